@@ -1,0 +1,28 @@
+"""FABRIK: inverse kinematics on rigid bodies. Knows bones, limits and targets; knows nothing of Blender."""
+
+from .errors import FabrikError, LimitError, OptionsError, SkeletonError, TargetError
+from .kinematics import forward_kinematics
+from .limits import Ball, Fixed, Hinge, Polygon
+from .skeleton import Skeleton
+from .solution import Effector, Options, Solution, Status
+from .solve import Solver, solve
+
+__all__ = [
+    "Ball",
+    "Effector",
+    "FabrikError",
+    "Fixed",
+    "Hinge",
+    "LimitError",
+    "Options",
+    "OptionsError",
+    "Polygon",
+    "Skeleton",
+    "SkeletonError",
+    "Solution",
+    "Solver",
+    "Status",
+    "TargetError",
+    "forward_kinematics",
+    "solve",
+]

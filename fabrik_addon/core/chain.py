@@ -1,0 +1,293 @@
+"""One unlimited chain with one target, on points alone: the paper's Algorithm 1 and an exact finish.
+
+A chain is n + 1 points, root first, and the n distances between them. Whatever its joints' rest rotations are,
+they are worked out afterwards, once.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+
+from .arrays import IntArray, Scalar, Vector
+from .bodies import Body, Pose, carried_frame, carried_head, effector_points, local_rotations, place_bodies
+from .solution import Options
+from .work import Work
+
+_TINY = 1e-30
+_EXACT = 1e-7
+_MET = 1e-6
+_FINISH_STEPS = 12
+_OPENING_SWEEPS = 5
+_ROUNDS = 12
+_NO_CHANGE = 0.01
+
+
+@dataclass
+class Chain:
+    """A chain on every frame: n + 1 points, root first, n distances, and how many steps it has taken."""
+
+    points: list[Vector]
+    distances: list[float]
+    iterations: Scalar
+
+    def miss(self, target: Vector) -> Scalar:
+        """Distance from the tip to the target."""
+        return (self.points[-1] - target).length
+
+    def part(self, numbers: ModuleType, frames: IntArray) -> "Chain":
+        """The chain on some frames only."""
+        points = [numbers.take(point, frames) for point in self.points]
+        return Chain(points, self.distances, numbers.take(self.iterations, frames))
+
+    def replace(self, numbers: ModuleType, frames: IntArray, part: "Chain") -> None:
+        """Take over what was worked out on some of the frames."""
+        pairs = zip(self.points, part.points, strict=True)
+        self.points = [numbers.put(point, frames, new) for point, new in pairs]
+        self.iterations = numbers.put(self.iterations, frames, part.iterations)
+
+
+def is_chain(bodies: Sequence[Body]) -> bool:
+    """Whether the bodies are one chain with one effector at its end, so that points are all it takes."""
+    return all(
+        len(body.attachments) == 1 and len(body.attachments[0].children) + len(body.attachments[0].effectors) == 1
+        for body in bodies
+    )
+
+
+def solve_chain(numbers: ModuleType, bodies: Sequence[Body], work: Work, options: Options) -> None:
+    """Bring a chain's tip to its target, in place."""
+    pose = place_bodies(bodies, work.local, work.root)
+    links = [index for index, body in enumerate(bodies) if body.attachments[0].distance > 0]
+    if not links:
+        return
+    points = [pose.heads[index] for index in links] + effector_points(bodies, pose, 1)
+    distances = [bodies[index].attachments[0].distance for index in links]
+    chain = Chain(points, distances, numbers.scalar(work.iterations))
+    target, tolerance = numbers.vector(work.targets[:, 0]), numbers.scalar(work.tolerances[:, 0])
+    _reach(numbers, chain, target, tolerance, options)
+    work.iterations[:] = chain.iterations
+    turn_bodies(numbers, bodies, work, dict(zip(links, chain.points[1:], strict=True)))
+
+
+def _reach(numbers: ModuleType, chain: Chain, target: Vector, tolerance: Scalar, options: Options) -> None:
+    if options.plain:
+        everything = numbers.frames_where(chain.miss(target) >= 0.0)
+        reach_by_sweeps(numbers, chain, target, tolerance, options.max_sweeps, everything)
+        return
+    within = numbers.opposite(reach_directly(numbers, chain, target))
+    open_frames = numbers.frames_where(within)
+    if options.finish:
+        reach_exactly(numbers, chain, target, open_frames)
+    else:
+        reach_by_sweeps(numbers, chain, target, tolerance, options.max_sweeps, open_frames)
+
+
+def turn_bodies(numbers: ModuleType, bodies: Sequence[Body], work: Work, aims: Mapping[int, Vector]) -> None:
+    """The rotations that point each body to its place: the least turn from its start rotation, so that nothing rolls."""
+    pose = Pose()
+    for index, (body, rotation) in enumerate(zip(bodies, work.rest, strict=True)):
+        pose.heads.append(work.root if body.parent < 0 else carried_head(body, pose))
+        unturned = carried_frame(body, pose) @ rotation
+        if index in aims:
+            turn = numbers.arc(unturned @ body.attachments[0].offset, aims[index] - pose.heads[index])
+            unturned = (turn @ unturned).normalized()
+        pose.frames.append(unturned)
+    work.local = local_rotations(bodies, pose)
+
+
+def reach_directly(numbers: ModuleType, chain: Chain, target: Vector) -> Scalar:
+    """Lay the chain along the direct line where its lengths cannot reach the target; says where it did."""
+    distance, total = (target - chain.points[0]).length, sum(chain.distances)
+    out_of_reach = numbers.either(distance > total, distance < 2.0 * max(chain.distances) - total)
+    frames = numbers.frames_where(out_of_reach)
+    if len(frames):
+        part = chain.part(numbers, frames)
+        part.points = straight(numbers, part.points, chain.distances, numbers.take(target, frames))
+        part.iterations = part.iterations + 1
+        chain.replace(numbers, frames, part)
+    return out_of_reach
+
+
+def reach_by_sweeps(
+    numbers: ModuleType, chain: Chain, target: Vector, tolerance: Scalar, most: int, open_frames: IntArray
+) -> None:
+    """Algorithm 1 until the tip is within `tolerance`, moves no more, or `most` sweeps are done."""
+    for _ in range(most):
+        if not len(open_frames):
+            return
+        part, wanted = chain.part(numbers, open_frames), numbers.take(target, open_frames)
+        tip = part.points[-1]
+        part.points = sweep(numbers, part.points, part.distances, wanted)
+        part.iterations = part.iterations + 1
+        chain.replace(numbers, open_frames, part)
+        limit = numbers.take(tolerance, open_frames)
+        moves = (part.points[-1] - tip).length > limit * _NO_CHANGE
+        unmet = part.miss(wanted) > limit
+        open_frames = open_frames[numbers.frames_where(numbers.both(moves, unmet))]
+
+
+def reach_exactly(numbers: ModuleType, chain: Chain, target: Vector, open_frames: IntArray) -> None:
+    """A few sweeps and the exact finish, in rounds until the frames are met.
+
+    One round is enough nearly always. Close to the root the sweeps need a chain that is curled up already.
+    """
+    swept = chain.part(numbers, open_frames)
+    for round_ in range(_ROUNDS):
+        if not len(open_frames):
+            return
+        wanted = numbers.take(target, open_frames)
+        if round_ == 1:
+            swept.points = curl(numbers, swept.points, chain.distances, wanted)
+        for _ in range(_OPENING_SWEEPS):
+            swept.points = sweep(numbers, swept.points, chain.distances, wanted)
+        points, steps = finish(numbers, swept.points, chain.distances, wanted)
+        swept.iterations = swept.iterations + _OPENING_SWEEPS + steps
+        chain.replace(numbers, open_frames, Chain(points, chain.distances, swept.iterations))
+        missed = numbers.frames_where((points[-1] - wanted).length > _MET * sum(chain.distances))
+        open_frames, swept = open_frames[missed], swept.part(numbers, missed)
+
+
+def sweep(numbers: ModuleType, points: list[Vector], distances: Sequence[float], target: Vector) -> list[Vector]:
+    """One full iteration of Algorithm 1: forward from the target to the root, backward from the root."""
+    root = points[0]
+    reached = [target]
+    for point, distance in zip(reversed(points[:-1]), reversed(distances), strict=True):
+        reached.append(_slide(numbers, reached[-1], point, distance))
+    reached.reverse()
+    result = [root]
+    for point, distance in zip(reached[1:], distances, strict=True):
+        result.append(_slide(numbers, result[-1], point, distance))
+    return result
+
+
+def straight(
+    numbers: ModuleType, points: list[Vector], distances: Sequence[float], target: Vector
+) -> list[Vector]:
+    """The direct line for a target out of reach: toward it, or folded against the longest bone when it is too near.
+
+    Both are the reachable points nearest to the target (Algorithm 1, steps 1.3 to 1.12, and its inner twin).
+    """
+    root, longest = points[0], distances.index(max(distances))
+    direction = _direction(numbers, target - root, points[-1] - root, points[1] - root)
+    beyond = (target - root).length >= sum(distances)
+    result = [root]
+    for index, distance in enumerate(distances):
+        folded = distance if index == longest else -distance
+        result.append(result[-1] + direction * numbers.select(beyond, distance, folded))
+    return result
+
+
+def curl(numbers: ModuleType, points: list[Vector], distances: Sequence[float], target: Vector) -> list[Vector]:
+    """Lay the chain on an arc of constant curvature whose chord is about the target's distance.
+
+    An arc of length L that turns by 2x has the chord L · sin(x) / x.
+    """
+    root, total = points[0], sum(distances)
+    share = numbers.smaller((target - root).length / total, 1.0)
+    half_turn = numbers.sqrt(6.0 * (1.0 - share)) * (1.0 + (math.pi / math.sqrt(6.0) - 1.0) * (1.0 - share))
+    along = _direction(numbers, points[1] - root, points[-1] - root, points[-1] - root)
+    side = points[len(points) // 2] - root
+    side = side - along * side.dot(along)
+    across = along.cross(numbers.Vector((along.y, along.z, along.x))) + along.cross(numbers.Vector((1.0, 0.0, 0.0)))
+    aside = _direction(numbers, side, across, across)
+    result, passed = [root], 0.0
+    for distance in distances:
+        angle = half_turn * (2.0 * (passed + 0.5 * distance) / total)
+        direction = along * numbers.cos(angle) + aside * numbers.sin(angle)
+        result.append(result[-1] + direction * distance)
+        passed += distance
+    return result
+
+
+def finish(
+    numbers: ModuleType, points: list[Vector], distances: Sequence[float], target: Vector
+) -> tuple[list[Vector], Scalar]:
+    """Bring the tip of a chain exactly onto a target that its lengths can reach.
+
+    Every bone direction u is scaled toward the chord c from root to tip, u → normalise(c + s (u − c)), and the one s is
+    found whose span equals the target's distance (safeguarded Newton on s²; at s = 0 the chain is straight, at
+    s = 1 as it was, beyond it folds more); then the whole is turned rigidly about the root.
+
+    Returns:
+        The points and the number of steps. Where the chain cannot be brought there so, its tip misses the target.
+    """
+    root, total = points[0], sum(distances)
+    span = points[-1] - root
+    chord = _direction(numbers, span, points[1] - root, points[1] - root)
+    bends = [
+        (b - a) * (1.0 / distance) - chord for a, b, distance in zip(points, points[1:], distances, strict=False)
+    ]
+    wanted = (target - root).length
+    reach, steps = _find_bend(numbers, chord, bends, distances, wanted, total)
+    arms, _ = _bent(numbers, chord, bends, distances, reach)
+    tip = _sum(arms)
+    turn = numbers.arc(tip, target - root)
+    result = [root]
+    for arm in arms:
+        result.append(result[-1] + turn @ arm)
+    return result, steps
+
+
+def _find_bend(
+    numbers: ModuleType, chord: Vector, bends: list[Vector], distances: Sequence[float], wanted: Scalar, total: float
+) -> tuple[Scalar, Scalar]:
+    """The square of the s whose span is `wanted`, and the steps it took."""
+    square = wanted * 0.0 + 1.0
+    low, high = square * 0.0, square * 1e12
+    steps = square * 0.0
+    for _ in range(_FINISH_STEPS):
+        arms, slopes = _bent(numbers, chord, bends, distances, square)
+        tip = _sum(arms)
+        excess = tip.length_squared - wanted * wanted
+        open_ = abs(tip.length - wanted) > _EXACT * total
+        if not numbers.any_of(open_):
+            break
+        low = numbers.select(excess > 0, square, low)
+        high = numbers.select(excess > 0, high, square)
+        slope = 2.0 * tip.dot(_sum(slopes))
+        newton = square - excess / numbers.select(abs(slope) > _TINY, slope, -1.0)
+        middle = numbers.select(high >= 1e12, low * 4.0 + 1.0, (low + high) * 0.5)
+        inside = numbers.both(newton > low, newton < high)
+        square = numbers.select(open_, numbers.select(inside, newton, middle), square)
+        steps = steps + numbers.select(open_, 1, 0)
+    return square, steps
+
+
+def _bent(
+    numbers: ModuleType, chord: Vector, bends: list[Vector], distances: Sequence[float], square: Scalar
+) -> tuple[list[Vector], list[Vector]]:
+    """The chain's arms at s² = `square`, and their derivatives by s²."""
+    s = numbers.sqrt(square)
+    half = 0.5 / numbers.larger(s, 1e-9)
+    arms, slopes = [], []
+    for bend, distance in zip(bends, distances, strict=True):
+        raw = chord + bend * s
+        length = numbers.sqrt(numbers.larger(raw.length_squared, _TINY))
+        unit = raw * (1.0 / length)
+        arms.append(unit * distance)
+        slopes.append((bend - unit * unit.dot(bend)) * (half * distance / length))
+    return arms, slopes
+
+
+def _sum(vectors: list[Vector]) -> Vector:
+    total = vectors[0]
+    for vector in vectors[1:]:
+        total = total + vector
+    return total
+
+
+def _slide(numbers: ModuleType, anchor: Vector, point: Vector, distance: float) -> Vector:
+    """The point on the line from `anchor` through `point`, at `distance` (the paper's point on a line)."""
+    line = point - anchor
+    square = line.length_squared
+    ratio = distance / numbers.sqrt(numbers.larger(square, _TINY))
+    away = numbers.Vector((distance, 0.0, 0.0))
+    return anchor + numbers.select(square > _TINY, line * ratio, away)
+
+
+def _direction(numbers: ModuleType, first: Vector, second: Vector, third: Vector) -> Vector:
+    """The unit direction of the first vector that has a length."""
+    chosen = numbers.select(first.length_squared > _TINY, first, second)
+    chosen = numbers.select(chosen.length_squared > _TINY, chosen, third)
+    return chosen * (1.0 / numbers.sqrt(numbers.larger(chosen.length_squared, _TINY)))

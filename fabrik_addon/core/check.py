@@ -1,0 +1,94 @@
+"""The door: what a solve is asked for is checked here, before anything is worked out."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from .arrays import FloatArray
+from .errors import OptionsError, TargetError
+from .limits import Limit
+from .skeleton import Skeleton
+from .solution import Effector
+
+_LATER = "is not built yet"
+
+
+def check_effectors(skeleton: Skeleton, effectors: Sequence[Effector]) -> None:
+    """Raises TargetError for what cannot be an effector, NotImplementedError for what is still to come."""
+    if not effectors:
+        raise TargetError("There is no effector: name at least one bone that is to reach a target.")
+    for effector in effectors:
+        if effector.bone not in skeleton.names:
+            raise TargetError(f"The effector's bone {effector.bone!r} is not in the skeleton.")
+        if not (np.isfinite(effector.weight) and effector.weight > 0):
+            raise TargetError(f"The effector of bone {effector.bone!r} has weight {effector.weight}: more than 0 it must be.")
+        if effector.offset is not None and not np.isfinite(np.array(effector.offset, dtype=float)).all():
+            raise TargetError(f"The effector of bone {effector.bone!r} has an offset that is not finite.")
+        later = {
+            "rotation_weight": effector.rotation_weight != 0,
+            "priority": effector.priority != 0,
+            "target_bone": effector.target_bone is not None,
+        }
+        _refuse(later, f"on the effector of bone {effector.bone!r}")
+
+
+def check_extras(
+    limits: Mapping[str, Limit] | None,
+    slides: Mapping[str, tuple[float, float]] | None,
+    target_rotations: npt.ArrayLike | None,
+    bend_targets: npt.ArrayLike | None,
+    root: str,
+) -> None:
+    """Raises OptionsError for an unknown root mode, NotImplementedError for what is still to come."""
+    if root not in {"FIXED", "FREE"}:
+        raise OptionsError(f"The root is {root!r}: it must be 'FIXED' or 'FREE'.")
+    later = {
+        "limits": bool(limits),
+        "slides": bool(slides),
+        "target_rotations": target_rotations is not None,
+        "bend_targets": bend_targets is not None,
+    }
+    _refuse(later, "in a solve")
+
+
+def checked_targets(targets: npt.ArrayLike, count: int) -> tuple[FloatArray, bool]:
+    """(F, E, 3) targets, and whether they were one pose's (E, 3)."""
+    array = np.asarray(targets, dtype=np.float64)
+    if array.ndim not in {2, 3} or array.shape[-2:] != (count, 3):
+        raise TargetError(f"The targets have shape {array.shape}, but ([F,] {count}, 3) is needed for {count} effectors.")
+    if np.isinf(array).any():
+        effector = int(np.argwhere(np.isinf(array))[0][-2])
+        raise TargetError(f"The target of effector {effector} is infinite; use NaN where it is not seen.")
+    one = array.ndim == 2
+    return (array[None] if one else array), one
+
+
+def checked_start(start: npt.ArrayLike | None, skeleton: Skeleton, frames: int) -> FloatArray:
+    """(F, J, 4) unit start rotations, the rest pose when None."""
+    count = len(skeleton)
+    if start is None:
+        return np.broadcast_to(np.array([1.0, 0.0, 0.0, 0.0]), (frames, count, 4))
+    array = np.asarray(start, dtype=np.float64)
+    if array.shape not in {(count, 4), (frames, count, 4)}:
+        raise TargetError(f"The start pose has shape {array.shape}, but ([{frames},] {count}, 4) is needed.")
+    norms = np.linalg.norm(array, axis=-1, keepdims=True)
+    if not (np.isfinite(norms).all() and (norms > 1e-6).all()):
+        raise TargetError("The start pose has a rotation that is not finite or has no length.")
+    return np.broadcast_to(array / norms, (frames, count, 4))
+
+
+def checked_root_location(start_location: npt.ArrayLike | None, skeleton: Skeleton, frames: int) -> FloatArray:
+    """(F, 3) the root's head to start from, its rest place when None."""
+    array = skeleton.rest[0, :3, 3] if start_location is None else np.asarray(start_location, dtype=np.float64)
+    if array.shape not in {(3,), (frames, 3)}:
+        raise TargetError(f"start_location has shape {array.shape}, but ([{frames},] 3) is needed.")
+    if not np.isfinite(array).all():
+        raise TargetError("start_location is not finite.")
+    return np.broadcast_to(array, (frames, 3))
+
+
+def _refuse(later: Mapping[str, bool], where: str) -> None:
+    for name, asked in later.items():
+        if asked:
+            raise NotImplementedError(f"{name} {where} {_LATER}.")

@@ -1,0 +1,226 @@
+"""The kernel's numbers for many poses at once: mathutils look-alikes whose components are arrays over frames.
+
+Each class has the small part of mathutils' interface that the kernel uses. A component is a float64 array (F,)
+or a plain float that is the same on every frame. `one` is the twin for a single pose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, overload
+
+import numpy as np
+
+from .arrays import BoolArray, FloatArray, IntArray, Scalar
+
+sqrt = np.sqrt
+sin = np.sin
+cos = np.cos
+atan2 = np.arctan2
+larger = np.maximum
+smaller = np.minimum
+
+_TINY = 1e-300
+_PARALLEL = 1e-14
+
+
+class Vector:
+    """A point or direction on every frame."""
+
+    __slots__ = ("x", "y", "z")
+
+    def __init__(self, components: Sequence[Scalar]) -> None:
+        self.x, self.y, self.z = components
+
+    def __add__(self, other: Vector) -> Vector:
+        return Vector((self.x + other.x, self.y + other.y, self.z + other.z))
+
+    def __sub__(self, other: Vector) -> Vector:
+        return Vector((self.x - other.x, self.y - other.y, self.z - other.z))
+
+    def __mul__(self, factor: Scalar) -> Vector:
+        return Vector((self.x * factor, self.y * factor, self.z * factor))
+
+    def __neg__(self) -> Vector:
+        return Vector((-self.x, -self.y, -self.z))
+
+    def dot(self, other: Vector) -> Scalar:
+        return self.x * other.x + self.y * other.y + self.z * other.z
+
+    def cross(self, other: Vector) -> Vector:
+        return Vector(
+            (
+                self.y * other.z - self.z * other.y,
+                self.z * other.x - self.x * other.z,
+                self.x * other.y - self.y * other.x,
+            )
+        )
+
+    @property
+    def length_squared(self) -> Scalar:
+        return self.x * self.x + self.y * self.y + self.z * self.z
+
+    @property
+    def length(self) -> Scalar:
+        return np.sqrt(self.length_squared)
+
+
+class Quaternion:
+    """A rotation on every frame."""
+
+    __slots__ = ("w", "x", "y", "z")
+
+    def __init__(self, components: Sequence[Scalar]) -> None:
+        self.w, self.x, self.y, self.z = components
+
+    @overload
+    def __matmul__(self, other: Quaternion) -> Quaternion: ...
+    @overload
+    def __matmul__(self, other: Vector) -> Vector: ...
+    def __matmul__(self, other: Quaternion | Vector) -> Quaternion | Vector:
+        return self._turn(other) if isinstance(other, Vector) else self._after(other)
+
+    def _turn(self, vector: Vector) -> Vector:
+        axis = Vector((self.x, self.y, self.z))
+        doubled = axis.cross(vector) * 2.0
+        return vector + doubled * self.w + axis.cross(doubled)
+
+    def _after(self, first: Quaternion) -> Quaternion:
+        w, x, y, z = self.w, self.x, self.y, self.z
+        return Quaternion(
+            (
+                w * first.w - x * first.x - y * first.y - z * first.z,
+                w * first.x + x * first.w + y * first.z - z * first.y,
+                w * first.y - x * first.z + y * first.w + z * first.x,
+                w * first.z + x * first.y - y * first.x + z * first.w,
+            )
+        )
+
+    def conjugated(self) -> Quaternion:
+        return Quaternion((self.w, -self.x, -self.y, -self.z))
+
+    def normalized(self) -> Quaternion:
+        scale = 1.0 / np.sqrt(self.w * self.w + self.x * self.x + self.y * self.y + self.z * self.z)
+        return Quaternion((self.w * scale, self.x * scale, self.y * scale, self.z * scale))
+
+
+def clamp(value: Scalar, low: Scalar, high: Scalar) -> Scalar:
+    """`value`, or the bound that it passed."""
+    return np.minimum(np.maximum(value, low), high)
+
+
+def select(condition: Scalar, chosen: Any, otherwise: Any) -> Any:
+    """`chosen` on the frames where the condition holds, `otherwise` elsewhere; both have been worked out."""
+    if isinstance(chosen, Vector):
+        pairs = [(chosen.x, otherwise.x), (chosen.y, otherwise.y), (chosen.z, otherwise.z)]
+        return Vector([np.where(condition, a, b) for a, b in pairs])
+    if isinstance(chosen, Quaternion):
+        pairs = [(getattr(chosen, part), getattr(otherwise, part)) for part in "wxyz"]
+        return Quaternion([np.where(condition, a, b) for a, b in pairs])
+    return np.where(condition, chosen, otherwise)
+
+
+def any_of(condition: Scalar) -> bool:
+    """Whether it holds on some frame."""
+    return bool(np.any(condition))
+
+
+def both(first: Scalar, second: Scalar) -> Scalar:
+    """Where both hold."""
+    return np.logical_and(first, second)
+
+
+def either(first: Scalar, second: Scalar) -> Scalar:
+    """Where one of the two holds."""
+    return np.logical_or(first, second)
+
+
+def opposite(condition: Scalar) -> Scalar:
+    """Where it does not hold."""
+    return np.logical_not(condition)
+
+
+def arc(start: Vector, end: Vector) -> Quaternion:
+    """The shortest rotation from one direction onto another; none where either has no length.
+
+    Antipodal directions turn about an axis at right angles to `start`, chosen as mathutils does.
+    """
+    product = np.sqrt(start.length_squared * end.length_squared)
+    axis = start.cross(end)
+    cosine = start.dot(end)
+    # |a||b| + a·b loses its digits near the antipode; |a×b|² / (|a||b| − a·b) is the same number.
+    w = np.where(cosine < 0, axis.length_squared / np.maximum(product - cosine, _TINY), product + cosine)
+    opposite = (cosine < 0) & (axis.length_squared <= (_PARALLEL * product) ** 2)
+    nothing = product <= _TINY
+    w = np.where(nothing, 1.0, np.where(opposite, 0.0, w))
+    aside = _orthogonal(start)
+    axis = select(opposite, aside, axis)
+    return Quaternion((w, axis.x, axis.y, axis.z)).normalized()
+
+
+def turn_by(rotation_vector: Vector) -> Quaternion:
+    """The rotation about a vector by its length in radians."""
+    half = rotation_vector.length * 0.5
+    scale = np.sinc(half / np.pi) * 0.5
+    return Quaternion((np.cos(half), rotation_vector.x * scale, rotation_vector.y * scale, rotation_vector.z * scale))
+
+
+def scalar(array: FloatArray) -> FloatArray:
+    """From (F,)."""
+    return array
+
+
+def vector(array: FloatArray) -> Vector:
+    """From (F, 3)."""
+    return Vector(np.array(array.T, dtype=np.float64, order="C"))
+
+
+def quaternion(array: FloatArray) -> Quaternion:
+    """From (F, 4)."""
+    return Quaternion(np.array(array.T, dtype=np.float64, order="C"))
+
+
+def stack(values: Sequence[Vector | Quaternion], frames: int) -> FloatArray:
+    """N vectors or quaternions as one array (F, N, 3 or 4)."""
+    parts = "xyz" if isinstance(values[0], Vector) else "wxyz"
+    stacked = np.empty((frames, len(values), len(parts)))
+    for index, value in enumerate(values):
+        for column, part in enumerate(parts):
+            stacked[:, index, column] = getattr(value, part)
+    return stacked
+
+
+def take(value: Any, frames: IntArray | BoolArray) -> Any:
+    """The same value on some of the frames only."""
+    if isinstance(value, Vector):
+        return Vector([take(value.x, frames), take(value.y, frames), take(value.z, frames)])
+    if isinstance(value, Quaternion):
+        return Quaternion([take(getattr(value, part), frames) for part in "wxyz"])
+    return value[frames]
+
+
+def put(value: Any, frames: IntArray, part: Any) -> Any:
+    """The same value with some of its frames replaced, in place."""
+    if isinstance(value, Vector | Quaternion):
+        for name in value.__slots__:
+            getattr(value, name)[frames] = getattr(part, name)
+    else:
+        value[frames] = part
+    return value
+
+
+def frames_where(condition: BoolArray) -> IntArray:
+    """The frames on which it holds."""
+    return np.flatnonzero(condition)
+
+
+def _orthogonal(vector: Vector) -> Vector:
+    """Some vector at right angles, longest where the two largest components are."""
+    x, y, z = np.abs(vector.x), np.abs(vector.y), np.abs(vector.z)
+    along_x = (x > y) & (x > z)
+    along_y = ~along_x & (y > z)
+    a = Vector((-vector.y - vector.z, vector.x, vector.x))
+    b = Vector((vector.y, -vector.x - vector.z, vector.y))
+    c = Vector((vector.z, vector.z, -vector.x - vector.y))
+    chosen: Vector = select(along_x, a, select(along_y, b, c))
+    return chosen

@@ -1,0 +1,118 @@
+"""The kernel's numbers for a single pose: mathutils, which is C and needs microseconds. `many` is its twin."""
+
+from collections.abc import Sequence
+from math import atan2, cos, sin, sqrt
+from typing import Any
+
+import numpy as np
+from mathutils import Quaternion, Vector
+
+from .arrays import BoolArray, FloatArray, IntArray
+
+larger = max
+smaller = min
+
+__all__ = [
+    "Quaternion",
+    "Vector",
+    "any_of",
+    "arc",
+    "atan2",
+    "both",
+    "clamp",
+    "cos",
+    "either",
+    "frames_where",
+    "larger",
+    "opposite",
+    "put",
+    "quaternion",
+    "scalar",
+    "select",
+    "sin",
+    "smaller",
+    "sqrt",
+    "stack",
+    "take",
+    "turn_by",
+    "vector",
+]
+
+_TINY = 1e-30
+
+
+def clamp(value: float, low: float, high: float) -> float:
+    """`value`, or the bound that it passed."""
+    return low if value < low else min(value, high)
+
+
+def select(condition: bool, chosen: Any, otherwise: Any) -> Any:
+    """`chosen` where the condition holds, `otherwise` elsewhere; both have been worked out."""
+    return chosen if condition else otherwise
+
+
+def any_of(condition: bool) -> bool:
+    """Whether it holds."""
+    return condition
+
+
+def both(first: bool, second: bool) -> bool:
+    """Whether both hold."""
+    return first and second
+
+
+def either(first: bool, second: bool) -> bool:
+    """Whether one of the two holds."""
+    return first or second
+
+
+def opposite(condition: bool) -> bool:
+    """Whether it does not hold."""
+    return not condition
+
+
+def arc(start: Vector, end: Vector) -> Quaternion:
+    """The shortest rotation from one direction onto another; none where either has no length."""
+    if start.length_squared < _TINY or end.length_squared < _TINY:
+        return Quaternion()
+    return start.rotation_difference(end)
+
+
+def turn_by(rotation_vector: Vector) -> Quaternion:
+    """The rotation about a vector by its length in radians."""
+    return Quaternion(rotation_vector, rotation_vector.length)
+
+
+def scalar(array: FloatArray) -> float:
+    """From (1,)."""
+    return float(array[0])
+
+
+def vector(array: FloatArray) -> Vector:
+    """From (1, 3)."""
+    return Vector(np.ravel(array).tolist())
+
+
+def quaternion(array: FloatArray) -> Quaternion:
+    """From (1, 4)."""
+    return Quaternion(np.ravel(array).tolist())
+
+
+def stack(values: Sequence[Any], _frames: int = 1) -> FloatArray:
+    """N vectors or quaternions as one array (1, N, 3 or 4)."""
+    return np.array([[value[:] for value in values]], dtype=np.float64)
+
+
+def take(value: Any, _frames: IntArray | BoolArray) -> Any:
+    """The value itself: there is one frame only."""
+    return value
+
+
+def put(_value: Any, _frames: IntArray, part: Any) -> Any:
+    """The new value: there is one frame only."""
+    return part
+
+
+def frames_where(condition: bool) -> IntArray:
+    """The one frame, or none."""
+    return np.arange(1 if condition else 0)

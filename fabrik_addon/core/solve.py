@@ -1,0 +1,232 @@
+"""The loop: from targets to poses."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from types import ModuleType
+
+import numpy as np
+import numpy.typing as npt
+
+from . import chain as chains
+from . import many
+from .arrays import FloatArray, IntArray
+from .bodies import Body, build_bodies, local_rotations, path_reaches, place_bodies
+from .check import check_effectors, check_extras, checked_root_location, checked_start, checked_targets
+from .finish import LeastSquares
+from .limits import Limit
+from .reach import make_goals, sweep
+from .skeleton import Skeleton
+from .solution import Effector, Options, Solution, Status
+from .start import align_root, bend_straight_limbs
+from .work import Work
+
+_OPENING_SWEEPS = 5
+_NO_CHANGE = 0.01
+_LEAST_TOLERANCE = 1e-12
+
+
+def solve(
+    skeleton: Skeleton,
+    effectors: Sequence[Effector],
+    targets: npt.ArrayLike,
+    *,
+    limits: Mapping[str, Limit] | None = None,
+    slides: Mapping[str, tuple[float, float]] | None = None,
+    start: npt.ArrayLike | None = None,
+    start_location: npt.ArrayLike | None = None,
+    root: str = "FIXED",
+    target_rotations: npt.ArrayLike | None = None,
+    bend_targets: npt.ArrayLike | None = None,
+    options: Options | None = None,
+) -> Solution:
+    """Find the pose in which the effectors meet their targets, for one pose or F frames, each by itself.
+
+    Args:
+        skeleton: J bones in their rest pose.
+        effectors: E points on bones.
+        targets: (E, 3) or (F, E, 3) in armature space; a NaN row is not seen on that frame.
+        limits: bone name to limit.
+        slides: bone name to (low, high) factors of its length.
+        start: (J, 4) or (F, J, 4) local rotations to start from; rest when None.
+        start_location: (3,) or (F, 3) the root's head at the start; its rest place when None.
+        root: "FIXED" keeps the root's head, "FREE" lets it go where the fit wants it.
+        target_rotations: (E, 4) or (F, E, 4) in armature space.
+        bend_targets: (E, 3) or (F, E, 3) points toward which limbs bend.
+        options: tolerance and method.
+
+    Raises:
+        TargetError: for effectors, targets or starts that do not fit; OptionsError for an unknown root mode.
+        NotImplementedError: for what is still to come.
+    """
+    check_extras(limits, slides, target_rotations, bend_targets, root)
+    return Solver(skeleton, effectors, root=root, options=options).solve(
+        targets, start=start, start_location=start_location
+    )
+
+
+class Solver:
+    """A skeleton and its effectors made ready once, to be solved many times (see `solve` for the arguments)."""
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        effectors: Sequence[Effector],
+        *,
+        root: str = "FIXED",
+        options: Options | None = None,
+    ) -> None:
+        check_effectors(skeleton, effectors)
+        self.skeleton = skeleton
+        self.effectors = tuple(effectors)
+        self.free_root = root == "FREE"
+        self.options = options or Options()
+        self.reaches = path_reaches(skeleton, effectors)
+
+    def solve(
+        self,
+        targets: npt.ArrayLike,
+        *,
+        start: npt.ArrayLike | None = None,
+        start_location: npt.ArrayLike | None = None,
+    ) -> Solution:
+        """One pose for (E, 3) targets, F poses for (F, E, 3)."""
+        wanted, is_one = checked_targets(targets, len(self.effectors))
+        frames = len(wanted)
+        rotations = checked_start(start, self.skeleton, frames)
+        locations = checked_root_location(start_location, self.skeleton, frames)
+        numbers, bodies = self._for_one if is_one else self._for_many
+        result = Solution.empty(self.skeleton, frames, len(self.effectors))
+        for first in range(0, frames, self.options.chunk):
+            part = slice(first, first + self.options.chunk)
+            run = _Run(self, numbers, bodies, wanted[part], rotations[part], locations[part])
+            run.solve()
+            run.write(result, part)
+        return result.single() if is_one else result
+
+    @cached_property
+    def _for_many(self) -> tuple[ModuleType, list[Body]]:
+        return many, build_bodies(self.skeleton, self.effectors, many)
+
+    @cached_property
+    def _for_one(self) -> tuple[ModuleType, list[Body]]:
+        """The number system for a single pose: mathutils where there is one."""
+        try:
+            from . import one  # noqa: PLC0415  mathutils comes with Blender only
+        except ImportError:
+            return self._for_many
+        return one, build_bodies(self.skeleton, self.effectors, one)
+
+
+class _Run:
+    """One chunk of frames on its way from the start pose to the result."""
+
+    def __init__(
+        self,
+        solver: Solver,
+        numbers: ModuleType,
+        bodies: list[Body],
+        targets: FloatArray,
+        rotations: FloatArray,
+        locations: FloatArray,
+    ) -> None:
+        self.solver, self.numbers, self.bodies = solver, numbers, bodies
+        self.rotations, self.locations = rotations, locations
+        self.seen = ~np.isnan(targets).any(axis=2)
+        weights = np.array([effector.weight for effector in solver.effectors])
+        local = [numbers.quaternion(rotations[:, body.bone]) for body in bodies]
+        tolerances = np.maximum(solver.options.tolerance * solver.reaches.tolerance_lengths, _LEAST_TOLERANCE)
+        frames = len(targets)
+        self.work = Work(
+            local=local,
+            root=numbers.vector(locations),
+            rest=local,
+            targets=np.where(self.seen[..., None], targets, 0.0),
+            weights=np.where(self.seen, weights, 0.0),
+            tolerances=np.broadcast_to(tolerances, (frames, len(weights))),
+            iterations=np.zeros(frames, dtype=np.int64),
+            stationary=np.zeros(frames, dtype=bool),
+        )
+
+    def solve(self) -> None:
+        """Improve the frames that their start pose does not meet; none ends worse than it began."""
+        open_frames = np.flatnonzero(self.work.unmet(self.work.errors(self.numbers, self.bodies)))
+        if len(open_frames):
+            part = self.work.part(self.numbers, open_frames)
+            before = part.cost(part.points(self.numbers, self.bodies))
+            self._improve(part)
+            worse = part.cost(part.points(self.numbers, self.bodies)) > before
+            kept = np.flatnonzero(~worse)
+            self.work.iterations[open_frames] = part.iterations
+            self.work.replace(self.numbers, open_frames[kept], part.part(self.numbers, kept))
+
+    def _improve(self, work: Work) -> None:
+        numbers, bodies = self.numbers, self.bodies
+        if self.solver.free_root:
+            self._align(work)
+        work.local = bend_straight_limbs(numbers, bodies, work.local, work.root)
+        work.rest = work.local
+        if not self.solver.free_root and chains.is_chain(bodies):
+            chains.solve_chain(numbers, bodies, work, self.solver.options)
+            return
+        options = self.solver.options
+        sweeping = options.plain or not options.finish
+        self._sweep(work, options.max_sweeps if sweeping else min(options.max_sweeps, _OPENING_SWEEPS))
+        if not sweeping:
+            LeastSquares(bodies, len(self.solver.effectors), self.solver.free_root).run(numbers, work)
+
+    def _align(self, work: Work) -> None:
+        """Turn and move the whole start pose to where it fits its targets best."""
+        numbers = self.numbers
+        rotation, centre, goes_to = align_root(work.points(numbers, self.bodies), work.targets, work.weights)
+        turn = numbers.quaternion(rotation)
+        work.root = numbers.vector(goes_to) + turn @ (work.root - numbers.vector(centre))
+        own = self.bodies[0].rest_turn
+        work.local = [(own.conjugated() @ turn @ own @ work.local[0]).normalized(), *work.local[1:]]
+
+    def _sweep(self, work: Work, most: int) -> None:
+        """Sweep until each frame is met, moves no more, or has had the most."""
+        frames = np.arange(len(work.targets))
+        for _ in range(most):
+            if not len(frames):
+                return
+            part = work.part(self.numbers, frames)
+            before = part.points(self.numbers, self.bodies)
+            self._sweep_once(part)
+            points = part.points(self.numbers, self.bodies)
+            moves = np.linalg.norm(points - before, axis=2) > part.tolerances * _NO_CHANGE
+            part.stationary = ~(moves & (part.weights > 0)).any(axis=1)
+            work.replace(self.numbers, frames, part)
+            unmet = part.unmet(part.errors(self.numbers, self.bodies))
+            frames = frames[unmet & ~part.stationary]
+
+    def _sweep_once(self, work: Work) -> None:
+        numbers, bodies = self.numbers, self.bodies
+        pose = place_bodies(bodies, work.local, work.root)
+        targets = [numbers.vector(work.targets[:, effector]) for effector in range(work.targets.shape[1])]
+        weights = [numbers.scalar(work.weights[:, effector]) for effector in range(work.targets.shape[1])]
+        goals = make_goals(numbers, bodies, targets, weights)
+        sweep(numbers, bodies, pose, work.rest, goals, self.solver.free_root)
+        work.local = local_rotations(bodies, pose)
+        work.root = pose.heads[0]
+        work.iterations += 1
+
+    def write(self, result: Solution, part: slice) -> None:
+        """Put the frames into their place in the result."""
+        errors = self.work.errors(self.numbers, self.bodies)
+        result.rotations[part] = self.rotations
+        local = self.numbers.stack(self.work.local, len(errors))
+        result.rotations[part, [body.bone for body in self.bodies]] = local
+        result.root_location[part] = self.numbers.stack([self.work.root], len(errors))[:, 0]
+        result.errors[part] = np.where(self.seen, errors, np.nan)
+        result.iterations[part] = self.work.iterations
+        result.status[part] = self._status(errors)
+
+    def _status(self, errors: FloatArray) -> IntArray:
+        unmet = self.work.unmet(errors)
+        several = self.seen.sum(axis=1) > 1
+        status = np.where(self.work.stationary & several, Status.FITTED, Status.STALLED)
+        if not self.solver.free_root:
+            distances = np.linalg.norm(self.work.targets - self.locations[:, None], axis=2)
+            status = np.where(self.solver.reaches.misses(distances, self.seen), Status.UNREACHABLE, status)
+        status = np.where(unmet, status, Status.SOLVED)
+        return np.where(self.seen.any(axis=1), status, Status.UNSEEN)

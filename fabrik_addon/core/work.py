@@ -1,0 +1,78 @@
+"""The frames in the making: their pose, and what it is measured by."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import ModuleType
+
+import numpy as np
+
+from .arrays import BoolArray, FloatArray, IntArray, Quaternion, Vector
+from .bodies import Body, effector_points, place_bodies
+
+
+@dataclass
+class Work:
+    """F frames of a solve with B bodies and E effectors.
+
+    Attributes:
+        local: B local rotations.
+        root: the root's head.
+        rest: B local rotations that free twist returns to.
+        targets: (F, E, 3), zero where not seen.
+        weights: (F, E), zero where not seen.
+        tolerances: (F, E) distances.
+        iterations: (F,) sweeps and steps taken.
+        stationary: (F,) nothing makes it better.
+    """
+
+    local: list[Quaternion]
+    root: Vector
+    rest: list[Quaternion]
+    targets: FloatArray
+    weights: FloatArray
+    tolerances: FloatArray
+    iterations: IntArray
+    stationary: BoolArray
+
+    def part(self, numbers: ModuleType, frames: IntArray) -> "Work":
+        """The work on some of the frames."""
+        return Work(
+            [numbers.take(rotation, frames) for rotation in self.local],
+            numbers.take(self.root, frames),
+            [numbers.take(rotation, frames) for rotation in self.rest],
+            self.targets[frames],
+            self.weights[frames],
+            self.tolerances[frames],
+            self.iterations[frames],
+            self.stationary[frames],
+        )
+
+    def replace(self, numbers: ModuleType, frames: IntArray, part: "Work") -> None:
+        """Take over pose and progress of some of the frames."""
+        pairs = zip(self.local, part.local, strict=True)
+        self.local = [numbers.put(rotation, frames, new) for rotation, new in pairs]
+        self.root = numbers.put(self.root, frames, part.root)
+        self.iterations[frames] = part.iterations
+        self.stationary[frames] = part.stationary
+
+    def points(self, numbers: ModuleType, bodies: Sequence[Body]) -> FloatArray:
+        """(F, E, 3) where the effectors are."""
+        pose = place_bodies(bodies, self.local, self.root)
+        points = effector_points(bodies, pose, self.targets.shape[1])
+        stacked: FloatArray = numbers.stack(points, len(self.targets))
+        return stacked
+
+    def errors(self, numbers: ModuleType, bodies: Sequence[Body]) -> FloatArray:
+        """(F, E) distances from the targets, zero where not seen."""
+        distances = np.linalg.norm(self.points(numbers, bodies) - self.targets, axis=-1)
+        seen: FloatArray = np.where(self.weights > 0, distances, 0.0)
+        return seen
+
+    def cost(self, points: FloatArray) -> FloatArray:
+        """(F,) Σ weight · distance² with the effectors at (F, E, 3) points."""
+        cost: FloatArray = np.einsum("fe,fei->f", self.weights, (points - self.targets) ** 2)
+        return cost
+
+    def unmet(self, errors: FloatArray) -> BoolArray:
+        """(F,) whether some effector is farther from its target than its tolerance."""
+        return (errors > self.tolerances).any(axis=1)

@@ -1,0 +1,63 @@
+"""What a solve refuses, in one sentence that names the thing."""
+
+import numpy as np
+import pytest
+from support.rigs import straight_chain
+
+from fabrik_addon.core import Ball, Effector, Options, OptionsError, TargetError, solve
+
+CHAIN = straight_chain(3)
+TARGET = np.array([[0.0, 0.2, 0.1]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "sentence"),
+    [
+        ({"effectors": []}, TargetError, "There is no effector"),
+        ({"effectors": [Effector("arm")]}, TargetError, "'arm' is not in the skeleton"),
+        ({"effectors": [Effector("b2", weight=0.0)]}, TargetError, "weight 0.0"),
+        ({"effectors": [Effector("b2", weight=np.nan)]}, TargetError, "weight nan"),
+        ({"effectors": [Effector("b2", offset=(0, np.inf, 0))]}, TargetError, "offset that is not finite"),
+        ({"targets": np.zeros((2, 3))}, TargetError, "shape (2, 3)"),
+        ({"targets": np.array([[0, np.inf, 0]])}, TargetError, "infinite"),
+        ({"start": np.zeros((3, 4))}, TargetError, "no length"),
+        ({"start": np.ones((2, 4))}, TargetError, "start pose has shape (2, 4)"),
+        ({"start_location": (0, 1)}, TargetError, "start_location has shape"),
+        ({"start_location": (0, np.nan, 0)}, TargetError, "not finite"),
+        ({"root": "LOOSE"}, OptionsError, "'LOOSE'"),
+    ],
+)
+def test_bad_input_is_refused(arguments, error, sentence):
+    given = {"effectors": [Effector("b2")], "targets": TARGET, **arguments}
+    with pytest.raises(error) as caught:
+        solve(CHAIN, **given)
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"limits": {"b0": Ball(0.5)}},
+        {"slides": {"b0": (0.9, 1.1)}},
+        {"target_rotations": np.array([[1.0, 0, 0, 0]])},
+        {"bend_targets": np.zeros((1, 3))},
+        {"effectors": [Effector("b2", priority=1)]},
+        {"effectors": [Effector("b2", rotation_weight=1.0)]},
+        {"effectors": [Effector("b2", target_bone="b0")]},
+    ],
+)
+def test_what_is_still_to_come_says_so(arguments):
+    with pytest.raises(NotImplementedError, match="not built yet"):
+        solve(CHAIN, **{"effectors": [Effector("b2")], "targets": TARGET, **arguments})
+
+
+@pytest.mark.parametrize("wrong", [{"tolerance": 0.0}, {"tolerance": np.nan}, {"max_sweeps": 0}, {"chunk": 0}])
+def test_options_are_checked(wrong):
+    with pytest.raises(OptionsError):
+        Options(**wrong)
+
+
+def test_no_frames_is_no_trouble():
+    solution = solve(CHAIN, [Effector("b2")], np.empty((0, 1, 3)))
+    assert solution.rotations.shape == (0, 3, 4)
+    assert solution.tails.shape == (0, 3, 3)

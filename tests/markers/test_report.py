@@ -1,0 +1,204 @@
+"""The report: figures against a plain loop, the CSV read back, the table looked at."""
+
+import csv
+import math
+from enum import IntEnum
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from fabrik_addon.markers.report import COLUMNS, Report, ReportError
+
+distances = st.one_of(st.just(math.nan), st.floats(0.0, 10.0))
+tables = arrays(np.float64, st.tuples(st.integers(0, 6), st.integers(0, 5)), elements=distances)
+
+
+def report_of(errors: np.ndarray, **others: object) -> Report:
+    """A report with made-up names, on every second frame from 10."""
+    frames, markers = errors.shape
+    parts: dict[str, object] = {
+        "markers": [f"M{i}" for i in range(markers)],
+        "frames": range(10, 10 + 2 * frames, 2),
+        "status": ["FITTED"] * frames,
+    }
+    return Report(errors, **{**parts, **others})  # type: ignore[arg-type]
+
+
+def plain_figures(values: list[float]) -> tuple[float, float, float, float]:
+    """Mean, RMS, maximum and coverage of a list, the long way."""
+    seen = [value for value in values if value == value]
+    if not seen:
+        return math.nan, math.nan, math.nan, 0.0
+    mean = sum(seen) / len(seen)
+    rms = math.sqrt(sum(value * value for value in seen) / len(seen))
+    return mean, rms, max(seen), 100.0 * len(seen) / len(values)
+
+
+def same(found: tuple[float, ...], expected: tuple[float, ...]) -> None:
+    """Equal figures, NaN for NaN."""
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-150)
+
+
+class TestFigures:
+    @given(tables)
+    def test_rows_agree_with_a_plain_loop(self, errors: np.ndarray) -> None:
+        report = report_of(errors)
+        for i, row in enumerate(report.per_marker()):
+            same((row.mean, row.rms, row.max, row.coverage), plain_figures(errors[:, i].tolist()))
+            if row.worst_frame is not None:
+                assert errors[list(report.frames).index(row.worst_frame), i] == row.max
+        for i, at in enumerate(report.per_frame()):
+            same((at.mean, at.rms, at.max, at.coverage), plain_figures(errors[i].tolist()))
+            if at.worst_marker is not None:
+                assert errors[i, list(report.markers).index(at.worst_marker)] == at.max
+        total = report.total()
+        figures = plain_figures(errors.ravel().tolist())
+        same((total.mean, total.rms, total.max, total.coverage), figures)
+        assert (total.worst_frame is None) == (total.worst_marker is None) == math.isnan(total.max)
+
+    @given(tables)
+    def test_equal_weights_change_nothing_and_zero_takes_a_marker_out(
+        self, errors: np.ndarray
+    ) -> None:
+        count = errors.shape[1]
+        equal = report_of(errors, weights=[3.0] * count).total()
+        assert equal.weighted_rms == pytest.approx(equal.rms, nan_ok=True)
+        without_first = report_of(errors, weights=[0.0, *[2.0] * (count - 1)][:count]).total()
+        expected = report_of(errors[:, 1:]).total().rms
+        assert without_first.weighted_rms == pytest.approx(expected, nan_ok=True)
+
+    def test_weighted_rms_by_hand(self) -> None:
+        report = report_of(np.array([[3.0, 4.0], [math.nan, 2.0]]), weights=[2.0, 1.0])
+        expected = math.sqrt((2 * 9 + 16 + 4) / (2 + 1 + 1))
+        assert report.total().weighted_rms == pytest.approx(expected)
+
+    def test_no_weights_no_weighted_total(self) -> None:
+        assert report_of(np.ones((2, 2))).total().weighted_rms is None
+
+    def test_an_unseen_marker_is_no_zero_error(self) -> None:
+        row = report_of(np.array([[0.1, math.nan], [0.3, math.nan]])).per_marker()[1]
+        assert math.isnan(row.rms)
+        assert row.coverage == 0.0
+        assert row.worst_frame is None
+
+    def test_status_by_name_or_enum(self) -> None:
+        status = IntEnum("status", ["SOLVED", "UNSEEN"])
+        report = report_of(np.ones((3, 1)), status=[status.SOLVED, "UNSEEN", status.SOLVED])
+        assert report.status_counts() == {"SOLVED": 2, "UNSEEN": 1}
+        assert [at.status for at in report.per_frame()] == ["SOLVED", "UNSEEN", "SOLVED"]
+
+    def test_unseen_spans_are_in_frame_numbers_longest_first(self) -> None:
+        errors = np.ones((8, 2))
+        errors[1:3, 0] = errors[5:, 0] = errors[7, 1] = math.nan
+        spans = report_of(errors).unseen_spans()
+        assert [(s.marker, s.first, s.last, s.count) for s in spans] == [
+            ("M0", 20, 24, 3),
+            ("M0", 12, 14, 2),
+            ("M1", 24, 24, 1),
+        ]
+        assert len(report_of(errors).unseen_spans(shortest=3)) == 1
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"markers": ["only one"]}, r"2 frames and 1 markers must be \(2, 1\)"),
+            ({"frames": [1]}, "1 frames"),
+            ({"status": ["SOLVED"]}, "a status a frame, not .* with 1"),
+            ({"weights": [1.0]}, "weights must be 2 numbers"),
+            ({"weights": [1.0, -1.0]}, "0 or more"),
+        ],
+    )
+    def test_what_does_not_fit_is_refused(self, change: dict[str, object], message: str) -> None:
+        with pytest.raises(ReportError, match=message):
+            report_of(np.ones((2, 2)), **change)
+
+    @pytest.mark.parametrize("bad", [math.inf, -0.1])
+    def test_errors_that_are_no_distances(self, bad: float) -> None:
+        with pytest.raises(ReportError, match="finite and not negative"):
+            report_of(np.array([[1.0, bad]]))
+
+
+class TestCsv:
+    def read(self, path: Path) -> list[dict[str, str]]:
+        with path.open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+
+    @given(tables)
+    def test_every_figure_is_there(
+        self, tmp_path_factory: pytest.TempPathFactory, errors: np.ndarray
+    ) -> None:
+        path = tmp_path_factory.getbasetemp() / "report.csv"
+        report = report_of(errors, weights=np.ones(errors.shape[1]))
+        report.write_csv(path)
+        rows = self.read(path)
+        frames, markers = errors.shape
+        assert [row["scope"] for row in rows] == (
+            ["marker"] * markers + ["frame"] * frames + ["total"] * 2
+        )
+        expected = [*report.per_marker(), *report.per_frame(), report.total()]
+        for row, figures in zip(rows, expected, strict=False):
+            found = (float(row[column] or "nan") for column in ("mean_m", "rms_m", "max_m"))
+            np.testing.assert_allclose(
+                tuple(found), (figures.mean, figures.rms, figures.max), rtol=1e-5
+            )
+            assert float(row["coverage"]) == pytest.approx(figures.coverage, abs=0.01)
+        assert set(rows[0]) == set(COLUMNS)
+
+    def test_names_that_csv_must_quote(self, tmp_path: Path) -> None:
+        names = ['a,"b"', "Fuß\n2"]
+        report_of(np.array([[0.1, 0.2]]), markers=names).write_csv(tmp_path / "r.csv")
+        rows = self.read(tmp_path / "r.csv")
+        assert [row["name"] for row in rows] == [*names, "", "all"]
+        assert rows[2]["worst"] == names[1]
+        assert (rows[2]["frame"], rows[2]["status"]) == ("10", "FITTED")
+        assert (rows[3]["frame"], rows[3]["status"]) == ("10", "FITTED 1")
+
+    def test_an_old_report_is_replaced(self, tmp_path: Path) -> None:
+        path = tmp_path / "r.csv"
+        path.write_text("old\n" * 1000)
+        report_of(np.ones((1, 1))).write_csv(path)
+        assert len(self.read(path)) == 3
+        assert [file.name for file in tmp_path.iterdir()] == ["r.csv"]
+
+    def test_where_it_cannot_be_written_nothing_is_left(self, tmp_path: Path) -> None:
+        (tmp_path / "r.csv").mkdir()
+        (tmp_path / "r.csv" / "inside").touch()
+        for path in (tmp_path / "r.csv", tmp_path / "none" / "r.csv"):
+            with pytest.raises(ReportError, match=r"^r\.csv: cannot be written"):
+                report_of(np.ones((1, 1))).write_csv(path)
+        assert [file.name for file in tmp_path.iterdir()] == ["r.csv"]
+        assert (tmp_path / "r.csv" / "inside").exists()
+
+
+class TestTable:
+    def test_by_eye(self) -> None:
+        errors = np.full((12, 3), 0.003)
+        errors[0, 0] = 0.0123
+        errors[1:, 1] = math.nan
+        errors[:, 2] = math.nan
+        report = report_of(errors, markers=["LASI", "Head.Top", "X"], weights=[1, 0, 1])
+        assert report.table().splitlines() == [
+            "marker    mean mm  rms mm  max mm  worst frame  seen %",
+            "LASI          3.8     4.6    12.3           10   100.0",
+            "Head.Top      3.0     3.0     3.0           10     8.3",
+            "X               -       -       -            -     0.0",
+            "all           3.7     4.5    12.3           10    36.1",
+            "weighted              4.6",
+            "12 frames: FITTED 12. Long unseen: X 10 to 32, Head.Top 12 to 32.",
+        ]
+
+    def test_only_so_many_gaps_are_listed(self) -> None:
+        errors = np.full((20, 9), math.nan)
+        last = report_of(errors).table().splitlines()[-1]
+        assert last.endswith("M4 10 to 48 and 4 more.")
+
+    @given(tables)
+    def test_columns_line_up(self, errors: np.ndarray) -> None:
+        report = report_of(errors)
+        lines = report.table().splitlines()
+        assert len(lines) == 1 + errors.shape[1] + 2
+        assert len({len(line) for line in lines[:-1]}) == 1
