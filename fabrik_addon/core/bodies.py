@@ -1,12 +1,13 @@
 """The rigid bodies of a solve: each bone on the way to an effector, with the points that hang on it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 
 import numpy as np
 
 from .arrays import BoolArray, FloatArray, Quaternion, Vector
+from .limits import Limit
 from .rotations import quaternion_from_matrix
 from .skeleton import Skeleton
 from .solution import Effector
@@ -34,6 +35,7 @@ class Body:
     head_offset: Vector
     rest_turn: Quaternion
     attachments: tuple[Attachment, ...]
+    limit: Limit | None = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,10 @@ class Pose:
 
     heads: list[Vector] = field(default_factory=list)
     frames: list[Quaternion] = field(default_factory=list)
+
+    def point(self, body: int, attachment: Attachment) -> Vector:
+        """Where an attachment of a body is."""
+        return self.heads[body] + self.frames[body] @ attachment.offset
 
 
 def participants(skeleton: Skeleton, effectors: Sequence[Effector]) -> list[int]:
@@ -94,7 +100,9 @@ def _links(skeleton: Skeleton, effector: Effector) -> list[float]:
     return [float(np.linalg.norm(offset)) for offset in offsets]
 
 
-def build_bodies(skeleton: Skeleton, effectors: Sequence[Effector], numbers: ModuleType) -> list[Body]:
+def build_bodies(
+    skeleton: Skeleton, effectors: Sequence[Effector], limits: Mapping[str, Limit], numbers: ModuleType
+) -> list[Body]:
     """The bodies of a solve, their constants as values of the number system."""
     bones = participants(skeleton, effectors)
     place = {bone: index for index, bone in enumerate(bones)}
@@ -106,6 +114,7 @@ def build_bodies(skeleton: Skeleton, effectors: Sequence[Effector], numbers: Mod
             head_offset=numbers.Vector(skeleton.head_offset(bone).tolist()),
             rest_turn=numbers.Quaternion(quaternion_from_matrix(skeleton.rest_turn(bone)).tolist()),
             attachments=_attachments(skeleton, effectors, bone, place, numbers),
+            limit=limits.get(skeleton.names[bone]),
         )
         for bone in bones
     ]
@@ -171,5 +180,5 @@ def effector_points(bodies: Sequence[Body], pose: Pose, count: int) -> list[Vect
     for index, body in enumerate(bodies):
         for attachment in body.attachments:
             for effector in attachment.effectors:
-                points[effector] = pose.heads[index] + pose.frames[index] @ attachment.offset
+                points[effector] = pose.point(index, attachment)
     return points

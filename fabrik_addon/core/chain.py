@@ -48,9 +48,11 @@ class Chain:
 
 
 def is_chain(bodies: Sequence[Body]) -> bool:
-    """Whether the bodies are one chain with one effector at its end, so that points are all it takes."""
+    """Whether the bodies are one unlimited chain with one effector at its end, so that points are all it takes."""
     return all(
-        len(body.attachments) == 1 and len(body.attachments[0].children) + len(body.attachments[0].effectors) == 1
+        body.limit is None
+        and len(body.attachments) == 1
+        and len(body.attachments[0].children) + len(body.attachments[0].effectors) == 1
         for body in bodies
     )
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import FloatArray
-from .errors import OptionsError, TargetError
+from .errors import LimitError, OptionsError, TargetError
 from .limits import Limit
 from .skeleton import Skeleton
 from .solution import Effector
@@ -33,8 +33,16 @@ def check_effectors(skeleton: Skeleton, effectors: Sequence[Effector]) -> None:
         _refuse(later, f"on the effector of bone {effector.bone!r}")
 
 
+def check_limits(skeleton: Skeleton, limits: Mapping[str, Limit]) -> None:
+    """Raises LimitError naming a bone that is not there or a limit that is none."""
+    for name, limit in limits.items():
+        if name not in skeleton.names:
+            raise LimitError(f"There is a limit for bone {name!r}, which is not in the skeleton.")
+        if not isinstance(limit, Limit):
+            raise LimitError(f"The limit of bone {name!r} is {limit!r}: use Ball, Hinge, Fixed or Polygon.")
+
+
 def check_extras(
-    limits: Mapping[str, Limit] | None,
     slides: Mapping[str, tuple[float, float]] | None,
     target_rotations: npt.ArrayLike | None,
     bend_targets: npt.ArrayLike | None,
@@ -44,7 +52,6 @@ def check_extras(
     if root not in {"FIXED", "FREE"}:
         raise OptionsError(f"The root is {root!r}: it must be 'FIXED' or 'FREE'.")
     later = {
-        "limits": bool(limits),
         "slides": bool(slides),
         "target_rotations": target_rotations is not None,
         "bend_targets": bend_targets is not None,

@@ -2,7 +2,8 @@
 
 Minimises Σ weight · distance² over the joints' rotations (and a free root's place) by damped least squares
 (Levenberg and Marquardt), every frame with a damping of its own. The algebra is numpy over frames; the
-kinematics run on either number system.
+kinematics run on either number system. A joint that stands at its limit and is pushed outward is locked there and the
+step worked out again, as often as another one meets its limit.
 """
 
 from collections.abc import Sequence
@@ -13,16 +14,17 @@ import numpy as np
 
 from .arrays import FloatArray, Quaternion
 from .bodies import Body, Pose, carried_frame, effector_points, place_bodies
-from .levers import Levers
+from .levers import Equations, Levers
+from .walls import Walls
 from .work import Work
 
 _MOST_STEPS = 60
 _FIRST_DAMPING = 1e-3
 _EASE, _TIGHTEN = 0.2, 5.0
-_MOST_DAMPING = 1e6
+_LEAST_DAMPING, _MOST_DAMPING = 1e-9, 1e6
 _STATIONARY = 1e-4
 _LONGEST_TURN = 0.7
-_TINY = 1e-30
+_MOST_LOCKS = 4
 
 
 class LeastSquares:
@@ -32,6 +34,7 @@ class LeastSquares:
         self.bodies = bodies
         self.count = count
         self.levers = Levers(bodies, count, free_root)
+        self.limited = any(body.limit is not None for body in bodies)
 
     def run(self, numbers: ModuleType, work: Work) -> None:
         """Improve the frames in place until each is met or stationary; `work.stationary` says which are."""
@@ -57,7 +60,8 @@ class LeastSquares:
         points = numbers.stack(effector_points(self.bodies, pose, self.count), len(damping))
         heads = numbers.stack(pose.heads, len(damping))
         before = work.cost(points)
-        turns, shift = self._shortened(self._damped(points, heads, work.targets - points, work.weights, damping))
+        equations = self.levers.equations(points, heads, work.targets - points, work.weights)
+        turns, shift = self._shortened(self._locked_step(numbers, work, pose, equations, damping))
         trial = replace(work, local=self._turned(numbers, work, pose, turns), root=work.root + numbers.vector(shift))
         after = work.cost(trial.points(numbers, self.bodies))
         better = after < before
@@ -66,7 +70,24 @@ class LeastSquares:
         if len(frames):
             work.replace(numbers, frames, trial.part(numbers, frames))
         work.stationary |= better & (before - after <= _STATIONARY * before) | (damping > _MOST_DAMPING)
-        return np.where(better, damping * _EASE, damping * _TIGHTEN)
+        return np.where(better, np.maximum(damping * _EASE, _LEAST_DAMPING), damping * _TIGHTEN)
+
+    def _locked_step(
+        self, numbers: ModuleType, work: Work, pose: Pose, equations: Equations, damping: FloatArray
+    ) -> FloatArray:
+        """(F, D) the damped step that pushes no joint through a limit at which it stands."""
+        if not self.limited:
+            return equations.step(damping)
+        walls = Walls(numbers, self.bodies, work.local, pose, len(damping))
+        step = equations.step(damping, walls.open)
+        frames = np.arange(len(damping))
+        for _ in range(_MOST_LOCKS):
+            pushed = walls.lock(step, frames)
+            frames = frames[pushed]
+            if not len(frames):
+                break
+            step[frames] = equations.part(frames).step(damping[frames], walls.open[frames])
+        return step
 
     def _shortened(self, step: FloatArray) -> tuple[FloatArray, FloatArray]:
         """A step as (F, B, 3) rotation vectors in armature space and (F, 3) the root's shift, none turning too far."""
@@ -77,37 +98,12 @@ class LeastSquares:
         share = np.minimum(1.0, _LONGEST_TURN / np.maximum(longest, _LONGEST_TURN))[:, None]
         return turns * share[..., None], shift * share
 
-    def _damped(
-        self, points: FloatArray, heads: FloatArray, misses: FloatArray, weights: FloatArray, damping: FloatArray
-    ) -> FloatArray:
-        """(F, D) the damped least-squares step, by whichever of the two normal equations is smaller."""
-        if 3 * self.count < self.levers.columns:
-            root = np.sqrt(weights)
-            rows = self.levers.jacobian(points, heads, root)
-            across = np.swapaxes(rows, 1, 2)
-            residual = (misses * root[..., None]).reshape(len(points), -1, 1)
-            return np.asarray((across @ _solved(rows @ across, residual, damping * self._share))[..., 0])
-        square, slope = self.levers.normal_equations(points, heads, misses, weights)
-        return np.asarray(_solved(square, slope[..., None], damping)[..., 0])
-
-    @property
-    def _share(self) -> float:
-        """The dual matrix has the same trace on fewer rows: this makes its mean diagonal the other's."""
-        return 3 * self.count / self.levers.columns
-
     def _turned(self, numbers: ModuleType, work: Work, pose: Pose, turns: FloatArray) -> list[Quaternion]:
         """Local rotations after each body has been turned by its share, the shares of those above included."""
         result = []
         for index, (body, rotation) in enumerate(zip(self.bodies, work.local, strict=True)):
             carried = carried_frame(body, pose)
             turn = numbers.turn_by(carried.conjugated() @ numbers.vector(turns[:, index]))
-            result.append((turn @ rotation).normalized())
+            turned = (turn @ rotation).normalized()
+            result.append(turned if body.limit is None else body.limit.clamp(numbers, turned))
         return result
-
-
-def _solved(square: FloatArray, right: FloatArray, damping: FloatArray) -> FloatArray:
-    """Solve with `damping` times the mean diagonal added to the diagonal."""
-    size = square.shape[1]
-    scale = np.trace(square, axis1=1, axis2=2) / size + _TINY
-    square[:, range(size), range(size)] += (damping * scale)[:, None]
-    return np.asarray(np.linalg.solve(square, right))

@@ -12,6 +12,7 @@ from .bodies import Body
 # and back from the moments to the full matrix.
 _ROWS = [1, 1, 1, 2, 2, 3]
 _COLUMNS = [0, 1, 2, 1, 2, 2]
+_TINY = 1e-30
 _FULL = np.array([[4, 5, 6], [5, 7, 8], [6, 8, 9]])
 
 
@@ -41,6 +42,21 @@ class Levers:
             return sums, self.moves.T.astype(float)
         return sums[:, : self.count], np.zeros((bodies, self.count))
 
+
+    def equations(self, points: FloatArray, heads: FloatArray, misses: FloatArray, weights: FloatArray) -> "Equations":
+        """The least-squares problem of a step, in whichever of its two forms is smaller.
+
+        Args:
+            points: (F, E, 3) the effectors.
+            heads: (F, B, 3) of the bodies.
+            misses: (F, E, 3) from the effectors to their targets.
+            weights: (F, E).
+        """
+        if 3 * self.count < self.columns:
+            root = np.sqrt(weights)
+            rows = self.jacobian(points, heads, root)
+            return Equations(rows, (misses * root[..., None]).reshape(len(points), -1), wide=True)
+        return Equations(*self.normal_equations(points, heads, misses, weights), wide=False)
 
     def _arms(self, points: FloatArray, heads: FloatArray) -> FloatArray:
         """(F, E, B, 3) arms from effector points (F, E, 3) and heads (F, B, 3); zero where a body moves nothing."""
@@ -104,6 +120,59 @@ class Levers:
         parts[..., 10:13] = forces
         parts[..., 13:] = np.cross(x, forces)
         return np.asarray(self._sums @ parts)
+
+
+@dataclass(frozen=True)
+class Equations:
+    """A damped least-squares step in the making, on F frames with D columns.
+
+    Attributes:
+        matrix: (F, D, D) JᵀWJ, or where `wide` (F, R, D) √W J with fewer rows than columns.
+        right: (F, D) JᵀW·miss, or where `wide` (F, R) √W·miss.
+        wide: which of the two.
+    """
+
+    matrix: FloatArray
+    right: FloatArray
+    wide: bool
+
+    def part(self, frames: IntArray) -> "Equations":
+        """The same on some of the frames."""
+        return Equations(self.matrix[frames], self.right[frames], self.wide)
+
+    def step(self, damping: FloatArray, open_: FloatArray | None = None) -> FloatArray:
+        """(F, D) the step with `damping` (F,) times the mean diagonal of JᵀWJ.
+
+        `open_` (F, B, 3, 3) projects each body's rotation vector on what its limit leaves open.
+        """
+        matrix = self.matrix if open_ is None else _projected(self.matrix, open_)
+        if self.wide:
+            across = np.swapaxes(matrix, 1, 2)
+            share = matrix.shape[1] / matrix.shape[2]
+            return np.asarray((across @ _solved(matrix @ across, self.right, damping * share)[..., None])[..., 0])
+        if open_ is None:
+            return _solved(matrix.copy(), self.right, damping)
+        matrix = np.swapaxes(_projected(np.swapaxes(matrix, 1, 2), open_), 1, 2)
+        right = _projected(self.right[:, None], open_)[:, 0]
+        return _solved(matrix, right, damping)
+
+
+def _projected(rows: FloatArray, open_: FloatArray) -> FloatArray:
+    """(F, R, D) rows with each body's three columns projected."""
+    frames, height, _ = rows.shape
+    turning = 3 * open_.shape[1]
+    blocks = rows[..., :turning].reshape(frames, height, -1, 3).swapaxes(1, 2) @ open_
+    result = rows.copy()
+    result[..., :turning] = blocks.swapaxes(1, 2).reshape(frames, height, turning)
+    return result
+
+
+def _solved(square: FloatArray, right: FloatArray, damping: FloatArray) -> FloatArray:
+    """Solve with `damping` times the mean diagonal added to the diagonal, which is done in place."""
+    size = square.shape[1]
+    scale = np.trace(square, axis1=1, axis2=2) / size + _TINY
+    square[:, range(size), range(size)] += (damping * scale)[:, None]
+    return np.asarray(np.linalg.solve(square, right[..., None])[..., 0])
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ sqrt = np.sqrt
 sin = np.sin
 cos = np.cos
 atan2 = np.arctan2
+floor = np.floor
+square = np.square
 larger = np.maximum
 smaller = np.minimum
 
@@ -168,6 +170,11 @@ def turn_by(rotation_vector: Vector) -> Quaternion:
 def scalar(array: FloatArray) -> FloatArray:
     """From (F,)."""
     return array
+
+
+def interpolate(value: Scalar, places: FloatArray, values: FloatArray) -> Scalar:
+    """The piecewise linear function through (places, values), held at its ends."""
+    return np.interp(value, places, values)
 
 
 def vector(array: FloatArray) -> Vector:

@@ -1,7 +1,7 @@
 """The kernel's numbers for a single pose: mathutils, which is C and needs microseconds. `many` is its twin."""
 
 from collections.abc import Sequence
-from math import atan2, cos, sin, sqrt
+from math import atan2, cos, floor, sin, sqrt
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ __all__ = [
     "clamp",
     "cos",
     "either",
+    "floor",
+    "interpolate",
     "frames_where",
     "larger",
     "opposite",
@@ -32,6 +34,7 @@ __all__ = [
     "sin",
     "smaller",
     "sqrt",
+    "square",
     "stack",
     "take",
     "turn_by",
@@ -44,6 +47,11 @@ _TINY = 1e-30
 def clamp(value: float, low: float, high: float) -> float:
     """`value`, or the bound that it passed."""
     return low if value < low else min(value, high)
+
+
+def square(value: float) -> float:
+    """The value times itself."""
+    return value * value
 
 
 def select(condition: bool, chosen: Any, otherwise: Any) -> Any:
@@ -86,6 +94,11 @@ def turn_by(rotation_vector: Vector) -> Quaternion:
 def scalar(array: FloatArray) -> float:
     """From (1,)."""
     return float(array[0])
+
+
+def interpolate(value: float, places: FloatArray, values: FloatArray) -> float:
+    """The piecewise linear function through (places, values), held at its ends."""
+    return float(np.interp(value, places, values))
 
 
 def vector(array: FloatArray) -> Vector:

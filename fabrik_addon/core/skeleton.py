@@ -107,12 +107,14 @@ def _check_tree(skeleton: Skeleton) -> None:
 
 
 def _check_bodies(skeleton: Skeleton) -> None:
-    for bone, name in enumerate(skeleton.names):
-        matrix, length = skeleton.rest[bone], skeleton.lengths[bone]
-        if not np.isfinite(matrix).all():
-            raise SkeletonError(f"The rest matrix of bone {name!r} has a value that is not finite.")
-        if not (np.isfinite(length) and length >= 0):
-            raise SkeletonError(f"Bone {name!r} has length {length}: it must be zero or more.")
-        rotation = matrix[:3, :3]
-        if np.abs(rotation.T @ rotation - np.eye(3)).max() > _ORTHONORMAL or np.linalg.det(rotation) < 0:
-            raise SkeletonError(f"The rest matrix of bone {name!r} is not a pure rotation: remove its scale or shear.")
+    lengths, rotations = skeleton.lengths, np.nan_to_num(skeleton.rest[:, :3, :3])
+    squares = np.swapaxes(rotations, 1, 2) @ rotations
+    broken = (np.abs(squares - np.eye(3)) > _ORTHONORMAL).any(axis=(1, 2)) | (np.linalg.det(rotations) < 0)
+    checks = [
+        (~np.isfinite(skeleton.rest).all(axis=(1, 2)), "has a rest matrix with a value that is not finite"),
+        (~(np.isfinite(lengths) & (lengths >= 0)), "has a length that is not zero or more"),
+        (broken, "has a rest matrix that is not a pure rotation: remove its scale or shear"),
+    ]
+    for wrong, what in checks:
+        if wrong.any():
+            raise SkeletonError(f"Bone {skeleton.names[int(np.argmax(wrong))]!r} {what}.")

@@ -61,6 +61,7 @@ class Options:
         max_sweeps: most forward-and-backward sweeps, when nothing else ends them.
         finish: end with the exact finish after a few sweeps; False leaves the sweeps alone.
         plain: the paper's plain method: sweeps only, limits clamped in both passes.
+        restarts: how many further start poses inside the limits are tried where limits seem to keep a target away.
         chunk: how many frames are solved at once, so that memory stays flat.
 
     Raises:
@@ -71,6 +72,7 @@ class Options:
     max_sweeps: int = 1000
     finish: bool = True
     plain: bool = False
+    restarts: int = 16
     chunk: int = 2000
 
     def __post_init__(self) -> None:
@@ -78,6 +80,8 @@ class Options:
             raise OptionsError(f"The tolerance is {self.tolerance}: it must be more than zero.")
         if self.max_sweeps < 1:
             raise OptionsError(f"max_sweeps is {self.max_sweeps}: it must be at least 1.")
+        if self.restarts < 0:
+            raise OptionsError(f"restarts is {self.restarts}: it must be zero or more.")
         if self.chunk < 1:
             raise OptionsError(f"chunk is {self.chunk}: it must be at least 1.")
 

@@ -9,15 +9,17 @@ import numpy.typing as npt
 
 from . import chain as chains
 from . import many
-from .arrays import FloatArray, IntArray
+from .arrays import BoolArray, FloatArray, IntArray, Quaternion
 from .bodies import Body, build_bodies, local_rotations, path_reaches, place_bodies
-from .check import check_effectors, check_extras, checked_root_location, checked_start, checked_targets
+from .check import check_effectors, check_extras, check_limits, checked_root_location, checked_start, checked_targets
 from .finish import LeastSquares
 from .limits import Limit
-from .reach import make_goals, sweep
+from .links import Link, find_links
+from .reach import Sweeper, make_goals
 from .skeleton import Skeleton
 from .solution import Effector, Options, Solution, Status
-from .start import align_root, bend_straight_limbs
+from .start import align_root, bend_straight_limbs, spread_places
+from .walls import binding
 from .work import Work
 
 _OPENING_SWEEPS = 5
@@ -58,8 +60,8 @@ def solve(
         TargetError: for effectors, targets or starts that do not fit; OptionsError for an unknown root mode.
         NotImplementedError: for what is still to come.
     """
-    check_extras(limits, slides, target_rotations, bend_targets, root)
-    return Solver(skeleton, effectors, root=root, options=options).solve(
+    check_extras(slides, target_rotations, bend_targets, root)
+    return Solver(skeleton, effectors, limits=limits, root=root, options=options).solve(
         targets, start=start, start_location=start_location
     )
 
@@ -72,10 +74,13 @@ class Solver:
         skeleton: Skeleton,
         effectors: Sequence[Effector],
         *,
+        limits: Mapping[str, Limit] | None = None,
         root: str = "FIXED",
         options: Options | None = None,
     ) -> None:
         check_effectors(skeleton, effectors)
+        self.limits = dict(limits or {})
+        check_limits(skeleton, self.limits)
         self.skeleton = skeleton
         self.effectors = tuple(effectors)
         self.free_root = root == "FREE"
@@ -104,8 +109,20 @@ class Solver:
         return result.single() if is_one else result
 
     @cached_property
+    def links(self) -> list[Link]:
+        """The limbs of ball and hinges among the bodies."""
+        return find_links(self._for_many[1])
+
+    @cached_property
+    def wishes_within_freedom(self) -> BoolArray:
+        """Entry n: whether n targets ask no more of the joints than they are free to give."""
+        bodies = self._for_many[1]
+        freedom = sum(3 if body.limit is None else body.limit.freedom for body in bodies) + 3 * self.free_root
+        return 3 * np.arange(len(self.effectors) + 1) <= freedom
+
+    @cached_property
     def _for_many(self) -> tuple[ModuleType, list[Body]]:
-        return many, build_bodies(self.skeleton, self.effectors, many)
+        return many, build_bodies(self.skeleton, self.effectors, self.limits, many)
 
     @cached_property
     def _for_one(self) -> tuple[ModuleType, list[Body]]:
@@ -114,7 +131,7 @@ class Solver:
             from . import one  # noqa: PLC0415  mathutils comes with Blender only
         except ImportError:
             return self._for_many
-        return one, build_bodies(self.skeleton, self.effectors, one)
+        return one, build_bodies(self.skeleton, self.effectors, self.limits, one)
 
 
 class _Run:
@@ -130,16 +147,20 @@ class _Run:
         locations: FloatArray,
     ) -> None:
         self.solver, self.numbers, self.bodies = solver, numbers, bodies
-        self.rotations, self.locations = rotations, locations
+        self.options = solver.options
+        self.rotations, self.locations = self._legal(rotations), locations
         self.seen = ~np.isnan(targets).any(axis=2)
+        self.sweeper = Sweeper(numbers, bodies, solver.links, solver.free_root, solver.options.plain)
+        self.finish = LeastSquares(bodies, len(solver.effectors), solver.free_root)
         weights = np.array([effector.weight for effector in solver.effectors])
-        local = [numbers.quaternion(rotations[:, body.bone]) for body in bodies]
         tolerances = np.maximum(solver.options.tolerance * solver.reaches.tolerance_lengths, _LEAST_TOLERANCE)
         frames = len(targets)
+        local = self._local(self.rotations)
         self.work = Work(
             local=local,
             root=numbers.vector(locations),
             rest=local,
+            bound=[numbers.scalar(np.zeros(frames)) > 0 for _ in bodies],
             targets=np.where(self.seen[..., None], targets, 0.0),
             weights=np.where(self.seen, weights, 0.0),
             tolerances=np.broadcast_to(tolerances, (frames, len(weights))),
@@ -147,17 +168,76 @@ class _Run:
             stationary=np.zeros(frames, dtype=bool),
         )
 
+    def _local(self, rotations: FloatArray) -> list[Quaternion]:
+        return [self.numbers.quaternion(rotations[:, body.bone]) for body in self.bodies]
+
+    def _legal(self, rotations: FloatArray) -> FloatArray:
+        """(F, J, 4) with every limited bone inside its limit."""
+        if not self.solver.limits:
+            return rotations
+        numbers, legal = self.numbers, np.array(rotations)
+        for name, limit in self.solver.limits.items():
+            bone = self.solver.skeleton.index(name)
+            inside = limit.clamp(numbers, numbers.quaternion(legal[:, bone]))
+            legal[:, bone] = numbers.stack([inside], len(legal))[:, 0]
+        return legal
+
     def solve(self) -> None:
         """Improve the frames that their start pose does not meet; none ends worse than it began."""
-        open_frames = np.flatnonzero(self.work.unmet(self.work.errors(self.numbers, self.bodies)))
-        if len(open_frames):
-            part = self.work.part(self.numbers, open_frames)
-            before = part.cost(part.points(self.numbers, self.bodies))
-            self._improve(part)
-            worse = part.cost(part.points(self.numbers, self.bodies)) > before
-            kept = np.flatnonzero(~worse)
-            self.work.iterations[open_frames] = part.iterations
-            self.work.replace(self.numbers, open_frames[kept], part.part(self.numbers, kept))
+        frames = np.flatnonzero(self.work.unmet(self.work.errors(self.numbers, self.bodies)))
+        self._attempt(frames, None)
+        if self.options.plain or not self.options.finish:
+            return
+        for attempt in range(self.options.restarts + 1):
+            frames = self._stuck(frames)
+            if not len(frames):
+                return
+            self._attempt(frames, attempt)
+
+    def _attempt(self, frames: IntArray, restart: int | None) -> None:
+        """Solve some frames from their start pose or from a restart, and keep what is better than what there was."""
+        if not len(frames):
+            return
+        part = self.work.part(self.numbers, frames)
+        before = part.cost(part.points(self.numbers, self.bodies))
+        if restart is not None:
+            part.local = self._restart_pose(len(frames), restart)
+        self._improve(part)
+        better = np.flatnonzero(part.cost(part.points(self.numbers, self.bodies)) <= before)
+        self.work.iterations[frames] = part.iterations
+        self.work.replace(self.numbers, frames[better], part.part(self.numbers, better))
+
+    def _stuck(self, frames: IntArray) -> IntArray:
+        """Frames that joint limits may have kept from their targets: other start poses may do better."""
+        if not self.finish.limited or not len(frames):
+            return frames[:0]
+        part = self.work.part(self.numbers, frames)
+        unmet = part.unmet(part.errors(self.numbers, self.bodies))
+        return frames[unmet & self._satisfiable(frames)]
+
+    def _satisfiable(self, frames: IntArray | slice) -> BoolArray:
+        """(F,) whether the targets are within reach of the lengths and no more than the joints are free to give."""
+        seen = self.seen[frames]
+        few = self.solver.wishes_within_freedom[seen.sum(axis=1)]
+        return few & ~self._beyond_lengths(frames)
+
+    def _beyond_lengths(self, frames: IntArray | slice) -> BoolArray:
+        seen = self.seen[frames]
+        if self.solver.free_root:
+            return np.zeros(len(seen), dtype=bool)
+        distances = np.linalg.norm(self.work.targets[frames] - self.locations[frames, None], axis=2)
+        return self.solver.reaches.misses(distances, seen)
+
+    def _restart_pose(self, frames: int, restart: int) -> list[Quaternion]:
+        """The legal pose nearest to rest, then a fixed sequence of poses that fill the limits."""
+        skeleton, limits = self.solver.skeleton, self.solver.limits
+        pose = np.tile([1.0, 0.0, 0.0, 0.0], (1, len(skeleton), 1))
+        if restart > 0:
+            places = spread_places(restart, len(skeleton))
+            for name, limit in limits.items():
+                bone = skeleton.index(name)
+                pose[:, bone] = limit.sample(places[bone])
+        return self._local(self._legal(np.tile(pose, (frames, 1, 1))))
 
     def _improve(self, work: Work) -> None:
         numbers, bodies = self.numbers, self.bodies
@@ -166,22 +246,22 @@ class _Run:
         work.local = bend_straight_limbs(numbers, bodies, work.local, work.root)
         work.rest = work.local
         if not self.solver.free_root and chains.is_chain(bodies):
-            chains.solve_chain(numbers, bodies, work, self.solver.options)
+            chains.solve_chain(numbers, bodies, work, self.options)
             return
-        options = self.solver.options
-        sweeping = options.plain or not options.finish
-        self._sweep(work, options.max_sweeps if sweeping else min(options.max_sweeps, _OPENING_SWEEPS))
+        sweeping = self.options.plain or not self.options.finish
+        self._sweep(work, self.options.max_sweeps if sweeping else min(self.options.max_sweeps, _OPENING_SWEEPS))
         if not sweeping:
-            LeastSquares(bodies, len(self.solver.effectors), self.solver.free_root).run(numbers, work)
+            work.stationary[:] = False
+            self.finish.run(numbers, work)
 
     def _align(self, work: Work) -> None:
         """Turn and move the whole start pose to where it fits its targets best."""
-        numbers = self.numbers
+        numbers, body = self.numbers, self.bodies[0]
         rotation, centre, goes_to = align_root(work.points(numbers, self.bodies), work.targets, work.weights)
-        turn = numbers.quaternion(rotation)
+        turn, own = numbers.quaternion(rotation), body.rest_turn
         work.root = numbers.vector(goes_to) + turn @ (work.root - numbers.vector(centre))
-        own = self.bodies[0].rest_turn
-        work.local = [(own.conjugated() @ turn @ own @ work.local[0]).normalized(), *work.local[1:]]
+        turned = (own.conjugated() @ turn @ own @ work.local[0]).normalized()
+        work.local = [turned if body.limit is None else body.limit.clamp(numbers, turned), *work.local[1:]]
 
     def _sweep(self, work: Work, most: int) -> None:
         """Sweep until each frame is met, moves no more, or has had the most."""
@@ -205,7 +285,11 @@ class _Run:
         targets = [numbers.vector(work.targets[:, effector]) for effector in range(work.targets.shape[1])]
         weights = [numbers.scalar(work.weights[:, effector]) for effector in range(work.targets.shape[1])]
         goals = make_goals(numbers, bodies, targets, weights)
-        sweep(numbers, bodies, pose, work.rest, goals, self.solver.free_root)
+        turning = [
+            rest if body.limit is None else local
+            for body, rest, local in zip(bodies, work.rest, work.local, strict=True)
+        ]
+        self.sweeper.sweep(pose, turning, work.bound, goals)
         work.local = local_rotations(bodies, pose)
         work.root = pose.heads[0]
         work.iterations += 1
@@ -219,14 +303,17 @@ class _Run:
         result.root_location[part] = self.numbers.stack([self.work.root], len(errors))[:, 0]
         result.errors[part] = np.where(self.seen, errors, np.nan)
         result.iterations[part] = self.work.iterations
-        result.status[part] = self._status(errors)
+        bones = [body.bone for body in self.bodies]
+        if self.finish.limited:
+            result.binding[part, bones] = binding(self.numbers, self.bodies, self.work.local, len(errors))
+        result.status[part] = self._status(errors, result.binding[part].any(axis=1))
 
-    def _status(self, errors: FloatArray) -> IntArray:
-        unmet = self.work.unmet(errors)
+    def _status(self, errors: FloatArray, binds: BoolArray) -> IntArray:
+        everything = slice(None)
         several = self.seen.sum(axis=1) > 1
         status = np.where(self.work.stationary & several, Status.FITTED, Status.STALLED)
-        if not self.solver.free_root:
-            distances = np.linalg.norm(self.work.targets - self.locations[:, None], axis=2)
-            status = np.where(self.solver.reaches.misses(distances, self.seen), Status.UNREACHABLE, status)
-        status = np.where(unmet, status, Status.SOLVED)
+        limited = self.work.stationary & binds & self._satisfiable(everything)
+        status = np.where(limited, Status.LIMITED, status)
+        status = np.where(self._beyond_lengths(everything), Status.UNREACHABLE, status)
+        status = np.where(self.work.unmet(errors), status, Status.SOLVED)
         return np.where(self.seen.any(axis=1), status, Status.UNSEEN)

@@ -7,6 +7,7 @@ import numpy as np
 
 from .arrays import FloatArray, Quaternion, Vector
 from .bodies import Body, Pose, carried_frame, place_bodies
+from .limits import Hinge
 
 _STRAIGHT = 1e-3
 _BEND = 0.1
@@ -30,21 +31,60 @@ def straight_runs(bodies: Sequence[Body]) -> list[list[int]]:
 def bend_straight_limbs(
     numbers: ModuleType, bodies: Sequence[Body], local: list[Quaternion], root: Vector
 ) -> list[Quaternion]:
-    """Local rotations in which limbs that were dead straight are bent slightly about their first bone's local X.
+    """Local rotations in which limbs that were dead straight are bent slightly, inside their limits.
 
+    A limb with hinges bends at them, toward the middle of their ranges, any other about its first bone's local X.
     From a straight limb a target on its axis is never reached, and its neighbours are reached with a jump.
     """
     pose = place_bodies(bodies, local, root)
     bent = list(local)
     for run in straight_runs(bodies):
-        axis = pose.frames[run[0]] @ numbers.Vector((1.0, 0.0, 0.0))
         straight = _is_straight(numbers, bodies, pose, run)
-        for place, index in enumerate(run):
-            angle = _BEND if place == 0 else -2.0 * _BEND / (len(run) - 1)
-            carried = carried_frame(bodies[index], pose)
-            turn = numbers.turn_by(carried.conjugated() @ (axis * angle))
-            bent[index] = numbers.select(straight, turn @ local[index], local[index])
+        bend = _bend_hinges if any(isinstance(bodies[index].limit, Hinge) for index in run) else _bend_about_x
+        for index, rotation in bend(numbers, bodies, pose, run, local):
+            limit = bodies[index].limit
+            inside = rotation if limit is None else limit.clamp(numbers, rotation)
+            bent[index] = numbers.select(straight, inside, local[index])
     return bent
+
+
+def _bend_about_x(
+    numbers: ModuleType, bodies: Sequence[Body], pose: Pose, run: list[int], local: list[Quaternion]
+) -> list[tuple[int, Quaternion]]:
+    """A slight arc: the first bone turned one way, each of the others back by its share."""
+    axis = pose.frames[run[0]] @ numbers.Vector((1.0, 0.0, 0.0))
+    bent = []
+    for place, index in enumerate(run):
+        angle = _BEND if place == 0 else -2.0 * _BEND / (len(run) - 1)
+        turn = numbers.turn_by(carried_frame(bodies[index], pose).conjugated() @ (axis * angle))
+        bent.append((index, turn @ local[index]))
+    return bent
+
+
+def _bend_hinges(
+    numbers: ModuleType, bodies: Sequence[Body], _pose: Pose, run: list[int], local: list[Quaternion]
+) -> list[tuple[int, Quaternion]]:
+    """Every hinge of the limb turned a little toward the middle of its range."""
+    bent = []
+    for index in run:
+        limit = bodies[index].limit
+        if isinstance(limit, Hinge):
+            angle, middle = limit.angle(numbers, local[index]), 0.5 * (limit.low + limit.high)
+            bent.append((index, limit.turned(numbers, angle + numbers.clamp(middle - angle, -_BEND, _BEND))))
+    return bent
+
+
+def spread_places(index: int, count: int) -> FloatArray:
+    """(count, 3) entry `index` of a fixed sequence that fills the unit cube of 3 `count` dimensions evenly.
+
+    Additive recurrence with the powers of the generalised golden ratio (Roberts 2018, the R sequence).
+    """
+    dimensions = 3 * count
+    ratio = 2.0
+    for _ in range(64):
+        ratio = (1.0 + ratio) ** (1.0 / (dimensions + 1))
+    steps = ratio ** -np.arange(1.0, dimensions + 1)
+    return np.asarray(np.mod(0.5 + index * steps, 1.0).reshape(count, 3))
 
 
 def align_root(

@@ -6,7 +6,7 @@ from types import ModuleType
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, IntArray, Quaternion, Vector
+from .arrays import BoolArray, FloatArray, IntArray, Quaternion, Scalar, Vector
 from .bodies import Body, effector_points, place_bodies
 
 
@@ -18,6 +18,7 @@ class Work:
         local: B local rotations.
         root: the root's head.
         rest: B local rotations that free twist returns to.
+        bound: B flags, whether the last backward pass had to clamp the body.
         targets: (F, E, 3), zero where not seen.
         weights: (F, E), zero where not seen.
         tolerances: (F, E) distances.
@@ -28,6 +29,7 @@ class Work:
     local: list[Quaternion]
     root: Vector
     rest: list[Quaternion]
+    bound: list[Scalar]
     targets: FloatArray
     weights: FloatArray
     tolerances: FloatArray
@@ -40,6 +42,7 @@ class Work:
             [numbers.take(rotation, frames) for rotation in self.local],
             numbers.take(self.root, frames),
             [numbers.take(rotation, frames) for rotation in self.rest],
+            [numbers.take(flag, frames) for flag in self.bound],
             self.targets[frames],
             self.weights[frames],
             self.tolerances[frames],
@@ -51,6 +54,7 @@ class Work:
         """Take over pose and progress of some of the frames."""
         pairs = zip(self.local, part.local, strict=True)
         self.local = [numbers.put(rotation, frames, new) for rotation, new in pairs]
+        self.bound = [numbers.put(flag, frames, new) for flag, new in zip(self.bound, part.bound, strict=True)]
         self.root = numbers.put(self.root, frames, part.root)
         self.iterations[frames] = part.iterations
         self.stationary[frames] = part.stationary

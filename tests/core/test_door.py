@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support.rigs import straight_chain
 
-from fabrik_addon.core import Ball, Effector, Options, OptionsError, TargetError, solve
+from fabrik_addon.core import Ball, Effector, LimitError, Options, OptionsError, TargetError, solve
 
 CHAIN = straight_chain(3)
 TARGET = np.array([[0.0, 0.2, 0.1]])
@@ -24,6 +24,8 @@ TARGET = np.array([[0.0, 0.2, 0.1]])
         ({"start": np.ones((2, 4))}, TargetError, "start pose has shape (2, 4)"),
         ({"start_location": (0, 1)}, TargetError, "start_location has shape"),
         ({"start_location": (0, np.nan, 0)}, TargetError, "not finite"),
+        ({"limits": {"arm": Ball(0.5)}}, LimitError, "limit for bone 'arm'"),
+        ({"limits": {"b0": 0.5}}, LimitError, "limit of bone 'b0' is 0.5"),
         ({"root": "LOOSE"}, OptionsError, "'LOOSE'"),
     ],
 )
@@ -37,7 +39,6 @@ def test_bad_input_is_refused(arguments, error, sentence):
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"limits": {"b0": Ball(0.5)}},
         {"slides": {"b0": (0.9, 1.1)}},
         {"target_rotations": np.array([[1.0, 0, 0, 0]])},
         {"bend_targets": np.zeros((1, 3))},

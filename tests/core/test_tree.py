@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.rigs import markers_on, paper_y, person, points_of, random_rotations, random_tree, straight_chain
 
@@ -168,6 +168,7 @@ def test_frames_do_not_know_of_each_other():
 
 
 @given(seed=st.integers(0, 2**32 - 1), bones=st.integers(1, 12), count=st.integers(1, 6), free=st.booleans())
+@example(seed=42864744, bones=4, count=5, free=True)  # more freedom than targets, and a damping that went to nothing
 @settings(max_examples=60, deadline=None)
 def test_any_tree_any_targets(seed, bones, count, free):
     """Whatever is asked: lengths hold, errors are true, nothing is worse than the start, the status fits."""
