@@ -1,8 +1,9 @@
 """What goes into a solve besides the skeleton, and what comes out."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -62,6 +63,8 @@ class Options:
         finish: end with the exact finish after a few sweeps; False leaves the sweeps alone.
         plain: the paper's plain method: sweeps only, limits clamped in both passes.
         restarts: how many further start poses inside the limits are tried where limits seem to keep a target away.
+        repair_pops: over frames, solve again what jumped or failed, starting from its neighbours. The pose of a frame
+            then depends on the frames about it.
         chunk: how many frames are solved at once, so that memory stays flat.
 
     Raises:
@@ -73,6 +76,7 @@ class Options:
     finish: bool = True
     plain: bool = False
     restarts: int = 16
+    repair_pops: bool = False
     chunk: int = 2000
 
     def __post_init__(self) -> None:
@@ -112,6 +116,17 @@ class Solution:
     binding: BoolArray = field(repr=False)
     lengths: FloatArray = field(repr=False)
 
+    FRAME_ARRAYS: ClassVar = (
+        "rotations",
+        "root_location",
+        "errors",
+        "rotation_errors",
+        "status",
+        "iterations",
+        "binding",
+        "lengths",
+    )
+
     @classmethod
     def empty(cls, skeleton: Skeleton, frames: int, effectors: int) -> "Solution":
         """Room for F frames, at rest lengths."""
@@ -130,8 +145,12 @@ class Solution:
 
     def single(self) -> "Solution":
         """The only frame, without its axis."""
-        arrays = {item.name: getattr(self, item.name)[0] for item in fields(self) if item.name != "skeleton"}
-        return Solution(skeleton=self.skeleton, **arrays)
+        return Solution(skeleton=self.skeleton, **{name: getattr(self, name)[0] for name in self.FRAME_ARRAYS})
+
+    def forget_matrices(self) -> None:
+        """Work the matrices out anew when they are asked for next: the rotations have been changed in place."""
+        self.__dict__.pop("matrices", None)
+        self.__dict__.pop("tails", None)
 
     @cached_property
     def matrices(self) -> FloatArray:

@@ -1,7 +1,9 @@
 """The loop: from targets to poses."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from copy import copy
+from dataclasses import replace
+from functools import cached_property, partial
 from types import ModuleType
 
 import numpy as np
@@ -15,6 +17,7 @@ from .check import check_effectors, check_extras, check_limits, checked_root_loc
 from .finish import LeastSquares
 from .limits import Limit
 from .links import Link, find_links
+from .pops import repair_pops
 from .reach import Sweeper, make_goals
 from .skeleton import Skeleton
 from .solution import Effector, Options, Solution, Status
@@ -106,7 +109,19 @@ class Solver:
             run = _Run(self, numbers, bodies, wanted[part], rotations[part], locations[part])
             run.solve()
             run.write(result, part)
+        if self.options.repair_pops and not is_one:
+            repair_pops(result, wanted, partial(self._continue, wanted, locations))
         return result.single() if is_one else result
+
+    def _continue(
+        self, targets: FloatArray, locations: FloatArray, frame: int, rotations: FloatArray, root: FloatArray
+    ) -> Solution:
+        """One frame solved from its neighbour's pose, wherever that leads."""
+        again = copy(self)
+        again.options = replace(self.options, repair_pops=False, restarts=0)
+        head = root if self.free_root else locations[frame]
+        one_frame = again.solve(targets[frame : frame + 1], start=rotations, start_location=head)
+        return one_frame.single()
 
     @cached_property
     def links(self) -> list[Link]:
