@@ -20,11 +20,12 @@ from .work import Work
 
 _MOST_STEPS = 60
 _FIRST_DAMPING = 1e-3
-_EASE, _TIGHTEN = 0.2, 5.0
+_EASE, _TIGHTEN = 0.1, 4.0
 _LEAST_DAMPING, _MOST_DAMPING = 1e-9, 1e6
-_STATIONARY = 1e-4
+_STATIONARY = 3e-4
 _LONGEST_TURN = 0.7
 _MOST_LOCKS = 4
+_TINY = 1e-30
 
 
 class LeastSquares:
@@ -61,7 +62,8 @@ class LeastSquares:
         heads = numbers.stack(pose.heads, len(damping))
         before = work.cost(points)
         equations = self.levers.equations(points, heads, work.targets - points, work.weights)
-        turns, shift = self._shortened(self._locked_step(numbers, work, pose, equations, damping))
+        step = self._shortened(self._locked_step(numbers, work, pose, equations, damping))
+        turns, shift = self._parts(step)
         trial = replace(work, local=self._turned(numbers, work, pose, turns), root=work.root + numbers.vector(shift))
         after = work.cost(trial.points(numbers, self.bodies))
         better = after < before
@@ -70,7 +72,9 @@ class LeastSquares:
         if len(frames):
             work.replace(numbers, frames, trial.part(numbers, frames))
         work.stationary |= better & (before - after <= _STATIONARY * before) | (damping > _MOST_DAMPING)
-        return np.where(better, np.maximum(damping * _EASE, _LEAST_DAMPING), damping * _TIGHTEN)
+        gain = (before - after) / np.maximum(equations.promise(step), _TINY)
+        eased = damping * np.clip(1.0 - (2.0 * gain - 1.0) ** 3, _EASE, _TIGHTEN)
+        return np.where(better, np.maximum(eased, _LEAST_DAMPING), damping * _TIGHTEN)
 
     def _locked_step(
         self, numbers: ModuleType, work: Work, pose: Pose, equations: Equations, damping: FloatArray
@@ -89,14 +93,16 @@ class LeastSquares:
             step[frames] = equations.part(frames).step(damping[frames], walls.open[frames])
         return step
 
-    def _shortened(self, step: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """A step as (F, B, 3) rotation vectors in armature space and (F, 3) the root's shift, none turning too far."""
+    def _shortened(self, step: FloatArray) -> FloatArray:
+        """(F, D) the step, as a whole made so short that no joint turns too far."""
+        longest = np.linalg.norm(self._parts(step)[0], axis=2).max(axis=1)
+        return step * np.minimum(1.0, _LONGEST_TURN / np.maximum(longest, _LONGEST_TURN))[:, None]
+
+    def _parts(self, step: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """A step as (F, B, 3) rotation vectors in armature space and (F, 3) the root's shift."""
         turning = 3 * len(self.bodies)
-        turns = step[:, :turning].reshape(len(step), -1, 3)
         shift = step[:, turning:] if self.levers.free_root else np.zeros((len(step), 3))
-        longest = np.linalg.norm(turns, axis=2).max(axis=1)
-        share = np.minimum(1.0, _LONGEST_TURN / np.maximum(longest, _LONGEST_TURN))[:, None]
-        return turns * share[..., None], shift * share
+        return step[:, :turning].reshape(len(step), -1, 3), shift
 
     def _turned(self, numbers: ModuleType, work: Work, pose: Pose, turns: FloatArray) -> list[Quaternion]:
         """Local rotations after each body has been turned by its share, the shares of those above included."""

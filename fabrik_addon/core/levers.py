@@ -13,6 +13,8 @@ from .bodies import Body
 _ROWS = [1, 1, 1, 2, 2, 3]
 _COLUMNS = [0, 1, 2, 1, 2, 2]
 _TINY = 1e-30
+# Forming the Jacobian costs more than the moments do: it pays where there are far fewer rows than columns.
+_WIDE = 0.6
 _FULL = np.array([[4, 5, 6], [5, 7, 8], [6, 8, 9]])
 
 
@@ -52,7 +54,7 @@ class Levers:
             misses: (F, E, 3) from the effectors to their targets.
             weights: (F, E).
         """
-        if 3 * self.count < self.columns:
+        if 3 * self.count < _WIDE * self.columns:
             root = np.sqrt(weights)
             rows = self.jacobian(points, heads, root)
             return Equations(rows, (misses * root[..., None]).reshape(len(points), -1), wide=True)
@@ -139,6 +141,14 @@ class Equations:
     def part(self, frames: IntArray) -> "Equations":
         """The same on some of the frames."""
         return Equations(self.matrix[frames], self.right[frames], self.wide)
+
+    def promise(self, step: FloatArray) -> FloatArray:
+        """(F,) by how much a step (F, D) lowers Σ w · miss² if the problem were linear."""
+        if self.wide:
+            moved = (self.matrix @ step[..., None])[..., 0]
+            return np.asarray(((2.0 * self.right - moved) * moved).sum(axis=1))
+        curved = (self.matrix @ step[..., None])[..., 0]
+        return np.asarray(((2.0 * self.right - curved) * step).sum(axis=1))
 
     def step(self, damping: FloatArray, open_: FloatArray | None = None) -> FloatArray:
         """(F, D) the step with `damping` (F,) times the mean diagonal of JᵀWJ.
