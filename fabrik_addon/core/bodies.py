@@ -82,7 +82,7 @@ class Reaches:
     def misses(self, distances: FloatArray, seen: BoolArray) -> BoolArray:
         """(F,) whether some seen target lies outside what its effector can reach."""
         outside = seen & ((distances > self.far) | (distances < self.near))
-        return outside.any(axis=1)
+        return np.asarray(outside.any(axis=1))
 
 
 def path_reaches(skeleton: Skeleton, effectors: Sequence[Effector]) -> Reaches:

@@ -86,7 +86,7 @@ def _reach(numbers: ModuleType, chain: Chain, target: Vector, tolerance: Scalar,
 
 
 def turn_bodies(numbers: ModuleType, bodies: Sequence[Body], work: Work, aims: Mapping[int, Vector]) -> None:
-    """The rotations that point each body to its place: the least turn from its start rotation, so that nothing rolls."""
+    """The rotations that point each body to its place, by the least turn from its start, so that nothing rolls."""
     pose = Pose()
     for index, (body, rotation) in enumerate(zip(bodies, work.rest, strict=True)):
         pose.heads.append(work.root if body.parent < 0 else carried_head(body, pose))
@@ -163,9 +163,7 @@ def sweep(numbers: ModuleType, points: list[Vector], distances: Sequence[float],
     return result
 
 
-def straight(
-    numbers: ModuleType, points: list[Vector], distances: Sequence[float], target: Vector
-) -> list[Vector]:
+def straight(numbers: ModuleType, points: list[Vector], distances: Sequence[float], target: Vector) -> list[Vector]:
     """The direct line for a target out of reach: toward it, or folded against the longest bone when it is too near.
 
     Both are the reachable points nearest to the target (Algorithm 1, steps 1.3 to 1.12, and its inner twin).
@@ -217,9 +215,7 @@ def finish(
     root, total = points[0], sum(distances)
     span = points[-1] - root
     chord = _direction(numbers, span, points[1] - root, points[1] - root)
-    bends = [
-        (b - a) * (1.0 / distance) - chord for a, b, distance in zip(points, points[1:], distances, strict=False)
-    ]
+    bends = [(b - a) * (1.0 / distance) - chord for a, b, distance in zip(points, points[1:], distances, strict=False)]
     wanted = (target - root).length
     reach, steps = _find_bend(numbers, chord, bends, distances, wanted, total)
     arms, _ = _bent(numbers, chord, bends, distances, reach)

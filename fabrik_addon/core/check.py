@@ -22,7 +22,9 @@ def check_effectors(skeleton: Skeleton, effectors: Sequence[Effector]) -> None:
         if effector.bone not in skeleton.names:
             raise TargetError(f"The effector's bone {effector.bone!r} is not in the skeleton.")
         if not (np.isfinite(effector.weight) and effector.weight > 0):
-            raise TargetError(f"The effector of bone {effector.bone!r} has weight {effector.weight}: more than 0 it must be.")
+            raise TargetError(
+                f"The effector of bone {effector.bone!r} has weight {effector.weight}: more than 0 it must be."
+            )
         if effector.offset is not None and not np.isfinite(np.array(effector.offset, dtype=float)).all():
             raise TargetError(f"The effector of bone {effector.bone!r} has an offset that is not finite.")
         later = {
@@ -63,7 +65,9 @@ def checked_targets(targets: npt.ArrayLike, count: int) -> tuple[FloatArray, boo
     """(F, E, 3) targets, and whether they were one pose's (E, 3)."""
     array = np.asarray(targets, dtype=np.float64)
     if array.ndim not in {2, 3} or array.shape[-2:] != (count, 3):
-        raise TargetError(f"The targets have shape {array.shape}, but ([F,] {count}, 3) is needed for {count} effectors.")
+        raise TargetError(
+            f"The targets have shape {array.shape}, but ([F,] {count}, 3) is needed for {count} effectors."
+        )
     if np.isinf(array).any():
         effector = int(np.argwhere(np.isinf(array))[0][-2])
         raise TargetError(f"The target of effector {effector} is infinite; use NaN where it is not seen.")

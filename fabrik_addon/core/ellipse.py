@@ -14,9 +14,7 @@ def level(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> Sc
     return numbers.square(x / numbers.larger(a, _TINY)) + numbers.square(z / numbers.larger(b, _TINY))
 
 
-def nearest_on_ellipse(
-    numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: Scalar
-) -> tuple[Scalar, Scalar]:
+def nearest_on_ellipse(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
     """The point itself where it is inside the ellipse with half-axes a and b, else the nearest one on it.
 
     The paper's Newton iteration (section 4.3), as the root t of (a x / (t + a²))² + (b z / (t + b²))² = 1; the point is
@@ -38,9 +36,7 @@ def nearest_on_ellipse(
     return numbers.select(outside, aa * x / across, x), numbers.select(outside, bb * z / along, z)
 
 
-def wall(
-    numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: Scalar
-) -> tuple[tuple[Scalar, Scalar], Scalar]:
+def wall(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:
     """The outward unit normal of the ellipse near a point inside, and about how far the point is from it."""
     gx = numbers.select(a > 0, x / numbers.square(numbers.larger(a, _TINY)), 0.0)
     gz = numbers.select(b > 0, z / numbers.square(numbers.larger(b, _TINY)), 0.0)

@@ -96,7 +96,8 @@ class LeastSquares:
     def _shortened(self, step: FloatArray) -> FloatArray:
         """(F, D) the step, as a whole made so short that no joint turns too far."""
         longest = np.linalg.norm(self._parts(step)[0], axis=2).max(axis=1)
-        return step * np.minimum(1.0, _LONGEST_TURN / np.maximum(longest, _LONGEST_TURN))[:, None]
+        share = np.minimum(1.0, _LONGEST_TURN / np.maximum(longest, _LONGEST_TURN))
+        return np.asarray(step * share[:, None])
 
     def _parts(self, step: FloatArray) -> tuple[FloatArray, FloatArray]:
         """A step as (F, B, 3) rotation vectors in armature space and (F, 3) the root's shift."""

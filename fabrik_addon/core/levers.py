@@ -35,7 +35,7 @@ class Levers:
         self._sums, self._holds = self._end_sums()
 
     def _end_sums(self) -> tuple[FloatArray, FloatArray]:
-        """Which ends a body's arms have, (B, E) or (B, E + B) where some body does not inherit; and what heads stand for."""
+        """Which ends the arms of bodies have, (B, E) or (B, E + B) where some do not inherit; what heads stand for."""
         bodies = len(self.bodies)
         sums = np.zeros((bodies, self.count + bodies))
         for effector, upper in np.argwhere(self.moves):
@@ -43,7 +43,6 @@ class Levers:
         if sums[:, self.count :].any():
             return sums, self.moves.T.astype(float)
         return sums[:, : self.count], np.zeros((bodies, self.count))
-
 
     def equations(self, points: FloatArray, heads: FloatArray, misses: FloatArray, weights: FloatArray) -> "Equations":
         """The least-squares problem of a step, in whichever of its two forms is smaller.
@@ -66,7 +65,7 @@ class Levers:
         return np.asarray(np.where(self.moves[..., None], ends - heads[:, None], 0.0))
 
     def jacobian(self, points: FloatArray, heads: FloatArray, scale: FloatArray) -> FloatArray:
-        """(F, 3 E, D) how each effector moves with each body's rotation vector and with the root, times `scale` (F, E)."""
+        """(F, 3 E, D) how effectors move with the bodies' rotation vectors and the root, times `scale` (F, E)."""
         frames, bodies = len(points), len(self.bodies)
         x, y, z = np.moveaxis(self._arms(points, heads) * scale[..., None, None], -1, 0)
         result = np.zeros((frames, self.count, 3, self.columns))
@@ -235,7 +234,7 @@ def _ends_of_arms(bodies: Sequence[Body], count: int) -> tuple[BoolArray, IntArr
 
 
 def _about_heads(moments: FloatArray, heads: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Moments moved from the root's head to each body's own: (F, B, 3) Σ w c, (F, B, 3, 3) Σ w c cᵀ, (F, B, 3) torque."""
+    """Moments about each body's own head: (F, B, 3) Σ w c, (F, B, 3, 3) Σ w c cᵀ, (F, B, 3) torque."""
     mass, sums = moments[..., 0:1], moments[..., 1:4]
     first = sums - heads * mass
     second = moments[..., _FULL] - heads[..., None] * sums[..., None, :] - first[..., None] * heads[..., None, :]

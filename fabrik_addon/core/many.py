@@ -82,10 +82,11 @@ class Quaternion:
     def __matmul__(self, other: Quaternion | Vector) -> Quaternion | Vector:
         return self._turn(other) if isinstance(other, Vector) else self._after(other)
 
-    def _turn(self, vector: Vector) -> Vector:
+    def _turn(self, point: Vector) -> Vector:
         axis = Vector((self.x, self.y, self.z))
-        doubled = axis.cross(vector) * 2.0
-        return vector + doubled * self.w + axis.cross(doubled)
+        doubled = axis.cross(point) * 2.0
+        turned: Vector = point + doubled * self.w + axis.cross(doubled)
+        return turned
 
     def _after(self, first: Quaternion) -> Quaternion:
         w, x, y, z = self.w, self.x, self.y, self.z
@@ -179,12 +180,12 @@ def interpolate(value: Scalar, places: FloatArray, values: FloatArray) -> Scalar
 
 def vector(array: FloatArray) -> Vector:
     """From (F, 3)."""
-    return Vector(np.array(array.T, dtype=np.float64, order="C"))
+    return Vector(list(np.array(array.T, dtype=np.float64, order="C")))
 
 
 def quaternion(array: FloatArray) -> Quaternion:
     """From (F, 4)."""
-    return Quaternion(np.array(array.T, dtype=np.float64, order="C"))
+    return Quaternion(list(np.array(array.T, dtype=np.float64, order="C")))
 
 
 def stack(values: Sequence[Vector | Quaternion], frames: int) -> FloatArray:

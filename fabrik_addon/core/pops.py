@@ -6,6 +6,8 @@ are solved again from both ends, each frame from its neighbour, and the smoother
 """
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +53,7 @@ def spans(pops: BoolArray, failed: BoolArray) -> list[range]:
     """Frames to solve again: between two pops not too far apart, or failed in a row."""
     found: list[range] = []
     places = np.flatnonzero(pops)
-    for before, after in zip(places, places[1:], strict=False):
+    for before, after in pairwise(places):
         if after - before <= LONGEST_SPAN and (not found or before + 1 >= found[-1].stop):
             found.append(range(before + 1, after + 1))
     covered = {frame for span in found for frame in span}
@@ -85,7 +87,7 @@ def _ways(span: range, frames: int) -> Iterator[list[int]]:
         yield [span.stop, *reversed(span)]
 
 
-def _continued(solution: Solution, order: list[int], solve_from: Continue) -> dict[str, FloatArray]:
+def _continued(solution: Solution, order: list[int], solve_from: Continue) -> dict[str, Any]:
     """Each frame solved from the one before it in the order; in the order of time."""
     rotations, root = solution.rotations[order[0]], solution.root_location[order[0]]
     found = {}
@@ -95,11 +97,11 @@ def _continued(solution: Solution, order: list[int], solve_from: Continue) -> di
     return {name: np.stack([getattr(found[frame], name) for frame in sorted(found)]) for name in Solution.FRAME_ARRAYS}
 
 
-def _frames(solution: Solution, frames: IntArray) -> dict[str, FloatArray]:
+def _frames(solution: Solution, frames: IntArray) -> dict[str, Any]:
     return {name: getattr(solution, name)[frames].copy() for name in Solution.FRAME_ARRAYS}
 
 
-def _put(solution: Solution, span: range, arrays: dict[str, FloatArray]) -> None:
+def _put(solution: Solution, span: range, arrays: dict[str, Any]) -> None:
     for name, values in arrays.items():
         getattr(solution, name)[span.start : span.stop] = values
     solution.forget_matrices()

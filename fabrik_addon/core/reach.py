@@ -177,7 +177,7 @@ class Sweeper:
         pose.heads[index] = numbers.select(wish.weight > 0, slid, head)
 
     def _clamp_forward(self, index: int, wishes: list[Wish], pose: Pose) -> None:
-        """The paper's forward clamp: turn the body so that the limit of the one after it holds, its head along with it."""
+        """The paper's forward clamp: turn the body, its head with it, so that the limit of the one after it holds."""
         numbers, wish = self.numbers, wishes[0]
         if len(wishes) > 1:
             return
@@ -194,9 +194,7 @@ class Sweeper:
         pose.frames[index] = numbers.select(seen, frame, pose.frames[index])
         pose.heads[index] = numbers.select(seen, wish.point - frame @ wish.attachment.offset, pose.heads[index])
 
-    def _backward(
-        self, pose: Pose, local: list[Quaternion], bound: list[Scalar], wishes: list[list[Wish]]
-    ) -> None:
+    def _backward(self, pose: Pose, local: list[Quaternion], bound: list[Scalar], wishes: list[list[Wish]]) -> None:
         """Put every head where its parent carries it and turn the body about it, root first."""
         turns = list(local)
         for index, body in enumerate(self.bodies):
@@ -236,7 +234,7 @@ class Sweeper:
         turns: list[Quaternion],
         bound: list[Scalar],
     ) -> Quaternion:
-        """Backward step of a link: bend its hinges to the wanted length, turn it onto the target, clamp, aim once more."""
+        """Backward step of a link: bend its hinges to length, turn it onto the target, clamp, aim once more."""
         numbers, link, body = self.numbers, self.links[index], self.bodies[index]
         wish = wishes[link.hinges[-1]][0]
         line, seen = wish.point - pose.heads[index], wish.weight > 0

@@ -1,6 +1,7 @@
 """The immutable tree of bones that the solver works on."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +42,7 @@ class Skeleton:
         flags = np.ones(count, dtype=bool) if inherits_rotation is None else np.array(inherits_rotation, dtype=bool)
         self.inherits_rotation: BoolArray = _frozen(flags, (count,), "inherits_rotation")
         self._index = {name: index for index, name in enumerate(self.names)}
+        _check_names(self.names)
         _check_tree(self)
         _check_bodies(self)
 
@@ -75,7 +77,7 @@ class Skeleton:
         return offset
 
     def rest_turn(self, bone: int) -> FloatArray:
-        """(3, 3) rest rotation relative to what carries it: the parent's, or the armature's where nothing is inherited."""
+        """(3, 3) rest rotation relative to what carries it: the parent, or the armature where nothing is inherited."""
         parent = self.parents[bone]
         rotation: FloatArray = self.rest[bone, :3, :3]
         if parent < 0 or not self.inherits_rotation[bone]:
@@ -84,20 +86,23 @@ class Skeleton:
         return turn
 
 
-def _frozen(array: npt.NDArray, shape: tuple[int, ...], what: str) -> npt.NDArray:
+def _frozen(array: npt.NDArray[Any], shape: tuple[int, ...], what: str) -> npt.NDArray[Any]:
     if array.shape != shape:
         raise SkeletonError(f"The skeleton's {what} have shape {array.shape}, but {shape} is needed.")
     array.flags.writeable = False
     return array
 
 
-def _check_tree(skeleton: Skeleton) -> None:
-    names, parents = skeleton.names, skeleton.parents
+def _check_names(names: tuple[str, ...]) -> None:
     if not names:
         raise SkeletonError("A skeleton needs at least one bone.")
-    if len(skeleton._index) != len(names):
+    if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise SkeletonError(f"Two bones are named {twice!r}.")
+
+
+def _check_tree(skeleton: Skeleton) -> None:
+    names, parents = skeleton.names, skeleton.parents
     for bone, parent in enumerate(parents):
         if not -1 <= parent < bone and bone > 0:
             raise SkeletonError(f"Bone {names[bone]!r} stands before its parent: list parents first.")

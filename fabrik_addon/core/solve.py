@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from types import ModuleType
 
@@ -16,7 +16,7 @@ from .bodies import Body, build_bodies, local_rotations, path_reaches, place_bod
 from .check import check_effectors, check_extras, check_limits, checked_root_location, checked_start, checked_targets
 from .finish import LeastSquares
 from .limits import Limit
-from .links import Link, find_links
+from .links import find_links
 from .pops import repair_pops
 from .reach import Sweeper, make_goals
 from .skeleton import Skeleton
@@ -30,7 +30,7 @@ _NO_CHANGE = 0.01
 _LEAST_TOLERANCE = 1e-12
 
 
-def solve(
+def solve(  # noqa: PLR0913  the one public door: what it takes is the contract
     skeleton: Skeleton,
     effectors: Sequence[Effector],
     targets: npt.ArrayLike,
@@ -102,11 +102,11 @@ class Solver:
         frames = len(wanted)
         rotations = checked_start(start, self.skeleton, frames)
         locations = checked_root_location(start_location, self.skeleton, frames)
-        numbers, bodies = self._for_one if is_one else self._for_many
+        kernel = self._for_one if is_one else self._for_many
         result = Solution.empty(self.skeleton, frames, len(self.effectors))
         for first in range(0, frames, self.options.chunk):
             part = slice(first, first + self.options.chunk)
-            run = _Run(self, numbers, bodies, wanted[part], rotations[part], locations[part])
+            run = _Run(self, kernel, wanted[part], rotations[part], locations[part])
             run.solve()
             run.write(result, part)
         if self.options.repair_pops and not is_one:
@@ -124,29 +124,39 @@ class Solver:
         return one_frame.single()
 
     @cached_property
-    def links(self) -> list[Link]:
-        """The limbs of ball and hinges among the bodies."""
-        return find_links(self._for_many[1])
-
-    @cached_property
     def wishes_within_freedom(self) -> BoolArray:
         """Entry n: whether n targets ask no more of the joints than they are free to give."""
-        bodies = self._for_many[1]
+        bodies = self._for_many.bodies
         freedom = sum(3 if body.limit is None else body.limit.freedom for body in bodies) + 3 * self.free_root
         return 3 * np.arange(len(self.effectors) + 1) <= freedom
 
     @cached_property
-    def _for_many(self) -> tuple[ModuleType, list[Body]]:
-        return many, build_bodies(self.skeleton, self.effectors, self.limits, many)
+    def _for_many(self) -> "_Kernel":
+        return self._kernel(many, build_bodies(self.skeleton, self.effectors, self.limits, many))
 
     @cached_property
-    def _for_one(self) -> tuple[ModuleType, list[Body]]:
+    def _for_one(self) -> "_Kernel":
         """The number system for a single pose: mathutils where there is one."""
         try:
             from . import one  # noqa: PLC0415  mathutils comes with Blender only
         except ImportError:
             return self._for_many
-        return one, build_bodies(self.skeleton, self.effectors, self.limits, one)
+        return self._kernel(one, build_bodies(self.skeleton, self.effectors, self.limits, one))
+
+    def _kernel(self, numbers: ModuleType, bodies: list[Body]) -> "_Kernel":
+        links = find_links(bodies if numbers is many else self._for_many.bodies)
+        sweeper = Sweeper(numbers, bodies, links, self.free_root, self.options.plain)
+        return _Kernel(numbers, bodies, sweeper, LeastSquares(bodies, len(self.effectors), self.free_root))
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """What solves on one number system, made ready once."""
+
+    numbers: ModuleType
+    bodies: list[Body]
+    sweeper: Sweeper
+    finish: LeastSquares
 
 
 class _Run:
@@ -155,27 +165,25 @@ class _Run:
     def __init__(
         self,
         solver: Solver,
-        numbers: ModuleType,
-        bodies: list[Body],
+        kernel: _Kernel,
         targets: FloatArray,
         rotations: FloatArray,
         locations: FloatArray,
     ) -> None:
-        self.solver, self.numbers, self.bodies = solver, numbers, bodies
+        self.solver, self.numbers, self.bodies = solver, kernel.numbers, kernel.bodies
+        self.sweeper, self.finish = kernel.sweeper, kernel.finish
         self.options = solver.options
         self.rotations, self.locations = self._legal(rotations), locations
         self.seen = ~np.isnan(targets).any(axis=2)
-        self.sweeper = Sweeper(numbers, bodies, solver.links, solver.free_root, solver.options.plain)
-        self.finish = LeastSquares(bodies, len(solver.effectors), solver.free_root)
         weights = np.array([effector.weight for effector in solver.effectors])
         tolerances = np.maximum(solver.options.tolerance * solver.reaches.tolerance_lengths, _LEAST_TOLERANCE)
         frames = len(targets)
         local = self._local(self.rotations)
         self.work = Work(
             local=local,
-            root=numbers.vector(locations),
+            root=self.numbers.vector(locations),
             rest=local,
-            bound=[numbers.scalar(np.zeros(frames)) > 0 for _ in bodies],
+            bound=[self.numbers.scalar(np.zeros(frames)) > 0 for _ in self.bodies],
             targets=np.where(self.seen[..., None], targets, 0.0),
             weights=np.where(self.seen, weights, 0.0),
             tolerances=np.broadcast_to(tolerances, (frames, len(weights))),
@@ -234,7 +242,7 @@ class _Run:
         """(F,) whether the targets are within reach of the lengths and no more than the joints are free to give."""
         seen = self.seen[frames]
         few = self.solver.wishes_within_freedom[seen.sum(axis=1)]
-        return few & ~self._beyond_lengths(frames)
+        return np.asarray(few & ~self._beyond_lengths(frames))
 
     def _beyond_lengths(self, frames: IntArray | slice) -> BoolArray:
         seen = self.seen[frames]

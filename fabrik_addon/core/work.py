@@ -79,4 +79,4 @@ class Work:
 
     def unmet(self, errors: FloatArray) -> BoolArray:
         """(F,) whether some effector is farther from its target than its tolerance."""
-        return (errors > self.tolerances).any(axis=1)
+        return np.asarray((errors > self.tolerances).any(axis=1))

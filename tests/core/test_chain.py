@@ -1,5 +1,7 @@
 """Unlimited chains: the paper's sweeps, and the exact finish."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from support.reference import algorithm_1
@@ -39,7 +41,11 @@ def test_sweeps_are_algorithm_1(bones, seed):
 
 def test_plain_solve_stops_where_algorithm_1_does():
     skeleton = from_joints(
-        [("a", -1, (0, 0, 0), (0, 0.2, 0.1)), ("b", 0, (0, 0.2, 0.1), (0.1, 0.5, 0)), ("c", 1, (0.1, 0.5, 0), (0, 0.7, 0.2))]
+        [
+            ("a", -1, (0, 0, 0), (0, 0.2, 0.1)),
+            ("b", 0, (0, 0.2, 0.1), (0.1, 0.5, 0)),
+            ("c", 1, (0.1, 0.5, 0), (0, 0.7, 0.2)),
+        ]
     )
     points = np.vstack([skeleton.rest[:, :3, 3], [0, 0.7, 0.2]])
     target = np.array([0.3, 0.2, 0.35])
@@ -72,7 +78,7 @@ def test_the_finish_is_exact_in_six_steps(bones, share):
     points, steps = chain.finish(many, points, [0.1] * bones, target)
     met = (points[-1] - target).length < 1e-6 * reach
     assert (met & (steps <= 6)).mean() >= 0.99
-    for a, b in zip(points, points[1:], strict=False):
+    for a, b in pairwise(points):
         assert np.abs((b - a).length - 0.1).max() < 1e-12
 
 
@@ -150,6 +156,8 @@ def test_the_finish_ends_near_the_pose_that_plain_sweeps_reach():
     targets = targets_within(rng, [0.1] * 9, 100, 0.4, 0.95)[:, None]
     start = solve(skeleton, [Effector("b8")], targets[:1] * 0.9).rotations[0]
     exact = solve(skeleton, [Effector("b8")], targets, start=start)
-    plain = solve(skeleton, [Effector("b8")], targets, start=start, options=Options(plain=True, tolerance=1e-9, max_sweeps=20_000))
+    plain = solve(
+        skeleton, [Effector("b8")], targets, start=start, options=Options(plain=True, tolerance=1e-9, max_sweeps=20_000)
+    )
     distance = np.linalg.norm(exact.tails - plain.tails, axis=2).max(axis=1)
     assert np.median(distance) < 0.004 * 0.9

@@ -6,7 +6,13 @@ from support.rigs import from_joints
 from fabrik_addon.core import Ball, Effector, Hinge, Options, Status, solve
 from fabrik_addon.core.pops import FARTHER, jumps, spans
 
-ARM = from_joints([("upper", -1, (0, 0, 0), (0, 0.3, 0)), ("fore", 0, (0, 0.3, 0), (0, 0.55, 0)), ("hand", 1, (0, 0.55, 0), (0, 0.65, 0))])
+ARM = from_joints(
+    [
+        ("upper", -1, (0, 0, 0), (0, 0.3, 0)),
+        ("fore", 0, (0, 0.3, 0), (0, 0.55, 0)),
+        ("hand", 1, (0, 0.55, 0), (0, 0.65, 0)),
+    ]
+)
 LIMITS = {"upper": Ball(1.7), "fore": Hinge("X", 0.0, 2.6), "hand": Ball(1.0)}
 
 

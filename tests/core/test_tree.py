@@ -64,7 +64,9 @@ def test_exact_markers_on_every_bone_give_the_pose_back():
     effectors = [Effector(bone, offset) for bone, offset in markers_on(skeleton, rng, 3)]
     rotations = random_rotations(rng, (50, 22), 0.5)
     truth = forward_kinematics(skeleton, rotations)
-    solution = solve(skeleton, effectors, points_of(skeleton, truth, effectors), root="FREE", options=Options(tolerance=1e-7))
+    solution = solve(
+        skeleton, effectors, points_of(skeleton, truth, effectors), root="FREE", options=Options(tolerance=1e-7)
+    )
     assert (solution.status == Status.SOLVED).all()
     assert np.abs(solution.matrices - truth).max() < 1e-4
 
@@ -175,7 +177,11 @@ def test_any_tree_any_targets(seed, bones, count, free):
     rng = np.random.default_rng(seed)
     skeleton = random_tree(rng, bones, inheriting=0.8)
     effectors = [
-        Effector(f"bone{rng.integers(bones)}", None if rng.random() < 0.5 else tuple(rng.normal(size=3) * 0.2), rng.uniform(0.1, 3))
+        Effector(
+            f"bone{rng.integers(bones)}",
+            None if rng.random() < 0.5 else tuple(rng.normal(size=3) * 0.2),
+            rng.uniform(0.1, 3),
+        )
         for _ in range(count)
     ]
     targets = rng.normal(size=(5, count, 3)) * rng.uniform(0.1, 2.0)

@@ -1,12 +1,13 @@
 """Naive, obviously right versions of what the core does, in plain Python: the tests' oracles."""
 
+from itertools import pairwise
 from math import dist
 
 
 def algorithm_1(points, target, tolerance, most=100_000):
     """The paper's Algorithm 1, line for line; returns the new points and the iterations it took."""
     p, t = [tuple(point) for point in points], tuple(target)
-    d = [dist(a, b) for a, b in zip(p, p[1:], strict=False)]
+    d = [dist(a, b) for a, b in pairwise(p)]
     if dist(p[0], t) > sum(d):
         for i in range(len(d)):
             p[i + 1] = mix(p[i], t, d[i] / dist(t, p[i]))

@@ -68,7 +68,14 @@ def paper_y():
     for name, side in (("left", 1), ("right", -1)):
         for i in range(3):
             parent = 3 if i == 0 else len(rows) - 1
-            rows.append((f"{name}{i}", parent, (side * 0.08 * i, 0, 0.4 + 0.06 * i), (side * 0.08 * (i + 1), 0, 0.46 + 0.06 * i)))
+            rows.append(
+                (
+                    f"{name}{i}",
+                    parent,
+                    (side * 0.08 * i, 0, 0.4 + 0.06 * i),
+                    (side * 0.08 * (i + 1), 0, 0.46 + 0.06 * i),
+                )
+            )
     return from_joints(rows)
 
 
@@ -104,8 +111,7 @@ def markers_on(skeleton, rng, per_bone, spread=0.06):
     """(bone name, offset) rows of markers scattered about every bone."""
     rows = []
     for name, length in zip(skeleton.names, skeleton.lengths, strict=True):
-        for _ in range(per_bone):
-            rows.append((name, tuple(rng.normal(size=3) * spread + [0.0, length / 2, 0.0])))
+        rows += [(name, tuple(rng.normal(size=3) * spread + [0.0, length / 2, 0.0])) for _ in range(per_bone)]
     return rows
 
 
