@@ -1,0 +1,81 @@
+"""What all tests share: a profile of their own, Blender where there is one, and the choice of what is tested.
+
+`pytest --extension-zip=build/fabrik.zip tests/blender` installs that zip, and then every `import fabrik_addon…` in the
+tests gets a module of the installed extension instead of the checkout's.
+"""
+
+import importlib
+import importlib.util
+import os
+import pkgutil
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+HAS_BLENDER = importlib.util.find_spec("bpy") is not None
+ROOT = Path(__file__).parents[1]
+REPOSITORY = "user_default"
+EXTENSION = f"bl_ext.{REPOSITORY}.fabrik"
+
+collect_ignore = [] if HAS_BLENDER else ["blender"]
+
+# Machines that are shared are slow at times, and a CI run has to come out the same each time.
+settings.register_profile("fabrik", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("fabrik")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--extension-zip", type=Path, help="install this zip and test it, not the checkout")
+
+
+def pytest_configure(config):
+    config.blender_profile = tempfile.mkdtemp(prefix="fabrik-profile-")
+    os.environ["BLENDER_USER_RESOURCES"] = config.blender_profile
+    if HAS_BLENDER:
+        importlib.import_module("bpy")  # `mathutils` is there from now on
+    if config.option.extension_zip:
+        _install(config.option.extension_zip.resolve())
+
+
+def pytest_unconfigure(config):
+    if config.option.extension_zip:
+        _switch_off()
+    shutil.rmtree(config.blender_profile, ignore_errors=True)
+
+
+def _install(zip_path):
+    """Install and enable the zip, and let its modules answer to the names that they have in a checkout."""
+    import addon_utils
+    import bpy
+
+    addon_utils.enable("bl_pkg")
+    bpy.ops.extensions.package_install_files(
+        filepath=str(zip_path), repo=REPOSITORY, enable_on_install=True, overwrite=True
+    )
+    package = importlib.import_module(f"{EXTENSION}.fabrik_addon")
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if not module.name.endswith(".__main__"):
+            importlib.import_module(module.name)
+    for name, module in list(sys.modules.items()):
+        if name.startswith(package.__name__):
+            sys.modules[name.removeprefix(f"{EXTENSION}.")] = module
+
+
+def _switch_off():
+    """Leave nothing registered: Blender's module does not survive that when Python ends."""
+    import addon_utils
+
+    addon_utils.disable(EXTENSION)
+    addon_utils.disable("bl_pkg")
+
+
+@pytest.fixture(scope="session")
+def addon_folder():
+    """The folder that holds the `fabrik_addon` under test; `python -m fabrik_addon` runs there."""
+    import fabrik_addon
+
+    return Path(fabrik_addon.__file__).parents[1]
