@@ -1,0 +1,1 @@
+"""Everything that touches Blender: reading and writing rigs, operators, panels, drawing."""

@@ -1,0 +1,391 @@
+"""From targets that move to keyframes on a rig: sample, solve, write.
+
+The scene is written at the very end, when everything has worked out; until then nothing is changed for good.
+"""
+
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import bpy
+import numpy as np
+
+from ..core import Solution, Solver, Status
+from ..core.arrays import BoolArray, FloatArray, IntArray
+from ..core.errors import FabrikError
+from ..markers.report import Report
+from .animated import ROTATION_CHANNELS, animated_limits, bone_path, check_still, root_heads
+from .effectors import Goals, check_effectors, gather_goals, object_scale, world_to_armature
+from .keyframes import check_action, current_or_new_action, new_action_like, write_curves
+from .legal import legal_pose
+from .pose_keeper import PoseKeeper
+from .rig import check_editable, check_rig, read_trees, root_location_channel
+from .rotation_modes import to_channels
+from .sampling import sample_matrices, sample_targets
+from .settings import rig_settings
+from .unseen import fill_unseen
+
+Progress = Callable[[float], bool]
+
+# Frames between two looks at the Esc key.
+_SAMPLED_AT_ONCE = 500
+_SOLVED_AT_ONCE = 1000
+_SOLVED_IN_ORDER = 20
+# Shares of the time that the stages take, for the progress bar.
+_SAMPLING_ENDS = 0.3
+_SOLVING_ENDS = 0.9
+# What a frame is called where the trees of a rig end differently: the first of these that any of them has.
+_WORST_FIRST = (Status.STALLED, Status.UNREACHABLE, Status.LIMITED, Status.FITTED, Status.SOLVED, Status.UNSEEN)
+
+
+class BakeError(FabrikError):
+    """A bake that cannot be done; the sentence says why."""
+
+
+class BakeStoppedError(FabrikError):
+    """A bake that was stopped before it wrote anything."""
+
+
+@dataclass(frozen=True)
+class BakeSettings:
+    """What to bake: frames from first to last, in steps, and how.
+
+    start: "REST" or "PREVIOUS". action: "NEW" or "CURRENT". action_name: of a new action, "" for one made from the
+    rig's. Raises BakeError for a range without frames and for unknown choices.
+    """
+
+    frame_start: int
+    frame_end: int
+    step: int = 1
+    start: str = "REST"
+    action: str = "NEW"
+    action_name: str = ""
+
+    def __post_init__(self) -> None:
+        """Check that the parts make sense."""
+        if self.frame_end < self.frame_start:
+            raise BakeError(f"The last frame ({self.frame_end}) is before the first ({self.frame_start}).")
+        if self.step < 1:
+            raise BakeError(f"The step is {self.step}: it must be 1 frame or more.")
+        for name, choices in (("start", ("REST", "PREVIOUS")), ("action", ("NEW", "CURRENT"))):
+            if getattr(self, name) not in choices:
+                raise BakeError(f"{name} is {getattr(self, name)!r}: it must be one of {', '.join(choices)}.")
+
+    @property
+    def frames(self) -> IntArray:
+        """(F,) the frames that get keys."""
+        return np.arange(self.frame_start, self.frame_end + 1, self.step, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class BakedTree:
+    """What a bake found for one tree of bones.
+
+    Attributes:
+        goals: the bones, the effectors and their targets.
+        bones: names of the bones that got keys.
+        solution: the poses written, F frames in armature space.
+    """
+
+    goals: Goals
+    bones: tuple[str, ...]
+    solution: Solution
+
+
+@dataclass(frozen=True)
+class BakeResult:
+    """What a bake wrote.
+
+    Attributes:
+        report: how well each effector met its target, world metres.
+        frames: (F,) the frames with keys.
+        trees: what was found for each tree of bones.
+        warnings: sentences on what may keep the rig from showing the result.
+        timings: seconds for "sample", "solve" and "write".
+    """
+
+    report: Report
+    frames: IntArray
+    trees: tuple[BakedTree, ...]
+    warnings: tuple[str, ...]
+    timings: dict[str, float]
+
+    @property
+    def solutions(self) -> tuple[Solution, ...]:
+        """The poses of each tree."""
+        return tuple(tree.solution for tree in self.trees)
+
+    @property
+    def lines(self) -> tuple[str, str, str]:
+        """The result in short lines: how much, how well, and where it is worst."""
+        total = self.report.total()
+        bones = sum(len(tree.bones) for tree in self.trees)
+        return (
+            f"{bones} bones, {len(self.frames)} frames",
+            f"RMS {1000.0 * total.rms:.1f} mm, worst {1000.0 * total.max:.1f} mm",
+            f"{total.worst_marker}, frame {total.worst_frame}",
+        )
+
+    @property
+    def line(self) -> str:
+        """The result in one line."""
+        return "{}: {} ({})".format(*self.lines)
+
+
+Steps = Generator[float, None, BakeResult]
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One tree to be solved.
+
+    goals: what is to reach what. targets: (F, E, 3) in armature space, NaN where not seen. bones: places of the bones
+    that some target is ever seen for. root_heads: (F, 3) where a pinned root is; None where it is free.
+    """
+
+    goals: Goals
+    targets: FloatArray
+    bones: list[int]
+    root_heads: FloatArray | None
+
+    @property
+    def seen(self) -> BoolArray:
+        """(F, E) whether a target is seen."""
+        unseen: BoolArray = np.isnan(self.targets).any(axis=-1)
+        return ~unseen
+
+    @property
+    def solver(self) -> Solver:
+        """The solver of the tree."""
+        return self.goals.solver(free_root=self.root_heads is None)
+
+
+def bake(
+    context: bpy.types.Context,
+    armature: bpy.types.Object,
+    *,
+    frame_start: int,
+    frame_end: int,
+    step: int = 1,
+    start: str = "REST",
+    action: str = "NEW",
+    progress: Progress | None = None,
+) -> BakeResult:
+    """Key the armature's bones so that its effectors follow their targets.
+
+    progress: called with the share done, 0 to 1; the bake goes on while it returns True.
+    Raises a FabrikError, with the scene as before, for what cannot be baked; BakeStoppedError where `progress` says so.
+    """
+    return run_bake(context, armature, BakeSettings(frame_start, frame_end, step, start, action), progress)
+
+
+def run_bake(
+    context: bpy.types.Context,
+    armature: bpy.types.Object,
+    settings: BakeSettings,
+    progress: Progress | None = None,
+) -> BakeResult:
+    """Do what `bake` does, as the settings say."""
+    steps = bake_steps(context, armature, settings)
+    while True:
+        try:
+            share = next(steps)
+        except StopIteration as end:
+            result: BakeResult = end.value
+            return result
+        if progress is not None and not progress(share):
+            steps.close()
+            raise BakeStoppedError("The bake was stopped; nothing has changed.")
+
+
+def bake_steps(context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings) -> Steps:
+    """Do what `bake` does in small steps: yields the share done, returns the result, and may be closed at any time."""
+    _check(context.scene, armature, settings)
+    seconds: dict[str, float] = {}
+    keyed: list[str] = []
+    keeper = PoseKeeper(context.scene, armature)
+    try:
+        goals = _goals_at(context, armature, settings.frame_start)
+        with _timed(seconds, "sample"):
+            jobs, scale = yield from _sample(context.scene, armature, goals, settings.frames)
+        with _timed(seconds, "solve"):
+            trees = yield from _solve(jobs, settings)
+        with _timed(seconds, "write"):
+            report = _report(trees, scale, settings.frames)
+            _write(armature, trees, settings)
+            keyed = [bone for tree in trees for bone in tree.bones]
+    finally:
+        keeper.restore(keyed)
+    warnings = (*_warnings(armature, keyed), *animated_limits(armature, keyed, settings.frames))
+    result = BakeResult(report, settings.frames, trees, warnings, seconds)
+    rig_settings(armature).last_result = "\n".join(result.lines)
+    return result
+
+
+def _check(scene: bpy.types.Scene, armature: bpy.types.Object, settings: BakeSettings) -> None:
+    """Raise a FabrikError for whatever can be seen to fail before anything is worked out."""
+    check_effectors(scene, armature)
+    check_rig(armature)
+    check_editable(armature)
+    check_action(armature, new=settings.action == "NEW")
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
+    """Note the seconds that the block takes, pauses of a generator included."""
+    began = time.perf_counter()
+    yield
+    seconds[stage] = time.perf_counter() - began
+
+
+def _goals_at(context: bpy.types.Context, armature: bpy.types.Object, frame: int) -> list[Goals]:
+    """The effectors with the bones as they are on a frame."""
+    if armature.animation_data is not None and context.scene.frame_current_final != frame:
+        context.scene.frame_set(frame)
+    else:
+        context.view_layer.update()
+    return gather_goals(armature, read_trees(armature))
+
+
+def _sample(
+    scene: bpy.types.Scene, armature: bpy.types.Object, goals: Sequence[Goals], frames: IntArray
+) -> Generator[float, None, tuple[list[_Job], FloatArray]]:
+    """The trees to be solved, and (F,) world metres to an armature unit."""
+    targets = [target for goal in goals for target in goal.targets]
+    points, matrices = [], []
+    for first in range(0, len(frames), _SAMPLED_AT_ONCE):
+        part = frames[first : first + _SAMPLED_AT_ONCE]
+        points.append(sample_targets(scene, targets, part))
+        matrices.append(sample_matrices(scene, armature, part))
+        yield _SAMPLING_ENDS * min(1.0, (first + len(part)) / len(frames))
+    world, rig = np.concatenate(points), np.concatenate(matrices)
+    if np.isnan(world).any(axis=-1).all():
+        raise BakeError(f"No marker is seen in frames {frames[0]}-{frames[-1]}.")
+    local = world_to_armature(world, rig)
+    ends = np.cumsum([len(goal.targets) for goal in goals])[:-1]
+    jobs = [_job(armature, goal, part, frames) for goal, part in zip(goals, np.split(local, ends, axis=1), strict=True)]
+    return [job for job in jobs if job.seen.any()], object_scale(rig)
+
+
+def _job(armature: bpy.types.Object, goals: Goals, targets: FloatArray, frames: IntArray) -> _Job:
+    """One tree to be solved; raises RigError where a bone that is to be turned moves by itself."""
+    skeleton = goals.tree.skeleton
+    ever_seen = ~np.isnan(targets).any(axis=-1).all(axis=0)
+    bones = [int(bone) for bone in np.flatnonzero(goals.turned_by[ever_seen].any(axis=0))]
+    names = [skeleton.names[bone] for bone in bones]
+    check_still(armature, names, frames)
+    free = rig_settings(armature).root == "FREE"
+    return _Job(goals, targets, bones, None if free else root_heads(armature, goals.tree, frames))
+
+
+def _solve(jobs: Sequence[_Job], settings: BakeSettings) -> Generator[float, None, tuple[BakedTree, ...]]:
+    """Solve the trees one after the other."""
+    trees = []
+    share = (_SOLVING_ENDS - _SAMPLING_ENDS) / len(jobs)
+    for place, job in enumerate(jobs):
+        stage = _solve_in_order(job) if settings.start == "PREVIOUS" else _solve_from_rest(job)
+        parts = []
+        for part, done in stage:
+            parts.append(part)
+            yield _SAMPLING_ENDS + share * (place + done)
+        names = tuple(job.goals.tree.skeleton.names[bone] for bone in job.bones)
+        solution = fill_unseen(_others_kept(job, _joined(parts, np.concatenate)), job.goals.turned_by, job.seen)
+        # Between two poses inside the limits there may be one outside.
+        legal = legal_pose(solution.skeleton, job.goals.limits, solution.rotations)
+        solution = replace(solution, rotations=legal)
+        trees.append(BakedTree(job.goals, names, solution))
+    return tuple(trees)
+
+
+def _solve_from_rest(job: _Job) -> Iterator[tuple[Solution, float]]:
+    """The frames in large parts, each frame by itself from rest, with the share done."""
+    solver, count = job.solver, len(job.targets)
+    start = job.goals.tree.rotations.copy()
+    start[job.bones] = (1.0, 0.0, 0.0, 0.0)
+    for first in range(0, count, _SOLVED_AT_ONCE):
+        part = slice(first, first + _SOLVED_AT_ONCE)
+        heads = None if job.root_heads is None else job.root_heads[part]
+        yield solver.solve(job.targets[part], start=start, start_location=heads), min(1.0, part.stop / count)
+
+
+def _solve_in_order(job: _Job) -> Iterator[tuple[Solution, float]]:
+    """The frames in small parts, each frame from the one before, the first from the present pose."""
+    solver, count = job.solver, len(job.targets)
+    rotations, head = job.goals.tree.rotations, job.goals.tree.root_location
+    for first in range(0, count, _SOLVED_IN_ORDER):
+        found = []
+        for frame in range(first, min(count, first + _SOLVED_IN_ORDER)):
+            head = head if job.root_heads is None else job.root_heads[frame]
+            found.append(solver.solve(job.targets[frame], start=rotations, start_location=head))
+            rotations, head = found[-1].rotations, found[-1].root_location
+        yield _joined(found, np.stack), min(1.0, (first + len(found)) / count)
+
+
+def _others_kept(job: _Job, solution: Solution) -> Solution:
+    """The solution with the bones that get no keys as they are: the solver may have bent a limb that was straight."""
+    rotations = np.array(solution.rotations)
+    others = np.setdiff1d(np.arange(len(solution.skeleton)), job.bones)
+    rotations[:, others] = job.goals.tree.rotations[others]
+    return replace(solution, rotations=rotations)
+
+
+def _joined(parts: Sequence[Solution], join: Callable[[list[Any]], Any]) -> Solution:
+    """Solutions of successive frames as one."""
+    names = [field.name for field in fields(Solution) if field.name != "skeleton"]
+    return replace(parts[0], **{name: join([getattr(part, name) for part in parts]) for name in names})
+
+
+def _report(trees: Sequence[BakedTree], scale: FloatArray, frames: IntArray) -> Report:
+    """How well the effectors of all trees met their targets, world metres."""
+    errors = np.concatenate([tree.solution.errors for tree in trees], axis=1) * scale[:, None]
+    status = np.stack([tree.solution.status for tree in trees])
+    rank = {int(status): place for place, status in enumerate(_WORST_FIRST)}
+    worst = [min((Status(value) for value in column), key=rank.__getitem__) for column in status.T]
+    effectors = [effector for tree in trees for effector in tree.goals.effectors]
+    weights = [effector.weight for effector in effectors]
+    names = [name for tree in trees for name in tree.goals.names]
+    return Report(errors, names, frames.tolist(), worst, weights if len(set(weights)) > 1 else None)
+
+
+def _write(armature: bpy.types.Object, trees: Sequence[BakedTree], settings: BakeSettings) -> None:
+    """Key the solved bones; everything is worked out before the first key is written."""
+    tables = [table for tree in trees for table in _curves(armature, tree)]
+    if settings.action == "NEW":
+        replaced = _replaced_paths(trees, free_root=rig_settings(armature).root == "FREE")
+        action = new_action_like(armature, settings.action_name or f"{armature.name} FABRIK", without=replaced)
+    else:
+        action = current_or_new_action(armature, settings.action_name or f"{armature.name} FABRIK")
+    for path, values, group in tables:
+        write_curves(action, armature, path, settings.frames, values, group)
+
+
+def _curves(armature: bpy.types.Object, tree: BakedTree) -> Iterator[tuple[str, FloatArray, str]]:
+    """Data path, (F, n) values and group of each property to be keyed."""
+    skeleton, solution = tree.goals.tree.skeleton, tree.solution
+    for name in tree.bones:
+        mode = armature.pose.bones[name].rotation_mode
+        channel, values = to_channels(mode, solution.rotations[:, skeleton.index(name)])
+        yield bone_path(name, channel), values, name
+    if rig_settings(armature).root == "FREE":
+        root = skeleton.names[0]
+        values = root_location_channel(armature.pose.bones[root], solution.root_location)
+        yield bone_path(root, "location"), values, root
+
+
+def _replaced_paths(trees: Sequence[BakedTree], *, free_root: bool) -> set[str]:
+    """The data paths that a new action does not take over from the present one: those that the bake stands for."""
+    paths = {bone_path(bone, channel) for tree in trees for bone in tree.bones for channel in ROTATION_CHANNELS}
+    roots = {bone_path(tree.goals.tree.skeleton.names[0], "location") for tree in trees}
+    return paths | roots if free_root else paths
+
+
+def _warnings(armature: bpy.types.Object, bones: Sequence[str]) -> Iterator[str]:
+    """What keeps the rig from showing the keys it has got."""
+    if armature.data.pose_position == "REST":
+        yield f"{armature.name!r} is shown in its rest position: switch it to pose position to see the motion"
+    for bone in bones:
+        active = [kind.name for kind in armature.pose.bones[bone].constraints if not kind.mute and kind.influence > 0.0]
+        if active:
+            yield f"Bone {bone!r} has constraints that change what was baked: {', '.join(active)}"

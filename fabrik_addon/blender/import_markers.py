@@ -1,0 +1,124 @@
+"""Marker recordings as animated empties: one per marker, in a collection of their own."""
+
+import math
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+import bpy
+import numpy as np
+
+from ..core.arrays import FloatArray
+from ..core.errors import FabrikError
+from ..markers.clip import Clip, to_z_up
+from .keyframes import new_action, write_curves
+
+Timing: TypeAlias = Literal["SET_SCENE_RATE", "KEEP_TIME", "KEEP_FRAMES"]
+
+# Custom properties of each empty: the marker's name in its file, and the frames from one sample to the next.
+MARKER_NAME: Final = "fabrik_marker"
+MARKER_STEP: Final = "fabrik_marker_step"
+
+# Blender's own bounds for times and rates.
+_LAST_FRAME: Final = 1_048_574
+_FASTEST_RATE: Final = 32_767
+
+
+class ImportMarkersError(FabrikError):
+    """A recording that cannot be brought into a scene; the sentence names it."""
+
+
+def import_clip(
+    context: bpy.types.Context,
+    clip: Clip,
+    *,
+    timing: Timing = "SET_SCENE_RATE",
+    start_frame: int = 1,
+    empty_size: float = 0.02,
+    scale: float = 1.0,
+) -> bpy.types.Collection:
+    """Make an animated empty of every marker of a clip, in a new collection named after the clip's file.
+
+    Locations are keyed only where the marker is seen, in Blender's Z-up axes. The scene's range is widened to hold the
+    clip, never narrowed. Nothing is changed when an error is raised.
+
+    Args:
+        context: its scene receives the markers.
+        clip: the recording, metres.
+        timing: "SET_SCENE_RATE": one sample a frame, and the scene takes on the clip's rate; "KEEP_TIME": the scene
+            keeps its rate and samples fall between frames; "KEEP_FRAMES": one sample a frame, the rate is ignored.
+        start_frame: frame of the first sample.
+        empty_size: radius at which the empties are drawn, scene units.
+        scale: factor on positions.
+
+    Raises:
+        ImportMarkersError: when the clip has no frames or markers, or does not fit Blender's bounds.
+    """
+    step = _step(context.scene, clip, timing)
+    frames = start_frame + step * np.arange(clip.frame_count)
+    _check(clip, frames, scale)
+    positions = scale * to_z_up(clip).positions
+    if timing == "SET_SCENE_RATE":
+        _set_rate(context.scene, clip.rate)
+    _widen_range(context.scene, frames)
+    collection = bpy.data.collections.new(Path(clip.source).stem or "Markers")
+    context.scene.collection.children.link(collection)
+    for marker, name in enumerate(clip.names):
+        empty = _new_empty(name, step, empty_size)
+        _animate(empty, frames, positions[:, marker], context.scene.frame_current_final)
+        collection.objects.link(empty)
+    return collection
+
+
+def _step(scene: bpy.types.Scene, clip: Clip, timing: Timing) -> float:
+    """How many frames of the scene pass from one sample to the next."""
+    if timing not in ("SET_SCENE_RATE", "KEEP_TIME", "KEEP_FRAMES"):
+        raise ImportMarkersError(f"There is no timing {timing!r}.")
+    if timing == "KEEP_TIME":
+        return float(scene.render.fps / scene.render.fps_base / clip.rate)
+    return 1.0
+
+
+def _check(clip: Clip, frames: FloatArray, scale: float) -> None:
+    """Raise ImportMarkersError for what Blender could not hold."""
+    name = clip.source or "The recording"
+    if not clip.names or not clip.frame_count:
+        raise ImportMarkersError(f"{name}: there are no markers to import.")
+    if np.abs(frames[[0, -1]]).max() > _LAST_FRAME:
+        raise ImportMarkersError(
+            f"{name}: frames {frames[0]:.0f} to {frames[-1]:.0f} are beyond what Blender can hold."
+        )
+    if not 0.0 < clip.rate <= _FASTEST_RATE:
+        raise ImportMarkersError(f"{name}: Blender can't play {clip.rate} frames a second.")
+    if not (math.isfinite(scale) and scale > 0.0):
+        raise ImportMarkersError(f"The scale must be a positive number, not {scale}.")
+
+
+def _set_rate(scene: bpy.types.Scene, rate: float) -> None:
+    """Let the scene play `rate` frames a second: a whole number over a factor, as with 60 / 1.001."""
+    scene.render.fps = max(1, round(rate))
+    scene.render.fps_base = scene.render.fps / rate
+
+
+def _widen_range(scene: bpy.types.Scene, frames: FloatArray) -> None:
+    scene.frame_start = min(scene.frame_start, max(0, math.floor(frames[0])))
+    scene.frame_end = max(scene.frame_end, math.ceil(frames[-1]))
+
+
+def _new_empty(name: str, step: float, size: float) -> bpy.types.Object:
+    empty = bpy.data.objects.new(name, None)
+    empty.empty_display_type = "SPHERE"
+    empty.empty_display_size = size
+    empty[MARKER_NAME] = name
+    empty[MARKER_STEP] = step
+    return empty
+
+
+def _animate(empty: bpy.types.Object, frames: FloatArray, positions: FloatArray, current: float) -> None:
+    """Key the (F, 3) positions that are not NaN, and put the empty where the current frame has it.
+
+    A marker that is never seen gets curves without keys, which say just that.
+    """
+    seen = ~np.isnan(positions).any(axis=1)
+    write_curves(new_action(empty, empty.name), empty, "location", frames[seen], positions[seen], "Location")
+    if seen.any():
+        empty.location = [float(np.interp(current, frames[seen], axis)) for axis in positions[seen].T]

@@ -1,0 +1,12 @@
+"""The operators, all of them thin: ask whether they can run, call one function, report."""
+
+from . import bake, effectors, import_markers, limit_tools, limits, solve
+
+CLASSES = (
+    *effectors.CLASSES,
+    *solve.CLASSES,
+    *bake.CLASSES,
+    *import_markers.CLASSES,
+    *limits.CLASSES,
+    *limit_tools.CLASSES,
+)

@@ -1,0 +1,137 @@
+"""Baking, with a progress bar and Esc where there is a window."""
+
+import time
+
+import bpy
+from bpy.props import EnumProperty, IntProperty, StringProperty
+from bpy.types import Context, Event, Operator
+
+from ...core.errors import FabrikError
+from ..bake import BakeResult, BakeSettings, Steps, bake_steps, run_bake
+from ..effectors import why_no_solve
+from ..settings import ACTIONS, STARTS, rig_settings
+
+# Seconds of work between two looks at the window, and between two calls.
+_WORK = 0.1
+_PAUSE = 0.001
+_PERCENT = 100
+
+
+class FABRIK_OT_bake(Operator):
+    """Key the rig's bones so that its effectors follow their targets; what is not given is taken from the sidebar"""
+
+    bl_idname = "fabrik.bake"
+    bl_label = "Bake"
+    bl_options = {"REGISTER", "UNDO"}
+
+    frame_start: IntProperty(name="Start", description="First frame to bake")
+    frame_end: IntProperty(name="End", description="Last frame to bake")
+    step: IntProperty(name="Step", description="Frames from one key to the next", default=1, min=1)
+    start: EnumProperty(name="Start From", description="The pose that each frame is solved from", items=STARTS)
+    action: EnumProperty(name="Action", description="Where the keyframes are written", items=ACTIONS)
+    action_name: StringProperty(name="Action Name", description="Name of a new action; the rig's when empty")
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        """On an armature with something to reach."""
+        reason = why_no_solve(context.object)
+        if reason:
+            cls.poll_message_set(reason)
+        return not reason
+
+    def execute(self, context: Context) -> set[str]:
+        """Bake straight through."""
+        try:
+            return self._done(run_bake(context, context.object, self._settings(context)))
+        except FabrikError as error:
+            return self._failed(error)
+
+    def invoke(self, context: Context, _event: Event) -> set[str]:
+        """Begin baking while the window stays alive."""
+        if bpy.app.background or context.window is None:
+            return self.execute(context)
+        try:
+            self._steps: Steps = bake_steps(context, context.object, self._settings(context))
+            next(self._steps)
+        except FabrikError as error:
+            return self._failed(error)
+        manager = context.window_manager
+        self._timer = manager.event_timer_add(_PAUSE, window=context.window)
+        manager.progress_begin(0, _PERCENT)
+        manager.modal_handler_add(self)
+        self._show(context, 0.0)
+        return {"RUNNING_MODAL"}
+
+    def modal(self, context: Context, event: Event) -> set[str]:
+        """Bake on a little, or stop on Esc; nothing else gets through to the scene meanwhile."""
+        if event.type == "ESC":
+            self.cancel(context)
+            self.report({"INFO"}, "Bake stopped; nothing has changed")
+            return {"CANCELLED"}
+        if event.type != "TIMER":
+            return {"RUNNING_MODAL"}
+        try:
+            self._show(context, self._work())
+        except StopIteration as end:
+            self._clear(context)
+            return self._done(end.value)
+        except FabrikError as error:
+            self._clear(context)
+            return self._failed(error)
+        except BaseException:
+            self._clear(context)
+            raise
+        return {"RUNNING_MODAL"}
+
+    def cancel(self, context: Context) -> None:
+        """Stop without having changed anything; Blender calls it too, such as when its window closes."""
+        self._steps.close()
+        self._clear(context)
+
+    def _work(self) -> float:
+        """Bake for a moment; the share done."""
+        until = time.perf_counter() + _WORK
+        share = next(self._steps)
+        while time.perf_counter() < until:
+            share = next(self._steps)
+        return share
+
+    def _settings(self, context: Context) -> BakeSettings:
+        """What to bake: the keywords given, else the rig's settings."""
+        kept = rig_settings(context.object).bake
+        source = context.scene if kept.use_scene_range else kept
+        choices = {
+            "frame_start": source.frame_start,
+            "frame_end": source.frame_end,
+            "step": kept.step,
+            "start": kept.start,
+            "action": kept.action,
+            "action_name": "",
+        }
+        given = {name: getattr(self, name) for name in choices if self.properties.is_property_set(name)}
+        return BakeSettings(**{**choices, **given})
+
+    def _show(self, context: Context, share: float) -> None:
+        """The share done, in the status bar and at the pointer."""
+        percent = int(_PERCENT * share)
+        context.window_manager.progress_update(percent)
+        context.workspace.status_text_set(f"FABRIK: baking {context.object.name}, {percent} %   |   Esc: stop")
+
+    def _clear(self, context: Context) -> None:
+        """Take timer, progress and status text away."""
+        context.window_manager.event_timer_remove(self._timer)
+        context.window_manager.progress_end()
+        context.workspace.status_text_set(None)
+
+    def _done(self, result: BakeResult) -> set[str]:
+        for warning in result.warnings:
+            self.report({"WARNING"}, warning)
+        self.report({"INFO"}, result.line)
+        return {"FINISHED"}
+
+    def _failed(self, error: FabrikError) -> set[str]:
+        self.report({"ERROR"}, str(error))
+        return {"CANCELLED"}
+
+
+CLASSES = (FABRIK_OT_bake,)

@@ -1,0 +1,44 @@
+"""Posing the present frame."""
+
+from bpy.props import EnumProperty
+from bpy.types import Context, Operator
+
+from ...core.errors import FabrikError
+from ..effectors import why_no_solve
+from ..solve_frame import solve_frame
+
+STARTS = (
+    ("PRESENT", "Present Pose", "Go from the present pose to the nearest one that meets the targets"),
+    ("REST", "Rest", "Start from the rest pose, so that the result depends on the targets only"),
+)
+
+
+class FABRIK_OT_solve(Operator):
+    """Pose the rig so that its effectors meet their targets on the present frame"""
+
+    bl_idname = "fabrik.solve"
+    bl_label = "Solve"
+    bl_options = {"REGISTER", "UNDO"}
+
+    start: EnumProperty(name="Start From", description="The pose that solving starts from", items=STARTS)
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        """On an armature with something to reach."""
+        reason = why_no_solve(context.object)
+        if reason:
+            cls.poll_message_set(reason)
+        return not reason
+
+    def execute(self, context: Context) -> set[str]:
+        """Pose the rig and say how well it went."""
+        try:
+            result = solve_frame(context, context.object, self.start)
+        except FabrikError as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        self.report({"INFO"}, result.line)
+        return {"FINISHED"}
+
+
+CLASSES = (FABRIK_OT_solve,)

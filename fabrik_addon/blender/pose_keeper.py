@@ -1,0 +1,49 @@
+"""Putting the frame and the pose back, poses that nobody has keyed included."""
+
+from collections.abc import Collection
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+_CHANNELS = {"location": 3, "rotation_quaternion": 4, "rotation_axis_angle": 4, "rotation_euler": 3, "scale": 3}
+
+
+class PoseKeeper:
+    """The frame of a scene and the pose of an armature as they are when it is made.
+
+    Going to another frame and back loses what was posed by hand over animated channels; this keeps it.
+    """
+
+    def __init__(self, scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
+        """Take note of how things are."""
+        self._scene, self._rig = scene, rig
+        self._frame, self._subframe = scene.frame_current, scene.frame_subframe
+        self._pose = {name: _read(rig, name, width) for name, width in _CHANNELS.items()}
+
+    def restore(self, keyed: Collection[str] = ()) -> None:
+        """Put frame and pose back; the `keyed` bones go where the animation has them on that frame."""
+        if keyed or (self._scene.frame_current, self._scene.frame_subframe) != (self._frame, self._subframe):
+            # New curves show only once the frame is set.
+            self._scene.frame_set(self._frame, subframe=self._subframe)
+        rows = [row for row, bone in enumerate(self._rig.pose.bones) if bone.name in keyed]
+        changed = [self._put_back(name, width, rows) for name, width in _CHANNELS.items()]
+        if any(changed):
+            self._rig.update_tag(refresh={"DATA"})
+
+    def _put_back(self, name: str, width: int, keyed_rows: list[int]) -> bool:
+        """Put one channel of all bones but the keyed ones back; whether that changed anything."""
+        present = _read(self._rig, name, width)
+        wanted = self._pose[name].copy()
+        wanted[keyed_rows] = present[keyed_rows]
+        if np.array_equal(wanted, present):
+            return False
+        self._rig.pose.bones.foreach_set(name, wanted.ravel())
+        return True
+
+
+def _read(rig: bpy.types.Object, name: str, width: int) -> npt.NDArray[np.float32]:
+    """(N, width) a channel of all bones."""
+    values = np.empty(len(rig.pose.bones) * width, dtype=np.float32)
+    rig.pose.bones.foreach_get(name, values)
+    return values.reshape(-1, width)

@@ -1,0 +1,38 @@
+"""Everything that Blender is told of when the extension is switched on, and told to forget when it is off."""
+
+import bpy
+from bpy.props import PointerProperty
+
+from ..cli import run_command
+from . import limit_panel, operators, panels, settings
+from .operators.import_markers import menu_entry
+from .overrides import keep_overrides
+
+CLASSES = (*settings.CLASSES, *operators.CLASSES, *panels.CLASSES, *limit_panel.CLASSES)
+# Blender gives a handle that has to be handed back; it is here only while the extension is on.
+_COMMANDS: list[object] = []
+
+
+def register() -> None:
+    """Switch everything on."""
+    for cls in CLASSES:
+        bpy.utils.register_class(cls)
+    bpy.types.Object.fabrik = PointerProperty(  # type: ignore[attr-defined]
+        name="FABRIK",
+        description="Effectors of this rig and how it is baked",
+        type=settings.FabrikRig,
+        override={"LIBRARY_OVERRIDABLE"},
+    )
+    bpy.types.TOPBAR_MT_file_import.append(menu_entry)
+    bpy.app.handlers.save_pre.append(keep_overrides)
+    _COMMANDS.append(bpy.utils.register_cli_command("fabrik_bake", run_command))
+
+
+def unregister() -> None:
+    """Switch everything off, in reverse."""
+    bpy.utils.unregister_cli_command(_COMMANDS.pop())
+    bpy.app.handlers.save_pre.remove(keep_overrides)
+    bpy.types.TOPBAR_MT_file_import.remove(menu_entry)
+    del bpy.types.Object.fabrik  # type: ignore[attr-defined]
+    for cls in reversed(CLASSES):
+        bpy.utils.unregister_class(cls)

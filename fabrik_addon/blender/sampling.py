@@ -1,0 +1,199 @@
+"""Where targets and armatures are in world space, frame by frame."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, TypeAlias
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ..core.arrays import BoolArray, FloatArray
+from ..core.errors import TargetError
+from . import keyframes
+from .import_markers import MARKER_NAME, MARKER_STEP
+
+Target: TypeAlias = tuple[bpy.types.Object, str]
+
+# A marker is seen between two keys that are no farther apart than this many steps of its recording.
+_SEEN_STEPS: Final = 1.5
+# How far from a key, in steps, still is on it: frames between whole ones are kept in single precision.
+_ON_KEY: Final = 0.01
+_TRANSFORM_PATHS: Final = ("location", "rotation", "scale", "delta_")
+
+
+def sample_targets(scene: bpy.types.Scene, targets: Sequence[Target], frames: npt.ArrayLike) -> FloatArray:
+    """(F, E, 3) world positions of E targets on F frames, NaN where an imported marker is not seen.
+
+    Plain animated empties are read from their curves; for anything else (parents, constraints, drivers, bones) the
+    scene is evaluated on each frame and put back on the frame where it was.
+
+    Args:
+        scene: the scene that the targets are in.
+        targets: E objects, each with the name of one of its bones, whose head counts, or "" for its own origin.
+        frames: (F,) whole or between frames.
+
+    Raises:
+        TargetError: naming a target whose bone is not there, or that is not part of the evaluated scene.
+    """
+    times = np.asarray(frames, dtype=np.float64)
+    positions = np.empty((len(times), len(targets), 3))
+    others = []
+    for place, target in enumerate(targets):
+        _check(target)
+        if _is_plain(target):
+            positions[:, place] = _from_curves(target[0], times)
+        else:
+            others.append(place)
+    if others:
+        positions[:, others] = _evaluated(scene, [targets[place] for place in others], times)
+    for place, (holder, bone) in enumerate(targets):
+        if not bone and holder.get(MARKER_NAME) is not None:
+            positions[~_seen(holder, times), place] = np.nan
+    return positions
+
+
+def sample_matrices(scene: bpy.types.Scene, target: bpy.types.Object, frames: npt.ArrayLike) -> FloatArray:
+    """(F, 4, 4) world matrices of an object on F frames; the scene is evaluated only if the object may move.
+
+    Raises TargetError where the object is not part of the evaluated scene.
+    """
+    times = np.asarray(frames, dtype=np.float64)
+    matrices = np.empty((len(times), 4, 4))
+    if _is_still(target):
+        matrices[:] = _evaluated_object(_depsgraph(scene), target).matrix_world
+        return matrices
+    for row, graph in _on_frames(scene, times):
+        matrices[row] = _evaluated_object(graph, target).matrix_world
+    return matrices
+
+
+def _check(target: Target) -> None:
+    """Raise TargetError where a target's bone is not there."""
+    holder, bone = target
+    if bone and (holder.type != "ARMATURE" or bone not in holder.pose.bones):
+        raise TargetError(f"Target {holder.name!r} has no bone {bone!r}.")
+
+
+def _is_plain(target: Target) -> bool:
+    """Whether a target is an empty that nothing moves but keyframes of its location."""
+    holder, bone = target
+    if bone or holder.type != "EMPTY" or _is_led(holder):
+        return False
+    return all(curve.data_path == "location" and _is_simple(curve) for curve in keyframes.curves(holder))
+
+
+def _is_simple(curve: bpy.types.FCurve) -> bool:
+    """Whether a curve is what its keys say and no more."""
+    group = curve.group
+    return not (curve.mute or (group is not None and group.mute) or curve.modifiers)
+
+
+def _is_still(holder: bpy.types.Object) -> bool:
+    """Whether nothing moves an object as a whole; its bones may move."""
+    if _is_led(holder):
+        return False
+    return not any(curve.data_path.startswith(_TRANSFORM_PATHS) for curve in keyframes.curves(holder))
+
+
+def _is_led(holder: bpy.types.Object) -> bool:
+    """Whether an object's place depends on more than its own channels and the keys of its action."""
+    if holder.parent is not None or holder.constraints or holder.rigid_body is not None:
+        return True
+    animation = holder.animation_data
+    if animation is None:
+        return False
+    mixed = animation.action_influence != 1.0 or animation.action_blend_type != "REPLACE"
+    return bool(mixed or animation.nla_tracks or _drives_transform(animation))
+
+
+def _drives_transform(animation: bpy.types.AnimData) -> bool:
+    return any(curve.data_path.startswith(_TRANSFORM_PATHS) for curve in animation.drivers)
+
+
+def _from_curves(holder: bpy.types.Object, frames: FloatArray) -> FloatArray:
+    """(F, 3) positions of a plain empty, from its channels and its location curves."""
+    positions = np.tile(np.array(holder.location, dtype=np.float64), (len(frames), 1))
+    for curve in keyframes.curves(holder):
+        if len(curve.keyframe_points):
+            positions[:, curve.array_index] = _values(curve, frames)
+    positions += np.array(holder.delta_location)
+    return positions
+
+
+def _values(curve: bpy.types.FCurve, frames: FloatArray) -> FloatArray:
+    """(F,) values of a curve that has keys and no modifiers."""
+    if curve.extrapolation == "CONSTANT" and keyframes.all_linear(curve):
+        times, values = keyframes.keys(curve).T
+        return np.interp(frames, times, values)
+    return np.array([curve.evaluate(frame) for frame in frames])
+
+
+def _evaluated(scene: bpy.types.Scene, targets: Sequence[Target], frames: FloatArray) -> FloatArray:
+    """(F, E, 3) positions from the evaluated scene."""
+    positions = np.empty((len(frames), len(targets), 3))
+    for row, graph in _on_frames(scene, frames):
+        for place, (holder, bone) in enumerate(targets):
+            evaluated = _evaluated_object(graph, holder)
+            world = evaluated.matrix_world
+            positions[row, place] = world @ evaluated.pose.bones[bone].head if bone else world.translation
+    return positions
+
+
+def _on_frames(scene: bpy.types.Scene, frames: FloatArray) -> Iterator[tuple[int, bpy.types.Depsgraph]]:
+    """Each frame's place and the scene as evaluated on it; the frame is put back at the end, whatever happens."""
+    with _frame_kept(scene):
+        for row, frame in enumerate(frames):
+            whole = int(np.floor(frame))
+            scene.frame_set(whole, subframe=float(frame - whole))
+            yield row, _depsgraph(scene)
+
+
+@contextmanager
+def _frame_kept(scene: bpy.types.Scene) -> Iterator[None]:
+    frame, subframe = scene.frame_current, scene.frame_subframe
+    try:
+        yield
+    finally:
+        scene.frame_set(frame, subframe=subframe)
+
+
+def _depsgraph(scene: bpy.types.Scene) -> bpy.types.Depsgraph:
+    """The evaluated state of a scene, in the present view layer where that is one of the scene's."""
+    if bpy.context.scene == scene:
+        return bpy.context.evaluated_depsgraph_get()
+    layer = scene.view_layers[0]
+    layer.update()
+    return layer.depsgraph
+
+
+def _evaluated_object(graph: bpy.types.Depsgraph, holder: bpy.types.Object) -> bpy.types.Object:
+    """An object as evaluated; raises TargetError where the scene's evaluation leaves it out."""
+    evaluated = holder.evaluated_get(graph)
+    if not evaluated.is_evaluated:
+        raise TargetError(f"Object {holder.name!r} is not in the view layer, or disabled in it: enable it first.")
+    return evaluated
+
+
+def _seen(marker: bpy.types.Object, frames: FloatArray) -> BoolArray:
+    """(F,) whether an imported marker is seen: on a key, or between two that follow each other in the recording.
+
+    A marker without an action has been made into a plain object: always seen.
+    """
+    animation = marker.animation_data
+    if animation is None or animation.action is None:
+        return np.ones(len(frames), dtype=np.bool_)
+    times = _key_times(marker)
+    step = float(marker.get(MARKER_STEP, 1.0))
+    padded = np.concatenate(([-np.inf], times, [np.inf]))
+    after = np.searchsorted(times, frames) + 1
+    before_frame, after_frame = padded[after - 1], padded[after]
+    on_key: BoolArray = np.minimum(frames - before_frame, after_frame - frames) <= _ON_KEY * step
+    between: BoolArray = after_frame - before_frame <= _SEEN_STEPS * step
+    return on_key | between
+
+
+def _key_times(marker: bpy.types.Object) -> FloatArray:
+    """(K,) frames on which a marker's location has keys."""
+    times = [keyframes.keys(curve)[:, 0] for curve in keyframes.curves(marker) if curve.data_path == "location"]
+    return np.unique(np.concatenate(times)) if times else np.empty(0)

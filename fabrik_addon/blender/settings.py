@@ -1,0 +1,136 @@
+"""What is kept on an armature object, `Object.fabrik`: its effectors, its root and how it is baked.
+
+The only state of the add-on. It is saved with the file, and can be changed on a library override.
+"""
+
+import bpy
+from bpy.props import (
+    BoolProperty,
+    CollectionProperty,
+    EnumProperty,
+    FloatProperty,
+    FloatVectorProperty,
+    IntProperty,
+    PointerProperty,
+    StringProperty,
+)
+from bpy.types import PropertyGroup
+
+OVERRIDABLE = {"LIBRARY_OVERRIDABLE"}
+
+POINTS = (
+    ("TAIL", "Tail", "The bone's tail goes to the target"),
+    ("HEAD", "Head", "The bone's head goes to the target"),
+    ("OFFSET", "Offset", "A point fixed on the bone goes to the target"),
+)
+ROOTS = (
+    ("FIXED", "Pinned", "The root bone turns but its head stays where it is"),
+    ("FREE", "Free", "The root bone moves as well, so the whole rig follows the targets"),
+)
+STARTS = (
+    ("REST", "Rest", "Each frame is solved from the rest pose and depends on that frame's targets only"),
+    ("PREVIOUS", "Previous Frame", "Each frame is solved from the pose of the frame before it"),
+)
+ACTIONS = (
+    ("NEW", "New", "Write to a new action; the present one is kept, and what is not baked is copied from it"),
+    ("CURRENT", "Current", "Write to the present action and replace its keys in the frame range"),
+)
+LIMIT_TYPES = (
+    ("FREE", "Free", "Turns without limits"),
+    ("BALL", "Ball", "Leans within a cone of four angles, and twists within a range"),
+    ("HINGE", "Hinge", "Turns about one axis only, within a range"),
+    ("FIXED", "Fixed", "Does not turn"),
+    ("POLYGON", "Polygon", "Leans within a window of any outline, and twists within a range"),
+)
+LIMIT_AXES = (
+    ("X", "X", "The bone's X axis"),
+    ("Y", "Y", "Along the bone, like a pivot"),
+    ("Z", "Z", "The bone's Z axis"),
+)
+
+
+class FabrikEffector(PropertyGroup):
+    """A point on a bone, and the object that it is to reach."""
+
+    bone: StringProperty(name="Bone", description="The bone that is to reach the target", override=OVERRIDABLE)
+    point: EnumProperty(
+        name="Point", description="Which point of the bone is to reach the target", items=POINTS, override=OVERRIDABLE
+    )
+    offset: FloatVectorProperty(
+        name="Offset",
+        description="The point in the bone's own axes, measured from its head",
+        subtype="XYZ",
+        unit="LENGTH",
+        precision=4,
+        override=OVERRIDABLE,
+    )
+    target: PointerProperty(
+        name="Target", description="The object to reach", type=bpy.types.Object, override=OVERRIDABLE
+    )
+    target_bone: StringProperty(
+        name="Target Bone",
+        description="Where the target is another armature: its bone whose head is to be reached",
+        override=OVERRIDABLE,
+    )
+    weight: FloatProperty(
+        name="Weight",
+        description="How much this target counts where not all can be reached",
+        default=1.0,
+        min=0.0,
+        soft_max=10.0,
+        override=OVERRIDABLE,
+    )
+    enabled: BoolProperty(
+        name="Enabled", description="Whether solving and baking heed this effector", default=True, override=OVERRIDABLE
+    )
+
+
+class FabrikBakeSettings(PropertyGroup):
+    """What the sidebar's Bake button uses."""
+
+    use_scene_range: BoolProperty(
+        name="Scene Range", description="Bake the scene's frame range", default=True, override=OVERRIDABLE
+    )
+    frame_start: IntProperty(name="Start", description="First frame to bake", default=1, override=OVERRIDABLE)
+    frame_end: IntProperty(name="End", description="Last frame to bake", default=250, override=OVERRIDABLE)
+    step: IntProperty(
+        name="Step", description="Frames from one key to the next", default=1, min=1, soft_max=10, override=OVERRIDABLE
+    )
+    start: EnumProperty(
+        name="Start From", description="The pose that each frame is solved from", items=STARTS, override=OVERRIDABLE
+    )
+    action: EnumProperty(
+        name="Action", description="Where the keyframes are written", items=ACTIONS, override=OVERRIDABLE
+    )
+
+
+class FabrikRig(PropertyGroup):
+    """All that the add-on keeps on one armature object."""
+
+    effectors: CollectionProperty(
+        name="Effectors",
+        description="The points of this rig that reach for targets",
+        type=FabrikEffector,
+        override={"LIBRARY_OVERRIDABLE", "USE_INSERTION"},
+    )
+    active_effector: IntProperty(
+        name="Active Effector", description="The effector whose details are shown", override=OVERRIDABLE
+    )
+    root: EnumProperty(
+        name="Root", description="Whether solving may move the root bone", items=ROOTS, override=OVERRIDABLE
+    )
+    bake: PointerProperty(
+        name="Bake", description="What the Bake button uses", type=FabrikBakeSettings, override=OVERRIDABLE
+    )
+    last_result: StringProperty(
+        name="Last Result", description="How well the last bake met its targets, in short lines", override=OVERRIDABLE
+    )
+
+
+def rig_settings(rig: bpy.types.Object) -> FabrikRig:
+    """What the add-on keeps on an armature object."""
+    kept: FabrikRig = rig.fabrik  # type: ignore[attr-defined]  # Blender adds it when the add-on is registered
+    return kept
+
+
+CLASSES = (FabrikEffector, FabrikBakeSettings, FabrikRig)

@@ -1,0 +1,82 @@
+"""The extension as it is built: what the zip holds, and that an installed one is what these tests test."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import addon_utils
+import bpy
+import pytest
+
+import fabrik_addon
+
+ROOT = Path(__file__).parents[2]
+BUILDER = Path(bpy.utils.system_resource("SCRIPTS")) / "addons_core" / "bl_pkg" / "cli" / "blender_ext.py"
+
+
+def build_tool(*arguments):
+    """What `blender --command extension` runs; gives all that it says."""
+    done = subprocess.run([sys.executable, str(BUILDER), *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def extension_zip(pytestconfig, tmp_path_factory):
+    """The zip that is being tested, or one built from the checkout by this Blender."""
+    if pytestconfig.option.extension_zip:
+        return pytestconfig.option.extension_zip
+    path = tmp_path_factory.mktemp("build") / "fabrik.zip"
+    build_tool("build", "--source-dir", ROOT, "--output-filepath", path)
+    return path
+
+
+@pytest.fixture
+def installed(pytestconfig):
+    """The package of the installed extension; the test is for such a run only."""
+    if not pytestconfig.option.extension_zip:
+        pytest.skip("the checkout is tested, not an installed zip")
+    return fabrik_addon.PACKAGE
+
+
+def test_zip_holds_the_addon_and_nothing_else(extension_zip):
+    files = {path for path in (ROOT / "fabrik_addon").rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    expected = {str(path.relative_to(ROOT)) for path in files} | {"__init__.py", "blender_manifest.toml", "LICENSE"}
+    with zipfile.ZipFile(extension_zip) as archive:
+        held = {name for name in archive.namelist() if not name.endswith("/")}
+    assert held == expected
+
+
+def test_zip_is_valid(extension_zip):
+    assert "Success" in build_tool("validate", extension_zip)
+
+
+def test_every_module_under_test_is_the_installed_one(installed, pytestconfig):
+    modules = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "fabrik_addon"}
+    assert len(modules) > 10
+    for name, module in modules.items():
+        assert module.__name__ == f"{installed}.{name}"
+        assert Path(module.__file__).is_relative_to(pytestconfig.blender_profile)
+
+
+def test_package_is_the_name_that_blender_enabled(installed):
+    assert installed in bpy.context.preferences.addons
+    assert addon_utils.check(installed) == (True, True)
+
+
+def test_installed_extension_switches_off_and_on(installed):
+    for _cycle in range(3):
+        addon_utils.disable(installed, default_set=True)
+        assert not hasattr(bpy.types.Object, "fabrik")
+        assert installed not in bpy.context.preferences.addons
+        addon_utils.enable(installed, default_set=True)
+        assert hasattr(bpy.types.Object, "fabrik")
+        assert installed in bpy.context.preferences.addons
+
+
+def test_package_of_a_checkout_is_its_own(pytestconfig):
+    if pytestconfig.option.extension_zip:
+        pytest.skip("an installed zip is tested, not the checkout")
+    assert fabrik_addon.PACKAGE == "fabrik_addon"
+    assert Path(fabrik_addon.__file__).parents[1] == ROOT

@@ -1,0 +1,202 @@
+"""The sidebar: what it shows in each state, and that it computes nothing.
+
+There is no window here, so the panels draw on a layout that notes what it is given; the names of properties, operators
+and icons are checked against Blender's own.
+"""
+
+import inspect
+
+import bpy
+import pytest
+from support import scenes
+
+from fabrik_addon.blender import panels
+
+pytestmark = pytest.mark.usefixtures("clean_scene")
+
+ICONS = set(bpy.types.UILayout.bl_rna.functions["label"].parameters["icon"].enum_items.keys())
+
+
+class Layout:
+    """Stands in for Blender's layout: notes labels, properties and buttons, and whether they are greyed."""
+
+    def __init__(self, notes=None, parent=None):
+        self.notes = [] if notes is None else notes
+        self.parent, self.enabled, self.active = parent, True, True
+
+    def row(self, **_options):
+        return Layout(self.notes, self)
+
+    column = row
+
+    def label(self, text="", icon="NONE"):
+        assert icon in ICONS
+        self._note("label", text)
+
+    def prop(self, owner, name, **_options):
+        assert name in owner.bl_rna.properties
+        self._note("prop", name)
+
+    def prop_search(self, owner, name, source, collection, **_options):
+        assert name in owner.bl_rna.properties
+        assert collection in source.bl_rna.properties
+        self._note("prop", name)
+
+    def template_list(self, kind, _name, owner, collection, active_owner, active, **_options):
+        assert hasattr(bpy.types, kind)
+        assert collection in owner.bl_rna.properties
+        assert active in active_owner.bl_rna.properties
+        self._note("list", collection)
+
+    def operator(self, name, text="", icon="NONE"):
+        assert icon in ICONS
+        # Raises KeyError for an operator that Blender does not know.
+        getattr(bpy.ops.fabrik, name.split(".")[1]).get_rna_type()
+        self._note("button", f"{name} {text}".strip())
+        return Layout()
+
+    def _note(self, kind, text):
+        self.notes.append((kind, text, self.is_enabled()))
+
+    def is_enabled(self):
+        return self.enabled and (self.parent is None or self.parent.is_enabled())
+
+    def texts(self, kind):
+        return [text for noted, text, _ in self.notes if noted == kind]
+
+    def greyed(self):
+        return [text for _, text, enabled in self.notes if not enabled]
+
+
+class Stage:
+    """What a panel's draw function needs of `self`."""
+
+    def __init__(self, panel):
+        self.panel, self.layout = panel, Layout()
+
+    def draw_rig(self, *arguments):
+        self.panel.draw_rig(self, *arguments)
+
+
+def draw(panel):
+    stage = Stage(panel)
+    before = scenes.digest()
+    panel.draw(stage, bpy.context)
+    assert scenes.digest() == before
+    return stage.layout
+
+
+@pytest.fixture
+def rig():
+    made = scenes.make_rig()
+    scenes.make_active(made)
+    return made
+
+
+ABOUT_RIGS = (panels.FABRIK_PT_effectors, panels.FABRIK_PT_solve, panels.FABRIK_PT_bake)
+ALL = (*ABOUT_RIGS, panels.FABRIK_PT_markers)
+
+
+@pytest.mark.parametrize("panel", ALL)
+def test_panels_are_in_the_sidebar_s_fabrik_tab(panel):
+    assert getattr(bpy.types, panel.__name__).is_registered
+    assert (panel.bl_space_type, panel.bl_region_type, panel.bl_category) == ("VIEW_3D", "UI", "FABRIK")
+
+
+@pytest.mark.parametrize("panel", ABOUT_RIGS)
+def test_without_an_armature_it_says_what_to_select(panel):
+    assert draw(panel).notes == [("label", "Select an armature", True)]
+
+
+def test_without_an_active_bone_add_is_greyed_and_says_why(rig):
+    layout = draw(panels.FABRIK_PT_effectors)
+    assert layout.greyed() == ["fabrik.add_effector"]
+    assert layout.texts("label") == ["Pick a bone in Pose mode, then Add"]
+
+
+def test_with_an_active_bone_it_says_what_add_will_do(rig):
+    rig.data.bones.active = rig.data.bones["head"]
+    layout = draw(panels.FABRIK_PT_effectors)
+    assert layout.greyed() == []
+    assert layout.texts("label") == ["Add an effector for head"]
+
+
+def test_details_of_the_active_effector(rig):
+    rig.data.bones.active = rig.data.bones["head"]
+    effector = scenes.aim(rig, "head", scenes.empty_at((0, 0, 0)))
+    assert draw(panels.FABRIK_PT_effectors).texts("prop") == ["name", "bone", "point", "target", "weight"]
+    effector.point, effector.target = "OFFSET", scenes.make_rig(name="Other")
+    scenes.make_active(rig)
+    found = draw(panels.FABRIK_PT_effectors).texts("prop")
+    assert found == ["name", "bone", "point", "offset", "target", "target_bone", "weight"]
+
+
+def draw_line(rig, effector):
+    layout, kept = Layout(), rig.fabrik
+    panels.FABRIK_UL_effectors.draw_item(None, bpy.context, layout, kept, effector, 0, kept, "active_effector")
+    return layout
+
+
+def test_line_of_the_list(rig):
+    effector = scenes.aim(rig, "head", scenes.empty_at((0, 0, 0)))
+    layout = draw_line(rig, effector)
+    assert layout.texts("prop") == ["enabled"]
+    assert layout.texts("label") == ["head", "Target"]
+    effector.target, effector.bone = None, ""
+    layout = draw_line(rig, effector)
+    assert layout.texts("label") == ["No bone", "No target"]
+
+
+def test_solve_has_the_root_and_both_starts(rig):
+    layout = draw(panels.FABRIK_PT_solve)
+    assert layout.texts("prop") == ["root"]
+    assert layout.texts("button") == ["fabrik.solve Solve", "fabrik.solve From Rest"]
+
+
+def test_markers_can_be_imported_without_a_rig():
+    assert draw(panels.FABRIK_PT_markers).texts("button") == ["fabrik.import_markers Import Markers"]
+
+
+def test_bake_shows_the_range_it_will_use(rig):
+    assert draw(panels.FABRIK_PT_bake).greyed() == ["frame_start", "frame_end"]
+    rig.fabrik.bake.use_scene_range = False
+    layout = draw(panels.FABRIK_PT_bake)
+    assert layout.greyed() == []
+    assert layout.texts("prop") == ["use_scene_range", "frame_start", "frame_end", "step", "start", "action"]
+    assert layout.texts("button") == ["fabrik.bake Bake"]
+
+
+def test_bake_shows_how_the_last_one_went():
+    rig, _ = scenes.walking_rig(3)
+    assert draw(panels.FABRIK_PT_bake).texts("label") == []
+    bpy.ops.fabrik.bake(frame_start=1, frame_end=3)
+    assert draw(panels.FABRIK_PT_bake).texts("label")[0] == "11 bones, 3 frames"
+    assert "\n".join(draw(panels.FABRIK_PT_bake).texts("label")) == rig.fabrik.last_result
+
+
+def kinds():
+    """What Blender knows of the settings and the operators."""
+    rig = bpy.types.Object.bl_rna.properties["fabrik"].fixed_type
+    yield from (rig, rig.properties["effectors"].fixed_type, rig.properties["bake"].fixed_type)
+    for name in dir(bpy.ops.fabrik):
+        yield getattr(bpy.ops.fabrik, name).get_rna_type()
+
+
+def test_every_property_and_operator_has_a_name_and_a_tooltip_without_a_full_stop():
+    assert len(list(kinds())) >= 3 + 5
+    for kind in kinds():
+        shown = [prop for prop in kind.properties if prop.identifier not in {"rna_type", "name"} and not prop.is_hidden]
+        texts = [prop.description for prop in shown] + [item.description for prop in shown for item in items(prop)]
+        texts += [kind.description] if "_OT_" in kind.identifier else []
+        assert all(prop.name for prop in shown)
+        assert all(text and not text.endswith(".") for text in texts), kind.identifier
+
+
+def items(prop):
+    return prop.enum_items if prop.type == "ENUM" else ()
+
+
+def test_panels_do_not_compute():
+    source = inspect.getsource(panels)
+    assert "numpy" not in source
+    assert "view_layer" not in source

@@ -1,0 +1,99 @@
+"""Switching the add-on on and off: what comes, goes again, and what people read of it."""
+
+import bpy
+import pytest
+
+import fabrik_addon
+from fabrik_addon.blender.registration import CLASSES
+
+OWNERS = ("Object", "PoseBone", "Bone", "Armature", "Scene", "WindowManager", "Collection", "Action")
+HANDLERS = [name for name in dir(bpy.app.handlers) if isinstance(getattr(bpy.app.handlers, name), list)]
+
+
+def draw_functions():
+    """What add-ons have added to Blender's menus, panels and headers."""
+    for name in dir(bpy.types):
+        draw = getattr(getattr(bpy.types, name), "draw", None)
+        for function in getattr(draw, "_draw_funcs", ()):
+            yield name, function.__module__, function.__qualname__
+
+
+def keymap_items():
+    """The keys of add-ons; a Blender without windows may have no such list."""
+    keymaps = bpy.context.window_manager.keyconfigs.addon
+    for keymap in keymaps.keymaps if keymaps else ():
+        yield from ((keymap.name, item.idname, item.type, item.value) for item in keymap.keymap_items)
+
+
+def property_names(rna):
+    """Of what `bl_rna` and `get_rna_type()` give."""
+    return {each.identifier for each in rna.properties}
+
+
+def registered():
+    """All of Blender that an add-on can add to."""
+    return {
+        "types": set(dir(bpy.types)),
+        "operators": {f"{group}.{name}" for group in dir(bpy.ops) for name in dir(getattr(bpy.ops, group))},
+        "properties": {
+            f"{owner}.{name}" for owner in OWNERS for name in property_names(getattr(bpy.types, owner).bl_rna)
+        },
+        "handlers": {name: list(getattr(bpy.app.handlers, name)) for name in HANDLERS},
+        "menus": sorted(draw_functions()),
+        "keys": sorted(keymap_items()),
+    }
+
+
+@pytest.fixture
+def switched_off():
+    """The add-on is off during the test, and on again after it, however the test ends."""
+    fabrik_addon.unregister()
+    yield
+    if not hasattr(bpy.types.Object, "fabrik"):
+        fabrik_addon.register()
+
+
+def test_three_cycles_leave_blender_as_it_was(switched_off):
+    off = registered()
+    fabrik_addon.register()
+    on = registered()
+    for _cycle in range(3):
+        fabrik_addon.unregister()
+        assert registered() == off
+        fabrik_addon.register()
+        assert registered() == on
+
+
+def test_nothing_of_it_is_left_when_it_is_off(switched_off):
+    off = registered()
+    for kind in ("types", "operators", "properties"):
+        assert not [name for name in off[kind] if "fabrik" in name.lower()]
+    assert not [entry for entry in off["menus"] if "fabrik" in entry[1]]
+
+
+def test_it_is_found_when_it_is_on():
+    on = registered()
+    assert {"FABRIK_OT_bake", "FABRIK_OT_import_markers", "FABRIK_OT_solve"} <= on["types"]
+    assert "Object.fabrik" in on["properties"]
+    assert "TOPBAR_MT_file_import" in {menu for menu, module, _name in on["menus"] if "fabrik" in module}
+
+
+def tooltips():
+    """What people read on operators and properties of ours, by where it stands."""
+    found = {}
+    for cls in CLASSES:
+        about = cls.bl_rna
+        if issubclass(cls, bpy.types.Operator):
+            about = getattr(bpy.ops.fabrik, cls.bl_idname.partition(".")[2]).get_rna_type()
+            found[cls.bl_idname] = about.description
+        inherited = {"filepath", "directory", "files", "check_existing"} | property_names(about.base)
+        for name in property_names(about) - inherited:
+            if not about.properties[name].is_hidden:
+                found[f"{cls.__name__}.{name}"] = about.properties[name].description
+    return found
+
+
+def test_tooltips_are_sentences_without_a_full_stop():
+    found = tooltips()
+    assert len(found) > 20
+    assert not {where: text for where, text in found.items() if not text[:1].isupper() or text.endswith(".")}
