@@ -57,8 +57,8 @@ def read_trees(armature: bpy.types.Object) -> list[Tree]:
     not in it.
 
     Raises:
-        RigError: naming the object when it is no armature, has no bones or no pose, is in Edit mode or is scaled non-uniformly;
-            naming the bone when its scale is not 1.
+        RigError: naming the object when it is no armature, has no bones or no pose, is in Edit mode or is scaled
+            non-uniformly; naming the bone when its scale is not 1.
     """
     check_rig(armature)
     bones = _read_bones(armature)

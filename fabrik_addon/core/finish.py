@@ -7,12 +7,12 @@ step worked out again, as often as another one meets its limit.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import ModuleType
 
 import numpy as np
 
-from .arrays import FloatArray, Quaternion
+from .arrays import BoolArray, FloatArray, IntArray, Quaternion
 from .bodies import Body, Pose, carried_frame, effector_points, place_bodies
 from .levers import Equations, Levers
 from .walls import Walls
@@ -22,10 +22,32 @@ _MOST_STEPS = 60
 _FIRST_DAMPING = 1e-3
 _EASE, _TIGHTEN = 0.1, 4.0
 _LEAST_DAMPING, _MOST_DAMPING = 1e-9, 1e6
-_STATIONARY = 3e-4
+_STATIONARY = 1e-3
 _LONGEST_TURN = 0.7
 _MOST_LOCKS = 4
 _TINY = 1e-30
+
+
+@dataclass(frozen=True)
+class _State:
+    """Where the bodies and the effectors (F, E, 3) are."""
+
+    pose: Pose
+    points: FloatArray
+
+    def part(self, numbers: ModuleType, frames: IntArray) -> "_State":
+        """The same on some of the frames."""
+        heads = [numbers.take(head, frames) for head in self.pose.heads]
+        turns = [numbers.take(frame, frames) for frame in self.pose.frames]
+        return _State(Pose(heads, turns), self.points[frames])
+
+    def where(self, numbers: ModuleType, chosen: BoolArray, otherwise: "_State") -> "_State":
+        """This state on the chosen frames, the other one elsewhere."""
+        pairs = zip(self.pose.heads, otherwise.pose.heads, strict=True)
+        heads = [numbers.select(chosen, *pair) for pair in pairs]
+        pairs = zip(self.pose.frames, otherwise.pose.frames, strict=True)
+        pose = Pose(heads, [numbers.select(chosen, *pair) for pair in pairs])
+        return _State(pose, np.where(chosen[:, None, None], self.points, otherwise.points))
 
 
 class LeastSquares:
@@ -41,40 +63,43 @@ class LeastSquares:
         """Improve the frames in place until each is met or stationary; `work.stationary` says which are."""
         open_frames = np.arange(len(work.targets))
         damping = np.full(len(open_frames), _FIRST_DAMPING)
-        part = work
+        part, state = work, self._state(numbers, work)
         for _ in range(_MOST_STEPS):
-            errors = part.errors(numbers, self.bodies)
-            going = part.unmet(errors) & ~part.stationary
+            going = part.unmet(part.misses(state.points)) & ~part.stationary
             if not going.all():
                 work.replace(numbers, open_frames, part)
                 kept = np.flatnonzero(going)
                 open_frames, damping = open_frames[kept], damping[kept]
-                part = part.part(numbers, kept)
+                part, state = part.part(numbers, kept), state.part(numbers, kept)
             if not len(open_frames):
                 return
-            damping = self._step(numbers, part, damping)
+            state, damping = self._step(numbers, part, state, damping)
         work.replace(numbers, open_frames, part)
 
-    def _step(self, numbers: ModuleType, work: Work, damping: FloatArray) -> FloatArray:
-        """One damped step on every frame, kept where it is better; returns the next damping."""
+    def _state(self, numbers: ModuleType, work: Work) -> "_State":
         pose = place_bodies(self.bodies, work.local, work.root)
-        points = numbers.stack(effector_points(self.bodies, pose, self.count), len(damping))
-        heads = numbers.stack(pose.heads, len(damping))
-        before = work.cost(points)
-        equations = self.levers.equations(points, heads, work.targets - points, work.weights)
-        step = self._shortened(self._locked_step(numbers, work, pose, equations, damping))
+        return _State(pose, numbers.stack(effector_points(self.bodies, pose, self.count), len(work.targets)))
+
+    def _step(
+        self, numbers: ModuleType, work: Work, state: "_State", damping: FloatArray
+    ) -> tuple["_State", FloatArray]:
+        """One damped step on every frame, kept where it is better; the state after it and the next damping."""
+        heads = numbers.stack(state.pose.heads, len(damping))
+        equations = self.levers.equations(state.points, heads, work.targets - state.points, work.weights)
+        step = self._shortened(self._locked_step(numbers, work, state.pose, equations, damping))
         turns, shift = self._parts(step)
-        trial = replace(work, local=self._turned(numbers, work, pose, turns), root=work.root + numbers.vector(shift))
-        after = work.cost(trial.points(numbers, self.bodies))
+        local, root = self._turned(numbers, work, state.pose, turns), work.root + numbers.vector(shift)
+        trial = self._state(numbers, replace(work, local=local, root=root))
+        before, after = work.cost(state.points), work.cost(trial.points)
         better = after < before
+        work.local = [numbers.select(better, new, old) for new, old in zip(local, work.local, strict=True)]
+        work.root = numbers.select(better, root, work.root)
         work.iterations += 1
-        frames = np.flatnonzero(better)
-        if len(frames):
-            work.replace(numbers, frames, trial.part(numbers, frames))
         work.stationary |= better & (before - after <= _STATIONARY * before) | (damping > _MOST_DAMPING)
         gain = (before - after) / np.maximum(equations.promise(step), _TINY)
         eased = damping * np.clip(1.0 - (2.0 * gain - 1.0) ** 3, _EASE, _TIGHTEN)
-        return np.where(better, np.maximum(eased, _LEAST_DAMPING), damping * _TIGHTEN)
+        damping = np.where(better, np.maximum(eased, _LEAST_DAMPING), damping * _TIGHTEN)
+        return trial.where(numbers, better, state), damping
 
     def _locked_step(
         self, numbers: ModuleType, work: Work, pose: Pose, equations: Equations, damping: FloatArray

@@ -160,7 +160,7 @@ class Equations:
             share = matrix.shape[1] / matrix.shape[2]
             return np.asarray((across @ _solved(matrix @ across, self.right, damping * share)[..., None])[..., 0])
         if open_ is None:
-            return _solved(matrix.copy(), self.right, damping)
+            return _solved(matrix, self.right, damping)
         matrix = np.swapaxes(_projected(np.swapaxes(matrix, 1, 2), open_), 1, 2)
         right = _projected(self.right[:, None], open_)[:, 0]
         return _solved(matrix, right, damping)
@@ -177,11 +177,13 @@ def _projected(rows: FloatArray, open_: FloatArray) -> FloatArray:
 
 
 def _solved(square: FloatArray, right: FloatArray, damping: FloatArray) -> FloatArray:
-    """Solve with `damping` times the mean diagonal added to the diagonal, which is done in place."""
-    size = square.shape[1]
-    scale = np.trace(square, axis1=1, axis2=2) / size + _TINY
-    square[:, range(size), range(size)] += (damping * scale)[:, None]
-    return np.asarray(np.linalg.solve(square, right[..., None])[..., 0])
+    """Solve with `damping` times the mean diagonal added to the diagonal; the matrix stays as it is."""
+    diagonal = np.einsum("fii->fi", square)
+    kept = diagonal.copy()
+    diagonal += (damping * (kept.mean(axis=1) + _TINY))[:, None]
+    solution = np.linalg.solve(square, right[..., None])[..., 0]
+    diagonal[...] = kept
+    return np.asarray(solution)
 
 
 @dataclass(frozen=True)

@@ -68,9 +68,12 @@ class Work:
 
     def errors(self, numbers: ModuleType, bodies: Sequence[Body]) -> FloatArray:
         """(F, E) distances from the targets, zero where not seen."""
-        distances = np.linalg.norm(self.points(numbers, bodies) - self.targets, axis=-1)
-        seen: FloatArray = np.where(self.weights > 0, distances, 0.0)
-        return seen
+        return self.misses(self.points(numbers, bodies))
+
+    def misses(self, points: FloatArray) -> FloatArray:
+        """(F, E) how far points (F, E, 3) are from the targets, zero where those are not seen."""
+        distances = np.linalg.norm(points - self.targets, axis=-1)
+        return np.asarray(np.where(self.weights > 0, distances, 0.0))
 
     def cost(self, points: FloatArray) -> FloatArray:
         """(F,) Σ weight · distance² with the effectors at (F, E, 3) points."""

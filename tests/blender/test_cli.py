@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import subprocess
 import sys
 
@@ -321,8 +320,8 @@ def run_module(addon_folder):
 
     def run(*arguments):
         command = [sys.executable, "-m", "fabrik_addon", *map(str, arguments)]
-        environment = {**os.environ, "PYTHONPATH": str(addon_folder)}
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+        # `-m` looks in the working folder first.
+        return subprocess.run(command, cwd=addon_folder, capture_output=True, text=True, timeout=120, check=False)
 
     return run
 

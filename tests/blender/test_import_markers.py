@@ -244,7 +244,7 @@ def test_operator_says_what_is_wrong_with_a_file_and_changes_nothing(trc, tmp_pa
         {"filepath": str(tmp_path / "bad.trc")},
         {"directory": str(tmp_path), "files": [{"name": "good.trc"}, {"name": "bad.trc"}]},
     ):
-        with pytest.raises(RuntimeError, match="bad.trc: ") as caught:
+        with pytest.raises(RuntimeError, match=r"bad\.trc: ") as caught:
             bpy.ops.fabrik.import_markers(**arguments)
         assert len(str(caught.value).strip().splitlines()) == 1
 
@@ -253,7 +253,7 @@ def test_operator_says_what_is_wrong_with_a_file_and_changes_nothing(trc, tmp_pa
 
 
 def test_operator_names_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(RuntimeError, match="none.trc: there is no such file"):
+    with pytest.raises(RuntimeError, match=r"none\.trc: there is no such file"):
         bpy.ops.fabrik.import_markers(filepath=str(tmp_path / "none.trc"))
 
 

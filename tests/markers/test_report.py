@@ -30,7 +30,7 @@ def report_of(errors: np.ndarray, **others: object) -> Report:
 
 def plain_figures(values: list[float]) -> tuple[float, float, float, float]:
     """Mean, RMS, maximum and coverage of a list, the long way."""
-    seen = [value for value in values if value == value]
+    seen = [value for value in values if not math.isnan(value)]
     if not seen:
         return math.nan, math.nan, math.nan, 0.0
     mean = sum(seen) / len(seen)

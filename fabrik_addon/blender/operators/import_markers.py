@@ -68,7 +68,8 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
         names = [file.name for file in self.files if file.name]
         if names:
             return [Path(bpy.path.abspath(self.directory)) / name for name in names]
-        return [Path(bpy.path.abspath(self.filepath))]
+        single: str = self.filepath  # type: ignore[attr-defined]  # a property of ImportHelper
+        return [Path(bpy.path.abspath(single))]
 
     def _read(self, path: Path) -> Clip:
         units = None if self.units == "AUTO" else self.units

@@ -1,0 +1,80 @@
+"""From recipes to .blend files, with Blender."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import bpy
+import numpy as np
+from mathutils import Vector
+
+from .bones import Bone, FloatArray
+from .skin import Skin
+
+
+def start_file() -> None:
+    """An empty file with the factory's settings, in metres."""
+    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+
+
+def save_file(path: Path) -> None:
+    """Save compressed, without a backup of what was there."""
+    bpy.context.preferences.filepaths.save_version = 0
+    bpy.ops.wm.save_as_mainfile(filepath=str(path), compress=True, check_existing=False)
+
+
+def add_armature(bones: Iterable[Bone], name: str = "Rig") -> bpy.types.Object:
+    """An armature in Object mode with these bones, parents first, connected where one starts at its parent's tail."""
+    rig = bpy.data.objects.new(name, bpy.data.armatures.new(name))
+    bpy.context.collection.objects.link(rig)
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+    for bone in bones:
+        _add_bone(rig.data, bone)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    rig.show_in_front = True
+    return rig
+
+
+def _add_bone(armature: bpy.types.Armature, bone: Bone) -> None:
+    edit_bone = armature.edit_bones.new(bone.name)
+    edit_bone.head, edit_bone.tail = bone.head, bone.tail
+    edit_bone.align_roll(Vector(bone.rotation[:, 2]))
+    if bone.parent:
+        edit_bone.parent = armature.edit_bones[bone.parent]
+        edit_bone.use_connect = edit_bone.parent.tail == edit_bone.head
+
+
+def add_skin(skin: Skin, rig: bpy.types.Object, name: str = "Human") -> bpy.types.Object:
+    """The mesh, smooth, bound to the rig with vertex groups and an Armature modifier."""
+    mesh = bpy.data.meshes.new(name)
+    mesh.from_pydata(skin.points.tolist(), [], skin.quads.tolist())
+    mesh.polygons.foreach_set("use_smooth", np.ones(len(skin.quads), dtype=bool))
+    mesh.materials.append(_clay())
+    person = bpy.data.objects.new(name, mesh)
+    bpy.context.collection.objects.link(person)
+    person.parent = rig
+    modifier = person.modifiers.new("Armature", "ARMATURE")
+    modifier.object = rig
+    for group, weights in zip(skin.groups, skin.weights.T, strict=True):
+        _add_group(person, group, weights)
+    return person
+
+
+def _add_group(person: bpy.types.Object, name: str, weights: FloatArray) -> None:
+    group = person.vertex_groups.new(name=name)
+    for vertex in np.flatnonzero(weights):
+        group.add([int(vertex)], float(weights[vertex]), "REPLACE")
+
+
+def _clay() -> bpy.types.Material:
+    """A warm, dull material, the same in the viewport and in pictures."""
+    material = bpy.data.materials.new("Clay")
+    colour = (0.62, 0.36, 0.24, 1.0)
+    material.diffuse_color = colour
+    material.use_nodes = True
+    shader = material.node_tree.nodes["Principled BSDF"]
+    shader.inputs["Base Color"].default_value = colour
+    shader.inputs["Roughness"].default_value = 0.6
+    return material
