@@ -20,6 +20,7 @@ from .animated import ROTATION_CHANNELS, animated_limits, bone_path, check_still
 from .effectors import Goals, check_effectors, gather_goals, object_scale, world_to_armature
 from .keyframes import check_action, current_or_new_action, new_action_like, write_curves
 from .legal import legal_pose
+from .limits_to_constraints import is_own
 from .pose_keeper import PoseKeeper
 from .rig import check_editable, check_rig, read_trees, root_location_channel
 from .rotation_modes import to_channels
@@ -53,7 +54,7 @@ class BakeSettings:
     """What to bake: frames from first to last, in steps, and how.
 
     start: "REST" or "PREVIOUS". action: "NEW" or "CURRENT". action_name: of a new action, "" for one made from the
-    rig's. Raises BakeError for a range without frames and for unknown choices.
+    rig's. mend_jumps: solve what jumped or failed again from the frames about it. Raises BakeError for a range without frames and for unknown choices.
     """
 
     frame_start: int
@@ -62,6 +63,7 @@ class BakeSettings:
     start: str = "REST"
     action: str = "NEW"
     action_name: str = ""
+    mend_jumps: bool = False
 
     def __post_init__(self) -> None:
         """Check that the parts make sense."""
@@ -171,14 +173,16 @@ def bake(
     step: int = 1,
     start: str = "REST",
     action: str = "NEW",
+    mend_jumps: bool = False,
     progress: Progress | None = None,
 ) -> BakeResult:
-    """Key the armature's bones so that its effectors follow their targets.
+    """Key the armature's bones so that its effectors follow their targets; the keywords are those of BakeSettings.
 
     progress: called with the share done, 0 to 1; the bake goes on while it returns True.
     Raises a FabrikError, with the scene as before, for what cannot be baked; BakeStoppedError where `progress` says so.
     """
-    return run_bake(context, armature, BakeSettings(frame_start, frame_end, step, start, action), progress)
+    settings = BakeSettings(frame_start, frame_end, step, start, action, mend_jumps=mend_jumps)
+    return run_bake(context, armature, settings, progress)
 
 
 def run_bake(
@@ -291,7 +295,11 @@ def _solve(jobs: Sequence[_Job], settings: BakeSettings) -> Generator[float, Non
             parts.append(part)
             yield _SAMPLING_ENDS + share * (place + done)
         names = tuple(job.goals.tree.skeleton.names[bone] for bone in job.bones)
-        solution = fill_unseen(_others_kept(job, _joined(parts, np.concatenate)), job.goals.turned_by, job.seen)
+        solution = _joined(parts, np.concatenate)
+        if settings.mend_jumps and settings.start == "REST":
+            for _ in job.solver.repair_pops(solution, job.targets, job.root_heads):
+                yield _SAMPLING_ENDS + share * (place + 1)
+        solution = fill_unseen(_others_kept(job, solution), job.goals.turned_by, job.seen)
         # Between two poses inside the limits there may be one outside.
         legal = legal_pose(solution.skeleton, job.goals.limits, solution.rotations)
         solution = replace(solution, rotations=legal)
@@ -386,6 +394,7 @@ def _warnings(armature: bpy.types.Object, bones: Sequence[str]) -> Iterator[str]
     if armature.data.pose_position == "REST":
         yield f"{armature.name!r} is shown in its rest position: switch it to pose position to see the motion"
     for bone in bones:
-        active = [kind.name for kind in armature.pose.bones[bone].constraints if not kind.mute and kind.influence > 0.0]
+        kinds = armature.pose.bones[bone].constraints
+        active = [kind.name for kind in kinds if not kind.mute and kind.influence > 0.0 and not is_own(kind)]
         if active:
             yield f"Bone {bone!r} has constraints that change what was baked: {', '.join(active)}"

@@ -132,6 +132,9 @@ class FABRIK_PT_bake(AboutRig, Panel):
         settings = kept.bake
         _draw_range(layout.column(align=True), context.scene, settings)
         layout.prop(settings, "start")
+        mending = layout.column()
+        mending.active = settings.start == "REST"
+        mending.prop(settings, "mend_jumps")
         layout.prop(settings, "action")
         layout.operator(FABRIK_OT_bake.bl_idname, text="Bake", icon="REC")
         for line in kept.last_result.splitlines():

@@ -102,6 +102,11 @@ class FabrikBakeSettings(PropertyGroup):
     action: EnumProperty(
         name="Action", description="Where the keyframes are written", items=ACTIONS, override=OVERRIDABLE
     )
+    mend_jumps: BoolProperty(
+        name="Mend Jumps",
+        description="Solve frames on which a limb jumps, or that failed, again from the frames about them",
+        override=OVERRIDABLE,
+    )
 
 
 class FabrikRig(PropertyGroup):

@@ -16,7 +16,7 @@ from .solution import Solution, Status
 
 FARTHER = 5.0
 LONGEST_SPAN = 120
-_AT_LEAST = 0.01
+_AT_LEAST = 0.05
 
 Continue = Callable[[int, FloatArray, FloatArray], Solution]
 
@@ -24,7 +24,7 @@ Continue = Callable[[int, FloatArray, FloatArray], Solution]
 def jumps(solution: Solution, targets: FloatArray) -> FloatArray:
     """(F - 1,) how many times farther than the targets the farthest joint moved from each frame to the next.
 
-    Motion below a hundredth of the skeleton's size counts as that, so that targets at rest are not divided by.
+    A joint that moves by less than a twentieth of the skeleton's size has not jumped, however still the targets are.
     """
     joints = np.concatenate([solution.heads, solution.tails], axis=1)
     size = np.linalg.norm(np.ptp(solution.skeleton.rest[:, :3, 3], axis=0)) + solution.skeleton.lengths.max()
@@ -33,7 +33,7 @@ def jumps(solution: Solution, targets: FloatArray) -> FloatArray:
     return np.asarray(moved / wanted)
 
 
-def repair_pops(solution: Solution, targets: FloatArray, solve_from: Continue) -> int:
+def repair_pops(solution: Solution, targets: FloatArray, solve_from: Continue) -> Iterator[bool]:
     """Solve popped and failed spans again from both ends, in place, where that is smoother and no worse.
 
     Args:
@@ -41,12 +41,13 @@ def repair_pops(solution: Solution, targets: FloatArray, solve_from: Continue) -
         targets: (F, E, 3).
         solve_from: solves one frame from a neighbour's (J, 4) rotations and (3,) root head.
 
-    Returns:
-        How many spans were replaced.
+    Yields:
+        After each span, whether it was replaced.
     """
     pops = jumps(solution, targets) > FARTHER
     failed = ~np.isin(solution.status, (Status.SOLVED, Status.UNREACHABLE, Status.FITTED, Status.UNSEEN))
-    return sum(_repair(solution, targets, span, solve_from) for span in spans(pops, failed))
+    for span in spans(pops, failed):
+        yield _repair(solution, targets, span, solve_from)
 
 
 def spans(pops: BoolArray, failed: BoolArray) -> list[range]:

@@ -1,6 +1,6 @@
 """The loop: from targets to poses."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -110,8 +110,20 @@ class Solver:
             run.solve()
             run.write(result, part)
         if self.options.repair_pops and not is_one:
-            repair_pops(result, wanted, partial(self._continue, wanted, locations))
+            list(self.repair_pops(result, wanted, start_location))
         return result.single() if is_one else result
+
+    def repair_pops(
+        self, solution: Solution, targets: npt.ArrayLike, start_location: npt.ArrayLike | None = None
+    ) -> Iterator[bool]:
+        """Solve again, in place, what jumps or failed in F frames of a solution; see `pops`.
+
+        Yields:
+            After each span of frames, whether it was replaced, so that long work can be watched and stopped.
+        """
+        wanted, _ = checked_targets(targets, len(self.effectors))
+        locations = checked_root_location(start_location, self.skeleton, len(wanted))
+        return repair_pops(solution, wanted, partial(self._continue, wanted, locations))
 
     def _continue(
         self, targets: FloatArray, locations: FloatArray, frame: int, rotations: FloatArray, root: FloatArray

@@ -451,6 +451,11 @@ class TestOperator:
         assert bpy.ops.fabrik.bake() == {"FINISHED"}
         assert set(keyed_frames(rig, 'pose.bones["head"].rotation_quaternion')) == {2, 6, 10}
 
+    def test_mending_leaves_smooth_motion_alone(self):
+        rig, _ = scenes.walking_rig(FRAMES, seed=24)
+        plain, mended = run(rig), run(rig, mend_jumps=True)
+        assert np.array_equal(plain.trees[0].solution.rotations, mended.trees[0].solution.rotations)
+
     def test_scene_range_is_the_default(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=24)
         bpy.context.scene.frame_start, bpy.context.scene.frame_end = 3, 8

@@ -3,7 +3,7 @@
 import time
 
 import bpy
-from bpy.props import EnumProperty, IntProperty, StringProperty
+from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
 from bpy.types import Context, Event, Operator
 
 from ...core.errors import FabrikError
@@ -30,6 +30,10 @@ class FABRIK_OT_bake(Operator):
     start: EnumProperty(name="Start From", description="The pose that each frame is solved from", items=STARTS)
     action: EnumProperty(name="Action", description="Where the keyframes are written", items=ACTIONS)
     action_name: StringProperty(name="Action Name", description="Name of a new action; the rig's when empty")
+    mend_jumps: BoolProperty(
+        name="Mend Jumps",
+        description="Solve frames on which a limb jumps, or that failed, again from the frames about them",
+    )
 
     @classmethod
     def poll(cls, context: Context) -> bool:
@@ -107,6 +111,7 @@ class FABRIK_OT_bake(Operator):
             "start": kept.start,
             "action": kept.action,
             "action_name": "",
+            "mend_jumps": kept.mend_jumps,
         }
         given = {name: getattr(self, name) for name in choices if self.properties.is_property_set(name)}
         return BakeSettings(**{**choices, **given})
