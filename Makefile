@@ -95,7 +95,7 @@ bench: $(call ready,$(BLENDER))
 	$(call python,$(BLENDER)) tests/benchmarks/run.py
 
 rigs: $(call ready,4.2)
-	$(call python,4.2) sample_rigs/build.py
+	$(call python,4.2) -m sample_rigs.build
 
 clean:
 	rm -rf build

@@ -1,8 +1,9 @@
 """Build the sample rigs and the sample recording anew, into this folder or another one.
 
-    python sample_rigs/build.py [FOLDER]
+    python -m sample_rigs.build [FOLDER]
 
-Runs in a Python with Blender 4.2's `bpy`, so that 4.2 and everything later opens the rigs.
+Runs in a Python with Blender 4.2's `bpy`, so that 4.2 and everything later opens the rigs. The person and the hand get
+the joint limits that the add-on's preset has for them.
 """
 
 from __future__ import annotations
@@ -10,10 +11,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from recipe import blend_files, markers
-from recipe.human import human_bones
-from recipe.paper_models import PAPER_MODELS
-from recipe.skin import build_skin
+from fabrik_addon.blender.limit_presets import apply_preset
+
+from .recipe import blend_files, markers
+from .recipe.human import human_bones
+from .recipe.paper_models import PAPER_MODELS
+from .recipe.skin import build_skin
+
+# Of the paper's models, the one with the joints of a human.
+LIMITED = "hand"
 
 
 def build(folder: Path) -> None:
@@ -22,10 +28,14 @@ def build(folder: Path) -> None:
     write_recording(folder)
     for name, bones in PAPER_MODELS.items():
         blend_files.start_file()
-        blend_files.add_armature(bones())
+        rig = blend_files.add_armature(bones())
+        if name == LIMITED:
+            apply_preset(rig, list(rig.pose.bones))
         blend_files.save_file(folder / f"{name}.blend")
     blend_files.start_file()
-    blend_files.add_skin(build_skin(), blend_files.add_armature(human_bones()))
+    rig = blend_files.add_armature(human_bones())
+    blend_files.add_skin(build_skin(), rig)
+    apply_preset(rig, list(rig.pose.bones))
     blend_files.save_file(folder / "human.blend")
 
 

@@ -1,10 +1,10 @@
 """Everything that Blender is told of when the extension is switched on, and told to forget when it is off."""
 
 import bpy
-from bpy.props import PointerProperty
+from bpy.props import BoolProperty, PointerProperty
 
 from ..cli import run_command
-from . import limit_panel, operators, panels, settings
+from . import limit_panel, operators, overlay, panels, settings
 from .operators.import_markers import menu_entry
 from .overrides import keep_overrides
 
@@ -23,6 +23,17 @@ def register() -> None:
         type=settings.FabrikRig,
         override={"LIBRARY_OVERRIDABLE"},
     )
+    setattr(
+        bpy.types.Scene,
+        overlay.SWITCH,
+        BoolProperty(
+            name="Joint Limits",
+            description="Show how far the active bone and the selected ones may turn, while posing",
+            default=False,
+        ),
+    )
+    overlay.start()
+    bpy.types.VIEW3D_PT_overlay_bones.append(overlay.draw_switch)
     bpy.types.TOPBAR_MT_file_import.append(menu_entry)
     bpy.app.handlers.save_pre.append(keep_overrides)
     _COMMANDS.append(bpy.utils.register_cli_command("fabrik_bake", run_command))
@@ -33,6 +44,9 @@ def unregister() -> None:
     bpy.utils.unregister_cli_command(_COMMANDS.pop())
     bpy.app.handlers.save_pre.remove(keep_overrides)
     bpy.types.TOPBAR_MT_file_import.remove(menu_entry)
+    bpy.types.VIEW3D_PT_overlay_bones.remove(overlay.draw_switch)
+    overlay.stop()
+    delattr(bpy.types.Scene, overlay.SWITCH)
     del bpy.types.Object.fabrik  # type: ignore[attr-defined]
     for cls in reversed(CLASSES):
         bpy.utils.unregister_class(cls)

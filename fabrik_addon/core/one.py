@@ -121,9 +121,9 @@ def take(value: Any, _frames: IntArray | BoolArray) -> Any:
     return value
 
 
-def put(_value: Any, _frames: IntArray, part: Any) -> Any:
-    """The new value: there is one frame only."""
-    return part
+def put(value: Any, frames: IntArray, part: Any) -> Any:
+    """The new value where it is for the one frame that there is, else the old one."""
+    return part if len(frames) else value
 
 
 def frames_where(condition: bool) -> IntArray:

@@ -1,6 +1,6 @@
 """The operators, all of them thin: ask whether they can run, call one function, report."""
 
-from . import bake, effectors, import_markers, limit_tools, limits, solve
+from . import bake, effectors, import_markers, limit_preset, limit_tools, limits, solve
 
 CLASSES = (
     *effectors.CLASSES,
@@ -9,4 +9,5 @@ CLASSES = (
     *import_markers.CLASSES,
     *limits.CLASSES,
     *limit_tools.CLASSES,
+    *limit_preset.CLASSES,
 )

@@ -14,7 +14,7 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
     """Limit the bones of a human as the joints of a human are, told by their names and their rest pose"""
 
     bl_idname = "fabrik.limit_preset"
-    bl_label = "Human Limits"
+    bl_label = "Human Preset"
 
     only_selected: BoolProperty(
         name="Only Selected", description="Leave bones that are not selected as they are", default=False

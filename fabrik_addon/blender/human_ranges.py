@@ -1,0 +1,81 @@
+"""How far a human's joints go: one table, in degrees from the anatomical zero, and where the figures come from.
+
+AAOS: American Academy of Orthopaedic Surgeons, *Joint Motion: Method of Measuring and Recording* (1965) and *The
+Clinical Measurement of Joint Motion* (1994). AMA: American Medical Association, *Guides to the Evaluation of Permanent
+Impairment*. Both are tabled in Norkin and White, *Measurement of Joint Motion*, and in Reese and Bandy, *Joint Range of
+Motion and Muscle Length Testing*. What has no norm is marked "chosen".
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+
+@dataclass(frozen=True)
+class BallRange:
+    """How far a joint goes that bends every way, degrees.
+
+    Attributes:
+        flexion, extension: forward and back; for the hand toward the palm and away from it, for the foot up and down,
+            for the collar bone forward and back.
+        abduction, adduction: away from the body and toward it; up and down for the collar bone, to the thumb's side and
+            the little finger's for the hand.
+        internal, external: twist about the bone; pronation and supination for the hand, eversion and inversion for the
+            foot.
+    """
+
+    flexion: float
+    extension: float
+    abduction: float
+    adduction: float
+    internal: float = 0.0
+    external: float = 0.0
+
+    def shared(self, bones: int) -> "BallRange":
+        """What each of several bones gets that make one joint of the table between them."""
+        return BallRange(*(value / bones for value in vars(self).values()))
+
+
+@dataclass(frozen=True)
+class HingeRange:
+    """How far a joint bends and how far beyond straight it goes, degrees."""
+
+    flexion: float
+    extension: float
+
+
+Range: TypeAlias = BallRange | HingeRange
+
+# The whole lumbar and thoracic spine, and the whole neck with the head: shared out among the bones that a rig has.
+TRUNK: Final = BallRange(80, 25, 35, 35, 45, 45)  # AAOS
+NECK: Final = BallRange(45, 45, 45, 45, 60, 60)  # AAOS
+
+# Sternoclavicular joint: up 45, down 5…10, 15 each to front and back, where the acromioclavicular joint adds about 10.
+# Twist: chosen; raising the arm rolls the real bone back much farther.
+COLLAR: Final = BallRange(25, 25, 45, 10, 10, 10)
+
+# AAOS, the whole shoulder; adduction passes before the trunk (0 beside it, up to 75 before it), and is chosen between.
+SHOULDER_HANGING: Final = BallRange(180, 60, 180, 30, 70, 90)
+# The same joint seen from the arm held level to the side: horizontal flexion 135 and extension 45 (AAOS).
+SHOULDER_LEVEL: Final = replace(SHOULDER_HANGING, flexion=135, extension=45)
+
+HIP: Final = BallRange(120, 30, 45, 30, 45, 45)  # AAOS
+WRIST: Final = BallRange(80, 70, 20, 30, 80, 80)  # AAOS; the twist is the forearm's pronation and supination
+# AAOS, with the subtalar joint's eversion and inversion. Up: 20 (AAOS) without load, 30…40 with the body's weight on
+# it, as in a squat. Sideways: chosen.
+ANKLE: Final = BallRange(35, 50, 10, 20, 15, 35)
+KNUCKLE: Final = BallRange(90, 45, 20, 20)  # AAOS; sideways 10…40 from finger to finger
+# Carpometacarpal: across the palm 15…45 and back 20 (AAOS: 15 and 20), away from the palm 70 from the side of the hand.
+# Rigs rest with the thumb about 30 of these out.
+THUMB_ROOT: Final = BallRange(40, 20, 40, 30)
+# The ring and little finger's metacarpals cup the palm by 10…25; the index and middle finger's are fast.
+PALM: Final = BallRange(15, 0, 5, 5)
+CUPPING_PALMS: Final = ("ring", "pinky")
+
+ELBOW: Final = HingeRange(150, 0)  # AAOS
+KNEE: Final = HingeRange(150, 0)  # AMA; AAOS has 135, with which nobody squats
+TOE_ROOT: Final = HingeRange(45, 70)  # AAOS, the big toe
+TOE: Final = HingeRange(60, 0)  # AAOS 35…60
+FINGER_MIDDLE: Final = HingeRange(100, 0)  # AAOS
+FINGER_END: Final = HingeRange(90, 0)  # AAOS
+THUMB_MIDDLE: Final = HingeRange(50, 0)  # AAOS
+THUMB_END: Final = HingeRange(80, 20)  # AAOS

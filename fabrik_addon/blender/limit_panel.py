@@ -1,0 +1,167 @@
+"""The sidebar's Limits panel: the active bone's limit, as sliders on its custom properties."""
+
+from collections.abc import Callable, Sequence
+
+import bpy
+from bpy.types import Context, Panel, PoseBone, UILayout
+
+from .limit_editing import active_bone, selected_bones
+from .limit_properties import (
+    CONE,
+    HINGE,
+    TWIST,
+    WINDOW,
+    LimitPropertyError,
+    read_limit,
+    read_settings,
+    why_not_writable,
+)
+from .limit_settings import AXES, LimitSettings
+from .operators import limit_tools as tools
+from .operators import limits
+from .operators.limit_preset import FABRIK_OT_limit_preset
+from .overlay import SWITCH
+from .panels import AboutRig
+from .settings import LIMIT_TYPES
+
+_TYPE_NAMES = {identifier: name for identifier, name, _ in LIMIT_TYPES}
+
+
+class FABRIK_PT_limits(AboutRig, Panel):
+    """How far the active bone may turn."""
+
+    bl_idname = "FABRIK_PT_limits"
+    bl_order = 1
+    bl_label = "Limits"
+
+    def draw_header_preset(self, context: Context) -> None:
+        """Draw the overlay's switch."""
+        self.layout.prop(context.scene, SWITCH, text="", icon="OVERLAY")
+
+    def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+        """Draw the active bone's limit."""
+        bone = active_bone(rig)
+        if bone is None:
+            layout.label(text="Pick a bone in Pose mode", icon="INFO")
+            return
+        _draw_bone(layout, bone, selected_bones(context, rig))
+        reason = why_not_writable(bone)
+        for line in _short_lines(reason):
+            layout.label(text=line, icon="INFO")
+        body = layout.column()
+        body.enabled = not reason
+        _draw_limit(body, bone)
+        _draw_buttons(body)
+
+
+class FABRIK_PT_limit_tools(AboutRig, Panel):
+    """Limits from what there is already, and what they can do besides solving."""
+
+    bl_idname = "FABRIK_PT_limit_tools"
+    bl_label = "Tools"
+    bl_parent_id = "FABRIK_PT_limits"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw_rig(self, _context: Context, layout: UILayout, _rig: bpy.types.Object) -> None:
+        """Draw the buttons."""
+        layout.operator(FABRIK_OT_limit_preset.bl_idname, icon="OUTLINER_OB_ARMATURE")
+        column = layout.column(align=True)
+        column.operator(tools.FABRIK_OT_limits_from_ik.bl_idname, text="From IK and Constraints", icon="CON_KINEMATIC")
+        column.operator(tools.FABRIK_OT_limits_from_action.bl_idname, text="From Action", icon="ACTION")
+        column.operator(tools.FABRIK_OT_limits_to_constraints.bl_idname, text="To Constraints", icon="CONSTRAINT_BONE")
+        column = layout.column(align=True)
+        column.operator(tools.FABRIK_OT_clamp_pose.bl_idname, text="Clamp Pose", icon="ARMATURE_DATA")
+        row = column.row(align=True)
+        row.operator(tools.FABRIK_OT_check_action.bl_idname, text="Check Action", icon="VIEWZOOM").mend = False
+        row.operator(tools.FABRIK_OT_check_action.bl_idname, text="Mend").mend = True
+
+
+def _draw_bone(layout: UILayout, bone: PoseBone, selected: Sequence[PoseBone]) -> None:
+    """Which bone the sliders are for, and which ones the buttons."""
+    others = f" and {len(selected) - 1} more" if bone in selected and len(selected) > 1 else ""
+    layout.label(text=f"{bone.name}{others}", icon="BONE_DATA")
+    if selected and bone not in selected:
+        layout.label(text="Not selected: buttons change the selected bones", icon="INFO")
+
+
+def _draw_limit(layout: UILayout, bone: PoseBone) -> None:
+    """The type, its sliders, and what makes no sense about them."""
+    settings = read_settings(bone)
+    row = layout.row()
+    row.use_property_split = False
+    row.operator_menu_enum(limits.FABRIK_OT_set_limit.bl_idname, "type", text=_TYPE_NAMES[settings.type])
+    kinds: dict[str, Callable[[UILayout, PoseBone, LimitSettings], None]] = {
+        "BALL": _draw_ball,
+        "HINGE": _draw_hinge,
+        "POLYGON": _draw_polygon,
+    }
+    if settings.type in kinds:
+        kinds[settings.type](layout, bone, settings)
+    for line in _short_lines(_trouble(bone)):
+        layout.label(text=line, icon="ERROR")
+
+
+def _draw_ball(layout: UILayout, bone: PoseBone, _settings: LimitSettings) -> None:
+    _draw_angles(layout, bone, CONE, ("Lean to +X", "+Z", "-X", "-Z"))
+    _draw_angles(layout, bone, TWIST, ("Twist from", "to"))
+
+
+def _draw_hinge(layout: UILayout, bone: PoseBone, settings: LimitSettings) -> None:
+    row = layout.row(align=True)
+    row.use_property_split = False
+    for axis in AXES:
+        row.operator(limits.FABRIK_OT_set_limit.bl_idname, text=axis, depress=settings.axis == axis).axis = axis
+    _draw_angles(layout, bone, HINGE, ("Turn from", "to"))
+
+
+def _draw_polygon(layout: UILayout, bone: PoseBone, settings: LimitSettings) -> None:
+    column = layout.column(align=True)
+    column.use_property_split = False
+    for point in range(len(settings.window) // 2):
+        row = column.row(align=True)
+        row.prop(bone, f'["{WINDOW}"]', index=2 * point, text="X", slider=True)
+        row.prop(bone, f'["{WINDOW}"]', index=2 * point + 1, text="Z", slider=True)
+        row.operator(limits.FABRIK_OT_remove_limit_point.bl_idname, text="", icon="REMOVE").index = point
+    column.operator(limits.FABRIK_OT_add_limit_point.bl_idname, text="Add Point", icon="ADD")
+    _draw_angles(layout, bone, TWIST, ("Twist from", "to"))
+
+
+def _draw_angles(layout: UILayout, bone: PoseBone, name: str, labels: tuple[str, ...]) -> None:
+    """Sliders for a property; "Free" where the bone has none."""
+    column = layout.column(align=True)
+    if name not in bone.keys():  # noqa: SIM118  to Blender's type hints a bone holds nothing
+        column.label(text=f"{labels[0]}: free")
+        return
+    for index, label in enumerate(labels):
+        column.prop(bone, f'["{name}"]', index=index, text=label, slider=True)
+
+
+def _draw_buttons(layout: UILayout) -> None:
+    row = layout.row(align=True)
+    row.use_property_split = False
+    row.operator(limits.FABRIK_OT_copy_limit.bl_idname, text="Copy to Selected", icon="PASTEDOWN")
+    row.operator(limits.FABRIK_OT_mirror_limits.bl_idname, text="Mirror", icon="MOD_MIRROR")
+    row.operator(limits.FABRIK_OT_clear_limit.bl_idname, text="", icon="X")
+
+
+def _trouble(bone: PoseBone) -> str:
+    """What makes no sense about a bone's limit; "" where all is well."""
+    try:
+        read_limit(bone)
+    except LimitPropertyError as error:
+        return str(error)
+    return ""
+
+
+def _short_lines(sentence: str, most: int = 44) -> list[str]:
+    """A sentence in lines that fit into the sidebar."""
+    lines: list[str] = []
+    for word in sentence.split():
+        if lines and len(lines[-1]) + len(word) < most:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
+
+
+CLASSES = (FABRIK_PT_limits, FABRIK_PT_limit_tools)
