@@ -54,7 +54,8 @@ class BakeSettings:
     """What to bake: frames from first to last, in steps, and how.
 
     start: "REST" or "PREVIOUS". action: "NEW" or "CURRENT". action_name: of a new action, "" for one made from the
-    rig's. mend_jumps: solve what jumped or failed again from the frames about it. Raises BakeError for a range without frames and for unknown choices.
+    rig's. mend_jumps: solve what jumped or failed again from the frames about it. Raises BakeError for a range without
+    frames and for unknown choices.
     """
 
     frame_start: int
@@ -164,7 +165,7 @@ class _Job:
         return self.goals.solver(free_root=self.root_heads is None)
 
 
-def bake(
+def bake(  # noqa: PLR0913  one keyword for each setting
     context: bpy.types.Context,
     armature: bpy.types.Object,
     *,

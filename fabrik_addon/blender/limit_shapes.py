@@ -22,8 +22,8 @@ _FULL_TURN: Final = 2.0 * pi
 # Radians to a wall at which a joint is shown as standing at it; poses are in single precision.
 _AT_WALL: Final = 2e-3
 # Points along a cone's rim, a multiple of four; rings from rest to the rim; points along an arc of a whole turn.
-_RIM_POINTS: Final = 64
-_RINGS: Final = 16
+_RIM_POINTS: Final = 48
+_RINGS: Final = 10
 _ARC_POINTS: Final = 72
 # How often the edges of a polygon's triangles are halved.
 _HALVINGS: Final = 3

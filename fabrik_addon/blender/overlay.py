@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import bpy
 import numpy as np
+import numpy.typing as npt
 from mathutils import Matrix
 
 from ..core.arrays import FloatArray, IntArray
@@ -17,6 +18,8 @@ from .limit_properties import LimitPropertyError, has_limit, read_limit
 from .limit_shapes import Kind, Shape, shapes_of
 
 _Color = tuple[float, ...]
+# What the graphics card takes.
+_Single = npt.NDArray[np.float32]
 
 SWITCH: Final = "fabrik_show_limits"
 
@@ -46,9 +49,9 @@ class Drawing:
         lines: width in pixels to (2 L, 3) points and (2 L, 4) colors.
     """
 
-    triangles: FloatArray
-    colors: FloatArray
-    lines: dict[float, tuple[FloatArray, FloatArray]]
+    triangles: _Single
+    colors: _Single
+    lines: dict[float, tuple[_Single, _Single]]
 
 
 def start() -> None:
@@ -179,7 +182,7 @@ def _draw_triangles(drawing: Drawing, share: float) -> None:
     if not len(drawing.triangles):
         return
     shader = gpu.shader.from_builtin("FLAT_COLOR")
-    batch_for_shader(shader, "TRIS", _single(drawing.triangles, drawing.colors, share)).draw(shader)
+    batch_for_shader(shader, "TRIS", _faded(drawing.triangles, drawing.colors, share)).draw(shader)
 
 
 def _draw_lines(drawing: Drawing, share: float, region: bpy.types.Region) -> None:
@@ -191,21 +194,20 @@ def _draw_lines(drawing: Drawing, share: float, region: bpy.types.Region) -> Non
     shader.uniform_float("viewportSize", (region.width, region.height))
     for width, (ends, colors) in drawing.lines.items():
         shader.uniform_float("lineWidth", width * bpy.context.preferences.system.ui_scale)
-        batch_for_shader(shader, "LINES", _single(ends, colors, share)).draw(shader)
+        batch_for_shader(shader, "LINES", _faded(ends, colors, share)).draw(shader)
 
 
-def _single(points: FloatArray, colors: FloatArray, share: float) -> dict[str, Any]:
-    """Points and colors, seen by a share, in the graphics card's single precision."""
-    faded = colors * (1.0, 1.0, 1.0, share)
-    return {"pos": points.astype(np.float32), "color": faded.astype(np.float32)}
+def _faded(points: _Single, colors: _Single, share: float) -> dict[str, Any]:
+    """Points and colors, seen by a share, as shaders call them."""
+    return {"pos": points, "color": colors * np.array((1.0, 1.0, 1.0, share), dtype=np.float32)}
 
 
-def _colored(parts: Iterator[tuple[FloatArray, IntArray, _Color]]) -> tuple[FloatArray, FloatArray]:
+def _colored(parts: Iterator[tuple[FloatArray, IntArray, _Color]]) -> tuple[_Single, _Single]:
     """(N, 3) points and (N, 4) colors of several parts: vertices, rows of indices into them, and a color each."""
-    points, colors = [np.zeros((0, 3))], [np.zeros((0, 4))]
+    points, colors = [np.zeros((0, 3), dtype=np.float32)], [np.zeros((0, 4), dtype=np.float32)]
     for vertices, rows, color in parts:
-        points.append(vertices[rows.ravel()])
-        colors.append(np.broadcast_to(color, (rows.size, 4)))
+        points.append(vertices.astype(np.float32)[rows.ravel()])
+        colors.append(np.full((rows.size, 4), color, dtype=np.float32))
     return np.concatenate(points), np.concatenate(colors)
 
 

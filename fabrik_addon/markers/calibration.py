@@ -33,14 +33,10 @@ def rigid_pairs(
     connected: the bones whose head lies at their parent's tail.
     """
     carriers = [_carriers(entry, parents, connected) for entry in entries]
-    return tuple(
-        (i, j) for i, j in combinations(range(len(entries)), 2) if carriers[i] & carriers[j]
-    )
+    return tuple((i, j) for i, j in combinations(range(len(entries)), 2) if carriers[i] & carriers[j])
 
 
-def _carriers(
-    entry: MappedMarker, parents: Mapping[str, str | None], connected: Collection[str]
-) -> frozenset[str]:
+def _carriers(entry: MappedMarker, parents: Mapping[str, str | None], connected: Collection[str]) -> frozenset[str]:
     """The bones on which a mapped point is fixed."""
     if entry.point == "HEAD":
         return _bones_at_head(entry.bone, parents, connected)
@@ -50,9 +46,7 @@ def _carriers(
     return frozenset({entry.bone})
 
 
-def _bones_at_head(
-    bone: str, parents: Mapping[str, str | None], connected: Collection[str]
-) -> frozenset[str]:
+def _bones_at_head(bone: str, parents: Mapping[str, str | None], connected: Collection[str]) -> frozenset[str]:
     """The bone, its parent, and its connected siblings where it is connected itself."""
     parent = parents.get(bone)
     if parent is None:
@@ -63,9 +57,7 @@ def _bones_at_head(
     return frozenset(there)
 
 
-def uniform_scale(
-    rest_points: FloatArray, pairs: Sequence[tuple[int, int]], positions: FloatArray
-) -> float:
+def uniform_scale(rest_points: FloatArray, pairs: Sequence[tuple[int, int]], positions: FloatArray) -> float:
     """The factor that turns marker distances into rig distances.
 
     rest_points: (M, 3) where the mapped points lie on the rig at rest. positions: (F, M, 3) of the
@@ -77,9 +69,7 @@ def uniform_scale(
     rest_points, positions = _checked(rest_points, pairs, positions)
     lengths = [float(np.linalg.norm(rest_points[i] - rest_points[j])) for i, j in pairs]
     shortest = _SHORTEST_SHARE * max(lengths, default=0.0)
-    usable = [
-        (pair, length) for pair, length in zip(pairs, lengths, strict=True) if length > shortest
-    ]
+    usable = [(pair, length) for pair, length in zip(pairs, lengths, strict=True) if length > shortest]
     if not usable:
         raise CalibrationError(
             "no two mapped markers keep their distance: map at least two markers to one bone, or "
@@ -119,9 +109,7 @@ def _checked(
     if points.ndim != 2 or points.shape[1] != 3 or not np.isfinite(points).all():
         raise CalibrationError(f"rest points must be finite and (M, 3), not {points.shape}")
     if samples.ndim != 3 or samples.shape[1:] != points.shape:
-        raise CalibrationError(
-            f"positions must be (F, {len(points)}, 3) for {len(points)} points, not {samples.shape}"
-        )
+        raise CalibrationError(f"positions must be (F, {len(points)}, 3) for {len(points)} points, not {samples.shape}")
     for pair in pairs:
         if not all(0 <= place < len(points) for place in pair):
             raise CalibrationError(f"the pair {pair} is not among {len(points)} points")

@@ -91,9 +91,7 @@ def write_map(path: str | os.PathLike[str], entries: Iterable[MappedMarker]) -> 
         raise MapError(f"{path.name}: cannot be written: {trouble.strerror} ({path})") from None
 
 
-def check_map(
-    entries: Sequence[MappedMarker], marker_names: Iterable[str], bone_names: Iterable[str]
-) -> None:
+def check_map(entries: Sequence[MappedMarker], marker_names: Iterable[str], bone_names: Iterable[str]) -> None:
     """Raise MapError naming every marker and bone of the map that is not among the names given."""
     _check_once(entries)
     problems = [
@@ -175,9 +173,7 @@ def _entry(marker: str, told: object) -> MappedMarker:
         raise MapError(f"marker {marker!r}: 'bone' must be a bone's name, not {bone!r}")
     offset = _offset(marker, told.get("offset"))
     point = _point(marker, told.get("point", "TAIL" if offset is None else "OFFSET"))
-    return MappedMarker(
-        marker, bone, point, offset, _real(marker, "weight", told.get("weight", 1.0))
-    )
+    return MappedMarker(marker, bone, point, offset, _real(marker, "weight", told.get("weight", 1.0)))
 
 
 def _point(marker: str, told: object) -> Point:

@@ -155,9 +155,7 @@ class Report:
         """One row a marker, in the order given."""
         figures = _summary(self.errors.T)
         return [
-            MarkerRow(
-                name, *_figures(figures, i), self._frame(figures.worst[i]), _coverage(figures, i)
-            )
+            MarkerRow(name, *_figures(figures, i), self._frame(figures.worst[i]), _coverage(figures, i))
             for i, name in enumerate(self.markers)
         ]
 
@@ -168,9 +166,7 @@ class Report:
         for i, (frame, status) in enumerate(zip(self.frames, self.status, strict=True)):
             worst = self._marker(figures.worst[i])
             coverage = _coverage(figures, i)
-            rows.append(
-                FrameRow(int(frame), *_figures(figures, i), worst, coverage, _name_of(status))
-            )
+            rows.append(FrameRow(int(frame), *_figures(figures, i), worst, coverage, _name_of(status)))
         return rows
 
     def total(self) -> TotalRow:
@@ -256,9 +252,7 @@ class Report:
         if self.weights is None:
             return None
         seen = ~np.isnan(self.errors)
-        weights = np.broadcast_to(np.asarray(self.weights, dtype=np.float64), self.errors.shape)[
-            seen
-        ]
+        weights = np.broadcast_to(np.asarray(self.weights, dtype=np.float64), self.errors.shape)[seen]
         weight = float(weights.sum())
         if weight <= 0.0:
             return math.nan
@@ -339,9 +333,7 @@ def _millimetres(metres: float) -> str:
     return "-" if math.isnan(metres) else f"{1000.0 * metres:.1f}"
 
 
-def _table_row(
-    name: str, row: MarkerRow | TotalRow, worst_frame: int | None
-) -> tuple[str, str, str, str, str, str]:
+def _table_row(name: str, row: MarkerRow | TotalRow, worst_frame: int | None) -> tuple[str, str, str, str, str, str]:
     """The cells of one line of the table."""
     mean, rms, largest = (_millimetres(value) for value in (row.mean, row.rms, row.max))
     worst = "-" if worst_frame is None else str(worst_frame)

@@ -48,9 +48,7 @@ _LONG_UNITS: Final[Mapping[str, str]] = MappingProxyType(
         "feet": "ft",
     }
 )
-_NOT_SEEN: Final = re.compile(
-    r"|--?|n/?a|null|none|[-+]?nan(\(\w*\))?|[-+]?1\.#(qnan|ind)", re.IGNORECASE
-)
+_NOT_SEEN: Final = re.compile(r"|--?|n/?a|null|none|[-+]?nan(\(\w*\))?|[-+]?1\.#(qnan|ind)", re.IGNORECASE)
 _AXIS_CELL: Final = re.compile(r"[XYZ]\d*", re.IGNORECASE)
 _COLUMNS_BEFORE: Final = 2  # Frame# and Time
 # Header and Time column may differ by this share before it is worth a warning.
@@ -84,9 +82,7 @@ class _Samples:
     points: FloatArray
 
 
-def read_trc(
-    path: str | os.PathLike[str], units: str | None = None, up_axis: str | None = None
-) -> Clip:
+def read_trc(path: str | os.PathLike[str], units: str | None = None, up_axis: str | None = None) -> Clip:
     """Read a TRC file into metres, in the file's own axes.
 
     units: overrides what the file says ("mm", "cm", "m", "in", "ft"). up_axis: "Y" or "Z"; None
@@ -178,16 +174,12 @@ def _table(lines: Sequence[_Line]) -> _Table:
     """Split the lines into header fields, names and rows; raise where the header is not whole."""
     if not lines or not lines[0].cells[0].lower().startswith("pathfiletype"):
         raise MarkerFileError("this is not a TRC file: it does not begin with PathFileType")
-    at = next(
-        (i for i, line in enumerate(lines) if line.cells[0].lower().startswith("frame")), None
-    )
+    at = next((i for i, line in enumerate(lines) if line.cells[0].lower().startswith("frame")), None)
     if at is None:
         raise MarkerFileError("the header is truncated: there is no Frame# line with marker names")
     keys = [key.lower() for key in lines[1].cells]
     if at < 2 or "datarate" not in keys:
-        raise MarkerFileError(
-            "the header is truncated: there is no line of DataRate and its fellows"
-        )
+        raise MarkerFileError("the header is truncated: there is no line of DataRate and its fellows")
     values = lines[2].cells if at > 2 else ()
     rows = tuple(lines[at + 1 :])
     axis_columns = _axis_columns(rows[0]) if rows else 0
@@ -230,9 +222,7 @@ def _marker_names(table: _Table) -> list[str]:
     names = list(cells[::3])
     used = max(len(_without_blank_end(row.cells)) for row in table.rows) - _COLUMNS_BEFORE
     if used > 3 * len(names) and used % 3:
-        raise MarkerFileError(
-            f"{used} columns of numbers for {len(names)} names, not three a marker"
-        )
+        raise MarkerFileError(f"{used} columns of numbers for {len(names)} names, not three a marker")
     columns = max(used, table.axis_columns)
     if table.axis_columns and columns <= 3 * (len(names) - 1):
         raise MarkerFileError(f"{len(names)} marker names but columns for only {-(-columns // 3)}")
@@ -332,8 +322,7 @@ def _rate(told: str, samples: _Samples) -> float:
     from_times = _rate_of_times(samples)
     if from_times is None:
         raise MarkerFileError(
-            f"the frame rate is not known: DataRate is {told or 'missing'!r} "
-            "and the Time column does not rise"
+            f"the frame rate is not known: DataRate is {told or 'missing'!r} and the Time column does not rise"
         )
     return from_times
 

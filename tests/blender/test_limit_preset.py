@@ -6,6 +6,7 @@ What a limit allows is asked by geometry: a bone is turned toward a side of the 
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import bpy
 import numpy as np
@@ -15,12 +16,15 @@ from hypothesis import strategies as st
 from support import humans, scenes
 
 from fabrik_addon.blender.human_limits import human_limits
-from fabrik_addon.blender.limit_presets import apply_preset, described
+from fabrik_addon.blender.limit_presets import apply_preset, described, read_rest
 from fabrik_addon.blender.limit_properties import read_limit, read_limits
 from fabrik_addon.blender.rest_body import RestBone
 from fabrik_addon.core import Ball, Fixed, Hinge, Skeleton, forward_kinematics, many
 from fabrik_addon.core.rotations import matrix_from_quaternion, quaternion_from_matrix
+from sample_rigs.recipe.human import human_bones
+from sample_rigs.recipe.walk import walk_poses
 
+SAMPLES = Path(__file__).parents[2] / "sample_rigs"
 UP, DOWN = np.array([0.0, 0, 1]), np.array([0.0, 0, -1])
 AHEAD, BACK = np.array([0.0, -1, 0]), np.array([0.0, 1, 0])
 LEFT, RIGHT = np.array([1.0, 0, 0]), np.array([-1.0, 0, 0])
@@ -81,6 +85,13 @@ def bent_by(limit, degrees):
     """The quaternion of a hinge bent by an angle to the side that is farther open."""
     half = np.radians(degrees) / 2 * np.sign(limit.low + limit.high)
     return np.array([np.cos(half), *(np.sin(half) * np.array(limit.turn_axis))])
+
+
+def numbers_of(limit):
+    """All angles of a limit."""
+    if isinstance(limit, Ball):
+        return [*limit.angles, *limit.twist]
+    return [limit.low, limit.high] if isinstance(limit, Hinge) else []
 
 
 def middle_of(limit):
@@ -459,15 +470,7 @@ def test_the_operator_limits_a_rig(clean_scene, scheme):
     assert limits.keys() == expected.keys()
     for name, limit in limits.items():
         assert type(limit) is type(expected[name])
-        numbers = [
-            [*kept.angles, *kept.twist]
-            if isinstance(kept, Ball)
-            else [kept.low, kept.high]
-            if isinstance(kept, Hinge)
-            else []
-            for kept in (limit, expected[name])
-        ]
-        assert numbers[0] == pytest.approx(numbers[1], abs=np.radians(0.15)), name
+        assert numbers_of(limit) == pytest.approx(numbers_of(expected[name]), abs=np.radians(0.15)), name
 
 
 def test_only_the_selected_or_the_named_bones(clean_scene):
@@ -519,6 +522,31 @@ def test_nothing_is_limited_where_one_bone_cannot_be(clean_scene):
     with pytest.raises(RuntimeError, match="scaled non-uniformly"):
         bpy.ops.fabrik.limit_preset()
     assert all(read_limit(bone) is None for bone in rig.pose.bones)
+
+
+@pytest.mark.parametrize(("name", "limited"), [("human", 21), ("hand", 20), ("chain", 0)])
+def test_the_sample_rigs_have_them(name, limited):
+    bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / f"{name}.blend"), load_ui=False)
+    rig = bpy.data.objects["Rig"]
+    limits = read_limits(rig)
+    expected = human_limits(read_rest(rig)).limits if limited else {}
+    assert len(limits) == limited
+    assert {bone: numbers_of(limit) for bone, limit in limits.items()} == {
+        bone: pytest.approx(numbers_of(limit), abs=1e-6) for bone, limit in expected.items()
+    }
+
+
+def test_the_sample_walk_is_inside_the_sample_persons_limits():
+    """But for a degree of the toes, which turn about more than one axis there."""
+    bones = {
+        bone.name: RestBone(bone.parent, np.array(bone.head), bone.rotation, bone.length) for bone in human_bones()
+    }
+    limits = human_limits(bones).limits
+    poses, _ = walk_poses(np.linspace(0.0, 4.0, 60))
+    for name, limit in limits.items():
+        legal = many.stack([limit.clamp(many, many.quaternion(poses[name]))], 60)[:, 0]
+        turned = 2 * np.arccos(np.minimum(np.abs((legal * poses[name]).sum(axis=1)), 1.0))
+        assert np.degrees(turned.max()) < (1.0 if name.startswith("toe") else 0.01), name
 
 
 # Rigify switched off again keeps Blender's module from ending: it is asked in a process that does not end by itself.

@@ -162,7 +162,15 @@ def test_bake_shows_the_range_it_will_use(rig):
     rig.fabrik.bake.use_scene_range = False
     layout = draw(panels.FABRIK_PT_bake)
     assert layout.greyed() == []
-    assert layout.texts("prop") == ["use_scene_range", "frame_start", "frame_end", "step", "start", "mend_jumps", "action"]
+    assert layout.texts("prop") == [
+        "use_scene_range",
+        "frame_start",
+        "frame_end",
+        "step",
+        "start",
+        "mend_jumps",
+        "action",
+    ]
     assert layout.texts("button") == ["fabrik.bake Bake"]
 
 

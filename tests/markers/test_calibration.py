@@ -75,9 +75,7 @@ class TestRigidPairs:
             frames.append([found[key] for key in mapped])
         places = np.array(frames)
         kept = {
-            (i, j)
-            for i, j in combinations(range(len(mapped)), 2)
-            if np.ptp(abs(places[:, i] - places[:, j])) < 1e-9
+            (i, j) for i, j in combinations(range(len(mapped)), 2) if np.ptp(abs(places[:, i] - places[:, j])) < 1e-9
         }
         entries = [
             MappedMarker(str(i), bone, point, (0.2, 0.3, 0.0) if point == "OFFSET" else None)  # type: ignore[arg-type]

@@ -112,9 +112,7 @@ class TestUpAxis:
         ],
         ids=["no-frames", "unseen", "one", "two", "one-point", "along-z", "along-x", "along-y"],
     )
-    def test_the_default_where_the_markers_do_not_say(
-        self, positions: np.ndarray, default: str
-    ) -> None:
+    def test_the_default_where_the_markers_do_not_say(self, positions: np.ndarray, default: str) -> None:
         assert guess_up_axis(positions, default) == default  # type: ignore[arg-type]
 
     def test_someone_lying_on_the_positive_side_looks_upright(self) -> None:
@@ -147,9 +145,7 @@ class TestSpans:
         spans = missing_spans(positions)
         covered = [frame for first, end in spans for frame in range(first, end)]
         assert covered == [frame for frame, away in enumerate(unseen) if away]
-        assert all(end < after for (_, end), (after, _) in pairwise(spans)), (
-            "neighbouring spans must be one"
-        )
+        assert all(end < after for (_, end), (after, _) in pairwise(spans)), "neighbouring spans must be one"
 
     def test_example(self) -> None:
         assert true_spans(np.array([True, False, True, True, False])) == [(0, 1), (2, 4)]
@@ -161,9 +157,7 @@ class TestResample:
         old=st.sampled_from([23.976, 24.0, 29.97, 50.0, 59.94, 60.0, 100.0, 119.88, 250.0]),
         new=st.sampled_from([12.0, 23.976, 24.0, 25.0, 30.0, 60.0, 120.0, 1000.0]),
     )
-    def test_a_steady_motion_stays_what_it_was_in_time(
-        self, count: int, old: float, new: float
-    ) -> None:
+    def test_a_steady_motion_stays_what_it_was_in_time(self, count: int, old: float, new: float) -> None:
         velocity = np.array([1.0, -2.0, 0.5])
         clip = clip_of((np.arange(count) / old)[:, None, None] * velocity, rate=old, start_time=3.0)
         again = resample(clip, new)

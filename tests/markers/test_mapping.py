@@ -15,9 +15,7 @@ reals = st.floats(allow_nan=False, allow_infinity=False)
 weights = st.one_of(st.just(1.0), st.floats(0.0, 1e6))
 entries = st.one_of(
     st.builds(MappedMarker, names, names, st.sampled_from(["HEAD", "TAIL"]), st.none(), weights),
-    st.builds(
-        MappedMarker, names, names, st.just("OFFSET"), st.tuples(reals, reals, reals), weights
-    ),
+    st.builds(MappedMarker, names, names, st.just("OFFSET"), st.tuples(reals, reals, reals), weights),
 )
 
 
@@ -34,9 +32,7 @@ def written(path: Path, markers: object, **others: object) -> Path:
 
 
 @given(st.lists(entries, min_size=1, max_size=8, unique_by=lambda entry: entry.marker))
-def test_what_is_written_is_read(
-    tmp_path_factory: pytest.TempPathFactory, wanted: list[MappedMarker]
-) -> None:
+def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, wanted: list[MappedMarker]) -> None:
     path = tmp_path_factory.getbasetemp() / "map.json"
     write_map(path, wanted)
     assert read_map(path) == tuple(wanted)
@@ -147,14 +143,10 @@ class TestCheck:
     def test_everything_unknown_is_named_in_one_sentence(self) -> None:
         with pytest.raises(MapError) as caught:
             check_map(self.ENTRIES, [], ["spine", "thigh.L"])
-        assert str(caught.value) == (
-            "the marker map names unknown markers 'LKnee', 'LAnkle'; unknown bone 'shin.L'"
-        )
+        assert str(caught.value) == ("the marker map names unknown markers 'LKnee', 'LAnkle'; unknown bone 'shin.L'")
 
     def test_a_near_miss_is_hinted_at(self) -> None:
-        with pytest.raises(
-            MapError, match=r"unknown marker 'LKnee' \(did you mean 'Sub:LKnee'\?\)"
-        ):
+        with pytest.raises(MapError, match=r"unknown marker 'LKnee' \(did you mean 'Sub:LKnee'\?\)"):
             check_map(self.ENTRIES, ["Sub:LKnee", "LAnkle"], ["thigh.L", "shin.L"])
 
     def test_a_marker_mapped_twice(self, path: Path) -> None:

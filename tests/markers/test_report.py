@@ -61,9 +61,7 @@ class TestFigures:
         assert (total.worst_frame is None) == (total.worst_marker is None) == math.isnan(total.max)
 
     @given(tables)
-    def test_equal_weights_change_nothing_and_zero_takes_a_marker_out(
-        self, errors: np.ndarray
-    ) -> None:
+    def test_equal_weights_change_nothing_and_zero_takes_a_marker_out(self, errors: np.ndarray) -> None:
         count = errors.shape[1]
         equal = report_of(errors, weights=[3.0] * count).total()
         assert equal.weighted_rms == pytest.approx(equal.rms, nan_ok=True)
@@ -128,23 +126,17 @@ class TestCsv:
             return list(csv.DictReader(file))
 
     @given(tables)
-    def test_every_figure_is_there(
-        self, tmp_path_factory: pytest.TempPathFactory, errors: np.ndarray
-    ) -> None:
+    def test_every_figure_is_there(self, tmp_path_factory: pytest.TempPathFactory, errors: np.ndarray) -> None:
         path = tmp_path_factory.getbasetemp() / "report.csv"
         report = report_of(errors, weights=np.ones(errors.shape[1]))
         report.write_csv(path)
         rows = self.read(path)
         frames, markers = errors.shape
-        assert [row["scope"] for row in rows] == (
-            ["marker"] * markers + ["frame"] * frames + ["total"] * 2
-        )
+        assert [row["scope"] for row in rows] == (["marker"] * markers + ["frame"] * frames + ["total"] * 2)
         expected = [*report.per_marker(), *report.per_frame(), report.total()]
         for row, figures in zip(rows, expected, strict=False):
             found = (float(row[column] or "nan") for column in ("mean_m", "rms_m", "max_m"))
-            np.testing.assert_allclose(
-                tuple(found), (figures.mean, figures.rms, figures.max), rtol=1e-5
-            )
+            np.testing.assert_allclose(tuple(found), (figures.mean, figures.rms, figures.max), rtol=1e-5)
             assert float(row["coverage"]) == pytest.approx(figures.coverage, abs=0.01)
         assert set(rows[0]) == set(COLUMNS)
 

@@ -54,9 +54,7 @@ class Trc:
 
 
 PLAIN = Trc()
-PLAIN_METRES = (
-    np.array([[float(cell) for cell in row[2:]] for row in PLAIN.rows]).reshape(3, 2, 3) / 1000
-)
+PLAIN_METRES = np.array([[float(cell) for cell in row[2:]] for row in PLAIN.rows]).reshape(3, 2, 3) / 1000
 
 
 @pytest.fixture
@@ -93,9 +91,7 @@ class TestPlain:
 
     @pytest.mark.parametrize("axis_line", [True, False])
     @pytest.mark.parametrize("blank_line", [True, False])
-    def test_header_of_four_to_six_lines(
-        self, path: Path, axis_line: bool, blank_line: bool
-    ) -> None:
+    def test_header_of_four_to_six_lines(self, path: Path, axis_line: bool, blank_line: bool) -> None:
         content = replace(PLAIN, axis_line=axis_line, blank_line=blank_line)
         np.testing.assert_allclose(read_trc(written(path, content)).positions, PLAIN_METRES)
 
@@ -206,9 +202,7 @@ class TestNames:
             (["A", "", "C"], ("A", "*2", "C")),
         ],
     )
-    def test_doubles_and_blanks(
-        self, path: Path, names: list[str], expected: tuple[str, ...]
-    ) -> None:
+    def test_doubles_and_blanks(self, path: Path, names: list[str], expected: tuple[str, ...]) -> None:
         rows = [("1", "0", *"123456789"), ("2", "0.01", *"223456789")]
         clip = read_trc(written(path, replace(PLAIN, names=names, rows=rows)))
         assert clip.names == expected
@@ -257,9 +251,7 @@ class TestRows:
         text = PLAIN.text().replace("\n2\t", "\n\n\t\t\t\n2\t") + "\n \n"
         np.testing.assert_allclose(read_trc(written(path, text)).positions, PLAIN_METRES)
 
-    def test_infinite_is_not_seen_and_logged(
-        self, path: Path, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_infinite_is_not_seen_and_logged(self, path: Path, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.WARNING):
             clip = read_trc(written(path, with_row(1, "2", "0.01", "inf", *"23", *"456")))
         np.testing.assert_array_equal(clip.seen[1], [False, True])
@@ -281,9 +273,7 @@ class TestRows:
 
     def test_text_among_the_numbers_is_named(self, path: Path) -> None:
         content = with_row(1, "2", "0.01", "1", "2", "3", "4", "five", "6")
-        with pytest.raises(
-            MarkerFileError, match=r"^take\.trc: line 8, column 7: 'five' is not a number$"
-        ):
+        with pytest.raises(MarkerFileError, match=r"^take\.trc: line 8, column 7: 'five' is not a number$"):
             read_trc(written(path, content))
 
 
@@ -304,16 +294,12 @@ class TestLies:
         np.testing.assert_allclose(clip.positions, PLAIN_METRES)
         assert said in caplog.text
 
-    def test_nothing_is_logged_for_an_honest_file(
-        self, path: Path, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_nothing_is_logged_for_an_honest_file(self, path: Path, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.DEBUG):
             read_trc(written(path, PLAIN))
         assert not caplog.records
 
-    def test_uneven_frame_numbers_are_logged(
-        self, path: Path, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_uneven_frame_numbers_are_logged(self, path: Path, caplog: pytest.LogCaptureFixture) -> None:
         rows = [(str(frame), str(frame / 100), *"123456") for frame in (1, 2, 3, 7, 8)]
         with caplog.at_level(logging.WARNING):
             clip = read_trc(written(path, replace(PLAIN, rows=rows, frame_count="5")))
@@ -329,15 +315,11 @@ class TestLies:
     def test_rate_from_times_with_rows_left_out(self, path: Path) -> None:
         kept = [k for k in range(1, 200) if k % 7]
         rows = [(str(k), repr(k / 50), *"123456") for k in kept]
-        assert read_trc(written(path, replace(PLAIN, rate="0", rows=rows))).rate == pytest.approx(
-            50
-        )
+        assert read_trc(written(path, replace(PLAIN, rate="0", rows=rows))).rate == pytest.approx(50)
 
     def test_rate_of_every_other_frame(self, path: Path) -> None:
         rows = [(str(k), repr(k / 50), *"123456") for k in range(0, 40, 2)]
-        assert read_trc(written(path, replace(PLAIN, rate="0", rows=rows))).rate == pytest.approx(
-            25
-        )
+        assert read_trc(written(path, replace(PLAIN, rate="0", rows=rows))).rate == pytest.approx(25)
 
 
 class TestRefused:
@@ -373,9 +355,7 @@ class TestRefused:
             (PLAIN.text().replace("\t", " "), "header is truncated"),
         ],
     )
-    def test_in_one_sentence_that_names_the_file(
-        self, path: Path, content: Trc | str | bytes, message: str
-    ) -> None:
+    def test_in_one_sentence_that_names_the_file(self, path: Path, content: Trc | str | bytes, message: str) -> None:
         with pytest.raises(MarkerFileError, match=message) as caught:
             read_trc(written(path, content))
         said = str(caught.value)
@@ -389,9 +369,7 @@ class TestRefused:
             read_trc(written(path, text))
 
     def test_no_such_file(self, path: Path) -> None:
-        with pytest.raises(
-            MarkerFileError, match=r"^take\.trc: there is no such file \(.*take\.trc\)"
-        ):
+        with pytest.raises(MarkerFileError, match=r"^take\.trc: there is no such file \(.*take\.trc\)"):
             read_trc(path)
 
     def test_a_folder(self, tmp_path: Path) -> None:
@@ -408,9 +386,7 @@ class TestRefused:
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes_after_a_header_are_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, tail: bytes
-) -> None:
+def test_any_bytes_after_a_header_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, tail: bytes) -> None:
     path = written(tmp_path_factory.getbasetemp() / "bytes.trc", PLAIN.text().encode() + tail)
     try:
         clip = read_trc(path)
@@ -441,9 +417,7 @@ class TestRealFiles:
         clip = read_trc(real)
         columns = range(2, 2 + 3 * markers)
         plain = np.genfromtxt(real, delimiter="\t", skip_header=5, usecols=columns)
-        np.testing.assert_allclose(
-            clip.positions, plain.reshape(frames, markers, 3) * metres, rtol=1e-12
-        )
+        np.testing.assert_allclose(clip.positions, plain.reshape(frames, markers, 3) * metres, rtol=1e-12)
         assert (clip.names[0], clip.names[-1]) == (first, last)
         assert clip.rate == 60.0
 
@@ -454,9 +428,7 @@ class TestRealFiles:
         assert 1.5 < heights.max() < 2.0
 
     @pytest.mark.parametrize("yaw", np.linspace(-math.pi, math.pi, 9))
-    def test_up_is_found_whichever_way_the_file_has_it(
-        self, real: Path, tmp_path: Path, yaw: float
-    ) -> None:
+    def test_up_is_found_whichever_way_the_file_has_it(self, real: Path, tmp_path: Path, yaw: float) -> None:
         clip = read_trc(real)
         assert clip.up_axis == "Y"
         x, y, z = np.moveaxis(clip.positions, -1, 0)

@@ -1,0 +1,33 @@
+"""A real Blender with windows, driven by simulated mouse and keys: one process for each driver in this folder.
+
+FABRIK_GUI_TOOLS is the folder of the tools that start such a Blender; without it there is nothing to test with.
+`make test-gui` builds the extension first. With FABRIK_GUI_OUT the drivers' pictures are kept in that folder.
+"""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TOOLS = os.environ.get("FABRIK_GUI_TOOLS", "")
+DRIVERS = sorted(Path(__file__).parent.glob("drive_*.py"))
+
+pytestmark = pytest.mark.skipif(not TOOLS, reason="FABRIK_GUI_TOOLS is not set")
+
+
+@pytest.mark.parametrize("driver", DRIVERS, ids=lambda path: path.stem)
+def test_driver_ends_well(driver, tmp_path):
+    out = Path(os.environ.get("FABRIK_GUI_OUT") or tmp_path)
+    out.mkdir(parents=True, exist_ok=True)
+    options = {
+        "--out": out,
+        "--addon": ROOT / "build" / "fabrik.zip",
+        "--blend": ROOT / "sample_rigs" / "human.blend",
+        "--drive": driver,
+    }
+    command = [Path(TOOLS) / "screenshot.sh", *(part for option in options.items() for part in option)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "Traceback" not in ended.stdout, ended.stdout
