@@ -108,14 +108,17 @@ class LeastSquares:
         if not self.limited:
             return equations.step(damping)
         walls = Walls(numbers, self.bodies, work.local, pose, len(damping))
-        step = equations.step(damping, walls.open)
-        frames = np.arange(len(damping))
+        walls.begin(equations.force())
+        step = equations.open_step(damping, walls.open, walls.moved)
+        frames, part = np.arange(len(damping)), equations
         for _ in range(_MOST_LOCKS):
-            pushed = walls.lock(step, frames)
-            frames = frames[pushed]
+            present = step[frames]
+            force = part.force_after(present, damping[frames])
+            changed = walls.settle(self._shortened(present), force, frames)
+            frames, part = frames[changed], part.part(np.flatnonzero(changed))
             if not len(frames):
                 break
-            step[frames] = equations.part(frames).step(damping[frames], walls.open[frames])
+            step[frames] = part.open_step(damping[frames], walls.open[frames], walls.moved[frames])
         return step
 
     def _shortened(self, step: FloatArray) -> FloatArray:

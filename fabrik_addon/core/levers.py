@@ -149,21 +149,51 @@ class Equations:
         curved = (self.matrix @ step[..., None])[..., 0]
         return np.asarray(((2.0 * self.right - curved) * step).sum(axis=1))
 
-    def step(self, damping: FloatArray, open_: FloatArray | None = None) -> FloatArray:
-        """(F, D) the step with `damping` (F,) times the mean diagonal of JᵀWJ.
+    def force(self) -> FloatArray:
+        """(F, D) JᵀW·miss, what pulls at the joints."""
+        return self._pulled(self.right) if self.wide else self.right
 
-        `open_` (F, B, 3, 3) projects each body's rotation vector on what its limit leaves open.
-        """
-        matrix = self.matrix if open_ is None else _projected(self.matrix, open_)
+    def force_after(self, step: FloatArray, damping: FloatArray) -> FloatArray:
+        """(F, D) what still pulls at the joints after a step (F, D), the damping included."""
+        left = self.right - (self.matrix @ step[..., None])[..., 0]
+        return (self._pulled(left) if self.wide else left) - (damping * self._scale())[:, None] * step
+
+    def _pulled(self, rows: FloatArray) -> FloatArray:
+        return np.asarray((np.swapaxes(self.matrix, 1, 2) @ rows[..., None])[..., 0])
+
+    def _scale(self) -> FloatArray:
+        """(F,) the mean diagonal of JᵀWJ."""
         if self.wide:
-            across = np.swapaxes(matrix, 1, 2)
-            share = matrix.shape[1] / matrix.shape[2]
-            return np.asarray((across @ _solved(matrix @ across, self.right, damping * share)[..., None])[..., 0])
-        if open_ is None:
-            return _solved(matrix, self.right, damping)
-        matrix = np.swapaxes(_projected(np.swapaxes(matrix, 1, 2), open_), 1, 2)
-        right = _projected(self.right[:, None], open_)[:, 0]
-        return _solved(matrix, right, damping)
+            return np.asarray((self.matrix**2).sum(axis=(1, 2)) / self.matrix.shape[2])
+        return np.asarray(np.trace(self.matrix, axis1=1, axis2=2) / self.matrix.shape[1])
+
+    def step(self, damping: FloatArray) -> FloatArray:
+        """(F, D) the step with `damping` (F,) times the mean diagonal of JᵀWJ."""
+        return self._solved(self.matrix, self.right, damping)
+
+    def open_step(self, damping: FloatArray, open_: FloatArray, moved: FloatArray) -> FloatArray:
+        """(F, D) the step that is settled to begin with in some ways and open in others.
+
+        Args:
+            damping: (F,).
+            open_: (F, B, 3, 3) projects each body's rotation vector on what is open.
+            moved: (F, B, 3) rotation vectors in ways that are not.
+        """
+        settled = np.zeros((len(damping), self.matrix.shape[2]))
+        settled[:, : 3 * moved.shape[1]] = moved.reshape(len(damping), -1)
+        right = self.right - (self.matrix @ settled[..., None])[..., 0]
+        matrix = _projected(self.matrix, open_)
+        if not self.wide:
+            matrix = np.swapaxes(_projected(np.swapaxes(matrix, 1, 2), open_), 1, 2)
+            right = _projected(right[:, None], open_)[:, 0]
+        return settled + self._solved(matrix, right, damping)
+
+    def _solved(self, matrix: FloatArray, right: FloatArray, damping: FloatArray) -> FloatArray:
+        if not self.wide:
+            return _solved(matrix, right, damping)
+        across = np.swapaxes(matrix, 1, 2)
+        share = matrix.shape[1] / matrix.shape[2]
+        return np.asarray((across @ _solved(matrix @ across, right, damping * share)[..., None])[..., 0])
 
 
 def _projected(rows: FloatArray, open_: FloatArray) -> FloatArray:

@@ -149,10 +149,12 @@ class Polygon(Limit):
         return _clamped(numbers, rotation, self.shape.nearest, self.twist)
 
     def walls(self, numbers: ModuleType, rotation: Quaternion) -> list[Wall]:
-        """The nearest edge, the ends of the twist."""
+        """The two nearest edges, the ends of the twist."""
         lean = lean_of(numbers, rotation)
-        (nx, nz), slack = self.shape.wall(numbers, lean.x, lean.z)
-        return [*_twist_walls(numbers, rotation, lean, self.twist), Wall(lean.turn_toward(numbers, nx, nz), slack)]
+        walls = _twist_walls(numbers, rotation, lean, self.twist)
+        for (nx, nz), slack in self.shape.walls(numbers, lean.x, lean.z):
+            walls.append(Wall(lean.turn_toward(numbers, nx, nz), slack))
+        return walls
 
     def sample(self, places: FloatArray) -> FloatArray:
         """Leans spread over the window, twists over the range."""

@@ -1,8 +1,10 @@
 """The window of a polygon limit, on the chart of leans."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import hypot, pi
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +13,9 @@ from .arrays import FloatArray, Scalar
 from .errors import LimitError
 
 _TINY = 1e-12
+_CORNER = 1e-4
 Point = tuple[float, float]
+Edge = tuple[Point, Point]
 
 
 class Window:
@@ -33,7 +37,8 @@ class Window:
         area = sum(ax * bz - bx * az for (ax, az), (bx, bz) in self.edges) / 2.0
         if abs(area) < _TINY:
             raise LimitError("A polygon limit has no area.")
-        self._outward = 1.0 if area > 0 else -1.0
+        outward = 1.0 if area > 0 else -1.0
+        self._sides = [_Side.between(*triple, outward) for triple in _around(self.edges)]
 
     def contains(self, numbers: ModuleType, x: Scalar, z: Scalar) -> Scalar:
         """Whether a lean is inside: a ray to the right crosses the outline an odd number of times."""
@@ -49,33 +54,97 @@ class Window:
     def nearest(self, numbers: ModuleType, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
         """The lean itself where it is inside, else the nearest one on the outline."""
         inside = self.contains(numbers, x, z)
-        nx, nz, _, _, _ = self._nearest_edge(numbers, x, z)
-        return numbers.select(inside, x, nx), numbers.select(inside, z, nz)
-
-    def wall(self, numbers: ModuleType, x: Scalar, z: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:
-        """The outward unit normal of the edge nearest to a point inside, and the distance to it."""
-        _, _, square, normal_x, normal_z = self._nearest_edge(numbers, x, z)
-        return (normal_x, normal_z), numbers.sqrt(square)
-
-    def _nearest_edge(self, numbers: ModuleType, x: Scalar, z: Scalar) -> tuple[Scalar, ...]:
-        """Nearest outline point, its squared distance, and the outward normal of its edge."""
-        best: tuple[Scalar, ...] = (x, z, x * 0.0 + np.inf, x * 0.0, x * 0.0)
-        for (ax, az), (bx, bz) in self.edges:
-            dx, dz = bx - ax, bz - az
-            length = hypot(dx, dz)
-            share = numbers.clamp(((x - ax) * dx + (z - az) * dz) / length**2, 0.0, 1.0)
-            px, pz = ax + share * dx, az + share * dz
-            square = numbers.square(x - px) + numbers.square(z - pz)
-            found = (px, pz, square, self._outward * dz / length, -self._outward * dx / length)
-            nearer = square < best[2]
+        best: tuple[Scalar, ...] = (x * 0.0 + np.inf, x, z)
+        for edge in self._sides:
+            found = edge.nearest(numbers, x, z)
+            nearer = found[0] < best[0]
             best = tuple(numbers.select(nearer, new, old) for new, old in zip(found, best, strict=True))
-        return best
+        return numbers.select(inside, x, best[1]), numbers.select(inside, z, best[2])
+
+    def walls(self, numbers: ModuleType, x: Scalar, z: Scalar) -> list[tuple[Point, Scalar]]:
+        """The outward unit normals of the two edges nearest to a point inside, and the distances to them.
+
+        The second one matters at a corner. At one that points inward a step leaves by one edge or the other, so there
+        it does not count.
+        """
+        nothing = x * 0.0
+        first = second = (nothing + np.inf, nothing, nothing)
+        counts = nothing > 1.0
+        for edge in self._sides:
+            found = (edge.nearest(numbers, x, z)[0], nothing + edge.normal[0], nothing + edge.normal[1])
+            faces = edge.faces(numbers, x, z)
+            nearer = found[0] < first[0]
+            other = _chosen(numbers, nearer, first, found)
+            usable = numbers.both(numbers.select(nearer, counts, faces), other[0] < second[0])
+            second = _chosen(numbers, usable, other, second)
+            first, counts = _chosen(numbers, nearer, found, first), numbers.select(nearer, faces, counts)
+        return [((nx, nz), numbers.sqrt(square)) for square, nx, nz in (first, second)]
 
     def sample(self, u: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Leans for points of the unit square: its box, with what falls outside moved onto the outline."""
         low, high = np.min(self.points, axis=0), np.max(self.points, axis=0)
         x, z = low[0] + u * (high[0] - low[0]), low[1] + v * (high[1] - low[1])
         return self.nearest(many, x, z)
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One edge of a window.
+
+    Attributes:
+        start: its first corner.
+        along: from there to its other corner.
+        normal: the unit normal that points out of the window.
+        low, high: between which shares of its length a point faces it: somewhat beyond a corner that points outward,
+            not quite up to one that points inward.
+    """
+
+    start: Point
+    along: Point
+    normal: Point
+    low: float
+    high: float
+
+    @classmethod
+    def between(cls, before: Edge, edge: Edge, after: Edge, outward: float) -> "_Side":
+        """The side for an edge, from its neighbours and the sense of the outline."""
+        (ax, az), (bx, bz) = edge
+        length = hypot(bx - ax, bz - az)
+        normal = (outward * (bz - az) / length, -outward * (bx - ax) / length)
+        margins = [
+            _CORNER / length * (1.0 if outward * turn > 0 else -1.0)
+            for turn in (_turn(before, edge), _turn(edge, after))
+        ]
+        return cls((ax, az), (bx - ax, bz - az), normal, -margins[0], 1.0 + margins[1])
+
+    def share(self, x: Scalar, z: Scalar) -> Scalar:
+        """Where along the edge a point's foot is, 0 and 1 at its corners."""
+        dx, dz = self.along
+        return ((x - self.start[0]) * dx + (z - self.start[1]) * dz) / (dx * dx + dz * dz)
+
+    def faces(self, numbers: ModuleType, x: Scalar, z: Scalar) -> Scalar:
+        """Whether a point is beside the edge."""
+        share = self.share(x, z)
+        return numbers.both(share >= self.low, share <= self.high)
+
+    def nearest(self, numbers: ModuleType, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+        """The squared distance to the edge's nearest point, and that point."""
+        share = numbers.clamp(self.share(x, z), 0.0, 1.0)
+        px, pz = self.start[0] + share * self.along[0], self.start[1] + share * self.along[1]
+        return numbers.square(x - px) + numbers.square(z - pz), px, pz
+
+
+def _around(edges: list[Edge]) -> list[tuple[Edge, Edge, Edge]]:
+    return list(zip(edges[-1:] + edges[:-1], edges, edges[1:] + edges[:1], strict=True))
+
+
+def _turn(first: Edge, second: Edge) -> float:
+    """Positive where an outline turns left from one edge to the next."""
+    return _side(first[0], first[1], second[1])
+
+
+def _chosen(numbers: ModuleType, condition: Scalar, chosen: tuple[Scalar, ...], otherwise: tuple[Scalar, ...]) -> Any:
+    return tuple(numbers.select(condition, new, old) for new, old in zip(chosen, otherwise, strict=True))
 
 
 def _crossing(edges: list[tuple[Point, Point]]) -> bool:

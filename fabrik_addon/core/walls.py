@@ -11,66 +11,110 @@ from .bodies import Body, Pose, carried_frame
 AT_LIMIT = 1e-4
 _PUSH = 1e-9
 _TINY = 1e-12
+_NO_TURN = 1e-6
+_STEEPEST = 0.1
+_ACROSS = -0.999
+_LOOSE = 1e-9
 
 
 class Walls:
-    """The walls of all limits about a pose of B bodies on F frames, and the turns that are still open.
+    """The walls of all limits about a pose of B bodies on F frames, K or fewer to a body, and the turns still open.
 
     Attributes:
         open: (F, B, 3, 3) projector of each body's rotation vector (armature space) on what is open.
-        normals: (F, N, 3) unit normals in armature space; turning along one comes nearer to its wall.
-        slack: (F, N) radians to the wall.
-        body: (N,) whose wall it is.
+        moved: (F, B, 3) how far each body goes up to the walls that are closed.
+        normals: (F, B, K, 3) unit normals in armature space; turning along one comes nearer to its wall.
+        slack: (F, B, K) radians to the wall, infinite where there is none.
+        closed: (F, B, K) the walls that a step is kept from passing.
     """
 
     def __init__(
         self, numbers: ModuleType, bodies: Sequence[Body], local: Sequence[Quaternion], pose: Pose, frames: int
     ) -> None:
-        self.open = np.tile(np.eye(3), (frames, len(bodies), 1, 1))
-        normals, slack, owners = [], [], []
+        self._turns = np.tile(np.eye(3), (frames, len(bodies), 1, 1))
+        normals, slack, places = [], [], []
         for index, body in enumerate(bodies):
             if body.limit is None:
                 continue
             carried = carried_frame(body, pose)
             if body.limit.freedom == 0:
-                self.open[:, index] = 0.0
+                self._turns[:, index] = 0.0
             if body.limit.turn_axis is not None:
                 axis = numbers.stack([carried @ numbers.Vector(body.limit.turn_axis)], frames)[:, 0]
-                self.open[:, index] = axis[:, :, None] * axis[:, None, :]
-            for wall in body.limit.walls(numbers, local[index]):
+                self._turns[:, index] = axis[:, :, None] * axis[:, None, :]
+            for place, wall in enumerate(body.limit.walls(numbers, local[index])):
                 normals.append(carried @ wall.normal)
                 slack.append(np.broadcast_to(wall.slack, frames))
-                owners.append(index)
-        self.body = np.array(owners, dtype=np.int64)
-        self.slack = np.stack(slack, axis=1) if slack else np.zeros((frames, 0))
-        self.normals = _unit(numbers.stack(normals, frames)) if normals else np.zeros((frames, 0, 3))
-        self._free = self.slack <= AT_LIMIT
+                places.append((index, place))
+        most = max((place + 1 for _, place in places), default=0)
+        self.slack = np.full((frames, len(bodies), most), np.inf)
+        self.normals = np.zeros((frames, len(bodies), most, 3))
+        if places:
+            body_of, place_of = np.transpose(places)
+            self.slack[:, body_of, place_of] = np.stack(slack, axis=1)
+            self.normals[:, body_of, place_of] = _unit(numbers.stack(normals, frames))
+        self.closed = np.zeros(self.slack.shape, dtype=bool)
+        self._pinned = self._between_two()
+        self.open, self.moved = self._turns.copy(), np.zeros((frames, len(bodies), 3))
 
-    def lock(self, step: FloatArray, frames: IntArray) -> BoolArray:
-        """Close the ways along which a step (F, D) pushes a joint through a wall it stands at.
+    def _between_two(self) -> BoolArray:
+        """(F, B, K) whether another wall stands right across from a wall, so that neither way is open."""
+        at = self.slack <= AT_LIMIT
+        across = self.normals @ np.swapaxes(self.normals, 2, 3) < _ACROSS
+        return np.asarray(at & (across & at[:, :, None]).any(axis=3))
+
+    def begin(self, force: FloatArray) -> None:
+        """Close the walls at which a joint stands and against which a force (F, D) pushes it."""
+        everywhere = np.arange(len(self.slack))
+        self.closed = self._pinned | (self.slack <= AT_LIMIT) & (self._along(force, everywhere) > 0.0)
+        self._close(everywhere)
+
+    def settle(self, step: FloatArray, force: FloatArray, frames: IntArray) -> BoolArray:
+        """Close the walls that a step would pass; where it passes none, open those that nothing pushes against.
 
         Args:
-            step: for all frames; only `frames` of it are looked at.
-            frames: indices.
+            step: (N, D) for these frames.
+            force: (N, D) what still pulls after the step.
+            frames: (N,) indices.
 
         Returns:
-            For each of `frames`, whether something was closed.
+            (N,) whether a wall was closed or opened, so that the step is to be worked out again.
         """
-        turns = step[frames, : 3 * self.open.shape[1]].reshape(len(frames), -1, 3)[:, self.body]
-        pushed = self._free[frames] & ((turns * self.normals[frames]).sum(axis=2) > _PUSH)
-        self._free[frames] &= ~pushed
-        for wall in np.flatnonzero(pushed.any(axis=0)):
-            hit = frames[pushed[:, wall]]
-            self._close(hit, int(self.body[wall]), self.normals[hit, wall])
-        return np.asarray(pushed.any(axis=1))
+        closed, nearer = self.closed[frames], self._along(step, frames)
+        passed = ~closed & (nearer > _PUSH) & (nearer > self.slack[frames] - AT_LIMIT)
+        released = closed & ~self._pinned[frames] & (self._pressure(force, frames) < 0.0)
+        released &= ~passed.any(axis=(1, 2))[:, None, None]
+        changed = np.asarray((passed | released).any(axis=(1, 2)))
+        self.closed[frames] = (closed | passed) & ~released
+        self._close(frames[changed])
+        return changed
 
-    def _close(self, frames: IntArray, body: int, normals: FloatArray) -> None:
-        """Take one direction out of what is open."""
-        open_ = self.open[frames, body]
-        inside = (open_ @ normals[..., None])[..., 0]
-        size = np.linalg.norm(inside, axis=1, keepdims=True)
-        unit = np.where(size > 1e-6, inside / np.maximum(size, _TINY), 0.0)
-        self.open[frames, body] = open_ - unit[:, :, None] * unit[:, None, :]
+    def _along(self, vectors: FloatArray, frames: IntArray) -> FloatArray:
+        """(N, B, K) the parts of (N, D) rotation vectors along the walls' normals."""
+        turns = vectors[:, : 3 * self.open.shape[1]].reshape(len(frames), -1, 3, 1)
+        return np.asarray((self.normals[frames] @ turns)[..., 0])
+
+    def _pressure(self, force: FloatArray, frames: IntArray) -> FloatArray:
+        """(N, B, K) with what force each closed wall is pushed against; two at a corner share it."""
+        closed = self.closed[frames]
+        normals = self.normals[frames] * closed[..., None]
+        overlap = normals @ np.swapaxes(normals, 2, 3) + (_LOOSE + ~closed)[..., None] * np.eye(closed.shape[2])
+        return np.asarray(np.linalg.solve(overlap, (self._along(force, frames) * closed)[..., None])[..., 0])
+
+    def _close(self, frames: IntArray) -> None:
+        """Work out what is open beside the closed walls, and the way up to them."""
+        if not len(frames):
+            return
+        open_, moved = self._turns[frames], np.zeros((len(frames), *self.moved.shape[1:]))
+        for place in range(self.slack.shape[2]):
+            normals, closed = self.normals[frames, :, place], self.closed[frames, :, place]
+            inside = (open_ @ normals[..., None])[..., 0]
+            size = np.linalg.norm(inside, axis=-1)
+            unit = inside * np.where(closed & (size > _NO_TURN), 1.0 / np.maximum(size, _NO_TURN), 0.0)[..., None]
+            gap = np.where(closed, self.slack[frames, :, place], 0.0) - (moved * normals).sum(axis=-1)
+            moved += unit * (gap / np.maximum(size, _STEEPEST))[..., None]
+            open_ -= unit[..., :, None] * unit[..., None, :]
+        self.open[frames], self.moved[frames] = open_, moved
 
 
 def binding(numbers: ModuleType, bodies: Sequence[Body], local: Sequence[Quaternion], frames: int) -> BoolArray:

@@ -118,7 +118,7 @@ def test_walls_tell_how_far_it_is_and_which_way(limit):
     step = 1e-6
     for axis in np.eye(3):
         turned = many.turn_by(many.Vector(axis * step)) @ many.quaternion(turns)
-        ahead = np.stack([np.broadcast_to(wall.slack, len(turns)) for wall in limit.walls(many, turned)])
+        ahead, _ = seen_walls(limit, many.stack([turned], len(turns))[:, 0])
         slope = (slack - ahead) / step
         near = (slack < 1e-3) & (slack > 5e-6)
         assert np.abs(slope - normals @ axis)[near].max(initial=0.0) < 0.1
@@ -137,7 +137,7 @@ def seen_walls(limit, turns):
     walls = limit.walls(many, many.quaternion(turns))
     if not walls:
         return np.zeros((0, len(turns))), np.zeros((0, len(turns), 3))
-    slack = np.stack([np.broadcast_to(wall.slack, len(turns)) for wall in walls])
+    slack = np.stack([np.broadcast_to(np.minimum(wall.slack, 10.0), len(turns)) for wall in walls])
     return slack, np.stack([many.stack([wall.normal], len(turns))[:, 0] for wall in walls])
 
 

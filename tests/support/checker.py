@@ -270,3 +270,33 @@ def _random_leans(limit, rng, count):
         more = rng.uniform(low, high, (4 * count, 2))
         found = np.concatenate([found, more[holds(limit, more)]])
     return found[:count]
+
+
+def steepest(skeleton, limits, effectors, solution, targets, turn=1e-3):
+    """(F,) the steepest way in which one joint alone could still bring the effectors nearer inside its limit.
+
+    0: nothing gets better whichever joint is turned. 1: a joint could turn straight toward what is missing.
+    """
+    turns = matrices(solution.rotations)
+    weights = np.where(np.isnan(targets).any(axis=2), 0.0, [effector.weight for effector in effectors])
+
+    def look(turns):
+        frames, heads = placed(skeleton, turns, solution.root_location)
+        points = effector_points(skeleton, effectors, frames, heads)
+        return (weights * ((points - np.nan_to_num(targets)) ** 2).sum(axis=2)).sum(axis=1), points, heads
+
+    cost, points, heads = look(turns)
+    paths = [skeleton.path(skeleton.index(effector.bone)) for effector in effectors]
+    result = np.zeros(len(cost))
+    for bone in sorted(set().union(*paths)):
+        moved = weights * [bone in path for path in paths]
+        lever = np.sqrt((moved * ((points - heads[:, bone, None]) ** 2).sum(axis=2)).sum(axis=1))
+        limit = limits.get(skeleton.names[bone])
+        for axis in np.concatenate([np.eye(3), -np.eye(3)]):
+            trial = turns.copy()
+            trial[:, bone] = about(axis, np.full(len(cost), turn)) @ turns[:, bone]
+            if limit is not None:
+                trial[:, bone] = clamped(limit, trial[:, bone])
+            gain = (cost - look(trial)[0]) / (2.0 * turn * np.sqrt(cost) * lever + 1e-300)
+            result = np.maximum(result, gain)
+    return result
