@@ -1,8 +1,7 @@
 """The loop: from targets to poses."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from types import ModuleType
 
@@ -12,7 +11,7 @@ import numpy.typing as npt
 from . import chain as chains
 from . import many
 from .arrays import BoolArray, FloatArray, IntArray, Quaternion
-from .bodies import Body, build_bodies, local_rotations, path_reaches, place_bodies
+from .bodies import Body, build_bodies, effector_points, local_rotations, path_reaches, place_bodies
 from .check import check_effectors, check_extras, check_limits, checked_root_location, checked_start, checked_targets
 from .finish import LeastSquares
 from .limits import Limit
@@ -28,6 +27,7 @@ from .work import Work
 _OPENING_SWEEPS = 5
 _NO_CHANGE = 0.01
 _LEAST_TOLERANCE = 1e-12
+_SPREAD_POSES = 256
 
 
 def solve(  # noqa: PLR0913  the one public door: what it takes is the contract
@@ -128,12 +128,13 @@ class Solver:
     def _continue(
         self, targets: FloatArray, locations: FloatArray, frame: int, rotations: FloatArray, root: FloatArray
     ) -> Solution:
-        """One frame solved from its neighbour's pose, wherever that leads."""
-        again = copy(self)
-        again.options = replace(self.options, repair_pops=False, restarts=0)
+        """One frame carried on from its neighbour's pose: the finish alone, which moves no more than it must."""
         head = root if self.free_root else locations[frame]
-        one_frame = again.solve(targets[frame : frame + 1], start=rotations, start_location=head)
-        return one_frame.single()
+        result = Solution.empty(self.skeleton, 1, len(self.effectors))
+        run = _Run(self, self._for_one, targets[frame : frame + 1], rotations[None], head[None])
+        run.follow()
+        run.write(result, slice(0, 1))
+        return result.single()
 
     @cached_property
     def wishes_within_freedom(self) -> BoolArray:
@@ -141,6 +142,21 @@ class Solver:
         bodies = self._for_many.bodies
         freedom = sum(3 if body.limit is None else body.limit.freedom for body in bodies) + 3 * self.free_root
         return 3 * np.arange(len(self.effectors) + 1) <= freedom
+
+    @cached_property
+    def spread_poses(self) -> tuple[FloatArray, FloatArray]:
+        """(P, J, 4) poses that fill the limits, a fixed sequence, and (P, E, 3) their effectors from the root's head."""
+        count = len(self.skeleton)
+        poses = np.tile([1.0, 0.0, 0.0, 0.0], (_SPREAD_POSES, count, 1))
+        places = np.stack([spread_places(index + 1, count) for index in range(_SPREAD_POSES)])
+        for name, limit in self.limits.items():
+            bone = self.skeleton.index(name)
+            inside = limit.clamp(many, many.quaternion(limit.sample(places[:, bone])))
+            poses[:, bone] = many.stack([inside], _SPREAD_POSES)[:, 0]
+        bodies = self._for_many.bodies
+        local = [many.quaternion(poses[:, body.bone]) for body in bodies]
+        pose = place_bodies(bodies, local, many.Vector((0.0, 0.0, 0.0)))
+        return poses, many.stack(effector_points(bodies, pose, len(self.effectors)), _SPREAD_POSES)
 
     @cached_property
     def _for_many(self) -> "_Kernel":
@@ -229,6 +245,12 @@ class _Run:
                 return
             self._attempt(frames, attempt)
 
+    def follow(self) -> None:
+        """Go from the start pose to the nearest one that meets the targets as well as can be."""
+        unmet = np.flatnonzero(self.work.unmet(self.work.errors(self.numbers, self.bodies)))
+        if len(unmet):
+            self.finish.run(self.numbers, self.work)
+
     def _attempt(self, frames: IntArray, restart: int | None) -> None:
         """Solve some frames from their start pose or from a restart, and keep what is better than what there was."""
         if not len(frames):
@@ -236,7 +258,7 @@ class _Run:
         part = self.work.part(self.numbers, frames)
         before = part.cost(part.points(self.numbers, self.bodies))
         if restart is not None:
-            part.local = self._restart_pose(len(frames), restart)
+            part.local = self._restart_pose(frames, restart)
         self._improve(part)
         better = np.flatnonzero(part.cost(part.points(self.numbers, self.bodies)) <= before)
         self.work.iterations[frames] = part.iterations
@@ -263,16 +285,17 @@ class _Run:
         distances = np.linalg.norm(self.work.targets[frames] - self.locations[frames, None], axis=2)
         return self.solver.reaches.misses(distances, seen)
 
-    def _restart_pose(self, frames: int, restart: int) -> list[Quaternion]:
-        """The legal pose nearest to rest, then a fixed sequence of poses that fill the limits."""
-        skeleton, limits = self.solver.skeleton, self.solver.limits
-        pose = np.tile([1.0, 0.0, 0.0, 0.0], (1, len(skeleton), 1))
-        if restart > 0:
-            places = spread_places(restart, len(skeleton))
-            for name, limit in limits.items():
-                bone = skeleton.index(name)
-                pose[:, bone] = limit.sample(places[bone])
-        return self._local(self._legal(np.tile(pose, (frames, 1, 1))))
+    def _restart_pose(self, frames: IntArray, restart: int) -> list[Quaternion]:
+        """The legal pose nearest to rest, then those of a fixed set of poses that bring the effectors nearest."""
+        if restart == 0:
+            pose = np.tile([1.0, 0.0, 0.0, 0.0], (len(frames), len(self.solver.skeleton), 1))
+            return self._local(self._legal(pose))
+        poses, points = self.solver.spread_poses
+        aims = self.work.targets[frames] - self.locations[frames, None]
+        shares = self.work.weights[frames]
+        misses = np.stack([(shares * ((point - aims) ** 2).sum(axis=2)).sum(axis=1) for point in points], axis=1)
+        chosen = np.argsort(misses, axis=1, kind="stable")[:, min(restart, len(poses)) - 1]
+        return self._local(poses[chosen])
 
     def _improve(self, work: Work) -> None:
         numbers, bodies = self.numbers, self.bodies

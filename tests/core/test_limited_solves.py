@@ -181,7 +181,7 @@ def test_hinges_never_turn_about_anything_else():
     targets = family.targets(np.random.default_rng(5), 50) * 1.3
     solution = solve(family.skeleton, family.effectors, targets, limits=family.limits)
     hinges = [family.skeleton.index(name) for name in list(family.limits)[1::2]]
-    assert np.abs(solution.rotations[:, hinges, 2:]).max() == 0
+    assert np.abs(solution.rotations[:, hinges, 2:]).max() < 1e-12
 
 
 def test_a_chain_in_windows_stands_in_their_corners_when_pulled_away():

@@ -4,7 +4,7 @@ import numpy as np
 from support.rigs import from_joints
 
 from fabrik_addon.core import Ball, Effector, Hinge, Options, Status, solve
-from fabrik_addon.core.pops import FARTHER, jumps, spans
+from fabrik_addon.core.pops import FARTHER, jumps, places
 
 ARM = from_joints(
     [
@@ -22,12 +22,12 @@ def through(points, frames):
     return np.stack([np.interp(shares, range(len(points)), axis) for axis in np.transpose(points)], axis=1)[:, None]
 
 
-def test_spans_lie_between_pops_and_over_failures():
+def test_poses_are_carried_on_from_pops_and_failures():
     pops = np.zeros(20, dtype=bool)
     pops[[3, 6]] = True
     failed = np.zeros(21, dtype=bool)
     failed[[12, 13]] = True
-    assert spans(pops, failed) == [range(4, 7), range(12, 14)]
+    assert places(pops, failed) == [4, 7, 12]
 
 
 def test_a_wrung_span_is_put_right_from_its_neighbours():
