@@ -145,7 +145,7 @@ class Solver:
 
     @cached_property
     def spread_poses(self) -> tuple[FloatArray, FloatArray]:
-        """(P, J, 4) poses that fill the limits, a fixed sequence, and (P, E, 3) their effectors from the root's head."""
+        """(P, J, 4) a fixed sequence of poses that fill the limits, (P, E, 3) their effectors from the root's head."""
         count = len(self.skeleton)
         poses = np.tile([1.0, 0.0, 0.0, 0.0], (_SPREAD_POSES, count, 1))
         places = np.stack([spread_places(index + 1, count) for index in range(_SPREAD_POSES)])

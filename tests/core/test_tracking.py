@@ -42,7 +42,9 @@ def steps(family, targets, solution):
 def test_no_joint_outruns_the_target_and_nothing_spins(name):
     family = FAMILIES[name]
     targets = sinusoids(family, 0)
-    solution = solve(family.skeleton, family.effectors, targets, limits=family.limits, options=Options(repair_pops=True))
+    solution = solve(
+        family.skeleton, family.effectors, targets, limits=family.limits, options=Options(repair_pops=True)
+    )
     farther, sharpest, quiet = steps(family, targets, solution)
     assert quiet.sum() > STEPS / 2
     assert farther[quiet].max() <= FARTHEST_STEP
