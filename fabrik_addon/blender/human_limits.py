@@ -20,9 +20,9 @@ import numpy as np
 from ..core import Ball, Fixed, Hinge
 from ..core.arrays import FloatArray
 from ..core.limits import Limit
+from ..markers.body_parts import Role
 from . import human_ranges as table
 from .human_ranges import BallRange, HingeRange
-from .naming_schemes import Role
 from .rest_body import BodyAxes, Palm, RestBody, RestBone, length, signed_angle, square, unit
 
 # A bend at rest of fewer degrees says nothing of a hinge's axis.

@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from ..core.arrays import FloatArray
-from .naming_schemes import FINGERS, Role, match
+from ..markers.body_parts import FINGERS, Role
+from .naming_schemes import match
 
 _TINY: Final = 1e-6
 # Cosine of how far bones may be off their limbs.

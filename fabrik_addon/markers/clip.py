@@ -24,8 +24,6 @@ _CLEAR_RATIO: Final = 1.25
 # How far the lowest marker may lie under or over zero, as a share of the markers' extent.
 _LOWEST: Final = -0.25
 _HIGHEST: Final = 1.0
-# Two sample times closer than this share of a frame are the same sample.
-_SAME_SAMPLE: Final = 1e-6
 
 
 class ClipError(FabrikError):
@@ -42,7 +40,8 @@ class Clip:
 
     positions: (F, M, 3) metres, in the file's own axes, NaN where a marker is not seen; kept
     as a read-only copy. rate: Hz, of the rows of ``positions``. units: those the file was read in.
-    source: the file's name. start_time: seconds, of the first frame.
+    source: the file's name. start_time: seconds, of the first frame. notes: what was put right or
+    left out when it was read, a sentence each.
     Raises ClipError where shapes, rate or axis do not fit each other.
     """
 
@@ -53,6 +52,7 @@ class Clip:
     units: str = "m"
     source: str = ""
     start_time: float = 0.0
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the parts against each other and make the array read-only."""
@@ -66,7 +66,7 @@ class Clip:
             raise ClipError("positions must be finite, or NaN where a marker is not seen")
         if self.up_axis not in ("Y", "Z"):
             raise ClipError(f"the up axis must be Y or Z, not {self.up_axis!r}")
-        _check_rate(self.rate)
+        check_rate(self.rate)
         positions.setflags(write=False)
         object.__setattr__(self, "positions", positions)
 
@@ -137,29 +137,6 @@ def true_spans(flags: BoolArray) -> list[tuple[int, int]]:
     return [(int(first), int(end)) for first, end in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def resample(clip: Clip, rate: float) -> Clip:
-    """The clip at another rate (Hz), from the same start time.
-
-    Between two seen samples positions are linear; between a seen and an unseen one the marker stays
-    unseen, so nothing is made up inside a gap. Going to a lower rate does not smooth first.
-    Raises ClipError for a rate that is not positive and finite.
-    """
-    _check_rate(rate)
-    if clip.frame_count == 0 or rate == clip.rate:
-        return replace(clip, rate=rate)
-    last = clip.frame_count - 1
-    count = math.floor(last * rate / clip.rate + _SAME_SAMPLE) + 1
-    where = np.minimum(np.arange(count) * (clip.rate / rate), last)
-    # Rounding must not turn "exactly on a sample" into "a hair before it, inside a gap".
-    near = np.rint(where)
-    where = np.where(np.abs(where - near) < _SAME_SAMPLE, near, where)
-    before = np.floor(where).astype(np.intp)
-    share = (where - before)[:, None, None]
-    start, end = clip.positions[before], clip.positions[np.minimum(before + 1, last)]
-    mixed = np.where(share == 0.0, start, (1.0 - share) * start + share * end)
-    return replace(clip, rate=rate, positions=mixed)
-
-
 def trim(clip: Clip, first: int, last: int) -> Clip:
     """The frames from ``first`` to ``last``, both included, counted from 0.
 
@@ -177,7 +154,7 @@ def _seen(positions: FloatArray) -> BoolArray:
     return flags
 
 
-def _check_rate(rate: float) -> None:
+def check_rate(rate: float) -> None:
     """Raise ClipError for a frame rate that is not a positive number."""
     if not (math.isfinite(rate) and rate > 0.0):
         raise ClipError(f"the frame rate must be a positive number of Hz, not {rate}")

@@ -20,34 +20,17 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 
-from .clip import BoolArray, Clip, FloatArray, MarkerFileError, UpAxis, guess_up_axis
+from .clip import Clip, FloatArray, MarkerFileError, guess_up_axis
+from .reading import METRES, file_bytes, told_up_axis, unique_names, unit_name, without_unseen
 
 __all__ = ["MarkerFileError", "read_trc"]
 
 _log = logging.getLogger(__name__)
 
-_METRES: Final[Mapping[str, float]] = MappingProxyType(
-    {"mm": 0.001, "cm": 0.01, "dm": 0.1, "m": 1.0, "in": 0.0254, "ft": 0.3048}
-)
-_LONG_UNITS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "millimeter": "mm",
-        "millimetre": "mm",
-        "centimeter": "cm",
-        "centimetre": "cm",
-        "meter": "m",
-        "metre": "m",
-        "inch": "in",
-        "inches": "in",
-        "foot": "ft",
-        "feet": "ft",
-    }
-)
 _NOT_SEEN: Final = re.compile(r"|--?|n/?a|null|none|[-+]?nan(\(\w*\))?|[-+]?1\.#(qnan|ind)", re.IGNORECASE)
 _AXIS_CELL: Final = re.compile(r"[XYZ]\d*", re.IGNORECASE)
 _COLUMNS_BEFORE: Final = 2  # Frame# and Time
@@ -99,51 +82,29 @@ def read_trc(path: str | os.PathLike[str], units: str | None = None, up_axis: st
 
 def _read(path: Path, units: str | None, up_axis: str | None) -> Clip:
     """Do the work of ``read_trc``, with errors that do not name the file yet."""
-    told_up = _told_up_axis(up_axis)
-    text = _decode(_file_bytes(path))
+    told_up = told_up_axis(up_axis)
+    text = _decode(file_bytes(path))
     table = _table(_lines(text))
-    unit = _unit(table.fields.get("units", "") if units is None else units)
+    unit = unit_name(table.fields.get("units", "") if units is None else units)
     names = _marker_names(table)
     samples = _samples(table, len(names), cut=not text.endswith(("\n", "\r")))
     rate = _rate(table.fields.get("datarate", ""), samples)
-    positions = _without_unseen(samples.points) * _METRES[unit]
+    positions = without_unseen(samples.points) * METRES[unit]
     if np.isnan(positions).all():
         raise MarkerFileError("no marker is seen on any frame")
-    for lie in _lies(table, samples, rate):
+    lies = _lies(table, samples, rate)
+    for lie in lies:
         _log.warning("%s: %s", path.name, lie)
     return Clip(
-        names=_unique(names),
+        names=unique_names(names),
         rate=rate,
         positions=positions,
         up_axis=told_up or guess_up_axis(positions),
         units=unit,
         source=path.name,
         start_time=float(samples.times[0]) if math.isfinite(samples.times[0]) else 0.0,
+        notes=tuple(lies),
     )
-
-
-def _told_up_axis(up_axis: str | None) -> UpAxis | None:
-    """The up axis as asked for, None for a guess; raise for anything but Y and Z."""
-    if up_axis is None:
-        return None
-    if up_axis.upper() == "Y":
-        return "Y"
-    if up_axis.upper() == "Z":
-        return "Z"
-    raise MarkerFileError(f"the up axis must be Y or Z, not {up_axis!r}")
-
-
-def _file_bytes(path: Path) -> bytes:
-    """Everything in the file; raise where there is none or nothing in it."""
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise MarkerFileError(f"there is no such file ({path})") from None
-    except OSError as trouble:
-        raise MarkerFileError(f"cannot be read: {trouble.strerror} ({path})") from None
-    if not content.strip():
-        raise MarkerFileError("the file is empty")
-    return content
 
 
 def _decode(content: bytes) -> str:
@@ -196,18 +157,6 @@ def _axis_columns(line: _Line) -> int:
     return len(filled) if all(_AXIS_CELL.fullmatch(cell) for cell in filled) else 0
 
 
-def _unit(told: str) -> str:
-    """The short name of a unit; raise, naming it, where it is none that we know."""
-    word = told.strip().strip("\"'()[]").lower()
-    word = _LONG_UNITS.get(word, _LONG_UNITS.get(word.removesuffix("s"), word))
-    if word in _METRES:
-        return word
-    known = ", ".join(_METRES)
-    if not word:
-        raise MarkerFileError(f"the header says no units; say which they are ({known})")
-    raise MarkerFileError(f"the units {told.strip()!r} are not known; say which they are ({known})")
-
-
 def _marker_names(table: _Table) -> list[str]:
     """One name for each three columns; columns that have numbers but no name become ``*n``.
 
@@ -236,21 +185,6 @@ def _without_blank_end(cells: Sequence[str]) -> Sequence[str]:
     while end and not cells[end - 1]:
         end -= 1
     return cells[:end]
-
-
-def _unique(names: Sequence[str]) -> tuple[str, ...]:
-    """The names with ``_2``, ``_3`` … added where one has been there already."""
-    taken = set(names)
-    done: list[str] = []
-    given: set[str] = set()
-    for name in names:
-        free, count = name, 1
-        while free in given or (count > 1 and free in taken):
-            count += 1
-            free = f"{name}_{count}"
-        given.add(free)
-        done.append(free)
-    return tuple(done)
 
 
 def _samples(table: _Table, marker_count: int, *, cut: bool) -> _Samples:
@@ -306,12 +240,6 @@ def _number(cell: str) -> float | None:
         return float(cell)
     except ValueError:
         return None
-
-
-def _without_unseen(points: FloatArray) -> FloatArray:
-    """The (F, M, 3) points with NaN in all of a triple that is not a position."""
-    unseen: BoolArray = ~np.isfinite(points).all(axis=-1) | (points == 0.0).all(axis=-1)
-    return np.where(unseen[..., None], np.nan, points)
 
 
 def _rate(told: str, samples: _Samples) -> float:

@@ -42,6 +42,7 @@ def installed(pytestconfig):
 
 def test_zip_holds_the_addon_and_nothing_else(extension_zip):
     files = {path for path in (ROOT / "fabrik_addon").rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    files |= set((ROOT / "wheels").glob("*.whl"))
     expected = {str(path.relative_to(ROOT)) for path in files} | {"__init__.py", "blender_manifest.toml", "LICENSE"}
     with zipfile.ZipFile(extension_zip) as archive:
         held = {name for name in archive.namelist() if not name.endswith("/")}

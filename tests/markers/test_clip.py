@@ -13,11 +13,11 @@ from fabrik_addon.markers.clip import (
     ClipError,
     guess_up_axis,
     missing_spans,
-    resample,
     to_z_up,
     trim,
     true_spans,
 )
+from fabrik_addon.markers.resample import resample
 
 # A person 1.75 m tall, arms hanging, Z up, looking along -Y: x, y, z in metres.
 STANDING = np.array(

@@ -3,7 +3,8 @@
 import pytest
 from support import humans
 
-from fabrik_addon.blender.naming_schemes import FINGERS, PARTS, Role, match, role_of
+from fabrik_addon.blender.naming_schemes import match, role_of
+from fabrik_addon.markers.body_parts import FINGERS, PARTS, Role
 
 
 @pytest.mark.parametrize("scheme", humans.SCHEMES)
