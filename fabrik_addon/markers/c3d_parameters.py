@@ -67,9 +67,11 @@ class Parameters:
         from c3d import c3d as package  # noqa: PLC0415
 
         raw = raw[: len(raw) // 4 * 4]
-        if self.is_dec:
-            return np.asarray(package.DEC_to_IEEE_BYTES(raw), dtype=np.float64)
-        return np.frombuffer(raw, dtype=f"{self.byte_order}f4").astype(np.float64)
+        # Bytes that are no number may be any.
+        with np.errstate(invalid="ignore"):
+            if self.is_dec:
+                return np.asarray(package.DEC_to_IEEE_BYTES(raw), dtype=np.float64)
+            return np.frombuffer(raw, dtype=f"{self.byte_order}f4").astype(np.float64)
 
     def numbers(self, key: str) -> list[float]:
         """The numbers of a parameter, such as POINT:USED; none where it is missing."""
@@ -109,8 +111,8 @@ class Parameters:
 
     def _texts(self, param: Any) -> list[str]:
         width, *counts = param.dimensions or [len(param.bytes)]
-        pieces = [param.bytes[width * place : width * (place + 1)] for place in range(math.prod(counts))]
-        return [self._decoded(piece) for piece in pieces]
+        end = min(width * math.prod(counts), len(param.bytes))
+        return [self._decoded(param.bytes[at : at + width]) for at in range(0, end, max(width, 1))]
 
     def _decoded(self, raw: bytes) -> str:
         """A text up to its first NUL; UTF-8, else Latin-1."""
@@ -151,7 +153,7 @@ def _tolerant_reader(content: bytes) -> Any:
             elif record.name not in group:
                 try:
                     group.add_param(record.name, handle=io.BytesIO(record.body))
-                except struct.error:
+                except (struct.error, OverflowError):
                     return
 
     return Reader(io.BytesIO(content))

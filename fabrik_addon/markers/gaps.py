@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from .clip import BoolArray, Clip, FloatArray, missing_spans
 from .resample import hermite, slopes
+
+# For so many seconds a marker may go on as it did when it was last seen.
+_CARRIED: Final = 0.25
 
 
 class Gap(NamedTuple):
@@ -30,15 +33,15 @@ def interpolated(clip: Clip, longest: int | None = None) -> tuple[Clip, tuple[Ga
     """The clip with its gaps filled, and which were.
 
     A gap is filled where the marker is seen on both sides and, with ``longest``, has at most so many frames. The marker
-    leaves and comes back with the speeds that it is seen to have, as far as it stays, axis by axis, between the two
-    places: a marker that turned round out of sight is not guessed at.
+    leaves and comes back with the speeds that it is seen to have; these carry it off the way from one place to the
+    other for a quarter of a second and no longer.
     """
     filled = tuple(gap for gap in _gaps(clip) if _can_fill(gap, clip.frame_count, longest))
-    return replace(clip, positions=bridged(clip.positions, longest)), filled
+    return replace(clip, positions=bridged(clip.positions, clip.rate, longest)), filled
 
 
-def bridged(positions: FloatArray, longest: int | None = None) -> FloatArray:
-    """The (F, M, 3) positions with the gaps filled that ``interpolated`` fills."""
+def bridged(positions: FloatArray, rate: float, longest: int | None = None) -> FloatArray:
+    """The (F, M, 3) positions, at a rate in Hz, with the gaps filled that ``interpolated`` fills."""
     before, after = _seen_around(~np.isnan(positions).any(axis=-1))
     steps = after - before
     fill = (steps > 1) & (before >= 0) & (after < len(positions))
@@ -49,8 +52,9 @@ def bridged(positions: FloatArray, longest: int | None = None) -> FloatArray:
     slope = slopes(positions)
     start, end = positions[before, markers], positions[after, markers]
     steps = (after - before)[:, None]
-    leaving = _held(slope[before, markers] * steps, end - start)
-    coming = _held(slope[after, markers] * steps, end - start)
+    leaving, coming = (
+        _held(slope[ends, markers], steps, end - start, carry=_CARRIED * rate) for ends in (before, after)
+    )
     done = positions.copy()
     done[fill] = hermite(start, end, leaving, coming, (frames - before)[:, None] / steps)
     return done
@@ -78,11 +82,14 @@ def _seen_around(seen: BoolArray) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.
     return before, after
 
 
-def _held(slope: FloatArray, straight: FloatArray) -> FloatArray:
-    """The slopes cut back to between 0 and three times the straight line's, so that a cubic runs one way.
+def _held(slope: FloatArray, steps: npt.NDArray[np.intp], straight: FloatArray, carry: float) -> FloatArray:
+    """How far (N, 3) slopes a frame lead over whole gaps of so many steps (N, 1), cut back where that is too far.
 
-    Fritsch and Carlson, Monotone Piecewise Cubic Interpolation, 1980. Slopes that are not known become 0.
+    Up to three times the straight way a cubic does not turn round (Fritsch and Carlson, Monotone Piecewise Cubic
+    Interpolation, 1980); else it goes as far as ``carry`` frames lead. Slopes that are not known become 0.
     """
     known = np.nan_to_num(slope)
-    steepest = np.minimum(np.abs(known), 3.0 * np.abs(straight))
-    return np.where(known * straight > 0.0, np.sign(straight) * steepest, 0.0)
+    whole = known * steps
+    along = np.where(whole * straight > 0.0, 3.0 * np.abs(straight), 0.0)
+    farthest = np.maximum(along, np.abs(known) * carry)
+    return np.sign(whole) * np.minimum(np.abs(whole), farthest)

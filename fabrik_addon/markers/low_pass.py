@@ -26,7 +26,7 @@ def low_pass(clip: Clip, cutoff: float, order: int = 4) -> Clip:
         )
     if order < 1:
         raise ClipError(f"the order of the filter must be 1 or more, not {order}")
-    whole = bridged(clip.positions, longest=int(0.5 * clip.rate / cutoff))
+    whole = bridged(clip.positions, clip.rate, longest=int(0.5 * clip.rate / cutoff))
     positions = np.full_like(whole, np.nan)
     for (first, end), markers in _stretches(whole).items():
         positions[first:end, markers] = _filtered(whole[first:end, markers], cutoff / clip.rate, order)

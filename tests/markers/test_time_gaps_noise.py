@@ -1,0 +1,201 @@
+"""Another rate, gaps and noise: what is seen stays, what is not is not made up, and nothing moves in time."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from fabrik_addon.markers.clip import Clip, ClipError, missing_spans
+from fabrik_addon.markers.gaps import Gap, gaps, interpolated
+from fabrik_addon.markers.low_pass import low_pass
+from fabrik_addon.markers.resample import resample, retimed
+
+
+def clip_of(positions: np.ndarray, rate: float = 60.0) -> Clip:
+    names = tuple(f"M{place}" for place in range(positions.shape[1]))
+    return Clip(names, rate, positions, "Z", start_time=2.0)
+
+
+def smooth(times: np.ndarray) -> np.ndarray:
+    """(F, 2, 3) two markers that swing at up to 1.3 Hz."""
+    waves = [np.sin(2 * np.pi * (0.4 + 0.18 * k) * times + k) * (0.2 + 0.1 * k) for k in range(6)]
+    return np.stack(waves, axis=-1).reshape(len(times), 2, 3)
+
+
+@st.composite
+def recordings(draw: st.DrawFn) -> Clip:
+    """Up to 40 frames of up to 3 markers with gaps anywhere."""
+    shape = draw(st.tuples(st.integers(1, 40), st.integers(1, 3)))
+    positions = draw(arrays(np.float64, (*shape, 3), elements=st.floats(-3, 3, width=32)))
+    positions[~draw(arrays(np.bool_, shape, elements=st.booleans()))] = np.nan
+    return clip_of(positions)
+
+
+class TestResample:
+    @given(recordings(), st.sampled_from([24.0, 25.0, 30.0, 59.94, 90.0, 120.0, 240.0]))
+    def test_a_sample_is_seen_only_between_seen_ones(self, clip: Clip, rate: float) -> None:
+        again = resample(clip, rate)
+        assert again.frame_count == int((clip.frame_count - 1) * rate / clip.rate + 1e-6) + 1
+        where = np.arange(again.frame_count) * clip.rate / rate
+        low, high = np.floor(where + 1e-6).astype(int), np.ceil(where - 1e-6).astype(int)
+        np.testing.assert_array_equal(again.seen, clip.seen[low] & clip.seen[high])
+        on = np.abs(where - np.rint(where)) < 1e-6
+        np.testing.assert_array_equal(again.positions[on], clip.positions[np.rint(where[on]).astype(int)])
+
+    @given(recordings())
+    def test_doubled_and_halved_again_is_the_same(self, clip: Clip) -> None:
+        np.testing.assert_array_equal(resample(resample(clip, 120.0), 60.0).positions, clip.positions)
+
+    @pytest.mark.parametrize("power", [0, 1, 2])
+    def test_parabolas_are_followed_exactly(self, power: int) -> None:
+        times = np.arange(30) / 60.0
+        clip = clip_of(np.repeat(times**power, 6).reshape(30, 2, 3))
+        again = resample(clip, 77.0)
+        inner = (again.times - 2.0 >= 1 / 60) & (again.times - 2.0 <= 28 / 60)
+        expected = (again.times[inner] - 2.0) ** power
+        np.testing.assert_allclose(again.positions[inner, 0, 0], expected, atol=1e-12)
+
+    def test_motion_is_followed_closely(self) -> None:
+        clip = clip_of(smooth(np.arange(120) / 60.0))
+        again = resample(clip, 144.0)
+        np.testing.assert_allclose(again.positions, smooth(again.times - 2.0), atol=1e-3)
+        # Straight lines between samples would be off by more.
+        bends = np.abs(np.diff(clip.positions, 2, axis=0)).max() / 8.0
+        inner = slice(5, -5)
+        assert np.abs(again.positions - smooth(again.times - 2.0))[inner].max() < 0.1 * bends
+
+    def test_timing(self) -> None:
+        clip = clip_of(smooth(np.arange(61) / 60.0))
+        kept = retimed(clip, 24.0, "KEEP_TIME")
+        assert (kept.rate, kept.frame_count, kept.start_time) == (24.0, 25, 2.0)
+        np.testing.assert_allclose(kept.positions[-1], clip.positions[-1])
+        assert retimed(clip, 24.0, "KEEP_FRAMES") is clip
+        assert retimed(clip, 24.0, "SET_SCENE_RATE") is clip
+        with pytest.raises(ClipError, match="not 'SOMETIMES'"):
+            retimed(clip, 24.0, "SOMETIMES")  # type: ignore[arg-type]
+
+
+class TestGaps:
+    @given(recordings(), st.one_of(st.none(), st.integers(0, 10)))
+    def test_what_is_filled(self, clip: Clip, longest: int | None) -> None:
+        done, filled = interpolated(clip, longest)
+        np.testing.assert_array_equal(done.positions[clip.seen], clip.positions[clip.seen])
+        found = gaps(clip)
+        inner = [gap for gap in found if gap.first > 0 and gap.last < clip.frame_count - 1]
+        assert list(filled) == [gap for gap in inner if longest is None or gap.last - gap.first + 1 <= longest]
+        expected = clip.seen.copy()
+        for gap in filled:
+            expected[gap.first : gap.last + 1, clip.names.index(gap.marker)] = True
+        np.testing.assert_array_equal(done.seen, expected)
+        assert set(gaps(done)) == set(found) - set(filled)
+
+    @given(recordings())
+    def test_nothing_is_carried_far(self, clip: Clip) -> None:
+        """A cubic with both ends at one place goes no farther than 4/27 of what each of its slopes leads to."""
+        done, filled = interpolated(clip)
+        for gap in filled:
+            track = clip.positions[:, clip.names.index(gap.marker)]
+            ends = track[[gap.first - 1, gap.last + 1]]
+            inside = done.positions[gap.first : gap.last + 1, clip.names.index(gap.marker)]
+            fastest = np.nan_to_num(
+                np.abs(
+                    [
+                        track[gap.first - 1] - track[gap.first - 2],
+                        track[(gap.last + 2) % len(track)] - track[gap.last + 1],
+                    ]
+                )
+            )
+            room = 0.25 * clip.rate * fastest.sum(axis=0) * 4.0 / 27.0 + 1e-9
+            assert (inside >= ends.min(axis=0) - room).all()
+            assert (inside <= ends.max(axis=0) + room).all()
+
+    def test_spans_are_those_of_each_marker(self) -> None:
+        positions = smooth(np.arange(20) / 60.0)
+        positions[3:6, 1] = np.nan
+        positions[18:, 0] = np.nan
+        assert gaps(clip_of(positions)) == (Gap("M0", 18, 19), Gap("M1", 3, 5))
+
+    def test_a_marker_that_moves_on_is_followed_without_a_jump(self) -> None:
+        positions = smooth(np.arange(120) / 60.0)
+        hidden = positions.copy()
+        hidden[40:46] = np.nan
+        done, _filled = interpolated(clip_of(hidden))
+        share = (np.arange(40, 46) - 39)[:, None, None] / 7.0
+        straight = (1.0 - share) * positions[39] + share * positions[46]
+        off = np.abs(done.positions[40:46] - positions[40:46]).max()
+        assert off < 0.01
+        assert off < 0.4 * np.abs(straight - positions[40:46]).max()
+        steps = np.abs(np.diff(done.positions, axis=0)).max(axis=(1, 2))
+        assert steps.max() < 1.5 * np.abs(np.diff(positions, axis=0)).max()
+
+    def test_even_motion_goes_on(self) -> None:
+        positions = np.linspace(0.0, 1.0, 30)[:, None, None] * np.ones((1, 1, 3))
+        hidden = positions.copy()
+        hidden[4:25] = np.nan
+        np.testing.assert_allclose(interpolated(clip_of(hidden))[0].positions, positions, atol=1e-12)
+
+    def test_no_frames(self) -> None:
+        clip = clip_of(np.zeros((0, 2, 3)))
+        assert gaps(clip) == ()
+        assert interpolated(clip)[0].frame_count == 0
+
+
+class TestLowPass:
+    @pytest.mark.parametrize("order", [1, 2, 4])
+    @pytest.mark.parametrize("share", [0.25, 0.8, 1.0, 1.5, 3.0])
+    def test_each_frequency_keeps_its_share_and_its_phase(self, order: int, share: float) -> None:
+        """Against Butterworth's formula; 6 Hz at 120 Hz, over whole swings."""
+        times = np.arange(2401) / 120.0
+        wave = np.sin(2 * np.pi * 6.0 * share * times)
+        clip = clip_of(np.repeat(wave, 3).reshape(-1, 1, 3), 120.0)
+        gain = 1.0 / np.sqrt(1.0 + share ** (2 * order))
+        np.testing.assert_allclose(low_pass(clip, 6.0, order).positions[:, 0, 0], gain * wave, atol=2e-3)
+
+    @given(recordings(), st.floats(0.5, 29.0))
+    def test_what_is_not_seen_stays_so(self, clip: Clip, cutoff: float) -> None:
+        np.testing.assert_array_equal(low_pass(clip, cutoff).seen, clip.seen)
+
+    @given(recordings(), st.floats(1.0, 20.0))
+    def test_forth_and_back_are_the_same(self, clip: Clip, cutoff: float) -> None:
+        """Nothing is delayed."""
+        back = replace(clip, positions=clip.positions[::-1])
+        np.testing.assert_allclose(low_pass(back, cutoff).positions[::-1], low_pass(clip, cutoff).positions, atol=1e-9)
+
+    def test_even_motion_stays(self) -> None:
+        positions = np.linspace(-1.0, 2.0, 50)[:, None, None] * np.array([[[1.0, -2.0, 0.5]]])
+        np.testing.assert_allclose(low_pass(clip_of(positions), 5.0).positions, positions, atol=1e-12)
+
+    def test_noise_goes_and_motion_stays(self) -> None:
+        rng = np.random.default_rng(4)
+        clean = smooth(np.arange(1200) / 120.0)
+        noisy = clean + rng.normal(0.0, 0.002, clean.shape)
+        hidden = rng.random(clean.shape[:2]) < 0.2
+        noisy[hidden] = np.nan
+        done = low_pass(clip_of(noisy, 120.0), 6.0).positions
+        seen = ~hidden
+        before, after = (np.sqrt(np.mean((found[seen] - clean[seen]) ** 2)) for found in (noisy, done))
+        assert after < 0.5 * before
+
+    def test_a_long_gap_keeps_its_sides_apart(self) -> None:
+        positions = np.zeros((200, 1, 3))
+        positions[120:] = 1.0
+        positions[80:120] = np.nan
+        done = low_pass(clip_of(positions), 6.0).positions
+        np.testing.assert_allclose(done[:80], 0.0, atol=1e-12)
+        np.testing.assert_allclose(done[120:], 1.0, atol=1e-12)
+        assert missing_spans(done[:, 0]) == [(80, 120)]
+
+    @pytest.mark.parametrize("cutoff", [0.0, -1.0, 30.0, 500.0, np.nan, np.inf])
+    def test_cutoffs_that_make_no_sense(self, cutoff: float) -> None:
+        with pytest.raises(ClipError, match="under half the rate"):
+            low_pass(clip_of(np.zeros((5, 1, 3))), cutoff)
+
+    def test_an_order_that_makes_no_sense(self) -> None:
+        with pytest.raises(ClipError, match="order"):
+            low_pass(clip_of(np.zeros((5, 1, 3))), 6.0, 0)
+
+    def test_no_frames(self) -> None:
+        assert low_pass(clip_of(np.zeros((0, 2, 3))), 6.0).frame_count == 0
