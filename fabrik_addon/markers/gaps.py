@@ -92,4 +92,4 @@ def _held(slope: FloatArray, steps: npt.NDArray[np.intp], straight: FloatArray, 
     whole = known * steps
     along = np.where(whole * straight > 0.0, 3.0 * np.abs(straight), 0.0)
     farthest = np.maximum(along, np.abs(known) * carry)
-    return np.sign(whole) * np.minimum(np.abs(whole), farthest)
+    return np.asarray(np.sign(whole) * np.minimum(np.abs(whole), farthest))

@@ -64,7 +64,7 @@ _HELEN_HAYES: Final = Preset(
         "asis": "asis", "hip": "asis", "psis": "psis", "iliaccrest": "iliac crest", "trochanter": "trochanter",
         "thigh": "thigh", "thighupper": "upper thigh", "thighfront": "front of thigh", "thighrear": "rear of thigh",
         "knee": "outer knee", "kneelat": "outer knee", "kneelateral": "outer knee",
-        "kneemed": "inner knee", "kneemedial": "inner knee",
+        "kneemed": "inner knee", "kneemedial": "inner knee", "patella": "kneecap",
         "shank": "shank", "shankupper": "upper shank", "shankfront": "front of shank", "shankrear": "rear of shank",
         "ankle": "outer ankle", "anklelat": "outer ankle", "anklelateral": "outer ankle",
         "anklemed": "inner ankle", "anklemedial": "inner ankle",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import dropwhile
 from typing import Final, NamedTuple
 
 from ..core.errors import FabrikError
@@ -128,10 +129,15 @@ def _meaning(label: str, preset: Preset | None) -> _Meaning | None:
     if preset is None or is_unlabelled(label):
         return None
     signs = list(_signs(_tokens(label)))
+    return _whole_meaning(signs, preset) or _cut_meaning(signs, preset)
+
+
+def _whole_meaning(signs: Iterable[_Sign], preset: Preset) -> _Meaning | None:
+    """What the first reading says that a preset knows."""
     for side, stem in signs:
         if stem in _table(preset, side):
             return _Meaning(side, _table(preset, side)[stem], stem)
-    return _cut_meaning(signs, preset)
+    return None
 
 
 def _cut_meaning(signs: Sequence[_Sign], preset: Preset) -> _Meaning | None:
@@ -146,8 +152,9 @@ def _cut_meaning(signs: Sequence[_Sign], preset: Preset) -> _Meaning | None:
 
 
 def _agreed_meaning(label: str) -> _Meaning | None:
-    """What a label says in all presets that know it; None where they do not agree."""
-    meanings = [meaning for preset in PRESETS.values() if (meaning := _meaning(label, preset))]
+    """What a label, taken whole, says in all presets that know it; None where they do not agree."""
+    signs = [] if is_unlabelled(label) else list(_own_signs(_tokens(label)))
+    meanings = [meaning for preset in PRESETS.values() if (meaning := _whole_meaning(signs, preset))]
     return meanings[0] if len({meaning[:2] for meaning in meanings}) == 1 else None
 
 
@@ -161,15 +168,17 @@ def _tokens(label: str) -> list[str]:
 
 
 def _signs(tokens: Sequence[str]) -> Iterator[_Sign]:
-    """The ways to read a label, the likelier ones first; at last without its first word, which may be a performer's."""
+    """The ways to read a label, the likelier ones first; at last without a first word, which may be a performer's."""
     yield from _own_signs(tokens)
-    if len(tokens) > 1 and tokens[0] not in _SIDES:
-        yield from _own_signs(tokens[1:])
+    if tokens and tokens[0] not in _SIDES:
+        yield from _own_signs(list(dropwhile(str.isdigit, tokens[1:])))
 
 
 def _own_signs(tokens: Sequence[str]) -> Iterator[_Sign]:
     """Without a side; with the side that is a word of its own; with the side that is the first letter."""
     stem = "".join(tokens)
+    if not stem:
+        return
     yield _Sign("", stem)
     sides = [place for place, token in enumerate(tokens) if token in _SIDES]
     if len(sides) == 1:
