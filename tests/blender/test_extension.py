@@ -66,6 +66,13 @@ def test_package_is_the_name_that_blender_enabled(installed):
     assert addon_utils.check(installed) == (True, True)
 
 
+def test_wheels_are_unpacked_for_blender(installed, pytestconfig):
+    packages = Path(pytestconfig.blender_profile) / "extensions" / ".local" / "lib"
+    found = {path.name for path in packages.glob("python3.*/site-packages/*.dist-info")}
+    bundled = {path.name.partition("-py3-")[0] for path in (ROOT / "wheels").glob("*.whl")}
+    assert {f"{name}.dist-info" for name in bundled} <= found
+
+
 def test_installed_extension_switches_off_and_on(installed):
     for _cycle in range(3):
         addon_utils.disable(installed, default_set=True)
