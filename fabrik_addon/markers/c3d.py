@@ -169,14 +169,21 @@ def _upright(
     """The (F, M, 3) positions with Y or Z up, which of the two, and what to say of it."""
     if told is not None:
         return positions, told, ()
-    screens = [parameters.string(f"POINT:{axis}_SCREEN").upper() for axis in "XY"]
-    x, y = (screen if screen.startswith(("+", "-")) else f"+{screen}" for screen in screens)
-    if y not in ("+X", "-X", "+Y", "-Y", "+Z", "-Z"):
+    across, up = _screens(parameters)
+    if up not in ("+X", "-X", "+Y", "-Y", "+Z", "-Z"):
         return positions, guess_up_axis(positions, "Z"), ()
-    if (x, y) == ("+X", "+Y"):
-        up = guess_up_axis(positions, "Y")
-        return positions, up, () if up == "Y" else ("the file says that Y is up, the markers that Z is; took Z",)
-    return (*_turned(positions, y), () if y[0] == "+" and y[1] != "X" else (f"turned upright: {y} was up",))
+    if (across, up) == ("+X", "+Y"):
+        guessed = guess_up_axis(positions, "Y")
+        note = () if guessed == "Y" else ("the file says that Y is up, the markers that Z is; took Z",)
+        return positions, guessed, note
+    note = () if up in ("+Y", "+Z") else (f"turned upright: {up} was up",)
+    return (*_turned(positions, up), note)
+
+
+def _screens(parameters: Parameters) -> tuple[str, str]:
+    """Which axes point right and up where the file is shown, such as "+X" and "+Z"; a sign may be left out."""
+    across, up = (parameters.string(f"POINT:{axis}_SCREEN").upper() for axis in "XY")
+    return across if across[:1] in ("+", "-") else f"+{across}", up if up[:1] in ("+", "-") else f"+{up}"
 
 
 def _turned(positions: FloatArray, up: str) -> tuple[FloatArray, UpAxis]:

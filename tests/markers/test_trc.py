@@ -293,6 +293,7 @@ class TestLies:
             clip = read_trc(written(path, replace(PLAIN, **change)))  # type: ignore[arg-type]
         np.testing.assert_allclose(clip.positions, PLAIN_METRES)
         assert said in caplog.text
+        assert said in " ".join(clip.notes)
 
     def test_nothing_is_logged_for_an_honest_file(self, path: Path, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.DEBUG):
