@@ -12,11 +12,11 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 def main():
     import bpy
-    from benchmarks import baking, limited, versus_blender
+    from benchmarks import baking, limited, recordings, versus_blender
 
     import fabrik_addon
 
-    measures = [*baking.MEASURES, *limited.MEASURES, *versus_blender.MEASURES]
+    measures = [*baking.MEASURES, *limited.MEASURES, *recordings.MEASURES, *versus_blender.MEASURES]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help=f"which to run: {', '.join(name for name, _ in measures)}")
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench.md")

@@ -1,0 +1,94 @@
+"""The walk that OpenSim's own example solves: as good a fit as OpenSim's, on a rig whose bones do not stretch."""
+
+import numpy as np
+import pytest
+from support.recordings import gait_model, gait_targets
+
+from fabrik_addon.core import Fixed, Solver, Status, many
+from fabrik_addon.markers import Report
+
+
+@pytest.fixture(scope="module")
+def model():
+    return gait_model()
+
+
+@pytest.fixture(scope="module")
+def targets(model):
+    return gait_targets(model)
+
+
+@pytest.fixture(scope="module")
+def reference(model, targets):
+    """OpenSim's coordinates, as its own problem has them."""
+    return model.solve(targets)
+
+
+@pytest.fixture(scope="module")
+def rig(model, reference):
+    return model.rig(reference)
+
+
+@pytest.fixture(scope="module")
+def solution(rig, targets):
+    return Solver(rig.skeleton, rig.effectors, limits=rig.limits, root="FREE").solve(targets)
+
+
+def frame_rms(errors, weights):
+    """(F,) √(Σ w·e² / Σ w)."""
+    return np.sqrt((weights * errors**2).sum(axis=1) / weights.sum())
+
+
+def test_the_set_up_is_read_as_opensim_reads_it(model, targets, reference):
+    """The published figures of OpenSim's answer, in mm."""
+    errors = 1000.0 * np.linalg.norm(model.points(reference) - targets, axis=2)
+    plain = frame_rms(errors, np.ones(errors.shape[1]))
+    assert errors.shape == (73, 31)
+    assert frame_rms(errors, model.weights).mean() == pytest.approx(11.53, abs=0.01)
+    assert plain.mean() == pytest.approx(21.9, abs=0.1)
+    assert plain.max() == pytest.approx(25.7, abs=0.1)
+    assert errors.max() == pytest.approx(85.0, abs=0.5)
+
+
+def test_the_fit_is_no_worse_than_opensims(model, solution):
+    assert 1000.0 * frame_rms(solution.errors, model.weights).mean() <= 11.53
+    assert (solution.status == Status.FITTED).all()
+
+
+def test_joint_centres_are_where_opensim_has_them(model, rig, reference, solution):
+    placed = model.place(reference)
+    theirs = np.stack([placed[name][1] for name in rig.skeleton.names], axis=1)
+    distances = 1000.0 * np.linalg.norm(solution.heads - theirs, axis=2)
+    assert (np.median(distances, axis=0) <= 5.0).all()
+
+
+def test_no_bone_is_stretched(rig, solution):
+    for bone, parent in enumerate(rig.skeleton.parents):
+        if parent >= 0:
+            lengths = np.linalg.norm(solution.heads[:, bone] - solution.heads[:, parent], axis=1)
+            rest = np.linalg.norm(rig.skeleton.head_offset(bone))
+            assert lengths == pytest.approx(rest, abs=1e-9)
+
+
+def test_every_joint_is_inside_its_limit(rig, solution):
+    for name, limit in rig.limits.items():
+        rotation = solution.rotations[:, rig.skeleton.index(name)]
+        clamped = many.stack([limit.clamp(many, many.quaternion(rotation))], len(rotation))[:, 0]
+        assert np.abs(np.sum(rotation * clamped, axis=1)) == pytest.approx(1.0, abs=1e-9), name
+        if isinstance(limit, Fixed):
+            assert rotation == pytest.approx(np.tile([1.0, 0, 0, 0], (len(rotation), 1)), abs=1e-9)
+
+
+def test_nothing_pops(solution):
+    """At 60 Hz no joint of someone walking moves 10 cm from one frame to the next."""
+    steps = np.linalg.norm(np.diff(solution.heads, axis=0), axis=2)
+    assert steps.max() < 0.1
+
+
+def test_the_report_names_the_worst_marker(model, solution):
+    names = [marker.name for marker in model.markers]
+    status = [Status(value) for value in solution.status]
+    report = Report(solution.errors, names, range(len(solution.errors)), status, model.weights)
+    total = report.total()
+    assert total.worst_marker == "R.Acromium"
+    assert total.weighted_rms == pytest.approx(np.sqrt((frame_rms(solution.errors, model.weights) ** 2).mean()))

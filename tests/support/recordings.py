@@ -1,0 +1,37 @@
+"""Where the real recordings are, for tests and benchmarks that read them."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fabrik_addon.markers import read_trc
+
+from .opensim import Model
+
+ROOT = Path(__file__).parents[2]
+DATA = Path(os.environ.get("FABRIK_TEST_DATA", ROOT.parent / "shared" / "data"))
+# OpenSim's set-up solves these seconds of the walk.
+FROM, TO = 0.4, 1.6
+
+
+def recording(name):
+    """The path of a recording; skips the test where it is not there."""
+    path = DATA / name
+    if not path.exists():
+        pytest.skip(f"FABRIK_TEST_DATA has no {name}")
+    return path
+
+
+def gait_model():
+    """OpenSim's model of the person who walks."""
+    return Model(recording("gait2354_subject01_simbody.osim"), recording("gait2354_Setup_IK.xml"))
+
+
+def gait_targets(model):
+    """(F, M, 3) metres, the walk's markers that have a weight, over the seconds that OpenSim solves."""
+    clip = read_trc(recording("gait2354_subject01_walk1.trc"))
+    frames = (clip.times > FROM - 1e-6) & (clip.times < TO + 1e-6)
+    places = [clip.names.index(marker.name) for marker in model.markers]
+    return np.array(clip.positions[frames][:, places])
