@@ -75,6 +75,17 @@ def checked_targets(targets: npt.ArrayLike, count: int) -> tuple[FloatArray, boo
     return (array[None] if one else array), one
 
 
+def checked_weights(weights: npt.ArrayLike | None, effectors: Sequence[Effector], frames: int) -> FloatArray:
+    """(F, E) weights, the effectors' own when None; zero: the target does not count on that frame."""
+    array = np.array([effector.weight for effector in effectors] if weights is None else weights, dtype=np.float64)
+    count = len(effectors)
+    if array.shape not in {(count,), (frames, count)}:
+        raise TargetError(f"The weights have shape {array.shape}, but ([{frames},] {count}) is needed.")
+    if not (np.isfinite(array) & (array >= 0.0)).all():
+        raise TargetError("A weight is negative or not finite.")
+    return np.broadcast_to(array, (frames, count))
+
+
 def checked_start(start: npt.ArrayLike | None, skeleton: Skeleton, frames: int) -> FloatArray:
     """(F, J, 4) unit start rotations, the rest pose when None."""
     count = len(skeleton)

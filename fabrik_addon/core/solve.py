@@ -12,7 +12,15 @@ from . import chain as chains
 from . import many
 from .arrays import BoolArray, FloatArray, IntArray, Quaternion
 from .bodies import Body, build_bodies, effector_points, local_rotations, path_reaches, place_bodies
-from .check import check_effectors, check_extras, check_limits, checked_root_location, checked_start, checked_targets
+from .check import (
+    check_effectors,
+    check_extras,
+    check_limits,
+    checked_root_location,
+    checked_start,
+    checked_targets,
+    checked_weights,
+)
 from .finish import LeastSquares
 from .limits import Limit
 from .links import find_links
@@ -96,17 +104,19 @@ class Solver:
         *,
         start: npt.ArrayLike | None = None,
         start_location: npt.ArrayLike | None = None,
+        weights: npt.ArrayLike | None = None,
     ) -> Solution:
-        """One pose for (E, 3) targets, F poses for (F, E, 3)."""
+        """One pose for (E, 3) targets, F poses for (F, E, 3); weights: ([F,] E) instead of the effectors' own."""
         wanted, is_one = checked_targets(targets, len(self.effectors))
         frames = len(wanted)
+        weighed = checked_weights(weights, self.effectors, frames)
         rotations = checked_start(start, self.skeleton, frames)
         locations = checked_root_location(start_location, self.skeleton, frames)
         kernel = self._for_one if is_one else self._for_many
         result = Solution.empty(self.skeleton, frames, len(self.effectors))
         for first in range(0, frames, self.options.chunk):
             part = slice(first, first + self.options.chunk)
-            run = _Run(self, kernel, wanted[part], rotations[part], locations[part])
+            run = _Run(self, kernel, wanted[part], weighed[part], rotations[part], locations[part])
             run.solve()
             run.write(result, part)
         if self.options.repair_pops and not is_one:
@@ -195,6 +205,7 @@ class _Run:
         solver: Solver,
         kernel: _Kernel,
         targets: FloatArray,
+        weights: FloatArray,
         rotations: FloatArray,
         locations: FloatArray,
     ) -> None:
@@ -203,7 +214,6 @@ class _Run:
         self.options = solver.options
         self.rotations, self.locations = self._legal(rotations), locations
         self.seen = ~np.isnan(targets).any(axis=2)
-        weights = np.array([effector.weight for effector in solver.effectors])
         tolerances = np.maximum(solver.options.tolerance * solver.reaches.tolerance_lengths, _LEAST_TOLERANCE)
         frames = len(targets)
         local = self._local(self.rotations)
@@ -214,7 +224,7 @@ class _Run:
             bound=[self.numbers.scalar(np.zeros(frames)) > 0 for _ in self.bodies],
             targets=np.where(self.seen[..., None], targets, 0.0),
             weights=np.where(self.seen, weights, 0.0),
-            tolerances=np.broadcast_to(tolerances, (frames, len(weights))),
+            tolerances=np.broadcast_to(tolerances, weights.shape),
             iterations=np.zeros(frames, dtype=np.int64),
             stationary=np.zeros(frames, dtype=bool),
         )
