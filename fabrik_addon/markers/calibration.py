@@ -8,12 +8,15 @@ from typing import Final
 
 import numpy as np
 
+from ..core import Skeleton
 from ..core.errors import FabrikError
 from .clip import FloatArray
 from .mapping import MappedMarker
 
 # Pairs closer than this share of the longest one say nothing about size, only about noise.
 _SHORTEST_SHARE: Final = 1e-3
+# A bone begins at its parent's tail when it is nearer than this share of the parent's length.
+_CONNECTED: Final = 1e-3
 
 
 class CalibrationError(FabrikError):
@@ -55,6 +58,46 @@ def _bones_at_head(bone: str, parents: Mapping[str, str | None], connected: Coll
     if bone in connected:
         there |= {other for other in connected if parents.get(other) == parent}
     return frozenset(there)
+
+
+def first_scale(
+    skeleton: Skeleton, entries: Sequence[MappedMarker], offsets: FloatArray, positions: FloatArray
+) -> float:
+    """About how many times larger than a recording a rig is.
+
+    From the distances that no pose changes, where there are any, else from how widely the markers spread at rest and in
+    the recording. offsets: (M, 3) of the mapped points in their bones' frames. positions: (F, M, 3).
+    Raises CalibrationError where markers are never apart.
+    """
+    frames = skeleton.rest[[skeleton.index(entry.bone) for entry in entries]]
+    points = frames[:, :3, 3] + (frames[:, :3, :3] @ offsets[..., None])[..., 0]
+    try:
+        return uniform_scale(points, rigid_pairs(entries, *_family(skeleton)), positions)
+    except CalibrationError:
+        return _spread_ratio(points, positions)
+
+
+def _family(skeleton: Skeleton) -> tuple[dict[str, str | None], set[str]]:
+    """Each bone's parent, and the bones that begin at their parent's tail."""
+    names, parents = skeleton.names, skeleton.parents
+    above = {name: names[parent] if parent >= 0 else None for name, parent in zip(names, parents, strict=True)}
+    connected = set()
+    for bone, parent in enumerate(parents):
+        tail = (0.0, skeleton.lengths[parent], 0.0)
+        if parent >= 0 and np.allclose(skeleton.head_offset(bone), tail, atol=_CONNECTED * skeleton.lengths[parent]):
+            connected.add(names[bone])
+    return above, connected
+
+
+def _spread_ratio(points: FloatArray, positions: FloatArray) -> float:
+    """How widely (M, 3) points spread, over how widely the same ones do in the frame (F, M, 3) that shows the most."""
+    seen = ~np.isnan(positions).any(axis=2)
+    frame = int(np.argmax(seen.sum(axis=1)))
+    parts = points[seen[frame]], positions[frame][seen[frame]]
+    spreads = [float(np.linalg.norm(np.std(part, axis=0))) if len(part) > 1 else 0.0 for part in parts]
+    if min(spreads) <= 0.0:
+        raise CalibrationError("The markers that are seen lie on one point: map more of them, on several bones.")
+    return spreads[0] / spreads[1]
 
 
 def uniform_scale(rest_points: FloatArray, pairs: Sequence[tuple[int, int]], positions: FloatArray) -> float:

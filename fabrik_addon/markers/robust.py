@@ -1,0 +1,57 @@
+"""Weights that keep what does not belong from counting: swapped, fallen or badly reconstructed markers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from .clip import BoolArray, FloatArray
+
+# The median distance of a normal point in three dimensions from the middle, over its standard deviation on one axis.
+_MEDIAN_DISTANCE: Final = 1.5382
+_ROUNDS: Final = 5
+_TINY: Final = 1e-12
+
+
+def outlier_weights(distances: FloatArray, limits: FloatArray) -> FloatArray:
+    """Geman and McClure's weights, 1 at no distance, ¼ at the limit, next to nothing far beyond; 0 for NaN.
+
+    distances: (F, M), NaN where not seen. limits: broadcasts to that.
+    """
+    shares = np.nan_to_num(distances / np.maximum(limits, _TINY), nan=np.inf)
+    weights: FloatArray = 1.0 / (1.0 + np.minimum(shares, 1e6) ** 2) ** 2
+    return np.where(np.isnan(distances), 0.0, weights)
+
+
+def usual_distances(distances: FloatArray) -> FloatArray:
+    """(M,) the median of each column of (F, M) distances, without NaN; NaN where there is nothing else."""
+    usual = np.full(distances.shape[1], np.nan)
+    some = ~np.isnan(distances).all(axis=0)
+    if some.any():
+        usual[some] = np.nanmedian(distances[:, some], axis=0)
+    return usual
+
+
+def weighted_location(samples: FloatArray, outlying: float) -> tuple[FloatArray, BoolArray]:
+    """(M, 3) the middle of each column of samples (F, M, 3), NaN where not seen, and (M,) whether it has any.
+
+    The median of each coordinate first; then samples farther from the middle than `outlying` times the usual spread
+    count less and less.
+    """
+    seen = ~np.isnan(samples).any(axis=2)
+    some = seen.any(axis=0)
+    middle = np.zeros(samples.shape[1:])
+    if not some.any():
+        return middle, some
+    part = samples[:, some]
+    centre = np.nanmedian(part, axis=0)
+    for _ in range(_ROUNDS):
+        distances = np.linalg.norm(part - centre, axis=2)
+        spread = usual_distances(distances) / _MEDIAN_DISTANCE
+        weights = outlier_weights(distances, outlying * spread)[..., None]
+        total = weights.sum(axis=0)
+        mean = (weights * np.nan_to_num(part)).sum(axis=0) / np.maximum(total, _TINY)
+        centre = np.where(total > _TINY, mean, centre)
+    middle[some] = centre
+    return middle, some
