@@ -3,6 +3,7 @@
 The scene is written at the very end, when everything has worked out; until then nothing is changed for good.
 """
 
+import math
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,16 +17,17 @@ from ..core import Solution, Solver, Status
 from ..core.arrays import BoolArray, FloatArray, IntArray
 from ..core.errors import FabrikError
 from ..markers.report import Report
-from .animated import ROTATION_CHANNELS, animated_limits, bone_path, check_still, root_heads
-from .effectors import Goals, check_effectors, gather_goals, object_scale, world_to_armature
-from .keyframes import check_action, current_or_new_action, new_action_like, write_curves
+from .animated import animated_limits, check_still, root_heads
+from .bake_keys import BakedTree, BakeError, Writing, check_root_motion, write_keys
+from .effectors import Goals, gather_goals, object_scale, world_to_armature
+from .keyframes import check_action
 from .legal import legal_pose
 from .limits_to_constraints import is_own
+from .marker_goals import check_followed, followed
 from .pose_keeper import PoseKeeper
-from .rig import check_editable, check_rig, read_trees, root_location_channel
-from .rotation_modes import to_channels
+from .rig import check_editable, check_rig, read_trees
 from .sampling import sample_matrices, sample_targets
-from .settings import rig_settings
+from .settings import ACTIONS, BAKED_BONES, ROOT_MOTIONS, SOURCES, STARTS, rig_settings
 from .unseen import fill_unseen
 
 Progress = Callable[[float], bool]
@@ -39,10 +41,14 @@ _SAMPLING_ENDS = 0.3
 _SOLVING_ENDS = 0.9
 # What a frame is called where the trees of a rig end differently: the first of these that any of them has.
 _WORST_FIRST = (Status.STALLED, Status.UNREACHABLE, Status.LIMITED, Status.FITTED, Status.SOLVED, Status.UNSEEN)
-
-
-class BakeError(FabrikError):
-    """A bake that cannot be done; the sentence says why."""
+# What the settings that are words may be.
+_CHOICES = {
+    "start": STARTS,
+    "action": ACTIONS,
+    "source": SOURCES,
+    "bones": BAKED_BONES,
+    "root_motion": ROOT_MOTIONS,
+}
 
 
 class BakeStoppedError(FabrikError):
@@ -53,9 +59,12 @@ class BakeStoppedError(FabrikError):
 class BakeSettings:
     """What to bake: frames from first to last, in steps, and how.
 
-    start: "REST" or "PREVIOUS". action: "NEW" or "CURRENT". action_name: of a new action, "" for one made from the
-    rig's. mend_jumps: solve what jumped or failed again from the frames about it. Raises BakeError for a range without
-    frames and for unknown choices.
+    start: "REST" or "PREVIOUS". action: "NEW", "CURRENT" or "NLA". action_name: of a new action, "" for one made from
+    the rig's. mend_jumps: solve what jumped or failed again from the frames about it. source: "MARKERS", "EFFECTORS" or
+    "AUTO", the markers where any is on a bone. bones: "SOLVED", "MAPPED" or "SELECTED" get keys. root_motion: "BONE",
+    "OBJECT" or "IN_PLACE". key_angle: radians; keys are left out as long as no bone is off by more, 0 keeps all;
+    key_distance: metres, the same for the root's place.
+    Raises BakeError for a range without frames, unknown choices and numbers that make no sense.
     """
 
     frame_start: int
@@ -65,6 +74,11 @@ class BakeSettings:
     action: str = "NEW"
     action_name: str = ""
     mend_jumps: bool = False
+    source: str = "AUTO"
+    bones: str = "SOLVED"
+    root_motion: str = "BONE"
+    key_angle: float = 0.0
+    key_distance: float = 0.001
 
     def __post_init__(self) -> None:
         """Check that the parts make sense."""
@@ -72,29 +86,18 @@ class BakeSettings:
             raise BakeError(f"The last frame ({self.frame_end}) is before the first ({self.frame_start}).")
         if self.step < 1:
             raise BakeError(f"The step is {self.step}: it must be 1 frame or more.")
-        for name, choices in (("start", ("REST", "PREVIOUS")), ("action", ("NEW", "CURRENT"))):
+        for name, items in _CHOICES.items():
+            choices = [identifier for identifier, *_ in items]
             if getattr(self, name) not in choices:
                 raise BakeError(f"{name} is {getattr(self, name)!r}: it must be one of {', '.join(choices)}.")
+        for name in ("key_angle", "key_distance"):
+            if not 0.0 <= getattr(self, name) < math.inf:
+                raise BakeError(f"{name} is {getattr(self, name)}: it must be 0 or more.")
 
     @property
     def frames(self) -> IntArray:
         """(F,) the frames that get keys."""
         return np.arange(self.frame_start, self.frame_end + 1, self.step, dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class BakedTree:
-    """What a bake found for one tree of bones.
-
-    Attributes:
-        goals: the bones, the effectors and their targets.
-        bones: names of the bones that got keys.
-        solution: the poses written, F frames in armature space.
-    """
-
-    goals: Goals
-    bones: tuple[str, ...]
-    solution: Solution
 
 
 @dataclass(frozen=True)
@@ -165,24 +168,21 @@ class _Job:
         return self.goals.solver(free_root=self.root_heads is None)
 
 
-def bake(  # noqa: PLR0913  one keyword for each setting
+def bake(
     context: bpy.types.Context,
     armature: bpy.types.Object,
     *,
     frame_start: int,
     frame_end: int,
-    step: int = 1,
-    start: str = "REST",
-    action: str = "NEW",
-    mend_jumps: bool = False,
     progress: Progress | None = None,
+    **choices: Any,
 ) -> BakeResult:
     """Key the armature's bones so that its effectors follow their targets; the keywords are those of BakeSettings.
 
     progress: called with the share done, 0 to 1; the bake goes on while it returns True.
     Raises a FabrikError, with the scene as before, for what cannot be baked; BakeStoppedError where `progress` says so.
     """
-    settings = BakeSettings(frame_start, frame_end, step, start, action, mend_jumps=mend_jumps)
+    settings = BakeSettings(frame_start, frame_end, **choices)
     return run_bake(context, armature, settings, progress)
 
 
@@ -212,14 +212,16 @@ def bake_steps(context: bpy.types.Context, armature: bpy.types.Object, settings:
     keyed: list[str] = []
     keeper = PoseKeeper(context.scene, armature)
     try:
-        goals = _goals_at(context, armature, settings.frame_start)
+        goals = _goals_at(context, armature, settings)
         with _timed(seconds, "sample"):
-            jobs, scale = yield from _sample(context.scene, armature, goals, settings.frames)
+            jobs, matrices = yield from _sample(context.scene, armature, goals, settings.frames)
+        check_root_motion(armature, settings.root_motion, len(jobs))
         with _timed(seconds, "solve"):
             trees = yield from _solve(jobs, settings)
         with _timed(seconds, "write"):
-            report = _report(trees, scale, settings.frames)
-            _write(armature, trees, settings)
+            report = _report(trees, object_scale(matrices), settings.frames)
+            trees = _chosen(armature, trees, settings.bones)
+            write_keys(Writing(armature, settings, trees, matrices))
             keyed = [bone for tree in trees for bone in tree.bones]
     finally:
         keeper.restore(keyed)
@@ -231,10 +233,10 @@ def bake_steps(context: bpy.types.Context, armature: bpy.types.Object, settings:
 
 def _check(scene: bpy.types.Scene, armature: bpy.types.Object, settings: BakeSettings) -> None:
     """Raise a FabrikError for whatever can be seen to fail before anything is worked out."""
-    check_effectors(scene, armature)
+    check_followed(scene, armature, settings.source)
     check_rig(armature)
     check_editable(armature)
-    check_action(armature, new=settings.action == "NEW")
+    check_action(armature, new=settings.action != "CURRENT")
 
 
 @contextmanager
@@ -245,19 +247,20 @@ def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
     seconds[stage] = time.perf_counter() - began
 
 
-def _goals_at(context: bpy.types.Context, armature: bpy.types.Object, frame: int) -> list[Goals]:
-    """The effectors with the bones as they are on a frame."""
+def _goals_at(context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings) -> list[Goals]:
+    """What is followed, with the bones as they are on the first frame."""
+    frame = settings.frame_start
     if armature.animation_data is not None and context.scene.frame_current_final != frame:
         context.scene.frame_set(frame)
     else:
         context.view_layer.update()
-    return gather_goals(armature, read_trees(armature))
+    return gather_goals(armature, read_trees(armature), followed(armature, settings.source))
 
 
 def _sample(
     scene: bpy.types.Scene, armature: bpy.types.Object, goals: Sequence[Goals], frames: IntArray
 ) -> Generator[float, None, tuple[list[_Job], FloatArray]]:
-    """The trees to be solved, and (F,) world metres to an armature unit."""
+    """The trees to be solved, and (F, 4, 4) world matrices of the armature."""
     targets = [target for goal in goals for target in goal.targets]
     points, matrices = [], []
     for first in range(0, len(frames), _SAMPLED_AT_ONCE):
@@ -271,7 +274,7 @@ def _sample(
     local = world_to_armature(world, rig)
     ends = np.cumsum([len(goal.targets) for goal in goals])[:-1]
     jobs = [_job(armature, goal, part, frames) for goal, part in zip(goals, np.split(local, ends, axis=1), strict=True)]
-    return [job for job in jobs if job.seen.any()], object_scale(rig)
+    return [job for job in jobs if job.seen.any()], rig
 
 
 def _job(armature: bpy.types.Object, goals: Goals, targets: FloatArray, frames: IntArray) -> _Job:
@@ -346,6 +349,29 @@ def _joined(parts: Sequence[Solution], join: Callable[[list[Any]], Any]) -> Solu
     return replace(parts[0], **{name: join([getattr(part, name) for part in parts]) for name in names})
 
 
+def _chosen(armature: bpy.types.Object, trees: Sequence[BakedTree], choice: str) -> tuple[BakedTree, ...]:
+    """The trees with only those of their bones that are to get keys; raises BakeError where none is left."""
+    if choice == "SOLVED":
+        return tuple(trees)
+    wanted = {bone.name for bone in armature.pose.bones if _is_selected(bone)}
+    chosen = []
+    for tree in trees:
+        root = tree.goals.tree.skeleton.names[0]
+        names = wanted if choice == "SELECTED" else {effector.bone for effector in tree.goals.effectors}
+        kept = tuple(bone for bone in tree.bones if bone in names)
+        chosen.append(replace(tree, bones=kept, travels=choice == "MAPPED" or root in wanted))
+    if not any(tree.bones for tree in chosen):
+        what = "selected" if choice == "SELECTED" else "followed by a marker or an effector"
+        raise BakeError(f"None of the bones to be keyed is {what}: choose All Solved.")
+    return tuple(chosen)
+
+
+def _is_selected(bone: bpy.types.PoseBone) -> bool:
+    """Whether a bone is selected; from 5.0 on pose bones know it themselves."""
+    holder: Any = bone if hasattr(bone, "select") else bone.bone
+    return bool(holder.select)
+
+
 def _report(trees: Sequence[BakedTree], scale: FloatArray, frames: IntArray) -> Report:
     """How well the effectors of all trees met their targets, world metres."""
     errors = np.concatenate([tree.solution.errors for tree in trees], axis=1) * scale[:, None]
@@ -356,38 +382,6 @@ def _report(trees: Sequence[BakedTree], scale: FloatArray, frames: IntArray) -> 
     weights = [effector.weight for effector in effectors]
     names = [name for tree in trees for name in tree.goals.names]
     return Report(errors, names, frames.tolist(), worst, weights if len(set(weights)) > 1 else None)
-
-
-def _write(armature: bpy.types.Object, trees: Sequence[BakedTree], settings: BakeSettings) -> None:
-    """Key the solved bones; everything is worked out before the first key is written."""
-    tables = [table for tree in trees for table in _curves(armature, tree)]
-    if settings.action == "NEW":
-        replaced = _replaced_paths(trees, free_root=rig_settings(armature).root == "FREE")
-        action = new_action_like(armature, settings.action_name or f"{armature.name} FABRIK", without=replaced)
-    else:
-        action = current_or_new_action(armature, settings.action_name or f"{armature.name} FABRIK")
-    for path, values, group in tables:
-        write_curves(action, armature, path, settings.frames, values, group)
-
-
-def _curves(armature: bpy.types.Object, tree: BakedTree) -> Iterator[tuple[str, FloatArray, str]]:
-    """Data path, (F, n) values and group of each property to be keyed."""
-    skeleton, solution = tree.goals.tree.skeleton, tree.solution
-    for name in tree.bones:
-        mode = armature.pose.bones[name].rotation_mode
-        channel, values = to_channels(mode, solution.rotations[:, skeleton.index(name)])
-        yield bone_path(name, channel), values, name
-    if rig_settings(armature).root == "FREE":
-        root = skeleton.names[0]
-        values = root_location_channel(armature.pose.bones[root], solution.root_location)
-        yield bone_path(root, "location"), values, root
-
-
-def _replaced_paths(trees: Sequence[BakedTree], *, free_root: bool) -> set[str]:
-    """The data paths that a new action does not take over from the present one: those that the bake stands for."""
-    paths = {bone_path(bone, channel) for tree in trees for bone in tree.bones for channel in ROTATION_CHANNELS}
-    roots = {bone_path(tree.goals.tree.skeleton.names[0], "location") for tree in trees}
-    return paths | roots if free_root else paths
 
 
 def _warnings(armature: bpy.types.Object, bones: Sequence[str]) -> Iterator[str]:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from ..core import Effector, Solver
 from ..core.limits import Limit
 from .limit_properties import read_limits
+from .marker_settings import FabrikMarker
 from .rig import RigError, Tree
 from .settings import FabrikEffector, rig_settings
 
@@ -124,12 +125,12 @@ def _check_target(scene: bpy.types.Scene, rig: bpy.types.Object, effector: Fabri
     # The effector itself keeps a deleted object in the file, outside of every scene.
     if scene.objects.get(target.name) != target:
         raise RigError(f"Effector {effector.name!r}: its target {target.name!r} is not in scene {scene.name!r}")
-    reason = _why_no_target(rig, target, effector.target_bone)
+    reason = why_no_target(rig, target, effector.target_bone)
     if reason:
         raise RigError(f"Effector {effector.name!r}: {reason}")
 
 
-def _why_no_target(rig: bpy.types.Object, target: bpy.types.Object, bone: str) -> str:
+def why_no_target(rig: bpy.types.Object, target: bpy.types.Object, bone: str) -> str:
     """What keeps an object, or a bone of it, from being a target of a rig; "" where nothing does."""
     if target == rig:
         return f"{rig.name!r} can't be its own target: choose another object"
@@ -140,13 +141,16 @@ def _why_no_target(rig: bpy.types.Object, target: bpy.types.Object, bone: str) -
     return ""
 
 
-def gather_goals(rig: bpy.types.Object, trees: Sequence[Tree]) -> list[Goals]:
+def gather_goals(
+    rig: bpy.types.Object, trees: Sequence[Tree], wanted: Sequence["FabrikEffector | FabrikMarker"] | None = None
+) -> list[Goals]:
     """The enabled effectors, tree by tree; trees without any are left out. Limits are as they are on the present frame.
 
-    The effectors must have passed `check_effectors`. Raises RigError where no bone can move any of them, and
-    LimitPropertyError for a limit that makes no sense.
+    wanted: markers, or some of the effectors, in place of them. They must have passed `check_effectors` or
+    `check_followed`. Raises RigError where no bone can move any of them, and LimitPropertyError for a limit that makes
+    no sense.
     """
-    enabled = enabled_effectors(rig)
+    enabled = enabled_effectors(rig) if wanted is None else wanted
     goals = []
     for tree in trees:
         own = [effector for effector in enabled if effector.bone in tree.skeleton.names]
@@ -170,7 +174,7 @@ def _with_limits(rig: bpy.types.Object, goals: Goals) -> Goals:
     return replace(goals, limits=read_limits(rig, [names[bone] for bone in goals.bones]))
 
 
-def core_effector(effector: FabrikEffector) -> Effector:
+def core_effector(effector: "FabrikEffector | FabrikMarker") -> Effector:
     """The solver's effector for the one kept on the armature; offsets are in armature units."""
     offsets = {"TAIL": None, "HEAD": (0.0, 0.0, 0.0), "OFFSET": tuple(effector.offset)}
     return Effector(effector.bone, offset=offsets[effector.point], weight=effector.weight)
@@ -202,7 +206,7 @@ def add_effector(
     """
     if bone not in rig.pose.bones:
         raise RigError(f"{rig.name!r} has no bone {bone!r}")
-    reason = _why_no_target(rig, target, target_bone) if target else ""
+    reason = why_no_target(rig, target, target_bone) if target else ""
     if reason:
         raise RigError(reason)
     if target is None:

@@ -90,6 +90,32 @@ def current_or_new_action(owner: bpy.types.Object, name: str) -> bpy.types.Actio
     return action
 
 
+def new_strip_action(owner: bpy.types.Object, name: str) -> bpy.types.Action:
+    """A new, empty action made for `owner` and not assigned to it, to become a strip once it has its keys.
+
+    Raises KeyframeError where the owner's animation cannot be changed.
+    """
+    _check_owner(owner)
+    action = bpy.data.actions.new(name)
+    if _has_slots(action):
+        _new_slot(action, owner)
+    return action
+
+
+def add_strip(owner: bpy.types.Object, action: bpy.types.Action) -> bpy.types.NlaStrip:
+    """Play an action as an NLA strip on a track of its own, above all others, on the frames that its keys are on.
+
+    The owner's present action, which would hide every strip, becomes a strip below it, as Blender's Push Down does.
+    """
+    animation = _animation_data(owner)
+    present = animation.action
+    if present is not None and present != action:
+        slot = getattr(animation, "action_slot", None)
+        animation.action = None
+        _new_strip(animation, present, slot)
+    return _new_strip(animation, action, _own_slot(action, owner) if _has_slots(action) else None)
+
+
 def write_curves(
     action: bpy.types.Action,
     owner: bpy.types.Object,
@@ -99,6 +125,7 @@ def write_curves(
     group: str,
     *,
     interpolation: str = "LINEAR",
+    components: Collection[int] | None = None,
 ) -> None:
     """Key a property on many frames at once, one curve for each of its components.
 
@@ -112,6 +139,7 @@ def write_curves(
         values: (F, n), or (F,) for a property of one number.
         group: heading of the curves in the animation editors.
         interpolation: of the keys, such as "LINEAR" or "BEZIER".
+        components: which of the property's numbers get keys; all of them when None.
 
     Raises:
         KeyframeError: when a value is not finite.
@@ -124,6 +152,8 @@ def write_curves(
     channels = _channels(action, owner)
     heading = channels.groups.get(group) or channels.groups.new(group)
     for index, column in enumerate(table.T):
+        if components is not None and index not in components:
+            continue
         curve = channels.fcurves.find(data_path, index=index) or channels.fcurves.new(data_path, index=index)
         if curve.group is None:
             curve.group = heading
@@ -188,6 +218,15 @@ def _animation_data(owner: bpy.types.Object) -> bpy.types.AnimData:
     """The owner's animation data, made where there is none, with an action that may be exchanged."""
     _check_owner(owner)
     return owner.animation_data or owner.animation_data_create()
+
+
+def _new_strip(animation: bpy.types.AnimData, action: bpy.types.Action, slot: _Slot) -> bpy.types.NlaStrip:
+    track = animation.nla_tracks.new()
+    track.name = action.name
+    strip = track.strips.new(action.name, int(np.floor(action.frame_range[0])), action)
+    if slot is not None:
+        strip.action_slot = slot
+    return strip
 
 
 def _check_owner(owner: bpy.types.Object) -> None:

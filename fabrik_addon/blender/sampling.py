@@ -78,7 +78,7 @@ def _check(target: Target) -> None:
 def _is_plain(target: Target) -> bool:
     """Whether a target is an empty that nothing moves but keyframes of its location."""
     holder, bone = target
-    if bone or holder.type != "EMPTY" or _is_led(holder):
+    if bone or holder.type != "EMPTY" or is_led(holder):
         return False
     return all(curve.data_path == "location" and _is_simple(curve) for curve in keyframes.curves(holder))
 
@@ -91,12 +91,12 @@ def _is_simple(curve: bpy.types.FCurve) -> bool:
 
 def _is_still(holder: bpy.types.Object) -> bool:
     """Whether nothing moves an object as a whole; its bones may move."""
-    if _is_led(holder):
+    if is_led(holder):
         return False
     return not any(curve.data_path.startswith(_TRANSFORM_PATHS) for curve in keyframes.curves(holder))
 
 
-def _is_led(holder: bpy.types.Object) -> bool:
+def is_led(holder: bpy.types.Object) -> bool:
     """Whether an object's place depends on more than its own channels and the keys of its action."""
     if holder.parent is not None or holder.constraints or holder.rigid_body is not None:
         return True

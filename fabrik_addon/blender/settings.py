@@ -16,6 +16,9 @@ from bpy.props import (
 )
 from bpy.types import PropertyGroup
 
+from .marker_settings import CLASSES as MARKER_CLASSES
+from .marker_settings import FabrikCapture
+
 OVERRIDABLE = {"LIBRARY_OVERRIDABLE"}
 
 POINTS = (
@@ -34,6 +37,22 @@ STARTS = (
 ACTIONS = (
     ("NEW", "New", "Write to a new action; the present one is kept, and what is not baked is copied from it"),
     ("CURRENT", "Current", "Write to the present action and replace its keys in the frame range"),
+    ("NLA", "NLA Strip", "Write to a new action that is played as an NLA strip, above the present action as a strip"),
+)
+SOURCES = (
+    ("AUTO", "Markers, if Any", "Follow the mapped markers where there are any, else the effectors"),
+    ("MARKERS", "Markers", "Follow the mapped markers"),
+    ("EFFECTORS", "Effectors", "Follow the effectors' targets"),
+)
+BAKED_BONES = (
+    ("SOLVED", "All Solved", "Key every bone that has been turned to meet the targets"),
+    ("MAPPED", "With Markers", "Key only bones that have a marker or an effector themselves"),
+    ("SELECTED", "Selected", "Key only those of the solved bones that are selected"),
+)
+ROOT_MOTIONS = (
+    ("BONE", "Root Bone", "The root bone travels"),
+    ("OBJECT", "Object", "The armature object travels, and the root bone only turns"),
+    ("IN_PLACE", "In Place", "Nothing travels over the ground: the root bone only turns, and goes up and down"),
 )
 LIMIT_TYPES = (
     ("FREE", "Free", "Turns without limits"),
@@ -107,6 +126,33 @@ class FabrikBakeSettings(PropertyGroup):
         description="Solve frames on which a limb jumps, or that failed, again from the frames about them",
         override=OVERRIDABLE,
     )
+    source: EnumProperty(name="Follow", description="What the rig follows", items=SOURCES, override=OVERRIDABLE)
+    bones: EnumProperty(name="Bones", description="Which bones get keys", items=BAKED_BONES, override=OVERRIDABLE)
+    root_motion: EnumProperty(
+        name="Root Motion",
+        description="What travels where the root is free",
+        items=ROOT_MOTIONS,
+        override=OVERRIDABLE,
+    )
+    key_angle: FloatProperty(
+        name="Fewer Keys",
+        description="Leave out keys as long as no bone is turned off by more than this; 0 keeps a key on every frame",
+        subtype="ANGLE",
+        default=0.0,
+        min=0.0,
+        soft_max=0.1,
+        override=OVERRIDABLE,
+    )
+    key_distance: FloatProperty(
+        name="Root Tolerance",
+        description="Where keys are left out: how far off the root may be at most",
+        unit="LENGTH",
+        default=0.001,
+        min=0.0,
+        soft_max=0.1,
+        precision=4,
+        override=OVERRIDABLE,
+    )
 
 
 class FabrikRig(PropertyGroup):
@@ -127,6 +173,7 @@ class FabrikRig(PropertyGroup):
     bake: PointerProperty(
         name="Bake", description="What the Bake button uses", type=FabrikBakeSettings, override=OVERRIDABLE
     )
+    capture: PointerProperty(name="Capture", description="The rig's markers", type=FabrikCapture, override=OVERRIDABLE)
     last_result: StringProperty(
         name="Last Result", description="How well the last bake met its targets, in short lines", override=OVERRIDABLE
     )
@@ -138,4 +185,4 @@ def rig_settings(rig: bpy.types.Object) -> FabrikRig:
     return kept
 
 
-CLASSES = (FabrikEffector, FabrikBakeSettings, FabrikRig)
+CLASSES = (*MARKER_CLASSES, FabrikEffector, FabrikBakeSettings, FabrikRig)

@@ -3,18 +3,20 @@
 import time
 
 import bpy
-from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
+from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
 from bpy.types import Context, Event, Operator
 
 from ...core.errors import FabrikError
 from ..bake import BakeResult, BakeSettings, Steps, bake_steps, run_bake
-from ..effectors import why_no_solve
-from ..settings import ACTIONS, STARTS, rig_settings
+from ..marker_goals import why_no_bake
+from ..settings import ACTIONS, BAKED_BONES, ROOT_MOTIONS, SOURCES, STARTS, rig_settings
 
 # Seconds of work between two looks at the window, and between two calls.
 _WORK = 0.1
 _PAUSE = 0.001
 _PERCENT = 100
+# Keywords that are kept on the rig under the same name.
+_KEPT = ("mend_jumps", "source", "bones", "root_motion", "key_angle", "key_distance")
 
 
 class FABRIK_OT_bake(Operator):
@@ -34,11 +36,27 @@ class FABRIK_OT_bake(Operator):
         name="Mend Jumps",
         description="Solve frames on which a limb jumps, or that failed, again from the frames about them",
     )
+    source: EnumProperty(name="Follow", description="What the rig follows", items=SOURCES)
+    bones: EnumProperty(name="Bones", description="Which bones get keys", items=BAKED_BONES)
+    root_motion: EnumProperty(name="Root Motion", description="What travels where the root is free", items=ROOT_MOTIONS)
+    key_angle: FloatProperty(
+        name="Fewer Keys",
+        description="Leave out keys as long as no bone is turned off by more than this; 0 keeps a key on every frame",
+        subtype="ANGLE",
+        min=0.0,
+    )
+    key_distance: FloatProperty(
+        name="Root Tolerance",
+        description="Where keys are left out: how far off the root may be at most",
+        unit="LENGTH",
+        default=0.001,
+        min=0.0,
+    )
 
     @classmethod
     def poll(cls, context: Context) -> bool:
         """On an armature with something to reach."""
-        reason = why_no_solve(context.object)
+        reason = why_no_bake(context.object)
         if reason:
             cls.poll_message_set(reason)
         return not reason
@@ -111,7 +129,7 @@ class FABRIK_OT_bake(Operator):
             "start": kept.start,
             "action": kept.action,
             "action_name": "",
-            "mend_jumps": kept.mend_jumps,
+            **{name: getattr(kept, name) for name in _KEPT},
         }
         given = {name: getattr(self, name) for name in choices if self.properties.is_property_set(name)}
         return BakeSettings(**{**choices, **given})
