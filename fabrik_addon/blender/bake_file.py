@@ -1,6 +1,5 @@
 """From a rig's file and a marker file to a file with keyframes, without a window."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +13,11 @@ from ..core.errors import FabrikError
 from ..markers.calibration import rigid_pairs, uniform_scale
 from ..markers.clip import Clip, to_z_up
 from ..markers.mapping import MappedMarker, check_map, read_map
+from ..markers.resample import retimed
 from ..markers.trc import read_trc
 from .bake import BakeResult, BakeSettings, run_bake
 from .effectors import object_scale
-from .import_markers import MARKER_NAME, MARKER_STEP, Timing, import_clip
+from .import_markers import MARKER_NAME, Timing, import_clip
 from .rig import check_editable, check_rig
 from .settings import rig_settings
 
@@ -83,7 +83,7 @@ def bake_file(request: BakeFileRequest) -> BakeFileResult:
     by_name = {empty[MARKER_NAME]: empty for empty in markers.objects}
     set_effectors(rig, entries, by_name)
     rig_settings(rig).root = request.root
-    first, last = request.frame_range or _recorded_range(clip, request.start_frame, markers)
+    first, last = request.frame_range or _recorded_range(context.scene, clip, request)
     settings = BakeSettings(first, last, request.step, request.start, action_name=request.action_name)
     result = run_bake(context, rig, settings)
     _show_range(context.scene, first, last)
@@ -164,10 +164,11 @@ def _rest_point(rig: bpy.types.Object, entry: MappedMarker) -> FloatArray:
     return np.array(bone.head_local if entry.point == "HEAD" else bone.tail_local) * scale
 
 
-def _recorded_range(clip: Clip, start_frame: int, markers: bpy.types.Collection) -> tuple[int, int]:
-    """First and last whole frame of the recording in the scene."""
-    step = float(markers.objects[0][MARKER_STEP])
-    return start_frame, start_frame + math.floor(step * (clip.frame_count - 1) + 1e-6)
+def _recorded_range(scene: bpy.types.Scene, clip: Clip, request: BakeFileRequest) -> tuple[int, int]:
+    """First and last frame of the recording in the scene."""
+    rate = scene.render.fps / scene.render.fps_base
+    count = retimed(clip, rate, request.timing).frame_count
+    return request.start_frame, request.start_frame + count - 1
 
 
 def _show_range(scene: bpy.types.Scene, first: int, last: int) -> None:

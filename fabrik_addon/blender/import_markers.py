@@ -1,6 +1,7 @@
 """Marker recordings as animated empties: one per marker, in a collection of their own."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -9,7 +10,9 @@ import numpy as np
 
 from ..core.arrays import FloatArray
 from ..core.errors import FabrikError
-from ..markers.clip import Clip, to_z_up
+from ..markers.clip import Clip, ClipError, to_z_up, trim
+from ..markers.files import performers, select_performer
+from ..markers.resample import retimed
 from .keyframes import new_action, write_curves
 
 Timing: TypeAlias = Literal["SET_SCENE_RATE", "KEEP_TIME", "KEEP_FRAMES"]
@@ -25,6 +28,39 @@ _FASTEST_RATE: Final = 32_767
 
 class ImportMarkersError(FabrikError):
     """A recording that cannot be brought into a scene; the sentence names it."""
+
+
+def choose_performer(clip: Clip, name: str) -> Clip:
+    """The markers of one performer; all of them where the labels have no prefixes or only one.
+
+    Raises ImportMarkersError, naming those that there are, where one has to be chosen or is not there.
+    """
+    there = performers(clip)
+    named = " and ".join((", ".join(there[:-1]), there[-1])) if len(there) > 1 else "".join(there)
+    if name and name not in there:
+        raise ImportMarkersError(f"{clip.source}: there is no performer {name!r}, but {named or 'labels without one'}.")
+    if len(there) > 1 and not name:
+        raise ImportMarkersError(f"{clip.source} has {len(there)} performers, {named}: choose one.")
+    return select_performer(clip, name or there[0]) if there else clip
+
+
+def part_of(clip: Clip, first: int = 1, last: int = 0, step: int = 1) -> Clip:
+    """The frames of a recording from `first` to `last`, counted from 1 (0: to the end), every `step`-th of them.
+
+    Raises ImportMarkersError, naming the file, for a range that is not in it.
+    """
+    end = last or clip.frame_count
+    if step < 1:
+        raise ImportMarkersError(f"{clip.source}: the step is {step}, it must be 1 or more.")
+    try:
+        part = trim(clip, first - 1, end - 1)
+    except ClipError:
+        raise ImportMarkersError(
+            f"{clip.source}: there are no frames {first} to {end}, but 1 to {clip.frame_count}."
+        ) from None
+    if step == 1:
+        return part
+    return replace(part, positions=part.positions[::step], rate=part.rate / step)
 
 
 def import_clip(
@@ -45,7 +81,7 @@ def import_clip(
         context: its scene receives the markers.
         clip: the recording, metres.
         timing: "SET_SCENE_RATE": one sample a frame, and the scene takes on the clip's rate; "KEEP_TIME": the scene
-            keeps its rate and samples fall between frames; "KEEP_FRAMES": one sample a frame, the rate is ignored.
+            keeps its rate and the clip is resampled to it; "KEEP_FRAMES": one sample a frame, the rate is ignored.
         start_frame: frame of the first sample.
         empty_size: radius at which the empties are drawn, scene units.
         scale: factor on positions.
@@ -53,9 +89,11 @@ def import_clip(
     Raises:
         ImportMarkersError: when the clip has no frames or markers, or does not fit Blender's bounds.
     """
-    step = _step(context.scene, clip, timing)
-    frames = start_frame + step * np.arange(clip.frame_count)
-    _check(clip, frames, scale)
+    _check_timing(timing)
+    _check(clip, scale)
+    clip = retimed(clip, context.scene.render.fps / context.scene.render.fps_base, timing)
+    frames = start_frame + np.arange(clip.frame_count, dtype=np.float64)
+    _check_frames(clip, frames)
     positions = scale * to_z_up(clip).positions
     if timing == "SET_SCENE_RATE":
         _set_rate(context.scene, clip.rate)
@@ -63,34 +101,36 @@ def import_clip(
     collection = bpy.data.collections.new(Path(clip.source).stem or "Markers")
     context.scene.collection.children.link(collection)
     for marker, name in enumerate(clip.names):
-        empty = _new_empty(name, step, empty_size)
+        empty = _new_empty(name, empty_size)
         _animate(empty, frames, positions[:, marker], context.scene.frame_current_final)
         collection.objects.link(empty)
     return collection
 
 
-def _step(scene: bpy.types.Scene, clip: Clip, timing: Timing) -> float:
-    """How many frames of the scene pass from one sample to the next."""
+def _check_timing(timing: str) -> None:
+    """Raise ImportMarkersError for a timing that there is not."""
     if timing not in ("SET_SCENE_RATE", "KEEP_TIME", "KEEP_FRAMES"):
         raise ImportMarkersError(f"There is no timing {timing!r}.")
-    if timing == "KEEP_TIME":
-        return float(scene.render.fps / scene.render.fps_base / clip.rate)
-    return 1.0
 
 
-def _check(clip: Clip, frames: FloatArray, scale: float) -> None:
+def _check(clip: Clip, scale: float) -> None:
     """Raise ImportMarkersError for what Blender could not hold."""
     name = clip.source or "The recording"
     if not clip.names or not clip.frame_count:
         raise ImportMarkersError(f"{name}: there are no markers to import.")
-    if np.abs(frames[[0, -1]]).max() > _LAST_FRAME:
-        raise ImportMarkersError(
-            f"{name}: frames {frames[0]:.0f} to {frames[-1]:.0f} are beyond what Blender can hold."
-        )
     if not 0.0 < clip.rate <= _FASTEST_RATE:
         raise ImportMarkersError(f"{name}: Blender can't play {clip.rate} frames a second.")
     if not (math.isfinite(scale) and scale > 0.0):
         raise ImportMarkersError(f"The scale must be a positive number, not {scale}.")
+
+
+def _check_frames(clip: Clip, frames: FloatArray) -> None:
+    """Raise ImportMarkersError for frames beyond Blender's bounds."""
+    if np.abs(frames[[0, -1]]).max() > _LAST_FRAME:
+        name = clip.source or "The recording"
+        raise ImportMarkersError(
+            f"{name}: frames {frames[0]:.0f} to {frames[-1]:.0f} are beyond what Blender can hold."
+        )
 
 
 def _set_rate(scene: bpy.types.Scene, rate: float) -> None:
@@ -104,12 +144,12 @@ def _widen_range(scene: bpy.types.Scene, frames: FloatArray) -> None:
     scene.frame_end = max(scene.frame_end, math.ceil(frames[-1]))
 
 
-def _new_empty(name: str, step: float, size: float) -> bpy.types.Object:
+def _new_empty(name: str, size: float) -> bpy.types.Object:
     empty = bpy.data.objects.new(name, None)
     empty.empty_display_type = "SPHERE"
     empty.empty_display_size = size
     empty[MARKER_NAME] = name
-    empty[MARKER_STEP] = step
+    empty[MARKER_STEP] = 1.0
     return empty
 
 

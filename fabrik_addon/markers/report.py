@@ -3,7 +3,7 @@
 Distances are metres, millimetres only in the table. A marker that is not seen is never part of
 a mean; how often it was seen is its coverage.
 
-The CSV has one header and three kinds of rows, told apart by ``scope``:
+The CSV has one header and five kinds of rows, told apart by ``scope``:
 
 ========  ===========  ==========================  =================
 scope     name         frame                       worst
@@ -12,11 +12,14 @@ marker    the marker   (blank)                     its worst frame
 frame     (blank)      the frame                   its worst marker
 total     all          the worst frame             the worst marker
 total     weighted     (blank; only ``rms_m``)     (blank)
+gap       the bone     such as 12-30               (blank)
+limit     the bone     (blank)                     (blank)
 ========  ===========  ==========================  =================
 
 ``mean_m``, ``rms_m``, ``max_m`` are metres, blank where nothing was seen. ``coverage`` is the
 percentage of frames on which the marker was seen, of markers seen on the frame, or of all samples.
-``status`` is the frame's, and for the total the count of each.
+``status`` is the frame's, for the total the count of each, and for a gap what was done about it; a limit's coverage is
+the percentage of frames on which it binds.
 """
 
 from __future__ import annotations
@@ -111,6 +114,25 @@ class UnseenSpan:
 
 
 @dataclass(frozen=True)
+class FilledRow:
+    """Frames, first to last, over which a bone had no markers, how many of them, and what was done about it."""
+
+    bone: str
+    first: int
+    last: int
+    count: int
+    how: str
+
+
+@dataclass(frozen=True)
+class LimitRow:
+    """A bone whose limit binds, on what percentage of the frames."""
+
+    bone: str
+    share: float
+
+
+@dataclass(frozen=True)
 class _Summary:
     """(N,) figures of the rows of an error array; ``worst`` is -1 where nothing is seen."""
 
@@ -126,7 +148,8 @@ class Report:
     """Errors of a solve.
 
     errors: (F, M) metres, NaN where the marker is not seen. markers: M names. frames: F frame
-    numbers. status: F names, or members of an enum. weights: (M,), only for the weighted total.
+    numbers. status: F names, or members of an enum. weights: (M,), only for the weighted total. filled: spans over
+    which bones had no markers. limits: bones whose limits bind.
     Raises ReportError where their numbers do not fit, or for errors that are negative or infinite.
     """
 
@@ -135,6 +158,8 @@ class Report:
     frames: Sequence[int]
     status: Sequence[str | Enum]
     weights: Sequence[float] | FloatArray | None = None
+    filled: Sequence[FilledRow] = ()
+    limits: Sequence[LimitRow] = ()
 
     def __post_init__(self) -> None:
         """Check the parts against each other."""
@@ -182,6 +207,17 @@ class Report:
             self._weighted_rms(),
         )
 
+    @property
+    def frame_rms(self) -> FloatArray:
+        """(F,) RMS of each frame, NaN where nothing is seen."""
+        return _summary(self.errors).rms
+
+    @property
+    def worst_frame(self) -> int | None:
+        """The frame that was met least well as a whole; None where nothing is seen."""
+        rms = self.frame_rms
+        return int(self.frames[int(np.nanargmax(rms))]) if np.isfinite(rms).any() else None
+
     def status_counts(self) -> dict[str, int]:
         """How many frames ended in which status, the most frequent first."""
         return dict(Counter(map(_name_of, self.status)).most_common())
@@ -196,16 +232,20 @@ class Report:
         ]
         return sorted(spans, key=lambda span: -span.count)
 
-    def write_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write the report, whole or not at all; the columns are in the module's docstring.
-
-        Raises ReportError, naming the file, where it cannot be written.
-        """
+    def csv(self) -> str:
+        """The report as text; the columns are in the module's docstring."""
         text = io.StringIO(newline="")
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(COLUMNS)
         writer.writerows(self._csv_rows())
-        _replace_file(Path(path), text.getvalue())
+        return text.getvalue()
+
+    def write_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write the report, whole or not at all.
+
+        Raises ReportError, naming the file, where it cannot be written.
+        """
+        replace_file(Path(path), self.csv())
 
     def table(self) -> str:
         """Markers in millimetres, a total, a line on statuses and long gaps; no final newline."""
@@ -230,6 +270,10 @@ class Report:
         yield ("total", "all", _text(total.worst_frame), *_csv_figures(total), *ends)
         if total.weighted_rms is not None:
             yield ("total", "weighted", "", "", _csv_number(total.weighted_rms), "", "", "", "")
+        for gap in self.filled:
+            yield ("gap", gap.bone, f"{gap.first}-{gap.last}", "", "", "", "", "", gap.how)
+        for limit in self.limits:
+            yield ("limit", limit.bone, "", "", "", "", "", f"{limit.share:.2f}", "")
 
     def _closing_line(self) -> str:
         """How the frames ended and which markers were away for long."""
@@ -351,8 +395,11 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     return lines
 
 
-def _replace_file(path: Path, text: str) -> None:
-    """Put the text in the file's place in one step, so that nobody ever reads half of it."""
+def replace_file(path: Path, text: str) -> None:
+    """Put the text in the file's place in one step, so that nobody ever reads half of it.
+
+    Raises ReportError, naming the file, where it cannot be written.
+    """
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with partial.open("w", encoding="utf-8", newline="") as file:

@@ -3,7 +3,13 @@
 Nothing is imported before `../conftest.py` has settled the profile and which add-on is tested.
 """
 
+import os
+from pathlib import Path
+
 import pytest
+
+ROOT = Path(__file__).parents[2]
+DATA = Path(os.environ.get("FABRIK_TEST_DATA", ROOT.parent / "shared" / "data"))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -30,3 +36,15 @@ def clean_scene():
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
     assert hasattr(bpy.types.Object, "fabrik"), "opening a file has switched the add-on off"
     return bpy.context.scene
+
+
+@pytest.fixture
+def recording():
+    """Gives the path of a real recording by its name, from the folder that FABRIK_TEST_DATA names; skips without it."""
+
+    def path_of(name):
+        if not (DATA / name).exists():
+            pytest.skip(f"FABRIK_TEST_DATA has no {name}")
+        return DATA / name
+
+    return path_of

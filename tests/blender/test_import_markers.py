@@ -1,14 +1,25 @@
 """Marker recordings as animated empties, from clips and through the operator."""
 
 import time
+from types import SimpleNamespace
 
 import bpy
 import numpy as np
 import pytest
+from support.scenes import write_trc
 
 from fabrik_addon.blender import keyframes
-from fabrik_addon.blender.import_markers import MARKER_NAME, MARKER_STEP, ImportMarkersError, import_clip
+from fabrik_addon.blender.file_handler import FABRIK_FH_markers
+from fabrik_addon.blender.import_markers import (
+    MARKER_NAME,
+    MARKER_STEP,
+    ImportMarkersError,
+    choose_performer,
+    import_clip,
+    part_of,
+)
 from fabrik_addon.markers.clip import Clip
+from fabrik_addon.markers.resample import resample
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -135,15 +146,17 @@ def test_the_scene_takes_on_the_clip_s_rate(rate):
     assert collection.objects[0][MARKER_STEP] == 1.0
 
 
-def test_keeping_time_puts_samples_between_frames():
-    scene, clip = bpy.context.scene, wandering_clip(rate=100.0, gaps=0.0)
+@pytest.mark.parametrize("rate", [100.0, 12.0])
+def test_keeping_time_resamples_to_the_scene_s_frames(rate):
+    scene, clip = bpy.context.scene, wandering_clip(rate=rate, gaps=0.0)
     scene.render.fps, scene.render.fps_base = 24, 1.0
 
     collection = import_clip(bpy.context, clip, timing="KEEP_TIME", start_frame=10)
 
     assert (scene.render.fps, scene.render.fps_base) == (24, 1.0)
-    assert collection.objects[0][MARKER_STEP] == pytest.approx(0.24)
-    np.testing.assert_allclose(shown(collection, 10 + 0.24 * np.arange(30))[:, :3], clip.positions[:, :3], atol=1e-4)
+    wanted = resample(clip, 24.0).positions
+    assert len(wanted) == 1 + np.floor(29 * 24.0 / rate)
+    np.testing.assert_allclose(shown(collection, 10 + np.arange(len(wanted)))[:, :3], wanted[:, :3], atol=1e-5)
 
 
 def test_keeping_frames_ignores_the_rate():
@@ -232,6 +245,106 @@ def test_operator_refuses_two_rates_for_one_scene(trc, tmp_path):
 
     assert digest() == before
     assert bpy.ops.fabrik.import_markers(directory=str(tmp_path), files=files, timing="KEEP_TIME") == {"FINISHED"}
+
+
+def two_performers(name="two.trc"):
+    """A clip with the same markers for Anna and Bob, and one that belongs to nobody."""
+    names = ("Anna:LASI", "Anna:RASI", "Bob:LASI", "Bob:RASI")
+    positions = np.arange(4 * 5 * 3, dtype=float).reshape(5, 4, 3)
+    return Clip(names, 50.0, positions, up_axis="Z", source=name)
+
+
+def test_one_of_two_performers_is_chosen():
+    chosen = choose_performer(two_performers(), "Bob")
+    assert chosen.names == ("LASI", "RASI")
+    np.testing.assert_array_equal(chosen.positions, two_performers().positions[:, 2:])
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("", "two.trc has 2 performers, Anna and Bob: choose one"),
+        ("Cy", "there is no performer 'Cy', but Anna and Bob"),
+    ],
+)
+def test_two_performers_have_to_be_told_apart(name, sentence):
+    with pytest.raises(ImportMarkersError, match=sentence):
+        choose_performer(two_performers(), name)
+
+
+def test_operator_asks_for_the_performer(tmp_path):
+    path = tmp_path / "two.trc"
+    write_trc(path, two_performers().names, two_performers().positions + 1.0)
+    before = digest()
+    with pytest.raises(RuntimeError, match=r"two\.trc has 2 performers, Anna and Bob: choose one"):
+        bpy.ops.fabrik.import_markers(filepath=str(path))
+    assert digest() == before
+    assert bpy.ops.fabrik.import_markers(filepath=str(path), performer="Anna") == {"FINISHED"}
+    assert [empty[MARKER_NAME] for empty in bpy.data.collections["two"].objects] == ["LASI", "RASI"]
+
+
+def test_part_of_a_recording():
+    clip = wandering_clip(frames=20, rate=100.0)
+    part = part_of(clip, 3, 12, 4)
+    np.testing.assert_array_equal(part.positions, clip.positions[[2, 6, 10]])
+    assert part.rate == 25.0
+    assert part_of(clip).positions.shape == clip.positions.shape
+    assert part_of(clip, 5).frame_count == 16
+
+
+@pytest.mark.parametrize(
+    ("choice", "sentence"),
+    [
+        ((0, 5), "there are no frames 0 to 5, but 1 to 20"),
+        ((5, 4), "no frames 5 to 4"),
+        ((1, 21), "no frames 1 to 21"),
+        ((1, 5, 0), "the step is 0"),
+    ],
+)
+def test_a_part_that_is_not_there(choice, sentence):
+    with pytest.raises(ImportMarkersError, match=sentence):
+        part_of(wandering_clip(frames=20), *choice)
+
+
+def test_operator_imports_a_part(trc):
+    bpy.ops.fabrik.import_markers(filepath=trc(), first=2, last=3, start_frame=7)
+    curve = next(keyframes.curves(bpy.data.objects["HEAD"]))
+    assert keyframes.keys(curve)[:, 0].tolist() == [7, 8]
+
+
+def test_settings_are_remembered_in_the_file(trc, tmp_path):
+    bpy.ops.fabrik.import_markers(filepath=trc(), up_axis="Z", timing="KEEP_FRAMES", start_frame=5, first=2)
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "kept.blend"))
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "kept.blend"))
+    kept = bpy.context.scene["fabrik_import"].to_dict()
+    assert kept["up_axis"], kept["timing"] == ("Z", "KEEP_FRAMES")
+    assert kept["start_frame"] == 5
+    assert "first" not in kept
+
+
+def test_files_can_be_dropped_on_the_viewport_only():
+    handler = FABRIK_FH_markers
+    assert bpy.types.FileHandler.bl_rna_get_subclass_py(handler.__name__) is handler
+    operator = bpy.ops.fabrik.import_markers.get_rna_type()
+    assert {"filepath", "directory", "files"} <= set(operator.properties.keys())
+    assert handler.bl_import_operator == "fabrik.import_markers"
+    assert handler.bl_file_extensions == ".trc;.c3d"
+    areas = [SimpleNamespace(area=SimpleNamespace(type=kind)) for kind in ("VIEW_3D", "FILE_BROWSER")]
+    assert [handler.poll_drop(each) for each in areas] == [True, False]
+    assert not handler.poll_drop(SimpleNamespace(area=None))
+
+
+@pytest.mark.parametrize(
+    ("name", "markers"), [("PiG_Motion3_FF.c3d", 25), ("MACsample.c3d", None), ("golfswing.c3d", None)]
+)
+def test_real_c3d_files(recording, name, markers):
+    assert bpy.ops.fabrik.import_markers(filepath=str(recording(name))) == {"FINISHED"}
+    empties = bpy.data.collections[name.removesuffix(".c3d")].objects
+    assert markers is None or len(empties) == markers
+    seen = [empty for empty in empties if len(next(keyframes.curves(empty)).keyframe_points)]
+    assert len(seen) > 5
+    places = np.array([empty.location for empty in seen])
+    assert 0.3 < np.ptp(places, axis=0).max() < 10.0
 
 
 @pytest.mark.parametrize("content", ["", "PathFileType\t4\n", "rubbish"])

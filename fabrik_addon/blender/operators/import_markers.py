@@ -1,33 +1,41 @@
-"""File > Import > Motion-capture markers."""
+"""File > Import > Motion-capture markers, and the same by dragging files onto the viewport."""
 
+import os
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, Final
 
 import bpy
 from bpy.props import CollectionProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
-from bpy.types import Context, Menu, Operator, OperatorFileListElement
+from bpy.types import Context, Event, Menu, Operator, OperatorFileListElement
 from bpy_extras.io_utils import ImportHelper
 
 from ...core.errors import FabrikError
 from ...markers.clip import Clip
-from ...markers.trc import read_trc
-from ..import_markers import ImportMarkersError, import_clip
+from ...markers.files import SUFFIXES, performers, read_markers
+from ..import_markers import ImportMarkersError, choose_performer, import_clip, part_of
 
 _UNITS = (
     ("AUTO", "From File", "The units that the file states"),
     ("mm", "Millimetres", "Positions are in millimetres, whatever the file states"),
     ("cm", "Centimetres", "Positions are in centimetres, whatever the file states"),
     ("m", "Metres", "Positions are in metres, whatever the file states"),
+    ("in", "Inches", "Positions are in inches, whatever the file states"),
+    ("ft", "Feet", "Positions are in feet, whatever the file states"),
 )
 _UP_AXES = (
-    ("AUTO", "Guess", "The axis along which the markers stand on the floor"),
+    ("AUTO", "From File", "The axis that the file states, else the one along which the markers stand on the floor"),
     ("Y", "Y", "The file's Y axis points up"),
     ("Z", "Z", "The file's Z axis points up"),
 )
 _TIMINGS = (
     ("SET_SCENE_RATE", "Set Scene's Rate", "The scene takes on the recording's frame rate, one sample a frame"),
-    ("KEEP_TIME", "Keep Time", "The scene keeps its frame rate; samples stay at their time, also between frames"),
+    ("KEEP_TIME", "Keep Time", "The scene keeps its frame rate, and the recording is resampled to it"),
     ("KEEP_FRAMES", "Keep Frames", "The scene keeps its frame rate; one sample a frame, so the speed may change"),
 )
+# The custom property of a scene in which what was chosen last is remembered, and what that is.
+_REMEMBERED_IN: Final = "fabrik_import"
+_REMEMBERED: Final = ("units", "up_axis", "timing", "start_frame", "step", "scale")
 
 
 class FABRIK_OT_import_markers(Operator, ImportHelper):
@@ -37,44 +45,90 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
     bl_label = "Import Markers"
     bl_options = {"REGISTER", "UNDO", "PRESET"}
 
-    filename_ext = ".trc"
-    filter_glob: StringProperty(default="*.trc", options={"HIDDEN"})
+    filename_ext = SUFFIXES[0]
+    filter_glob: StringProperty(default=";".join(f"*{suffix}" for suffix in SUFFIXES), options={"HIDDEN"})
     files: CollectionProperty(type=OperatorFileListElement, options={"HIDDEN", "SKIP_SAVE"})
     directory: StringProperty(subtype="DIR_PATH", options={"HIDDEN", "SKIP_SAVE"})
+    performer: StringProperty(
+        name="Performer",
+        description="Whose markers to import where a file has several people's, told apart by their labels' prefixes",
+        search=lambda chosen, context, _typed: _performers(chosen, context),
+        options={"SKIP_SAVE"},
+    )
     units: EnumProperty(name="Units", description="Units of the positions in the file", items=_UNITS)
     up_axis: EnumProperty(name="Up Axis", description="Which axis of the file points up", items=_UP_AXES)
     timing: EnumProperty(name="Timing", description="How the recording's frame rate meets the scene's", items=_TIMINGS)
-    start_frame: IntProperty(name="Start Frame", description="Frame of the first sample", default=1)
+    start_frame: IntProperty(name="Start Frame", description="The scene's frame for the first sample", default=1)
+    first: IntProperty(
+        name="First Sample",
+        description="First frame of the recording to import, counted from 1",
+        default=1,
+        min=1,
+        options={"SKIP_SAVE"},
+    )
+    last: IntProperty(
+        name="Last Sample",
+        description="Last frame of the recording to import, counted from 1; 0 is the last that it has",
+        default=0,
+        min=0,
+        options={"SKIP_SAVE"},
+    )
+    step: IntProperty(name="Step", description="Import every so many-th frame of the recording", default=1, min=1)
     scale: FloatProperty(
         name="Scale", description="Factor on all positions", default=1.0, min=1e-6, soft_min=0.01, soft_max=100.0
     )
 
+    def invoke(self, context: Context, event: Event) -> set[str]:
+        """Show the file browser; a small dialogue where the files are known, as they have been dropped."""
+        for name, value in context.scene.get(_REMEMBERED_IN, {}).items():
+            if name in _REMEMBERED and not self.properties.is_property_set(name):
+                setattr(self, name, value)
+        if self.files or self.properties.is_property_set("filepath"):
+            return set(self.invoke_popup(context))
+        return set(super().invoke(context, event))
+
     def execute(self, context: Context) -> set[str]:
         """Read every file, then import them: a file that can't be read leaves the scene as it was."""
         try:
-            clips = [self._read(path) for path in self._paths()]
+            clips = [self._read(path) for path in _paths(self)]
             _check_rates(clips, self.timing)
             for clip in clips:
                 import_clip(context, clip, timing=self.timing, start_frame=self.start_frame, scale=self.scale)
         except FabrikError as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
+        context.scene[_REMEMBERED_IN] = {name: getattr(self, name) for name in _REMEMBERED}
         for clip in clips:
+            for note in clip.notes:
+                self.report({"WARNING"}, f"{clip.source}: {note}")
             self.report({"INFO"}, _summary(clip))
         return {"FINISHED"}
-
-    def _paths(self) -> list[Path]:
-        """The files chosen in the browser, or the one that a script named."""
-        names = [file.name for file in self.files if file.name]
-        if names:
-            return [Path(bpy.path.abspath(self.directory)) / name for name in names]
-        single: str = self.filepath  # type: ignore[attr-defined]  # a property of ImportHelper
-        return [Path(bpy.path.abspath(single))]
 
     def _read(self, path: Path) -> Clip:
         units = None if self.units == "AUTO" else self.units
         up_axis = None if self.up_axis == "AUTO" else self.up_axis
-        return read_trc(path, units=units, up_axis=up_axis)
+        clip = choose_performer(read_markers(path, units=units, up_axis=up_axis), self.performer)
+        return part_of(clip, self.first, self.last, self.step)
+
+
+def _paths(chosen: Any) -> list[Path]:
+    """The files chosen in the browser, or the one that a script named."""
+    names = [file.name for file in chosen.files if file.name]
+    if names:
+        return [Path(bpy.path.abspath(chosen.directory)) / name for name in names]
+    return [Path(bpy.path.abspath(chosen.filepath))]
+
+
+def _performers(chosen: Any, context: Context) -> list[str]:
+    """Those of the files at hand, to choose from: what the file browser shows as chosen, else what was dropped."""
+    params: Any = getattr(context.space_data, "params", None)
+    paths = _paths(chosen) if params is None else [Path(os.fsdecode(params.directory)) / params.filename]
+    found: list[str] = []
+    for path in paths:
+        # What is wrong with a file will be said when it is imported.
+        with suppress(FabrikError):
+            found += performers(read_markers(path))
+    return found
 
 
 def _check_rates(clips: list[Clip], timing: str) -> None:
@@ -95,7 +149,8 @@ def _summary(clip: Clip) -> str:
 
 def menu_entry(self: Menu, _context: Context) -> None:
     """The line in File > Import."""
-    self.layout.operator(FABRIK_OT_import_markers.bl_idname, text="Motion-capture markers (.trc)")
+    suffixes = ", ".join(SUFFIXES)
+    self.layout.operator(FABRIK_OT_import_markers.bl_idname, text=f"Motion-capture markers ({suffixes})")
 
 
-CLASSES = (FABRIK_OT_import_markers,)
+CLASSES: tuple[Any, ...] = (FABRIK_OT_import_markers,)
