@@ -17,13 +17,19 @@ from ..core import Solution, Solver, Status
 from ..core.arrays import BoolArray, FloatArray, IntArray
 from ..core.errors import FabrikError
 from ..markers.report import Report
+from ..markers.take import Gaps
 from .animated import animated_limits, check_still, root_heads
 from .bake_keys import BakedTree, BakeError, Writing, check_root_motion, write_keys
+from .bake_report import make_report, note_results
+from .bake_take import TakeSettings, smoothed, solve_tree, within
+from .calibrate_markers import kept_factors
 from .effectors import Goals, gather_goals, object_scale, world_to_armature
 from .keyframes import check_action
 from .legal import legal_pose
 from .limits_to_constraints import is_own
-from .marker_goals import check_followed, followed
+from .marker_clip import scene_rate
+from .marker_goals import check_followed, followed, follows_markers
+from .marker_settings import GAPS
 from .pose_keeper import PoseKeeper
 from .rig import check_editable, check_rig, read_trees
 from .sampling import sample_matrices, sample_targets
@@ -48,6 +54,7 @@ _CHOICES = {
     "source": SOURCES,
     "bones": BAKED_BONES,
     "root_motion": ROOT_MOTIONS,
+    "gaps": GAPS,
 }
 
 
@@ -63,7 +70,11 @@ class BakeSettings:
     the rig's. mend_jumps: solve what jumped or failed again from the frames about it. source: "MARKERS", "EFFECTORS" or
     "AUTO", the markers where any is on a bone. bones: "SOLVED", "MAPPED" or "SELECTED" get keys. root_motion: "BONE",
     "OBJECT" or "IN_PLACE". key_angle: radians; keys are left out as long as no bone is off by more, 0 keeps all;
-    key_distance: metres, the same for the root's place.
+    key_distance: metres, the same for the root's place. Of markers only: gaps: "SOLVE", "HOLD", "INTERPOLATE" or
+    "UNKEYED", what bones do whose markers are not seen; robust: outliers do not count; steady: bones that
+    the markers leave undecided go by the frames about them; low_pass: Hz, above which
+    markers are smoothed, 0 for none; plant_feet: feet stay where they stand; key_error: key the error as a custom
+    property.
     Raises BakeError for a range without frames, unknown choices and numbers that make no sense.
     """
 
@@ -79,6 +90,12 @@ class BakeSettings:
     root_motion: str = "BONE"
     key_angle: float = 0.0
     key_distance: float = 0.001
+    gaps: Gaps = "SOLVE"
+    robust: bool = True
+    steady: bool = True
+    low_pass: float = 0.0
+    plant_feet: bool = False
+    key_error: bool = False
 
     def __post_init__(self) -> None:
         """Check that the parts make sense."""
@@ -90,7 +107,7 @@ class BakeSettings:
             choices = [identifier for identifier, *_ in items]
             if getattr(self, name) not in choices:
                 raise BakeError(f"{name} is {getattr(self, name)!r}: it must be one of {', '.join(choices)}.")
-        for name in ("key_angle", "key_distance"):
+        for name in ("key_angle", "key_distance", "low_pass"):
             if not 0.0 <= getattr(self, name) < math.inf:
                 raise BakeError(f"{name} is {getattr(self, name)}: it must be 0 or more.")
 
@@ -148,13 +165,17 @@ class _Job:
     """One tree to be solved.
 
     goals: what is to reach what. targets: (F, E, 3) in armature space, NaN where not seen. bones: places of the bones
-    that some target is ever seen for. root_heads: (F, 3) where a pinned root is; None where it is free.
+    that some target is ever seen for. root_heads: (F, 3) where a pinned root is; None where it is free. factors: (J,)
+    how much longer than the rig's the recorded person's bones are; None where that does not count. take: how markers
+    are solved; None where effectors are followed.
     """
 
     goals: Goals
     targets: FloatArray
     bones: list[int]
     root_heads: FloatArray | None
+    factors: FloatArray | None
+    take: TakeSettings | None
 
     @property
     def seen(self) -> BoolArray:
@@ -214,20 +235,22 @@ def bake_steps(context: bpy.types.Context, armature: bpy.types.Object, settings:
     try:
         goals = _goals_at(context, armature, settings)
         with _timed(seconds, "sample"):
-            jobs, matrices = yield from _sample(context.scene, armature, goals, settings.frames)
+            jobs, matrices = yield from _sample(context.scene, armature, goals, settings)
         check_root_motion(armature, settings.root_motion, len(jobs))
         with _timed(seconds, "solve"):
             trees = yield from _solve(jobs, settings)
         with _timed(seconds, "write"):
-            report = _report(trees, object_scale(matrices), settings.frames)
+            report = make_report(trees, object_scale(matrices), settings.frames)
             trees = _chosen(armature, trees, settings.bones)
-            write_keys(Writing(armature, settings, trees, matrices))
+            write_keys(Writing(armature, settings, trees, matrices, report.frame_rms if settings.key_error else None))
             keyed = [bone for tree in trees for bone in tree.bones]
     finally:
         keeper.restore(keyed)
     warnings = (*_warnings(armature, keyed), *animated_limits(armature, keyed, settings.frames))
     result = BakeResult(report, settings.frames, trees, warnings, seconds)
     rig_settings(armature).last_result = "\n".join(result.lines)
+    if follows_markers(armature, settings.source):
+        note_results(armature, report)
     return result
 
 
@@ -258,26 +281,36 @@ def _goals_at(context: bpy.types.Context, armature: bpy.types.Object, settings: 
 
 
 def _sample(
-    scene: bpy.types.Scene, armature: bpy.types.Object, goals: Sequence[Goals], frames: IntArray
+    scene: bpy.types.Scene, armature: bpy.types.Object, goals: Sequence[Goals], settings: BakeSettings
 ) -> Generator[float, None, tuple[list[_Job], FloatArray]]:
     """The trees to be solved, and (F, 4, 4) world matrices of the armature."""
+    frames, by_markers = settings.frames, follows_markers(armature, settings.source)
     targets = [target for goal in goals for target in goal.targets]
     points, matrices = [], []
     for first in range(0, len(frames), _SAMPLED_AT_ONCE):
         part = frames[first : first + _SAMPLED_AT_ONCE]
-        points.append(sample_targets(scene, targets, part))
+        points.append(sample_targets(scene, targets, part, recorded=by_markers))
         matrices.append(sample_matrices(scene, armature, part))
         yield _SAMPLING_ENDS * min(1.0, (first + len(part)) / len(frames))
     world, rig = np.concatenate(points), np.concatenate(matrices)
     if np.isnan(world).any(axis=-1).all():
         raise BakeError(f"No marker is seen in frames {frames[0]}-{frames[-1]}.")
+    take = None
+    if by_markers:
+        take = TakeSettings(
+            settings.gaps, settings.robust, settings.steady, scene_rate(scene) / settings.step
+        )
+        world = smoothed(world, take.rate, settings.low_pass)
     local = world_to_armature(world, rig)
     ends = np.cumsum([len(goal.targets) for goal in goals])[:-1]
-    jobs = [_job(armature, goal, part, frames) for goal, part in zip(goals, np.split(local, ends, axis=1), strict=True)]
+    parts = zip(goals, np.split(local, ends, axis=1), strict=True)
+    jobs = [_job(armature, goal, part, frames, take) for goal, part in parts]
     return [job for job in jobs if job.seen.any()], rig
 
 
-def _job(armature: bpy.types.Object, goals: Goals, targets: FloatArray, frames: IntArray) -> _Job:
+def _job(
+    armature: bpy.types.Object, goals: Goals, targets: FloatArray, frames: IntArray, take: TakeSettings | None
+) -> _Job:
     """One tree to be solved; raises RigError where a bone that is to be turned moves by itself."""
     skeleton = goals.tree.skeleton
     ever_seen = ~np.isnan(targets).any(axis=-1).all(axis=0)
@@ -285,7 +318,9 @@ def _job(armature: bpy.types.Object, goals: Goals, targets: FloatArray, frames: 
     names = [skeleton.names[bone] for bone in bones]
     check_still(armature, names, frames)
     free = rig_settings(armature).root == "FREE"
-    return _Job(goals, targets, bones, None if free else root_heads(armature, goals.tree, frames))
+    heads = None if free else root_heads(armature, goals.tree, frames)
+    factors = None if take is None else kept_factors(armature, skeleton.names)
+    return _Job(goals, targets, bones, heads, factors, take)
 
 
 def _solve(jobs: Sequence[_Job], settings: BakeSettings) -> Generator[float, None, tuple[BakedTree, ...]]:
@@ -293,22 +328,40 @@ def _solve(jobs: Sequence[_Job], settings: BakeSettings) -> Generator[float, Non
     trees = []
     share = (_SOLVING_ENDS - _SAMPLING_ENDS) / len(jobs)
     for place, job in enumerate(jobs):
-        stage = _solve_in_order(job) if settings.start == "PREVIOUS" else _solve_from_rest(job)
-        parts = []
-        for part, done in stage:
-            parts.append(part)
-            yield _SAMPLING_ENDS + share * (place + done)
-        names = tuple(job.goals.tree.skeleton.names[bone] for bone in job.bones)
-        solution = _joined(parts, np.concatenate)
-        if settings.mend_jumps and settings.start == "REST":
-            for _ in job.solver.repair_pops(solution, job.targets, job.root_heads):
-                yield _SAMPLING_ENDS + share * (place + 1)
-        solution = fill_unseen(_others_kept(job, solution), job.goals.turned_by, job.seen)
-        # Between two poses inside the limits there may be one outside.
-        legal = legal_pose(solution.skeleton, job.goals.limits, solution.rotations)
-        solution = replace(solution, rotations=legal)
-        trees.append(BakedTree(job.goals, names, solution))
+        stage = _solve_effectors(job, settings) if job.take is None else _solve_take(job, job.take)
+        begins = _SAMPLING_ENDS + share * place
+        trees.append((yield from within(begins, begins + share, stage)))
     return tuple(trees)
+
+
+def _solve_take(job: _Job, settings: TakeSettings) -> Generator[float, None, BakedTree]:
+    """The tree for markers; yields the share done."""
+    found = yield from solve_tree(job.goals, job.targets, job.root_heads, job.factors, settings)
+    tree = _baked(job, found.solution)
+    keyed = found.keyed if settings.gaps == "UNKEYED" else None
+    return replace(tree, keyed=keyed, filled=found.take.filled, outliers=found.take.outliers)
+
+
+def _solve_effectors(job: _Job, settings: BakeSettings) -> Generator[float, None, BakedTree]:
+    """The tree for effectors' targets; yields the share done."""
+    stage = _solve_in_order(job) if settings.start == "PREVIOUS" else _solve_from_rest(job)
+    parts = []
+    for part, done in stage:
+        parts.append(part)
+        yield done
+    solution = _joined(parts, np.concatenate)
+    if settings.mend_jumps and settings.start == "REST":
+        for _ in job.solver.repair_pops(solution, job.targets, job.root_heads):
+            yield 1.0
+    return _baked(job, fill_unseen(_others_kept(job, solution), job.goals.turned_by, job.seen))
+
+
+def _baked(job: _Job, solution: Solution) -> BakedTree:
+    """The tree with its poses inside the limits: between two that are there may be one that is not."""
+    solution = _others_kept(job, solution)
+    names = tuple(solution.skeleton.names[bone] for bone in job.bones)
+    legal = legal_pose(solution.skeleton, job.goals.limits, solution.rotations)
+    return BakedTree(job.goals, names, replace(solution, rotations=legal))
 
 
 def _solve_from_rest(job: _Job) -> Iterator[tuple[Solution, float]]:
@@ -370,18 +423,6 @@ def _is_selected(bone: bpy.types.PoseBone) -> bool:
     """Whether a bone is selected; from 5.0 on pose bones know it themselves."""
     holder: Any = bone if hasattr(bone, "select") else bone.bone
     return bool(holder.select)
-
-
-def _report(trees: Sequence[BakedTree], scale: FloatArray, frames: IntArray) -> Report:
-    """How well the effectors of all trees met their targets, world metres."""
-    errors = np.concatenate([tree.solution.errors for tree in trees], axis=1) * scale[:, None]
-    status = np.stack([tree.solution.status for tree in trees])
-    rank = {int(status): place for place, status in enumerate(_WORST_FIRST)}
-    worst = [min((Status(value) for value in column), key=rank.__getitem__) for column in status.T]
-    effectors = [effector for tree in trees for effector in tree.goals.effectors]
-    weights = [effector.weight for effector in effectors]
-    names = [name for tree in trees for name in tree.goals.names]
-    return Report(errors, names, frames.tolist(), worst, weights if len(set(weights)) > 1 else None)
 
 
 def _warnings(armature: bpy.types.Object, bones: Sequence[str]) -> Iterator[str]:

@@ -1,8 +1,9 @@
 """From a rig's file and a marker file to a file with keyframes, without a window."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import bpy
 import numpy as np
@@ -12,12 +13,16 @@ from ..core.arrays import FloatArray
 from ..core.errors import FabrikError
 from ..markers.calibration import rigid_pairs, uniform_scale
 from ..markers.clip import Clip, to_z_up
+from ..markers.files import read_markers
 from ..markers.mapping import MappedMarker, check_map, read_map
+from ..markers.naming import Matched
 from ..markers.resample import retimed
-from ..markers.trc import read_trc
 from .bake import BakeResult, BakeSettings, run_bake
+from .calibrate_markers import CalibrationResult, calibrate_markers
 from .effectors import object_scale
-from .import_markers import MARKER_NAME, Timing, import_clip
+from .import_markers import MARKER_NAME, Timing, choose_performer, import_clip, part_of, remove_take
+from .marker_clip import scene_rate
+from .marker_matching import match_markers, scaled_entry, set_entry
 from .rig import check_editable, check_rig
 from .settings import rig_settings
 
@@ -30,18 +35,24 @@ class BakeFileError(FabrikError):
 class BakeFileRequest:
     """What to bake onto what.
 
-    rig, markers, mapping: files to read. output: the .blend to write. report: the CSV to write, or None.
-    armature: name of the armature object, "" for the only one. frame_range: first and last frame, None for all that
-    the recording has. up_axis, units: None to take them from the markers. scale: factor on marker positions, None to
-    measure it on the rig. The rest is as in `import_clip` and `bake`.
+    rig, markers: files to read. mapping: the map to read, None to match the markers by their labels. output: the .blend
+    to write. report: the CSV to write, or None. armature: name of the armature object, "" for the only one. performer:
+    whose markers, where there are several. samples: first and last frame of the recording to import, counted from 1,
+    None for all. frame_range: first and last scene frame to bake, None for all that was imported. up_axis, units: None
+    to take them from the markers. scale: factor on marker positions, None to measure it on the rig. preset: the labels,
+    as in `match_markers`. calibrate: measure where the markers are on the rig; None: only where there is no map.
+    static: a recording to calibrate from, or None. proportions, reference: as in `calibrate_markers`. bake: more
+    choices of `BakeSettings`. The rest is as in `import_clip` and `bake`.
     """
 
     rig: Path
     markers: Path
-    mapping: Path
     output: Path
+    mapping: Path | None = None
     report: Path | None = None
     armature: str = ""
+    performer: str = ""
+    samples: tuple[int, int] | None = None
     start_frame: int = 1
     frame_range: tuple[int, int] | None = None
     step: int = 1
@@ -52,59 +63,113 @@ class BakeFileRequest:
     root: str = "FREE"
     start: str = "REST"
     action_name: str = ""
+    preset: str = "AUTO"
+    calibrate: bool | None = None
+    static: Path | None = None
+    proportions: str = "UNIFORM"
+    reference: tuple[int, int] | None = None
+    bake: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class BakeFileResult:
-    """What was baked: the recording, the factor its positions were given, and how well the bake went."""
+    """What was baked: the recording, the factor its positions were given, how well the bake went, and what was found.
+
+    matched: how the labels were taken, None where a map said it. calibration: None where there was none.
+    """
 
     clip: Clip
     scale: float
     bake: BakeResult
+    matched: Matched | None = None
+    calibration: CalibrationResult | None = None
 
 
 def bake_file(request: BakeFileRequest) -> BakeFileResult:
-    """Open the rig, import the markers, make their effectors, bake and save.
+    """Open the rig, import the markers, put them on its bones, calibrate, bake and save.
 
-    The effectors that the rig has are replaced by those of the map, so that the saved file can be baked again by hand.
-    Raises a FabrikError, with no file written, when anything is wrong.
+    The markers that the rig has are replaced, so that the saved file can be baked again by hand. Raises a FabrikError,
+    with no file written, when anything is wrong.
     """
     _check_paths(request)
-    clip = read_trc(request.markers, units=request.units, up_axis=request.up_axis)
-    entries = read_map(request.mapping)
+    clip = _read(request, request.markers, request.samples)
+    static = None if request.static is None else _read(request, request.static, None)
+    entries = None if request.mapping is None else read_map(request.mapping)
     _open(request.rig)
     context = bpy.context
     rig = _find_armature(context.scene, request.armature)
     check_rig(rig)
     check_editable(rig)
-    check_map(entries, clip.names, rig.data.bones.keys())
-    scale = _measured_scale(rig, entries, clip) if request.scale is None else request.scale
-    markers = import_clip(context, clip, timing=request.timing, start_frame=request.start_frame, scale=scale)
-    by_name = {empty[MARKER_NAME]: empty for empty in markers.objects}
-    set_effectors(rig, entries, by_name)
+    scale = request.scale
+    if entries is not None:
+        check_map(entries, clip.names, rig.data.bones.keys())
+    if scale is None:
+        scale = 1.0 if entries is None else _measured_scale(rig, entries, clip)
+    take = import_clip(context, clip, timing=request.timing, start_frame=request.start_frame, scale=scale)
+    matched = _put_on_bones(context, rig, take, request, entries)
+    calibration = None
+    if request.calibrate or (request.calibrate is None and entries is None):
+        calibration = _calibrate(context, rig, request, static)
+        scale *= calibration.scale
     rig_settings(rig).root = request.root
     first, last = request.frame_range or _recorded_range(context.scene, clip, request)
-    settings = BakeSettings(first, last, request.step, request.start, action_name=request.action_name)
-    result = run_bake(context, rig, settings)
+    more = {"action_name": request.action_name, "source": "MARKERS", **request.bake}
+    result = run_bake(context, rig, BakeSettings(first, last, request.step, request.start, **more))
     _show_range(context.scene, first, last)
     _write(request, result)
-    return BakeFileResult(clip, scale, result)
+    return BakeFileResult(clip, scale, result, matched, calibration)
 
 
-def set_effectors(
+def _read(request: BakeFileRequest, path: Path, samples: tuple[int, int] | None) -> Clip:
+    """One recording, of one performer."""
+    clip = choose_performer(read_markers(path, request.units, request.up_axis), request.performer)
+    return clip if samples is None else part_of(clip, *samples)
+
+
+def _put_on_bones(
+    context: bpy.types.Context,
+    rig: bpy.types.Object,
+    take: bpy.types.Collection,
+    request: BakeFileRequest,
+    entries: Sequence[MappedMarker] | None,
+) -> Matched | None:
+    """List the markers on the rig, by the map or by their labels; raises BakeFileError where none gets a bone."""
+    if entries is not None:
+        set_markers(rig, entries, {empty[MARKER_NAME]: empty for empty in take.objects})
+        return None
+    matched = match_markers(context, rig, preset=request.preset, take=take)
+    if not matched.markers:
+        raise BakeFileError(f"{request.markers}: no label is known, so say by --map which marker is on which bone.")
+    return matched
+
+
+def _calibrate(
+    context: bpy.types.Context, rig: bpy.types.Object, request: BakeFileRequest, static: Clip | None
+) -> CalibrationResult:
+    """Calibrate, from a static recording that is in the file only meanwhile."""
+    other = None if static is None else import_clip(context, static, timing="KEEP_FRAMES")
+    try:
+        return calibrate_markers(
+            context, rig, proportions=request.proportions, reference=request.reference, static=other
+        )
+    finally:
+        if other is not None:
+            remove_take(other)
+
+
+def set_markers(
     rig: bpy.types.Object, entries: Sequence[MappedMarker], targets: Mapping[str, bpy.types.Object]
 ) -> None:
-    """Replace the rig's effectors by those of a marker map; `targets` are the markers' objects by name."""
-    kept = rig_settings(rig)
-    kept.effectors.clear()
+    """Replace the rig's markers by those of a map, offsets in metres; `targets` are the markers' objects by name."""
+    capture = rig_settings(rig).capture
+    capture.markers.clear()
+    capture.factors.clear()
+    capture.active_marker = 0
     metre = 1.0 / _scale_of(rig)
     for entry in entries:
-        effector = kept.effectors.add()
-        effector.name, effector.bone, effector.point = entry.marker, entry.bone, entry.point
-        effector.target, effector.weight = targets[entry.marker], entry.weight
-        if entry.offset is not None:
-            effector.offset = [value * metre for value in entry.offset]
-    kept.active_effector = 0
+        marker = capture.markers.add()
+        marker.name, marker.target = entry.marker, targets[entry.marker]
+        set_entry(marker, scaled_entry(entry, metre))
 
 
 def _check_paths(request: BakeFileRequest) -> None:
@@ -166,8 +231,7 @@ def _rest_point(rig: bpy.types.Object, entry: MappedMarker) -> FloatArray:
 
 def _recorded_range(scene: bpy.types.Scene, clip: Clip, request: BakeFileRequest) -> tuple[int, int]:
     """First and last frame of the recording in the scene."""
-    rate = scene.render.fps / scene.render.fps_base
-    count = retimed(clip, rate, request.timing).frame_count
+    count = retimed(clip, scene_rate(scene), request.timing).frame_count
     return request.start_frame, request.start_frame + count - 1
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from ..core import Solution
 from ..core.arrays import BoolArray, FloatArray, IntArray
 from ..core.errors import FabrikError
+from ..markers.take import FilledSpan
 from .animated import ROTATION_CHANNELS, bone_path
 from .effectors import Goals, object_scale
 from .key_reduction import location_keys, rotation_keys
@@ -46,6 +47,8 @@ class BakedTree:
         solution: the poses written, F frames in armature space.
         keyed: (F, J) whether a bone gets a key on a frame; None where all do.
         travels: whether the root's place gets keys too, where it is free.
+        filled: spans over which a bone had no markers, and what was done about them.
+        outliers: (F, E) markers that were seen and not believed; None where that was not asked.
     """
 
     goals: Goals
@@ -53,6 +56,8 @@ class BakedTree:
     solution: Solution
     keyed: BoolArray | None = field(default=None, repr=False)
     travels: bool = True
+    filled: tuple[FilledSpan, ...] = ()
+    outliers: BoolArray | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)

@@ -107,6 +107,16 @@ def import_clip(
     return collection
 
 
+def remove_take(take: bpy.types.Collection) -> None:
+    """Take a collection of imported markers out of the file, with all that was made for it."""
+    for empty in list(take.objects):
+        action = empty.animation_data.action if empty.animation_data is not None else None
+        bpy.data.objects.remove(empty)
+        if action is not None and action.users == 0:
+            bpy.data.actions.remove(action)
+    bpy.data.collections.remove(take)
+
+
 def _check_timing(timing: str) -> None:
     """Raise ImportMarkersError for a timing that there is not."""
     if timing not in ("SET_SCENE_RATE", "KEEP_TIME", "KEEP_FRAMES"):

@@ -208,6 +208,16 @@ def keys(curve: bpy.types.FCurve) -> FloatArray:
     return _get(curve.keyframe_points, "co", 2, np.float32).astype(np.float64)
 
 
+def scale_values(curve: bpy.types.FCurve, factor: float, shift: float) -> None:
+    """Multiply the values of a curve by a factor and add to them; its shape stays what it was."""
+    points = curve.keyframe_points
+    for name in ("co", "handle_left", "handle_right"):
+        table = _get(points, name, 2, np.float32)
+        table[:, 1] = table[:, 1] * factor + shift
+        points.foreach_set(name, table.ravel())
+    curve.update()
+
+
 def all_linear(curve: bpy.types.FCurve) -> bool:
     """Whether every key of a curve goes on to the next in a straight line."""
     kinds = _get(curve.keyframe_points, "interpolation", 1, np.int32)

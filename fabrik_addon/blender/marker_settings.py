@@ -33,6 +33,7 @@ GAPS: Final = (
 PROPORTIONS: Final = (
     ("UNIFORM", "One Scale", "The recording is made as large as the rig, by one factor"),
     ("LIMBS", "Each Limb", "Each limb has the length that was recorded while the motion is worked out"),
+    ("REST", "Fit the Rig", "The rig's rest pose takes on the recorded person's build and size"),
     ("NONE", "As Recorded", "The recording keeps its size"),
 )
 
@@ -96,6 +97,14 @@ class FabrikMarker(PropertyGroup):
     )
 
 
+class FabrikFactor(PropertyGroup):
+    """How much longer than the rig's a bone of the recorded person is; its name is the bone's."""
+
+    factor: FloatProperty(
+        name="Factor", description="The person's length over the rig's", default=1.0, override=OVERRIDABLE
+    )
+
+
 class FabrikCapture(PropertyGroup):
     """The markers of a rig, and how they are calibrated and baked."""
 
@@ -107,6 +116,15 @@ class FabrikCapture(PropertyGroup):
     )
     active_marker: IntProperty(
         name="Active Marker", description="The marker whose details are shown", override=OVERRIDABLE
+    )
+    preset: StringProperty(
+        name="Preset", description="The set of labels that the markers were matched with", override=OVERRIDABLE
+    )
+    factors: CollectionProperty(
+        name="Proportions",
+        description="The recorded person's bones where they are not as long as the rig's",
+        type=FabrikFactor,
+        override={"LIBRARY_OVERRIDABLE", "USE_INSERTION"},
     )
     take: PointerProperty(
         name="Take", description="The collection of the markers", type=bpy.types.Collection, override=OVERRIDABLE
@@ -156,6 +174,12 @@ class FabrikCapture(PropertyGroup):
         default=True,
         override=OVERRIDABLE,
     )
+    steady: BoolProperty(
+        name="Steady",
+        description="Bones that the markers leave undecided, such as a spine's, go by the frames before and after",
+        default=True,
+        override=OVERRIDABLE,
+    )
     low_pass: FloatProperty(
         name="Low-Pass",
         description="Smooth the markers: what changes faster than so many times a second is taken out; 0 leaves them",
@@ -183,4 +207,4 @@ class FabrikCapture(PropertyGroup):
     )
 
 
-CLASSES = (FabrikMarker, FabrikCapture)
+CLASSES = (FabrikMarker, FabrikFactor, FabrikCapture)

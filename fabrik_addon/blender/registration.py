@@ -4,11 +4,18 @@ import bpy
 from bpy.props import BoolProperty, PointerProperty
 
 from ..cli import run_command
-from . import file_handler, limit_panel, operators, overlay, panels, settings
+from . import file_handler, limit_panel, marker_panel, operators, overlay, panels, settings
 from .operators.import_markers import menu_entry
 from .overrides import keep_overrides
 
-CLASSES = (*settings.CLASSES, *operators.CLASSES, *panels.CLASSES, *limit_panel.CLASSES, *file_handler.CLASSES)
+CLASSES = (
+    *settings.CLASSES,
+    *operators.CLASSES,
+    *panels.CLASSES,
+    *limit_panel.CLASSES,
+    *marker_panel.CLASSES,
+    *file_handler.CLASSES,
+)
 # Blender gives a handle that has to be handed back; it is here only while the extension is on.
 _COMMANDS: list[object] = []
 

@@ -50,8 +50,10 @@ class _Bones:
     connected: BoolArray
 
 
-def read_trees(armature: bpy.types.Object) -> list[Tree]:
+def read_trees(armature: bpy.types.Object, *, at_rest: bool = False) -> list[Tree]:
     """The bones and the present pose of an armature object, one tree per root bone.
+
+    at_rest: leave the present locations out, so that every head is where it is at rest.
 
     The pose is that of the location and rotation channels (keyframes and drivers included); what constraints add is
     not in it.
@@ -63,7 +65,7 @@ def read_trees(armature: bpy.types.Object) -> list[Tree]:
     check_rig(armature)
     bones = _read_bones(armature)
     rotations, locations = _read_channels(armature, bones)
-    matrices = _with_locations(bones, locations)
+    matrices = _with_locations(bones, np.zeros_like(locations) if at_rest else locations)
     roots = _roots(bones.parents)
     return [_tree(bones, matrices, rotations, np.flatnonzero(roots == root)) for root in np.unique(roots)]
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ..core.arrays import BoolArray, FloatArray
 from ..core.errors import TargetError
 from . import keyframes
+from .animated import bone_path
 from .import_markers import MARKER_NAME, MARKER_STEP
 
 Target: TypeAlias = tuple[bpy.types.Object, str]
@@ -19,10 +20,14 @@ Target: TypeAlias = tuple[bpy.types.Object, str]
 _SEEN_STEPS: Final = 1.5
 # How far from a key, in steps, still is on it: frames between whole ones are kept in single precision.
 _ON_KEY: Final = 0.01
+# Keys of a recording are usually no farther apart than this, in frames.
+_RECORDED_STEP: Final = 1.5
 _TRANSFORM_PATHS: Final = ("location", "rotation", "scale", "delta_")
 
 
-def sample_targets(scene: bpy.types.Scene, targets: Sequence[Target], frames: npt.ArrayLike) -> FloatArray:
+def sample_targets(
+    scene: bpy.types.Scene, targets: Sequence[Target], frames: npt.ArrayLike, *, recorded: bool = False
+) -> FloatArray:
     """(F, E, 3) world positions of E targets on F frames, NaN where an imported marker is not seen.
 
     Plain animated empties are read from their curves; for anything else (parents, constraints, drivers, bones) the
@@ -32,6 +37,8 @@ def sample_targets(scene: bpy.types.Scene, targets: Sequence[Target], frames: np
         scene: the scene that the targets are in.
         targets: E objects, each with the name of one of its bones, whose head counts, or "" for its own origin.
         frames: (F,) whole or between frames.
+        recorded: the targets are markers, also those that somebody else has imported: where one has a key on nearly
+            every frame, it is not seen on those without.
 
     Raises:
         TargetError: naming a target whose bone is not there, or that is not part of the evaluated scene.
@@ -50,6 +57,8 @@ def sample_targets(scene: bpy.types.Scene, targets: Sequence[Target], frames: np
     for place, (holder, bone) in enumerate(targets):
         if not bone and holder.get(MARKER_NAME) is not None:
             positions[~_seen(holder, times), place] = np.nan
+        elif recorded:
+            positions[~_seen_by_keys(holder, bone, times), place] = np.nan
     return positions
 
 
@@ -183,8 +192,23 @@ def _seen(marker: bpy.types.Object, frames: FloatArray) -> BoolArray:
     animation = marker.animation_data
     if animation is None or animation.action is None:
         return np.ones(len(frames), dtype=np.bool_)
-    times = _key_times(marker)
-    step = float(marker.get(MARKER_STEP, 1.0))
+    return _on_keys(_key_times(marker, "location"), float(marker.get(MARKER_STEP, 1.0)), frames)
+
+
+def _seen_by_keys(holder: bpy.types.Object, bone: str, frames: FloatArray) -> BoolArray:
+    """(F,) whether a marker that was imported by something else is seen, as far as its keys tell.
+
+    Keys that are farther apart than a recording's are animation by hand, which has no gaps.
+    """
+    times = _key_times(holder, bone_path(bone, "location") if bone else "location")
+    step = float(np.median(np.diff(times))) if len(times) > 1 else np.inf
+    if step > _RECORDED_STEP:
+        return np.ones(len(frames), dtype=np.bool_)
+    return _on_keys(times, step, frames)
+
+
+def _on_keys(times: FloatArray, step: float, frames: FloatArray) -> BoolArray:
+    """(F,) whether a frame is on one of (K,) keys, or between two that are no farther apart than about a step."""
     padded = np.concatenate(([-np.inf], times, [np.inf]))
     after = np.searchsorted(times, frames) + 1
     before_frame, after_frame = padded[after - 1], padded[after]
@@ -193,7 +217,7 @@ def _seen(marker: bpy.types.Object, frames: FloatArray) -> BoolArray:
     return on_key | between
 
 
-def _key_times(marker: bpy.types.Object) -> FloatArray:
-    """(K,) frames on which a marker's location has keys."""
-    times = [keyframes.keys(curve)[:, 0] for curve in keyframes.curves(marker) if curve.data_path == "location"]
+def _key_times(holder: bpy.types.Object, path: str) -> FloatArray:
+    """(K,) frames on which a location, of an object or of one of its bones, has keys."""
+    times = [keyframes.keys(curve)[:, 0] for curve in keyframes.curves(holder) if curve.data_path == path]
     return np.unique(np.concatenate(times)) if times else np.empty(0)

@@ -108,7 +108,7 @@ class TestBake:
         rig = bpy.data.objects["Rig"]
         for frame in (1, 6, FRAMES):
             bpy.context.scene.frame_set(frame)
-            for effector in rig.fabrik.effectors:
+            for effector in rig.fabrik.capture.markers:
                 bone = rig.pose.bones[effector.bone]
                 point = bone.matrix @ effector.offset if effector.point == "OFFSET" else bone.tail
                 assert (rig.matrix_world @ point - effector.target.matrix_world.translation).length < 2e-3
@@ -128,13 +128,13 @@ class TestBake:
         assert before.keys() == after.keys()
         assert all(np.allclose(before[key], after[key], atol=1e-5) for key in before)
 
-    def test_effectors_are_those_of_the_map(self, files):
+    def test_markers_are_those_of_the_map(self, files):
         bpy.ops.wm.open_mainfile(filepath=str(files.rig))
         scenes.aim(bpy.data.objects["Rig"], "head", scenes.empty_at((9, 9, 9)))
         bpy.ops.wm.save_mainfile()
         cli.run_command(files.arguments())
         bpy.ops.wm.open_mainfile(filepath=str(files.output))
-        kept = bpy.data.objects["Rig"].fabrik.effectors
+        kept = bpy.data.objects["Rig"].fabrik.capture.markers
         assert [(effector.name, effector.bone) for effector in kept] == [(name, POINTS[name][0]) for name in POINTS]
         assert np.allclose(kept["Nose"].offset, POINTS["Nose"][1])
 

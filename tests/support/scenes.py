@@ -181,7 +181,8 @@ def _object(thing):
         "action": animation and animation.action and animation.action.name,
         "bones": bones,
         "effectors": [_values(effector) for effector in thing.fabrik.effectors],
-        "settings": (_values(thing.fabrik), _values(thing.fabrik.bake)),
+        "markers": [_values(marker) for marker in thing.fabrik.capture.markers],
+        "settings": (_values(thing.fabrik), _values(thing.fabrik.bake), _values(thing.fabrik.capture)),
         "properties": sorted(thing.keys()),
     }
 

@@ -1,12 +1,26 @@
 """The operators, all of them thin: ask whether they can run, call one function, report."""
 
-from . import bake, effectors, import_markers, limit_preset, limit_tools, limits, solve
+from . import (
+    bake,
+    calibrate_markers,
+    effectors,
+    import_markers,
+    limit_preset,
+    limit_tools,
+    limits,
+    match_markers,
+    report,
+    solve,
+)
 
 CLASSES = (
     *effectors.CLASSES,
     *solve.CLASSES,
     *bake.CLASSES,
     *import_markers.CLASSES,
+    *match_markers.CLASSES,
+    *calibrate_markers.CLASSES,
+    *report.CLASSES,
     *limits.CLASSES,
     *limit_tools.CLASSES,
     *limit_preset.CLASSES,

@@ -9,6 +9,7 @@ from bpy.types import Context, Event, Operator
 from ...core.errors import FabrikError
 from ..bake import BakeResult, BakeSettings, Steps, bake_steps, run_bake
 from ..marker_goals import why_no_bake
+from ..marker_settings import GAPS
 from ..settings import ACTIONS, BAKED_BONES, ROOT_MOTIONS, SOURCES, STARTS, rig_settings
 
 # Seconds of work between two looks at the window, and between two calls.
@@ -17,6 +18,8 @@ _PAUSE = 0.001
 _PERCENT = 100
 # Keywords that are kept on the rig under the same name.
 _KEPT = ("mend_jumps", "source", "bones", "root_motion", "key_angle", "key_distance")
+# Those that are kept with its markers.
+_KEPT_WITH_MARKERS = ("gaps", "robust", "steady", "low_pass", "plant_feet", "key_error")
 
 
 class FABRIK_OT_bake(Operator):
@@ -51,6 +54,27 @@ class FABRIK_OT_bake(Operator):
         unit="LENGTH",
         default=0.001,
         min=0.0,
+    )
+    gaps: EnumProperty(name="Gaps", description="What bones do whose markers are not seen", items=GAPS)
+    robust: BoolProperty(
+        name="Ignore Outliers",
+        description="Markers that are far from where the others say, such as swapped or fallen ones, do not count",
+        default=True,
+    )
+    steady: BoolProperty(
+        name="Steady",
+        description="Bones that the markers leave undecided, such as a spine's, go by the frames before and after",
+        default=True,
+    )
+    low_pass: FloatProperty(
+        name="Low-Pass",
+        description="Smooth the markers: what changes faster than so many times a second is taken out; 0 leaves them",
+        min=0.0,
+    )
+    plant_feet: BoolProperty(name="Plant Feet", description="Keep feet from sliding while they stand")
+    key_error: BoolProperty(
+        name="Key Error",
+        description="Key each frame's RMS error as the custom property fabrik_error, to be seen in the Graph Editor",
     )
 
     @classmethod
@@ -120,7 +144,7 @@ class FABRIK_OT_bake(Operator):
 
     def _settings(self, context: Context) -> BakeSettings:
         """What to bake: the keywords given, else the rig's settings."""
-        kept = rig_settings(context.object).bake
+        kept, capture = rig_settings(context.object).bake, rig_settings(context.object).capture
         source = context.scene if kept.use_scene_range else kept
         choices = {
             "frame_start": source.frame_start,
@@ -130,6 +154,7 @@ class FABRIK_OT_bake(Operator):
             "action": kept.action,
             "action_name": "",
             **{name: getattr(kept, name) for name in _KEPT},
+            **{name: getattr(capture, name) for name in _KEPT_WITH_MARKERS},
         }
         given = {name: getattr(self, name) for name in choices if self.properties.is_property_set(name)}
         return BakeSettings(**{**choices, **given})

@@ -1,0 +1,127 @@
+"""Bones that the markers leave undecided, kept from trembling.
+
+Several bones in a row with few markers (a spine between pelvis and chest) meet their markers equally well in many
+ways, and frames that are solved each by itself pick now one, now another. Here each pose is drawn toward what the
+frames about it do in the mean, by a weight that counts for almost nothing where markers say where a bone is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from ..core import Effector, Solution, Solver
+from ..core.kinematics import forward_kinematics
+from .clip import FloatArray
+
+# Seconds over which poses are averaged (one standard deviation), and over which the odd one out is left out before.
+_SPREAD: Final = 0.1
+# What a bone's wish to be as usual counts beside one marker.
+_WEIGHT: Final = 0.005
+# A bone with so many markers of its own is decided by them.
+_ENOUGH: Final = 3
+_ROUNDS: Final = 2
+# The points of a bone that are to be where they usually are, as shares of its length along its own axes.
+_POINTS: Final = ((0.5, 0.5, 0.0), (-0.25, 0.5, 0.45), (-0.25, 0.5, -0.45))
+_CHUNK: Final = 1000
+
+
+def steadied_steps(
+    solver: Solver, solution: Solution, targets: FloatArray, weights: FloatArray, rate: float
+) -> Generator[float, None, Solution]:
+    """Solve F frames again with undecided bones as the frames about them have them; yields the share done.
+
+    solver: its effectors are the markers. solution: the poses found frame by frame. targets: (F, E, 3). weights: (F, E)
+    of the markers, 0 for those that are not believed. rate: frames a second.
+    """
+    bones = _undecided(solver)
+    if not bones or len(targets) < 2:
+        return solution
+    mean = float(np.mean([effector.weight for effector in solver.effectors]))
+    both = _with_ghosts(solver, bones, _WEIGHT * mean)
+    for turn in range(_ROUNDS):
+        usual = usual_rotations(solution.rotations, _SPREAD * rate)
+        parts = []
+        for first in range(0, len(targets), _CHUNK):
+            part = slice(first, first + _CHUNK)
+            roots = solution.root_location[part]
+            wanted = _ghost_targets(solver, usual[part], roots, bones)
+            every = np.concatenate([targets[part], wanted], axis=1)
+            weight = np.concatenate([weights[part], np.full(wanted.shape[:2], _WEIGHT * mean)], axis=1)
+            parts.append(both.solve(every, weights=weight, start=usual[part], start_location=roots))
+            yield (turn + min(1.0, part.stop / len(targets))) / _ROUNDS
+        solution = _joined(parts, solution)
+    return solution
+
+
+def _with_ghosts(solver: Solver, bones: list[int], weight: float) -> Solver:
+    """The solver with points on the bones that have targets of their own."""
+    names = solver.skeleton.names
+    ghosts = [Effector(names[bone], _point(solver, bone, share), weight) for bone in bones for share in _POINTS]
+    return Solver(
+        solver.skeleton,
+        [*solver.effectors, *ghosts],
+        limits=solver.limits,
+        root="FREE" if solver.free_root else "FIXED",
+        options=replace(solver.options, restarts=0),
+    )
+
+
+def _joined(parts: list[Solution], before: Solution) -> Solution:
+    """The parts as one, with the errors of the markers alone; how the frames ended stays what it was."""
+    count = before.errors.shape[1]
+    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in Solution.FRAME_ARRAYS}
+    arrays["errors"] = np.where(np.isnan(before.errors), np.nan, arrays["errors"][:, :count])
+    arrays["rotation_errors"] = before.rotation_errors
+    arrays["status"] = before.status
+    return Solution(skeleton=before.skeleton, **arrays)
+
+
+def usual_rotations(rotations: FloatArray, spread: float) -> FloatArray:
+    """(F, J, 4) rotations, each the mean of those about it: of the three next ones first, then with Gauss's weights.
+
+    spread: the standard deviation in frames.
+    """
+    signs = np.sign((rotations[1:] * rotations[:-1]).sum(axis=-1, keepdims=True))
+    signs = np.concatenate([np.ones_like(rotations[:1, :, :1]), np.where(signs == 0.0, 1.0, signs)]).cumprod(axis=0)
+    turned = rotations * signs
+    reach = int(np.ceil(3.0 * spread))
+    middle = np.median(np.stack([_shifted(turned, step) for step in range(-2, 3)]), axis=0)
+    total = sum(np.exp(-0.5 * (step / spread) ** 2) * _shifted(middle, step) for step in range(-reach, reach + 1))
+    mean: FloatArray = np.asarray(total)
+    return np.asarray(mean / np.linalg.norm(mean, axis=-1, keepdims=True))
+
+
+def _shifted(values: FloatArray, step: int) -> FloatArray:
+    """(F, ...) values, each taken from so many frames later; the first and the last go on for ever."""
+    places = np.clip(np.arange(len(values)) + step, 0, len(values) - 1)
+    shifted: FloatArray = values[places]
+    return shifted
+
+
+def _undecided(solver: Solver) -> list[int]:
+    """The bones on the way to a marker, but for the root and those that have enough markers themselves."""
+    skeleton = solver.skeleton
+    own = Counter(effector.bone for effector in solver.effectors)
+    paths = {bone for effector in solver.effectors for bone in skeleton.path(skeleton.index(effector.bone))}
+    return sorted(bone for bone in paths - {0} if own[skeleton.names[bone]] < _ENOUGH)
+
+
+def _point(solver: Solver, bone: int, share: tuple[float, float, float]) -> tuple[float, float, float]:
+    length = float(solver.skeleton.lengths[bone])
+    return share[0] * length, share[1] * length, share[2] * length
+
+
+def _ghost_targets(solver: Solver, usual: FloatArray, roots: FloatArray, bones: list[int]) -> FloatArray:
+    """(F, 3 B, 3) where the points of the bones would be in the usual pose."""
+    matrices = forward_kinematics(solver.skeleton, usual, roots)
+    points = [
+        matrices[:, bone, :3, :3] @ np.array(_point(solver, bone, share)) + matrices[:, bone, :3, 3]
+        for bone in bones
+        for share in _POINTS
+    ]
+    return np.stack(points, axis=1)
