@@ -59,7 +59,8 @@ class Options:
 
     Attributes:
         tolerance: the error allowed, as a fraction of each effector's path length from the root.
-        max_sweeps: most forward-and-backward sweeps, when nothing else ends them.
+        max_sweeps: most forward-and-backward sweeps, when nothing else ends them; 0 leaves it all to the finish, for
+            a start pose that is close.
         finish: end with the exact finish after a few sweeps; False leaves the sweeps alone.
         plain: the paper's plain method: sweeps only, limits clamped in both passes.
         restarts: how many further start poses inside the limits are tried where limits seem to keep a target away.
@@ -82,8 +83,8 @@ class Options:
     def __post_init__(self) -> None:
         if not self.tolerance > 0:
             raise OptionsError(f"The tolerance is {self.tolerance}: it must be more than zero.")
-        if self.max_sweeps < 1:
-            raise OptionsError(f"max_sweeps is {self.max_sweeps}: it must be at least 1.")
+        if self.max_sweeps < 0:
+            raise OptionsError(f"max_sweeps is {self.max_sweeps}: it must be zero or more.")
         if self.restarts < 0:
             raise OptionsError(f"restarts is {self.restarts}: it must be zero or more.")
         if self.chunk < 1:

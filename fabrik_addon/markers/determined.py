@@ -1,0 +1,62 @@
+"""Which bones the markers that are seen say enough about."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from ..core import Solution, Solver
+from ..core.bodies import effector_offset, participants
+from .bundle import joint_columns
+from .clip import BoolArray, FloatArray
+from .offsets import points_on
+
+# What a marker's place says: to this share of the skeleton's size.
+_NOISE_SHARE: Final = 0.005
+_CHUNK: Final = 200
+
+
+def lost_certainty(solver: Solver, solution: Solution, seen: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """(F, J) by how much less sure a bone's local rotation is than with all markers, radians; (F,) the root's place.
+
+    solution: F poses of the solver, whose covariances are compared. seen: (F, E). The root's place is a share of the
+    skeleton's size. Nothing is lost where no effector moves a bone, nor by what even all markers leave open.
+    """
+    turns = np.zeros((len(seen), len(solver.skeleton)))
+    places = np.zeros(len(seen))
+    bodies = np.array(participants(solver.skeleton, solver.effectors))
+    doubtful = np.flatnonzero(~seen.all(axis=1))
+    for first in range(0, len(doubtful), _CHUNK):
+        frames = doubtful[first : first + _CHUNK]
+        lost = _lost(solver, solution.matrices[frames], seen[frames])
+        turns[np.ix_(frames, bodies)] = lost[:, : len(bodies)]
+        places[frames] = lost[:, -1] if solver.free_root else 0.0
+    return turns, places
+
+
+def _lost(solver: Solver, matrices: FloatArray, seen: BoolArray) -> FloatArray:
+    """(F, B + 1) by how much each body's turn, and at last the root's place, is less sure; radians, and sizes.
+
+    The root's place counts in shares of the skeleton's size.
+    """
+    skeleton, effectors = solver.skeleton, solver.effectors
+    offsets = np.array([effector_offset(skeleton, effector) for effector in effectors])
+    points = points_on(matrices, [skeleton.index(effector.bone) for effector in effectors], offsets)
+    columns = joint_columns(skeleton, effectors, solver.limits, matrices, points)
+    size = max(float(np.ptp(skeleton.rest[:, :3, 3], axis=0).max()), float(skeleton.lengths.max()), 1e-12)
+    columns[..., :-3] /= size
+    weights = np.array([effector.weight for effector in effectors])
+    with_all = _spreads(columns, np.broadcast_to(weights, seen.shape))
+    lost: FloatArray = np.sqrt(np.maximum(_spreads(columns, np.where(seen, weights, 0.0)) - with_all, 0.0))
+    return lost
+
+
+def _spreads(columns: FloatArray, weights: FloatArray) -> FloatArray:
+    """(F, B + 1) variances of each body's turn and of the root's place; a radian's, a size's with no marker at all."""
+    share = weights / max(float(weights.max()), 1e-30) / _NOISE_SHARE**2
+    rows = columns * np.sqrt(share)[..., None, None]
+    rows = rows.reshape(len(rows), -1, rows.shape[-1])
+    square = np.swapaxes(rows, 1, 2) @ rows + np.eye(rows.shape[-1])
+    variances = np.einsum("fii->fi", np.linalg.inv(square))
+    return np.asarray(variances.reshape(len(rows), -1, 3).sum(axis=2))
