@@ -47,7 +47,6 @@ def check_limits(skeleton: Skeleton, limits: Mapping[str, Limit]) -> None:
 def check_extras(
     slides: Mapping[str, tuple[float, float]] | None,
     target_rotations: npt.ArrayLike | None,
-    bend_targets: npt.ArrayLike | None,
     root: str,
 ) -> None:
     """Raises OptionsError for an unknown root mode, NotImplementedError for what is still to come."""
@@ -56,7 +55,6 @@ def check_extras(
     later = {
         "slides": bool(slides),
         "target_rotations": target_rotations is not None,
-        "bend_targets": bend_targets is not None,
     }
     _refuse(later, "in a solve")
 
@@ -73,6 +71,20 @@ def checked_targets(targets: npt.ArrayLike, count: int) -> tuple[FloatArray, boo
         raise TargetError(f"The target of effector {effector} is infinite; use NaN where it is not seen.")
     one = array.ndim == 2
     return (array[None] if one else array), one
+
+
+def checked_poles(bend_targets: npt.ArrayLike | None, frames: int, count: int) -> FloatArray:
+    """(F, E, 3) points toward which limbs bend, NaN where there is none."""
+    if bend_targets is None:
+        return np.full((frames, count, 3), np.nan)
+    array = np.asarray(bend_targets, dtype=np.float64)
+    if array.shape not in {(count, 3), (frames, count, 3)}:
+        raise TargetError(f"The bend targets have shape {array.shape}, but ([{frames},] {count}, 3) is needed.")
+    if np.isinf(array).any():
+        effector = int(np.argwhere(np.isinf(array))[0][-2])
+        raise TargetError(f"The bend target of effector {effector} is infinite; use NaN where there is none.")
+    missing = np.isnan(array).any(axis=-1, keepdims=True)
+    return np.broadcast_to(np.where(missing, np.nan, array), (frames, count, 3))
 
 
 def checked_start(start: npt.ArrayLike | None, skeleton: Skeleton, frames: int) -> FloatArray:

@@ -11,8 +11,17 @@ import numpy.typing as npt
 from . import chain as chains
 from . import many
 from .arrays import BoolArray, FloatArray, IntArray, Quaternion
+from .bend import Bends, find_limbs
 from .bodies import Body, build_bodies, effector_points, local_rotations, path_reaches, place_bodies
-from .check import check_effectors, check_extras, check_limits, checked_root_location, checked_start, checked_targets
+from .check import (
+    check_effectors,
+    check_extras,
+    check_limits,
+    checked_poles,
+    checked_root_location,
+    checked_start,
+    checked_targets,
+)
 from .finish import LeastSquares
 from .limits import Limit
 from .links import find_links
@@ -22,6 +31,7 @@ from .skeleton import Skeleton
 from .solution import Effector, Options, Solution, Status
 from .start import align_root, bend_straight_limbs, spread_places
 from .walls import binding
+from .wanted import Wanted
 from .work import Work
 
 _OPENING_SWEEPS = 5
@@ -56,16 +66,16 @@ def solve(  # noqa: PLR0913  the one public door: what it takes is the contract
         start_location: (3,) or (F, 3) the root's head at the start; its rest place when None.
         root: "FIXED" keeps the root's head, "FREE" lets it go where the fit wants it.
         target_rotations: (E, 4) or (F, E, 4) in armature space.
-        bend_targets: (E, 3) or (F, E, 3) points toward which limbs bend.
+        bend_targets: (E, 3) or (F, E, 3) points toward which the limbs that end at the effectors bend; NaN: none.
         options: tolerance and method.
 
     Raises:
         TargetError: for effectors, targets or starts that do not fit; OptionsError for an unknown root mode.
         NotImplementedError: for what is still to come.
     """
-    check_extras(slides, target_rotations, bend_targets, root)
+    check_extras(slides, target_rotations, root)
     return Solver(skeleton, effectors, limits=limits, root=root, options=options).solve(
-        targets, start=start, start_location=start_location
+        targets, start=start, start_location=start_location, bend_targets=bend_targets
     )
 
 
@@ -96,9 +106,11 @@ class Solver:
         *,
         start: npt.ArrayLike | None = None,
         start_location: npt.ArrayLike | None = None,
+        bend_targets: npt.ArrayLike | None = None,
     ) -> Solution:
         """One pose for (E, 3) targets, F poses for (F, E, 3)."""
-        wanted, is_one = checked_targets(targets, len(self.effectors))
+        points, is_one = checked_targets(targets, len(self.effectors))
+        wanted = self._wanted(points, bend_targets)
         frames = len(wanted)
         rotations = checked_start(start, self.skeleton, frames)
         locations = checked_root_location(start_location, self.skeleton, frames)
@@ -106,33 +118,45 @@ class Solver:
         result = Solution.empty(self.skeleton, frames, len(self.effectors))
         for first in range(0, frames, self.options.chunk):
             part = slice(first, first + self.options.chunk)
-            run = _Run(self, kernel, wanted[part], rotations[part], locations[part])
+            run = _Run(self, kernel, wanted.part(part), rotations[part], locations[part])
             run.solve()
+            run.settle()
             run.write(result, part)
         if self.options.repair_pops and not is_one:
-            list(self.repair_pops(result, wanted, start_location))
+            list(self.repair_pops(result, points, start_location, bend_targets=bend_targets))
         return result.single() if is_one else result
 
+    def _wanted(self, points: FloatArray, bend_targets: npt.ArrayLike | None) -> Wanted:
+        return Wanted(points, checked_poles(bend_targets, len(points), len(self.effectors)))
+
     def repair_pops(
-        self, solution: Solution, targets: npt.ArrayLike, start_location: npt.ArrayLike | None = None
+        self,
+        solution: Solution,
+        targets: npt.ArrayLike,
+        start_location: npt.ArrayLike | None = None,
+        *,
+        bend_targets: npt.ArrayLike | None = None,
     ) -> Iterator[bool]:
         """Solve again, in place, what jumps or failed in F frames of a solution; see `pops`.
 
         Yields:
             After each span of frames, whether it was replaced, so that long work can be watched and stopped.
         """
-        wanted, _ = checked_targets(targets, len(self.effectors))
-        locations = checked_root_location(start_location, self.skeleton, len(wanted))
-        return repair_pops(solution, wanted, partial(self._continue, wanted, locations))
+        points, _ = checked_targets(targets, len(self.effectors))
+        locations = checked_root_location(start_location, self.skeleton, len(points))
+        wanted = self._wanted(points, bend_targets)
+        return repair_pops(solution, points, partial(self._continue, wanted, locations))
 
     def _continue(
-        self, targets: FloatArray, locations: FloatArray, frame: int, rotations: FloatArray, root: FloatArray
+        self, wanted: Wanted, locations: FloatArray, frame: int, rotations: FloatArray, root: FloatArray
     ) -> Solution:
         """One frame carried on from its neighbour's pose: the finish alone, which moves no more than it must."""
         head = root if self.free_root else locations[frame]
+        this = wanted.part(slice(frame, frame + 1))
         result = Solution.empty(self.skeleton, 1, len(self.effectors))
-        run = _Run(self, self._for_one, targets[frame : frame + 1], rotations[None], head[None])
+        run = _Run(self, self._for_one, this, rotations[None], head[None])
         run.follow()
+        run.settle()
         run.write(result, slice(0, 1))
         return result.single()
 
@@ -174,7 +198,9 @@ class Solver:
     def _kernel(self, numbers: ModuleType, bodies: list[Body]) -> "_Kernel":
         links = find_links(bodies if numbers is many else self._for_many.bodies)
         sweeper = Sweeper(numbers, bodies, links, self.free_root, self.options.plain)
-        return _Kernel(numbers, bodies, sweeper, LeastSquares(bodies, len(self.effectors), self.free_root))
+        finish = LeastSquares(bodies, len(self.effectors), self.free_root)
+        bends = Bends(numbers, bodies, find_limbs(bodies, links, ()), finish)
+        return _Kernel(numbers, bodies, sweeper, finish, bends)
 
 
 @dataclass(frozen=True)
@@ -185,6 +211,7 @@ class _Kernel:
     bodies: list[Body]
     sweeper: Sweeper
     finish: LeastSquares
+    bends: Bends
 
 
 class _Run:
@@ -194,14 +221,16 @@ class _Run:
         self,
         solver: Solver,
         kernel: _Kernel,
-        targets: FloatArray,
+        wanted: Wanted,
         rotations: FloatArray,
         locations: FloatArray,
     ) -> None:
         self.solver, self.numbers, self.bodies = solver, kernel.numbers, kernel.bodies
         self.sweeper, self.finish = kernel.sweeper, kernel.finish
+        self.bends = kernel.bends if wanted.bending else None
         self.options = solver.options
         self.rotations, self.locations = self._legal(rotations), locations
+        targets = wanted.points
         self.seen = ~np.isnan(targets).any(axis=2)
         weights = np.array([effector.weight for effector in solver.effectors])
         tolerances = np.maximum(solver.options.tolerance * solver.reaches.tolerance_lengths, _LEAST_TOLERANCE)
@@ -217,6 +246,7 @@ class _Run:
             tolerances=np.broadcast_to(tolerances, (frames, len(weights))),
             iterations=np.zeros(frames, dtype=np.int64),
             stationary=np.zeros(frames, dtype=bool),
+            poles=wanted.poles,
         )
 
     def _local(self, rotations: FloatArray) -> list[Quaternion]:
@@ -251,6 +281,11 @@ class _Run:
         if len(unmet):
             self.finish.run(self.numbers, self.work)
 
+    def settle(self) -> None:
+        """See to what comes after the targets: limbs turn toward their poles."""
+        if self.bends is not None and not self.options.plain:
+            self.bends.settle(self.work)
+
     def _attempt(self, frames: IntArray, restart: int | None) -> None:
         """Solve some frames from their start pose or from a restart, and keep what is better than what there was."""
         if not len(frames):
@@ -259,7 +294,7 @@ class _Run:
         before = part.cost(part.points(self.numbers, self.bodies))
         if restart is not None:
             part.local = self._restart_pose(frames, restart)
-        self._improve(part)
+        self._improve(part, aiming=restart is None)
         better = np.flatnonzero(part.cost(part.points(self.numbers, self.bodies)) <= before)
         self.work.iterations[frames] = part.iterations
         self.work.replace(self.numbers, frames[better], part.part(self.numbers, better))
@@ -297,11 +332,17 @@ class _Run:
         chosen = np.argsort(misses, axis=1, kind="stable")[:, min(restart, len(poses)) - 1]
         return self._local(poses[chosen])
 
-    def _improve(self, work: Work) -> None:
+    def _improve(self, work: Work, *, aiming: bool) -> None:
+        """Bring a start pose to its targets; limbs are aimed at their poles first, but not those of a restart."""
         numbers, bodies = self.numbers, self.bodies
+        bends = self.bends if aiming else None
         if self.solver.free_root:
             self._align(work)
+        if bends is not None:
+            bends.bow(work)
         work.local = bend_straight_limbs(numbers, bodies, work.local, work.root)
+        if bends is not None:
+            bends.aim(work)
         work.rest = work.local
         if not self.solver.free_root and chains.is_chain(bodies):
             chains.solve_chain(numbers, bodies, work, self.options)

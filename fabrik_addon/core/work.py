@@ -24,6 +24,7 @@ class Work:
         tolerances: (F, E) distances.
         iterations: (F,) sweeps and steps taken.
         stationary: (F,) nothing makes it better.
+        poles: (F, E, 3) points toward which limbs bend, NaN where there is none.
     """
 
     local: list[Quaternion]
@@ -35,6 +36,7 @@ class Work:
     tolerances: FloatArray
     iterations: IntArray
     stationary: BoolArray
+    poles: FloatArray
 
     def part(self, numbers: ModuleType, frames: IntArray) -> "Work":
         """The work on some of the frames."""
@@ -48,6 +50,7 @@ class Work:
             self.tolerances[frames],
             self.iterations[frames],
             self.stationary[frames],
+            self.poles[frames],
         )
 
     def replace(self, numbers: ModuleType, frames: IntArray, part: "Work") -> None:

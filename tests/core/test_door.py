@@ -41,7 +41,6 @@ def test_bad_input_is_refused(arguments, error, sentence):
     [
         {"slides": {"b0": (0.9, 1.1)}},
         {"target_rotations": np.array([[1.0, 0, 0, 0]])},
-        {"bend_targets": np.zeros((1, 3))},
         {"effectors": [Effector("b2", priority=1)]},
         {"effectors": [Effector("b2", rotation_weight=1.0)]},
         {"effectors": [Effector("b2", target_bone="b0")]},
