@@ -12,6 +12,7 @@ from .skeleton import Skeleton
 from .solution import Effector
 
 _LATER = "is not built yet"
+_NO_LENGTH = 1e-6
 
 
 def check_effectors(skeleton: Skeleton, effectors: Sequence[Effector]) -> None:
@@ -27,8 +28,12 @@ def check_effectors(skeleton: Skeleton, effectors: Sequence[Effector]) -> None:
             )
         if effector.offset is not None and not np.isfinite(np.array(effector.offset, dtype=float)).all():
             raise TargetError(f"The effector of bone {effector.bone!r} has an offset that is not finite.")
+        if not 0.0 <= effector.rotation_weight <= 1.0:
+            raise TargetError(
+                f"The effector of bone {effector.bone!r} has rotation weight {effector.rotation_weight}: "
+                "from 0 to 1 it must be."
+            )
         later = {
-            "rotation_weight": effector.rotation_weight != 0,
             "priority": effector.priority != 0,
             "target_bone": effector.target_bone is not None,
         }
@@ -46,7 +51,6 @@ def check_limits(skeleton: Skeleton, limits: Mapping[str, Limit]) -> None:
 
 def check_extras(
     slides: Mapping[str, tuple[float, float]] | None,
-    target_rotations: npt.ArrayLike | None,
     root: str,
 ) -> None:
     """Raises OptionsError for an unknown root mode, NotImplementedError for what is still to come."""
@@ -54,7 +58,6 @@ def check_extras(
         raise OptionsError(f"The root is {root!r}: it must be 'FIXED' or 'FREE'.")
     later = {
         "slides": bool(slides),
-        "target_rotations": target_rotations is not None,
     }
     _refuse(later, "in a solve")
 
@@ -69,6 +72,7 @@ def checked_targets(targets: npt.ArrayLike, count: int) -> tuple[FloatArray, boo
     if np.isinf(array).any():
         effector = int(np.argwhere(np.isinf(array))[0][-2])
         raise TargetError(f"The target of effector {effector} is infinite; use NaN where it is not seen.")
+    array = np.where(np.isnan(array).any(axis=-1, keepdims=True), np.nan, array)
     one = array.ndim == 2
     return (array[None] if one else array), one
 
@@ -87,6 +91,23 @@ def checked_poles(bend_targets: npt.ArrayLike | None, frames: int, count: int) -
     return np.broadcast_to(np.where(missing, np.nan, array), (frames, count, 3))
 
 
+def checked_turns(target_rotations: npt.ArrayLike | None, frames: int, count: int) -> FloatArray:
+    """(F, E, 4) unit quaternions that effectors' bones are to have, NaN where there is none."""
+    if target_rotations is None:
+        return np.full((frames, count, 4), np.nan)
+    array = np.asarray(target_rotations, dtype=np.float64)
+    if array.shape not in {(count, 4), (frames, count, 4)}:
+        raise TargetError(f"The target rotations have shape {array.shape}, but ([{frames},] {count}, 4) is needed.")
+    norms = np.linalg.norm(array, axis=-1, keepdims=True)
+    wrong = np.isinf(norms) | (norms < _NO_LENGTH)
+    if wrong.any():
+        effector = int(np.argwhere(wrong)[0][-2])
+        raise TargetError(
+            f"The target rotation of effector {effector} is infinite or has no length; use NaN where there is none."
+        )
+    return np.broadcast_to(array / norms, (frames, count, 4))
+
+
 def checked_start(start: npt.ArrayLike | None, skeleton: Skeleton, frames: int) -> FloatArray:
     """(F, J, 4) unit start rotations, the rest pose when None."""
     count = len(skeleton)
@@ -96,7 +117,7 @@ def checked_start(start: npt.ArrayLike | None, skeleton: Skeleton, frames: int) 
     if array.shape not in {(count, 4), (frames, count, 4)}:
         raise TargetError(f"The start pose has shape {array.shape}, but ([{frames},] {count}, 4) is needed.")
     norms = np.linalg.norm(array, axis=-1, keepdims=True)
-    if not (np.isfinite(norms).all() and (norms > 1e-6).all()):
+    if not (np.isfinite(norms).all() and (norms > _NO_LENGTH).all()):
         raise TargetError("The start pose has a rotation that is not finite or has no length.")
     return np.broadcast_to(array / norms, (frames, count, 4))
 

@@ -21,10 +21,12 @@ from .check import (
     checked_root_location,
     checked_start,
     checked_targets,
+    checked_turns,
 )
 from .finish import LeastSquares
 from .limits import Limit
 from .links import find_links
+from .orientation import Measures, holders_of, make_measures, rotation_errors, turning_spread
 from .pops import repair_pops
 from .reach import Sweeper, make_goals
 from .skeleton import Skeleton
@@ -36,8 +38,8 @@ from .work import Work
 
 _OPENING_SWEEPS = 5
 _NO_CHANGE = 0.01
-_LEAST_TOLERANCE = 1e-12
 _SPREAD_POSES = 256
+_NO_TURN = np.array([1.0, 0.0, 0.0, 0.0])
 
 
 def solve(  # noqa: PLR0913  the one public door: what it takes is the contract
@@ -65,7 +67,8 @@ def solve(  # noqa: PLR0913  the one public door: what it takes is the contract
         start: (J, 4) or (F, J, 4) local rotations to start from; rest when None.
         start_location: (3,) or (F, 3) the root's head at the start; its rest place when None.
         root: "FIXED" keeps the root's head, "FREE" lets it go where the fit wants it.
-        target_rotations: (E, 4) or (F, E, 4) in armature space.
+        target_rotations: (E, 4) or (F, E, 4) quaternions w x y z in armature space that effectors' bones are to have,
+            each as much as its rotation_weight says; NaN: none.
         bend_targets: (E, 3) or (F, E, 3) points toward which the limbs that end at the effectors bend; NaN: none.
         options: tolerance and method.
 
@@ -73,9 +76,13 @@ def solve(  # noqa: PLR0913  the one public door: what it takes is the contract
         TargetError: for effectors, targets or starts that do not fit; OptionsError for an unknown root mode.
         NotImplementedError: for what is still to come.
     """
-    check_extras(slides, target_rotations, root)
+    check_extras(slides, root)
     return Solver(skeleton, effectors, limits=limits, root=root, options=options).solve(
-        targets, start=start, start_location=start_location, bend_targets=bend_targets
+        targets,
+        start=start,
+        start_location=start_location,
+        target_rotations=target_rotations,
+        bend_targets=bend_targets,
     )
 
 
@@ -106,11 +113,12 @@ class Solver:
         *,
         start: npt.ArrayLike | None = None,
         start_location: npt.ArrayLike | None = None,
+        target_rotations: npt.ArrayLike | None = None,
         bend_targets: npt.ArrayLike | None = None,
     ) -> Solution:
         """One pose for (E, 3) targets, F poses for (F, E, 3)."""
         points, is_one = checked_targets(targets, len(self.effectors))
-        wanted = self._wanted(points, bend_targets)
+        wanted = self._wanted(points, target_rotations, bend_targets)
         frames = len(wanted)
         rotations = checked_start(start, self.skeleton, frames)
         locations = checked_root_location(start_location, self.skeleton, frames)
@@ -123,11 +131,17 @@ class Solver:
             run.settle()
             run.write(result, part)
         if self.options.repair_pops and not is_one:
-            list(self.repair_pops(result, points, start_location, bend_targets=bend_targets))
+            again = self.repair_pops(
+                result, points, start_location, target_rotations=target_rotations, bend_targets=bend_targets
+            )
+            list(again)
         return result.single() if is_one else result
 
-    def _wanted(self, points: FloatArray, bend_targets: npt.ArrayLike | None) -> Wanted:
-        return Wanted(points, checked_poles(bend_targets, len(points), len(self.effectors)))
+    def _wanted(
+        self, points: FloatArray, target_rotations: npt.ArrayLike | None, bend_targets: npt.ArrayLike | None
+    ) -> Wanted:
+        shape = len(points), len(self.effectors)
+        return Wanted(points, checked_turns(target_rotations, *shape), checked_poles(bend_targets, *shape))
 
     def repair_pops(
         self,
@@ -135,6 +149,7 @@ class Solver:
         targets: npt.ArrayLike,
         start_location: npt.ArrayLike | None = None,
         *,
+        target_rotations: npt.ArrayLike | None = None,
         bend_targets: npt.ArrayLike | None = None,
     ) -> Iterator[bool]:
         """Solve again, in place, what jumps or failed in F frames of a solution; see `pops`.
@@ -144,7 +159,7 @@ class Solver:
         """
         points, _ = checked_targets(targets, len(self.effectors))
         locations = checked_root_location(start_location, self.skeleton, len(points))
-        wanted = self._wanted(points, bend_targets)
+        wanted = self._wanted(points, target_rotations, bend_targets)
         return repair_pops(solution, points, partial(self._continue, wanted, locations))
 
     def _continue(
@@ -162,14 +177,14 @@ class Solver:
 
     @cached_property
     def wishes_within_freedom(self) -> BoolArray:
-        """Entry n: whether n targets ask no more of the joints than they are free to give."""
+        """Entry n: whether n targets, places and rotations, ask no more of the joints than they are free to give."""
         bodies = self._for_many.bodies
         freedom = sum(3 if body.limit is None else body.limit.freedom for body in bodies) + 3 * self.free_root
-        return 3 * np.arange(len(self.effectors) + 1) <= freedom
+        return 3 * np.arange(2 * len(self.effectors) + 1) <= freedom
 
     @cached_property
     def spread_poses(self) -> tuple[FloatArray, FloatArray]:
-        """(P, J, 4) poses that fill the limits, a fixed sequence, and (P, E, 3) their effectors from the root's head."""
+        """(P, J, 4) poses that fill the limits, a fixed sequence, and (P, E, 3) their effectors from the root."""
         count = len(self.skeleton)
         poses = np.tile([1.0, 0.0, 0.0, 0.0], (_SPREAD_POSES, count, 1))
         places = np.stack([spread_places(index + 1, count) for index in range(_SPREAD_POSES)])
@@ -196,11 +211,16 @@ class Solver:
         return self._kernel(one, build_bodies(self.skeleton, self.effectors, self.limits, one))
 
     def _kernel(self, numbers: ModuleType, bodies: list[Body]) -> "_Kernel":
-        links = find_links(bodies if numbers is many else self._for_many.bodies)
+        measures = make_measures(bodies, self.effectors, self.reaches.tolerance_lengths, self.options.tolerance)
+        links = [
+            link
+            for link in find_links(bodies if numbers is many else self._for_many.bodies)
+            if not {link.ball, *link.hinges}.intersection(measures.holders)
+        ]
         sweeper = Sweeper(numbers, bodies, links, self.free_root, self.options.plain)
-        finish = LeastSquares(bodies, len(self.effectors), self.free_root)
-        bends = Bends(numbers, bodies, find_limbs(bodies, links, ()), finish)
-        return _Kernel(numbers, bodies, sweeper, finish, bends)
+        finish = LeastSquares(bodies, measures, self.free_root)
+        bends = Bends(numbers, bodies, find_limbs(bodies, links, measures.oriented), finish)
+        return _Kernel(numbers, bodies, measures, sweeper, finish, bends)
 
 
 @dataclass(frozen=True)
@@ -209,6 +229,7 @@ class _Kernel:
 
     numbers: ModuleType
     bodies: list[Body]
+    measures: Measures
     sweeper: Sweeper
     finish: LeastSquares
     bends: Bends
@@ -230,23 +251,25 @@ class _Run:
         self.bends = kernel.bends if wanted.bending else None
         self.options = solver.options
         self.rotations, self.locations = self._legal(rotations), locations
-        targets = wanted.points
-        self.seen = ~np.isnan(targets).any(axis=2)
-        weights = np.array([effector.weight for effector in solver.effectors])
-        tolerances = np.maximum(solver.options.tolerance * solver.reaches.tolerance_lengths, _LEAST_TOLERANCE)
-        frames = len(targets)
+        self.wanted, self.measures = wanted, kernel.measures
+        self.seen = self.measures.seen(wanted)
+        frames, count = len(wanted), self.measures.count
+        targets = np.zeros((*self.seen.shape, 3))
+        targets[:, :count] = np.nan_to_num(wanted.points)
         local = self._local(self.rotations)
         self.work = Work(
             local=local,
             root=self.numbers.vector(locations),
             rest=local,
             bound=[self.numbers.scalar(np.zeros(frames)) > 0 for _ in self.bodies],
-            targets=np.where(self.seen[..., None], targets, 0.0),
-            weights=np.where(self.seen, weights, 0.0),
-            tolerances=np.broadcast_to(tolerances, (frames, len(weights))),
+            targets=targets,
+            weights=np.where(self.seen, self.measures.weights, 0.0),
+            tolerances=np.broadcast_to(self.measures.tolerances, self.seen.shape),
             iterations=np.zeros(frames, dtype=np.int64),
             stationary=np.zeros(frames, dtype=bool),
+            turns=np.where(np.isnan(wanted.turns), _NO_TURN, wanted.turns),
             poles=wanted.poles,
+            measures=self.measures,
         )
 
     def _local(self, rotations: FloatArray) -> list[Quaternion]:
@@ -317,8 +340,9 @@ class _Run:
         seen = self.seen[frames]
         if self.solver.free_root:
             return np.zeros(len(seen), dtype=bool)
-        distances = np.linalg.norm(self.work.targets[frames] - self.locations[frames, None], axis=2)
-        return self.solver.reaches.misses(distances, seen)
+        count = self.measures.count
+        distances = np.linalg.norm(self.work.targets[frames, :count] - self.locations[frames, None], axis=2)
+        return self.solver.reaches.misses(distances, seen[:, :count])
 
     def _restart_pose(self, frames: IntArray, restart: int) -> list[Quaternion]:
         """The legal pose nearest to rest, then those of a fixed set of poses that bring the effectors nearest."""
@@ -326,8 +350,9 @@ class _Run:
             pose = np.tile([1.0, 0.0, 0.0, 0.0], (len(frames), len(self.solver.skeleton), 1))
             return self._local(self._legal(pose))
         poses, points = self.solver.spread_poses
-        aims = self.work.targets[frames] - self.locations[frames, None]
-        shares = self.work.weights[frames]
+        count = self.measures.count
+        aims = self.work.targets[frames, :count] - self.locations[frames, None]
+        shares = self.work.weights[frames, :count]
         misses = np.stack([(shares * ((point - aims) ** 2).sum(axis=2)).sum(axis=1) for point in points], axis=1)
         chosen = np.argsort(misses, axis=1, kind="stable")[:, min(restart, len(poses)) - 1]
         return self._local(poses[chosen])
@@ -344,7 +369,7 @@ class _Run:
         if bends is not None:
             bends.aim(work)
         work.rest = work.local
-        if not self.solver.free_root and chains.is_chain(bodies):
+        if not self.solver.free_root and not self.measures.oriented and chains.is_chain(bodies):
             chains.solve_chain(numbers, bodies, work, self.options)
             return
         sweeping = self.options.plain or not self.options.finish
@@ -356,7 +381,11 @@ class _Run:
     def _align(self, work: Work) -> None:
         """Turn and move the whole start pose to where it fits its targets best."""
         numbers, body = self.numbers, self.bodies[0]
-        rotation, centre, goes_to = align_root(work.points(numbers, self.bodies), work.targets, work.weights)
+        pose, count = place_bodies(self.bodies, work.local, work.root), self.measures.count
+        points = work.points_of(numbers, self.bodies, pose)[:, :count]
+        frames = numbers.stack(pose.frames, len(points))
+        turning = turning_spread(self.measures, frames, work.turns, work.weights) if self.measures.oriented else None
+        rotation, centre, goes_to = align_root(points, work.targets[:, :count], work.weights[:, :count], turning)
         turn, own = numbers.quaternion(rotation), body.rest_turn
         work.root = numbers.vector(goes_to) + turn @ (work.root - numbers.vector(centre))
         turned = (own.conjugated() @ turn @ own @ work.local[0]).normalized()
@@ -381,9 +410,9 @@ class _Run:
     def _sweep_once(self, work: Work) -> None:
         numbers, bodies = self.numbers, self.bodies
         pose = place_bodies(bodies, work.local, work.root)
-        targets = [numbers.vector(work.targets[:, effector]) for effector in range(work.targets.shape[1])]
-        weights = [numbers.scalar(work.weights[:, effector]) for effector in range(work.targets.shape[1])]
-        goals = make_goals(numbers, bodies, targets, weights)
+        targets = [numbers.vector(work.targets[:, effector]) for effector in range(self.measures.count)]
+        weights = [numbers.scalar(work.weights[:, effector]) for effector in range(self.measures.count)]
+        goals = make_goals(numbers, bodies, targets, weights, self.measures.frames(numbers, work.turns, work.weights))
         turning = [
             rest if body.limit is None else local
             for body, rest, local in zip(bodies, work.rest, work.local, strict=True)
@@ -400,12 +429,22 @@ class _Run:
         local = self.numbers.stack(self.work.local, len(errors))
         result.rotations[part, [body.bone for body in self.bodies]] = local
         result.root_location[part] = self.numbers.stack([self.work.root], len(errors))[:, 0]
-        result.errors[part] = np.where(self.seen, errors, np.nan)
+        count = self.measures.count
+        result.errors[part] = np.where(self.seen[:, :count], errors[:, :count], np.nan)
+        result.rotation_errors[part] = self._rotation_errors()
         result.iterations[part] = self.work.iterations
         bones = [body.bone for body in self.bodies]
         if self.finish.limited:
             result.binding[part, bones] = binding(self.numbers, self.bodies, self.work.local, len(errors))
         result.status[part] = self._status(errors, result.binding[part].any(axis=1))
+
+    def _rotation_errors(self) -> FloatArray:
+        """(F, E) radians, NaN where no rotation is wanted."""
+        if np.isnan(self.wanted.turns).all():
+            return np.full(self.wanted.turns.shape[:2], np.nan)
+        frames = place_bodies(self.bodies, self.work.local, self.work.root).frames
+        stacked = self.numbers.stack(frames, len(self.wanted))
+        return rotation_errors(stacked[:, holders_of(self.bodies, self.measures.count)], self.wanted.turns)
 
     def _status(self, errors: FloatArray, binds: BoolArray) -> IntArray:
         everything = slice(None)

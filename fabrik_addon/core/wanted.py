@@ -13,10 +13,12 @@ class Wanted:
 
     Attributes:
         points: (F, E, 3) where the effectors are to be; NaN where a target is not seen.
+        turns: (F, E, 4) unit quaternions w x y z, the frames that their bones are to have; NaN where there is none.
         poles: (F, E, 3) points toward which the limbs that end at the effectors bend; NaN where there is none.
     """
 
     points: FloatArray
+    turns: FloatArray
     poles: FloatArray
 
     def __len__(self) -> int:
@@ -24,7 +26,7 @@ class Wanted:
 
     def part(self, frames: slice | IntArray) -> "Wanted":
         """The same for some of the frames."""
-        return Wanted(self.points[frames], self.poles[frames])
+        return Wanted(self.points[frames], self.turns[frames], self.poles[frames])
 
     @property
     def bending(self) -> bool:
