@@ -33,8 +33,11 @@ def check_effectors(skeleton: Skeleton, effectors: Sequence[Effector]) -> None:
                 f"The effector of bone {effector.bone!r} has rotation weight {effector.rotation_weight}: "
                 "from 0 to 1 it must be."
             )
+        if effector.priority != int(effector.priority):
+            raise TargetError(
+                f"The effector of bone {effector.bone!r} has priority {effector.priority}: a whole number it must be."
+            )
         later = {
-            "priority": effector.priority != 0,
             "target_bone": effector.target_bone is not None,
         }
         _refuse(later, f"on the effector of bone {effector.bone!r}")

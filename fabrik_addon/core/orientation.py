@@ -10,7 +10,7 @@ from types import ModuleType
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, Quaternion, Scalar, Vector
+from .arrays import BoolArray, FloatArray, IntArray, Quaternion, Scalar, Vector
 from .bodies import Body, Pose, effector_points
 from .rotations import matrix_from_quaternion
 from .solution import Effector
@@ -32,6 +32,7 @@ class Measures:
         shares: (O,) their rotation weights.
         weights: (E + O,) what each counts.
         tolerances: (E + O,) distances, then radians.
+        ranks: (E + O,) 0 for what is met first, and so on without gaps.
     """
 
     count: int
@@ -40,6 +41,7 @@ class Measures:
     shares: tuple[float, ...]
     weights: FloatArray
     tolerances: FloatArray
+    ranks: IntArray
 
     def seen(self, wanted: Wanted) -> BoolArray:
         """(F, E + O) which of them are asked for on each frame."""
@@ -77,6 +79,7 @@ def make_measures(
     oriented = tuple(index for index, effector in enumerate(effectors) if effector.rotation_weight > 0)
     shares = tuple(effectors[index].rotation_weight for index in oriented)
     weights = np.array([effector.weight for effector in effectors])
+    ranks = np.unique([effector.priority for effector in effectors], return_inverse=True)[1].reshape(-1)
     turning = np.array(shares) * weights[list(oriented)] * (LEVER * lengths[list(oriented)]) ** 2
     return Measures(
         count=len(effectors),
@@ -85,6 +88,7 @@ def make_measures(
         shares=shares,
         weights=np.concatenate([weights, turning]),
         tolerances=np.maximum(np.append(tolerance * lengths, np.full(len(oriented), tolerance)), _LEAST_TOLERANCE),
+        ranks=np.concatenate([ranks, ranks[list(oriented)]]),
     )
 
 

@@ -24,6 +24,7 @@ from .check import (
     checked_turns,
 )
 from .finish import LeastSquares
+from .groups import Groups
 from .limits import Limit
 from .links import find_links
 from .orientation import Measures, holders_of, make_measures, rotation_errors, turning_spread
@@ -219,8 +220,9 @@ class Solver:
         ]
         sweeper = Sweeper(numbers, bodies, links, self.free_root, self.options.plain)
         finish = LeastSquares(bodies, measures, self.free_root)
+        groups = Groups(numbers, bodies, measures, finish)
         bends = Bends(numbers, bodies, find_limbs(bodies, links, measures.oriented), finish)
-        return _Kernel(numbers, bodies, measures, sweeper, finish, bends)
+        return _Kernel(numbers, bodies, measures, sweeper, finish, bends, groups)
 
 
 @dataclass(frozen=True)
@@ -233,6 +235,7 @@ class _Kernel:
     sweeper: Sweeper
     finish: LeastSquares
     bends: Bends
+    groups: Groups
 
 
 class _Run:
@@ -248,6 +251,7 @@ class _Run:
     ) -> None:
         self.solver, self.numbers, self.bodies = solver, kernel.numbers, kernel.bodies
         self.sweeper, self.finish = kernel.sweeper, kernel.finish
+        self.groups = kernel.groups
         self.bends = kernel.bends if wanted.bending else None
         self.options = solver.options
         self.rotations, self.locations = self._legal(rotations), locations
@@ -305,9 +309,37 @@ class _Run:
             self.finish.run(self.numbers, self.work)
 
     def settle(self) -> None:
-        """See to what comes after the targets: limbs turn toward their poles."""
+        """See to what comes after the targets: what cannot all be met is met in order, and limbs turn toward poles."""
+        if self.groups.last and not self.options.plain and self.options.finish:
+            self._solve_in_groups()
         if self.bends is not None and not self.options.plain:
             self.bends.settle(self.work)
+
+    def _solve_in_groups(self) -> None:
+        """Where not all is met, meet the groups in order: from the present pose, and if need be from the start."""
+        frames = np.flatnonzero(self.work.unmet(self.work.errors(self.numbers, self.bodies)))
+        if not len(frames):
+            return
+        part = self.work.part(self.numbers, frames)
+        self.groups.in_order(part)
+        self.work.replace(self.numbers, frames, part)
+        again = np.flatnonzero(self.groups.unmet_above_last(part))
+        if len(again):
+            self._solve_first_group(frames[again])
+        self.work.weights[frames] = self.groups.graded(self.work.weights[frames])
+
+    def _solve_first_group(self, frames: IntArray) -> None:
+        """Solve some frames anew from their start pose, the first group by itself before the others join in."""
+        before = self.work.part(self.numbers, frames)
+        part = before.part(self.numbers, np.arange(len(frames)))
+        weights, part.weights = part.weights, self.groups.first_alone(part)
+        part.local = self._local(self.rotations[frames])
+        part.root = self.numbers.vector(self.locations[frames])
+        self._improve(part, aiming=True)
+        part.weights = weights
+        self.groups.in_order(part)
+        better = np.flatnonzero(self.groups.no_worse(part, before))
+        self.work.replace(self.numbers, frames[better], part.part(self.numbers, better))
 
     def _attempt(self, frames: IntArray, restart: int | None) -> None:
         """Solve some frames from their start pose or from a restart, and keep what is better than what there was."""

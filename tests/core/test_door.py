@@ -47,7 +47,6 @@ def test_bad_input_is_refused(arguments, error, sentence):
     "arguments",
     [
         {"slides": {"b0": (0.9, 1.1)}},
-        {"effectors": [Effector("b2", priority=1)]},
         {"effectors": [Effector("b2", target_bone="b0")]},
     ],
 )
