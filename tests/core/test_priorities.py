@@ -90,7 +90,7 @@ def test_a_rotation_belongs_to_the_group_of_its_effector():
         Effector("foot.R", rotation_weight=1.0, priority=0),
         Effector("hand.L", rotation_weight=1.0, priority=1),
     ]
-    targets = reaching_out(10)[:, :3]
+    targets = reaching_out(10)[:, :3] + [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
     rotations = np.tile([1.0, 0.0, 0.0, 0.0], (10, 3, 1))
     feet = skeleton.rest[[skeleton.index("foot.L"), skeleton.index("foot.R")], :3, :3]
     rotations[:, :2] = quaternion_from_matrix(feet)
