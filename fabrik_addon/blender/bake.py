@@ -297,9 +297,7 @@ def _sample(
         raise BakeError(f"No marker is seen in frames {frames[0]}-{frames[-1]}.")
     take = None
     if by_markers:
-        take = TakeSettings(
-            settings.gaps, settings.robust, settings.steady, scene_rate(scene) / settings.step
-        )
+        take = TakeSettings(settings.gaps, settings.robust, settings.steady, scene_rate(scene) / settings.step)
         world = smoothed(world, take.rate, settings.low_pass)
     local = world_to_armature(world, rig)
     ends = np.cumsum([len(goal.targets) for goal in goals])[:-1]

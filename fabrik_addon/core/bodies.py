@@ -145,6 +145,13 @@ def _attachments(
     )
 
 
+def only_child(body: Body) -> int | None:
+    """The body that is all that hangs on a body; None where there is more or less."""
+    if len(body.attachments) != 1 or body.attachments[0].effectors or len(body.attachments[0].children) != 1:
+        return None
+    return body.attachments[0].children[0]
+
+
 def carried_frame(body: Body, pose: Pose) -> Quaternion:
     """The frame of a body whose local rotation is none: what its parent's frame makes of its rest rotation."""
     if body.parent < 0 or not body.inherits_rotation:

@@ -12,6 +12,7 @@ from .skeleton import Skeleton
 from .solution import Effector
 
 _LATER = "is not built yet"
+_NO_LENGTH = 1e-6
 
 
 def check_effectors(skeleton: Skeleton, effectors: Sequence[Effector]) -> None:
@@ -27,9 +28,16 @@ def check_effectors(skeleton: Skeleton, effectors: Sequence[Effector]) -> None:
             )
         if effector.offset is not None and not np.isfinite(np.array(effector.offset, dtype=float)).all():
             raise TargetError(f"The effector of bone {effector.bone!r} has an offset that is not finite.")
+        if not 0.0 <= effector.rotation_weight <= 1.0:
+            raise TargetError(
+                f"The effector of bone {effector.bone!r} has rotation weight {effector.rotation_weight}: "
+                "from 0 to 1 it must be."
+            )
+        if effector.priority != int(effector.priority):
+            raise TargetError(
+                f"The effector of bone {effector.bone!r} has priority {effector.priority}: a whole number it must be."
+            )
         later = {
-            "rotation_weight": effector.rotation_weight != 0,
-            "priority": effector.priority != 0,
             "target_bone": effector.target_bone is not None,
         }
         _refuse(later, f"on the effector of bone {effector.bone!r}")
@@ -46,8 +54,6 @@ def check_limits(skeleton: Skeleton, limits: Mapping[str, Limit]) -> None:
 
 def check_extras(
     slides: Mapping[str, tuple[float, float]] | None,
-    target_rotations: npt.ArrayLike | None,
-    bend_targets: npt.ArrayLike | None,
     root: str,
 ) -> None:
     """Raises OptionsError for an unknown root mode, NotImplementedError for what is still to come."""
@@ -55,8 +61,6 @@ def check_extras(
         raise OptionsError(f"The root is {root!r}: it must be 'FIXED' or 'FREE'.")
     later = {
         "slides": bool(slides),
-        "target_rotations": target_rotations is not None,
-        "bend_targets": bend_targets is not None,
     }
     _refuse(later, "in a solve")
 
@@ -71,6 +75,7 @@ def checked_targets(targets: npt.ArrayLike, count: int) -> tuple[FloatArray, boo
     if np.isinf(array).any():
         effector = int(np.argwhere(np.isinf(array))[0][-2])
         raise TargetError(f"The target of effector {effector} is infinite; use NaN where it is not seen.")
+    array = np.where(np.isnan(array).any(axis=-1, keepdims=True), np.nan, array)
     one = array.ndim == 2
     return (array[None] if one else array), one
 
@@ -86,6 +91,37 @@ def checked_weights(weights: npt.ArrayLike | None, effectors: Sequence[Effector]
     return np.broadcast_to(array, (frames, count))
 
 
+def checked_poles(bend_targets: npt.ArrayLike | None, frames: int, count: int) -> FloatArray:
+    """(F, E, 3) points toward which limbs bend, NaN where there is none."""
+    if bend_targets is None:
+        return np.full((frames, count, 3), np.nan)
+    array = np.asarray(bend_targets, dtype=np.float64)
+    if array.shape not in {(count, 3), (frames, count, 3)}:
+        raise TargetError(f"The bend targets have shape {array.shape}, but ([{frames},] {count}, 3) is needed.")
+    if np.isinf(array).any():
+        effector = int(np.argwhere(np.isinf(array))[0][-2])
+        raise TargetError(f"The bend target of effector {effector} is infinite; use NaN where there is none.")
+    missing = np.isnan(array).any(axis=-1, keepdims=True)
+    return np.broadcast_to(np.where(missing, np.nan, array), (frames, count, 3))
+
+
+def checked_turns(target_rotations: npt.ArrayLike | None, frames: int, count: int) -> FloatArray:
+    """(F, E, 4) unit quaternions that effectors' bones are to have, NaN where there is none."""
+    if target_rotations is None:
+        return np.full((frames, count, 4), np.nan)
+    array = np.asarray(target_rotations, dtype=np.float64)
+    if array.shape not in {(count, 4), (frames, count, 4)}:
+        raise TargetError(f"The target rotations have shape {array.shape}, but ([{frames},] {count}, 4) is needed.")
+    norms = np.linalg.norm(array, axis=-1, keepdims=True)
+    wrong = np.isinf(norms) | (norms < _NO_LENGTH)
+    if wrong.any():
+        effector = int(np.argwhere(wrong)[0][-2])
+        raise TargetError(
+            f"The target rotation of effector {effector} is infinite or has no length; use NaN where there is none."
+        )
+    return np.broadcast_to(array / norms, (frames, count, 4))
+
+
 def checked_start(start: npt.ArrayLike | None, skeleton: Skeleton, frames: int) -> FloatArray:
     """(F, J, 4) unit start rotations, the rest pose when None."""
     count = len(skeleton)
@@ -95,7 +131,7 @@ def checked_start(start: npt.ArrayLike | None, skeleton: Skeleton, frames: int) 
     if array.shape not in {(count, 4), (frames, count, 4)}:
         raise TargetError(f"The start pose has shape {array.shape}, but ([{frames},] {count}, 4) is needed.")
     norms = np.linalg.norm(array, axis=-1, keepdims=True)
-    if not (np.isfinite(norms).all() and (norms > 1e-6).all()):
+    if not (np.isfinite(norms).all() and (norms > _NO_LENGTH).all()):
         raise TargetError("The start pose has a rotation that is not finite or has no length.")
     return np.broadcast_to(array / norms, (frames, count, 4))
 

@@ -1,9 +1,9 @@
 """The least-squares finish: from FABRIK's pose to the nearest one that meets the targets as well as can be.
 
 Minimises Σ weight · distance² over the joints' rotations (and a free root's place) by damped least squares
-(Levenberg and Marquardt), every frame with a damping of its own. The algebra is numpy over frames; the
-kinematics run on either number system. A joint that stands at its limit and is pushed outward is locked there and the
-step worked out again, as often as another one meets its limit.
+(Levenberg and Marquardt), every frame with a damping of its own; a wanted rotation is a third kind of distance. The
+algebra is numpy over frames; the kinematics run on either number system. A joint that stands at its limit and is pushed
+outward is locked there and the step worked out again, as often as another one meets its limit.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,9 @@ from types import ModuleType
 import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray, Quaternion
-from .bodies import Body, Pose, carried_frame, effector_points, place_bodies
+from .bodies import Body, Pose, carried_frame, place_bodies
 from .levers import Equations, Levers
+from .orientation import Measures
 from .walls import Walls
 from .work import Work
 
@@ -30,7 +31,7 @@ _TINY = 1e-30
 
 @dataclass(frozen=True)
 class _State:
-    """Where the bodies and the effectors (F, E, 3) are."""
+    """Where the bodies are, and the M vectors that are measured of them (F, M, 3)."""
 
     pose: Pose
     points: FloatArray
@@ -51,12 +52,11 @@ class _State:
 
 
 class LeastSquares:
-    """The finish for one set of bodies, E effectors on them, and a root whose place is fixed or free."""
+    """The finish for one set of bodies, what is measured of them, and a root whose place is fixed or free."""
 
-    def __init__(self, bodies: Sequence[Body], count: int, free_root: bool) -> None:
+    def __init__(self, bodies: Sequence[Body], measures: Measures, free_root: bool) -> None:
         self.bodies = bodies
-        self.count = count
-        self.levers = Levers(bodies, count, free_root)
+        self.levers = Levers(bodies, measures, free_root)
         self.limited = any(body.limit is not None for body in bodies)
 
     def run(self, numbers: ModuleType, work: Work) -> None:
@@ -78,7 +78,7 @@ class LeastSquares:
 
     def _state(self, numbers: ModuleType, work: Work) -> "_State":
         pose = place_bodies(self.bodies, work.local, work.root)
-        return _State(pose, numbers.stack(effector_points(self.bodies, pose, self.count), len(work.targets)))
+        return _State(pose, work.points_of(numbers, self.bodies, pose))
 
     def _step(
         self, numbers: ModuleType, work: Work, state: "_State", damping: FloatArray

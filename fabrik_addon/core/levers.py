@@ -7,6 +7,7 @@ import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray
 from .bodies import Body
+from .orientation import Measures
 
 # The six different entries of a symmetric 3×3 matrix: row (as a column of the moments) and column of each,
 # and back from the moments to the full matrix.
@@ -25,14 +26,15 @@ class Levers:
     head to the effector, or to the head of the first body between them that does not inherit rotation.
     """
 
-    def __init__(self, bodies: Sequence[Body], count: int, free_root: bool) -> None:
+    def __init__(self, bodies: Sequence[Body], measures: Measures, free_root: bool) -> None:
         self.bodies = bodies
-        self.count = count
+        self.count = count = measures.count
         self.free_root = free_root
         self.columns = 3 * len(bodies) + 3 * free_root
         self.moves, self._ends = _ends_of_arms(bodies, count)
         self._pairs = _ancestor_pairs(bodies)
         self._sums, self._holds = self._end_sums()
+        self._turned = _turned_rows(bodies, measures.holders, self.columns)
 
     def _end_sums(self) -> tuple[FloatArray, FloatArray]:
         """Which ends the arms of bodies have, (B, E) or (B, E + B) where some do not inherit; what heads stand for."""
@@ -48,16 +50,23 @@ class Levers:
         """The least-squares problem of a step, in whichever of its two forms is smaller.
 
         Args:
-            points: (F, E, 3) the effectors.
+            points: (F, M, 3) the effectors, and what else is measured.
             heads: (F, B, 3) of the bodies.
-            misses: (F, E, 3) from the effectors to their targets.
-            weights: (F, E).
+            misses: (F, M, 3) from the points to their targets.
+            weights: (F, M).
         """
-        if 3 * self.count < _WIDE * self.columns:
-            root = np.sqrt(weights)
-            rows = self.jacobian(points, heads, root)
-            return Equations(rows, (misses * root[..., None]).reshape(len(points), -1), wide=True)
-        return Equations(*self.normal_equations(points, heads, misses, weights), wide=False)
+        count, root = self.count, np.sqrt(weights)
+        right = (misses * root[..., None]).reshape(len(points), -1)
+        more = self._turned * np.repeat(root[:, count:], 3, axis=1)[..., None]
+        if 3 * weights.shape[1] < _WIDE * self.columns:
+            rows = self.jacobian(points[:, :count], heads, root[:, :count])
+            return Equations(np.concatenate([rows, more], axis=1) if len(self._turned) else rows, right, wide=True)
+        matrix, force = self.normal_equations(points[:, :count], heads, misses[:, :count], weights[:, :count])
+        if len(self._turned):
+            across = np.swapaxes(more, 1, 2)
+            matrix += across @ more
+            force += (across @ right[:, 3 * count :, None])[..., 0]
+        return Equations(matrix, force, wide=False)
 
     def _arms(self, points: FloatArray, heads: FloatArray) -> FloatArray:
         """(F, E, B, 3) arms from effector points (F, E, 3) and heads (F, B, 3); zero where a body moves nothing."""
@@ -214,6 +223,16 @@ def _solved(square: FloatArray, right: FloatArray, damping: FloatArray) -> Float
     solution = np.linalg.solve(square, right[..., None])[..., 0]
     diagonal[...] = kept
     return np.asarray(solution)
+
+
+def _turned_rows(bodies: Sequence[Body], holders: Sequence[int], columns: int) -> FloatArray:
+    """(3 O, D) how the rotation of bodies changes with the rotation vectors of those that carry it."""
+    rows = np.zeros((len(holders), 3, columns))
+    for row, holder in zip(rows, holders, strict=True):
+        for upper, between in _ancestors(bodies, holder):
+            if between is None:
+                row[:, 3 * upper : 3 * upper + 3] = np.eye(3)
+    return rows.reshape(-1, columns)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from types import ModuleType
 from .arrays import Quaternion, Scalar, Vector
 from .bodies import Attachment, Body, Pose, carried_frame, carried_head
 from .links import Link
+from .orientation import rotation_vector
 
 _TINY = 1e-30
 _FIT_STEPS = 2
@@ -33,14 +34,28 @@ class Wish:
 
 @dataclass(frozen=True)
 class Goals:
-    """What a solve wants on every frame: E targets and their weights, and each body's pull on its parent."""
+    """What a solve wants on every frame.
+
+    Attributes:
+        targets: E points.
+        weights: E weights.
+        pulls: each body's pull on its parent.
+        frames: by body, the frames that bodies are to have, and how much of the way there they are turned at once.
+    """
 
     targets: list[Vector]
     weights: list[Scalar]
     pulls: list[Scalar]
+    frames: dict[int, tuple[Quaternion, Scalar]]
 
 
-def make_goals(numbers: ModuleType, bodies: Sequence[Body], targets: list[Vector], weights: list[Scalar]) -> Goals:
+def make_goals(
+    numbers: ModuleType,
+    bodies: Sequence[Body],
+    targets: list[Vector],
+    weights: list[Scalar],
+    frames: dict[int, tuple[Quaternion, Scalar]] | None = None,
+) -> Goals:
     """Goals with every body's pull: the mean weight of the effectors seen at or below it."""
     sums: list[Scalar] = [0.0] * len(bodies)
     counts: list[Scalar] = [0.0] * len(bodies)
@@ -53,7 +68,7 @@ def make_goals(numbers: ModuleType, bodies: Sequence[Body], targets: list[Vector
                 sums[index] = sums[index] + sums[child]
                 counts[index] = counts[index] + counts[child]
     pulls = [total / numbers.larger(count, 1.0) for total, count in zip(sums, counts, strict=True)]
-    return Goals(targets, weights, pulls)
+    return Goals(targets, weights, pulls, frames or {})
 
 
 class Sweeper:
@@ -88,7 +103,7 @@ class Sweeper:
         wishes = self._forward(pose, bound, goals)
         if not self.free_root:
             pose.heads[0] = root
-        self._backward(pose, local, bound, wishes)
+        self._backward(pose, local, bound, wishes, goals)
 
     def _forward(self, pose: Pose, bound: list[Scalar], goals: Goals) -> list[list[Wish]]:
         """Move every body to its wishes, leaves first; returns the wishes of each."""
@@ -98,6 +113,8 @@ class Sweeper:
             wishes = result[index] = [self._wish(attachment, pose, goals) for attachment in body.attachments]
             if index in self.links:
                 self._meet_link(index, result[self.links[index].hinges[-1]][0], pose, bound)
+            elif index in goals.frames:
+                self._meet_turned(index, wishes, pose, bound, goals)
             elif index not in self.linked:
                 self._meet(index, wishes, pose, bound)
         return result
@@ -127,6 +144,18 @@ class Sweeper:
         pose.heads[index], pose.frames[index] = moved, turned
         if self.plain:
             self._clamp_forward(index, wishes, pose)
+
+    def _meet_turned(self, index: int, wishes: list[Wish], pose: Pose, bound: list[Scalar], goals: Goals) -> None:
+        """Forward step of a body whose rotation is wanted: it has it outright, and its head goes where that puts it."""
+        frame = self._turned_toward(pose.frames[index], *goals.frames[index])
+        if self.bodies[index].limit is not None and not self.plain:
+            frame = self.numbers.select(bound[index], pose.frames[index], frame)
+        pose.heads[index], pose.frames[index] = self._carry(wishes, pose.heads[index], frame), frame
+
+    def _turned_toward(self, frame: Quaternion, wanted: Quaternion, share: Scalar) -> Quaternion:
+        """A frame turned a share of the way to another."""
+        turn = rotation_vector(self.numbers, wanted @ frame.conjugated())
+        return (self.numbers.turn_by(turn * share) @ frame).normalized()
 
     def _slide(self, wish: Wish, head: Vector, frame: Quaternion) -> Vector:
         """The paper's point on a line."""
@@ -194,7 +223,9 @@ class Sweeper:
         pose.frames[index] = numbers.select(seen, frame, pose.frames[index])
         pose.heads[index] = numbers.select(seen, wish.point - frame @ wish.attachment.offset, pose.heads[index])
 
-    def _backward(self, pose: Pose, local: list[Quaternion], bound: list[Scalar], wishes: list[list[Wish]]) -> None:
+    def _backward(
+        self, pose: Pose, local: list[Quaternion], bound: list[Scalar], wishes: list[list[Wish]], goals: Goals
+    ) -> None:
         """Put every head where its parent carries it and turn the body about it, root first."""
         turns = list(local)
         for index, body in enumerate(self.bodies):
@@ -208,6 +239,8 @@ class Sweeper:
                 frame = unturned
             else:
                 frame = self._aim(wishes[index], pose.heads[index], unturned, pose.frames[index])
+                if index in goals.frames:
+                    frame = self._turned_toward(frame, *goals.frames[index])
                 frame = self._clamped(index, carried, frame, bound)
             pose.frames[index] = frame
 

@@ -17,7 +17,7 @@ class Status(IntEnum):
     """How a frame ended."""
 
     SOLVED = 0
-    """Every target is met within its tolerance."""
+    """Every target is met within its tolerance, place and rotation."""
     UNREACHABLE = 1
     """A target is beyond, or inside, what the lengths reach."""
     LIMITED = 2
@@ -38,8 +38,9 @@ class Effector:
         bone: the bone's name.
         offset: the point in the bone's frame; None is its tail (0, length, 0).
         weight: how much this target counts beside the others, more than zero.
-        rotation_weight: how much the target's rotation counts.
-        priority: 0 is met first.
+        rotation_weight: how much the target's rotation counts, 0 to 1. At 1 a radian counts as much as a tenth of the
+            path length from the root, and a sweep gives the bone its rotation outright; below that a share of it.
+        priority: 0 is met first; where not all can be met, effectors with a higher number give way.
         target_bone: the target is a point on this bone of the same skeleton (a closed loop).
         target_offset: that point in the frame of `target_bone`.
     """
@@ -58,7 +59,8 @@ class Options:
     """How a solve goes about it.
 
     Attributes:
-        tolerance: the error allowed, as a fraction of each effector's path length from the root.
+        tolerance: the error allowed, as a fraction of each effector's path length from the root; the same number in
+            radians is allowed between a rotation and its target.
         max_sweeps: most forward-and-backward sweeps, when nothing else ends them; 0 leaves it all to the finish, for
             a start pose that is close.
         finish: end with the exact finish after a few sweeps; False leaves the sweeps alone.

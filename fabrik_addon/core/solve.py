@@ -11,31 +11,37 @@ import numpy.typing as npt
 from . import chain as chains
 from . import many
 from .arrays import BoolArray, FloatArray, IntArray, Quaternion
+from .bend import Bends, find_limbs
 from .bodies import Body, build_bodies, effector_points, local_rotations, path_reaches, place_bodies
 from .check import (
     check_effectors,
     check_extras,
     check_limits,
+    checked_poles,
     checked_root_location,
     checked_start,
     checked_targets,
+    checked_turns,
     checked_weights,
 )
 from .finish import LeastSquares
+from .groups import Groups
 from .limits import Limit
 from .links import find_links
+from .orientation import Measures, holders_of, make_measures, rotation_errors, turning_spread
 from .pops import repair_pops
 from .reach import Sweeper, make_goals
 from .skeleton import Skeleton
 from .solution import Effector, Options, Solution, Status
 from .start import align_root, bend_straight_limbs, spread_places
 from .walls import binding
+from .wanted import Wanted
 from .work import Work
 
 _OPENING_SWEEPS = 5
 _NO_CHANGE = 0.01
-_LEAST_TOLERANCE = 1e-12
 _SPREAD_POSES = 256
+_NO_TURN = np.array([1.0, 0.0, 0.0, 0.0])
 
 
 def solve(  # noqa: PLR0913  the one public door: what it takes is the contract
@@ -63,17 +69,22 @@ def solve(  # noqa: PLR0913  the one public door: what it takes is the contract
         start: (J, 4) or (F, J, 4) local rotations to start from; rest when None.
         start_location: (3,) or (F, 3) the root's head at the start; its rest place when None.
         root: "FIXED" keeps the root's head, "FREE" lets it go where the fit wants it.
-        target_rotations: (E, 4) or (F, E, 4) in armature space.
-        bend_targets: (E, 3) or (F, E, 3) points toward which limbs bend.
+        target_rotations: (E, 4) or (F, E, 4) quaternions w x y z in armature space that effectors' bones are to have,
+            each as much as its rotation_weight says; NaN: none.
+        bend_targets: (E, 3) or (F, E, 3) points toward which the limbs that end at the effectors bend; NaN: none.
         options: tolerance and method.
 
     Raises:
         TargetError: for effectors, targets or starts that do not fit; OptionsError for an unknown root mode.
         NotImplementedError: for what is still to come.
     """
-    check_extras(slides, target_rotations, bend_targets, root)
+    check_extras(slides, root)
     return Solver(skeleton, effectors, limits=limits, root=root, options=options).solve(
-        targets, start=start, start_location=start_location
+        targets,
+        start=start,
+        start_location=start_location,
+        target_rotations=target_rotations,
+        bend_targets=bend_targets,
     )
 
 
@@ -104,58 +115,84 @@ class Solver:
         *,
         start: npt.ArrayLike | None = None,
         start_location: npt.ArrayLike | None = None,
+        target_rotations: npt.ArrayLike | None = None,
+        bend_targets: npt.ArrayLike | None = None,
         weights: npt.ArrayLike | None = None,
     ) -> Solution:
         """One pose for (E, 3) targets, F poses for (F, E, 3); weights: ([F,] E) instead of the effectors' own."""
-        wanted, is_one = checked_targets(targets, len(self.effectors))
+        points, is_one = checked_targets(targets, len(self.effectors))
+        wanted = self._wanted(points, target_rotations, bend_targets, weights)
         frames = len(wanted)
-        weighed = checked_weights(weights, self.effectors, frames)
         rotations = checked_start(start, self.skeleton, frames)
         locations = checked_root_location(start_location, self.skeleton, frames)
         kernel = self._for_one if is_one else self._for_many
         result = Solution.empty(self.skeleton, frames, len(self.effectors))
         for first in range(0, frames, self.options.chunk):
             part = slice(first, first + self.options.chunk)
-            run = _Run(self, kernel, wanted[part], weighed[part], rotations[part], locations[part])
+            run = _Run(self, kernel, wanted.part(part), rotations[part], locations[part])
             run.solve()
+            run.settle()
             run.write(result, part)
         if self.options.repair_pops and not is_one:
-            list(self.repair_pops(result, wanted, start_location))
+            again = self.repair_pops(
+                result, points, start_location, target_rotations=target_rotations, bend_targets=bend_targets
+            )
+            list(again)
         return result.single() if is_one else result
 
+    def _wanted(
+        self,
+        points: FloatArray,
+        target_rotations: npt.ArrayLike | None,
+        bend_targets: npt.ArrayLike | None,
+        weights: npt.ArrayLike | None,
+    ) -> Wanted:
+        shape = len(points), len(self.effectors)
+        turns, poles = checked_turns(target_rotations, *shape), checked_poles(bend_targets, *shape)
+        return Wanted(points, checked_weights(weights, self.effectors, len(points)), turns, poles)
+
     def repair_pops(
-        self, solution: Solution, targets: npt.ArrayLike, start_location: npt.ArrayLike | None = None
+        self,
+        solution: Solution,
+        targets: npt.ArrayLike,
+        start_location: npt.ArrayLike | None = None,
+        *,
+        target_rotations: npt.ArrayLike | None = None,
+        bend_targets: npt.ArrayLike | None = None,
     ) -> Iterator[bool]:
         """Solve again, in place, what jumps or failed in F frames of a solution; see `pops`.
 
         Yields:
             After each span of frames, whether it was replaced, so that long work can be watched and stopped.
         """
-        wanted, _ = checked_targets(targets, len(self.effectors))
-        locations = checked_root_location(start_location, self.skeleton, len(wanted))
-        return repair_pops(solution, wanted, partial(self._continue, wanted, locations))
+        points, _ = checked_targets(targets, len(self.effectors))
+        locations = checked_root_location(start_location, self.skeleton, len(points))
+        wanted = self._wanted(points, target_rotations, bend_targets, None)
+        return repair_pops(solution, points, partial(self._continue, wanted, locations))
 
     def _continue(
-        self, targets: FloatArray, locations: FloatArray, frame: int, rotations: FloatArray, root: FloatArray
+        self, wanted: Wanted, locations: FloatArray, frame: int, rotations: FloatArray, root: FloatArray
     ) -> Solution:
         """One frame carried on from its neighbour's pose: the finish alone, which moves no more than it must."""
         head = root if self.free_root else locations[frame]
+        this = wanted.part(slice(frame, frame + 1))
         result = Solution.empty(self.skeleton, 1, len(self.effectors))
-        run = _Run(self, self._for_one, targets[frame : frame + 1], rotations[None], head[None])
+        run = _Run(self, self._for_one, this, rotations[None], head[None])
         run.follow()
+        run.settle()
         run.write(result, slice(0, 1))
         return result.single()
 
     @cached_property
     def wishes_within_freedom(self) -> BoolArray:
-        """Entry n: whether n targets ask no more of the joints than they are free to give."""
+        """Entry n: whether n targets, places and rotations, ask no more of the joints than they are free to give."""
         bodies = self._for_many.bodies
         freedom = sum(3 if body.limit is None else body.limit.freedom for body in bodies) + 3 * self.free_root
-        return 3 * np.arange(len(self.effectors) + 1) <= freedom
+        return 3 * np.arange(2 * len(self.effectors) + 1) <= freedom
 
     @cached_property
     def spread_poses(self) -> tuple[FloatArray, FloatArray]:
-        """(P, J, 4) a fixed sequence of poses that fill the limits, (P, E, 3) their effectors from the root's head."""
+        """(P, J, 4) poses that fill the limits, a fixed sequence, and (P, E, 3) their effectors from the root."""
         count = len(self.skeleton)
         poses = np.tile([1.0, 0.0, 0.0, 0.0], (_SPREAD_POSES, count, 1))
         places = np.stack([spread_places(index + 1, count) for index in range(_SPREAD_POSES)])
@@ -182,9 +219,17 @@ class Solver:
         return self._kernel(one, build_bodies(self.skeleton, self.effectors, self.limits, one))
 
     def _kernel(self, numbers: ModuleType, bodies: list[Body]) -> "_Kernel":
-        links = find_links(bodies if numbers is many else self._for_many.bodies)
+        measures = make_measures(bodies, self.effectors, self.reaches.tolerance_lengths, self.options.tolerance)
+        links = [
+            link
+            for link in find_links(bodies if numbers is many else self._for_many.bodies)
+            if not {link.ball, *link.hinges}.intersection(measures.holders)
+        ]
         sweeper = Sweeper(numbers, bodies, links, self.free_root, self.options.plain)
-        return _Kernel(numbers, bodies, sweeper, LeastSquares(bodies, len(self.effectors), self.free_root))
+        finish = LeastSquares(bodies, measures, self.free_root)
+        groups = Groups(numbers, bodies, measures, finish)
+        bends = Bends(numbers, bodies, find_limbs(bodies, links, measures.oriented), finish)
+        return _Kernel(numbers, bodies, measures, sweeper, finish, bends, groups)
 
 
 @dataclass(frozen=True)
@@ -193,8 +238,11 @@ class _Kernel:
 
     numbers: ModuleType
     bodies: list[Body]
+    measures: Measures
     sweeper: Sweeper
     finish: LeastSquares
+    bends: Bends
+    groups: Groups
 
 
 class _Run:
@@ -204,29 +252,35 @@ class _Run:
         self,
         solver: Solver,
         kernel: _Kernel,
-        targets: FloatArray,
-        weights: FloatArray,
+        wanted: Wanted,
         rotations: FloatArray,
         locations: FloatArray,
     ) -> None:
         self.solver, self.numbers, self.bodies = solver, kernel.numbers, kernel.bodies
         self.sweeper, self.finish = kernel.sweeper, kernel.finish
+        self.groups = kernel.groups
+        self.bends = kernel.bends if wanted.bending else None
         self.options = solver.options
         self.rotations, self.locations = self._legal(rotations), locations
-        self.seen = ~np.isnan(targets).any(axis=2)
-        tolerances = np.maximum(solver.options.tolerance * solver.reaches.tolerance_lengths, _LEAST_TOLERANCE)
-        frames = len(targets)
+        self.wanted, self.measures = wanted, kernel.measures
+        self.seen = self.measures.seen(wanted)
+        frames, count = len(wanted), self.measures.count
+        targets = np.zeros((*self.seen.shape, 3))
+        targets[:, :count] = np.nan_to_num(wanted.points)
         local = self._local(self.rotations)
         self.work = Work(
             local=local,
             root=self.numbers.vector(locations),
             rest=local,
             bound=[self.numbers.scalar(np.zeros(frames)) > 0 for _ in self.bodies],
-            targets=np.where(self.seen[..., None], targets, 0.0),
-            weights=np.where(self.seen, weights, 0.0),
-            tolerances=np.broadcast_to(tolerances, weights.shape),
+            targets=targets,
+            weights=np.where(self.seen, self.measures.weighed(wanted.weights), 0.0),
+            tolerances=np.broadcast_to(self.measures.tolerances, self.seen.shape),
             iterations=np.zeros(frames, dtype=np.int64),
             stationary=np.zeros(frames, dtype=bool),
+            turns=np.where(np.isnan(wanted.turns), _NO_TURN, wanted.turns),
+            poles=wanted.poles,
+            measures=self.measures,
         )
 
     def _local(self, rotations: FloatArray) -> list[Quaternion]:
@@ -261,6 +315,39 @@ class _Run:
         if len(unmet):
             self.finish.run(self.numbers, self.work)
 
+    def settle(self) -> None:
+        """See to what comes after the targets: what cannot all be met is met in order, and limbs turn toward poles."""
+        if self.groups.last and not self.options.plain and self.options.finish:
+            self._solve_in_groups()
+        if self.bends is not None and not self.options.plain:
+            self.bends.settle(self.work)
+
+    def _solve_in_groups(self) -> None:
+        """Where not all is met, meet the groups in order: from the present pose, and if need be from the start."""
+        frames = np.flatnonzero(self.work.unmet(self.work.errors(self.numbers, self.bodies)))
+        if not len(frames):
+            return
+        part = self.work.part(self.numbers, frames)
+        self.groups.in_order(part)
+        self.work.replace(self.numbers, frames, part)
+        again = np.flatnonzero(self.groups.unmet_above_last(part))
+        if len(again):
+            self._solve_first_group(frames[again])
+        self.work.weights[frames] = self.groups.graded(self.work.weights[frames])
+
+    def _solve_first_group(self, frames: IntArray) -> None:
+        """Solve some frames anew from their start pose, the first group by itself before the others join in."""
+        before = self.work.part(self.numbers, frames)
+        part = before.part(self.numbers, np.arange(len(frames)))
+        weights, part.weights = part.weights, self.groups.first_alone(part)
+        part.local = self._local(self.rotations[frames])
+        part.root = self.numbers.vector(self.locations[frames])
+        self._improve(part, aiming=True)
+        part.weights = weights
+        self.groups.in_order(part)
+        better = np.flatnonzero(self.groups.no_worse(part, before))
+        self.work.replace(self.numbers, frames[better], part.part(self.numbers, better))
+
     def _attempt(self, frames: IntArray, restart: int | None) -> None:
         """Solve some frames from their start pose or from a restart, and keep what is better than what there was."""
         if not len(frames):
@@ -269,7 +356,7 @@ class _Run:
         before = part.cost(part.points(self.numbers, self.bodies))
         if restart is not None:
             part.local = self._restart_pose(frames, restart)
-        self._improve(part)
+        self._improve(part, aiming=restart is None)
         better = np.flatnonzero(part.cost(part.points(self.numbers, self.bodies)) <= before)
         self.work.iterations[frames] = part.iterations
         self.work.replace(self.numbers, frames[better], part.part(self.numbers, better))
@@ -292,8 +379,9 @@ class _Run:
         seen = self.seen[frames]
         if self.solver.free_root:
             return np.zeros(len(seen), dtype=bool)
-        distances = np.linalg.norm(self.work.targets[frames] - self.locations[frames, None], axis=2)
-        return self.solver.reaches.misses(distances, seen)
+        count = self.measures.count
+        distances = np.linalg.norm(self.work.targets[frames, :count] - self.locations[frames, None], axis=2)
+        return self.solver.reaches.misses(distances, seen[:, :count])
 
     def _restart_pose(self, frames: IntArray, restart: int) -> list[Quaternion]:
         """The legal pose nearest to rest, then those of a fixed set of poses that bring the effectors nearest."""
@@ -301,19 +389,26 @@ class _Run:
             pose = np.tile([1.0, 0.0, 0.0, 0.0], (len(frames), len(self.solver.skeleton), 1))
             return self._local(self._legal(pose))
         poses, points = self.solver.spread_poses
-        aims = self.work.targets[frames] - self.locations[frames, None]
-        shares = self.work.weights[frames]
+        count = self.measures.count
+        aims = self.work.targets[frames, :count] - self.locations[frames, None]
+        shares = self.work.weights[frames, :count]
         misses = np.stack([(shares * ((point - aims) ** 2).sum(axis=2)).sum(axis=1) for point in points], axis=1)
         chosen = np.argsort(misses, axis=1, kind="stable")[:, min(restart, len(poses)) - 1]
         return self._local(poses[chosen])
 
-    def _improve(self, work: Work) -> None:
+    def _improve(self, work: Work, *, aiming: bool) -> None:
+        """Bring a start pose to its targets; limbs are aimed at their poles first, but not those of a restart."""
         numbers, bodies = self.numbers, self.bodies
+        bends = self.bends if aiming else None
         if self.solver.free_root:
             self._align(work)
+        if bends is not None:
+            bends.bow(work)
         work.local = bend_straight_limbs(numbers, bodies, work.local, work.root)
+        if bends is not None:
+            bends.aim(work)
         work.rest = work.local
-        if not self.solver.free_root and chains.is_chain(bodies):
+        if not self.solver.free_root and not self.measures.oriented and chains.is_chain(bodies):
             chains.solve_chain(numbers, bodies, work, self.options)
             return
         sweeping = self.options.plain or not self.options.finish
@@ -325,7 +420,11 @@ class _Run:
     def _align(self, work: Work) -> None:
         """Turn and move the whole start pose to where it fits its targets best."""
         numbers, body = self.numbers, self.bodies[0]
-        rotation, centre, goes_to = align_root(work.points(numbers, self.bodies), work.targets, work.weights)
+        pose, count = place_bodies(self.bodies, work.local, work.root), self.measures.count
+        points = work.points_of(numbers, self.bodies, pose)[:, :count]
+        frames = numbers.stack(pose.frames, len(points))
+        turning = turning_spread(self.measures, frames, work.turns, work.weights) if self.measures.oriented else None
+        rotation, centre, goes_to = align_root(points, work.targets[:, :count], work.weights[:, :count], turning)
         turn, own = numbers.quaternion(rotation), body.rest_turn
         work.root = numbers.vector(goes_to) + turn @ (work.root - numbers.vector(centre))
         turned = (own.conjugated() @ turn @ own @ work.local[0]).normalized()
@@ -350,9 +449,9 @@ class _Run:
     def _sweep_once(self, work: Work) -> None:
         numbers, bodies = self.numbers, self.bodies
         pose = place_bodies(bodies, work.local, work.root)
-        targets = [numbers.vector(work.targets[:, effector]) for effector in range(work.targets.shape[1])]
-        weights = [numbers.scalar(work.weights[:, effector]) for effector in range(work.targets.shape[1])]
-        goals = make_goals(numbers, bodies, targets, weights)
+        targets = [numbers.vector(work.targets[:, effector]) for effector in range(self.measures.count)]
+        weights = [numbers.scalar(work.weights[:, effector]) for effector in range(self.measures.count)]
+        goals = make_goals(numbers, bodies, targets, weights, self.measures.frames(numbers, work.turns, work.weights))
         turning = [
             rest if body.limit is None else local
             for body, rest, local in zip(bodies, work.rest, work.local, strict=True)
@@ -369,12 +468,22 @@ class _Run:
         local = self.numbers.stack(self.work.local, len(errors))
         result.rotations[part, [body.bone for body in self.bodies]] = local
         result.root_location[part] = self.numbers.stack([self.work.root], len(errors))[:, 0]
-        result.errors[part] = np.where(self.seen, errors, np.nan)
+        count = self.measures.count
+        result.errors[part] = np.where(self.seen[:, :count], errors[:, :count], np.nan)
+        result.rotation_errors[part] = self._rotation_errors()
         result.iterations[part] = self.work.iterations
         bones = [body.bone for body in self.bodies]
         if self.finish.limited:
             result.binding[part, bones] = binding(self.numbers, self.bodies, self.work.local, len(errors))
         result.status[part] = self._status(errors, result.binding[part].any(axis=1))
+
+    def _rotation_errors(self) -> FloatArray:
+        """(F, E) radians, NaN where no rotation is wanted."""
+        if np.isnan(self.wanted.turns).all():
+            return np.full(self.wanted.turns.shape[:2], np.nan)
+        frames = place_bodies(self.bodies, self.work.local, self.work.root).frames
+        stacked = self.numbers.stack(frames, len(self.wanted))
+        return rotation_errors(stacked[:, holders_of(self.bodies, self.measures.count)], self.wanted.turns)
 
     def _status(self, errors: FloatArray, binds: BoolArray) -> IntArray:
         everything = slice(None)

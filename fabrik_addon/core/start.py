@@ -88,7 +88,7 @@ def spread_places(index: int, count: int) -> FloatArray:
 
 
 def align_root(
-    points: FloatArray, targets: FloatArray, weights: FloatArray
+    points: FloatArray, targets: FloatArray, weights: FloatArray, turning: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The best rigid fit of all effectors to their targets (Horn 1987, the largest eigenvector of his 4×4 matrix).
 
@@ -96,6 +96,7 @@ def align_root(
         points: (F, E, 3) where the effectors are.
         targets: (F, E, 3) where they should be.
         weights: (F, E), zero where a target is not seen.
+        turning: (F, 3, 3) what wanted rotations add to the spread of the points.
 
     Returns:
         (F, 4) rotation, (F, 3) its centre and (F, 3) where the centre goes. What one or two points leave open is
@@ -105,6 +106,8 @@ def align_root(
     middle, wanted = (points * share).sum(axis=1), (targets * share).sum(axis=1)
     a, b = points - middle[:, None], targets - wanted[:, None]
     spread = np.einsum("fei,fej->fij", a * share, b)
+    if turning is not None:
+        spread += turning / np.maximum(weights.sum(axis=1), _TINY)[:, None, None]
     matrix = np.zeros((len(points), 4, 4))
     trace = np.trace(spread, axis1=1, axis2=2)
     skew = np.stack([spread[:, i, j] - spread[:, j, i] for i, j in ((1, 2), (2, 0), (0, 1))], axis=1)

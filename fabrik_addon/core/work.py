@@ -7,23 +7,27 @@ from types import ModuleType
 import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray, Quaternion, Scalar, Vector
-from .bodies import Body, effector_points, place_bodies
+from .bodies import Body, Pose, place_bodies
+from .orientation import Measures
 
 
 @dataclass
 class Work:
-    """F frames of a solve with B bodies and E effectors.
+    """F frames of a solve with B bodies, E effectors and M vectors that are measured (see `Measures`).
 
     Attributes:
         local: B local rotations.
         root: the root's head.
         rest: B local rotations that free twist returns to.
         bound: B flags, whether the last backward pass had to clamp the body.
-        targets: (F, E, 3), zero where not seen.
-        weights: (F, E), zero where not seen.
-        tolerances: (F, E) distances.
+        targets: (F, M, 3), zero where not seen.
+        weights: (F, M), zero where not seen.
+        tolerances: (F, M) distances and radians.
         iterations: (F,) sweeps and steps taken.
         stationary: (F,) nothing makes it better.
+        turns: (F, E, 4) rotations that effectors' bodies are to have; none of them is NaN.
+        poles: (F, E, 3) points toward which limbs bend, NaN where there is none.
+        measures: what the M vectors are.
     """
 
     local: list[Quaternion]
@@ -35,6 +39,9 @@ class Work:
     tolerances: FloatArray
     iterations: IntArray
     stationary: BoolArray
+    turns: FloatArray
+    poles: FloatArray
+    measures: Measures
 
     def part(self, numbers: ModuleType, frames: IntArray) -> "Work":
         """The work on some of the frames."""
@@ -48,6 +55,9 @@ class Work:
             self.tolerances[frames],
             self.iterations[frames],
             self.stationary[frames],
+            self.turns[frames],
+            self.poles[frames],
+            self.measures,
         )
 
     def replace(self, numbers: ModuleType, frames: IntArray, part: "Work") -> None:
@@ -60,26 +70,27 @@ class Work:
         self.stationary[frames] = part.stationary
 
     def points(self, numbers: ModuleType, bodies: Sequence[Body]) -> FloatArray:
-        """(F, E, 3) where the effectors are."""
-        pose = place_bodies(bodies, self.local, self.root)
-        points = effector_points(bodies, pose, self.targets.shape[1])
-        stacked: FloatArray = numbers.stack(points, len(self.targets))
-        return stacked
+        """(F, M, 3) where the effectors are, and what else is measured."""
+        return self.points_of(numbers, bodies, place_bodies(bodies, self.local, self.root))
+
+    def points_of(self, numbers: ModuleType, bodies: Sequence[Body], pose: Pose) -> FloatArray:
+        """(F, M, 3) the same for bodies that stand in a pose."""
+        return self.measures.vectors(numbers, bodies, pose, self.turns)
 
     def errors(self, numbers: ModuleType, bodies: Sequence[Body]) -> FloatArray:
-        """(F, E) distances from the targets, zero where not seen."""
+        """(F, M) distances from the targets, zero where not seen."""
         return self.misses(self.points(numbers, bodies))
 
     def misses(self, points: FloatArray) -> FloatArray:
-        """(F, E) how far points (F, E, 3) are from the targets, zero where those are not seen."""
+        """(F, M) how far points (F, M, 3) are from the targets, zero where those are not seen."""
         distances = np.linalg.norm(points - self.targets, axis=-1)
         return np.asarray(np.where(self.weights > 0, distances, 0.0))
 
     def cost(self, points: FloatArray) -> FloatArray:
-        """(F,) Σ weight · distance² with the effectors at (F, E, 3) points."""
+        """(F,) Σ weight · distance² with the effectors at (F, M, 3) points."""
         cost: FloatArray = np.einsum("fe,fei->f", self.weights, (points - self.targets) ** 2)
         return cost
 
     def unmet(self, errors: FloatArray) -> BoolArray:
-        """(F,) whether some effector is farther from its target than its tolerance."""
+        """(F,) whether something is farther from its target than its tolerance."""
         return np.asarray((errors > self.tolerances).any(axis=1))

@@ -17,6 +17,7 @@ from ..core import Effector, Skeleton, many
 from ..core.bodies import build_bodies
 from ..core.levers import Levers
 from ..core.limits import Limit
+from ..core.orientation import make_measures
 from .clip import FloatArray
 
 # Against joints that nothing determines, as a share of the mean diagonal.
@@ -36,7 +37,8 @@ def joint_columns(
     """
     bodies = build_bodies(skeleton, effectors, limits, many)
     heads = matrices[:, [body.bone for body in bodies]][..., :3, 3]
-    levers = Levers(bodies, len(effectors), free_root=True)
+    measures = make_measures(bodies, effectors, np.ones(len(effectors)), tolerance=1.0)
+    levers = Levers(bodies, measures, free_root=True)
     columns = levers.jacobian(points, heads, np.ones(points.shape[:2]))
     for index, body in enumerate(bodies):
         if body.limit is not None and body.limit.freedom < 3:

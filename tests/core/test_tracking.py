@@ -23,8 +23,10 @@ def sinusoids(family, seed):
 
 
 def steps(family, targets, solution):
-    """How far the farthest joint moved against the farthest target, the sharpest turn, and where neither full reach
-    nor a limit that begins or ceases to bind explains more."""
+    """Between frames: the farthest joint step by the farthest target step, the sharpest turn, and where it is quiet.
+
+    It is quiet away from full reach, where no limit begins or ceases to bind.
+    """
     joints = np.concatenate([solution.heads, solution.tails], axis=1)
     moved = np.linalg.norm(np.diff(joints, axis=0), axis=2).max(axis=1)
     wanted = np.linalg.norm(np.diff(targets, axis=0), axis=2).max(axis=1)
