@@ -27,6 +27,20 @@ ROOTS = (
     ("FIXED", "Pinned", "The root bone turns but its head stays where it is"),
     ("FREE", "Free", "The root bone moves as well, so the whole rig follows the targets"),
 )
+KINDS = (
+    ("TARGET", "Target", "The point reaches for an object"),
+    ("PIN", "Pin", "The point is held at a place in the armature's own space"),
+)
+REACHES = (
+    ("WHOLE", "Whole Rig", "All bones up to the root follow"),
+    ("PIN", "To Pin", "Bones up to the nearest pinned one follow"),
+    ("BONES", "Bones", "A number of bones follow, the dragged one included"),
+)
+DRAG_ROOTS = (
+    ("FIXED", "Pinned", "The root bone turns but its head stays where it is"),
+    ("FREE", "Free", "The root bone moves where that suits pins and dragged bone best"),
+    ("FOLLOW", "Follow", "The root bone is pulled along, as by a rope"),
+)
 STARTS = (
     ("REST", "Rest", "Each frame is solved from the rest pose and depends on that frame's targets only"),
     ("PREVIOUS", "Previous Frame", "Each frame is solved from the pose of the frame before it"),
@@ -50,8 +64,9 @@ LIMIT_AXES = (
 
 
 class FabrikEffector(PropertyGroup):
-    """A point on a bone, and the object that it is to reach."""
+    """A point on a bone, and the object that it is to reach or the place where it is held."""
 
+    kind: EnumProperty(name="Kind", description="What the point goes to", items=KINDS, override=OVERRIDABLE)
     bone: StringProperty(name="Bone", description="The bone that is to reach the target", override=OVERRIDABLE)
     point: EnumProperty(
         name="Point", description="Which point of the bone is to reach the target", items=POINTS, override=OVERRIDABLE
@@ -71,6 +86,25 @@ class FabrikEffector(PropertyGroup):
         name="Target Bone",
         description="Where the target is another armature: its bone whose head is to be reached",
         override=OVERRIDABLE,
+    )
+    pin_location: FloatVectorProperty(
+        name="Pin Location",
+        description="Where the point is held, in the armature's own space",
+        subtype="XYZ",
+        unit="LENGTH",
+        precision=4,
+        override=OVERRIDABLE,
+    )
+    pin_rotation: FloatVectorProperty(
+        name="Pin Rotation",
+        description="How the bone is held where its rotation is pinned too, in the armature's own space",
+        size=4,
+        subtype="QUATERNION",
+        default=(1.0, 0.0, 0.0, 0.0),
+        override=OVERRIDABLE,
+    )
+    hold_rotation: BoolProperty(
+        name="Hold Rotation", description="Hold the bone's rotation as well as its place", override=OVERRIDABLE
     )
     weight: FloatProperty(
         name="Weight",
@@ -109,6 +143,31 @@ class FabrikBakeSettings(PropertyGroup):
     )
 
 
+class FabrikDragSettings(PropertyGroup):
+    """How bones are dragged."""
+
+    reach: EnumProperty(
+        name="Chain Length",
+        description="How far up the rig follows a dragged bone",
+        items=REACHES,
+        override=OVERRIDABLE,
+    )
+    bones: IntProperty(
+        name="Bones",
+        description="How many bones follow, the dragged one included",
+        default=3,
+        min=1,
+        soft_max=20,
+        override=OVERRIDABLE,
+    )
+    root: EnumProperty(
+        name="Root",
+        description="What the root bone does while another one is dragged",
+        items=DRAG_ROOTS,
+        override=OVERRIDABLE,
+    )
+
+
 class FabrikRig(PropertyGroup):
     """All that the add-on keeps on one armature object."""
 
@@ -127,6 +186,9 @@ class FabrikRig(PropertyGroup):
     bake: PointerProperty(
         name="Bake", description="What the Bake button uses", type=FabrikBakeSettings, override=OVERRIDABLE
     )
+    drag: PointerProperty(
+        name="Drag", description="How bones are dragged", type=FabrikDragSettings, override=OVERRIDABLE
+    )
     last_result: StringProperty(
         name="Last Result", description="How well the last bake met its targets, in short lines", override=OVERRIDABLE
     )
@@ -138,4 +200,4 @@ def rig_settings(rig: bpy.types.Object) -> FabrikRig:
     return kept
 
 
-CLASSES = (FabrikEffector, FabrikBakeSettings, FabrikRig)
+CLASSES = (FabrikEffector, FabrikBakeSettings, FabrikDragSettings, FabrikRig)
