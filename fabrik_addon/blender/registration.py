@@ -4,7 +4,7 @@ import bpy
 from bpy.props import BoolProperty, PointerProperty
 
 from ..cli import run_command
-from . import limit_panel, operators, overlay, panels, settings
+from . import limit_panel, live, operators, overlay, panels, settings
 from .operators.import_markers import menu_entry
 from .overrides import keep_overrides
 
@@ -36,12 +36,14 @@ def register() -> None:
     bpy.types.VIEW3D_PT_overlay_bones.append(overlay.draw_switch)
     bpy.types.TOPBAR_MT_file_import.append(menu_entry)
     bpy.app.handlers.save_pre.append(keep_overrides)
+    live.start()
     _COMMANDS.append(bpy.utils.register_cli_command("fabrik_bake", run_command))
 
 
 def unregister() -> None:
     """Switch everything off, in reverse."""
     bpy.utils.unregister_cli_command(_COMMANDS.pop())
+    live.stop()
     bpy.app.handlers.save_pre.remove(keep_overrides)
     bpy.types.TOPBAR_MT_file_import.remove(menu_entry)
     bpy.types.VIEW3D_PT_overlay_bones.remove(overlay.draw_switch)

@@ -1,0 +1,77 @@
+"""What Blender's locks leave of a bone's rotation."""
+
+from collections.abc import Callable
+from functools import partial
+from math import pi
+from typing import Final, TypeAlias
+
+import bpy
+import numpy as np
+
+from ..core import Hinge
+from ..core.arrays import BoolArray, FloatArray
+from .limit_settings import AXES
+from .rotation_modes import from_channels, property_name, to_channels
+
+_FOUR_CHANNELS: Final = ("QUATERNION", "AXIS_ANGLE")
+# The order of the Euler angles that Blender locks where a bone is turned by others than those.
+_LOCK_ORDER: Final = "XYZ"
+# Radians: a locked angle of less is none.
+_NO_ANGLE: Final = 1e-4
+WithLocks: TypeAlias = Callable[[FloatArray], FloatArray]
+
+
+def is_locked(bone: bpy.types.PoseBone) -> bool:
+    """Whether all of a bone's rotation is locked."""
+    if bone.rotation_mode in _FOUR_CHANNELS and bone.lock_rotations_4d and not bone.lock_rotation_w:
+        return False
+    return all(bone.lock_rotation)
+
+
+def hinge_of_locks(bone: bpy.types.PoseBone) -> Hinge | None:
+    """The hinge that a bone is where two of its angles are locked at zero, as animators do with elbows and knees."""
+    free = [axis for axis, locked in zip(AXES, bone.lock_rotation, strict=True) if not locked]
+    if len(free) != 1 or (bone.rotation_mode in _FOUR_CHANNELS and bone.lock_rotations_4d):
+        return None
+    angles = _angles(bone)
+    angles[AXES.index(free[0])] = 0.0
+    return Hinge(free[0], -pi, pi) if np.abs(angles).max() < _NO_ANGLE else None
+
+
+def _angles(bone: bpy.types.PoseBone) -> FloatArray:
+    """(3,) the Euler angles that are locked or not."""
+    values = getattr(bone, property_name(bone.rotation_mode))
+    if bone.rotation_mode not in _FOUR_CHANNELS:
+        return np.array(values, dtype=np.float64)
+    return to_channels(_LOCK_ORDER, from_channels(bone.rotation_mode, values)[None])[1][0]
+
+
+def with_locks(bone: bpy.types.PoseBone, start: FloatArray) -> WithLocks | None:
+    """What changes a rotation (4,) into one like it whose locked channels are as at the start; None without locks.
+
+    Blender locks either the components of the channels or, where `lock_rotations_4d` is off, Euler angles.
+    """
+    angles = np.array(bone.lock_rotation)
+    if bone.rotation_mode not in _FOUR_CHANNELS:
+        return partial(_with_angles, start, angles, bone.rotation_mode) if angles.any() else None
+    if not bone.lock_rotations_4d:
+        return partial(_with_angles, start, angles, _LOCK_ORDER) if angles.any() else None
+    parts = np.array([bone.lock_rotation_w, *angles])
+    if bone.rotation_mode == "AXIS_ANGLE":
+        parts[:] = parts.any()
+    return partial(_with_components, start, parts) if parts.any() else None
+
+
+def _with_angles(start: FloatArray, locked: BoolArray, order: str, rotation: FloatArray) -> FloatArray:
+    """(4,) the rotation with some of its Euler angles as at the start."""
+    held = to_channels(order, start[None])[1][0]
+    angles = to_channels(order, rotation[None], previous=held)[1][0]
+    return from_channels(order, np.where(locked, held, angles))
+
+
+def _with_components(start: FloatArray, locked: BoolArray, rotation: FloatArray) -> FloatArray:
+    """(4,) the rotation with some of its components as at the start, and the others scaled to go with them."""
+    free = np.where(locked, 0.0, rotation if start @ rotation >= 0.0 else -rotation)
+    size = np.linalg.norm(free)
+    room = np.sqrt(max(0.0, 1.0 - float(np.square(start[locked]).sum())))
+    return np.where(locked, start, free * (room / size)) if size > 0.0 else start
