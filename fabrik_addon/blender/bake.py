@@ -16,16 +16,18 @@ from ..core import Solution, Solver, Status
 from ..core.arrays import BoolArray, FloatArray, IntArray
 from ..core.errors import FabrikError
 from ..markers.report import Report
+from . import live
 from .animated import ROTATION_CHANNELS, animated_limits, bone_path, check_still, root_heads
-from .effectors import Goals, check_effectors, gather_goals, object_scale, world_to_armature
+from .effectors import Goals, check_effectors, gather_goals, object_scale
+from .goal_places import Places, joined, sampled_places
 from .keyframes import check_action, current_or_new_action, new_action_like, write_curves
 from .legal import legal_pose
 from .limits_to_constraints import is_own
 from .pose_keeper import PoseKeeper
 from .rig import check_editable, check_rig, read_trees, root_location_channel
 from .rotation_modes import to_channels
-from .sampling import sample_matrices, sample_targets
 from .settings import rig_settings
+from .solve_frame import moves_root
 from .unseen import fill_unseen
 
 Progress = Callable[[float], bool]
@@ -89,12 +91,14 @@ class BakedTree:
     Attributes:
         goals: the bones, the effectors and their targets.
         bones: names of the bones that got keys.
-        solution: the poses written, F frames in armature space.
+        solution: the poses written, F frames in the space of the tree.
+        scale: (F,) world metres to one unit of that space.
     """
 
     goals: Goals
     bones: tuple[str, ...]
     solution: Solution
+    scale: FloatArray
 
 
 @dataclass(frozen=True)
@@ -144,19 +148,20 @@ Steps = Generator[float, None, BakeResult]
 class _Job:
     """One tree to be solved.
 
-    goals: what is to reach what. targets: (F, E, 3) in armature space, NaN where not seen. bones: places of the bones
-    that some target is ever seen for. root_heads: (F, 3) where a pinned root is; None where it is free.
+    goals: what is to reach what. places: where that is on F frames. bones: places of the bones that some target is ever
+    seen for. root_heads: (F, 3) where a pinned root is; None where it is free. scale: (F,) as for a baked tree.
     """
 
     goals: Goals
-    targets: FloatArray
+    places: Places
     bones: list[int]
     root_heads: FloatArray | None
+    scale: FloatArray
 
     @property
     def seen(self) -> BoolArray:
         """(F, E) whether a target is seen."""
-        unseen: BoolArray = np.isnan(self.targets).any(axis=-1)
+        unseen: BoolArray = np.isnan(self.places.points).any(axis=-1)
         return ~unseen
 
     @property
@@ -210,20 +215,23 @@ def bake_steps(context: bpy.types.Context, armature: bpy.types.Object, settings:
     _check(context.scene, armature, settings)
     seconds: dict[str, float] = {}
     keyed: list[str] = []
+    live.pause()
     keeper = PoseKeeper(context.scene, armature)
     try:
         goals = _goals_at(context, armature, settings.frame_start)
         with _timed(seconds, "sample"):
-            jobs, scale = yield from _sample(context.scene, armature, goals, settings.frames)
+            jobs = yield from _sample(context.scene, armature, goals, settings.frames)
         with _timed(seconds, "solve"):
             trees = yield from _solve(jobs, settings)
         with _timed(seconds, "write"):
-            report = _report(trees, scale, settings.frames)
+            report = _report(trees, settings.frames)
             _write(armature, trees, settings)
             keyed = [bone for tree in trees for bone in tree.bones]
     finally:
         keeper.restore(keyed)
-    warnings = (*_warnings(armature, keyed), *animated_limits(armature, keyed, settings.frames))
+        live.follow()
+    left = (sentence for tree in trees for sentence in tree.goals.left_alone)
+    warnings = (*_warnings(armature, keyed), *animated_limits(armature, keyed, settings.frames), *left)
     result = BakeResult(report, settings.frames, trees, warnings, seconds)
     rig_settings(armature).last_result = "\n".join(result.lines)
     return result
@@ -256,33 +264,38 @@ def _goals_at(context: bpy.types.Context, armature: bpy.types.Object, frame: int
 
 def _sample(
     scene: bpy.types.Scene, armature: bpy.types.Object, goals: Sequence[Goals], frames: IntArray
-) -> Generator[float, None, tuple[list[_Job], FloatArray]]:
-    """The trees to be solved, and (F,) world metres to an armature unit."""
-    targets = [target for goal in goals for target in goal.targets]
-    points, matrices = [], []
+) -> Generator[float, None, list[_Job]]:
+    """The trees to be solved."""
+    parts = []
     for first in range(0, len(frames), _SAMPLED_AT_ONCE):
         part = frames[first : first + _SAMPLED_AT_ONCE]
-        points.append(sample_targets(scene, targets, part))
-        matrices.append(sample_matrices(scene, armature, part))
+        parts.append(sampled_places(scene, armature, goals, part))
         yield _SAMPLING_ENDS * min(1.0, (first + len(part)) / len(frames))
-    world, rig = np.concatenate(points), np.concatenate(matrices)
-    if np.isnan(world).any(axis=-1).all():
+    jobs = []
+    for tree, sampled in zip(goals, zip(*parts, strict=True), strict=True):
+        places = joined([part for part, _ in sampled])
+        space = np.concatenate([space for _, space in sampled])
+        jobs.append(_job(armature, tree, places, space, frames))
+    seen = [job for job in jobs if job.seen.any()]
+    if not seen:
         raise BakeError(f"No marker is seen in frames {frames[0]}-{frames[-1]}.")
-    local = world_to_armature(world, rig)
-    ends = np.cumsum([len(goal.targets) for goal in goals])[:-1]
-    jobs = [_job(armature, goal, part, frames) for goal, part in zip(goals, np.split(local, ends, axis=1), strict=True)]
-    return [job for job in jobs if job.seen.any()], object_scale(rig)
+    return seen
 
 
-def _job(armature: bpy.types.Object, goals: Goals, targets: FloatArray, frames: IntArray) -> _Job:
+def _job(armature: bpy.types.Object, goals: Goals, places: Places, space: FloatArray, frames: IntArray) -> _Job:
     """One tree to be solved; raises RigError where a bone that is to be turned moves by itself."""
-    skeleton = goals.tree.skeleton
-    ever_seen = ~np.isnan(targets).any(axis=-1).all(axis=0)
+    ever_seen = ~np.isnan(places.points).any(axis=-1).all(axis=0)
     bones = [int(bone) for bone in np.flatnonzero(goals.turned_by[ever_seen].any(axis=0))]
-    names = [skeleton.names[bone] for bone in bones]
-    check_still(armature, names, frames)
-    free = rig_settings(armature).root == "FREE"
-    return _Job(goals, targets, bones, None if free else root_heads(armature, goals.tree, frames))
+    check_still(armature, [goals.tree.skeleton.names[bone] for bone in bones], frames)
+    heads = None if moves_root(armature, goals) else _root_heads(armature, goals, frames)
+    return _Job(goals, places, bones, heads, object_scale(space))
+
+
+def _root_heads(armature: bpy.types.Object, goals: Goals, frames: IntArray) -> FloatArray:
+    """(F, 3) where the root of a tree is that stays where it is; what carries it keeps it in one place of its space."""
+    if goals.carrier:
+        return np.tile(goals.tree.root_location, (len(frames), 1))
+    return root_heads(armature, goals.tree, frames)
 
 
 def _solve(jobs: Sequence[_Job], settings: BakeSettings) -> Generator[float, None, tuple[BakedTree, ...]]:
@@ -298,36 +311,36 @@ def _solve(jobs: Sequence[_Job], settings: BakeSettings) -> Generator[float, Non
         names = tuple(job.goals.tree.skeleton.names[bone] for bone in job.bones)
         solution = _joined(parts, np.concatenate)
         if settings.mend_jumps and settings.start == "REST":
-            for _ in job.solver.repair_pops(solution, job.targets, job.root_heads):
+            for _ in job.solver.repair_pops(solution, job.places.points, job.root_heads):
                 yield _SAMPLING_ENDS + share * (place + 1)
         solution = fill_unseen(_others_kept(job, solution), job.goals.turned_by, job.seen)
         # Between two poses inside the limits there may be one outside.
         legal = legal_pose(solution.skeleton, job.goals.limits, solution.rotations)
         solution = replace(solution, rotations=legal)
-        trees.append(BakedTree(job.goals, names, solution))
+        trees.append(BakedTree(job.goals, names, solution, job.scale))
     return tuple(trees)
 
 
 def _solve_from_rest(job: _Job) -> Iterator[tuple[Solution, float]]:
     """The frames in large parts, each frame by itself from rest, with the share done."""
-    solver, count = job.solver, len(job.targets)
+    solver, count = job.solver, len(job.places.points)
     start = job.goals.tree.rotations.copy()
     start[job.bones] = (1.0, 0.0, 0.0, 0.0)
     for first in range(0, count, _SOLVED_AT_ONCE):
         part = slice(first, first + _SOLVED_AT_ONCE)
         heads = None if job.root_heads is None else job.root_heads[part]
-        yield solver.solve(job.targets[part], start=start, start_location=heads), min(1.0, part.stop / count)
+        yield job.places.part(part).solve(solver, start, heads), min(1.0, part.stop / count)
 
 
 def _solve_in_order(job: _Job) -> Iterator[tuple[Solution, float]]:
     """The frames in small parts, each frame from the one before, the first from the present pose."""
-    solver, count = job.solver, len(job.targets)
+    solver, count = job.solver, len(job.places.points)
     rotations, head = job.goals.tree.rotations, job.goals.tree.root_location
     for first in range(0, count, _SOLVED_IN_ORDER):
         found = []
         for frame in range(first, min(count, first + _SOLVED_IN_ORDER)):
             head = head if job.root_heads is None else job.root_heads[frame]
-            found.append(solver.solve(job.targets[frame], start=rotations, start_location=head))
+            found.append(job.places.part(frame).solve(solver, rotations, head))
             rotations, head = found[-1].rotations, found[-1].root_location
         yield _joined(found, np.stack), min(1.0, (first + len(found)) / count)
 
@@ -346,9 +359,9 @@ def _joined(parts: Sequence[Solution], join: Callable[[list[Any]], Any]) -> Solu
     return replace(parts[0], **{name: join([getattr(part, name) for part in parts]) for name in names})
 
 
-def _report(trees: Sequence[BakedTree], scale: FloatArray, frames: IntArray) -> Report:
+def _report(trees: Sequence[BakedTree], frames: IntArray) -> Report:
     """How well the effectors of all trees met their targets, world metres."""
-    errors = np.concatenate([tree.solution.errors for tree in trees], axis=1) * scale[:, None]
+    errors = np.concatenate([tree.solution.errors * tree.scale[:, None] for tree in trees], axis=1)
     status = np.stack([tree.solution.status for tree in trees])
     rank = {int(status): place for place, status in enumerate(_WORST_FIRST)}
     worst = [min((Status(value) for value in column), key=rank.__getitem__) for column in status.T]
@@ -362,7 +375,7 @@ def _write(armature: bpy.types.Object, trees: Sequence[BakedTree], settings: Bak
     """Key the solved bones; everything is worked out before the first key is written."""
     tables = [table for tree in trees for table in _curves(armature, tree)]
     if settings.action == "NEW":
-        replaced = _replaced_paths(trees, free_root=rig_settings(armature).root == "FREE")
+        replaced = _replaced_paths(armature, trees)
         action = new_action_like(armature, settings.action_name or f"{armature.name} FABRIK", without=replaced)
     else:
         action = current_or_new_action(armature, settings.action_name or f"{armature.name} FABRIK")
@@ -377,17 +390,17 @@ def _curves(armature: bpy.types.Object, tree: BakedTree) -> Iterator[tuple[str, 
         mode = armature.pose.bones[name].rotation_mode
         channel, values = to_channels(mode, solution.rotations[:, skeleton.index(name)])
         yield bone_path(name, channel), values, name
-    if rig_settings(armature).root == "FREE":
+    if moves_root(armature, tree.goals):
         root = skeleton.names[0]
         values = root_location_channel(armature.pose.bones[root], solution.root_location)
         yield bone_path(root, "location"), values, root
 
 
-def _replaced_paths(trees: Sequence[BakedTree], *, free_root: bool) -> set[str]:
+def _replaced_paths(armature: bpy.types.Object, trees: Sequence[BakedTree]) -> set[str]:
     """The data paths that a new action does not take over from the present one: those that the bake stands for."""
     paths = {bone_path(bone, channel) for tree in trees for bone in tree.bones for channel in ROTATION_CHANNELS}
-    roots = {bone_path(tree.goals.tree.skeleton.names[0], "location") for tree in trees}
-    return paths | roots if free_root else paths
+    free = [tree.goals for tree in trees if moves_root(armature, tree.goals)]
+    return paths | {bone_path(goals.tree.skeleton.names[0], "location") for goals in free}
 
 
 def _warnings(armature: bpy.types.Object, bones: Sequence[str]) -> Iterator[str]:

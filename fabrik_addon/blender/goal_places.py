@@ -1,6 +1,6 @@
-"""Where the goals of a rig are, on the present frame, in the space that its tree of bones is solved in."""
+"""Where the goals of a rig are, now or frame by frame, in the space that its tree of bones is solved in."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import bpy
@@ -12,7 +12,7 @@ from ..core import Solution, Solver
 from ..core.arrays import FloatArray
 from .effectors import Goals, Pin, Target
 from .import_markers import MARKER_NAME
-from .sampling import is_seen
+from .sampling import is_seen, sample_frames, sample_matrices, sample_targets
 
 
 class Places(NamedTuple):
@@ -49,13 +49,75 @@ def present_places(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.
     return places_in(space, goals, world, bends)
 
 
+def sampled_places(
+    scene: bpy.types.Scene, rig: bpy.types.Object, goals: Sequence[Goals], frames: npt.ArrayLike
+) -> list[tuple[Places, FloatArray]]:
+    """Where the goals of each tree are on F frames, and (F, 4, 4) from the space of the tree to the world.
+
+    Raises TargetError for a target that is not part of the scene.
+    """
+    armature = sample_matrices(scene, rig, frames)
+    reached = [goal for tree in goals for goal in (*tree.targets, *tree.bends) if goal and not isinstance(goal, Pin)]
+    points = _sampled(sample_targets, scene, reached, frames)
+    turning = [goal for tree in goals for goal in _turning(tree) if not isinstance(goal, Pin)]
+    carriers = [(rig, tree.carrier) for tree in goals if tree.carrier]
+    turned = _sampled(sample_frames, scene, [*turning, *carriers], frames)
+    samples = _Samples(armature, points, turned)
+    return [samples.places(rig, tree) for tree in goals]
+
+
+class _Samples(NamedTuple):
+    """What has been sampled on F frames: (F, 4, 4) of the armature; (F, 3) and (F, 4, 4) by object and bone."""
+
+    armature: FloatArray
+    points: dict[Target, FloatArray]
+    turned: dict[Target, FloatArray]
+
+    def places(self, rig: bpy.types.Object, goals: Goals) -> tuple[Places, FloatArray]:
+        """Those of one tree, and its space."""
+        space = self.armature
+        if goals.carrier:
+            space = self.turned[rig, goals.carrier] @ np.linalg.inv(goals.tree.skeleton.rest[0])
+        world = np.stack([self._world(goal) for goal in goals.targets], axis=1)
+        nothing = np.full((len(space), 3), np.nan)
+        bends = np.stack([nothing if bend is None else self.points[bend] for bend in goals.bends], axis=1)
+        return places_in(space, goals, world, bends), space
+
+    def _world(self, goal: Target | Pin) -> FloatArray:
+        """(F, 4, 4) of a goal; its rotation only where that counts."""
+        if isinstance(goal, Pin):
+            return self.armature @ _pin_matrix(goal)
+        world = self.turned[goal].copy() if goal in self.turned else np.tile(np.eye(4), (len(self.armature), 1, 1))
+        world[:, :3, 3] = self.points[goal]
+        return world
+
+
+def _sampled(
+    sample: Callable[..., FloatArray], scene: bpy.types.Scene, targets: Sequence[Target], frames: npt.ArrayLike
+) -> dict[Target, FloatArray]:
+    """What a function samples of targets, each of them once."""
+    once = list(dict.fromkeys(targets))
+    return dict(zip(once, np.moveaxis(sample(scene, once, frames), 1, 0), strict=True))
+
+
+def _turning(goals: Goals) -> list[Target | Pin]:
+    """The goals of a tree whose rotation counts."""
+    pairs = zip(goals.targets, goals.effectors, strict=True)
+    return [goal for goal, effector in pairs if effector.rotation_weight > 0.0]
+
+
+def joined(parts: Sequence[Places]) -> Places:
+    """The places of successive frames as one."""
+    columns = zip(*parts, strict=True)
+    return Places(*(None if column[0] is None else np.concatenate(column) for column in columns))
+
+
 def places_in(space: FloatArray, goals: Goals, world: FloatArray, bends: FloatArray) -> Places:
     """World matrices ([F,] E, 4, 4) of goals and ([F,] E, 3) points to bend toward, in a tree's space ([F,] 4, 4)."""
     into = np.linalg.inv(space)[..., None, :, :]
     points = (into[..., :3, :3] @ world[..., :3, 3:])[..., 0] + into[..., :3, 3]
     toward = (into[..., :3, :3] @ bends[..., None])[..., 0] + into[..., :3, 3]
-    turning = [effector.rotation_weight > 0.0 for effector in goals.effectors]
-    rotations = quaternions(into @ world) if any(turning) else None
+    rotations = quaternions(into @ world) if _turning(goals) else None
     return Places(points, rotations, toward if any(bend is not None for bend in goals.bends) else None)
 
 
@@ -77,12 +139,16 @@ def tree_space(rig: bpy.types.Object, goals: Goals) -> FloatArray:
 def _world_matrix(graph: bpy.types.Depsgraph, armature: FloatArray, goal: Target | Pin) -> FloatArray:
     """(4, 4) of a goal: an object, a bone, or a pin in the space of the armature whose matrix is (4, 4)."""
     if isinstance(goal, Pin):
-        turn = Matrix.LocRotScale(goal.location, Quaternion(goal.rotation), None)
-        return armature @ np.array(turn)
+        return armature @ _pin_matrix(goal)
     holder, bone = goal
     evaluated = holder.evaluated_get(graph)
     world = evaluated.matrix_world
     return np.array(world @ evaluated.pose.bones[bone].matrix if bone else world)
+
+
+def _pin_matrix(pin: Pin) -> FloatArray:
+    """(4, 4) of a pin in armature space."""
+    return np.array(Matrix.LocRotScale(pin.location, Quaternion(pin.rotation), None))
 
 
 def _bend_point(graph: bpy.types.Depsgraph, bend: Target | None) -> Sequence[float]:

@@ -7,8 +7,7 @@ nothing is written, and things come to rest.
 """
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 import bpy
@@ -80,14 +79,9 @@ def is_watching() -> bool:
     return _on_update in bpy.app.handlers.depsgraph_update_post
 
 
-@contextmanager
-def paused() -> Iterator[None]:
-    """No live posing in the block, for what goes through frames by itself."""
+def pause() -> None:
+    """No live posing until `follow` is called, for what goes through frames by itself."""
     _watch(on=False)
-    try:
-        yield
-    finally:
-        follow()
 
 
 def live_rigs(scene: bpy.types.Scene) -> list[bpy.types.Object]:

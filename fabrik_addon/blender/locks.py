@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from math import pi
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import bpy
 import numpy as np
@@ -30,7 +30,7 @@ def is_locked(bone: bpy.types.PoseBone) -> bool:
 
 def hinge_of_locks(bone: bpy.types.PoseBone) -> Hinge | None:
     """The hinge that a bone is where two of its angles are locked at zero, as animators do with elbows and knees."""
-    free = [axis for axis, locked in zip(AXES, bone.lock_rotation, strict=True) if not locked]
+    free: list[Any] = [axis for axis, locked in zip(AXES, bone.lock_rotation, strict=True) if not locked]
     if len(free) != 1 or (bone.rotation_mode in _FOUR_CHANNELS and bone.lock_rotations_4d):
         return None
     angles = _angles(bone)
