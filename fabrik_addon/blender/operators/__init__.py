@@ -1,10 +1,11 @@
 """The operators, all of them thin: ask whether they can run, call one function, report."""
 
-from . import bake, effectors, import_markers, limit_preset, limit_tools, limits, solve
+from . import bake, effectors, import_markers, limit_preset, limit_tools, limits, posing, solve
 
 CLASSES = (
     *effectors.CLASSES,
     *solve.CLASSES,
+    *posing.CLASSES,
     *bake.CLASSES,
     *import_markers.CLASSES,
     *limits.CLASSES,
