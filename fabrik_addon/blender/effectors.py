@@ -196,11 +196,11 @@ def gather_goals(rig: bpy.types.Object, trees: Sequence[Tree]) -> list[Goals]:
     enabled = enabled_effectors(rig)
     owned, unkeyable = constrained_bones(rig), unkeyable_bones(rig)
     held = {**unkeyable, **owned}
+    ends = {effector.bone for effector in enabled}
     goals = []
-    for tree, carrier in (part for whole in trees for part in cut_tree(whole, owned)):
+    for tree, carrier in (part for whole in trees for part in cut_tree(whole, owned, ends)):
         own = [effector for effector in enabled if effector.bone in tree.skeleton.names]
-        if own:
-            goals.append(_goals_of(rig, tree, carrier, own, held))
+        goals.append(_goals_of(rig, tree, carrier, own, held))
     moved = [goal for goal in goals if goal.bones]
     if not moved:
         raise RigError(_why_nothing_moves(rig, goals))

@@ -13,8 +13,8 @@ import bpy
 from .animated import ROTATION_CHANNELS, bone_path
 from .locks import is_locked
 
-# Constraints that only keep what an animator does within bounds.
-_BOUNDS: Final = ("LIMIT_ROTATION", "LIMIT_LOCATION", "LIMIT_SCALE", "LIMIT_DISTANCE", "MAINTAIN_VOLUME")
+# Constraints that turn and move nothing, or only keep what an animator does within bounds.
+_BOUNDS: Final = ("LIMIT_ROTATION", "LIMIT_LOCATION", "LIMIT_SCALE", "LIMIT_DISTANCE", "MAINTAIN_VOLUME", "COPY_SCALE")
 _CHAINS: Final = ("IK", "SPLINE_IK")
 
 

@@ -11,23 +11,26 @@ from .rig import Tree
 _NO_TURN = (1.0, 0.0, 0.0, 0.0)
 
 
-def cut_tree(tree: Tree, owned: Collection[str]) -> list[tuple[Tree, str]]:
-    """The parts of a tree, parents first, each with the owned bone that carries it, "" for what hangs on no such bone.
+def cut_tree(tree: Tree, owned: Collection[str], ends: Collection[str]) -> list[tuple[Tree, str]]:
+    """The parts of a tree with ends in them, parents first, each with the owned bone that carries it, "" where none does.
 
-    Each owned bone is the root of a part of its own, at rest: what moves it moves the whole part.
+    Each owned bone is the root of a part of its own, at rest: what moves it moves the whole part. Of a tree that has any,
+    only the bones on the way to the ends are there, as control rigs have hundreds.
     """
-    names, parents = tree.skeleton.names, tree.skeleton.parents
-    if not any(name in owned for name in names):
-        return [(tree, "")]
-    heads = np.arange(len(names))
-    for bone, parent in enumerate(parents):
-        if parent >= 0 and names[bone] not in owned:
-            heads[bone] = heads[parent]
-    parts = []
-    for root in np.unique(heads):
-        carrier = names[root] if names[root] in owned else ""
-        parts.append((_part(tree, np.flatnonzero(heads == root), at_rest=bool(carrier)), carrier))
-    return parts
+    names = tree.skeleton.names
+    tips = [bone for bone, name in enumerate(names) if name in ends]
+    if not tips or not any(name in owned for name in names):
+        return [(tree, "")] if tips else []
+    ways: dict[int, set[int]] = {}
+    for tip in tips:
+        path = tree.skeleton.path(tip)
+        first = max((place for place, bone in enumerate(path) if names[bone] in owned), default=0)
+        ways.setdefault(path[first], set()).update(path[first:])
+    carriers = {root: names[root] if names[root] in owned else "" for root in ways}
+    return [
+        (_part(tree, np.array(sorted(ways[root])), at_rest=bool(carriers[root])), carriers[root])
+        for root in sorted(ways)
+    ]
 
 
 def freeze(tree: Tree, held: Collection[str]) -> Tree:
