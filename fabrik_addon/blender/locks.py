@@ -23,7 +23,8 @@ WithLocks: TypeAlias = Callable[[FloatArray], FloatArray]
 
 def is_locked(bone: bpy.types.PoseBone) -> bool:
     """Whether all of a bone's rotation is locked."""
-    if bone.rotation_mode in _FOUR_CHANNELS and bone.lock_rotations_4d and not bone.lock_rotation_w:
+    # Of an axis and an angle the one may be locked without the other; three parts of a quaternion leave nothing.
+    if bone.rotation_mode == "AXIS_ANGLE" and bone.lock_rotations_4d and not bone.lock_rotation_w:
         return False
     return all(bone.lock_rotation)
 
@@ -31,18 +32,21 @@ def is_locked(bone: bpy.types.PoseBone) -> bool:
 def hinge_of_locks(bone: bpy.types.PoseBone) -> Hinge | None:
     """The hinge that a bone is where two of its angles are locked at zero, as animators do with elbows and knees."""
     free: list[Any] = [axis for axis, locked in zip(AXES, bone.lock_rotation, strict=True) if not locked]
-    if len(free) != 1 or (bone.rotation_mode in _FOUR_CHANNELS and bone.lock_rotations_4d):
+    by_parts = bone.rotation_mode in _FOUR_CHANNELS and bone.lock_rotations_4d
+    if len(free) != 1 or (by_parts and (bone.lock_rotation_w or bone.rotation_mode == "AXIS_ANGLE")):
         return None
-    angles = _angles(bone)
-    angles[AXES.index(free[0])] = 0.0
-    return Hinge(free[0], -pi, pi) if np.abs(angles).max() < _NO_ANGLE else None
+    values = _locked_values(bone, by_parts=by_parts)
+    values[AXES.index(free[0])] = 0.0
+    return Hinge(free[0], -pi, pi) if np.abs(values).max() < _NO_ANGLE else None
 
 
-def _angles(bone: bpy.types.PoseBone) -> FloatArray:
-    """(3,) the Euler angles that are locked or not."""
-    values = getattr(bone, property_name(bone.rotation_mode))
+def _locked_values(bone: bpy.types.PoseBone, *, by_parts: bool) -> FloatArray:
+    """(3,) what may be locked about X, Y and Z: Euler angles, or the parts of a quaternion."""
+    values = np.array(getattr(bone, property_name(bone.rotation_mode)), dtype=np.float64)
+    if by_parts:
+        return values[1:]
     if bone.rotation_mode not in _FOUR_CHANNELS:
-        return np.array(values, dtype=np.float64)
+        return values
     return to_channels(_LOCK_ORDER, from_channels(bone.rotation_mode, values)[None])[1][0]
 
 

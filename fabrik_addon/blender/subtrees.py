@@ -12,10 +12,10 @@ _NO_TURN = (1.0, 0.0, 0.0, 0.0)
 
 
 def cut_tree(tree: Tree, owned: Collection[str], ends: Collection[str]) -> list[tuple[Tree, str]]:
-    """The parts of a tree with ends in them, parents first, each with the owned bone that carries it, "" where none does.
+    """The parts of a tree with ends in them, parents first, each with the owned bone that carries it, or "" for none.
 
-    Each owned bone is the root of a part of its own, at rest: what moves it moves the whole part. Of a tree that has any,
-    only the bones on the way to the ends are there, as control rigs have hundreds.
+    Each owned bone is the root of a part of its own, at rest: what moves it moves the whole part. Of a tree with any
+    owned bone, only the bones on the way to the ends are there, as control rigs have hundreds.
     """
     names = tree.skeleton.names
     tips = [bone for bone, name in enumerate(names) if name in ends]
