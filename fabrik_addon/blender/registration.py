@@ -4,7 +4,7 @@ import bpy
 from bpy.props import BoolProperty, PointerProperty
 
 from ..cli import run_command
-from . import limit_panel, live, operators, overlay, panels, settings
+from . import keymap, limit_panel, live, operators, overlay, panels, settings, tool
 from .operators.import_markers import menu_entry
 from .overrides import keep_overrides
 
@@ -33,6 +33,8 @@ def register() -> None:
         ),
     )
     overlay.start()
+    keymap.start()
+    tool.start()
     bpy.types.VIEW3D_PT_overlay_bones.append(overlay.draw_switch)
     bpy.types.TOPBAR_MT_file_import.append(menu_entry)
     bpy.app.handlers.save_pre.append(keep_overrides)
@@ -47,6 +49,8 @@ def unregister() -> None:
     bpy.app.handlers.save_pre.remove(keep_overrides)
     bpy.types.TOPBAR_MT_file_import.remove(menu_entry)
     bpy.types.VIEW3D_PT_overlay_bones.remove(overlay.draw_switch)
+    tool.stop()
+    keymap.stop()
     overlay.stop()
     delattr(bpy.types.Scene, overlay.SWITCH)
     del bpy.types.Object.fabrik  # type: ignore[attr-defined]

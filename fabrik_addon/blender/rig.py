@@ -199,11 +199,11 @@ def _with_locations(bones: _Bones, locations: FloatArray) -> FloatArray:
             moves[bone] += moves[parent]
     matrices = bones.matrices.copy()
     matrices[:, :3, 3] += moves
-    matrices[:, :3, :3] = _nearest_rotations(matrices[:, :3, :3])
+    matrices[:, :3, :3] = nearest_rotations(matrices[:, :3, :3])
     return matrices
 
 
-def _nearest_rotations(matrices: FloatArray) -> FloatArray:
+def nearest_rotations(matrices: FloatArray) -> FloatArray:
     """(N, 3, 3) proper rotations nearest to the given ones.
 
     Blender's rest matrices are not quite rotations: off by up to 1e-4 for every bone that points back along its parent
