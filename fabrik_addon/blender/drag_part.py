@@ -1,7 +1,7 @@
 """One connected piece of a rig that follows a drag: the bones below one bone, as they stand, and their solver."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import bpy
@@ -12,12 +12,16 @@ from ..core.arrays import BoolArray, FloatArray
 from ..core.limits import Limit
 from ..core.rotations import matrix_from_quaternion
 from ..core.skeleton import Skeleton
-from .limit_properties import read_limits
+from .effectors import limits_of
+from .legal import angles_between
 from .locks import with_locks
 from .rig import Tree, nearest_rotations
+from .subtrees import freeze
 
 # From the drag's first pose the nearest answer is wanted, not the best of all.
 _OPTIONS: Final = Options(restarts=0)
+# Radians that locked channels may be off by.
+_KEPT: Final = 1e-4
 _NO_TURN: Final = (1.0, 0.0, 0.0, 0.0)
 
 
@@ -30,11 +34,13 @@ class Grip:
         place: (3,) its target at the drag's start, armature space.
         moves: (3,) factors on the drag's shift, which it takes part in: zeros for what is held, (-1, 1, 1) for a
             mirrored point.
+        arm: (3,) from the dragged point to this one, which shows how the bone is turned; zeros for the point itself.
     """
 
     effector: Effector
     place: FloatArray
     moves: FloatArray
+    arm: FloatArray = field(default_factory=lambda: np.zeros(3))
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,15 @@ class PartPose:
 
 
 class DragPart:
-    """The bones from one bone down, made ready once, to be solved for every move of the mouse."""
+    """The bones from one bone down, made ready once, to be solved for every move of the mouse.
+
+    Attributes:
+        tree: the bones.
+        grips: what is dragged and what is held.
+        on_the_way: names of the bones whose turning moves a grip.
+        turned: those that may turn, as places in the skeleton.
+        moves_root: whether the top bone may move as well.
+    """
 
     def __init__(
         self, armature: bpy.types.Object, tree: Tree, grips: Sequence[Grip], frozen: Collection[str], root: str
@@ -68,42 +82,76 @@ class DragPart:
         """
         self.tree, self.grips, self.moves_root = tree, tuple(grips), root != "FIXED"
         is_rope = root == "FOLLOW" and all(grip.moves.any() for grip in grips)
-        self.on_the_way = _turned_names(tree.skeleton, grips)
+        self.on_the_way = _on_the_way(tree.skeleton, grips)
         self.turned = sorted(tree.skeleton.index(name) for name in self.on_the_way if name not in frozen)
-        limits = _limits(armature, tree.skeleton, self.turned, frozen)
-        effectors = [grip.effector for grip in grips]
-        freedom = "FREE" if self.moves_root and not is_rope else "FIXED"
-        self._solver = Solver(tree.skeleton, effectors, limits=limits, root=freedom, options=_OPTIONS)
+        names = [tree.skeleton.names[bone] for bone in self.turned]
+        fixed = {name: Fixed() for name in tree.skeleton.names if name in frozen}
+        self._limits = {**limits_of(armature, names), **fixed}
+        self._root = "FREE" if self.moves_root and not is_rope else "FIXED"
+        self._solver = self._made_ready(tree, self._limits)
         self._places = np.array([grip.place for grip in grips])
         self._moves = np.array([grip.moves for grip in grips])
-        self._dragged = self._moves.any(axis=1)
-        self._rope = _rope(tree.skeleton, grips) if is_rope else []
+        self._arms = np.array([grip.arm for grip in grips])
+        self._held = ~self._moves.any(axis=1)
+        self._dragged = ~self._held & ~self._arms.any(axis=1)
+        self._ropes = _ropes(tree.skeleton, grips) if is_rope else []
         self._heads = forward_kinematics(tree.skeleton, tree.rotations, tree.root_location)[:, :3, 3]
+        locks = (with_locks(armature.pose.bones[name], tree.rotations[tree.skeleton.index(name)]) for name in names)
+        self._locks = {bone: lock for bone, lock in zip(self.turned, locks, strict=True) if lock is not None}
 
-    def solve(self, shift: FloatArray) -> PartPose:
-        """The pose once the dragged points are shifted by (3,), in armature space."""
-        targets = self._places + self._moves * shift
+    def solve(self, shift: FloatArray, turn: FloatArray) -> PartPose:
+        """The pose once the dragged points are shifted by (3,) and turned by (3, 3), in armature space."""
+        turned = (self._moves * self._arms) @ (turn - np.eye(3)).T
+        targets = self._places + self._moves * (shift + turned)
         start = self.tree.root_location
-        if self._rope:
+        if self._ropes:
             start = start + self._pulled(targets)
         solution = self._solver.solve(targets, start=self.tree.rotations, start_location=start)
-        dragged, held = solution.errors[self._dragged], solution.errors[~self._dragged]
-        return PartPose(solution.rotations, solution.root_location, dragged.max(initial=0.0), held.max(initial=0.0))
+        rotations, head, errors = solution.rotations, solution.root_location, solution.errors
+        kept = self._kept_by_locks(rotations)
+        if kept:
+            rotations, head, errors = self._around(kept, rotations, head, targets)
+        return PartPose(rotations, head, errors[self._dragged].max(initial=0.0), errors[self._held].max(initial=0.0))
+
+    def _made_ready(self, tree: Tree, limits: Mapping[str, Limit]) -> Solver:
+        effectors = [grip.effector for grip in self.grips]
+        return Solver(tree.skeleton, effectors, limits=limits, root=self._root, options=_OPTIONS)
 
     def _pulled(self, targets: FloatArray) -> FloatArray:
         """(3,) how far the root is pulled: FABRIK's forward pass from each dragged point to the root."""
-        pulls = [pull_rope(self._heads[joints], point, targets[grip]) for grip, joints, point in self._rope]
+        pulls = [pull_rope(self._heads[joints], point, targets[grip]) for grip, joints, point in self._ropes]
         return np.asarray(np.mean(pulls, axis=0))
 
+    def _kept_by_locks(self, rotations: FloatArray) -> dict[int, FloatArray]:
+        """The bones turned against their locks, with (4,) what those make of it."""
+        allowed = {bone: lock(rotations[bone]) for bone, lock in self._locks.items()}
+        return {bone: turn for bone, turn in allowed.items() if angles_between(turn, rotations[bone]) > _KEPT}
 
-def tree_below(armature: bpy.types.Object, tree: Tree, top: str, frozen: Collection[str]) -> Tree:
+    def _around(
+        self, kept: Mapping[int, FloatArray], rotations: FloatArray, head: FloatArray, targets: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Rotations, head and errors where bones go as their locks let them and the others make up for it."""
+        turned = np.array(rotations)
+        turned[list(kept)] = list(kept.values())
+        names = [self.tree.skeleton.names[bone] for bone in kept]
+        tree = freeze(Tree(self.tree.skeleton, turned, head), names)
+        solver = self._made_ready(tree, {**self._limits, **{name: Fixed() for name in names}})
+        solution = solver.solve(targets, start=tree.rotations, start_location=head)
+        result = np.array(solution.rotations)
+        result[list(kept)] = list(kept.values())
+        return result, solution.root_location, solution.errors
+
+
+def tree_below(
+    armature: bpy.types.Object, tree: Tree, top: str, owned: Collection[str], frozen: Collection[str]
+) -> Tree:
     """The bones of a tree from one bone down, at rest in such a way that they stand as Blender shows them now.
 
-    What carries the top bone stays as it is, so its rest frame is the frame that it is carried in; frozen bones, whose
-    pose may come from constraints, have theirs for a rest frame.
+    What carries the top bone stays as it is, so its rest frame is the frame that it is carried in; frozen bones have
+    the frame in which they stand. Bones that constraints own, and those below them, are not there.
     """
     skeleton = tree.skeleton
-    members = _members(skeleton, skeleton.index(top))
+    members = _members(skeleton, skeleton.index(top), owned)
     names = [skeleton.names[bone] for bone in members]
     rotations = tree.rotations[members].copy()
     rotations[[name in frozen for name in names]] = _NO_TURN
@@ -129,11 +177,11 @@ def pull_rope(joints: FloatArray, end: FloatArray, target: FloatArray) -> FloatA
     return np.asarray(pulled - joints[0])
 
 
-def _members(skeleton: Skeleton, top: int) -> list[int]:
-    """A bone and all below it, parents first."""
+def _members(skeleton: Skeleton, top: int, owned: Collection[str]) -> list[int]:
+    """A bone and all below it down to those that are owned, parents first."""
     inside = {top}
     for bone in range(top + 1, len(skeleton)):
-        if int(skeleton.parents[bone]) in inside:
+        if int(skeleton.parents[bone]) in inside and skeleton.names[bone] not in owned:
             inside.add(bone)
     return sorted(inside)
 
@@ -158,7 +206,7 @@ def _rest(posed: FloatArray, carried: FloatArray, parents: Sequence[int], inheri
     return rest
 
 
-def _turned_names(skeleton: Skeleton, grips: Sequence[Grip]) -> set[str]:
+def _on_the_way(skeleton: Skeleton, grips: Sequence[Grip]) -> set[str]:
     """The bones whose turning moves a grip."""
     turned: set[int] = set()
     for grip in grips:
@@ -169,21 +217,10 @@ def _turned_names(skeleton: Skeleton, grips: Sequence[Grip]) -> set[str]:
     return {skeleton.names[bone] for bone in turned}
 
 
-def _limits(
-    armature: bpy.types.Object, skeleton: Skeleton, turned: Sequence[int], frozen: Collection[str]
-) -> dict[str, Limit]:
-    """The limits to be kept: the bones' own, closed where channels are locked; frozen bones do not turn at all."""
-    names = [skeleton.names[bone] for bone in turned]
-    own = read_limits(armature, names)
-    closed = {name: with_locks(armature.pose.bones[name], own.get(name)) for name in names}
-    limits = {name: limit for name, limit in closed.items() if limit is not None}
-    return limits | {name: Fixed() for name in skeleton.names if name in frozen}
-
-
-def _rope(skeleton: Skeleton, grips: Sequence[Grip]) -> list[tuple[int, list[int], FloatArray]]:
+def _ropes(skeleton: Skeleton, grips: Sequence[Grip]) -> list[tuple[int, list[int], FloatArray]]:
     """For each dragged point its place among the grips, the bones from the root to it, and where it is."""
     return [
         (row, [int(bone) for bone in skeleton.path(skeleton.index(grip.effector.bone))], grip.place)
         for row, grip in enumerate(grips)
-        if grip.moves.any()
+        if grip.moves.any() and not grip.arm.any()
     ]

@@ -242,10 +242,10 @@ def _goals_of(
         carrier=carrier,
         root_moves=names[0] not in here and not all(root.lock_location),
     )
-    return replace(goals, limits=_limits(rig, goals.bone_names))
+    return replace(goals, limits=limits_of(rig, goals.bone_names))
 
 
-def _limits(rig: bpy.types.Object, names: Sequence[str]) -> dict[str, Limit]:
+def limits_of(rig: bpy.types.Object, names: Sequence[str]) -> dict[str, Limit]:
     """The limits of bones by name; a free one that is a hinge by its locks counts as one."""
     limits = read_limits(rig, names)
     for name in names:

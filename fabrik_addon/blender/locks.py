@@ -29,6 +29,15 @@ def is_locked(bone: bpy.types.PoseBone) -> bool:
     return all(bone.lock_rotation)
 
 
+def locked_channels(bone: bpy.types.PoseBone) -> BoolArray:
+    """(n,) which numbers of a bone's rotation channel are locked; none where the locks are those of other angles."""
+    if bone.rotation_mode not in _FOUR_CHANNELS:
+        return np.array(bone.lock_rotation)
+    if bone.lock_rotations_4d:
+        return np.array([bone.lock_rotation_w, *bone.lock_rotation])
+    return np.zeros(4, dtype=bool)
+
+
 def hinge_of_locks(bone: bpy.types.PoseBone) -> Hinge | None:
     """The hinge that a bone is where two of its angles are locked at zero, as animators do with elbows and knees."""
     free: list[Any] = [axis for axis, locked in zip(AXES, bone.lock_rotation, strict=True) if not locked]

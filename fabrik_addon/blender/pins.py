@@ -78,14 +78,19 @@ def pin_grips(pin: FabrikEffector, bone: bpy.types.PoseBone) -> list[Grip]:
     """What holds a pinned bone: its point, and two more where its rotation is held as well."""
     length = bone.bone.length
     point = point_offset(pin.point, pin.offset, length)
-    along = np.array((0.0, -length if pin.point == "TAIL" else length, 0.0))
-    arms = [np.zeros(3)] + ([along, np.array((length, 0.0, 0.0))] if pin.hold_rotation else [])
+    arms = rotation_arms(pin.point, length) if pin.hold_rotation else [np.zeros(3)]
     turn = np.array(Quaternion(pin.pin_rotation).to_matrix())
     place, weight = np.array(pin.pin_location, dtype=np.float64), HOLD_WEIGHT * pin.weight
     return [
         Grip(Effector(pin.bone, offset=tuple((point + arm).tolist()), weight=weight), place + turn @ arm, np.zeros(3))
         for arm in arms
     ]
+
+
+def rotation_arms(point: str, length: float) -> list[FloatArray]:
+    """From a point of a bone to points, itself first, whose places together say how the bone is turned."""
+    along = -length if point == "TAIL" else length
+    return [np.zeros(3), np.array((0.0, along, 0.0)), np.array((length, 0.0, 0.0))]
 
 
 def point_offset(point: str, offset: Sequence[float], length: float) -> FloatArray:

@@ -7,9 +7,9 @@ from typing import Final
 import bpy
 import numpy as np
 
-from ..core.arrays import FloatArray, IntArray
+from ..core.arrays import BoolArray, FloatArray, IntArray
 from .legal import angles_between
-from .locks import has_locks, keep_locked
+from .locks import locked_channels
 from .rig import Tree, root_location_channel
 from .rotation_modes import property_name, to_channels
 
@@ -21,13 +21,14 @@ _ROUNDING: Final = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """Bones of one rotation mode: their places in the tree, and (K, n) what their channels held at the start."""
+    """Bones of one rotation mode: their places in the tree, (K, n) what their channels held, and which are locked."""
 
     mode: str
     channel: str
     bones: IntArray
     names: tuple[str, ...]
     before: FloatArray
+    locked: BoolArray
 
 
 class PoseWriter:
@@ -42,7 +43,6 @@ class PoseWriter:
             _group(armature, mode, [bone for bone in bones if modes[bone] == mode], names)
             for mode in sorted(set(modes.values()))
         ]
-        self._locked = frozenset(names[bone] for bone in bones if has_locks(armature.pose.bones[names[bone]]))
         self._location = np.array(armature.pose.bones[names[0]].location)
 
     def write(self, rotations: FloatArray, head: FloatArray) -> None:
@@ -51,10 +51,9 @@ class PoseWriter:
             wanted = rotations[group.bones]
             still = angles_between(self._tree.rotations[group.bones], wanted) < _NO_TURN
             _, channels = to_channels(group.mode, wanted[None], previous=group.before)
-            values = np.where(still[:, None], group.before, channels[0]).tolist()
-            for name, before, each in zip(group.names, group.before.tolist(), values, strict=True):
-                bone = self._armature.pose.bones[name]
-                setattr(bone, group.channel, keep_locked(bone, before, each) if name in self._locked else each)
+            values = np.where(still[:, None] | group.locked, group.before, channels[0]).tolist()
+            for name, each in zip(group.names, values, strict=True):
+                setattr(self._armature.pose.bones[name], group.channel, each)
         if self._moves_root:
             root = self._root
             root.location = root_location_channel(root, head[None])[0]
@@ -78,4 +77,5 @@ def _group(armature: bpy.types.Object, mode: str, bones: Sequence[int], names: S
     channel = property_name(mode)
     own = tuple(names[bone] for bone in bones)
     before = np.array([tuple(getattr(armature.pose.bones[name], channel)) for name in own], dtype=np.float64)
-    return _Group(mode, channel, np.array(bones, dtype=np.int64), own, before)
+    locked = np.array([locked_channels(armature.pose.bones[name]) for name in own])
+    return _Group(mode, channel, np.array(bones, dtype=np.int64), own, before, locked)

@@ -10,8 +10,9 @@ from bpy_extras import view3d_utils
 
 from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
-from ..drag import Drag, DragSettings, begin_drag
+from ..drag import Drag, begin_drag
 from ..drag_input import DragInput, Ray
+from ..drag_setup import DragSettings
 from ..effectors import why_no_rig
 from ..limit_editing import active_bone
 from ..rig import RigError
@@ -246,8 +247,8 @@ class FABRIK_OT_drag(Operator):
 
     def _finished(self, context: Context, drag: Drag, line: str) -> set[str]:
         count = drag.finish(context)
-        for bone, reason in drag.left_alone.items():
-            self.report({"WARNING"}, f"Left alone: {bone!r} {reason}")
+        for sentence in drag.left_alone:
+            self.report({"WARNING"}, sentence)
         moved = f"{count} {'bone' if count == 1 else 'bones'} turned"
         self.report({"INFO"}, f"{self.bone}: {', '.join(filter(None, [moved, line]))}")
         return {"FINISHED"}
