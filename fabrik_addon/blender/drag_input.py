@@ -1,10 +1,11 @@
-"""What mouse and keys say during a drag: a shift or a turn in world space. Plain numbers, so it needs no window."""
+"""What mouse and keys say during a drag: a shift and a turn in world space. Plain numbers, so it needs no window."""
 
 from dataclasses import dataclass, field
 from math import atan2, degrees, floor, log10, pi, radians
 from typing import Final
 
 import numpy as np
+from mathutils import Quaternion, Vector
 
 from ..core.arrays import FloatArray
 
@@ -102,6 +103,7 @@ class DragInput:
         angle: radians that the mouse has gone around the point, counter-clockwise on the screen.
         pixel: metres that one pixel is wide at the point.
         rotating: whether the mouse turns the bone instead of moving it.
+        base_shift, base_turn: what had been said when it was last changed to that, or back.
         snap, fine: whether to go by steps, and by small ones.
     """
 
@@ -112,6 +114,8 @@ class DragInput:
     pixel: float
     angle: float = 0.0
     rotating: bool = False
+    base_shift: FloatArray = field(default_factory=lambda: np.zeros(3))
+    base_turn: FloatArray | None = None
     snap: bool = False
     fine: bool = False
     lock: Lock = field(default_factory=Lock)
@@ -123,8 +127,9 @@ class DragInput:
         self.typing = Typing()
 
     def rotate(self, rotating: bool) -> None:
-        """R or G was pressed."""
-        self.rotating, self.angle = rotating, 0.0
+        """R or G was pressed: what has been said so far stays, and the mouse goes on from there."""
+        self.base_shift, self.base_turn = self.shift(), self.turn()
+        self.rotating, self.angle, self.first = rotating, 0.0, self.ray
         self.lock, self.typing = Lock(), Typing()
 
     @property
@@ -139,6 +144,8 @@ class DragInput:
 
     def shift(self) -> FloatArray:
         """(3,) how far the dragged point is to go, in world space."""
+        if self.rotating:
+            return self.base_shift
         open_axes = self.lock.fields
         own = np.zeros(3)
         typed = self.typing.values(len(open_axes))
@@ -149,23 +156,27 @@ class DragInput:
             if self.snap:
                 step = snap_step(self.pixel, fine=self.fine)
                 own = np.round(own / step) * step
-        return np.asarray(self.frame @ own)
+        return np.asarray(self.base_shift + self.frame @ own)
 
-    def turn(self) -> FloatArray:
-        """(3,) rotation vector, in radians and world space, by which the bone is to be turned."""
-        toward_viewer = -self.first.direction
-        axis, sign = toward_viewer, 1.0
-        if self.lock.axis:
-            axis = self.frame[:, _AXES.index(self.lock.axis)]
-            sign = 1.0 if axis @ toward_viewer >= 0.0 else -1.0
+    def turn(self) -> FloatArray | None:
+        """(3,) rotation vector, in radians and world space, by which the bone is to be turned; None: as it will."""
+        if not self.rotating:
+            return self.base_turn
+        axis, sign = self._turning_axis()
         typed = self.typing.values(1)
-        if typed is not None:
-            return np.asarray(axis * radians(typed[0]))
-        angle = sign * self.angle
-        if self.snap:
+        angle = sign * self.angle if typed is None else radians(typed[0])
+        if self.snap and typed is None:
             step = _FINE_ANGLE if self.fine else _SNAP_ANGLE
             angle = round(angle / step) * step
-        return np.asarray(axis * angle)
+        return axis * angle if self.base_turn is None else turned_on(self.base_turn, axis * angle)
+
+    def _turning_axis(self) -> tuple[FloatArray, float]:
+        """(3,) the axis that the bone is turned about, and whether the mouse goes along or against a turn about it."""
+        toward_viewer = -self.first.direction
+        if not self.lock.axis:
+            return toward_viewer, 1.0
+        axis = self.frame[:, _AXES.index(self.lock.axis)]
+        return axis, 1.0 if axis @ toward_viewer >= 0.0 else -1.0
 
     def go_around(self, before: FloatArray, after: FloatArray, share: float = 1.0) -> None:
         """The mouse has gone from (2,) to (2,), in pixels from the dragged point on the screen."""
@@ -189,15 +200,23 @@ class DragInput:
     def __str__(self) -> str:
         """What is going on, for the viewport's header."""
         typed = self.typing.texts.get(self.typing.place)
-        if self.rotating:
-            turn = self.turn()
+        turn = self.turn()
+        if self.rotating and turn is not None:
             amount = f"Turn {degrees(float(np.linalg.norm(turn))):.1f}°"
         else:
-            own = self.frame.T @ self.shift()
-            parts = [f"{_AXES[each]} {own[each]:.4g}" for each in self.lock.fields]
-            amount = f"Move {'  '.join(parts)} ({np.linalg.norm(own):.4g} m)"
+            # Adding zero takes the sign from a rounded zero.
+            own = np.round(self.frame.T @ self.shift(), 4) + 0.0
+            parts = [f"{_AXES[each]} {own[each]:.4f}" for each in self.lock.fields]
+            amount = f"Move {'  '.join(parts)}  ({np.linalg.norm(own):.4f} m)"
         marks = [str(self.lock), f"[{typed}]" if typed is not None else ""]
         return " ".join(filter(None, [amount, *marks]))
+
+
+def turned_on(first: FloatArray, second: FloatArray) -> FloatArray:
+    """(3,) the rotation vector of two turns, one after the other."""
+    turns = [Quaternion(Vector(each.tolist()), float(np.linalg.norm(each))) for each in (first, second)]
+    axis, angle = (turns[1] @ turns[0]).to_axis_angle()
+    return np.array(axis * angle, dtype=np.float64)
 
 
 def on_plane(ray: Ray, place: FloatArray, normal: FloatArray) -> FloatArray | None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import bpy
 import numpy as np
 import pytest
-from mathutils import Matrix, Vector
+from mathutils import Matrix, Quaternion, Vector
 from support import scenes
 
 from fabrik_addon.blender.drag import begin_drag
@@ -243,6 +243,50 @@ class TestRoot:
         assert np.allclose(world(rig, "hips", "head") - hips, (0.1, 0.2, 0.3), atol=1e-3)
 
 
+class TestTurning:
+    def turned(self, rig, bone, vector, shift=(0.0, 0.0, 0.0)):
+        """Radians between how a bone is turned after a drag and how it should be."""
+        before = rig.pose.bones[bone].matrix.to_quaternion()
+        drag = begin_drag(bpy.context, rig, bone)
+        drag.step(drag.start + np.array(shift), vector)
+        drag.finish(bpy.context)
+        bpy.context.view_layer.update()
+        turn = rig.matrix_world.to_quaternion().inverted() @ Quaternion(vector, Vector(vector).length)
+        wanted = turn @ rig.matrix_world.to_quaternion() @ before
+        return (wanted.inverted() @ rig.pose.bones[bone].matrix.to_quaternion()).angle
+
+    @pytest.mark.parametrize("vector", [(0.5, 0, 0), (0, -0.6, 0), (0, 0, 0.7), (0.3, 0.3, -0.4)])
+    def test_a_bone_turns_about_its_point(self, vector):
+        rig = scenes.place(person(mode="MIXED"), scale=2.0)
+        hand = world(rig, "forearm.L")
+        off = self.turned(rig, "forearm.L", vector)
+        assert min(off, 2 * np.pi - off) < 5e-3
+        assert np.linalg.norm(world(rig, "forearm.L") - hand) < 2e-3
+
+    def test_a_bone_moves_and_turns(self):
+        rig = person()
+        hand, shift = world(rig, "forearm.L"), np.array((-0.05, -0.1, 0.05))
+        off = self.turned(rig, "forearm.L", (0.0, 0.2, 0.3), shift)
+        assert min(off, 2 * np.pi - off) < 5e-3
+        assert np.linalg.norm(world(rig, "forearm.L") - hand - shift) < 2e-3
+
+    def test_the_mirrored_bone_turns_the_mirrored_way(self):
+        rig = person()
+        rig.pose.use_mirror_x = True
+        drag = begin_drag(bpy.context, rig, "forearm.L")
+        drag.step(drag.start + np.array((-0.02, -0.05, 0.05)), (0.1, 0.2, 0.3))
+        left, right = world(rig, "forearm.L", "head"), world(rig, "forearm.R", "head")
+        assert np.allclose(left * (-1, 1, 1), right, atol=2e-3)
+
+    def test_without_a_turn_it_is_as_at_the_start(self):
+        rig = person()
+        before = channels(rig)
+        drag = begin_drag(bpy.context, rig, "forearm.L")
+        drag.step(drag.start, (0.4, 0.0, 0.0))
+        drag.step(drag.start, (0.0, 0.0, 0.0))
+        assert changed(rig, before) == set()
+
+
 class TestMirror:
     def test_the_other_side_goes_the_mirrored_way(self, human):
         human.pose.use_mirror_x = True
@@ -396,6 +440,39 @@ class TestKeys:
         assert self.keyed(rig) == {"forearm.L"}
 
 
+class TestLive:
+    """Live posing rests during a drag, and its targets are where the pose is afterwards."""
+
+    def live_person(self):
+        rig = person()
+        for bone in ("forearm.L", "shin.L"):
+            scenes.aim(rig, bone, scenes.empty_at(world(rig, bone), f"{bone} target"))
+        rig.fabrik.live = True
+        bpy.context.view_layer.update()
+        return rig
+
+    def test_the_pose_and_the_target_are_where_the_bone_was_dragged(self):
+        rig = self.live_person()
+        shift = np.array((-0.1, -0.1, 0.1))
+        wanted = world(rig, "forearm.L") + shift
+        drag_by(rig, "forearm.L", shift)
+        bpy.context.view_layer.update()
+        assert np.linalg.norm(world(rig, "forearm.L") - wanted) < 2e-3
+        assert (bpy.data.objects["forearm.L target"].location - Vector(wanted)).length < 2e-3
+        assert rig.fabrik.live
+
+    def test_it_goes_on_after_a_drag_that_is_cancelled(self):
+        rig = self.live_person()
+        target = bpy.data.objects["forearm.L target"]
+        drag = begin_drag(bpy.context, rig, "forearm.L")
+        drag.step(drag.start + np.array((-0.1, -0.1, 0.1)))
+        drag.cancel()
+        bpy.context.view_layer.update()
+        target.location.z += 0.05
+        bpy.context.view_layer.update()
+        assert (rig.pose.bones["forearm.L"].tail - target.location).length < 1e-3
+
+
 class TestOperator:
     def test_moves_by_so_much_or_to_a_place(self):
         rig = person()
@@ -405,6 +482,14 @@ class TestOperator:
         rig.data.bones.active = rig.data.bones["forearm.L"]
         assert bpy.ops.fabrik.drag(location=hand) == {"FINISHED"}
         assert np.linalg.norm(world(rig, "forearm.L") - hand) < 1e-3
+
+    def test_turns(self):
+        rig = person()
+        before = rig.pose.bones["forearm.L"].matrix.to_quaternion()
+        bpy.ops.fabrik.drag(bone="forearm.L", rotation=(0.0, 0.0, 0.4))
+        bpy.context.view_layer.update()
+        turn = rig.pose.bones["forearm.L"].matrix.to_quaternion() @ before.inverted()
+        assert np.allclose(turn.to_euler()[:], (0.0, 0.0, 0.4), atol=5e-3)
 
     def test_settings_come_from_the_rig_unless_given(self):
         rig = person()

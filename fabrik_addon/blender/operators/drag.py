@@ -7,6 +7,7 @@ import numpy as np
 from bpy.props import BoolProperty, EnumProperty, FloatVectorProperty, IntProperty, StringProperty
 from bpy.types import Context, Event, Operator
 from bpy_extras import view3d_utils
+from mathutils import Quaternion, Vector
 
 from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
@@ -49,6 +50,12 @@ class FABRIK_OT_drag(Operator):
         unit="LENGTH",
         options={*_ASIDE, "HIDDEN"},
     )
+    rotation: FloatVectorProperty(
+        name="Turn",
+        description="How far the bone is turned, in world space; unless given the bone turns as it will",
+        subtype="EULER",
+        options=_ASIDE,
+    )
     reach: EnumProperty(
         name="Chain Length",
         description="How far up the rig follows; the rig's setting unless given",
@@ -83,7 +90,7 @@ class FABRIK_OT_drag(Operator):
         try:
             drag = self._begin(context)
             target = self.location if self.properties.is_property_set("location") else drag.start + self.translation
-            result = drag.step(np.array(target))
+            result = drag.step(np.array(target), self._given_turn())
             return self._finished(context, drag, result.line)
         except FabrikError as error:
             return self._failed(error)
@@ -134,7 +141,7 @@ class FABRIK_OT_drag(Operator):
         """What can still be changed afterwards."""
         layout = self.layout
         layout.use_property_split = True
-        for name in ("translation", "point", "reach", "bones", "root"):
+        for name in ("translation", "rotation", "point", "reach", "bones", "root"):
             row = layout.row()
             row.enabled = name != "bones" or self.reach == "BONES"
             row.prop(self, name)
@@ -153,6 +160,13 @@ class FABRIK_OT_drag(Operator):
                 setattr(self, name, getattr(kept, name))
         settings = DragSettings(self.reach, self.bones, self.root)
         return begin_drag(context, rig, self.bone, point=self.point, settings=settings)
+
+    def _given_turn(self) -> FloatArray | None:
+        """(3,) the rotation vector of the turn asked for; None where none is."""
+        if not self.properties.is_property_set("rotation"):
+            return None
+        axis, angle = self.rotation.to_quaternion().to_axis_angle()
+        return np.array(axis * angle)
 
     def _pick(self, context: Context, event: Event) -> None:
         """Make the bone under the mouse the active one, and take hold of its nearer end."""
@@ -225,11 +239,14 @@ class FABRIK_OT_drag(Operator):
     def _step(self, context: Context) -> None:
         """Pose the rig for what has been said so far."""
         said = self._input
-        self._line = self._drag.step(said.place + said.shift()).line
+        self._line = self._drag.step(said.place + said.shift(), said.turn()).line
         self._show(context)
 
     def _confirm(self, context: Context) -> set[str]:
+        turn = self._input.turn()
         self.translation = self._input.shift()
+        if turn is not None:
+            self.rotation = Quaternion(Vector(turn.tolist()), float(np.linalg.norm(turn))).to_euler()
         self._clear(context)
         return self._finished(context, self._drag, self._line)
 
