@@ -266,7 +266,8 @@ def test_cut_and_frozen_trees_show_the_same_pose(rig):
 # In a process of its own: after Rigify has run, Blender's module does not survive the end of Python.
 GENERATE = """
 import os, sys
-import addon_utils, bpy
+import bpy
+import addon_utils
 if addon_utils.enable("rigify", default_set=True) is None:
     os._exit(3)
 data = bpy.data.armatures.new("Meta")

@@ -164,7 +164,7 @@ def open_human():
 
 
 class TestRoundTrip:
-    @pytest.mark.parametrize("options", [{}], ids=["places"])
+    @pytest.mark.parametrize("options", [{}, {"use_rotation": True}], ids=["places", "rotations"])
     def test_fk_to_ik_to_fk_on_the_sample_person(self, options):
         rig = open_human()
         for effector in rig.fabrik.effectors:
