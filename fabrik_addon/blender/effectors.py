@@ -339,13 +339,14 @@ def remove_effector(rig: bpy.types.Object, index: int) -> str:
 def _new_target(
     context: bpy.types.Context, rig: bpy.types.Object, bone: bpy.types.PoseBone, point: str
 ) -> bpy.types.Object:
-    """An empty in the targets' collection, at a bone's head or tail in world space."""
+    """An empty in the targets' collection, at a bone's head or tail in world space and turned as the bone."""
     context.view_layer.update()
     size = float(object_scale(np.array(rig.matrix_world)))
     empty = bpy.data.objects.new(f"{bone.name} target", None)
     empty.empty_display_type = "SPHERE"
     empty.empty_display_size = _TARGET_SIZE * bone.length * size
     empty.location = rig.matrix_world @ (bone.head if point == "HEAD" else bone.tail)
+    empty.rotation_euler = (rig.matrix_world @ bone.matrix).to_euler()
     targets_collection(context.scene).objects.link(empty)
     return empty
 
