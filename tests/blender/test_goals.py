@@ -18,7 +18,7 @@ BONES = (*scenes.PERSON, ("hand.L", "forearm.L", (0.70, 0.0, 1.40), (0.80, 0.0, 
 
 
 @pytest.fixture
-def rig():
+def rig(clean_scene):
     """A person with a hand, somewhere in the world, who reaches for one target with it."""
     made = scenes.place(scenes.make_rig(BONES, mode="MIXED"), scale=1.5)
     scenes.aim(made, HAND, scenes.empty_at(world(made, (0.5, -0.35, 1.3))))
@@ -200,3 +200,19 @@ def test_places_are_in_the_armature_s_space_whatever_its_place_and_scale(rig):
         assert abs(places.rotations[0] @ np.array(Euler((0.3, 0.2, 0.1)).to_quaternion())) == pytest.approx(
             1.0, abs=1e-6
         )
+
+
+def test_lower_priorities_give_way(rig):
+    """A foot that comes first is met to the last; a hand that can't be reached as well is not."""
+    effector = rig.fabrik.effectors[0]
+    rig.fabrik.root = "FREE"
+    foot = scenes.aim(rig, "shin.L", scenes.empty_at(world(rig, (0.1, 0.0, 0.08)), "Foot target"))
+    effector.target.location = world(rig, (0.4, -4.0, 1.3))
+    bpy.ops.fabrik.solve()
+    update()
+    even = (world(rig, rig.pose.bones["shin.L"].tail) - foot.target.location).length
+    assert even > 0.1
+    effector.priority = 1
+    bpy.ops.fabrik.solve()
+    update()
+    assert (world(rig, rig.pose.bones["shin.L"].tail) - foot.target.location).length < 0.02
