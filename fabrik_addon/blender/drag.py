@@ -72,13 +72,13 @@ class Drag:
             PoseWriter(armature, part.tree, part.turned, moves_root=part.moves_root) for part in self._turning_parts
         ]
         world = np.array(armature.matrix_world, dtype=np.float64)
-        self._space, self._turn = world[:3, :3], nearest_rotations(world[None, :3, :3])[0]
+        self._space, self._turn = world[:3, :3], armature.matrix_world.to_quaternion()
         self._scale = float(object_scale(world))
         self._least = _NO_SHIFT * armature.data.bones[bone].length
         axes = nearest_rotations(np.array(armature.pose.bones[bone].matrix, dtype=np.float64)[None, :3, :3])[0]
         self.left_alone = setup.left_alone(self._parts)
         self.start: FloatArray = self._space @ self._parts[0].grips[0].place + world[:3, 3]
-        self.axes: FloatArray = self._turn @ axes
+        self.axes: FloatArray = np.array(self._turn.to_matrix()) @ axes
 
     def step(self, location: npt.ArrayLike, turn: npt.ArrayLike | None = None) -> StepResult:
         """Pose the rig for the dragged point to be at a place, and for its bone to be turned.
@@ -93,8 +93,7 @@ class Drag:
         if np.abs(shift).max() <= self._least and vector.length <= _NO_TURN:
             self._keeper.restore()
             return StepResult()
-        matrix = np.array(Quaternion(vector, vector.length).to_matrix(), dtype=np.float64)
-        own = self._turn.T @ matrix @ self._turn
+        own = self._turn.conjugated() @ Quaternion(vector, vector.length) @ self._turn
         error, pin_error = 0.0, 0.0
         parts = self._parts if turn is None else self._turning_parts
         for part, writer in zip(parts, self._writers, strict=True):

@@ -1,18 +1,19 @@
 """One connected piece of a rig that follows a drag: the bones below one bone, as they stand, and their solver."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import bpy
 import numpy as np
+from mathutils import Quaternion
 
 from ..core import Effector, Fixed, Options, Solver, forward_kinematics
 from ..core.arrays import BoolArray, FloatArray
 from ..core.limits import Limit
 from ..core.rotations import matrix_from_quaternion
 from ..core.skeleton import Skeleton
-from .effectors import limits_of
+from .effectors import limits_of, turning_moves
 from .legal import angles_between
 from .locks import with_locks
 from .rig import Tree, nearest_rotations
@@ -32,15 +33,15 @@ class Grip:
     Attributes:
         effector: the point, for the solver.
         place: (3,) its target at the drag's start, armature space.
+        turn: (4,) how its bone is to be turned then, armature space, where the effector's rotation counts.
         moves: (3,) factors on the drag's shift, which it takes part in: zeros for what is held, (-1, 1, 1) for a
             mirrored point.
-        arm: (3,) from the dragged point to this one, which shows how the bone is turned; zeros for the point itself.
     """
 
     effector: Effector
     place: FloatArray
+    turn: FloatArray
     moves: FloatArray
-    arm: FloatArray = field(default_factory=lambda: np.zeros(3))
 
 
 @dataclass(frozen=True)
@@ -91,27 +92,28 @@ class DragPart:
         self._solver = self._made_ready(tree, self._limits)
         self._places = np.array([grip.place for grip in grips])
         self._moves = np.array([grip.moves for grip in grips])
-        self._arms = np.array([grip.arm for grip in grips])
-        self._held = ~self._moves.any(axis=1)
-        self._dragged = ~self._held & ~self._arms.any(axis=1)
+        self._dragged = self._moves.any(axis=1)
+        self._oriented = any(grip.effector.rotation_weight > 0.0 for grip in grips)
         self._ropes = _ropes(tree.skeleton, grips) if is_rope else []
         self._heads = forward_kinematics(tree.skeleton, tree.rotations, tree.root_location)[:, :3, 3]
         locks = (with_locks(armature.pose.bones[name], tree.rotations[tree.skeleton.index(name)]) for name in names)
         self._locks = {bone: lock for bone, lock in zip(self.turned, locks, strict=True) if lock is not None}
 
-    def solve(self, shift: FloatArray, turn: FloatArray) -> PartPose:
-        """The pose once the dragged points are shifted by (3,) and turned by (3, 3), in armature space."""
-        turned = (self._moves * self._arms) @ (turn - np.eye(3)).T
-        targets = self._places + self._moves * (shift + turned)
+    def solve(self, shift: FloatArray, turn: Quaternion) -> PartPose:
+        """The pose once the dragged points are shifted by (3,) and their bones turned, in armature space."""
+        targets = self._places + self._moves * shift
+        turns = np.array([_turned(grip, turn) for grip in self.grips]) if self._oriented else None
         start = self.tree.root_location
         if self._ropes:
             start = start + self._pulled(targets)
-        solution = self._solver.solve(targets, start=self.tree.rotations, start_location=start)
+        solution = self._solver.solve(targets, start=self.tree.rotations, start_location=start, target_rotations=turns)
         rotations, head, errors = solution.rotations, solution.root_location, solution.errors
         kept = self._kept_by_locks(rotations)
         if kept:
-            rotations, head, errors = self._around(kept, rotations, head, targets)
-        return PartPose(rotations, head, errors[self._dragged].max(initial=0.0), errors[self._held].max(initial=0.0))
+            rotations, head, errors = self._around(kept, rotations, head, targets, turns)
+        return PartPose(
+            rotations, head, errors[self._dragged].max(initial=0.0), errors[~self._dragged].max(initial=0.0)
+        )
 
     def _made_ready(self, tree: Tree, limits: Mapping[str, Limit]) -> Solver:
         effectors = [grip.effector for grip in self.grips]
@@ -128,7 +130,12 @@ class DragPart:
         return {bone: turn for bone, turn in allowed.items() if angles_between(turn, rotations[bone]) > _KEPT}
 
     def _around(
-        self, kept: Mapping[int, FloatArray], rotations: FloatArray, head: FloatArray, targets: FloatArray
+        self,
+        kept: Mapping[int, FloatArray],
+        rotations: FloatArray,
+        head: FloatArray,
+        targets: FloatArray,
+        turns: FloatArray | None,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Rotations, head and errors where bones go as their locks let them and the others make up for it."""
         turned = np.array(rotations)
@@ -136,7 +143,7 @@ class DragPart:
         names = [self.tree.skeleton.names[bone] for bone in kept]
         tree = freeze(Tree(self.tree.skeleton, turned, head), names)
         solver = self._made_ready(tree, {**self._limits, **{name: Fixed() for name in names}})
-        solution = solver.solve(targets, start=tree.rotations, start_location=head)
+        solution = solver.solve(targets, start=tree.rotations, start_location=head, target_rotations=turns)
         result = np.array(solution.rotations)
         result[list(kept)] = list(kept.values())
         return result, solution.root_location, solution.errors
@@ -177,6 +184,15 @@ def pull_rope(joints: FloatArray, end: FloatArray, target: FloatArray) -> FloatA
     return np.asarray(pulled - joints[0])
 
 
+def _turned(grip: Grip, turn: Quaternion) -> Sequence[float]:
+    """(4,) how a grip's bone is to be turned once the dragged bone has been turned; mirrored where the shift is."""
+    if not grip.moves.any():
+        return grip.turn.tolist()
+    side = grip.moves[0]
+    own = Quaternion((turn.w, turn.x, side * turn.y, side * turn.z)) @ Quaternion(grip.turn.tolist())
+    return own[:]
+
+
 def _members(skeleton: Skeleton, top: int, owned: Collection[str]) -> list[int]:
     """A bone and all below it down to those that are owned, parents first."""
     inside = {top}
@@ -212,8 +228,7 @@ def _on_the_way(skeleton: Skeleton, grips: Sequence[Grip]) -> set[str]:
     for grip in grips:
         bone = skeleton.index(grip.effector.bone)
         path = [int(each) for each in skeleton.path(bone)]
-        at_head = grip.effector.offset is not None and not any(grip.effector.offset)
-        turned.update(path[:-1] if at_head else path)
+        turned.update(path if turning_moves(grip.effector, float(skeleton.lengths[bone])) else path[:-1])
     return {skeleton.names[bone] for bone in turned}
 
 
@@ -222,5 +237,5 @@ def _ropes(skeleton: Skeleton, grips: Sequence[Grip]) -> list[tuple[int, list[in
     return [
         (row, [int(bone) for bone in skeleton.path(skeleton.index(grip.effector.bone))], grip.place)
         for row, grip in enumerate(grips)
-        if grip.moves.any() and not grip.arm.any()
+        if grip.moves.any()
     ]

@@ -7,18 +7,17 @@ from typing import Final
 
 import bpy
 import numpy as np
+from mathutils import Vector
 
 from ..core import Effector
 from .drag_part import DragPart, Grip, tree_below
 from .limit_mirror import opposite_bone
 from .ownership import constrained_bones, unkeyable_bones
-from .pins import pin_grips, pins, point_offset, rotation_arms
+from .pins import pin_grip, pins, point_offset
 from .rig import RigError, read_trees
 
 _ALONG: Final = np.array((1.0, 1.0, 1.0))
 _MIRRORED: Final = np.array((-1.0, 1.0, 1.0))
-# How a bone is turned counts less than where it goes.
-_ARM_WEIGHT: Final = 0.3
 
 
 @dataclass(frozen=True)
@@ -104,8 +103,8 @@ class DragSetup:
         tree = tree_below(self._armature, self._trees[top], top, self.owned, self.frozen)
         names = tree.skeleton.names
         bones = self._armature.pose.bones
-        grips = [grip for bone in self.dragged if bone in names for grip in self._grips(bone, turning=turning)]
-        grips += [grip for pin in self._held if pin.bone in names for grip in pin_grips(pin, bones[pin.bone])]
+        grips = [self._grip(bone, turning=turning) for bone in self.dragged if bone in names]
+        grips += [pin_grip(pin, bones[pin.bone]) for pin in self._held if pin.bone in names]
         root = self._settings.root if self._moves_root(top) else "FIXED"
         return DragPart(self._armature, tree, grips, self.frozen, root)
 
@@ -114,16 +113,12 @@ class DragSetup:
         bone = self._armature.pose.bones[top]
         return bone.parent is None and top not in self.frozen and not any(bone.lock_location)
 
-    def _grips(self, bone: str, *, turning: bool) -> list[Grip]:
-        """What takes hold of a bone: its point, and where its rotation counts two points beside that."""
+    def _grip(self, bone: str, *, turning: bool) -> Grip:
+        """What takes hold of a bone."""
         pose_bone = self._armature.pose.bones[bone]
-        length = pose_bone.bone.length
-        matrix = np.array(pose_bone.matrix, dtype=np.float64)
-        point = point_offset(self._point, (), length)
-        grips = []
-        for arm in rotation_arms(self._point, length) if turning else [np.zeros(3)]:
-            offset = point + arm
-            effector = Effector(bone, offset=tuple(offset.tolist()), weight=_ARM_WEIGHT if arm.any() else 1.0)
-            place = matrix[:3, :3] @ offset + matrix[:3, 3]
-            grips.append(Grip(effector, place, self.dragged[bone], matrix[:3, :3] @ arm))
-        return grips
+        matrix = pose_bone.matrix
+        offset = point_offset(self._point, (), pose_bone.bone.length)
+        effector = Effector(bone, offset=tuple(offset.tolist()), rotation_weight=1.0 if turning else 0.0)
+        place = np.array(matrix @ Vector(offset.tolist()), dtype=np.float64)
+        turn = np.array(matrix.to_quaternion(), dtype=np.float64)
+        return Grip(effector, place, turn, self.dragged[bone])

@@ -69,7 +69,7 @@ class Goals:
         for row, effector in zip(turned, self.effectors, strict=True):
             bone = skeleton.index(effector.bone)
             path = skeleton.path(bone)
-            row[path if _turning_moves(effector, float(skeleton.lengths[bone])) else path[:-1]] = True
+            row[path if turning_moves(effector, float(skeleton.lengths[bone])) else path[:-1]] = True
         turned[:, [name in self.held for name in skeleton.names]] = False
         return turned
 
@@ -98,7 +98,7 @@ class Goals:
         return Solver(self.tree.skeleton, self.effectors, limits=limits, root=root)
 
 
-def _turning_moves(effector: Effector, length: float) -> bool:
+def turning_moves(effector: Effector, length: float) -> bool:
     """Whether turning the bone moves the effector: it lies off the bone's head, or its rotation counts."""
     if effector.rotation_weight > 0.0:
         return True

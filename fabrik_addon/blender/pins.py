@@ -5,7 +5,7 @@ from typing import Final
 
 import bpy
 import numpy as np
-from mathutils import Quaternion, Vector
+from mathutils import Vector
 
 from ..core import Effector
 from ..core.arrays import FloatArray
@@ -74,23 +74,17 @@ def set_pin(pin: FabrikEffector, bone: bpy.types.PoseBone) -> None:
     pin.pin_rotation = bone.matrix.to_quaternion()
 
 
-def pin_grips(pin: FabrikEffector, bone: bpy.types.PoseBone) -> list[Grip]:
-    """What holds a pinned bone: its point, and two more where its rotation is held as well."""
-    length = bone.bone.length
-    point = point_offset(pin.point, pin.offset, length)
-    arms = rotation_arms(pin.point, length) if pin.hold_rotation else [np.zeros(3)]
-    turn = np.array(Quaternion(pin.pin_rotation).to_matrix())
-    place, weight = np.array(pin.pin_location, dtype=np.float64), HOLD_WEIGHT * pin.weight
-    return [
-        Grip(Effector(pin.bone, offset=tuple((point + arm).tolist()), weight=weight), place + turn @ arm, np.zeros(3))
-        for arm in arms
-    ]
-
-
-def rotation_arms(point: str, length: float) -> list[FloatArray]:
-    """From a point of a bone to points, itself first, whose places together say how the bone is turned."""
-    along = -length if point == "TAIL" else length
-    return [np.zeros(3), np.array((0.0, along, 0.0)), np.array((length, 0.0, 0.0))]
+def pin_grip(pin: FabrikEffector, bone: bpy.types.PoseBone) -> Grip:
+    """What holds a pinned bone."""
+    offset = point_offset(pin.point, pin.offset, bone.bone.length)
+    effector = Effector(
+        pin.bone,
+        offset=tuple(offset.tolist()),
+        weight=HOLD_WEIGHT * pin.weight,
+        rotation_weight=pin.rotation_weight if pin.hold_rotation else 0.0,
+    )
+    turn = np.array(pin.pin_rotation, dtype=np.float64)
+    return Grip(effector, np.array(pin.pin_location, dtype=np.float64), turn, np.zeros(3))
 
 
 def point_offset(point: str, offset: Sequence[float], length: float) -> FloatArray:
