@@ -311,7 +311,7 @@ def _solve(jobs: Sequence[_Job], settings: BakeSettings) -> Generator[float, Non
         names = tuple(job.goals.tree.skeleton.names[bone] for bone in job.bones)
         solution = _joined(parts, np.concatenate)
         if settings.mend_jumps and settings.start == "REST":
-            for _ in job.solver.repair_pops(solution, job.places.points, job.root_heads):
+            for _ in job.places.repair(job.solver, solution, job.root_heads):
                 yield _SAMPLING_ENDS + share * (place + 1)
         solution = fill_unseen(_others_kept(job, solution), job.goals.turned_by, job.seen)
         # Between two poses inside the limits there may be one outside.

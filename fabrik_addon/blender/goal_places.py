@@ -1,7 +1,7 @@
 """Where the goals of a rig are, now or frame by frame, in the space that its tree of bones is solved in."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import bpy
 import numpy as np
@@ -28,9 +28,19 @@ class Places(NamedTuple):
 
     def solve(self, solver: Solver, start: npt.ArrayLike, start_location: npt.ArrayLike | None) -> Solution:
         """What the solver makes of them."""
-        extras: dict[str, Any] = {"target_rotations": self.rotations, "bend_targets": self.bends}
-        given = {name: value for name, value in extras.items() if value is not None}
-        return solver.solve(self.points, start=start, start_location=start_location, **given)
+        return solver.solve(
+            self.points,
+            start=start,
+            start_location=start_location,
+            target_rotations=self.rotations,
+            bend_targets=self.bends,
+        )
+
+    def repair(self, solver: Solver, solution: Solution, start_locations: npt.ArrayLike | None) -> Iterator[bool]:
+        """Solve again, in place, what jumps or failed in F frames; yields after each span."""
+        return solver.repair_pops(
+            solution, self.points, start_locations, target_rotations=self.rotations, bend_targets=self.bends
+        )
 
     def part(self, frames: slice | int) -> "Places":
         """Those of some of the frames."""
