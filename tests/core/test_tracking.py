@@ -24,8 +24,7 @@ def sinusoids(family, seed):
 
 def steps(family, targets, solution):
     """How far the farthest joint moved against the farthest target, the sharpest turn, and where neither full reach
-    nor a limit that begins or ceases to bind explains more.
-    """
+    nor a limit that begins or ceases to bind explains more."""
     joints = np.concatenate([solution.heads, solution.tails], axis=1)
     moved = np.linalg.norm(np.diff(joints, axis=0), axis=2).max(axis=1)
     wanted = np.linalg.norm(np.diff(targets, axis=0), axis=2).max(axis=1)
@@ -43,9 +42,7 @@ def steps(family, targets, solution):
 def test_no_joint_outruns_the_target_and_nothing_spins(name):
     family = FAMILIES[name]
     targets = sinusoids(family, 0)
-    solution = solve(
-        family.skeleton, family.effectors, targets, limits=family.limits, options=Options(repair_pops=True)
-    )
+    solution = solve(family.skeleton, family.effectors, targets, limits=family.limits, options=Options(repair_pops=True))
     farther, sharpest, quiet = steps(family, targets, solution)
     assert quiet.sum() > STEPS / 2
     assert farther[quiet].max() <= FARTHEST_STEP
