@@ -18,12 +18,14 @@ from ..core.arrays import BoolArray, FloatArray, IntArray
 from ..core.errors import FabrikError
 from ..markers.report import Report
 from ..markers.take import Gaps
+from . import live
 from .animated import animated_limits, check_still, root_heads
 from .bake_keys import BakedTree, BakeError, Writing, check_root_motion, write_keys
 from .bake_report import make_report, note_results
-from .bake_take import TakeSettings, smoothed, solve_tree, within
+from .bake_take import TakeSettings, smoothed_in, solve_tree, within
 from .calibrate_markers import kept_factors
-from .effectors import Goals, gather_goals, object_scale, world_to_armature
+from .effectors import Goals, gather_goals, object_scale
+from .goal_places import Places, joined, sampled_places
 from .keyframes import check_action
 from .legal import legal_pose
 from .limits_to_constraints import is_own
@@ -32,8 +34,9 @@ from .marker_goals import check_followed, followed, follows_markers
 from .marker_settings import GAPS
 from .pose_keeper import PoseKeeper
 from .rig import check_editable, check_rig, read_trees
-from .sampling import sample_matrices, sample_targets
+from .sampling import sample_matrices
 from .settings import ACTIONS, BAKED_BONES, ROOT_MOTIONS, SOURCES, STARTS, rig_settings
+from .solve_frame import moves_root
 from .unseen import fill_unseen
 
 Progress = Callable[[float], bool]
@@ -164,23 +167,24 @@ Steps = Generator[float, None, BakeResult]
 class _Job:
     """One tree to be solved.
 
-    goals: what is to reach what. targets: (F, E, 3) in armature space, NaN where not seen. bones: places of the bones
-    that some target is ever seen for. root_heads: (F, 3) where a pinned root is; None where it is free. factors: (J,)
-    how much longer than the rig's the recorded person's bones are; None where that does not count. take: how markers
-    are solved; None where effectors are followed.
+    goals: what is to reach what. places: where that is on F frames, NaN where not seen. bones: places of the bones that
+    some target is ever seen for. root_heads: (F, 3) where a pinned root is; None where it is free. scale: (F,) as for a
+    baked tree. factors: (J,) how much longer than the rig's the recorded person's bones are; None where that does not
+    count. take: how markers are solved; None where effectors are followed.
     """
 
     goals: Goals
-    targets: FloatArray
+    places: Places
     bones: list[int]
     root_heads: FloatArray | None
+    scale: FloatArray
     factors: FloatArray | None
     take: TakeSettings | None
 
     @property
     def seen(self) -> BoolArray:
         """(F, E) whether a target is seen."""
-        unseen: BoolArray = np.isnan(self.targets).any(axis=-1)
+        unseen: BoolArray = np.isnan(self.places.points).any(axis=-1)
         return ~unseen
 
     @property
@@ -231,6 +235,7 @@ def bake_steps(context: bpy.types.Context, armature: bpy.types.Object, settings:
     _check(context.scene, armature, settings)
     seconds: dict[str, float] = {}
     keyed: list[str] = []
+    live.pause()
     keeper = PoseKeeper(context.scene, armature)
     try:
         goals = _goals_at(context, armature, settings)
@@ -240,13 +245,15 @@ def bake_steps(context: bpy.types.Context, armature: bpy.types.Object, settings:
         with _timed(seconds, "solve"):
             trees = yield from _solve(jobs, settings)
         with _timed(seconds, "write"):
-            report = make_report(trees, object_scale(matrices), settings.frames)
+            report = make_report(trees, settings.frames)
             trees = _chosen(armature, trees, settings.bones)
             write_keys(Writing(armature, settings, trees, matrices, report.frame_rms if settings.key_error else None))
             keyed = [bone for tree in trees for bone in tree.bones]
     finally:
         keeper.restore(keyed)
-    warnings = (*_warnings(armature, keyed), *animated_limits(armature, keyed, settings.frames))
+        live.follow()
+    left = (sentence for tree in trees for sentence in tree.goals.left_alone)
+    warnings = (*_warnings(armature, keyed), *animated_limits(armature, keyed, settings.frames), *left)
     result = BakeResult(report, settings.frames, trees, warnings, seconds)
     rig_settings(armature).last_result = "\n".join(result.lines)
     if follows_markers(armature, settings.source):
@@ -285,40 +292,51 @@ def _sample(
 ) -> Generator[float, None, tuple[list[_Job], FloatArray]]:
     """The trees to be solved, and (F, 4, 4) world matrices of the armature."""
     frames, by_markers = settings.frames, follows_markers(armature, settings.source)
-    targets = [target for goal in goals for target in goal.targets]
-    points, matrices = [], []
+    parts, matrices = [], []
     for first in range(0, len(frames), _SAMPLED_AT_ONCE):
         part = frames[first : first + _SAMPLED_AT_ONCE]
-        points.append(sample_targets(scene, targets, part, recorded=by_markers))
+        parts.append(sampled_places(scene, armature, goals, part, recorded=by_markers))
         matrices.append(sample_matrices(scene, armature, part))
         yield _SAMPLING_ENDS * min(1.0, (first + len(part)) / len(frames))
-    world, rig = np.concatenate(points), np.concatenate(matrices)
-    if np.isnan(world).any(axis=-1).all():
-        raise BakeError(f"No marker is seen in frames {frames[0]}-{frames[-1]}.")
     take = None
     if by_markers:
         take = TakeSettings(settings.gaps, settings.robust, settings.steady, scene_rate(scene) / settings.step)
-        world = smoothed(world, take.rate, settings.low_pass)
-    local = world_to_armature(world, rig)
-    ends = np.cumsum([len(goal.targets) for goal in goals])[:-1]
-    parts = zip(goals, np.split(local, ends, axis=1), strict=True)
-    jobs = [_job(armature, goal, part, frames, take) for goal, part in parts]
-    return [job for job in jobs if job.seen.any()], rig
+    jobs = []
+    for tree, sampled in zip(goals, zip(*parts, strict=True), strict=True):
+        places = joined([part for part, _ in sampled])
+        space = np.concatenate([space for _, space in sampled])
+        if take is not None:
+            places = places._replace(points=smoothed_in(space, places.points, take.rate, settings.low_pass))
+        jobs.append(_job(armature, tree, places, space, frames, take))
+    seen = [job for job in jobs if job.seen.any()]
+    if not seen:
+        raise BakeError(f"No marker is seen in frames {frames[0]}-{frames[-1]}.")
+    return seen, np.concatenate(matrices)
 
 
 def _job(
-    armature: bpy.types.Object, goals: Goals, targets: FloatArray, frames: IntArray, take: TakeSettings | None
+    armature: bpy.types.Object,
+    goals: Goals,
+    places: Places,
+    space: FloatArray,
+    frames: IntArray,
+    take: TakeSettings | None,
 ) -> _Job:
     """One tree to be solved; raises RigError where a bone that is to be turned moves by itself."""
-    skeleton = goals.tree.skeleton
-    ever_seen = ~np.isnan(targets).any(axis=-1).all(axis=0)
+    ever_seen = ~np.isnan(places.points).any(axis=-1).all(axis=0)
     bones = [int(bone) for bone in np.flatnonzero(goals.turned_by[ever_seen].any(axis=0))]
-    names = [skeleton.names[bone] for bone in bones]
+    names = [goals.tree.skeleton.names[bone] for bone in bones]
     check_still(armature, names, frames)
-    free = rig_settings(armature).root == "FREE"
-    heads = None if free else root_heads(armature, goals.tree, frames)
-    factors = None if take is None else kept_factors(armature, skeleton.names)
-    return _Job(goals, targets, bones, heads, factors, take)
+    heads = None if moves_root(armature, goals) else _root_heads(armature, goals, frames)
+    factors = None if take is None else kept_factors(armature, goals.tree.skeleton.names)
+    return _Job(goals, places, bones, heads, object_scale(space), factors, take)
+
+
+def _root_heads(armature: bpy.types.Object, goals: Goals, frames: IntArray) -> FloatArray:
+    """(F, 3) where the root of a tree is that stays where it is; what carries it keeps it in one place of its space."""
+    if goals.carrier:
+        return np.tile(goals.tree.root_location, (len(frames), 1))
+    return root_heads(armature, goals.tree, frames)
 
 
 def _solve(jobs: Sequence[_Job], settings: BakeSettings) -> Generator[float, None, tuple[BakedTree, ...]]:
@@ -334,7 +352,7 @@ def _solve(jobs: Sequence[_Job], settings: BakeSettings) -> Generator[float, Non
 
 def _solve_take(job: _Job, settings: TakeSettings) -> Generator[float, None, BakedTree]:
     """The tree for markers; yields the share done."""
-    found = yield from solve_tree(job.goals, job.targets, job.root_heads, job.factors, settings)
+    found = yield from solve_tree(job.goals, job.places.points, job.root_heads, job.factors, settings)
     tree = _baked(job, found.solution)
     keyed = found.keyed if settings.gaps == "UNKEYED" else None
     return replace(tree, keyed=keyed, filled=found.take.filled, outliers=found.take.outliers)
@@ -349,7 +367,7 @@ def _solve_effectors(job: _Job, settings: BakeSettings) -> Generator[float, None
         yield done
     solution = _joined(parts, np.concatenate)
     if settings.mend_jumps and settings.start == "REST":
-        for _ in job.solver.repair_pops(solution, job.targets, job.root_heads):
+        for _ in job.places.repair(job.solver, solution, job.root_heads):
             yield 1.0
     return _baked(job, fill_unseen(_others_kept(job, solution), job.goals.turned_by, job.seen))
 
@@ -359,29 +377,29 @@ def _baked(job: _Job, solution: Solution) -> BakedTree:
     solution = _others_kept(job, solution)
     names = tuple(solution.skeleton.names[bone] for bone in job.bones)
     legal = legal_pose(solution.skeleton, job.goals.limits, solution.rotations)
-    return BakedTree(job.goals, names, replace(solution, rotations=legal))
+    return BakedTree(job.goals, names, replace(solution, rotations=legal), job.scale)
 
 
 def _solve_from_rest(job: _Job) -> Iterator[tuple[Solution, float]]:
     """The frames in large parts, each frame by itself from rest, with the share done."""
-    solver, count = job.solver, len(job.targets)
+    solver, count = job.solver, len(job.places.points)
     start = job.goals.tree.rotations.copy()
     start[job.bones] = (1.0, 0.0, 0.0, 0.0)
     for first in range(0, count, _SOLVED_AT_ONCE):
         part = slice(first, first + _SOLVED_AT_ONCE)
         heads = None if job.root_heads is None else job.root_heads[part]
-        yield solver.solve(job.targets[part], start=start, start_location=heads), min(1.0, part.stop / count)
+        yield job.places.part(part).solve(solver, start, heads), min(1.0, part.stop / count)
 
 
 def _solve_in_order(job: _Job) -> Iterator[tuple[Solution, float]]:
     """The frames in small parts, each frame from the one before, the first from the present pose."""
-    solver, count = job.solver, len(job.targets)
+    solver, count = job.solver, len(job.places.points)
     rotations, head = job.goals.tree.rotations, job.goals.tree.root_location
     for first in range(0, count, _SOLVED_IN_ORDER):
         found = []
         for frame in range(first, min(count, first + _SOLVED_IN_ORDER)):
             head = head if job.root_heads is None else job.root_heads[frame]
-            found.append(solver.solve(job.targets[frame], start=rotations, start_location=head))
+            found.append(job.places.part(frame).solve(solver, rotations, head))
             rotations, head = found[-1].rotations, found[-1].root_location
         yield _joined(found, np.stack), min(1.0, (first + len(found)) / count)
 

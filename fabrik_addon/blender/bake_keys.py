@@ -25,6 +25,7 @@ from .rig import root_location_channel
 from .rotation_modes import to_channels
 from .sampling import is_led
 from .settings import rig_settings
+from .solve_frame import moves_root
 
 if TYPE_CHECKING:
     from .bake import BakeSettings
@@ -44,7 +45,8 @@ class BakedTree:
     Attributes:
         goals: the bones, the effectors and their targets.
         bones: names of the bones that got keys.
-        solution: the poses written, F frames in armature space.
+        solution: the poses written, F frames in the space of the tree.
+        scale: (F,) world metres to one unit of that space.
         keyed: (F, J) whether a bone gets a key on a frame; None where all do.
         travels: whether the root's place gets keys too, where it is free.
         filled: spans over which a bone had no markers, and what was done about them.
@@ -54,6 +56,7 @@ class BakedTree:
     goals: Goals
     bones: tuple[str, ...]
     solution: Solution
+    scale: FloatArray = field(repr=False)
     keyed: BoolArray | None = field(default=None, repr=False)
     travels: bool = True
     filled: tuple[FilledSpan, ...] = ()
@@ -81,10 +84,9 @@ class Writing:
     matrices: FloatArray
     error: FloatArray | None = None
 
-    @property
-    def free_root(self) -> bool:
-        """Whether root bones move."""
-        return rig_settings(self.armature).root == "FREE"
+    def moves(self, tree: BakedTree) -> bool:
+        """Whether the root bone of a tree gets keys for its place."""
+        return tree.travels and moves_root(self.armature, tree.goals)
 
 
 def check_root_motion(armature: bpy.types.Object, root_motion: str, trees: int) -> None:
@@ -119,7 +121,7 @@ def _tracks(writing: Writing) -> Iterator[_Track]:
     for tree in writing.trees:
         for bone in tree.bones:
             yield from _rotation(writing, tree, bone)
-        if writing.free_root and tree.travels:
+        if writing.moves(tree):
             yield from _root(writing, tree)
     if writing.error is not None:
         seen = np.isfinite(writing.error)
@@ -201,8 +203,7 @@ def _replaced_paths(writing: Writing) -> set[str]:
     """The data paths that a new action does not take over from the present one: those that the bake stands for."""
     trees = writing.trees
     paths = {bone_path(bone, channel) for tree in trees for bone in tree.bones for channel in ROTATION_CHANNELS}
-    if writing.free_root:
-        paths |= {bone_path(tree.goals.tree.skeleton.names[0], "location") for tree in trees if tree.travels}
-        if writing.settings.root_motion == "OBJECT":
-            paths.add(_OBJECT_LOCATION)
-    return paths
+    moving = [tree.goals.tree.skeleton.names[0] for tree in trees if writing.moves(tree)]
+    if moving and writing.settings.root_motion == "OBJECT":
+        paths.add(_OBJECT_LOCATION)
+    return paths | {bone_path(name, "location") for name in moving}

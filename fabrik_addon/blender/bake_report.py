@@ -9,7 +9,7 @@ import bpy
 import numpy as np
 
 from ..core import Status
-from ..core.arrays import FloatArray, IntArray
+from ..core.arrays import IntArray
 from ..markers.report import FilledRow, LimitRow, Report, ReportError, replace_file
 from .bake_keys import BakedTree
 from .settings import rig_settings
@@ -25,9 +25,9 @@ _WORST_FIRST: Final = (
 )
 
 
-def make_report(trees: Sequence[BakedTree], scale: FloatArray, frames: IntArray) -> Report:
-    """How well the effectors or markers of all trees were met, world metres; scale: (F,) metres to an armature unit."""
-    errors = np.concatenate([tree.solution.errors for tree in trees], axis=1) * scale[:, None]
+def make_report(trees: Sequence[BakedTree], frames: IntArray) -> Report:
+    """How well the effectors or markers of all trees were met, world metres."""
+    errors = np.concatenate([tree.solution.errors * tree.scale[:, None] for tree in trees], axis=1)
     status = np.stack([tree.solution.status for tree in trees])
     rank = {int(status): place for place, status in enumerate(_WORST_FIRST)}
     worst = [min((Status(value) for value in column), key=rank.__getitem__) for column in status.T]

@@ -13,7 +13,7 @@ from ..markers.low_pass import low_pass
 from ..markers.proportions import height_factor, with_factors
 from ..markers.steady import steadied_steps
 from ..markers.take import Gaps, Take, solve_take_steps
-from .effectors import Goals
+from .effectors import Goals, world_to_armature
 
 _Result = TypeVar("_Result")
 
@@ -58,7 +58,7 @@ def solve_tree(
     """
     body = goals.tree.skeleton if factors is None else with_factors(goals.tree.skeleton, factors)
     root = "FREE" if root_heads is None else "FIXED"
-    solver = Solver(body, goals.effectors, limits=goals.limits, root=root)
+    solver = Solver(body, goals.effectors, limits=goals.all_limits, root=root)
     take = yield from within(
         0.0,
         _SOLVED,
@@ -97,6 +97,12 @@ def _on_rig(solution: Solution, goals: Goals, factors: FloatArray) -> Solution:
     lengths = np.tile(skeleton.lengths, (len(solution.status), 1))
     place = solution.root_location * height_factor(solution.skeleton, 1.0 / factors)
     return replace(solution, skeleton=skeleton, root_location=place, lengths=lengths)
+
+
+def smoothed_in(space: FloatArray, points: FloatArray, rate: float, cutoff: float) -> FloatArray:
+    """What `smoothed` does, for (F, M, 3) markers in a space with (F, 4, 4) world matrices."""
+    world = np.einsum("fij,fmj->fmi", space[:, :3, :3], points) + space[:, None, :3, 3]
+    return world_to_armature(smoothed(world, rate, cutoff), space)
 
 
 def smoothed(world: FloatArray, rate: float, cutoff: float) -> FloatArray:

@@ -1,26 +1,21 @@
 """The present pose of bones, brought inside their limits."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Final, TypeAlias, cast
+from collections.abc import Sequence
+from typing import Final, cast
 
 import bpy
-import numpy as np
 
-from ..core.arrays import BoolArray, FloatArray
+from ..core.arrays import FloatArray
 from ..core.limits import Limit
 from .legal import angles_between, legal_rotations
 from .limit_properties import read_limit
+from .locks import with_locks
 from .rig import RigError, check_editable
 from .rotation_modes import from_channels, property_name, to_channels
 
 # Radians: what is outside by less is so by the rounding of single precision.
 _OUTSIDE: Final = 1e-5
 _ATTEMPTS: Final = 100
-_FOUR_CHANNELS: Final = ("QUATERNION", "AXIS_ANGLE")
-# The order of the Euler angles that Blender locks where a bone is turned by others than those.
-_LOCK_ORDER: Final = "XYZ"
-_WithLocks: TypeAlias = Callable[[FloatArray], FloatArray]
 
 
 def clamp_pose(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]:
@@ -65,45 +60,14 @@ def _turn(bone: bpy.types.PoseBone, rotation: FloatArray) -> None:
 def _legal(bone: bpy.types.PoseBone, limit: Limit) -> FloatArray | None:
     """(4,) a rotation inside the limit, the nearest where nothing is locked; None where locks leave none."""
     rotation = _rotation(bone)
-    with_locks = _locks(bone, rotation)
+    kept = with_locks(bone, rotation)
     legal = legal_rotations(limit, rotation[None])[0]
-    if with_locks is None:
+    if kept is None:
         return legal
     # Back and forth between limit and locks, until both hold.
     for _ in range(_ATTEMPTS):
-        rotation = with_locks(legal)
+        rotation = kept(legal)
         legal = legal_rotations(limit, rotation[None])[0]
         if angles_between(legal, rotation) <= _OUTSIDE:
             return rotation
     return None
-
-
-def _locks(bone: bpy.types.PoseBone, start: FloatArray) -> _WithLocks | None:
-    """What changes a rotation (4,) into one like it whose locked channels are as at the start; None without locks.
-
-    Blender locks either the components of the channels or, where `lock_rotations_4d` is off, Euler angles.
-    """
-    angles = np.array(bone.lock_rotation)
-    if bone.rotation_mode not in _FOUR_CHANNELS:
-        return partial(_with_angles, start, angles, bone.rotation_mode) if angles.any() else None
-    if not bone.lock_rotations_4d:
-        return partial(_with_angles, start, angles, _LOCK_ORDER) if angles.any() else None
-    parts = np.array([bone.lock_rotation_w, *angles])
-    if bone.rotation_mode == "AXIS_ANGLE":
-        parts[:] = parts.any()
-    return partial(_with_components, start, parts) if parts.any() else None
-
-
-def _with_angles(start: FloatArray, locked: BoolArray, order: str, rotation: FloatArray) -> FloatArray:
-    """(4,) the rotation with some of its Euler angles as at the start."""
-    held = to_channels(order, start[None])[1][0]
-    angles = to_channels(order, rotation[None], previous=held)[1][0]
-    return from_channels(order, np.where(locked, held, angles))
-
-
-def _with_components(start: FloatArray, locked: BoolArray, rotation: FloatArray) -> FloatArray:
-    """(4,) the rotation with some of its components as at the start, and the others scaled to go with them."""
-    free = np.where(locked, 0.0, rotation if start @ rotation >= 0.0 else -rotation)
-    size = np.linalg.norm(free)
-    room = np.sqrt(max(0.0, 1.0 - float(np.square(start[locked]).sum())))
-    return np.where(locked, start, free * (room / size)) if size > 0.0 else start

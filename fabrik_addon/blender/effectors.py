@@ -2,21 +2,33 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ..core import Effector, Solver
+from ..core import Effector, Fixed, Solver
 from ..core.limits import Limit
 from .limit_properties import read_limits
+from .locks import hinge_of_locks
 from .marker_settings import FabrikMarker
+from .ownership import constrained_bones, unkeyable_bones
 from .rig import RigError, Tree
 from .settings import FabrikEffector, rig_settings
+from .subtrees import cut_tree, freeze
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 Target = tuple[bpy.types.Object, str]
+
+
+class Pin(NamedTuple):
+    """A place in the armature's own space where a point is held, and the rotation (w x y z) of its bone there."""
+
+    location: tuple[float, float, float]
+    rotation: tuple[float, float, float, float]
+
 
 COLLECTION_NAME = "FABRIK Targets"
 # A target empty's size, as a share of its bone's length.
@@ -31,25 +43,35 @@ class Goals:
         tree: the bones and their pose.
         names: E effector names, for people.
         effectors: E points on bones, for the solver.
-        targets: E objects, each with the name of its bone or "" for the object itself.
+        targets: E objects, each with the name of its bone or "" for the object itself; or pins.
         limits: those of the bones to be solved, by name.
+        bends: E objects, with bones as above, that limbs bend toward; None where they bend as they do.
+        held: bones that are not to be turned, with the reason.
+        carrier: the bone that the tree hangs on and that something else moves; "" for the armature itself. Places are
+            then in the space in which that bone is at rest.
+        root_moves: whether a free root may move at all.
     """
 
     tree: Tree
     names: tuple[str, ...]
     effectors: tuple[Effector, ...]
-    targets: tuple[Target, ...]
+    targets: tuple[Target | Pin, ...]
     limits: Mapping[str, Limit] = field(default_factory=dict)
+    bends: tuple[Target | None, ...] = ()
+    held: Mapping[str, str] = field(default_factory=dict)
+    carrier: str = ""
+    root_moves: bool = True
 
     @property
     def turned_by(self) -> BoolArray:
-        """(E, J) whether turning a bone moves an effector."""
+        """(E, J) whether turning a bone, one that may be turned, moves an effector."""
         skeleton = self.tree.skeleton
         turned = np.zeros((len(self.effectors), len(skeleton)), dtype=bool)
         for row, effector in zip(turned, self.effectors, strict=True):
             bone = skeleton.index(effector.bone)
             path = skeleton.path(bone)
-            row[path if _turning_moves(effector, float(skeleton.lengths[bone])) else path[:-1]] = True
+            row[path if turning_moves(effector, float(skeleton.lengths[bone])) else path[:-1]] = True
+        turned[:, [name in self.held for name in skeleton.names]] = False
         return turned
 
     @property
@@ -57,14 +79,34 @@ class Goals:
         """The bones to be solved, as places in the skeleton: those whose turning moves an effector."""
         return [int(bone) for bone in np.flatnonzero(self.turned_by.any(axis=0))]
 
+    @property
+    def bone_names(self) -> list[str]:
+        """The same by name."""
+        return [self.tree.skeleton.names[bone] for bone in self.bones]
+
+    @property
+    def left_alone(self) -> list[str]:
+        """Sentences on the bones between root and effectors that are not turned."""
+        skeleton = self.tree.skeleton
+        on_way = {bone for effector in self.effectors for bone in skeleton.path(skeleton.index(effector.bone))}
+        names = [skeleton.names[bone] for bone in sorted(on_way)]
+        return [f"Bone {name!r} is left alone: {self.held[name]}" for name in names if name in self.held]
+
     def solver(self, *, free_root: bool) -> Solver:
         """The solver for these effectors, inside the limits."""
-        root = "FREE" if free_root else "FIXED"
-        return Solver(self.tree.skeleton, self.effectors, limits=self.limits, root=root)
+        root = "FREE" if free_root and self.root_moves else "FIXED"
+        return Solver(self.tree.skeleton, self.effectors, limits=self.all_limits, root=root)
+
+    @property
+    def all_limits(self) -> dict[str, Limit]:
+        """The limits, and those of the bones that are not to be turned."""
+        return {**self.limits, **{name: Fixed() for name in self.held}}
 
 
-def _turning_moves(effector: Effector, length: float) -> bool:
-    """Whether the effector lies off its bone's head, so that turning the bone moves it."""
+def turning_moves(effector: Effector, length: float) -> bool:
+    """Whether turning the bone moves the effector: it lies off the bone's head, or its rotation counts."""
+    if effector.rotation_weight > 0.0:
+        return True
     point = (0.0, length, 0.0) if effector.offset is None else effector.offset
     return any(point)
 
@@ -118,21 +160,30 @@ def _check_bone(rig: bpy.types.Object, effector: FabrikEffector) -> None:
 
 
 def _check_target(scene: bpy.types.Scene, rig: bpy.types.Object, effector: FabrikEffector) -> None:
-    """Raise RigError where the effector's target is gone, or is the rig itself."""
-    target = effector.target
-    if target is None:
-        raise RigError(f"Effector {effector.name!r} has no target (was it deleted?): choose one")
+    """Raise RigError where the effector's target, or what it bends toward, is gone or is the rig itself."""
+    if effector.kind == "TARGET":
+        if effector.target is None:
+            raise RigError(f"Effector {effector.name!r} has no target (was it deleted?): choose one")
+        _check_object(scene, rig, effector.name, effector.target, effector.target_bone)
+    if effector.bend_target is not None:
+        _check_object(scene, rig, effector.name, effector.bend_target, effector.bend_bone)
+
+
+def _check_object(
+    scene: bpy.types.Scene, rig: bpy.types.Object, effector: str, target: bpy.types.Object, bone: str
+) -> None:
+    """Raise RigError where an effector can't go by an object, or by a bone of it."""
     # The effector itself keeps a deleted object in the file, outside of every scene.
     if scene.objects.get(target.name) != target:
-        raise RigError(f"Effector {effector.name!r}: its target {target.name!r} is not in scene {scene.name!r}")
-    reason = why_no_target(rig, target, effector.target_bone)
+        raise RigError(f"Effector {effector!r}: its target {target.name!r} is not in scene {scene.name!r}")
+    reason = why_no_target(rig, target, bone)
     if reason:
-        raise RigError(f"Effector {effector.name!r}: {reason}")
+        raise RigError(f"Effector {effector!r}: {reason}")
 
 
 def why_no_target(rig: bpy.types.Object, target: bpy.types.Object, bone: str) -> str:
     """What keeps an object, or a bone of it, from being a target of a rig; "" where nothing does."""
-    if target == rig:
+    if target == rig and not bone:
         return f"{rig.name!r} can't be its own target: choose another object"
     if bone and target.type != "ARMATURE":
         return f"{target.name!r} is no armature, so has no bone {bone!r}"
@@ -142,7 +193,7 @@ def why_no_target(rig: bpy.types.Object, target: bpy.types.Object, bone: str) ->
 
 
 def gather_goals(
-    rig: bpy.types.Object, trees: Sequence[Tree], wanted: Sequence["FabrikEffector | FabrikMarker"] | None = None
+    rig: bpy.types.Object, trees: Sequence[Tree], wanted: Sequence[FabrikEffector | FabrikMarker] | None = None
 ) -> list[Goals]:
     """The enabled effectors, tree by tree; trees without any are left out. Limits are as they are on the present frame.
 
@@ -151,33 +202,107 @@ def gather_goals(
     no sense.
     """
     enabled = enabled_effectors(rig) if wanted is None else wanted
+    owned, unkeyable = constrained_bones(rig), unkeyable_bones(rig)
+    held = {**unkeyable, **owned}
+    ends = {effector.bone for effector in enabled}
     goals = []
-    for tree in trees:
+    for tree, carrier in (part for whole in trees for part in cut_tree(whole, owned, ends)):
         own = [effector for effector in enabled if effector.bone in tree.skeleton.names]
-        if own:
-            goals.append(
-                Goals(
-                    tree,
-                    tuple(effector.name for effector in own),
-                    tuple(core_effector(effector) for effector in own),
-                    tuple((effector.target, effector.target_bone) for effector in own),
-                )
-            )
-    if not any(goal.bones for goal in goals):
-        raise RigError(f"The effectors of {rig.name!r} lie at its root's head, which no bone can move: choose others")
-    return [_with_limits(rig, goal) for goal in goals]
+        goals.append(_goals_of(rig, tree, carrier, own, held))
+    moved = [goal for goal in goals if goal.bones]
+    if not moved:
+        raise RigError(_why_nothing_moves(rig, goals))
+    _check_not_chased(rig, moved)
+    return moved
 
 
-def _with_limits(rig: bpy.types.Object, goals: Goals) -> Goals:
-    """The same with the limits of the bones to be solved."""
-    names = goals.tree.skeleton.names
-    return replace(goals, limits=read_limits(rig, [names[bone] for bone in goals.bones]))
+def _check_not_chased(rig: bpy.types.Object, goals: Sequence[Goals]) -> None:
+    """Raise RigError, naming it, where a goal is carried by bones that reach for goals: it would run away for ever."""
+    solved = {name for goal in goals for name in goal.bone_names}
+    for goal in goals:
+        for target in (*goal.targets, *goal.bends):
+            bone = "" if target is None or isinstance(target, Pin) else _carried_by(rig, *target)
+            if bone and solved.intersection([bone, *(above.name for above in rig.pose.bones[bone].parent_recursive)]):
+                raise RigError(f"The target at bone {bone!r} moves with bones that reach for targets: choose another")
 
 
-def core_effector(effector: "FabrikEffector | FabrikMarker") -> Effector:
+def _carried_by(rig: bpy.types.Object, holder: bpy.types.Object, bone: str) -> str:
+    """The bone of the rig that a target is, or that it is parented to; "" where there is none."""
+    if holder == rig:
+        return bone
+    return holder.parent_bone if holder.parent == rig and holder.parent_type == "BONE" else ""
+
+
+def _goals_of(
+    rig: bpy.types.Object,
+    tree: Tree,
+    carrier: str,
+    own: Sequence[FabrikEffector | FabrikMarker],
+    held: Mapping[str, str],
+) -> Goals:
+    """The goals of one tree, limits included."""
+    names = tree.skeleton.names
+    here = {name: held[name] for name in names if name in held}
+    root = rig.pose.bones[names[0]]
+    goals = Goals(
+        freeze(tree, here),
+        tuple(effector.name for effector in own),
+        tuple(core_effector(effector) for effector in own),
+        tuple(_goal(effector) for effector in own),
+        bends=tuple(_bend(each) for each in own),
+        held=here,
+        carrier=carrier,
+        root_moves=names[0] not in here and not all(root.lock_location),
+    )
+    return replace(goals, limits=limits_of(rig, goals.bone_names))
+
+
+def limits_of(rig: bpy.types.Object, names: Sequence[str]) -> dict[str, Limit]:
+    """The limits of bones by name; a free one that is a hinge by its locks counts as one."""
+    limits = read_limits(rig, names)
+    for name in names:
+        hinge = None if name in limits else hinge_of_locks(rig.pose.bones[name])
+        if hinge is not None:
+            limits[name] = hinge
+    return limits
+
+
+def _bend(effector: FabrikEffector | FabrikMarker) -> Target | None:
+    """What the limb of an effector bends toward."""
+    if isinstance(effector, FabrikMarker) or effector.bend_target is None:
+        return None
+    return effector.bend_target, effector.bend_bone
+
+
+def _goal(effector: FabrikEffector | FabrikMarker) -> Target | Pin:
+    """What an effector goes to."""
+    if isinstance(effector, FabrikEffector) and effector.kind == "PIN":
+        return Pin(tuple(effector.pin_location), tuple(effector.pin_rotation))
+    return effector.target, effector.target_bone
+
+
+def _why_nothing_moves(rig: bpy.types.Object, goals: Sequence[Goals]) -> str:
+    """Why none of the effectors can be moved."""
+    alone = [sentence for goal in goals for sentence in goal.left_alone]
+    if alone:
+        return f"No bone that may be turned moves an effector of {rig.name!r}. {alone[-1]}"
+    return f"The effectors of {rig.name!r} lie at its root's head, which no bone can move: choose others"
+
+
+def core_effector(effector: FabrikEffector | FabrikMarker) -> Effector:
     """The solver's effector for the one kept on the armature; offsets are in armature units."""
     offsets = {"TAIL": None, "HEAD": (0.0, 0.0, 0.0), "OFFSET": tuple(effector.offset)}
-    return Effector(effector.bone, offset=offsets[effector.point], weight=effector.weight)
+    offset = offsets[effector.point]
+    if isinstance(effector, FabrikMarker):
+        return Effector(effector.bone, offset=offset, weight=effector.weight)
+    turns = effector.hold_rotation if effector.kind == "PIN" else effector.use_rotation
+    return Effector(
+        effector.bone,
+        offset=offset,
+        weight=effector.weight,
+        rotation_weight=effector.rotation_weight if turns else 0.0,
+        priority=effector.priority,
+    )
 
 
 def object_scale(world_matrices: FloatArray) -> FloatArray:
@@ -217,6 +342,7 @@ def add_effector(
     effector.bone, effector.point = bone, point
     effector.target, effector.target_bone = target, target_bone
     kept.active_effector = len(kept.effectors) - 1
+    rig.update_tag(refresh={"OBJECT"})
     return effector
 
 
@@ -228,19 +354,21 @@ def remove_effector(rig: bpy.types.Object, index: int) -> str:
     name: str = kept.effectors[index].name
     kept.effectors.remove(index)
     kept.active_effector = min(kept.active_effector, max(len(kept.effectors) - 1, 0))
+    rig.update_tag(refresh={"OBJECT"})
     return name
 
 
 def _new_target(
     context: bpy.types.Context, rig: bpy.types.Object, bone: bpy.types.PoseBone, point: str
 ) -> bpy.types.Object:
-    """An empty in the targets' collection, at a bone's head or tail in world space."""
+    """An empty in the targets' collection, at a bone's head or tail in world space and turned as the bone."""
     context.view_layer.update()
     size = float(object_scale(np.array(rig.matrix_world)))
     empty = bpy.data.objects.new(f"{bone.name} target", None)
     empty.empty_display_type = "SPHERE"
     empty.empty_display_size = _TARGET_SIZE * bone.length * size
     empty.location = rig.matrix_world @ (bone.head if point == "HEAD" else bone.tail)
+    empty.rotation_euler = (rig.matrix_world @ bone.matrix).to_euler()
     targets_collection(context.scene).objects.link(empty)
     return empty
 

@@ -21,7 +21,7 @@ from .operators import limit_tools as tools
 from .operators import limits
 from .operators.limit_preset import FABRIK_OT_limit_preset
 from .overlay import SWITCH
-from .panels import AboutRig
+from .panels import AboutRig, short_lines
 from .settings import LIMIT_TYPES
 
 _TYPE_NAMES = {identifier: name for identifier, name, _ in LIMIT_TYPES}
@@ -31,7 +31,7 @@ class FABRIK_PT_limits(AboutRig, Panel):
     """How far the active bone may turn."""
 
     bl_idname = "FABRIK_PT_limits"
-    bl_order = 1
+    bl_order = 2
     bl_label = "Limits"
 
     def draw_header_preset(self, context: Context) -> None:
@@ -46,7 +46,7 @@ class FABRIK_PT_limits(AboutRig, Panel):
             return
         _draw_bone(layout, bone, selected_bones(context, rig))
         reason = why_not_writable(bone)
-        for line in _short_lines(reason):
+        for line in short_lines(reason):
             layout.label(text=line, icon="INFO")
         body = layout.column()
         body.enabled = not reason
@@ -97,7 +97,7 @@ def _draw_limit(layout: UILayout, bone: PoseBone) -> None:
     }
     if settings.type in kinds:
         kinds[settings.type](layout, bone, settings)
-    for line in _short_lines(_trouble(bone)):
+    for line in short_lines(_trouble(bone)):
         layout.label(text=line, icon="ERROR")
 
 
@@ -151,17 +151,6 @@ def _trouble(bone: PoseBone) -> str:
     except LimitPropertyError as error:
         return str(error)
     return ""
-
-
-def _short_lines(sentence: str, most: int = 44) -> list[str]:
-    """A sentence in lines that fit into the sidebar."""
-    lines: list[str] = []
-    for word in sentence.split():
-        if lines and len(lines[-1]) + len(word) < most:
-            lines[-1] += f" {word}"
-        else:
-            lines.append(word)
-    return lines
 
 
 CLASSES = (FABRIK_PT_limits, FABRIK_PT_limit_tools)

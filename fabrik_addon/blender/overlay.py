@@ -4,7 +4,7 @@ The handler is there from registration on, and returns at once where there is no
 there is, since it does not work without a window.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -134,14 +134,14 @@ def _drawing(shares: Sequence[tuple[Shape, float]]) -> Drawing:
         for shape, share in shares
     )
     lines = {
-        width: _colored(
+        width: colored(
             (shape.vertices, shape.lines, (*_color(shape), share * _LINE_ALPHA[shape.kind]))
             for shape, share in shares
             if _width(shape) == width
         )
         for width in sorted({_width(shape) for shape, _ in shares})
     }
-    return Drawing(*_colored(surfaces), lines)
+    return Drawing(*colored(surfaces), lines)
 
 
 def _draw() -> None:
@@ -169,7 +169,7 @@ def _draw_now(ranges: Drawing, markers: Drawing, region: bpy.types.Region) -> No
         ):
             gpu.state.depth_test_set(depth_test)
             _draw_triangles(drawing, share)
-            _draw_lines(drawing, share, region)
+            draw_lines(drawing, share, region)
     finally:
         gpu.state.depth_test_set("NONE")
         gpu.state.blend_set("NONE")
@@ -185,7 +185,8 @@ def _draw_triangles(drawing: Drawing, share: float) -> None:
     batch_for_shader(shader, "TRIS", _faded(drawing.triangles, drawing.colors, share)).draw(shader)
 
 
-def _draw_lines(drawing: Drawing, share: float, region: bpy.types.Region) -> None:
+def draw_lines(drawing: Drawing, share: float, region: bpy.types.Region) -> None:
+    """Hand the lines of a drawing, seen by a share, to the graphics card."""
     import gpu  # noqa: PLC0415
     from gpu_extras.batch import batch_for_shader  # noqa: PLC0415
 
@@ -202,7 +203,7 @@ def _faded(points: _Single, colors: _Single, share: float) -> dict[str, Any]:
     return {"pos": points, "color": colors * np.array((1.0, 1.0, 1.0, share), dtype=np.float32)}
 
 
-def _colored(parts: Iterator[tuple[FloatArray, IntArray, _Color]]) -> tuple[_Single, _Single]:
+def colored(parts: Iterable[tuple[FloatArray, IntArray, _Color]]) -> tuple[_Single, _Single]:
     """(N, 3) points and (N, 4) colors of several parts: vertices, rows of indices into them, and a color each."""
     points, colors = [np.zeros((0, 3), dtype=np.float32)], [np.zeros((0, 4), dtype=np.float32)]
     for vertices, rows, color in parts:

@@ -5,16 +5,20 @@ from typing import Any
 import bpy
 from bpy.types import Context, Panel, UILayout, UIList
 
-from .effectors import why_no_rig
+from .effectors import why_no_rig, why_no_solve
+from .goal_overlay import SWITCH
 from .operators.bake import FABRIK_OT_bake
+from .operators.drag import FABRIK_OT_drag
 from .operators.effectors import FABRIK_OT_add_effector, FABRIK_OT_remove_effector
 from .operators.import_markers import FABRIK_OT_import_markers
+from .operators.pins import FABRIK_OT_pin
+from .operators.posing import FABRIK_OT_key_pose, FABRIK_OT_snap_targets
 from .operators.solve import FABRIK_OT_solve
 from .settings import FabrikBakeSettings, FabrikEffector, FabrikRig, rig_settings
 
 
 class FABRIK_UL_effectors(UIList):
-    """One line an effector: on or off, its bone, its target"""
+    """One line an effector: on or off, its bone, its target or that it is pinned"""
 
     def draw_item(
         self,
@@ -33,7 +37,10 @@ class FABRIK_UL_effectors(UIList):
         names = row.row()
         names.active = effector.enabled
         names.label(text=effector.bone or "No bone", icon="BONE_DATA")
-        names.label(text=effector.target.name if effector.target else "No target", icon="EMPTY_DATA")
+        if effector.kind == "PIN":
+            names.label(text="Pinned", icon="PINNED")
+        else:
+            names.label(text=effector.target.name if effector.target else "No target", icon="EMPTY_DATA")
 
 
 class InSidebar:
@@ -65,11 +72,15 @@ class AboutRig(InSidebar):
 
 
 class FABRIK_PT_effectors(AboutRig, Panel):
-    """The points of the rig that reach for targets."""
+    """The points of the rig that reach for targets or are pinned."""
 
     bl_idname = "FABRIK_PT_effectors"
     bl_order = 0
     bl_label = "Effectors"
+
+    def draw_header_preset(self, context: Context) -> None:
+        """Draw the overlay's switch."""
+        self.layout.prop(context.scene, SWITCH, text="", icon="OVERLAY")
 
     def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         """Draw the list and the active effector's details."""
@@ -77,34 +88,93 @@ class FABRIK_PT_effectors(AboutRig, Panel):
         active_bone = rig.data.bones.active
         row = layout.row()
         row.use_property_split = False
-        row.template_list("FABRIK_UL_effectors", "", kept, "effectors", kept, "active_effector", rows=3)
+        row.template_list("FABRIK_UL_effectors", "", kept, "effectors", kept, "active_effector", rows=4)
         buttons = row.column(align=True)
-        add = buttons.row()
+        add = buttons.column(align=True)
         add.enabled = active_bone is not None
         add.operator(FABRIK_OT_add_effector.bl_idname, text="", icon="ADD")
+        add.operator(FABRIK_OT_pin.bl_idname, text="", icon="PINNED")
         buttons.operator(FABRIK_OT_remove_effector.bl_idname, text="", icon="REMOVE")
         if active_bone is None:
             layout.label(text="Pick a bone in Pose mode, then Add", icon="INFO")
         elif not kept.effectors:
-            layout.label(text=f"Add an effector for {active_bone.name}", icon="INFO")
+            layout.label(text=f"Add a target for {active_bone.name}, or pin it", icon="INFO")
         if 0 <= kept.active_effector < len(kept.effectors):
             _draw_effector(layout.column(), rig, kept.effectors[kept.active_effector])
 
 
+class FABRIK_PT_effector_ways(AboutRig, Panel):
+    """What the active effector does besides getting there."""
+
+    bl_idname = "FABRIK_PT_effector_ways"
+    bl_label = "Bend, Rotation, Priority"
+    bl_parent_id = "FABRIK_PT_effectors"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+        """Draw them, or what to do first."""
+        kept = rig_settings(rig)
+        if not 0 <= kept.active_effector < len(kept.effectors):
+            layout.label(text="Add an effector first", icon="INFO")
+            return
+        effector = kept.effectors[kept.active_effector]
+        bend = layout.column()
+        bend.prop(effector, "bend_target")
+        if effector.bend_target is not None and effector.bend_target.type == "ARMATURE":
+            bend.prop_search(effector, "bend_bone", effector.bend_target.pose, "bones")
+        turning = "hold_rotation" if effector.kind == "PIN" else "use_rotation"
+        turn = layout.column()
+        turn.prop(effector, turning)
+        weight = turn.column()
+        weight.enabled = getattr(effector, turning)
+        weight.prop(effector, "rotation_weight")
+        layout.prop(effector, "weight")
+        layout.prop(effector, "priority")
+
+
 class FABRIK_PT_solve(AboutRig, Panel):
-    """Posing the present frame."""
+    """Posing the present frame, at once or on demand, and keys."""
 
     bl_idname = "FABRIK_PT_solve"
-    bl_order = 2
-    bl_label = "Solve"
+    bl_order = 1
+    bl_label = "Pose"
 
     def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        """Draw the root's mode and the button."""
-        row = layout.row()
-        row.prop(rig_settings(rig), "root", expand=True)
-        starts = layout.row(align=True)
+        """Draw live, the buttons, and why they are greyed where they are."""
+        kept = rig_settings(rig)
+        reason = why_no_solve(rig)
+        _draw_lines(layout, reason, "INFO")
+        _draw_live(layout, kept, enabled=not reason or kept.live)
+        column = layout.column()
+        column.enabled = not reason
+        column.row().prop(kept, "root", expand=True)
+        starts = column.row(align=True)
         starts.operator(FABRIK_OT_solve.bl_idname, text="Solve", icon="CON_KINEMATIC").start = "PRESENT"
         starts.operator(FABRIK_OT_solve.bl_idname, text="From Rest").start = "REST"
+        keys = column.column(align=True)
+        keys.operator(FABRIK_OT_key_pose.bl_idname, icon="KEY_HLT")
+        keys.operator(FABRIK_OT_snap_targets.bl_idname, icon="SNAP_ON")
+
+
+class FABRIK_PT_drag(AboutRig, Panel):
+    """How bones are dragged."""
+
+    bl_idname = "FABRIK_PT_drag"
+    bl_label = "Drag"
+    bl_parent_id = "FABRIK_PT_solve"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+        """Draw the button and its settings."""
+        settings = rig_settings(rig).drag
+        if context.mode != "POSE":
+            layout.label(text="Bones are dragged in Pose mode", icon="INFO")
+        layout.operator(FABRIK_OT_drag.bl_idname, text="Drag Active Bone", icon="VIEW_PAN")
+        layout.prop(settings, "reach")
+        bones = layout.column()
+        bones.enabled = settings.reach == "BONES"
+        bones.prop(settings, "bones")
+        layout.prop(settings, "root")
 
 
 class FABRIK_PT_markers(InSidebar, Panel):
@@ -148,10 +218,33 @@ def _draw_effector(column: UILayout, rig: bpy.types.Object, effector: FabrikEffe
     column.prop(effector, "point")
     if effector.point == "OFFSET":
         column.prop(effector, "offset")
+    column.prop(effector, "kind")
+    if effector.kind == "PIN":
+        column.prop(effector, "pin_location")
+        return
     column.prop(effector, "target")
     if effector.target is not None and effector.target.type == "ARMATURE":
         column.prop_search(effector, "target_bone", effector.target.pose, "bones")
-    column.prop(effector, "weight")
+
+
+def _draw_live(layout: UILayout, kept: FabrikRig, *, enabled: bool) -> None:
+    """The switch, how far it goes, what keeps it from working, and that renders don't have it."""
+    column = layout.column(align=True)
+    column.enabled = enabled
+    column.prop(kept, "live", toggle=True, icon="PLAY")
+    share = column.column()
+    share.enabled = kept.live
+    share.prop(kept, "influence", slider=True)
+    if kept.live:
+        _draw_lines(layout, kept.live_trouble, "ERROR")
+        layout.label(text="Off in renders: bake first", icon="INFO")
+
+
+def _draw_lines(layout: UILayout, sentence: str, icon: Any) -> None:
+    """A sentence, in as many lines as it takes."""
+    for line in short_lines(sentence):
+        layout.label(text=line, icon=icon)
+        icon = "BLANK1"
 
 
 def _draw_range(column: UILayout, scene: bpy.types.Scene, settings: FabrikBakeSettings) -> None:
@@ -165,4 +258,23 @@ def _draw_range(column: UILayout, scene: bpy.types.Scene, settings: FabrikBakeSe
     column.prop(settings, "step")
 
 
-CLASSES = (FABRIK_UL_effectors, FABRIK_PT_effectors, FABRIK_PT_solve, FABRIK_PT_markers, FABRIK_PT_bake)
+def short_lines(sentence: str, most: int = 44) -> list[str]:
+    """A sentence in lines that fit into the sidebar."""
+    lines: list[str] = []
+    for word in sentence.split():
+        if lines and len(lines[-1]) + len(word) < most:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
+
+
+CLASSES = (
+    FABRIK_UL_effectors,
+    FABRIK_PT_effectors,
+    FABRIK_PT_effector_ways,
+    FABRIK_PT_solve,
+    FABRIK_PT_drag,
+    FABRIK_PT_markers,
+    FABRIK_PT_bake,
+)

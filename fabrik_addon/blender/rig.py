@@ -146,6 +146,14 @@ def root_location_channel(pose_bone: bpy.types.PoseBone, root_locations: npt.Arr
     return moves @ np.linalg.inv(rest[:3, :3]).T
 
 
+def root_place(pose_bone: bpy.types.PoseBone, location: npt.ArrayLike) -> FloatArray:
+    """(3,) where a root bone's head is in armature space while its `location` holds (3,)."""
+    rest = np.array(pose_bone.bone.matrix_local, dtype=np.float64)
+    axes = rest[:3, :3] if pose_bone.bone.use_local_location else np.eye(3)
+    place: FloatArray = rest[:3, 3] + axes @ np.asarray(location, dtype=np.float64)
+    return place
+
+
 def _read_bones(armature: bpy.types.Object) -> _Bones:
     bones = armature.data.bones
     places = {bone.name: place for place, bone in enumerate(bones)}
@@ -193,11 +201,11 @@ def _with_locations(bones: _Bones, locations: FloatArray) -> FloatArray:
             moves[bone] += moves[parent]
     matrices = bones.matrices.copy()
     matrices[:, :3, 3] += moves
-    matrices[:, :3, :3] = _nearest_rotations(matrices[:, :3, :3])
+    matrices[:, :3, :3] = nearest_rotations(matrices[:, :3, :3])
     return matrices
 
 
-def _nearest_rotations(matrices: FloatArray) -> FloatArray:
+def nearest_rotations(matrices: FloatArray) -> FloatArray:
     """(N, 3, 3) proper rotations nearest to the given ones.
 
     Blender's rest matrices are not quite rotations: off by up to 1e-4 for every bone that points back along its parent

@@ -77,6 +77,28 @@ def sample_matrices(scene: bpy.types.Scene, target: bpy.types.Object, frames: np
     return matrices
 
 
+def sample_frames(scene: bpy.types.Scene, targets: Sequence[Target], frames: npt.ArrayLike) -> FloatArray:
+    """(F, E, 4, 4) world matrices of E objects, or bones of objects, on F frames, as the scene is evaluated there.
+
+    Raises TargetError naming a target whose bone is not there, or that is not part of the evaluated scene.
+    """
+    times = np.asarray(frames, dtype=np.float64)
+    matrices = np.empty((len(times), len(targets), 4, 4))
+    for target in targets:
+        _check(target)
+    for row, graph in _on_frames(scene, times) if targets else ():
+        for place, (holder, bone) in enumerate(targets):
+            evaluated = _evaluated_object(graph, holder)
+            world = evaluated.matrix_world
+            matrices[row, place] = world @ evaluated.pose.bones[bone].matrix if bone else world
+    return matrices
+
+
+def is_seen(marker: bpy.types.Object, frame: float) -> bool:
+    """Whether an imported marker is seen on a frame."""
+    return bool(_seen(marker, np.array([frame]))[0])
+
+
 def _check(target: Target) -> None:
     """Raise TargetError where a target's bone is not there."""
     holder, bone = target

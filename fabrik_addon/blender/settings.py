@@ -3,6 +3,8 @@
 The only state of the add-on. It is saved with the file, and can be changed on a library override.
 """
 
+from typing import Any
+
 import bpy
 from bpy.props import (
     BoolProperty,
@@ -29,6 +31,20 @@ POINTS = (
 ROOTS = (
     ("FIXED", "Pinned", "The root bone turns but its head stays where it is"),
     ("FREE", "Free", "The root bone moves as well, so the whole rig follows the targets"),
+)
+KINDS = (
+    ("TARGET", "Target", "The point reaches for an object"),
+    ("PIN", "Pin", "The point is held at a place in the armature's own space"),
+)
+REACHES = (
+    ("WHOLE", "Whole Rig", "All bones up to the root follow"),
+    ("PIN", "To Pin", "Bones up to the nearest pinned one follow"),
+    ("BONES", "Bones", "A number of bones follow, the dragged one included"),
+)
+DRAG_ROOTS = (
+    ("FIXED", "Pinned", "The root bone turns but its head stays where it is"),
+    ("FREE", "Free", "The root bone moves where that suits pins and dragged bone best"),
+    ("FOLLOW", "Follow", "The root bone is pulled along, as by a rope"),
 )
 STARTS = (
     ("REST", "Rest", "Each frame is solved from the rest pose and depends on that frame's targets only"),
@@ -68,12 +84,36 @@ LIMIT_AXES = (
 )
 
 
-class FabrikEffector(PropertyGroup):
-    """A point on a bone, and the object that it is to reach."""
+def live_switched(kept: "FabrikRig", _context: bpy.types.Context) -> None:
+    """Blender calls this where live is switched on or off."""
+    from .live import switched  # noqa: PLC0415  live itself needs the settings
 
-    bone: StringProperty(name="Bone", description="The bone that is to reach the target", override=OVERRIDABLE)
+    rig: Any = kept.id_data
+    switched(rig)
+
+
+def solved_anew(group: PropertyGroup, _context: bpy.types.Context) -> None:
+    """Blender calls this where something that a live rig's pose depends on has been changed."""
+    rig: Any = group.id_data
+    if rig_settings(rig).live:
+        rig.update_tag(refresh={"OBJECT"})
+
+
+class FabrikEffector(PropertyGroup):
+    """A point on a bone, and the object that it is to reach or the place where it is held."""
+
+    kind: EnumProperty(
+        name="Kind", description="What the point goes to", items=KINDS, update=solved_anew, override=OVERRIDABLE
+    )
+    bone: StringProperty(
+        name="Bone", description="The bone that is to reach the target", update=solved_anew, override=OVERRIDABLE
+    )
     point: EnumProperty(
-        name="Point", description="Which point of the bone is to reach the target", items=POINTS, override=OVERRIDABLE
+        name="Point",
+        description="Which point of the bone is to reach the target",
+        items=POINTS,
+        update=solved_anew,
+        override=OVERRIDABLE,
     )
     offset: FloatVectorProperty(
         name="Offset",
@@ -81,14 +121,44 @@ class FabrikEffector(PropertyGroup):
         subtype="XYZ",
         unit="LENGTH",
         precision=4,
+        update=solved_anew,
         override=OVERRIDABLE,
     )
     target: PointerProperty(
-        name="Target", description="The object to reach", type=bpy.types.Object, override=OVERRIDABLE
+        name="Target",
+        description="The object to reach",
+        type=bpy.types.Object,
+        update=solved_anew,
+        override=OVERRIDABLE,
     )
     target_bone: StringProperty(
         name="Target Bone",
         description="Where the target is another armature: its bone whose head is to be reached",
+        update=solved_anew,
+        override=OVERRIDABLE,
+    )
+    pin_location: FloatVectorProperty(
+        name="Pin Location",
+        description="Where the point is held, in the armature's own space",
+        subtype="XYZ",
+        unit="LENGTH",
+        precision=4,
+        update=solved_anew,
+        override=OVERRIDABLE,
+    )
+    pin_rotation: FloatVectorProperty(
+        name="Pin Rotation",
+        description="How the bone is held where its rotation is pinned too, in the armature's own space",
+        size=4,
+        subtype="QUATERNION",
+        default=(1.0, 0.0, 0.0, 0.0),
+        update=solved_anew,
+        override=OVERRIDABLE,
+    )
+    hold_rotation: BoolProperty(
+        name="Hold Rotation",
+        description="Hold the bone's rotation as well as its place",
+        update=solved_anew,
         override=OVERRIDABLE,
     )
     weight: FloatProperty(
@@ -97,10 +167,51 @@ class FabrikEffector(PropertyGroup):
         default=1.0,
         min=0.0,
         soft_max=10.0,
+        update=solved_anew,
         override=OVERRIDABLE,
     )
     enabled: BoolProperty(
-        name="Enabled", description="Whether solving and baking heed this effector", default=True, override=OVERRIDABLE
+        name="Enabled",
+        description="Whether solving and baking heed this effector",
+        default=True,
+        update=solved_anew,
+        override=OVERRIDABLE,
+    )
+    use_rotation: BoolProperty(
+        name="Take Rotation",
+        description="Turn the bone as its target is turned as well",
+        update=solved_anew,
+        override=OVERRIDABLE,
+    )
+    rotation_weight: FloatProperty(
+        name="Rotation Weight",
+        description="How much the rotation counts beside the place where not both can be had",
+        default=1.0,
+        min=0.0,
+        soft_max=10.0,
+        update=solved_anew,
+        override=OVERRIDABLE,
+    )
+    priority: IntProperty(
+        name="Priority",
+        description="Lower numbers are met first, and higher ones give way where not all can be met",
+        min=0,
+        soft_max=5,
+        update=solved_anew,
+        override=OVERRIDABLE,
+    )
+    bend_target: PointerProperty(
+        name="Bend Target",
+        description="The object that the middle of the limb bends toward; without one it bends as now",
+        type=bpy.types.Object,
+        update=solved_anew,
+        override=OVERRIDABLE,
+    )
+    bend_bone: StringProperty(
+        name="Bend Bone",
+        description="Where the bend target is another armature: its bone whose head the limb bends toward",
+        update=solved_anew,
+        override=OVERRIDABLE,
     )
 
 
@@ -155,6 +266,47 @@ class FabrikBakeSettings(PropertyGroup):
     )
 
 
+class FabrikDragSettings(PropertyGroup):
+    """How bones are dragged."""
+
+    reach: EnumProperty(
+        name="Chain Length",
+        description="How far up the rig follows a dragged bone",
+        items=REACHES,
+        override=OVERRIDABLE,
+    )
+    bones: IntProperty(
+        name="Bones",
+        description="How many bones follow, the dragged one included",
+        default=3,
+        min=1,
+        soft_max=20,
+        override=OVERRIDABLE,
+    )
+    root: EnumProperty(
+        name="Root",
+        description="What the root bone does while another one is dragged",
+        items=DRAG_ROOTS,
+        override=OVERRIDABLE,
+    )
+
+
+class FabrikStoredBone(PropertyGroup):
+    """How a bone stood when live was switched on; its name is the bone's."""
+
+    rotation: FloatVectorProperty(
+        name="Rotation",
+        description="Its local rotation",
+        size=4,
+        subtype="QUATERNION",
+        default=(1.0, 0.0, 0.0, 0.0),
+        override=OVERRIDABLE,
+    )
+    location: FloatVectorProperty(
+        name="Location", description="What its location channels held", subtype="XYZ", override=OVERRIDABLE
+    )
+
+
 class FabrikRig(PropertyGroup):
     """All that the add-on keeps on one armature object."""
 
@@ -168,12 +320,45 @@ class FabrikRig(PropertyGroup):
         name="Active Effector", description="The effector whose details are shown", override=OVERRIDABLE
     )
     root: EnumProperty(
-        name="Root", description="Whether solving may move the root bone", items=ROOTS, override=OVERRIDABLE
+        name="Root",
+        description="Whether solving may move the root bone",
+        items=ROOTS,
+        update=solved_anew,
+        override=OVERRIDABLE,
     )
     bake: PointerProperty(
         name="Bake", description="What the Bake button uses", type=FabrikBakeSettings, override=OVERRIDABLE
     )
     capture: PointerProperty(name="Capture", description="The rig's markers", type=FabrikCapture, override=OVERRIDABLE)
+    drag: PointerProperty(
+        name="Drag", description="How bones are dragged", type=FabrikDragSettings, override=OVERRIDABLE
+    )
+    live: BoolProperty(
+        name="Live",
+        description="Pose the rig at once whenever a target moves or the frame changes; renders need a bake",
+        update=live_switched,
+        override=OVERRIDABLE,
+    )
+    influence: FloatProperty(
+        name="Influence",
+        description="How far live goes from the keyed pose (0) to the targets (1); "
+        "for bones without keys, from the pose they had when it was switched on",
+        subtype="FACTOR",
+        default=1.0,
+        min=0.0,
+        max=1.0,
+        update=solved_anew,
+        override=OVERRIDABLE,
+    )
+    stored_pose: CollectionProperty(
+        name="Stored Pose",
+        description="The pose when live was switched on",
+        type=FabrikStoredBone,
+        override={"LIBRARY_OVERRIDABLE", "USE_INSERTION"},
+    )
+    live_trouble: StringProperty(
+        name="Live Trouble", description="What keeps live from posing the rig", override=OVERRIDABLE
+    )
     last_result: StringProperty(
         name="Last Result", description="How well the last bake met its targets, in short lines", override=OVERRIDABLE
     )
@@ -185,4 +370,11 @@ def rig_settings(rig: bpy.types.Object) -> FabrikRig:
     return kept
 
 
-CLASSES = (*MARKER_CLASSES, FabrikEffector, FabrikBakeSettings, FabrikRig)
+CLASSES = (
+    *MARKER_CLASSES,
+    FabrikEffector,
+    FabrikBakeSettings,
+    FabrikDragSettings,
+    FabrikStoredBone,
+    FabrikRig,
+)

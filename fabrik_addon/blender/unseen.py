@@ -55,11 +55,11 @@ def _fill_turns(turns: FloatArray, known: BoolArray) -> FloatArray:
     if known.all() or not known.any():
         return turns
     first, last, share = _between(known)
-    filled = _slerp(turns[first], turns[last], share)
+    filled = slerp(turns[first], turns[last], share)
     return np.where(known[:, None], turns, filled)
 
 
-def _slerp(start: FloatArray, end: FloatArray, share: FloatArray) -> FloatArray:
+def slerp(start: FloatArray, end: FloatArray, share: FloatArray) -> FloatArray:
     """(F, 4) quaternions a (F,) share of the way from one to the other, on the shorter arc."""
     cosine = np.sum(start * end, axis=-1)
     end = np.where(cosine[:, None] < 0.0, -end, end)

@@ -93,7 +93,13 @@ def rig():
     return made
 
 
-ABOUT_RIGS = (panels.FABRIK_PT_effectors, panels.FABRIK_PT_solve, panels.FABRIK_PT_bake)
+ABOUT_RIGS = (
+    panels.FABRIK_PT_effectors,
+    panels.FABRIK_PT_effector_ways,
+    panels.FABRIK_PT_solve,
+    panels.FABRIK_PT_drag,
+    panels.FABRIK_PT_bake,
+)
 ALL = (*ABOUT_RIGS, panels.FABRIK_PT_markers)
 
 
@@ -110,7 +116,7 @@ def test_without_an_armature_it_says_what_to_select(panel):
 
 def test_without_an_active_bone_add_is_greyed_and_says_why(rig):
     layout = draw(panels.FABRIK_PT_effectors)
-    assert layout.greyed() == ["fabrik.add_effector"]
+    assert layout.greyed() == ["fabrik.add_effector", "fabrik.pin"]
     assert layout.texts("label") == ["Pick a bone in Pose mode, then Add"]
 
 
@@ -118,17 +124,35 @@ def test_with_an_active_bone_it_says_what_add_will_do(rig):
     rig.data.bones.active = rig.data.bones["head"]
     layout = draw(panels.FABRIK_PT_effectors)
     assert layout.greyed() == []
-    assert layout.texts("label") == ["Add an effector for head"]
+    assert layout.texts("label") == ["Add a target for head, or pin it"]
 
 
 def test_details_of_the_active_effector(rig):
     rig.data.bones.active = rig.data.bones["head"]
     effector = scenes.aim(rig, "head", scenes.empty_at((0, 0, 0)))
-    assert draw(panels.FABRIK_PT_effectors).texts("prop") == ["name", "bone", "point", "target", "weight"]
+    assert draw(panels.FABRIK_PT_effectors).texts("prop") == ["name", "bone", "point", "kind", "target"]
     effector.point, effector.target = "OFFSET", scenes.make_rig(name="Other")
     scenes.make_active(rig)
     found = draw(panels.FABRIK_PT_effectors).texts("prop")
-    assert found == ["name", "bone", "point", "offset", "target", "target_bone", "weight"]
+    assert found == ["name", "bone", "point", "offset", "kind", "target", "target_bone"]
+    effector.kind = "PIN"
+    assert draw(panels.FABRIK_PT_effectors).texts("prop")[-2:] == ["kind", "pin_location"]
+
+
+def test_ways_of_the_active_effector(rig):
+    panel = panels.FABRIK_PT_effector_ways
+    assert draw(panel).texts("label") == ["Add an effector first"]
+    effector = scenes.aim(rig, "head", scenes.empty_at((0, 0, 0)))
+    layout = draw(panel)
+    assert layout.texts("prop") == ["bend_target", "use_rotation", "rotation_weight", "weight", "priority"]
+    assert layout.greyed() == ["rotation_weight"]
+    effector.use_rotation, effector.bend_target = True, scenes.make_rig(name="Other")
+    scenes.make_active(rig)
+    layout = draw(panel)
+    assert layout.texts("prop")[:3] == ["bend_target", "bend_bone", "use_rotation"]
+    assert layout.greyed() == []
+    effector.kind = "PIN"
+    assert "hold_rotation" in draw(panel).texts("prop")
 
 
 def draw_line(rig, effector):
@@ -147,10 +171,51 @@ def test_line_of_the_list(rig):
     assert layout.texts("label") == ["No bone", "No target"]
 
 
-def test_solve_has_the_root_and_both_starts(rig):
+def test_pinned_line_of_the_list(rig):
+    effector = scenes.aim(rig, "head", None, kind="PIN")
+    assert draw_line(rig, effector).texts("label") == ["head", "Pinned"]
+
+
+def test_pose_is_greyed_until_there_is_something_to_reach_and_says_what_to_do(rig):
     layout = draw(panels.FABRIK_PT_solve)
-    assert layout.texts("prop") == ["root"]
-    assert layout.texts("button") == ["fabrik.solve Solve", "fabrik.solve From Rest"]
+    assert "pick a bone in Pose mode" in " ".join(layout.texts("label"))
+    buttons = ["fabrik.solve Solve", "fabrik.solve From Rest", "fabrik.key_pose", "fabrik.snap_targets"]
+    assert layout.greyed() == ["live", "influence", "root", *buttons]
+
+
+def test_pose_has_live_the_root_both_starts_and_keys_in_that_order(rig):
+    scenes.aim(rig, "head", scenes.empty_at((0, 0, 0)))
+    layout = draw(panels.FABRIK_PT_solve)
+    assert [text.split()[0] for kind, text, _ in layout.notes if kind != "label"] == [
+        "live",
+        "influence",
+        "root",
+        "fabrik.solve",
+        "fabrik.solve",
+        "fabrik.key_pose",
+        "fabrik.snap_targets",
+    ]
+    assert layout.greyed() == ["influence"]
+
+
+def test_live_says_what_keeps_it_and_that_renders_need_a_bake(rig):
+    effector = scenes.aim(rig, "head", scenes.empty_at((0, 0, 0)))
+    rig.fabrik.live = True
+    assert draw(panels.FABRIK_PT_solve).texts("label") == ["Off in renders: bake first"]
+    effector.bone = "nobody"
+    bpy.context.view_layer.update()
+    assert "'nobody'" in " ".join(draw(panels.FABRIK_PT_solve).texts("label"))
+    effector.enabled = False
+    bpy.context.view_layer.update()
+    assert "live" not in draw(panels.FABRIK_PT_solve).greyed(), "it can be switched off"
+    rig.fabrik.live = False
+
+
+def test_drag_says_where_it_works(rig):
+    layout = draw(panels.FABRIK_PT_drag)
+    assert layout.texts("label") == ["Bones are dragged in Pose mode"]
+    assert layout.texts("prop") == ["reach", "bones", "root"]
+    assert layout.greyed() == ["bones"]
 
 
 def test_markers_can_be_imported_without_a_rig():

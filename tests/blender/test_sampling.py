@@ -1,6 +1,5 @@
 """Targets over the frames: by their curves, and as Blender evaluates them."""
 
-import time
 
 import bpy
 import numpy as np
@@ -364,14 +363,3 @@ def test_an_armature_of_which_only_bones_move_is_not_evaluated_frame_by_frame():
 
     np.testing.assert_allclose(matrices, np.tile(np.array(Matrix.Translation((1.0, 2.0, 3.0))), (30, 1, 1)))
     assert tuple(other.location) == (7.0, 7.0, 7.0)
-
-
-def test_forty_markers_of_a_thousand_frames_take_a_tenth_of_a_second():
-    positions = np.random.default_rng(6).normal(size=(1000, 40, 3))
-    clip = Clip(tuple(str(index) for index in range(40)), 100.0, positions, up_axis="Z", source="long.trc")
-    collection = import_clip(bpy.context, clip)
-
-    start = time.perf_counter()
-    sample_targets(bpy.context.scene, markers_of(collection), np.arange(1.0, 1001.0))
-
-    assert time.perf_counter() - start < 0.1

@@ -3,12 +3,15 @@
 from . import (
     bake,
     calibrate_markers,
+    drag,
     effectors,
     import_markers,
     limit_preset,
     limit_tools,
     limits,
     match_markers,
+    pins,
+    posing,
     report,
     solve,
 )
@@ -16,6 +19,9 @@ from . import (
 CLASSES = (
     *effectors.CLASSES,
     *solve.CLASSES,
+    *posing.CLASSES,
+    *drag.CLASSES,
+    *pins.CLASSES,
     *bake.CLASSES,
     *import_markers.CLASSES,
     *match_markers.CLASSES,

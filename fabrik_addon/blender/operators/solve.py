@@ -37,6 +37,8 @@ class FABRIK_OT_solve(Operator):
         except FabrikError as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
+        for sentence in result.left_alone:
+            self.report({"WARNING"}, sentence)
         self.report({"INFO"}, result.line)
         return {"FINISHED"}
 

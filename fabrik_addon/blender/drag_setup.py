@@ -1,0 +1,124 @@
+"""What a drag is about: which bones are taken hold of, which ones follow, and what is held or left alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import bpy
+import numpy as np
+from mathutils import Vector
+
+from ..core import Effector
+from .drag_part import DragPart, Grip, tree_below
+from .limit_mirror import opposite_bone
+from .ownership import constrained_bones, unkeyable_bones
+from .pins import pin_grip, pins, point_offset
+from .rig import RigError, read_trees
+
+_ALONG: Final = np.array((1.0, 1.0, 1.0))
+_MIRRORED: Final = np.array((-1.0, 1.0, 1.0))
+
+
+@dataclass(frozen=True)
+class DragSettings:
+    """How a drag goes about it.
+
+    Attributes:
+        reach: "WHOLE" rig, to the nearest "PIN", or a number of "BONES".
+        bones: that number, the dragged bone included.
+        root: "FIXED", "FREE" or "FOLLOW".
+    """
+
+    reach: str = "WHOLE"
+    bones: int = 3
+    root: str = "FIXED"
+
+
+class DragSetup:
+    """An armature as it stands when a bone of it is taken hold of.
+
+    Attributes:
+        dragged: the bones that are dragged, the one that was taken hold of first, with (3,) their factors on a shift.
+        owned: bones that constraints move, with the reason: nothing above them follows.
+        frozen: bones that nobody could key, with the reason: they ride along.
+    """
+
+    def __init__(self, armature: bpy.types.Object, bone: str, point: str, settings: DragSettings) -> None:
+        """Look around. Raises RigError where the bone can't be dragged."""
+        self._armature, self._point, self._settings = armature, point, settings
+        self.owned, self.frozen = constrained_bones(armature), unkeyable_bones(armature)
+        if bone in self.owned:
+            raise RigError(f"Bone {bone!r} can't be dragged: {self.owned[bone]}")
+        self.dragged = {bone: _ALONG}
+        other = opposite_bone(armature, armature.pose.bones[bone]) if armature.pose.use_mirror_x else None
+        if other is not None and other.name not in self.owned:
+            self.dragged[other.name] = _MIRRORED
+        self._held = [pin for pin in pins(armature) if pin.bone not in self.dragged]
+        self._trees = {name: tree for tree in read_trees(armature) for name in tree.skeleton.names}
+
+    @cached_property
+    def tops(self) -> list[str]:
+        """The uppermost bones that follow; none of them is below another one."""
+        found = dict.fromkeys(self._top(bone) for bone in self.dragged)
+        bones = self._armature.pose.bones
+        return [top for top in found if not any(above.name in found for above in bones[top].parent_recursive)]
+
+    def parts(self, *, turning: bool) -> list[DragPart]:
+        """The pieces of the rig that follow; `turning`: how the dragged bones are turned counts as well."""
+        return [self._part(top, turning=turning) for top in self.tops]
+
+    def left_alone(self, parts: Sequence[DragPart]) -> list[str]:
+        """Sentences on the bones that would have followed, did they not belong to something else."""
+        way = {name for part in parts for name in part.on_the_way}
+        alone = {name: reason for name, reason in self.frozen.items() if name in way}
+        for top in self.tops:
+            above = self._armature.pose.bones[top].parent
+            if above is not None and above.name in self.owned:
+                alone[above.name] = self.owned[above.name]
+        return [f"Bone {name!r} is left alone: {reason}" for name, reason in alone.items()]
+
+    def _top(self, bone: str) -> str:
+        """The uppermost bone that follows when a bone is dragged."""
+        path = self._path(bone)
+        if self._settings.reach == "PIN":
+            pinned = {pin.bone for pin in self._held}
+            places = [place for place, name in enumerate(path[:-1]) if name in pinned]
+            return path[places[-1] + 1] if places else path[0]
+        if self._settings.reach == "BONES":
+            # A bone that is held by its head does not turn itself.
+            turning = path[:-1] if self._point == "HEAD" and len(path) > 1 else path
+            return turning[max(0, len(turning) - self._settings.bones)]
+        return path[0]
+
+    def _path(self, bone: str) -> list[str]:
+        """The bones that may follow a bone, uppermost first, itself included."""
+        skeleton = self._trees[bone].skeleton
+        path = [skeleton.names[each] for each in skeleton.path(skeleton.index(bone))]
+        first = max((place + 1 for place, name in enumerate(path) if name in self.owned), default=0)
+        return path[first:]
+
+    def _part(self, top: str, *, turning: bool) -> DragPart:
+        """The piece of the rig from one bone down, with all that is dragged or pinned on it."""
+        tree = tree_below(self._armature, self._trees[top], top, self.owned, self.frozen)
+        names = tree.skeleton.names
+        bones = self._armature.pose.bones
+        grips = [self._grip(bone, turning=turning) for bone in self.dragged if bone in names]
+        grips += [pin_grip(pin, bones[pin.bone]) for pin in self._held if pin.bone in names]
+        root = self._settings.root if self._moves_root(top) else "FIXED"
+        return DragPart(self._armature, tree, grips, self.frozen, root)
+
+    def _moves_root(self, top: str) -> bool:
+        """Whether a bone is a root that may go elsewhere."""
+        bone = self._armature.pose.bones[top]
+        return bone.parent is None and top not in self.frozen and not any(bone.lock_location)
+
+    def _grip(self, bone: str, *, turning: bool) -> Grip:
+        """What takes hold of a bone."""
+        pose_bone = self._armature.pose.bones[bone]
+        matrix = pose_bone.matrix
+        offset = point_offset(self._point, (), pose_bone.bone.length)
+        effector = Effector(bone, offset=tuple(offset.tolist()), rotation_weight=1.0 if turning else 0.0)
+        place = np.array(matrix @ Vector(offset.tolist()), dtype=np.float64)
+        turn = np.array(matrix.to_quaternion(), dtype=np.float64)
+        return Grip(effector, place, turn, self.dragged[bone])

@@ -1,0 +1,190 @@
+"""Goals, pins and bend targets drawn in the viewport, with how far each effector is from its own.
+
+Like the overlay of limits, it is there from registration on and imports `gpu` only when there is something to draw.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import bpy
+import numpy as np
+from mathutils import Vector
+
+from ..core.arrays import FloatArray
+from .effectors import core_effector, enabled_effectors, object_scale
+from .goal_shapes import Goal, Look, goal_lines
+from .overlay import Drawing, colored, draw_lines
+from .settings import FabrikEffector, rig_settings
+
+SWITCH: Final = "fabrik_show_goals"
+
+# Okabe and Ito's palette, which people who can't tell red from green can tell apart.
+_COLORS: Final = {
+    Look.MET: (0.34, 0.71, 0.91, 1.0),
+    Look.MISSED: (0.95, 0.40, 0.0, 1.0),
+    Look.PINNED: (0.94, 0.89, 0.26, 1.0),
+    Look.BEND: (0.80, 0.47, 0.65, 1.0),
+}
+# Pixels.
+_WIDTHS: Final = {Look.MET: 1.5, Look.MISSED: 3.0, Look.PINNED: 2.0, Look.BEND: 1.5}
+_FONT_SIZE: Final = 12.0
+_LABEL_AWAY: Final = 12.0
+# A mark's size, as a share of its bone's length.
+_SIZE: Final = 0.15
+# An effector counts as met within this share of the lengths from its root.
+_MET: Final = 1e-3
+
+# What Blender gives for a handler, to be handed back; here only while the extension is on.
+_HANDLES: Final[list[object]] = []
+
+
+@dataclass(frozen=True, eq=False)
+class GoalView:
+    """One goal as it is drawn, in world space: what it is, (3,) points, the mark's size, and whether it is met."""
+
+    goal: Goal
+    effector: FloatArray
+    place: FloatArray
+    size: float
+    met: bool = True
+
+    @property
+    def error(self) -> float:
+        """World distance from the effector to its goal."""
+        return float(np.linalg.norm(self.place - self.effector))
+
+
+def start() -> None:
+    """Draw from now on, where there are windows."""
+    if not bpy.app.background:
+        for draw, kind in ((_draw, "POST_VIEW"), (_draw_labels, "POST_PIXEL")):
+            _HANDLES.append(bpy.types.SpaceView3D.draw_handler_add(draw, (), "WINDOW", kind))
+
+
+def stop() -> None:
+    """Draw no more."""
+    while _HANDLES:
+        bpy.types.SpaceView3D.draw_handler_remove(_HANDLES.pop(), "WINDOW")
+
+
+def draw_switch(self: bpy.types.Panel, context: bpy.types.Context) -> None:
+    """The switch in the popovers of the viewport's overlays."""
+    self.layout.prop(context.scene, SWITCH)
+
+
+def shown_rigs(context: bpy.types.Context) -> list[bpy.types.Object]:
+    """The visible armatures with effectors, in Object and Pose mode; none where the overlay is off."""
+    if not getattr(context.scene, SWITCH) or context.mode not in {"OBJECT", "POSE"}:
+        return []
+    return [
+        thing
+        for thing in context.view_layer.objects
+        if thing.type == "ARMATURE" and len(rig_settings(thing).effectors) and thing.visible_get()
+    ]
+
+
+def views(rig: bpy.types.Object) -> list[GoalView]:
+    """All that is to be seen of a rig's goals; those without a bone or a target are left out."""
+    found: list[GoalView] = []
+    for effector in enabled_effectors(rig):
+        bone: bpy.types.PoseBone | None = rig.pose.bones.get(effector.bone)
+        if bone is not None:
+            found.extend(_views_of(rig, effector, bone))
+    return found
+
+
+def label(view: GoalView, scene: bpy.types.Scene) -> str:
+    """What is written beside a goal that is missed: how far away its effector is; "" beside others."""
+    if view.met or view.goal is Goal.BEND:
+        return ""
+    units = scene.unit_settings
+    distance = view.error * units.scale_length
+    text = bpy.utils.units.to_string(units.system, "LENGTH", distance, precision=4, split_unit=False)
+    return f"pin {text}" if view.goal is Goal.PIN else text
+
+
+def drawing(shown: Sequence[GoalView]) -> Drawing:
+    """The lines of goals as the graphics card takes them."""
+    lines = [
+        line for view in shown for line in goal_lines(view.goal, view.effector, view.place, view.size, met=view.met)
+    ]
+    widths = {
+        width: colored((each.points, each.ends, _COLORS[each.look]) for each in lines if _WIDTHS[each.look] == width)
+        for width in sorted({_WIDTHS[each.look] for each in lines})
+    }
+    return Drawing(*colored(iter(())), widths)
+
+
+def _views_of(rig: bpy.types.Object, effector: FabrikEffector, bone: bpy.types.PoseBone) -> Iterator[GoalView]:
+    """An effector's goal, and what its limb bends toward."""
+    world = rig.matrix_world
+    scale = float(object_scale(np.array(world)))
+    offset = core_effector(effector).offset
+    point = np.array(world @ (bone.tail if offset is None else bone.matrix @ Vector(offset)))
+    size = _SIZE * bone.length * scale
+    place = _place(rig, effector)
+    if place is not None:
+        reach = scale * sum(each.length for each in (bone, *bone.parent_recursive))
+        met = bool(np.linalg.norm(place - point) <= _MET * reach)
+        yield GoalView(Goal.PIN if effector.kind == "PIN" else Goal.TARGET, point, place, size, met)
+    if effector.bend_target is not None:
+        toward = _object_place(effector.bend_target, effector.bend_bone)
+        yield GoalView(Goal.BEND, np.array(world @ bone.head), toward, size)
+
+
+def _place(rig: bpy.types.Object, effector: FabrikEffector) -> FloatArray | None:
+    """(3,) where an effector is to be, in the world; None where it has no target."""
+    if effector.kind == "PIN":
+        return np.array(rig.matrix_world @ Vector(effector.pin_location))
+    return None if effector.target is None else _object_place(effector.target, effector.target_bone)
+
+
+def _object_place(holder: bpy.types.Object, bone: str) -> FloatArray:
+    """(3,) where an object is, or the head of one of its bones."""
+    found = holder.pose.bones.get(bone) if bone and holder.pose else None
+    world = holder.matrix_world
+    return np.array(world.translation if found is None else world @ found.head)
+
+
+def _shown_views() -> list[GoalView]:
+    """What is to be drawn in the viewport at hand."""
+    context: Any = bpy.context
+    if not context.space_data.overlay.show_overlays:
+        return []
+    return [view for rig in shown_rigs(context) for view in views(rig)]
+
+
+def _draw() -> None:
+    """Blender's handler: draw into the viewport at hand, over everything."""
+    shown = _shown_views()
+    if not shown:
+        return
+    import gpu  # noqa: PLC0415  not to be had without a window
+
+    gpu.state.blend_set("ALPHA")
+    try:
+        draw_lines(drawing(shown), 1.0, bpy.context.region)
+    finally:
+        gpu.state.blend_set("NONE")
+
+
+def _draw_labels() -> None:
+    """Blender's handler: write how far goals that are missed are from their effectors."""
+    texts = [(view, text) for view in _shown_views() if (text := label(view, bpy.context.scene))]
+    if not texts:
+        return
+    import blf  # noqa: PLC0415
+    from bpy_extras.view3d_utils import location_3d_to_region_2d  # noqa: PLC0415
+
+    ui_scale = bpy.context.preferences.system.ui_scale
+    blf.size(0, _FONT_SIZE * ui_scale)
+    blf.color(0, *_COLORS[Look.MISSED])
+    blf.enable(0, blf.SHADOW)
+    blf.shadow(0, 3, 0.0, 0.0, 0.0, 1.0)
+    for view, text in texts:
+        place = location_3d_to_region_2d(bpy.context.region, bpy.context.region_data, Vector(view.place.tolist()))
+        if place is not None:
+            blf.position(0, place.x + _LABEL_AWAY * ui_scale, place.y + _LABEL_AWAY * ui_scale, 0.0)
+            blf.draw(0, text)
+    blf.disable(0, blf.SHADOW)

@@ -1,0 +1,182 @@
+"""Where the goals of a rig are, now or frame by frame, in the space that its tree of bones is solved in."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+from mathutils import Matrix, Quaternion
+
+from ..core import Solution, Solver
+from ..core.arrays import FloatArray
+from .effectors import Goals, Pin, Target
+from .import_markers import MARKER_NAME
+from .sampling import is_seen, sample_frames, sample_matrices, sample_targets
+
+
+class Places(NamedTuple):
+    """Where E effectors are to go, on one frame or on F, in the space of their tree.
+
+    points: ([F,] E, 3), NaN for a marker that is not seen. rotations: ([F,] E, 4) w x y z; None where none counts.
+    bends: ([F,] E, 3) what limbs bend toward, NaN where nothing; None where nothing at all.
+    """
+
+    points: FloatArray
+    rotations: FloatArray | None = None
+    bends: FloatArray | None = None
+
+    def solve(self, solver: Solver, start: npt.ArrayLike, start_location: npt.ArrayLike | None) -> Solution:
+        """What the solver makes of them."""
+        return solver.solve(
+            self.points,
+            start=start,
+            start_location=start_location,
+            target_rotations=self.rotations,
+            bend_targets=self.bends,
+        )
+
+    def repair(self, solver: Solver, solution: Solution, start_locations: npt.ArrayLike | None) -> Iterator[bool]:
+        """Solve again, in place, what jumps or failed in F frames; yields after each span."""
+        return solver.repair_pops(
+            solution, self.points, start_locations, target_rotations=self.rotations, bend_targets=self.bends
+        )
+
+    def part(self, frames: slice | int) -> "Places":
+        """Those of some of the frames."""
+        return Places(*(None if each is None else each[frames] for each in self))
+
+
+def present_places(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, goals: Goals) -> Places:
+    """Where the goals are now; the scene stays on its frame, so that what was moved by hand counts."""
+    space = tree_space(rig.evaluated_get(graph), goals)
+    armature = np.array(rig.evaluated_get(graph).matrix_world)
+    world = np.array([_world_matrix(graph, armature, goal) for goal in goals.targets])
+    for goal, matrix in zip(goals.targets, world, strict=True):
+        if not isinstance(goal, Pin) and not _is_seen(scene, goal):
+            matrix[:3, 3] = np.nan
+    bends = np.array([_bend_point(graph, bend) for bend in goals.bends])
+    return places_in(space, goals, world, bends)
+
+
+def sampled_places(
+    scene: bpy.types.Scene,
+    rig: bpy.types.Object,
+    goals: Sequence[Goals],
+    frames: npt.ArrayLike,
+    *,
+    recorded: bool = False,
+) -> list[tuple[Places, FloatArray]]:
+    """Where the goals of each tree are on F frames, and (F, 4, 4) from the space of the tree to the world.
+
+    recorded: the goals are markers, see `sample_targets`.
+
+    Raises TargetError for a target that is not part of the scene.
+    """
+    armature = sample_matrices(scene, rig, frames)
+    reached = [goal for tree in goals for goal in (*tree.targets, *tree.bends) if goal and not isinstance(goal, Pin)]
+    points = _sampled(partial(sample_targets, recorded=recorded), scene, reached, frames)
+    turning = [goal for tree in goals for goal in _turning(tree) if not isinstance(goal, Pin)]
+    carriers = [(rig, tree.carrier) for tree in goals if tree.carrier]
+    turned = _sampled(sample_frames, scene, [*turning, *carriers], frames)
+    samples = _Samples(armature, points, turned)
+    return [samples.places(rig, tree) for tree in goals]
+
+
+class _Samples(NamedTuple):
+    """What has been sampled on F frames: (F, 4, 4) of the armature; (F, 3) and (F, 4, 4) by object and bone."""
+
+    armature: FloatArray
+    points: dict[Target, FloatArray]
+    turned: dict[Target, FloatArray]
+
+    def places(self, rig: bpy.types.Object, goals: Goals) -> tuple[Places, FloatArray]:
+        """Those of one tree, and its space."""
+        space = self.armature
+        if goals.carrier:
+            space = self.turned[rig, goals.carrier] @ np.linalg.inv(goals.tree.skeleton.rest[0])
+        world = np.stack([self._world(goal) for goal in goals.targets], axis=1)
+        nothing = np.full((len(space), 3), np.nan)
+        bends = np.stack([nothing if bend is None else self.points[bend] for bend in goals.bends], axis=1)
+        return places_in(space, goals, world, bends), space
+
+    def _world(self, goal: Target | Pin) -> FloatArray:
+        """(F, 4, 4) of a goal; its rotation only where that counts."""
+        if isinstance(goal, Pin):
+            return self.armature @ _pin_matrix(goal)
+        world = self.turned[goal].copy() if goal in self.turned else np.tile(np.eye(4), (len(self.armature), 1, 1))
+        world[:, :3, 3] = self.points[goal]
+        return world
+
+
+def _sampled(
+    sample: Callable[..., FloatArray], scene: bpy.types.Scene, targets: Sequence[Target], frames: npt.ArrayLike
+) -> dict[Target, FloatArray]:
+    """What a function samples of targets, each of them once."""
+    once = list(dict.fromkeys(targets))
+    return dict(zip(once, np.moveaxis(sample(scene, once, frames), 1, 0), strict=True))
+
+
+def _turning(goals: Goals) -> list[Target | Pin]:
+    """The goals of a tree whose rotation counts."""
+    pairs = zip(goals.targets, goals.effectors, strict=True)
+    return [goal for goal, effector in pairs if effector.rotation_weight > 0.0]
+
+
+def joined(parts: Sequence[Places]) -> Places:
+    """The places of successive frames as one."""
+    columns = zip(*parts, strict=True)
+    return Places(*(None if column[0] is None else np.concatenate(column) for column in columns))
+
+
+def places_in(space: FloatArray, goals: Goals, world: FloatArray, bends: FloatArray) -> Places:
+    """World matrices ([F,] E, 4, 4) of goals and ([F,] E, 3) points to bend toward, in a tree's space ([F,] 4, 4)."""
+    into = np.linalg.inv(space)[..., None, :, :]
+    points = (into[..., :3, :3] @ world[..., :3, 3:])[..., 0] + into[..., :3, 3]
+    toward = (into[..., :3, :3] @ bends[..., None])[..., 0] + into[..., :3, 3]
+    rotations = quaternions(into @ world) if _turning(goals) else None
+    return Places(points, rotations, toward if any(bend is not None for bend in goals.bends) else None)
+
+
+def quaternions(matrices: FloatArray) -> FloatArray:
+    """(..., 4) rotations, w x y z, of (..., 4, 4) matrices with any scale."""
+    flat = [Matrix(matrix.tolist()).to_quaternion()[:] for matrix in matrices.reshape(-1, 4, 4)]
+    return np.array(flat).reshape(*matrices.shape[:-2], 4)
+
+
+def tree_space(rig: bpy.types.Object, goals: Goals) -> FloatArray:
+    """(4, 4) from the space of a tree to the world, by an evaluated armature as it is now."""
+    world = np.array(rig.matrix_world)
+    if not goals.carrier:
+        return world
+    rest = goals.tree.skeleton.rest[0]
+    return world @ np.array(rig.pose.bones[goals.carrier].matrix) @ np.linalg.inv(rest)
+
+
+def _world_matrix(graph: bpy.types.Depsgraph, armature: FloatArray, goal: Target | Pin) -> FloatArray:
+    """(4, 4) of a goal: an object, a bone, or a pin in the space of the armature whose matrix is (4, 4)."""
+    if isinstance(goal, Pin):
+        return armature @ _pin_matrix(goal)
+    holder, bone = goal
+    evaluated = holder.evaluated_get(graph)
+    world = evaluated.matrix_world
+    return np.array(world @ evaluated.pose.bones[bone].matrix if bone else world)
+
+
+def _pin_matrix(pin: Pin) -> FloatArray:
+    """(4, 4) of a pin in armature space."""
+    return np.array(Matrix.LocRotScale(pin.location, Quaternion(pin.rotation), None))
+
+
+def _bend_point(graph: bpy.types.Depsgraph, bend: Target | None) -> Sequence[float]:
+    """(3,) world place of what a limb bends toward, NaN for nothing."""
+    if bend is None:
+        return (np.nan,) * 3
+    return _world_matrix(graph, np.eye(4), bend)[:3, 3].tolist()
+
+
+def _is_seen(scene: bpy.types.Scene, target: Target) -> bool:
+    """Whether a target is there on the present frame: imported markers have gaps."""
+    holder, bone = target
+    return bool(bone) or holder.get(MARKER_NAME) is None or is_seen(holder, scene.frame_current_final)

@@ -1,0 +1,66 @@
+"""Between poses, keys and targets."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from bpy.types import Context, Operator
+
+from ...core.errors import FabrikError
+from ..effectors import why_no_solve
+from ..key_pose import key_pose
+from ..snap_targets import snap_targets
+
+
+class _OnSolvedRig:
+    """An operator for an armature with something to reach."""
+
+    poll_message_set: ClassVar[Callable[[str], None]]
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        """On an armature with something to reach."""
+        reason = why_no_solve(context.object)
+        if reason:
+            cls.poll_message_set(reason)
+        return not reason
+
+
+class FABRIK_OT_key_pose(_OnSolvedRig, Operator):
+    """Insert keys on this frame for the bones that solving moves, and for no others"""
+
+    bl_idname = "fabrik.key_pose"
+    bl_label = "Key Pose"
+    bl_options = {"REGISTER", "UNDO"}
+
+    def execute(self, context: Context) -> set[str]:
+        """Key the pose."""
+        try:
+            bones = key_pose(context, context.object)
+        except FabrikError as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        self.report({"INFO"}, f"Keyed {len(bones)} bones on frame {context.scene.frame_current}")
+        return {"FINISHED"}
+
+
+class FABRIK_OT_snap_targets(_OnSolvedRig, Operator):
+    """Move targets, bend targets and pins to where the pose is, so that solving goes on from it without a jump"""
+
+    bl_idname = "fabrik.snap_targets"
+    bl_label = "Snap Targets to Pose"
+    bl_options = {"REGISTER", "UNDO"}
+
+    def execute(self, context: Context) -> set[str]:
+        """Move the targets."""
+        try:
+            count, stays = snap_targets(context, context.object)
+        except FabrikError as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        for sentence in stays:
+            self.report({"WARNING"}, sentence)
+        self.report({"INFO"}, f"{count} targets are where the pose is")
+        return {"FINISHED"}
+
+
+CLASSES = (FABRIK_OT_key_pose, FABRIK_OT_snap_targets)
