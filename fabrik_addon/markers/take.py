@@ -43,9 +43,11 @@ _CARRIED: Final = 0.5
 _EASE: Final = 0.1
 # A marker that is away for no longer than this (seconds) is where its own motion leads it.
 _MOMENT: Final = 0.1
-# A sample may be so many times farther off than its marker usually is, and always this share of the skeleton's size.
+# A sample may be so many times farther off than its marker usually is, but not more than one share of the skeleton's
+# size and not less than another.
 _USUAL_TIMES: Final = 4.0
 _ALWAYS_SHARE: Final = 0.015
+_NEVER_SHARE: Final = 0.05
 # A pose whose bones turn by more than this (radians) from the course of so many frames on either side is not steady.
 _ROUGH: Final = 0.02
 _BESIDE: Final = 5
@@ -279,7 +281,8 @@ class _Take:
         """(E,) how far off a sample of each marker may be."""
         skeleton = self.solver.skeleton
         size = float(np.linalg.norm(np.ptp(skeleton.rest[:, :3, 3], axis=0)) + skeleton.lengths.max())
-        return np.maximum(_USUAL_TIMES * np.nan_to_num(usual_distances(distances)), _ALWAYS_SHARE * size)
+        usual = _USUAL_TIMES * np.nan_to_num(usual_distances(distances))
+        return np.clip(usual, _ALWAYS_SHARE * size, _NEVER_SHARE * size)
 
     def _measure(self) -> None:
         """Errors of what is seen, whatever it weighed; frames that show nothing say so."""

@@ -1,0 +1,117 @@
+"""Feet that stand: found from noisy points, and planted without the rest of the body noticing."""
+
+import numpy as np
+import pytest
+from fabrik_addon.markers.feet import FeetError, FootPoint, StandingSettings, find_stances, plant_feet
+from hypothesis import given
+from hypothesis import strategies as st
+from support import walker
+
+from fabrik_addon.core import Ball, Hinge, Solution, Solver, many
+
+RATE = 100.0
+MM = 1e-3
+FEET = [FootPoint(bone) for bone in ("foot.L", "foot.R", "toe.L", "toe.R")]
+
+
+def stepping(first, end, *, frames=100, speed=1.0, lift=0.1, noise=0.0, seed=0):
+    """A point (F, 3) that goes along Y except from frame first to end."""
+    moving = np.ones(frames)
+    moving[first:end] = 0.0
+    way = np.cumsum(moving) * speed / RATE
+    height = np.where(moving > 0, lift, 0.0)
+    points = np.stack([np.zeros(frames), way, height], axis=1)
+    return points + np.random.default_rng(seed).normal(size=points.shape) * noise
+
+
+class TestFinding:
+    @given(first=st.integers(5, 40), length=st.integers(15, 50), scale=st.sampled_from([0.01, 1.0, 100.0]))
+    def test_where_it_stands(self, first, length, scale):
+        settings = StandingSettings(speed=0.12 * scale, height=0.05 * scale)
+        points = stepping(first, first + length) * scale
+        [(found, end)] = find_stances(points, RATE, settings=settings)
+        assert abs(found - first) <= 3
+        assert abs(end - first - length) <= 3
+
+    def test_noise_does_not_break_it_up(self):
+        points = stepping(20, 70, noise=0.001)
+        assert len(find_stances(points, RATE)) == 1
+
+    def test_a_gap_does_not_break_it_up(self):
+        points = stepping(20, 70)
+        points[40:50] = np.nan
+        assert len(find_stances(points, RATE)) == 1
+
+    def test_up_may_be_any_axis(self):
+        points = stepping(20, 70)
+        assert find_stances(points[:, [0, 2, 1]], RATE, up=1) == find_stances(points, RATE)
+
+    def test_a_foot_that_glides_high_does_not_stand(self):
+        points = stepping(20, 70)
+        points[30:60, 2] = 0.3
+        assert all(end <= 31 or first >= 59 for first, end in find_stances(points, RATE))
+
+    @pytest.mark.parametrize("points", [np.empty((0, 3)), np.zeros((1, 3)), np.full((9, 3), np.nan)])
+    def test_too_little_to_tell(self, points):
+        assert find_stances(points, RATE) == []
+
+    @pytest.mark.parametrize("wrong", [{"speed": 0.0}, {"height": -1.0}, {"shortest": np.nan}, {"blend": -0.1}])
+    def test_settings_are_checked(self, wrong):
+        with pytest.raises(FeetError, match=next(iter(wrong))):
+            StandingSettings(**wrong)
+
+
+@pytest.fixture(scope="module")
+def skating():
+    """The true walk, its feet skating: thighs and shins wobble."""
+    solver = Solver(walker.skeleton(), walker.effectors(), root="FREE")
+    targets = np.array(walker.true_positions()[:150])
+    wobble = 0.012 * np.sin(np.arange(150) / 9.0)[:, None]
+    targets[:, walker.on_bones("foot.L", "foot.R", "toe.L", "toe.R"), 1] += wobble
+    return solver.solve(targets)
+
+
+class TestPlanting:
+    def test_what_stands_stays(self, skating):
+        planted = plant_feet(skating, FEET, RATE)
+        assert len(planted.stances) >= 4
+        assert max(stance.drift_before for stance in planted.stances) > 5.0 * MM
+        assert max(stance.drift_after for stance in planted.stances) < 3.0 * MM
+
+    def test_hips_and_arms_stay_as_they_are(self, skating):
+        planted = plant_feet(skating, FEET, RATE).solution
+        others = [i for i, name in enumerate(planted.skeleton.names) if not name.startswith(("shin", "foot", "toe"))]
+        assert np.linalg.norm(planted.heads - skating.heads, axis=2)[:, others].max() < 0.1 * MM
+
+    def test_it_is_blended(self, skating):
+        before = np.linalg.norm(np.diff(skating.heads, n=2, axis=0), axis=2).max()
+        planted = plant_feet(skating, FEET, RATE).solution
+        assert np.linalg.norm(np.diff(planted.heads, n=2, axis=0), axis=2).max() < before + 6.0 * MM
+
+    def test_limits_hold(self, skating):
+        limits = {f"shin.{side}": Hinge("X", 0.0, 2.4) for side in "LR"}
+        limits |= {f"thigh.{side}": Ball(1.2, (-0.5, 0.5)) for side in "LR"}
+        planted = plant_feet(skating, FEET, RATE, limits=limits).solution
+        for name, limit in limits.items():
+            rotation = planted.rotations[:, planted.skeleton.index(name)]
+            inside = many.stack([limit.clamp(many, many.quaternion(rotation))], len(rotation))[:, 0]
+            changed = (rotation != skating.rotations[:, planted.skeleton.index(name)]).any(axis=1)
+            assert np.abs(np.sum(rotation * inside, axis=1))[changed] == pytest.approx(1.0, abs=1e-9)
+
+    def test_known_spans_are_taken(self, skating):
+        planted = plant_feet(skating, FEET[:1], RATE, spans=[[(40, 60)]])
+        assert [(stance.first, stance.last) for stance in planted.stances] == [(40, 59)]
+        away = slice(80, None)
+        assert planted.solution.rotations[away] == pytest.approx(skating.rotations[away])
+
+    def test_nothing_stands_nothing_changes(self, skating):
+        planted = plant_feet(skating, FEET[:1], RATE, spans=[[]])
+        assert planted.stances == ()
+        assert isinstance(planted.solution, Solution)
+        assert planted.solution.rotations == pytest.approx(skating.rotations)
+
+    def test_what_makes_no_sense_is_said(self, skating):
+        with pytest.raises(FeetError, match="at least one"):
+            plant_feet(skating, [], RATE)
+        with pytest.raises(FeetError, match="spans"):
+            plant_feet(skating, FEET, RATE, spans=[[]])

@@ -1,0 +1,181 @@
+"""Whole takes: exact markers give the animation back, hidden ones are made up for, wrong ones do not matter."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import walker
+
+from fabrik_addon.core import Options, Solver, Status
+from fabrik_addon.markers.take import GAPS, TakeError, solve_take, solve_take_steps
+
+ARM = walker.on_bones("upper_arm.L", "forearm.L", "hand.L")
+LEG = walker.on_bones("thigh.R", "shin.R", "foot.R", "toe.R")
+HIDDEN_ARM, HIDDEN_LEG = slice(120, 170), slice(220, 270)
+MM = 1e-3
+
+
+def make_solver():
+    return Solver(walker.skeleton(), walker.effectors(), root="FREE", options=Options(restarts=0))
+
+
+@pytest.fixture(scope="module")
+def exact():
+    return solve_take(make_solver(), walker.true_positions(), rate=walker.RATE)
+
+
+def with_hidden(seed, *, limbs=True, share=0.2):
+    targets = np.array(walker.true_positions())
+    targets[np.random.default_rng(seed).random(targets.shape[:2]) < share] = np.nan
+    if limbs:
+        targets[HIDDEN_ARM, ARM] = np.nan
+        targets[HIDDEN_LEG, LEG] = np.nan
+    return targets
+
+
+@pytest.fixture(scope="module")
+def hidden():
+    targets = with_hidden(7)
+    return targets, solve_take(make_solver(), targets, rate=walker.RATE)
+
+
+class TestExactMarkers:
+    def test_markers_and_joints_come_back(self, exact):
+        rms = np.sqrt((walker.marker_errors(exact.solution) ** 2).mean(axis=1))
+        assert rms.max() <= 1.0 * MM
+        assert walker.joint_errors(exact.solution).max() <= 2.0 * MM
+
+    def test_nothing_is_doubted_or_filled(self, exact):
+        assert not exact.outliers.any()
+        assert exact.filled == ()
+        assert exact.keyed.all()
+
+
+class TestHiddenMarkers:
+    def test_what_is_seen_is_met(self, hidden):
+        targets, take = hidden
+        seen = ~np.isnan(targets).any(axis=2)
+        assert walker.marker_errors(take.solution)[seen].max() <= 2.0 * MM
+        assert (np.isnan(take.solution.errors) == ~seen).all()
+
+    def test_hidden_joints_are_near(self, hidden):
+        _, take = hidden
+        assert walker.joint_errors(take.solution).max() <= 30.0 * MM
+
+    @pytest.mark.parametrize("edge", [HIDDEN_ARM.start, HIDDEN_ARM.stop, HIDDEN_LEG.start, HIDDEN_LEG.stop])
+    def test_no_jump_at_the_edges(self, hidden, edge):
+        """Joints go on from frame to frame as they truly do, but for some millimetres."""
+        _, take = hidden
+        part = slice(edge - 3, edge + 3)
+        true = np.diff(walker.true_matrices()[part, :, :3, 3], axis=0)
+        found = np.diff(take.solution.heads[part], axis=0)
+        assert np.linalg.norm(found - true, axis=2).max() <= 8.0 * MM
+
+    def test_the_hidden_limbs_are_reported(self, hidden):
+        _, take = hidden
+        arms = [span for span in take.filled if span.bone == "forearm.L" and span.count > 40]
+        assert len(arms) == 1
+        assert abs(arms[0].first - HIDDEN_ARM.start) <= 3
+        assert abs(arms[0].last - (HIDDEN_ARM.stop - 1)) <= 3
+        assert arms[0].how == "solved"
+
+    def test_a_frame_without_markers(self):
+        targets = np.array(walker.true_positions()[:60])
+        targets[20:40] = np.nan
+        take = solve_take(make_solver(), targets, rate=walker.RATE)
+        assert (take.solution.status[20:40] == Status.UNSEEN).all()
+        assert not (take.solution.status[:20] == Status.UNSEEN).any()
+        away = np.linalg.norm(take.solution.heads - walker.true_matrices()[:60, :, :3, 3], axis=2)
+        assert away.max() <= 80.0 * MM
+
+    def test_nothing_is_ever_seen(self):
+        take = solve_take(make_solver(), np.full((5, len(walker.effectors()), 3), np.nan))
+        assert (take.solution.status == Status.UNSEEN).all()
+        assert np.isfinite(take.solution.rotations).all()
+
+    @settings(max_examples=4)
+    @given(seed=st.integers(0, 1000))
+    def test_samples_hidden_at_random(self, seed):
+        targets = with_hidden(seed, limbs=False)[:100]
+        solution = solve_take(make_solver(), targets, rate=walker.RATE).solution
+        seen = ~np.isnan(targets).any(axis=2)
+        assert np.nanmax(solution.errors[seen]) <= 2.0 * MM
+        away = np.linalg.norm(solution.heads - walker.true_matrices()[:100, :, :3, 3], axis=2)
+        assert away.max() <= 30.0 * MM
+
+
+@pytest.fixture(scope="module")
+def armless():
+    targets = np.array(walker.true_positions())
+    targets[HIDDEN_ARM, ARM] = np.nan
+    return targets
+
+
+class TestPolicies:
+    @pytest.mark.parametrize("gaps", GAPS)
+    def test_bones_that_are_seen_do_not_mind(self, armless, gaps):
+        take = solve_take(make_solver(), armless, gaps=gaps, rate=walker.RATE)
+        legs = [walker.skeleton().index(name) for name in ("thigh.L", "shin.R", "foot.L")]
+        assert walker.joint_errors(take.solution)[:, legs].max() <= 1.0 * MM
+        assert {span.how for span in take.filled} <= {"solved", "held", "interpolated", "unkeyed"}
+
+    def test_held(self, armless):
+        take = solve_take(make_solver(), armless, gaps="HOLD", rate=walker.RATE)
+        bone = walker.skeleton().index("forearm.L")
+        part = take.solution.rotations[HIDDEN_ARM.start : HIDDEN_ARM.stop - 12, bone]
+        assert part == pytest.approx(np.broadcast_to(part[0], part.shape), abs=1e-6)
+        steps = np.linalg.norm(np.diff(take.solution.rotations[:, bone], axis=0), axis=1)
+        assert steps.max() < 0.1
+
+    def test_unkeyed(self, armless):
+        take = solve_take(make_solver(), armless, gaps="UNKEYED", rate=walker.RATE)
+        bone = walker.skeleton().index("forearm.L")
+        assert not take.keyed[HIDDEN_ARM, bone].any()
+        assert take.keyed[: HIDDEN_ARM.start, bone].all()
+        assert take.keyed[:, walker.skeleton().index("shin.L")].all()
+
+
+class TestWrongMarkers:
+    def test_swapped_markers_do_not_drag_the_body(self, exact):
+        left, right = (walker.marker_names().index(name) for name in ("LANK", "RANK"))
+        targets = np.array(walker.true_positions())
+        targets[100:130, [left, right]] = targets[100:130, [right, left]]
+        take = solve_take(make_solver(), targets, rate=walker.RATE)
+        far = np.linalg.norm(targets - walker.true_positions(), axis=2) > 0.15
+        assert take.outliers[far].all()
+        assert walker.joint_errors(take.solution).max() <= 10.0 * MM
+        assert not take.outliers[:95].any()
+        assert not take.outliers[135:].any()
+        assert exact.solution.rotations[:95] == pytest.approx(take.solution.rotations[:95], abs=0.05)
+
+    def test_a_fallen_marker(self):
+        marker = walker.marker_names().index("LFRM")
+        targets = np.array(walker.true_positions())
+        targets[200:, marker] = [0.3, -2.0, 0.01]
+        take = solve_take(make_solver(), targets, rate=walker.RATE)
+        assert take.outliers[200:, marker].all()
+        assert take.outliers.sum() == len(targets) - 200
+        assert walker.joint_errors(take.solution).max() <= 10.0 * MM
+
+    def test_unless_they_are_believed(self):
+        marker = walker.marker_names().index("LFRM")
+        targets = np.array(walker.true_positions()[:60])
+        targets[30:, marker] = [0.3, -2.0, 0.01]
+        take = solve_take(make_solver(), targets, robust=False, rate=walker.RATE)
+        assert not take.outliers.any()
+        away = np.linalg.norm(take.solution.heads - walker.true_matrices()[:60, :, :3, 3], axis=2)
+        assert away[30:].max() > 50.0 * MM
+
+
+def test_it_goes_in_steps():
+    shares = list(solve_take_steps(make_solver(), walker.true_positions()[:30]))
+    assert shares == sorted(shares)
+    assert all(0.0 < share <= 1.0 for share in shares)
+
+
+def test_what_makes_no_sense_is_said():
+    targets = walker.true_positions()[:3]
+    with pytest.raises(TakeError, match="HOLD"):
+        solve_take(make_solver(), targets, gaps="GUESS")
+    with pytest.raises(TakeError, match="rate"):
+        solve_take(make_solver(), targets, rate=0.0)
