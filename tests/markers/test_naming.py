@@ -288,15 +288,18 @@ class TestPlaces:
         np.testing.assert_allclose(found["L_index_tip"], last.head + last.length * last.axes[:, 1], atol=1e-9)
 
     def test_arms_stretched_out_to_the_front(self) -> None:
-        """The thumbs are up there."""
+        """And a little up: the thumbs are up there."""
         parts, rest = rig(fingers=False)
-        ahead = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+        rise, ahead = np.radians(5.0), np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+        ahead = np.array([[1, 0, 0], [0, np.cos(rise), np.sin(rise)], [0, -np.sin(rise), np.cos(rise)]]) @ ahead
         shoulder = rest["upper_arm.L"].head
         for name in ("upper_arm.L", "forearm.L", "hand.L"):
             bone = rest[name]
             rest[name] = replace(bone, head=shoulder + ahead @ (bone.head - shoulder), axes=ahead @ bone.axes)
         found = places(match(["LWRA", "LWRB", "LELB"], parts, rest), rest)
-        np.testing.assert_allclose(rest["hand.L"].head[1] - shoulder[1], -0.54, atol=1e-6)
+        np.testing.assert_allclose(
+            rest["hand.L"].head - shoulder, [0, -0.54 * np.cos(rise), 0.54 * np.sin(rise)], atol=1e-9
+        )
         assert (found["LWRA"] - found["LWRB"])[2] > 0.05
 
     @pytest.mark.parametrize(
