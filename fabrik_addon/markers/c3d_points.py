@@ -154,8 +154,9 @@ def _frame_counts(parameters: Parameters) -> list[int]:
     """How many frames there are, in the file's various words; none that only says "very many"."""
     header = parameters.header
     start, end = (parameters.long_number(f"TRIAL:ACTUAL_{which}_FIELD") for which in ("START", "END"))
+    counted = header.first_frame >= 1 and header.last_frame != _MANY_FRAMES
     told = [
-        float(header.last_frame) - float(header.first_frame) + 1.0 if header.last_frame != _MANY_FRAMES else math.nan,
+        float(header.last_frame) - float(header.first_frame) + 1.0 if counted else math.nan,
         end - start + 1.0,
         parameters.number("POINT:LONG_FRAMES"),
         parameters.number("POINT:FRAMES"),

@@ -205,6 +205,7 @@ class TestOdd:
         assert clip.names == tuple(content.labels[: content.points.shape[1]])
         assert clip.rate == 100.0
         assert said in " ".join(clip.notes)
+        assert bool(said) == bool(clip.notes)
         assert [record.getMessage() for record in caplog.records] == [f"take.c3d: {note}" for note in clip.notes]
 
     @pytest.mark.parametrize("processor", [INTEL, DEC, MIPS])
@@ -227,6 +228,23 @@ class TestOdd:
         clip = read_c3d(written(path, C3d(points, labels=["LASI"], scale=1.0, params=params)))
         assert clip.frame_count == 70000
         np.testing.assert_allclose(clip.positions[[0, -1]], points[[0, -1]] / 1000.0)
+
+    def test_many_frames_counted_in_two_words(self, path: Path) -> None:
+        points = np.tile(standing(100, 1), (700, 1, 1))
+        params = {"TRIAL:ACTUAL_START_FIELD": word(1, 0), "TRIAL:ACTUAL_END_FIELD": word(70000 - 65536, 1)}
+        assert read_c3d(written(path, C3d(points, labels=["LASI"], scale=1.0, params=params))).frame_count == 70000
+
+    def test_many_frames_that_nobody_counts(self, path: Path) -> None:
+        """Then the file's end tells; what fills its last block is not seen."""
+        points = np.tile(standing(100, 1), (700, 1, 1))
+        clip = read_c3d(written(path, C3d(points, labels=["LASI"], scale=1.0)))
+        assert 70000 <= clip.frame_count < 70000 + BLOCK // 8
+        np.testing.assert_array_equal(clip.seen[:, 0], np.arange(clip.frame_count) < 70000)
+
+    def test_a_file_that_ends_early_and_does_not_say_where_it_begins(self, path: Path) -> None:
+        whole = C3d(standing(40, 6), header={"start": 0})
+        clip = read_c3d(written(path, replace(whole, cut=3 * BLOCK)))
+        np.testing.assert_allclose(clip.positions, whole.points[: clip.frame_count] / 1000.0, rtol=1e-6)
 
     def test_the_parameters_cut_off(self, path: Path) -> None:
         """The header alone tells where the points are; nothing tells their names."""
@@ -303,6 +321,11 @@ class TestOutputs:
     def test_those_that_only_their_names_tell(self, path: Path, output: str) -> None:
         labels = ["LASI", output, "Force"]
         assert read_c3d(written(path, C3d(standing(2, 3), labels=labels))).names == ("LASI", "Force")
+
+    def test_many_are_counted(self, path: Path) -> None:
+        labels = ["LASI", *(f"L{part}Angles" for part in ("Hip", "Knee", "Ankle", "Wrist", "Neck"))]
+        (note,) = read_c3d(written(path, C3d(standing(2, 6), labels=labels))).notes
+        assert note == "left out the outputs of a model: LHipAngles, LKneeAngles, LAnkleAngles and 2 more"
 
     def test_axes_of_segments_are_four(self, path: Path) -> None:
         labels = ["LFEO", "LFEA", "LFEL", "LFEP", "LTOA", "PELO", "LASI"]

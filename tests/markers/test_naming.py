@@ -1,6 +1,7 @@
 """Labels as people write them, the marker sets that they belong to, and where on a rig they end up."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -146,6 +147,10 @@ class TestLabels:
         labels = [*SETS["PLUG_IN_GAIT"].split(), "R.Bicep", "L_Eye", "RLFC"]
         assert match(labels, rig()[0]).unmatched == ()
 
+    def test_what_other_sets_do_not_agree_on_is_left(self) -> None:
+        """A hip is the pelvis's front to some and the joint to others."""
+        assert match([*SETS["VICON_41"].split(), "L_Hip"], rig()[0]).unmatched == ("L_Hip",)
+
     @pytest.mark.parametrize(
         "label", ["*12", "*Unnamed_3", "Bob:*7", "Unlabeled 4", "unlabelled_12", "U_12", "U7", "*"]
     )
@@ -281,6 +286,21 @@ class TestPlaces:
         assert found["CLAV"][1] * front > found["C7"][1] * front + 0.1
         last = rest[parts[Role("finger", "L", "index", 3)]]
         np.testing.assert_allclose(found["L_index_tip"], last.head + last.length * last.axes[:, 1], atol=1e-9)
+
+    def test_arms_stretched_out_to_the_front(self) -> None:
+        """And a little up: the thumbs are up there."""
+        parts, rest = rig(fingers=False)
+        rise, ahead = np.radians(5.0), np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+        ahead = np.array([[1, 0, 0], [0, np.cos(rise), np.sin(rise)], [0, -np.sin(rise), np.cos(rise)]]) @ ahead
+        shoulder = rest["upper_arm.L"].head
+        for name in ("upper_arm.L", "forearm.L", "hand.L"):
+            bone = rest[name]
+            rest[name] = replace(bone, head=shoulder + ahead @ (bone.head - shoulder), axes=ahead @ bone.axes)
+        found = places(match(["LWRA", "LWRB", "LELB"], parts, rest), rest)
+        np.testing.assert_allclose(
+            rest["hand.L"].head - shoulder, [0, -0.54 * np.cos(rise), 0.54 * np.sin(rise)], atol=1e-9
+        )
+        assert (found["LWRA"] - found["LWRB"])[2] > 0.05
 
     @pytest.mark.parametrize(
         ("name", "share"),

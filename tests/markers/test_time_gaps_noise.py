@@ -112,6 +112,14 @@ class TestGaps:
             assert (inside >= ends.min(axis=0) - room).all()
             assert (inside <= ends.max(axis=0) + room).all()
 
+    def test_a_long_gap_is_not_run_away_with(self) -> None:
+        """Gone at 3 m/s for two seconds and back where it was: off for what a quarter of a second allows."""
+        positions = np.zeros((140, 1, 3))
+        positions[:10, 0, 0] = np.arange(-9, 1) * 0.05
+        positions[10:130] = np.nan
+        done, _filled = interpolated(clip_of(positions))
+        assert 0.05 < done.positions[10:130, 0, 0].max() < 3.0 * 0.25 * 4.0 / 27.0 + 1e-9
+
     def test_spans_are_those_of_each_marker(self) -> None:
         positions = smooth(np.arange(20) / 60.0)
         positions[3:6, 1] = np.nan
