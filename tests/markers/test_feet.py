@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from fabrik_addon.markers.feet import FeetError, FootPoint, StandingSettings, find_stances, plant_feet
 from hypothesis import given
 from hypothesis import strategies as st
 from support import walker
 
 from fabrik_addon.core import Ball, Hinge, Solution, Solver, many
+from fabrik_addon.markers.feet import FeetError, FootPoint, StandingSettings, find_stances, plant_feet
 
 RATE = 100.0
 MM = 1e-3
