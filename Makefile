@@ -8,7 +8,8 @@
 #   make zip                    the extension, build/fabrik.zip
 #   make test-zip               install the zip into an empty profile of every Blender and test what was installed
 #   make test-gui               drive a real Blender with windows; needs FABRIK_GUI_TOOLS, the folder of the tools for it
-#   make bench                  measure
+#   make bench                  measure everything, into docs/bench; quarter of an hour
+#   make bench-guard            whether what matters has become slower beside plain Python; a minute
 #   make rigs                   build the sample rigs anew
 #   make clean, make distclean  remove build/; and the environments too
 
@@ -28,7 +29,7 @@ export BLENDER_USER_RESOURCES := $(CURDIR)/build/profile
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-core test-all check format zip test-zip test-gui bench rigs clean distclean \
+.PHONY: help demo test test-core test-all check format zip test-zip test-gui bench bench-guard rigs clean distclean \
 	$(BLENDERS:%=test-%) $(BLENDERS:%=test-zip-%)
 
 help:
@@ -91,8 +92,13 @@ else
 	FABRIK_GUI_TOOLS=$(abspath $(FABRIK_GUI_TOOLS)) $(call pytest,plain) tests/gui
 endif
 
+# The figures' plotting library joins the environment when somebody measures.
 bench: $(call ready,$(BLENDER))
+	$(call python,$(BLENDER)) -m pip install --quiet --group figures
 	$(call python,$(BLENDER)) tests/benchmarks/run.py
+
+bench-guard: $(call ready,$(BLENDER))
+	$(call python,$(BLENDER)) tests/benchmarks/guard.py
 
 rigs: $(call ready,4.2)
 	$(call python,4.2) -m sample_rigs.build

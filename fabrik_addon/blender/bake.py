@@ -43,7 +43,6 @@ Progress = Callable[[float], bool]
 
 # Frames between two looks at the Esc key.
 _SAMPLED_AT_ONCE = 500
-_SOLVED_AT_ONCE = 1000
 _SOLVED_IN_ORDER = 20
 # Shares of the time that the stages take, for the progress bar.
 _SAMPLING_ENDS = 0.3
@@ -385,8 +384,8 @@ def _solve_from_rest(job: _Job) -> Iterator[tuple[Solution, float]]:
     solver, count = job.solver, len(job.places.points)
     start = job.goals.tree.rotations.copy()
     start[job.bones] = (1.0, 0.0, 0.0, 0.0)
-    for first in range(0, count, _SOLVED_AT_ONCE):
-        part = slice(first, first + _SOLVED_AT_ONCE)
+    for first in range(0, count, solver.frames_at_once):
+        part = slice(first, first + solver.frames_at_once)
         heads = None if job.root_heads is None else job.root_heads[part]
         yield job.places.part(part).solve(solver, start, heads), min(1.0, part.stop / count)
 

@@ -159,6 +159,12 @@ def carried_frame(body: Body, pose: Pose) -> Quaternion:
     return pose.frames[body.parent] @ body.rest_turn
 
 
+def carried_turn(body: Body, pose: Pose, rotation: Quaternion) -> Quaternion:
+    """The frame of a body with a local rotation; cheap where that is the same on every frame."""
+    turn = body.rest_turn @ rotation
+    return turn if body.parent < 0 or not body.inherits_rotation else pose.frames[body.parent] @ turn
+
+
 def carried_head(body: Body, pose: Pose) -> Vector:
     """Where its parent holds the head of a body (not for the root)."""
     return pose.heads[body.parent] + pose.frames[body.parent] @ body.head_offset
@@ -169,7 +175,7 @@ def place_bodies(bodies: Sequence[Body], local: Sequence[Quaternion], root: Vect
     pose = Pose()
     for body, rotation in zip(bodies, local, strict=True):
         pose.heads.append(root if body.parent < 0 else carried_head(body, pose))
-        pose.frames.append(carried_frame(body, pose) @ rotation)
+        pose.frames.append(carried_turn(body, pose, rotation))
     return pose
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from .arrays import IntArray, Scalar, Vector
-from .bodies import Body, Pose, carried_frame, carried_head, effector_points, local_rotations, place_bodies
+from .bodies import Body, Pose, carried_head, carried_turn, effector_points, place_bodies
 from .solution import Options
 from .work import Work
 
@@ -21,15 +21,20 @@ _FINISH_STEPS = 12
 _OPENING_SWEEPS = 5
 _ROUNDS = 12
 _NO_CHANGE = 0.01
+_NO_BOUND = 1e12
 
 
 @dataclass
 class Chain:
-    """A chain on every frame: n + 1 points, root first, n distances, and how many steps it has taken."""
+    """A chain on every frame: n + 1 points, root first, n distances, and how many steps it has taken.
+
+    Values may be the same on every frame, so the number of frames is said besides.
+    """
 
     points: list[Vector]
     distances: list[float]
     iterations: Scalar
+    count: int = 1
 
     def miss(self, target: Vector) -> Scalar:
         """Distance from the tip to the target."""
@@ -38,13 +43,13 @@ class Chain:
     def part(self, numbers: ModuleType, frames: IntArray) -> "Chain":
         """The chain on some frames only."""
         points = [numbers.take(point, frames) for point in self.points]
-        return Chain(points, self.distances, numbers.take(self.iterations, frames))
+        return Chain(points, self.distances, numbers.take(self.iterations, frames), len(frames))
 
     def replace(self, numbers: ModuleType, frames: IntArray, part: "Chain") -> None:
         """Take over what was worked out on some of the frames."""
         pairs = zip(self.points, part.points, strict=True)
-        self.points = [numbers.put(point, frames, new) for point, new in pairs]
-        self.iterations = numbers.put(self.iterations, frames, part.iterations)
+        self.points = [numbers.put(point, frames, new, self.count) for point, new in pairs]
+        self.iterations = numbers.put(self.iterations, frames, part.iterations, self.count)
 
 
 def is_chain(bodies: Sequence[Body]) -> bool:
@@ -65,7 +70,7 @@ def solve_chain(numbers: ModuleType, bodies: Sequence[Body], work: Work, options
         return
     points = [pose.heads[index] for index in links] + effector_points(bodies, pose, 1)
     distances = [bodies[index].attachments[0].distance for index in links]
-    chain = Chain(points, distances, numbers.scalar(work.iterations))
+    chain = Chain(points, distances, numbers.scalar(work.iterations), len(work.targets))
     target, tolerance = numbers.vector(work.targets[:, 0]), numbers.scalar(work.tolerances[:, 0])
     _reach(numbers, chain, target, tolerance, options)
     work.iterations[:] = chain.iterations
@@ -87,15 +92,18 @@ def _reach(numbers: ModuleType, chain: Chain, target: Vector, tolerance: Scalar,
 
 def turn_bodies(numbers: ModuleType, bodies: Sequence[Body], work: Work, aims: Mapping[int, Vector]) -> None:
     """The rotations that point each body to its place, by the least turn from its start, so that nothing rolls."""
-    pose = Pose()
+    pose, local = Pose(), []
     for index, (body, rotation) in enumerate(zip(bodies, work.rest, strict=True)):
         pose.heads.append(work.root if body.parent < 0 else carried_head(body, pose))
-        unturned = carried_frame(body, pose) @ rotation
+        frame, turned = carried_turn(body, pose, rotation), rotation
         if index in aims:
-            turn = numbers.arc(unturned @ body.attachments[0].offset, aims[index] - pose.heads[index])
-            unturned = (turn @ unturned).normalized()
-        pose.frames.append(unturned)
-    work.local = local_rotations(bodies, pose)
+            # In the body's own frame, where it points does not depend on the others.
+            wanted = frame.conjugated() @ (aims[index] - pose.heads[index])
+            turn = numbers.arc(body.attachments[0].offset, wanted)
+            frame, turned = (frame @ turn).normalized(), (rotation @ turn).normalized()
+        pose.frames.append(frame)
+        local.append(turned)
+    work.local = local
 
 
 def reach_directly(numbers: ModuleType, chain: Chain, target: Vector) -> Scalar:
@@ -134,7 +142,7 @@ def reach_exactly(numbers: ModuleType, chain: Chain, target: Vector, open_frames
 
     One round is enough nearly always. Close to the root the sweeps need a chain that is curled up already.
     """
-    swept = chain.part(numbers, open_frames)
+    swept, total = chain.part(numbers, open_frames), sum(chain.distances)
     for round_ in range(_ROUNDS):
         if not len(open_frames):
             return
@@ -143,10 +151,15 @@ def reach_exactly(numbers: ModuleType, chain: Chain, target: Vector, open_frames
             swept.points = curl(numbers, swept.points, chain.distances, wanted)
         for _ in range(_OPENING_SWEEPS):
             swept.points = sweep(numbers, swept.points, chain.distances, wanted)
+        swept.iterations = swept.iterations + _OPENING_SWEEPS
+        chain.replace(numbers, open_frames, swept)
+        missed = numbers.frames_where(swept.miss(wanted) > _EXACT * total)
+        open_frames, swept, wanted = open_frames[missed], swept.part(numbers, missed), numbers.take(wanted, missed)
         points, steps = finish(numbers, swept.points, chain.distances, wanted)
-        swept.iterations = swept.iterations + _OPENING_SWEEPS + steps
-        chain.replace(numbers, open_frames, Chain(points, chain.distances, swept.iterations))
-        missed = numbers.frames_where((points[-1] - wanted).length > _MET * sum(chain.distances))
+        swept.iterations = swept.iterations + steps
+        finished = Chain(points, chain.distances, swept.iterations, len(missed))
+        chain.replace(numbers, open_frames, finished)
+        missed = numbers.frames_where(finished.miss(wanted) > _MET * total)
         open_frames, swept = open_frames[missed], swept.part(numbers, missed)
 
 
@@ -218,7 +231,7 @@ def finish(
     bends = [(b - a) * (1.0 / distance) - chord for a, b, distance in zip(points, points[1:], distances, strict=False)]
     wanted = (target - root).length
     reach, steps = _find_bend(numbers, chord, bends, distances, wanted, total)
-    arms, _ = _bent(numbers, chord, bends, distances, reach)
+    arms = _arms(numbers, chord, bends, distances, reach)
     tip = _sum(arms)
     turn = numbers.arc(tip, target - root)
     result = [root]
@@ -227,45 +240,83 @@ def finish(
     return result, steps
 
 
+@dataclass
+class _Search:
+    """The square of the s whose span is `wanted`, being found between two bounds."""
+
+    chord: Vector
+    bends: list[Vector]
+    wanted: Scalar
+    square: Scalar
+    low: Scalar
+    high: Scalar
+
+    def part(self, numbers: ModuleType, frames: IntArray) -> "_Search":
+        """The same on some of the frames."""
+        scalars = (self.wanted, self.square, self.low, self.high)
+        bends = [numbers.take(bend, frames) for bend in self.bends]
+        return _Search(numbers.take(self.chord, frames), bends, *(numbers.take(value, frames) for value in scalars))
+
+    def step(self, numbers: ModuleType, tip: Vector, slope: Vector) -> None:
+        """A step of Newton's from where the tip, and its derivative by s², are; halving where it would leave the bounds."""
+        excess = tip.length_squared - self.wanted * self.wanted
+        self.low = numbers.select(excess > 0, self.square, self.low)
+        self.high = numbers.select(excess > 0, self.high, self.square)
+        fall = 2.0 * tip.dot(slope)
+        newton = self.square - excess / numbers.select(abs(fall) > _TINY, fall, -1.0)
+        middle = numbers.select(self.high >= _NO_BOUND, self.low * 4.0 + 1.0, (self.low + self.high) * 0.5)
+        inside = numbers.both(newton > self.low, newton < self.high)
+        self.square = numbers.select(inside, newton, middle)
+
+
 def _find_bend(
     numbers: ModuleType, chord: Vector, bends: list[Vector], distances: Sequence[float], wanted: Scalar, total: float
 ) -> tuple[Scalar, Scalar]:
     """The square of the s whose span is `wanted`, and the steps it took."""
-    square = wanted * 0.0 + 1.0
-    low, high = square * 0.0, square * 1e12
-    steps = square * 0.0
+    nothing = wanted * 0.0
+    square, steps = nothing + 1.0, nothing + 0.0
+    search = _Search(chord, bends, wanted, square, nothing, nothing + _NO_BOUND)
+    frames = numbers.frames_where(wanted >= 0.0)
+    count = len(frames)
     for _ in range(_FINISH_STEPS):
-        arms, slopes = _bent(numbers, chord, bends, distances, square)
-        tip = _sum(arms)
-        excess = tip.length_squared - wanted * wanted
-        open_ = abs(tip.length - wanted) > _EXACT * total
-        if not numbers.any_of(open_):
+        tip, slope = _bent(numbers, search.chord, search.bends, distances, search.square)
+        missed = numbers.frames_where(abs(tip.length - search.wanted) > _EXACT * total)
+        if not len(missed):
             break
-        low = numbers.select(excess > 0, square, low)
-        high = numbers.select(excess > 0, high, square)
-        slope = 2.0 * tip.dot(_sum(slopes))
-        newton = square - excess / numbers.select(abs(slope) > _TINY, slope, -1.0)
-        middle = numbers.select(high >= 1e12, low * 4.0 + 1.0, (low + high) * 0.5)
-        inside = numbers.both(newton > low, newton < high)
-        square = numbers.select(open_, numbers.select(inside, newton, middle), square)
-        steps = steps + numbers.select(open_, 1, 0)
+        if len(missed) < len(frames):
+            frames, search = frames[missed], search.part(numbers, missed)
+            tip, slope = numbers.take(tip, missed), numbers.take(slope, missed)
+        search.step(numbers, tip, slope)
+        square = numbers.put(square, frames, search.square, count)
+        steps = numbers.put(steps, frames, numbers.take(steps, frames) + 1, count)
     return square, steps
+
+
+def _arms(
+    numbers: ModuleType, chord: Vector, bends: list[Vector], distances: Sequence[float], square: Scalar
+) -> list[Vector]:
+    """The chain's arms at s² = `square`."""
+    s = numbers.sqrt(square)
+    arms = []
+    for bend, distance in zip(bends, distances, strict=True):
+        raw = chord + bend * s
+        arms.append(raw * (distance / numbers.sqrt(numbers.larger(raw.length_squared, _TINY))))
+    return arms
 
 
 def _bent(
     numbers: ModuleType, chord: Vector, bends: list[Vector], distances: Sequence[float], square: Scalar
-) -> tuple[list[Vector], list[Vector]]:
-    """The chain's arms at s² = `square`, and their derivatives by s²."""
+) -> tuple[Vector, Vector]:
+    """The chain's tip from its root at s² = `square`, and its derivative by s²."""
     s = numbers.sqrt(square)
-    half = 0.5 / numbers.larger(s, 1e-9)
-    arms, slopes = [], []
+    tips, slopes = [], []
     for bend, distance in zip(bends, distances, strict=True):
         raw = chord + bend * s
-        length = numbers.sqrt(numbers.larger(raw.length_squared, _TINY))
-        unit = raw * (1.0 / length)
-        arms.append(unit * distance)
-        slopes.append((bend - unit * unit.dot(bend)) * (half * distance / length))
-    return arms, slopes
+        across = numbers.larger(raw.length_squared, _TINY)
+        scale = distance / numbers.sqrt(across)
+        tips.append(raw * scale)
+        slopes.append((bend - raw * (raw.dot(bend) / across)) * scale)
+    return _sum(tips), _sum(slopes) * (0.5 / numbers.larger(s, 1e-9))
 
 
 def _sum(vectors: list[Vector]) -> Vector:
@@ -279,9 +330,9 @@ def _slide(numbers: ModuleType, anchor: Vector, point: Vector, distance: float) 
     """The point on the line from `anchor` through `point`, at `distance` (the paper's point on a line)."""
     line = point - anchor
     square = line.length_squared
-    ratio = distance / numbers.sqrt(numbers.larger(square, _TINY))
-    away = numbers.Vector((distance, 0.0, 0.0))
-    return anchor + numbers.select(square > _TINY, line * ratio, away)
+    if numbers.any_of(square <= _TINY):
+        line = numbers.select(square > _TINY, line, numbers.Vector((math.sqrt(_TINY), 0.0, 0.0)))
+    return anchor + line * (distance / numbers.sqrt(numbers.larger(square, _TINY)))
 
 
 def _direction(numbers: ModuleType, first: Vector, second: Vector, third: Vector) -> Vector:

@@ -153,11 +153,10 @@ def arc(start: Vector, end: Vector) -> Quaternion:
     cosine = start.dot(end)
     # |a||b| + a·b loses its digits near the antipode; |a×b|² / (|a||b| − a·b) is the same number.
     w = np.where(cosine < 0, axis.length_squared / np.maximum(product - cosine, _TINY), product + cosine)
+    w = np.where(product <= _TINY, 1.0, w)
     opposite = (cosine < 0) & (axis.length_squared <= (_PARALLEL * product) ** 2)
-    nothing = product <= _TINY
-    w = np.where(nothing, 1.0, np.where(opposite, 0.0, w))
-    aside = _orthogonal(start)
-    axis = select(opposite, aside, axis)
+    if np.any(opposite):
+        w, axis = np.where(opposite, 0.0, w), select(opposite, _orthogonal(start), axis)
     return Quaternion((w, axis.x, axis.y, axis.z)).normalized()
 
 
@@ -180,12 +179,20 @@ def interpolate(value: Scalar, places: FloatArray, values: FloatArray) -> Scalar
 
 def vector(array: FloatArray) -> Vector:
     """From (F, 3)."""
-    return Vector(list(np.array(array.T, dtype=np.float64, order="C")))
+    return Vector(_columns(array))
 
 
 def quaternion(array: FloatArray) -> Quaternion:
     """From (F, 4)."""
-    return Quaternion(list(np.array(array.T, dtype=np.float64, order="C")))
+    return Quaternion(_columns(array))
+
+
+def _columns(array: FloatArray) -> list[Scalar]:
+    """The columns of (F, n); plain floats where one row has been broadcast over the frames."""
+    if len(array) and array.strides[0] == 0:
+        same: list[Scalar] = array[0].tolist()
+        return same
+    return list(np.array(array.T, dtype=np.float64, order="C"))
 
 
 def stack(values: Sequence[Vector | Quaternion], frames: int) -> FloatArray:
@@ -204,17 +211,24 @@ def take(value: Any, frames: IntArray | BoolArray) -> Any:
         return Vector([take(value.x, frames), take(value.y, frames), take(value.z, frames)])
     if isinstance(value, Quaternion):
         return Quaternion([take(getattr(value, part), frames) for part in "wxyz"])
-    return value[frames]
+    return value[frames] if _differs(value) else value
 
 
-def put(value: Any, frames: IntArray, part: Any) -> Any:
-    """The same value with some of its frames replaced, in place."""
+def put(value: Any, frames: IntArray, part: Any, count: int) -> Any:
+    """The same value with some of its `count` frames replaced, in place where it has a value for each."""
+    if len(frames) == count:
+        return part
     if isinstance(value, Vector | Quaternion):
-        for name in value.__slots__:
-            getattr(value, name)[frames] = getattr(part, name)
-    else:
-        value[frames] = part
-    return value
+        names = value.__slots__
+        return type(value)([put(getattr(value, name), frames, getattr(part, name), count) for name in names])
+    whole = value if _differs(value) else np.full(count, value)
+    whole[frames] = part
+    return whole
+
+
+def _differs(value: Scalar) -> bool:
+    """Whether a component has a value for each frame, not one for all."""
+    return isinstance(value, np.ndarray) and value.ndim > 0
 
 
 def frames_where(condition: BoolArray) -> IntArray:

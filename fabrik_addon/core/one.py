@@ -121,7 +121,7 @@ def take(value: Any, _frames: IntArray | BoolArray) -> Any:
     return value
 
 
-def put(value: Any, frames: IntArray, part: Any) -> Any:
+def put(value: Any, frames: IntArray, part: Any, _count: int = 1) -> Any:
     """The new value where it is for the one frame that there is, else the old one."""
     return part if len(frames) else value
 

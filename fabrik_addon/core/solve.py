@@ -42,6 +42,8 @@ _OPENING_SWEEPS = 5
 _NO_CHANGE = 0.01
 _SPREAD_POSES = 256
 _NO_TURN = np.array([1.0, 0.0, 0.0, 0.0])
+# An unlimited chain needs little room for a frame, and many frames to be worth numpy's while.
+_CHUNKS_OF_A_CHAIN = 5
 
 
 def solve(  # noqa: PLR0913  the one public door: what it takes is the contract
@@ -127,8 +129,9 @@ class Solver:
         locations = checked_root_location(start_location, self.skeleton, frames)
         kernel = self._for_one if is_one else self._for_many
         result = Solution.empty(self.skeleton, frames, len(self.effectors))
-        for first in range(0, frames, self.options.chunk):
-            part = slice(first, first + self.options.chunk)
+        at_once = self.frames_at_once
+        for first in range(0, frames, at_once):
+            part = slice(first, first + at_once)
             run = _Run(self, kernel, wanted.part(part), rotations[part], locations[part])
             run.solve()
             run.settle()
@@ -182,6 +185,12 @@ class Solver:
         run.settle()
         run.write(result, slice(0, 1))
         return result.single()
+
+    @cached_property
+    def frames_at_once(self) -> int:
+        """How many frames are solved together."""
+        is_chain = not self.free_root and chains.is_chain(self._for_many.bodies)
+        return self.options.chunk * (_CHUNKS_OF_A_CHAIN if is_chain else 1)
 
     @cached_property
     def wishes_within_freedom(self) -> BoolArray:
@@ -282,6 +291,7 @@ class _Run:
             poles=wanted.poles,
             measures=self.measures,
         )
+        self.reached = self.work.points(self.numbers, self.bodies)
 
     def _local(self, rotations: FloatArray) -> list[Quaternion]:
         return [self.numbers.quaternion(rotations[:, body.bone]) for body in self.bodies]
@@ -290,16 +300,17 @@ class _Run:
         """(F, J, 4) with every limited bone inside its limit."""
         if not self.solver.limits:
             return rotations
-        numbers, legal = self.numbers, np.array(rotations)
+        # One pose for all frames needs to be looked at once only.
+        numbers, legal = self.numbers, np.array(rotations[:1] if rotations.strides[0] == 0 else rotations)
         for name, limit in self.solver.limits.items():
             bone = self.solver.skeleton.index(name)
             inside = limit.clamp(numbers, numbers.quaternion(legal[:, bone]))
             legal[:, bone] = numbers.stack([inside], len(legal))[:, 0]
-        return legal
+        return np.broadcast_to(legal, rotations.shape)
 
     def solve(self) -> None:
         """Improve the frames that their start pose does not meet; none ends worse than it began."""
-        frames = np.flatnonzero(self.work.unmet(self.work.errors(self.numbers, self.bodies)))
+        frames = np.flatnonzero(self.work.unmet(self.work.misses(self.reached)))
         self._attempt(frames, None)
         if self.options.plain or not self.options.finish:
             return
@@ -311,16 +322,20 @@ class _Run:
 
     def follow(self) -> None:
         """Go from the start pose to the nearest one that meets the targets as well as can be."""
-        unmet = np.flatnonzero(self.work.unmet(self.work.errors(self.numbers, self.bodies)))
-        if len(unmet):
+        if self.work.unmet(self.work.misses(self.reached)).any():
             self.finish.run(self.numbers, self.work)
+            self.reached = self.work.points(self.numbers, self.bodies)
 
     def settle(self) -> None:
         """See to what comes after the targets: what cannot all be met is met in order, and limbs turn toward poles."""
-        if self.groups.last and not self.options.plain and self.options.finish:
+        if self.options.plain:
+            return
+        if self.groups.last and self.options.finish:
             self._solve_in_groups()
-        if self.bends is not None and not self.options.plain:
+        if self.bends is not None:
             self.bends.settle(self.work)
+        if self.groups.last or self.bends is not None:
+            self.reached = self.work.points(self.numbers, self.bodies)
 
     def _solve_in_groups(self) -> None:
         """Where not all is met, meet the groups in order: from the present pose, and if need be from the start."""
@@ -353,20 +368,22 @@ class _Run:
         if not len(frames):
             return
         part = self.work.part(self.numbers, frames)
-        before = part.cost(part.points(self.numbers, self.bodies))
+        before = part.cost(self.reached[frames])
         if restart is not None:
             part.local = self._restart_pose(frames, restart)
         self._improve(part, aiming=restart is None)
-        better = np.flatnonzero(part.cost(part.points(self.numbers, self.bodies)) <= before)
+        points = part.points(self.numbers, self.bodies)
+        better = np.flatnonzero(part.cost(points) <= before)
         self.work.iterations[frames] = part.iterations
-        self.work.replace(self.numbers, frames[better], part.part(self.numbers, better))
+        kept = part if len(better) == len(frames) else part.part(self.numbers, better)
+        self.work.replace(self.numbers, frames[better], kept)
+        self.reached[frames[better]] = points[better]
 
     def _stuck(self, frames: IntArray) -> IntArray:
         """Frames that joint limits may have kept from their targets: other start poses may do better."""
         if not self.finish.limited or not len(frames):
             return frames[:0]
-        part = self.work.part(self.numbers, frames)
-        unmet = part.unmet(part.errors(self.numbers, self.bodies))
+        unmet = self.work.unmet(self.work.misses(self.reached))[frames]
         return frames[unmet & self._satisfiable(frames)]
 
     def _satisfiable(self, frames: IntArray | slice) -> BoolArray:
@@ -386,7 +403,7 @@ class _Run:
     def _restart_pose(self, frames: IntArray, restart: int) -> list[Quaternion]:
         """The legal pose nearest to rest, then those of a fixed set of poses that bring the effectors nearest."""
         if restart == 0:
-            pose = np.tile([1.0, 0.0, 0.0, 0.0], (len(frames), len(self.solver.skeleton), 1))
+            pose = np.broadcast_to([1.0, 0.0, 0.0, 0.0], (len(frames), len(self.solver.skeleton), 4))
             return self._local(self._legal(pose))
         poses, points = self.solver.spread_poses
         count = self.measures.count
@@ -463,7 +480,7 @@ class _Run:
 
     def write(self, result: Solution, part: slice) -> None:
         """Put the frames into their place in the result."""
-        errors = self.work.errors(self.numbers, self.bodies)
+        errors = self.work.misses(self.reached)
         result.rotations[part] = self.rotations
         local = self.numbers.stack(self.work.local, len(errors))
         result.rotations[part, [body.bone for body in self.bodies]] = local

@@ -62,10 +62,11 @@ class Work:
 
     def replace(self, numbers: ModuleType, frames: IntArray, part: "Work") -> None:
         """Take over pose and progress of some of the frames."""
+        count = len(self.targets)
         pairs = zip(self.local, part.local, strict=True)
-        self.local = [numbers.put(rotation, frames, new) for rotation, new in pairs]
-        self.bound = [numbers.put(flag, frames, new) for flag, new in zip(self.bound, part.bound, strict=True)]
-        self.root = numbers.put(self.root, frames, part.root)
+        self.local = [numbers.put(rotation, frames, new, count) for rotation, new in pairs]
+        self.bound = [numbers.put(flag, frames, new, count) for flag, new in zip(self.bound, part.bound, strict=True)]
+        self.root = numbers.put(self.root, frames, part.root, count)
         self.iterations[frames] = part.iterations
         self.stationary[frames] = part.stationary
 

@@ -189,7 +189,7 @@ class TestHinge:
     def test_the_angle_is_on_the_side_of_the_middle(self, low, width, start):
         """So that 181° does not become -179° where the range is about half a turn."""
         hinge = Hinge("X", np.radians(low), np.radians(low + width))
-        angle = float(np.degrees(hinge.angle(many, many.quaternion(turn("X", start)))[0]))
+        angle = float(np.degrees(np.ravel(hinge.angle(many, many.quaternion(turn("X", start))))[0]))
         assert abs(angle - (low + width / 2)) <= 180 + 1e-9
         assert np.cos(np.radians(angle - start)) == pytest.approx(1, abs=1e-12)
 
