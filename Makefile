@@ -9,6 +9,7 @@
 #   make test-zip               install the zip into an empty profile of every Blender and test what was installed
 #   make test-gui               drive a real Blender with windows; needs FABRIK_GUI_TOOLS, the folder of the tools for it
 #   make bench                  measure
+#   make bench-paper            repeat the paper's experiments: tables and figures in docs/paper/, in a few minutes
 #   make rigs                   build the sample rigs anew
 #   make clean, make distclean  remove build/; and the environments too
 
@@ -28,7 +29,7 @@ export BLENDER_USER_RESOURCES := $(CURDIR)/build/profile
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-core test-all check format zip test-zip test-gui bench rigs clean distclean \
+.PHONY: help demo test test-core test-all check format zip test-zip test-gui bench bench-paper rigs clean distclean \
 	$(BLENDERS:%=test-%) $(BLENDERS:%=test-zip-%)
 
 help:
@@ -93,6 +94,10 @@ endif
 
 bench: $(call ready,$(BLENDER))
 	$(call python,$(BLENDER)) tests/benchmarks/run.py
+
+# The figures need matplotlib, which only the default Blender's environment has.
+bench-paper: $(call ready,4.5)
+	$(call python,4.5) tests/benchmarks/paper/run.py
 
 rigs: $(call ready,4.2)
 	$(call python,4.2) -m sample_rigs.build
