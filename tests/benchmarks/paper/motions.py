@@ -14,7 +14,8 @@ from support.rigs import from_joints
 
 from fabrik_addon.core import Hinge, Skeleton, forward_kinematics
 from fabrik_addon.core.rotations import quaternion_from_matrix
-from fabrik_addon.markers.clip import resample, to_z_up
+from fabrik_addon.markers.clip import to_z_up
+from fabrik_addon.markers.resample import resample
 from fabrik_addon.markers.trc import read_trc
 from sample_rigs.recipe.paper_models import humanoid_bones
 from sample_rigs.recipe.walk import walk_motion

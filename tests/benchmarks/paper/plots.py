@@ -35,7 +35,7 @@ def draw_convergence(courses, path):
     for axes, label in ((over_iterations, "iterations"), (over_time, "ms")):
         axes.set(xlabel=label, yscale="log", xscale="symlog" if label == "iterations" else "log")
         axes.axhline(chain.TOLERANCE, color="black", linewidth=0.6, linestyle=":")
-    over_iterations.set(ylabel="distance to the target, mm")
+    over_iterations.set(ylabel="distance to the target, mm", xlim=(0.0, None))
     figure.legend(*over_iterations.get_legend_handles_labels(), loc="outside right center", fontsize=8.0)
     _save(figure, path)
 
