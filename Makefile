@@ -10,6 +10,7 @@
 #   make test-gui               drive a real Blender with windows; needs FABRIK_GUI_TOOLS, the folder of the tools for it
 #   make bench                  measure everything, into docs/bench; quarter of an hour
 #   make bench-guard            whether what matters has become slower beside plain Python; a minute
+#   make bench-paper            repeat the paper's experiments: tables and figures in docs/paper/, in a few minutes
 #   make rigs                   build the sample rigs anew
 #   make clean, make distclean  remove build/; and the environments too
 
@@ -29,7 +30,8 @@ export BLENDER_USER_RESOURCES := $(CURDIR)/build/profile
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-core test-all check format zip test-zip test-gui bench bench-guard rigs clean distclean \
+.PHONY: help demo test test-core test-all check format zip test-zip test-gui bench bench-guard bench-paper \
+	rigs clean distclean \
 	$(BLENDERS:%=test-%) $(BLENDERS:%=test-zip-%)
 
 help:
@@ -99,6 +101,10 @@ bench: $(call ready,$(BLENDER))
 
 bench-guard: $(call ready,$(BLENDER))
 	$(call python,$(BLENDER)) tests/benchmarks/guard.py
+
+bench-paper: $(call ready,$(BLENDER))
+	$(call python,$(BLENDER)) -m pip install --quiet --group figures
+	$(call python,$(BLENDER)) tests/benchmarks/paper/run.py
 
 rigs: $(call ready,4.2)
 	$(call python,4.2) -m sample_rigs.build

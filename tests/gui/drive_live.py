@@ -99,6 +99,7 @@ def steps():
     yield from undo_takes_both_back()
     yield from scrubbing_follows()
     yield from rendering_with_live_on()
+    yield from live_goes_on_after_a_render()
     yield from errors_show()
     yield from take_pictures()
 
@@ -201,7 +202,11 @@ def rendering_with_live_on():
         with bpy.context.temp_override(window=bpy.context.window_manager.windows[-1]):
             bpy.ops.wm.window_close()
         yield 0.5
-    scene.frame_set(12)
+
+
+def live_goes_on_after_a_render():
+    """The next move of a target is followed again."""
+    bpy.context.scene.frame_set(12)
     target("hand.L").location.z += 0.01
     yield 0.8
     assert rig().fabrik.live
