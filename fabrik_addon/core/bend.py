@@ -16,6 +16,7 @@ from .bodies import Attachment, Body, Pose, carried_frame, only_child, place_bod
 from .finish import LeastSquares
 from .limits import Hinge
 from .links import Link
+from .orientation import Measures
 from .reach import sum_vectors
 from .work import Work
 
@@ -48,13 +49,13 @@ class Limb:
     hand: int | None
 
 
-def find_limbs(bodies: Sequence[Body], links: Sequence[Link], oriented: Collection[int]) -> list[Limb]:
+def find_limbs(bodies: Sequence[Body], links: Sequence[Link], measures: Measures) -> list[Limb]:
     """The limb of every effector that has one: from its sub-base, the root, or the last ball before a run of hinges.
 
     Args:
         bodies: parents first.
         links: the limited limbs among them, which begin at a ball.
-        oriented: effectors whose bodies keep their frames.
+        measures: which effectors there are, and which of them keep the frames of their bodies.
     """
     hinges = {link.ball: link.hinges for link in links}
     limbs = []
@@ -62,9 +63,9 @@ def find_limbs(bodies: Sequence[Body], links: Sequence[Link], oriented: Collecti
         for attachment in body.attachments:
             alone = len(body.attachments) == len(attachment.effectors) == 1 and not attachment.children
             for effector in attachment.effectors:
-                hand = None if alone and effector not in oriented else holder
+                hand = None if alone and effector not in measures.oriented else holder
                 run = _run_to(bodies, holder, hand is not None, hinges)
-                if len(run) > 1:
+                if len(run) > 1 and effector < measures.count:
                     middle = tuple(index for index in hinges.get(run[0], ()) if index in run) or run[1:]
                     limbs.append(Limb(effector, run, middle, bodies[run[-1]].attachments[0], hand))
     return limbs
@@ -110,7 +111,8 @@ class Bends:
         for limb in self.limbs:
             pose = place_bodies(self.bodies, work.local, work.root)
             base, pole = pose.heads[limb.bodies[0]], self._pole(work, limb)
-            seen = numbers.scalar(work.weights[:, limb.effector]) > 0
+            closed = limb.effector in work.measures.loops  # it has no place to be turned to
+            seen = numbers.scalar(work.weights[:, limb.effector] * (not closed)) > 0
             target = numbers.vector(work.targets[:, limb.effector])
             turn = numbers.arc(pose.point(limb.bodies[-1], limb.end) - base, target - base)
             turn = numbers.select(numbers.both(seen, pole.x == pole.x), turn, numbers.Quaternion((1.0, 0.0, 0.0, 0.0)))

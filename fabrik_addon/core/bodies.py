@@ -70,9 +70,9 @@ class Reaches:
     """How far each of E effectors can be from the root's head, whatever turns.
 
     Attributes:
-        far: (E,) the path's lengths laid in a line.
+        far: (E,) the path's lengths laid in a line; infinite where an effector closes a loop.
         near: (E,) the longest of them less all others, zero at least.
-        tolerance_lengths: (E,) what a tolerance is a fraction of: `far`, at least the root bone's length.
+        tolerance_lengths: (E,) what a tolerance is a fraction of: these lengths, at least the root bone's length.
     """
 
     far: FloatArray
@@ -86,11 +86,13 @@ class Reaches:
 
 
 def path_reaches(skeleton: Skeleton, effectors: Sequence[Effector]) -> Reaches:
-    """The reach of every effector."""
+    """The reach of every effector; those that close loops reach any place as far as this goes."""
     links = [_links(skeleton, effector) for effector in effectors]
     far = np.array([sum(link) for link in links])
     near = np.array([max(0.0, 2.0 * max(link) - sum(link)) for link in links])
-    return Reaches(far, near, np.maximum(far, skeleton.lengths[0]))
+    closed = np.array([effector.target_bone is not None for effector in effectors])
+    lengths = np.maximum(far, skeleton.lengths[0])
+    return Reaches(np.where(closed, np.inf, far), np.where(closed, 0.0, near), lengths)
 
 
 def _links(skeleton: Skeleton, effector: Effector) -> list[float]:

@@ -37,10 +37,22 @@ def check_effectors(skeleton: Skeleton, effectors: Sequence[Effector]) -> None:
             raise TargetError(
                 f"The effector of bone {effector.bone!r} has priority {effector.priority}: a whole number it must be."
             )
-        later = {
-            "target_bone": effector.target_bone is not None,
-        }
-        _refuse(later, f"on the effector of bone {effector.bone!r}")
+        _check_loop(skeleton, effector)
+
+
+def _check_loop(skeleton: Skeleton, effector: Effector) -> None:
+    """Raises TargetError for a loop that cannot be closed."""
+    if effector.target_bone is None:
+        return
+    if effector.target_bone not in skeleton.names:
+        raise TargetError(
+            f"The effector of bone {effector.bone!r} has the target bone {effector.target_bone!r}, "
+            "which is not in the skeleton."
+        )
+    if effector.target_bone == effector.bone:
+        raise TargetError(f"The effector of bone {effector.bone!r} has its own bone for a target.")
+    if effector.target_offset is not None and not np.isfinite(np.array(effector.target_offset, dtype=float)).all():
+        raise TargetError(f"The effector of bone {effector.bone!r} has a target offset that is not finite.")
 
 
 def check_limits(skeleton: Skeleton, limits: Mapping[str, Limit]) -> None:
@@ -80,17 +92,6 @@ def checked_targets(targets: npt.ArrayLike, count: int) -> tuple[FloatArray, boo
     return (array[None] if one else array), one
 
 
-def checked_weights(weights: npt.ArrayLike | None, effectors: Sequence[Effector], frames: int) -> FloatArray:
-    """(F, E) weights, the effectors' own when None; zero: the target does not count on that frame."""
-    array = np.array([effector.weight for effector in effectors] if weights is None else weights, dtype=np.float64)
-    count = len(effectors)
-    if array.shape not in {(count,), (frames, count)}:
-        raise TargetError(f"The weights have shape {array.shape}, but ([{frames},] {count}) is needed.")
-    if not (np.isfinite(array) & (array >= 0.0)).all():
-        raise TargetError("A weight is negative or not finite.")
-    return np.broadcast_to(array, (frames, count))
-
-
 def checked_poles(bend_targets: npt.ArrayLike | None, frames: int, count: int) -> FloatArray:
     """(F, E, 3) points toward which limbs bend, NaN where there is none."""
     if bend_targets is None:
@@ -120,6 +121,17 @@ def checked_turns(target_rotations: npt.ArrayLike | None, frames: int, count: in
             f"The target rotation of effector {effector} is infinite or has no length; use NaN where there is none."
         )
     return np.broadcast_to(array / norms, (frames, count, 4))
+
+
+def checked_weights(weights: npt.ArrayLike | None, effectors: Sequence[Effector], frames: int) -> FloatArray:
+    """(F, E) weights, the effectors' own when None; zero: the target does not count on that frame."""
+    array = np.array([effector.weight for effector in effectors] if weights is None else weights, dtype=np.float64)
+    count = len(effectors)
+    if array.shape not in {(count,), (frames, count)}:
+        raise TargetError(f"The weights have shape {array.shape}, but ([{frames},] {count}) is needed.")
+    if not (np.isfinite(array) & (array >= 0.0)).all():
+        raise TargetError("A weight is negative or not finite.")
+    return np.broadcast_to(array, (frames, count))
 
 
 def checked_start(start: npt.ArrayLike | None, skeleton: Skeleton, frames: int) -> FloatArray:

@@ -28,7 +28,8 @@ class Levers:
 
     def __init__(self, bodies: Sequence[Body], measures: Measures, free_root: bool) -> None:
         self.bodies = bodies
-        self.count = count = measures.count
+        self.measures = measures
+        self.count = count = measures.ends
         self.free_root = free_root
         self.columns = 3 * len(bodies) + 3 * free_root
         self.moves, self._ends = _ends_of_arms(bodies, count)
@@ -55,18 +56,33 @@ class Levers:
             misses: (F, M, 3) from the points to their targets.
             weights: (F, M).
         """
-        count, root = self.count, np.sqrt(weights)
-        right = (misses * root[..., None]).reshape(len(points), -1)
-        more = self._turned * np.repeat(root[:, count:], 3, axis=1)[..., None]
-        if 3 * weights.shape[1] < _WIDE * self.columns:
-            rows = self.jacobian(points[:, :count], heads, root[:, :count])
-            return Equations(np.concatenate([rows, more], axis=1) if len(self._turned) else rows, right, wide=True)
-        matrix, force = self.normal_equations(points[:, :count], heads, misses[:, :count], weights[:, :count])
-        if len(self._turned):
-            across = np.swapaxes(more, 1, 2)
-            matrix += across @ more
-            force += (across @ right[:, 3 * count :, None])[..., 0]
+        count, asked = self.measures.count, self.measures.asked
+        places, root = self.measures.points(points), np.sqrt(weights[:, :asked])
+        right = (misses[:, :asked] * root[..., None]).reshape(len(points), -1)
+        wide = 3 * asked < _WIDE * self.columns
+        if wide or self.measures.loops:
+            rows = self._rows(places, heads, root)
+            return Equations(rows, right, wide=True) if wide else _squared(rows, right)
+        matrix, force = self.normal_equations(places, heads, misses[:, :count], weights[:, :count])
+        if asked > count:
+            more = _squared(self._turned_rows(root), right[:, 3 * count :])
+            matrix, force = matrix + more.matrix, force + more.right
         return Equations(matrix, force, wide=False)
+
+    def _rows(self, points: FloatArray, heads: FloatArray, root: FloatArray) -> FloatArray:
+        """(F, 3 (E + O), D) √W J, with the difference of both sides where an effector closes a loop."""
+        count, loops = self.measures.count, list(self.measures.loops)
+        scale = np.concatenate([root[:, :count], root[:, loops]], axis=1) if loops else root[:, :count]
+        rows = self.jacobian(points, heads, scale)
+        if loops:
+            by_point = rows.reshape(len(rows), -1, 3, self.columns)
+            by_point[:, loops] -= by_point[:, count:]
+            rows = rows[:, : 3 * count]
+        return np.concatenate([rows, self._turned_rows(root)], axis=1) if root.shape[1] > count else rows
+
+    def _turned_rows(self, root: FloatArray) -> FloatArray:
+        """(F, 3 O, D) what wanted rotations add to √W J."""
+        return np.asarray(self._turned * np.repeat(root[:, self.measures.count :], 3, axis=1)[..., None])
 
     def _arms(self, points: FloatArray, heads: FloatArray) -> FloatArray:
         """(F, E, B, 3) arms from effector points (F, E, 3) and heads (F, B, 3); zero where a body moves nothing."""
@@ -203,6 +219,12 @@ class Equations:
         across = np.swapaxes(matrix, 1, 2)
         share = matrix.shape[1] / matrix.shape[2]
         return np.asarray((across @ _solved(matrix @ across, right, damping * share)[..., None])[..., 0])
+
+
+def _squared(rows: FloatArray, right: FloatArray) -> Equations:
+    """The normal equations of (F, R, D) rows and their (F, R) right side."""
+    across = np.swapaxes(rows, 1, 2)
+    return Equations(across @ rows, (across @ right[..., None])[..., 0], wide=False)
 
 
 def _projected(rows: FloatArray, open_: FloatArray) -> FloatArray:

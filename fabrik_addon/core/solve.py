@@ -28,6 +28,7 @@ from .finish import LeastSquares
 from .groups import Groups
 from .limits import Limit
 from .links import find_links
+from .loops import with_partners
 from .orientation import Measures, holders_of, make_measures, rotation_errors, turning_spread
 from .pops import repair_pops
 from .reach import Sweeper, make_goals
@@ -115,13 +116,13 @@ class Solver:
         *,
         start: npt.ArrayLike | None = None,
         start_location: npt.ArrayLike | None = None,
+        weights: npt.ArrayLike | None = None,
         target_rotations: npt.ArrayLike | None = None,
         bend_targets: npt.ArrayLike | None = None,
-        weights: npt.ArrayLike | None = None,
     ) -> Solution:
         """One pose for (E, 3) targets, F poses for (F, E, 3); weights: ([F,] E) instead of the effectors' own."""
         points, is_one = checked_targets(targets, len(self.effectors))
-        wanted = self._wanted(points, target_rotations, bend_targets, weights)
+        wanted = self._wanted(points, weights, target_rotations, bend_targets)
         frames = len(wanted)
         rotations = checked_start(start, self.skeleton, frames)
         locations = checked_root_location(start_location, self.skeleton, frames)
@@ -135,7 +136,12 @@ class Solver:
             run.write(result, part)
         if self.options.repair_pops and not is_one:
             again = self.repair_pops(
-                result, points, start_location, target_rotations=target_rotations, bend_targets=bend_targets
+                result,
+                points,
+                start_location,
+                weights=weights,
+                target_rotations=target_rotations,
+                bend_targets=bend_targets,
             )
             list(again)
         return result.single() if is_one else result
@@ -143,13 +149,13 @@ class Solver:
     def _wanted(
         self,
         points: FloatArray,
+        weights: npt.ArrayLike | None,
         target_rotations: npt.ArrayLike | None,
         bend_targets: npt.ArrayLike | None,
-        weights: npt.ArrayLike | None,
     ) -> Wanted:
         shape = len(points), len(self.effectors)
-        turns, poles = checked_turns(target_rotations, *shape), checked_poles(bend_targets, *shape)
-        return Wanted(points, checked_weights(weights, self.effectors, len(points)), turns, poles)
+        weighed = checked_weights(weights, self.effectors, len(points))
+        return Wanted(points, weighed, checked_turns(target_rotations, *shape), checked_poles(bend_targets, *shape))
 
     def repair_pops(
         self,
@@ -157,6 +163,7 @@ class Solver:
         targets: npt.ArrayLike,
         start_location: npt.ArrayLike | None = None,
         *,
+        weights: npt.ArrayLike | None = None,
         target_rotations: npt.ArrayLike | None = None,
         bend_targets: npt.ArrayLike | None = None,
     ) -> Iterator[bool]:
@@ -167,7 +174,7 @@ class Solver:
         """
         points, _ = checked_targets(targets, len(self.effectors))
         locations = checked_root_location(start_location, self.skeleton, len(points))
-        wanted = self._wanted(points, target_rotations, bend_targets, None)
+        wanted = self._wanted(points, weights, target_rotations, bend_targets)
         return repair_pops(solution, points, partial(self._continue, wanted, locations))
 
     def _continue(
@@ -192,7 +199,7 @@ class Solver:
 
     @cached_property
     def spread_poses(self) -> tuple[FloatArray, FloatArray]:
-        """(P, J, 4) poses that fill the limits, a fixed sequence, and (P, E, 3) their effectors from the root."""
+        """(P, J, 4) a fixed sequence of poses that fill the limits, (P, E, 3) their effectors from the root's head."""
         count = len(self.skeleton)
         poses = np.tile([1.0, 0.0, 0.0, 0.0], (_SPREAD_POSES, count, 1))
         places = np.stack([spread_places(index + 1, count) for index in range(_SPREAD_POSES)])
@@ -203,11 +210,12 @@ class Solver:
         bodies = self._for_many.bodies
         local = [many.quaternion(poses[:, body.bone]) for body in bodies]
         pose = place_bodies(bodies, local, many.Vector((0.0, 0.0, 0.0)))
-        return poses, many.stack(effector_points(bodies, pose, len(self.effectors)), _SPREAD_POSES)
+        points = effector_points(bodies, pose, len(with_partners(self.effectors)))
+        return poses, many.stack(points[: len(self.effectors)], _SPREAD_POSES)
 
     @cached_property
     def _for_many(self) -> "_Kernel":
-        return self._kernel(many, build_bodies(self.skeleton, self.effectors, self.limits, many))
+        return self._kernel(many, build_bodies(self.skeleton, with_partners(self.effectors), self.limits, many))
 
     @cached_property
     def _for_one(self) -> "_Kernel":
@@ -216,7 +224,7 @@ class Solver:
             from . import one  # noqa: PLC0415  mathutils comes with Blender only
         except ImportError:
             return self._for_many
-        return self._kernel(one, build_bodies(self.skeleton, self.effectors, self.limits, one))
+        return self._kernel(one, build_bodies(self.skeleton, with_partners(self.effectors), self.limits, one))
 
     def _kernel(self, numbers: ModuleType, bodies: list[Body]) -> "_Kernel":
         measures = make_measures(bodies, self.effectors, self.reaches.tolerance_lengths, self.options.tolerance)
@@ -228,7 +236,7 @@ class Solver:
         sweeper = Sweeper(numbers, bodies, links, self.free_root, self.options.plain)
         finish = LeastSquares(bodies, measures, self.free_root)
         groups = Groups(numbers, bodies, measures, finish)
-        bends = Bends(numbers, bodies, find_limbs(bodies, links, measures.oriented), finish)
+        bends = Bends(numbers, bodies, find_limbs(bodies, links, measures), finish)
         return _Kernel(numbers, bodies, measures, sweeper, finish, bends, groups)
 
 
@@ -264,17 +272,15 @@ class _Run:
         self.rotations, self.locations = self._legal(rotations), locations
         self.wanted, self.measures = wanted, kernel.measures
         self.seen = self.measures.seen(wanted)
-        frames, count = len(wanted), self.measures.count
-        targets = np.zeros((*self.seen.shape, 3))
-        targets[:, :count] = np.nan_to_num(wanted.points)
+        frames = len(wanted)
         local = self._local(self.rotations)
         self.work = Work(
             local=local,
             root=self.numbers.vector(locations),
             rest=local,
             bound=[self.numbers.scalar(np.zeros(frames)) > 0 for _ in self.bodies],
-            targets=targets,
-            weights=np.where(self.seen, self.measures.weighed(wanted.weights), 0.0),
+            targets=self.measures.targets(wanted),
+            weights=self.measures.weigh(wanted, self.seen),
             tolerances=np.broadcast_to(self.measures.tolerances, self.seen.shape),
             iterations=np.zeros(frames, dtype=np.int64),
             stationary=np.zeros(frames, dtype=bool),
@@ -391,7 +397,7 @@ class _Run:
         poses, points = self.solver.spread_poses
         count = self.measures.count
         aims = self.work.targets[frames, :count] - self.locations[frames, None]
-        shares = self.work.weights[frames, :count]
+        shares = self.work.weights[frames, :count] * self.measures.in_space
         misses = np.stack([(shares * ((point - aims) ** 2).sum(axis=2)).sum(axis=1) for point in points], axis=1)
         chosen = np.argsort(misses, axis=1, kind="stable")[:, min(restart, len(poses)) - 1]
         return self._local(poses[chosen])
@@ -408,7 +414,7 @@ class _Run:
         if bends is not None:
             bends.aim(work)
         work.rest = work.local
-        if not self.solver.free_root and not self.measures.oriented and chains.is_chain(bodies):
+        if not self.solver.free_root and not self.measures.special and chains.is_chain(bodies):
             chains.solve_chain(numbers, bodies, work, self.options)
             return
         sweeping = self.options.plain or not self.options.finish
@@ -422,9 +428,10 @@ class _Run:
         numbers, body = self.numbers, self.bodies[0]
         pose, count = place_bodies(self.bodies, work.local, work.root), self.measures.count
         points = work.points_of(numbers, self.bodies, pose)[:, :count]
+        weights = work.weights[:, :count] * self.measures.in_space
         frames = numbers.stack(pose.frames, len(points))
         turning = turning_spread(self.measures, frames, work.turns, work.weights) if self.measures.oriented else None
-        rotation, centre, goes_to = align_root(points, work.targets[:, :count], work.weights[:, :count], turning)
+        rotation, centre, goes_to = align_root(points, work.targets[:, :count], weights, turning)
         turn, own = numbers.quaternion(rotation), body.rest_turn
         work.root = numbers.vector(goes_to) + turn @ (work.root - numbers.vector(centre))
         turned = (own.conjugated() @ turn @ own @ work.local[0]).normalized()
@@ -449,8 +456,9 @@ class _Run:
     def _sweep_once(self, work: Work) -> None:
         numbers, bodies = self.numbers, self.bodies
         pose = place_bodies(bodies, work.local, work.root)
-        targets = [numbers.vector(work.targets[:, effector]) for effector in range(self.measures.count)]
-        weights = [numbers.scalar(work.weights[:, effector]) for effector in range(self.measures.count)]
+        places, shares = self.measures.goals(numbers, bodies, pose, work.targets, work.weights)
+        targets = [numbers.vector(places[:, point]) for point in range(self.measures.ends)]
+        weights = [numbers.scalar(shares[:, point]) for point in range(self.measures.ends)]
         goals = make_goals(numbers, bodies, targets, weights, self.measures.frames(numbers, work.turns, work.weights))
         turning = [
             rest if body.limit is None else local
@@ -483,7 +491,8 @@ class _Run:
             return np.full(self.wanted.turns.shape[:2], np.nan)
         frames = place_bodies(self.bodies, self.work.local, self.work.root).frames
         stacked = self.numbers.stack(frames, len(self.wanted))
-        return rotation_errors(stacked[:, holders_of(self.bodies, self.measures.count)], self.wanted.turns)
+        holders = holders_of(self.bodies, self.measures.ends)[: self.measures.count]
+        return rotation_errors(stacked[:, holders], self.wanted.turns)
 
     def _status(self, errors: FloatArray, binds: BoolArray) -> IntArray:
         everything = slice(None)

@@ -22,6 +22,14 @@ TARGET = np.array([[0.0, 0.2, 0.1]])
         ({"targets": np.array([[0, np.inf, 0]])}, TargetError, "infinite"),
         ({"effectors": [Effector("b2", rotation_weight=1.5)]}, TargetError, "rotation weight 1.5"),
         ({"effectors": [Effector("b2", rotation_weight=np.nan)]}, TargetError, "rotation weight nan"),
+        ({"effectors": [Effector("b2", priority=0.5)]}, TargetError, "priority 0.5"),
+        ({"effectors": [Effector("b2", target_bone="arm")]}, TargetError, "target bone 'arm'"),
+        ({"effectors": [Effector("b2", target_bone="b2")]}, TargetError, "its own bone"),
+        (
+            {"effectors": [Effector("b2", target_bone="b0", target_offset=(0, np.nan, 0))]},
+            TargetError,
+            "target offset that is not finite",
+        ),
         ({"target_rotations": np.ones((2, 4))}, TargetError, "target rotations have shape (2, 4)"),
         ({"target_rotations": np.zeros((1, 4))}, TargetError, "target rotation of effector 0"),
         ({"target_rotations": np.array([[np.inf, 0, 0, 0]])}, TargetError, "target rotation of effector 0"),
@@ -47,7 +55,6 @@ def test_bad_input_is_refused(arguments, error, sentence):
     "arguments",
     [
         {"slides": {"b0": (0.9, 1.1)}},
-        {"effectors": [Effector("b2", target_bone="b0")]},
     ],
 )
 def test_what_is_still_to_come_says_so(arguments):
