@@ -12,7 +12,7 @@ from types import ModuleType
 import numpy as np
 
 from .arrays import FloatArray, IntArray, Quaternion, Scalar, Vector
-from .bodies import Attachment, Body, Pose, carried_frame, only_child, place_bodies
+from .bodies import Attachment, Body, Pose, carried_frame, only_child
 from .finish import LeastSquares
 from .limits import Hinge
 from .links import Link
@@ -97,7 +97,7 @@ class Bends:
         for limb in self.limbs:
             if any(isinstance(self.bodies[index].limit, Hinge) for index in limb.bodies):
                 continue
-            pose = place_bodies(self.bodies, work.local, work.root)
+            pose = work.pose(self.bodies)
             about = self._bowing(limb, pose, self._pole(work, limb))
             for place, index in enumerate(limb.bodies):
                 share = 1.0 if place == 0 else -2.0 / (len(limb.bodies) - 1)
@@ -109,7 +109,7 @@ class Bends:
         numbers = self.numbers
         work.local = list(work.local)
         for limb in self.limbs:
-            pose = place_bodies(self.bodies, work.local, work.root)
+            pose = work.pose(self.bodies)
             base, pole = pose.heads[limb.bodies[0]], self._pole(work, limb)
             closed = limb.effector in work.measures.loops  # it has no place to be turned to
             seen = numbers.scalar(work.weights[:, limb.effector] * (not closed)) > 0
@@ -145,13 +145,13 @@ class Bends:
 
     def angles(self, work: Work) -> FloatArray:
         """(F,) the greatest angle in radians by which a limb's middle is beside its pole."""
-        pose, frames = place_bodies(self.bodies, work.local, work.root), len(work.targets)
+        pose, frames = work.pose(self.bodies), len(work.targets)
         turns = [self._angle(limb, pose, self._pole(work, limb)) for limb in self.limbs]
         return np.asarray(np.linalg.norm(self.numbers.stack(turns, frames), axis=2).max(axis=1))
 
     def _swivel(self, work: Work, limb: Limb) -> None:
         """Turn a limb about the line from its base to its end."""
-        pose = place_bodies(self.bodies, work.local, work.root)
+        pose = work.pose(self.bodies)
         self._turn(work, pose, limb, self.numbers.turn_by(self._angle(limb, pose, self._pole(work, limb))))
 
     def _turn(self, work: Work, pose: Pose, limb: Limb, turn: Quaternion) -> None:

@@ -6,7 +6,7 @@ from types import ModuleType
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, Quaternion, Vector
+from .arrays import BoolArray, FloatArray, Quaternion, Scalar, Vector
 from .limits import Limit
 from .rotations import quaternion_from_matrix
 from .skeleton import Skeleton
@@ -40,14 +40,24 @@ class Body:
 
 @dataclass(frozen=True)
 class Pose:
-    """The state of all bodies: heads and frames in armature space. The passes change it in place."""
+    """The state of all bodies: heads and frames in armature space. The passes change it in place.
+
+    Bodies that slide have a factor by which what sits on them is moved along their Y.
+    """
 
     heads: list[Vector] = field(default_factory=list)
     frames: list[Quaternion] = field(default_factory=list)
+    factors: Mapping[int, Scalar] = field(default_factory=dict)
 
     def point(self, body: int, attachment: Attachment) -> Vector:
         """Where an attachment of a body is."""
-        return self.heads[body] + self.frames[body] @ attachment.offset
+        return self.heads[body] + self.frames[body] @ self.stretched(body, attachment.offset)
+
+    def stretched(self, body: int, offset: Vector) -> Vector:
+        """A point in a body's frame, moved along Y by the body's factor."""
+        if body not in self.factors:
+            return offset
+        return type(offset)((offset.x, offset.y * self.factors[body], offset.z))
 
 
 def participants(skeleton: Skeleton, effectors: Sequence[Effector]) -> list[int]:
@@ -163,12 +173,17 @@ def carried_frame(body: Body, pose: Pose) -> Quaternion:
 
 def carried_head(body: Body, pose: Pose) -> Vector:
     """Where its parent holds the head of a body (not for the root)."""
-    return pose.heads[body.parent] + pose.frames[body.parent] @ body.head_offset
+    return pose.heads[body.parent] + pose.frames[body.parent] @ pose.stretched(body.parent, body.head_offset)
 
 
-def place_bodies(bodies: Sequence[Body], local: Sequence[Quaternion], root: Vector) -> Pose:
-    """Forward kinematics: the bodies' pose from their local rotations and the root's head."""
-    pose = Pose()
+def place_bodies(
+    bodies: Sequence[Body],
+    local: Sequence[Quaternion],
+    root: Vector,
+    factors: Mapping[int, Scalar] | None = None,
+) -> Pose:
+    """Forward kinematics: the bodies' pose from their local rotations, the root's head, and the factors of slides."""
+    pose = Pose(factors=factors or {})
     for body, rotation in zip(bodies, local, strict=True):
         pose.heads.append(root if body.parent < 0 else carried_head(body, pose))
         pose.frames.append(carried_frame(body, pose) @ rotation)

@@ -11,12 +11,11 @@ from .limits import Limit
 from .skeleton import Skeleton
 from .solution import Effector
 
-_LATER = "is not built yet"
 _NO_LENGTH = 1e-6
 
 
 def check_effectors(skeleton: Skeleton, effectors: Sequence[Effector]) -> None:
-    """Raises TargetError for what cannot be an effector, NotImplementedError for what is still to come."""
+    """Raises TargetError for what cannot be an effector."""
     if not effectors:
         raise TargetError("There is no effector: name at least one bone that is to reach a target.")
     for effector in effectors:
@@ -64,17 +63,24 @@ def check_limits(skeleton: Skeleton, limits: Mapping[str, Limit]) -> None:
             raise LimitError(f"The limit of bone {name!r} is {limit!r}: use Ball, Hinge, Fixed or Polygon.")
 
 
-def check_extras(
-    slides: Mapping[str, tuple[float, float]] | None,
-    root: str,
-) -> None:
-    """Raises OptionsError for an unknown root mode, NotImplementedError for what is still to come."""
+def check_slides(skeleton: Skeleton, slides: Mapping[str, tuple[float, float]]) -> None:
+    """Raises LimitError naming a bone that is not there or cannot slide so."""
+    for name, (low, high) in slides.items():
+        if name not in skeleton.names:
+            raise LimitError(f"There is a slide for bone {name!r}, which is not in the skeleton.")
+        if not (np.isfinite(high) and 0.0 < low <= high):
+            raise LimitError(
+                f"The slide of bone {name!r} is from {low} to {high}: "
+                "two factors above 0 are needed, the lower one first."
+            )
+        if skeleton.lengths[skeleton.index(name)] == 0:
+            raise LimitError(f"Bone {name!r} has no length, so it cannot slide.")
+
+
+def check_root(root: str) -> None:
+    """Raises OptionsError for an unknown root mode."""
     if root not in {"FIXED", "FREE"}:
         raise OptionsError(f"The root is {root!r}: it must be 'FIXED' or 'FREE'.")
-    later = {
-        "slides": bool(slides),
-    }
-    _refuse(later, "in a solve")
 
 
 def checked_targets(targets: npt.ArrayLike, count: int) -> tuple[FloatArray, bool]:
@@ -156,9 +162,3 @@ def checked_root_location(start_location: npt.ArrayLike | None, skeleton: Skelet
     if not np.isfinite(array).all():
         raise TargetError("start_location is not finite.")
     return np.broadcast_to(array, (frames, 3))
-
-
-def _refuse(later: Mapping[str, bool], where: str) -> None:
-    for name, asked in later.items():
-        if asked:
-            raise NotImplementedError(f"{name} {where} {_LATER}.")

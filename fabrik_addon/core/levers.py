@@ -8,6 +8,7 @@ import numpy as np
 from .arrays import BoolArray, FloatArray, IntArray
 from .bodies import Body
 from .orientation import Measures
+from .slides import slide_levers
 
 # The six different entries of a symmetric 3×3 matrix: row (as a column of the moments) and column of each,
 # and back from the moments to the full matrix.
@@ -26,12 +27,14 @@ class Levers:
     head to the effector, or to the head of the first body between them that does not inherit rotation.
     """
 
-    def __init__(self, bodies: Sequence[Body], measures: Measures, free_root: bool) -> None:
+    def __init__(self, bodies: Sequence[Body], measures: Measures, free_root: bool, slides: Sequence[int] = ()) -> None:
         self.bodies = bodies
         self.measures = measures
         self.count = count = measures.ends
         self.free_root = free_root
-        self.columns = 3 * len(bodies) + 3 * free_root
+        self.columns = 3 * len(bodies) + 3 * free_root + len(slides)
+        self.slides = slides
+        self._carries = slide_levers(bodies, count, slides)
         self.moves, self._ends = _ends_of_arms(bodies, count)
         self._pairs = _ancestor_pairs(bodies)
         self._sums, self._holds = self._end_sums()
@@ -47,7 +50,14 @@ class Levers:
             return sums, self.moves.T.astype(float)
         return sums[:, : self.count], np.zeros((bodies, self.count))
 
-    def equations(self, points: FloatArray, heads: FloatArray, misses: FloatArray, weights: FloatArray) -> "Equations":
+    def equations(
+        self,
+        points: FloatArray,
+        heads: FloatArray,
+        misses: FloatArray,
+        weights: FloatArray,
+        axes: FloatArray | None = None,
+    ) -> "Equations":
         """The least-squares problem of a step, in whichever of its two forms is smaller.
 
         Args:
@@ -55,13 +65,14 @@ class Levers:
             heads: (F, B, 3) of the bodies.
             misses: (F, M, 3) from the points to their targets.
             weights: (F, M).
+            axes: (F, S, 3) along the bodies that slide.
         """
         count, asked = self.measures.count, self.measures.asked
         places, root = self.measures.points(points), np.sqrt(weights[:, :asked])
         right = (misses[:, :asked] * root[..., None]).reshape(len(points), -1)
         wide = 3 * asked < _WIDE * self.columns
-        if wide or self.measures.loops:
-            rows = self._rows(places, heads, root)
+        if wide or self.measures.loops or axes is not None:
+            rows = self._rows(places, heads, root, axes)
             return Equations(rows, right, wide=True) if wide else _squared(rows, right)
         matrix, force = self.normal_equations(places, heads, misses[:, :count], weights[:, :count])
         if asked > count:
@@ -69,11 +80,14 @@ class Levers:
             matrix, force = matrix + more.matrix, force + more.right
         return Equations(matrix, force, wide=False)
 
-    def _rows(self, points: FloatArray, heads: FloatArray, root: FloatArray) -> FloatArray:
+    def _rows(self, points: FloatArray, heads: FloatArray, root: FloatArray, axes: FloatArray | None) -> FloatArray:
         """(F, 3 (E + O), D) √W J, with the difference of both sides where an effector closes a loop."""
         count, loops = self.measures.count, list(self.measures.loops)
         scale = np.concatenate([root[:, :count], root[:, loops]], axis=1) if loops else root[:, :count]
         rows = self.jacobian(points, heads, scale)
+        if axes is not None:
+            slid = np.einsum("fe,es,fsi->feis", scale, self._carries, axes)
+            rows[:, :, self.columns - len(self.slides) :] = slid.reshape(len(rows), -1, len(self.slides))
         if loops:
             by_point = rows.reshape(len(rows), -1, 3, self.columns)
             by_point[:, loops] -= by_point[:, count:]
@@ -100,7 +114,7 @@ class Levers:
         turns[:, :, 2, :, 0], turns[:, :, 2, :, 1] = y, -x
         result[..., : 3 * bodies] = turns.reshape(frames, self.count, 3, -1)
         if self.free_root:
-            result[..., 3 * bodies :] = scale[..., None, None] * np.eye(3)
+            result[..., 3 * bodies : 3 * bodies + 3] = scale[..., None, None] * np.eye(3)
         return result.reshape(frames, 3 * self.count, self.columns)
 
     def normal_equations(
@@ -165,6 +179,13 @@ class Equations:
     def part(self, frames: IntArray) -> "Equations":
         """The same on some of the frames."""
         return Equations(self.matrix[frames], self.right[frames], self.wide)
+
+    def locked(self, columns: FloatArray) -> "Equations":
+        """The same where some columns, zero in (F, D), do not move."""
+        matrix = self.matrix * columns[:, None]
+        if self.wide:
+            return Equations(matrix, self.right, wide=True)
+        return Equations(matrix * columns[..., None], self.right * columns, wide=False)
 
     def promise(self, step: FloatArray) -> FloatArray:
         """(F,) by how much a step (F, D) lowers Σ w · miss² if the problem were linear."""

@@ -10,13 +10,14 @@ import numpy.typing as npt
 
 from . import chain as chains
 from . import many
-from .arrays import BoolArray, FloatArray, IntArray, Quaternion
+from .arrays import BoolArray, FloatArray, IntArray, Quaternion, Scalar
 from .bend import Bends, find_limbs
-from .bodies import Body, build_bodies, effector_points, local_rotations, path_reaches, place_bodies
+from .bodies import Body, Reaches, build_bodies, effector_points, local_rotations, path_reaches, place_bodies
 from .check import (
     check_effectors,
-    check_extras,
     check_limits,
+    check_root,
+    check_slides,
     checked_poles,
     checked_root_location,
     checked_start,
@@ -33,6 +34,7 @@ from .orientation import Measures, holders_of, make_measures, rotation_errors, t
 from .pops import repair_pops
 from .reach import Sweeper, make_goals
 from .skeleton import Skeleton
+from .slides import SlideRange, at_factors, find_slides, moved_with, nearest_to_rest
 from .solution import Effector, Options, Solution, Status
 from .start import align_root, bend_straight_limbs, spread_places
 from .walls import binding
@@ -66,7 +68,7 @@ def solve(  # noqa: PLR0913  the one public door: what it takes is the contract
         effectors: E points on bones.
         targets: (E, 3) or (F, E, 3) in armature space; a NaN row is not seen on that frame.
         limits: bone name to limit.
-        slides: bone name to (low, high) factors of its length.
+        slides: bone name to (low, high) factors of its length, which changes only where targets cannot be met else.
         start: (J, 4) or (F, J, 4) local rotations to start from; rest when None.
         start_location: (3,) or (F, 3) the root's head at the start; its rest place when None.
         root: "FIXED" keeps the root's head, "FREE" lets it go where the fit wants it.
@@ -77,10 +79,9 @@ def solve(  # noqa: PLR0913  the one public door: what it takes is the contract
 
     Raises:
         TargetError: for effectors, targets or starts that do not fit; OptionsError for an unknown root mode.
-        NotImplementedError: for what is still to come.
+        LimitError: for limits and slides that make no sense.
     """
-    check_extras(slides, root)
-    return Solver(skeleton, effectors, limits=limits, root=root, options=options).solve(
+    return Solver(skeleton, effectors, limits=limits, slides=slides, root=root, options=options).solve(
         targets,
         start=start,
         start_location=start_location,
@@ -98,9 +99,11 @@ class Solver:
         effectors: Sequence[Effector],
         *,
         limits: Mapping[str, Limit] | None = None,
+        slides: Mapping[str, SlideRange] | None = None,
         root: str = "FIXED",
         options: Options | None = None,
     ) -> None:
+        check_root(root)
         check_effectors(skeleton, effectors)
         self.limits = dict(limits or {})
         check_limits(skeleton, self.limits)
@@ -108,7 +111,20 @@ class Solver:
         self.effectors = tuple(effectors)
         self.free_root = root == "FREE"
         self.options = options or Options()
-        self.reaches = path_reaches(skeleton, effectors)
+        self.slides = dict(slides or {})
+        check_slides(skeleton, self.slides)
+        self._factors = {name: nearest_to_rest(ends) for name, ends in self.slides.items()}
+        self.shape = at_factors(skeleton, self._factors)
+        self.reaches = self._reaches()
+
+    def _reaches(self) -> Reaches:
+        """How far effectors get, with all slides out."""
+        reaches = path_reaches(self.shape, moved_with(self.effectors, self._factors))
+        if not self.slides:
+            return reaches
+        longest = {name: high for name, (_, high) in self.slides.items()}
+        out = path_reaches(at_factors(self.skeleton, longest), moved_with(self.effectors, longest))
+        return Reaches(out.far, np.zeros_like(out.near), reaches.tolerance_lengths)
 
     def solve(
         self,
@@ -215,7 +231,7 @@ class Solver:
 
     @cached_property
     def _for_many(self) -> "_Kernel":
-        return self._kernel(many, build_bodies(self.skeleton, with_partners(self.effectors), self.limits, many))
+        return self._kernel(many, self._bodies(many))
 
     @cached_property
     def _for_one(self) -> "_Kernel":
@@ -224,7 +240,11 @@ class Solver:
             from . import one  # noqa: PLC0415  mathutils comes with Blender only
         except ImportError:
             return self._for_many
-        return self._kernel(one, build_bodies(self.skeleton, with_partners(self.effectors), self.limits, one))
+        return self._kernel(one, self._bodies(one))
+
+    def _bodies(self, numbers: ModuleType) -> list[Body]:
+        points = moved_with(with_partners(self.effectors), self._factors)
+        return build_bodies(self.shape, points, self.limits, numbers)
 
     def _kernel(self, numbers: ModuleType, bodies: list[Body]) -> "_Kernel":
         measures = make_measures(bodies, self.effectors, self.reaches.tolerance_lengths, self.options.tolerance)
@@ -235,9 +255,11 @@ class Solver:
         ]
         sweeper = Sweeper(numbers, bodies, links, self.free_root, self.options.plain)
         finish = LeastSquares(bodies, measures, self.free_root)
-        groups = Groups(numbers, bodies, measures, finish)
+        slides = find_slides(bodies, self.skeleton, self.slides)
+        stretch = LeastSquares(bodies, measures, self.free_root, slides) if slides.bodies else None
+        groups = Groups(numbers, bodies, measures, stretch or finish)
         bends = Bends(numbers, bodies, find_limbs(bodies, links, measures), finish)
-        return _Kernel(numbers, bodies, measures, sweeper, finish, bends, groups)
+        return _Kernel(numbers, bodies, measures, sweeper, finish, stretch, bends, groups)
 
 
 @dataclass(frozen=True)
@@ -249,6 +271,7 @@ class _Kernel:
     measures: Measures
     sweeper: Sweeper
     finish: LeastSquares
+    stretch: LeastSquares | None
     bends: Bends
     groups: Groups
 
@@ -266,7 +289,7 @@ class _Run:
     ) -> None:
         self.solver, self.numbers, self.bodies = solver, kernel.numbers, kernel.bodies
         self.sweeper, self.finish = kernel.sweeper, kernel.finish
-        self.groups = kernel.groups
+        self.groups, self.stretch = kernel.groups, kernel.stretch
         self.bends = kernel.bends if wanted.bending else None
         self.options = solver.options
         self.rotations, self.locations = self._legal(rotations), locations
@@ -287,7 +310,12 @@ class _Run:
             turns=np.where(np.isnan(wanted.turns), _NO_TURN, wanted.turns),
             poles=wanted.poles,
             measures=self.measures,
+            factors=self._slides_at_start(frames),
         )
+
+    def _slides_at_start(self, frames: int) -> dict[int, Scalar]:
+        slides = () if self.stretch is None or self.stretch.slides is None else self.stretch.slides.bodies
+        return {body: self.numbers.scalar(np.ones(frames)) for body in slides}
 
     def _local(self, rotations: FloatArray) -> list[Quaternion]:
         return [self.numbers.quaternion(rotations[:, body.bone]) for body in self.bodies]
@@ -322,11 +350,22 @@ class _Run:
             self.finish.run(self.numbers, self.work)
 
     def settle(self) -> None:
-        """See to what comes after the targets: what cannot all be met is met in order, and limbs turn toward poles."""
+        """See to what comes after: slides give way, groups are met in their order, limbs turn toward their poles."""
+        if self.stretch is not None and not self.options.plain:
+            self._slide(self.stretch)
         if self.groups.last and not self.options.plain and self.options.finish:
             self._solve_in_groups()
         if self.bends is not None and not self.options.plain:
             self.bends.settle(self.work)
+
+    def _slide(self, stretch: LeastSquares) -> None:
+        """Where not all is met at the lengths nearest to rest, let the slides give way."""
+        frames = np.flatnonzero(self.work.unmet(self.work.errors(self.numbers, self.bodies)))
+        if len(frames):
+            part = self.work.part(self.numbers, frames)
+            part.stationary[:] = False
+            stretch.run(self.numbers, part)
+            self.work.replace(self.numbers, frames, part)
 
     def _solve_in_groups(self) -> None:
         """Where not all is met, meet the groups in order: from the present pose, and if need be from the start."""
@@ -348,6 +387,7 @@ class _Run:
         weights, part.weights = part.weights, self.groups.first_alone(part)
         part.local = self._local(self.rotations[frames])
         part.root = self.numbers.vector(self.locations[frames])
+        part.factors = self._slides_at_start(len(frames))
         self._improve(part, aiming=True)
         part.weights = weights
         self.groups.in_order(part)
@@ -426,7 +466,7 @@ class _Run:
     def _align(self, work: Work) -> None:
         """Turn and move the whole start pose to where it fits its targets best."""
         numbers, body = self.numbers, self.bodies[0]
-        pose, count = place_bodies(self.bodies, work.local, work.root), self.measures.count
+        pose, count = work.pose(self.bodies), self.measures.count
         points = work.points_of(numbers, self.bodies, pose)[:, :count]
         weights = work.weights[:, :count] * self.measures.in_space
         frames = numbers.stack(pose.frames, len(points))
@@ -455,7 +495,7 @@ class _Run:
 
     def _sweep_once(self, work: Work) -> None:
         numbers, bodies = self.numbers, self.bodies
-        pose = place_bodies(bodies, work.local, work.root)
+        pose = work.pose(bodies)
         places, shares = self.measures.goals(numbers, bodies, pose, work.targets, work.weights)
         targets = [numbers.vector(places[:, point]) for point in range(self.measures.ends)]
         weights = [numbers.scalar(shares[:, point]) for point in range(self.measures.ends)]
@@ -480,6 +520,9 @@ class _Run:
         result.errors[part] = np.where(self.seen[:, :count], errors[:, :count], np.nan)
         result.rotation_errors[part] = self._rotation_errors()
         result.iterations[part] = self.work.iterations
+        result.lengths[part] = self.solver.shape.lengths
+        for body, factor in self.work.factors.items():
+            result.lengths[part, self.bodies[body].bone] *= factor
         bones = [body.bone for body in self.bodies]
         if self.finish.limited:
             result.binding[part, bones] = binding(self.numbers, self.bodies, self.work.local, len(errors))
@@ -489,7 +532,7 @@ class _Run:
         """(F, E) radians, NaN where no rotation is wanted."""
         if np.isnan(self.wanted.turns).all():
             return np.full(self.wanted.turns.shape[:2], np.nan)
-        frames = place_bodies(self.bodies, self.work.local, self.work.root).frames
+        frames = self.work.pose(self.bodies).frames
         stacked = self.numbers.stack(frames, len(self.wanted))
         holders = holders_of(self.bodies, self.measures.ends)[: self.measures.count]
         return rotation_errors(stacked[:, holders], self.wanted.turns)
