@@ -12,6 +12,7 @@ from ..core.arrays import FloatArray
 from ..core.bend import find_limbs
 from ..core.bodies import build_bodies, place_bodies
 from ..core.links import find_links
+from ..core.orientation import make_measures
 from . import live
 from .base_pose import store_pose
 from .effectors import Goals, check_effectors, core_effector, enabled_effectors, gather_goals
@@ -106,10 +107,10 @@ def _limb_sides(goals: Goals) -> Iterator[tuple[int, Callable[[FloatArray], Floa
     """For each effector that ends a limb, what turns a point (3,) about the limb to the side on which it bends."""
     solver = goals.solver(free_root=False)
     bodies = build_bodies(solver.skeleton, solver.effectors, solver.limits, many)
-    oriented = [number for number, effector in enumerate(goals.effectors) if effector.rotation_weight > 0.0]
+    measures = make_measures(bodies, solver.effectors, solver.reaches.tolerance_lengths, solver.options.tolerance)
     local = [many.quaternion(goals.tree.rotations[None, body.bone]) for body in bodies]
     pose = place_bodies(bodies, local, many.vector(goals.tree.root_location[None]))
-    for limb in find_limbs(bodies, find_links(bodies), oriented):
+    for limb in find_limbs(bodies, find_links(bodies), measures):
         points = [pose.heads[limb.bodies[0]], pose.point(limb.bodies[-1], limb.end)]
         points += [pose.heads[index] for index in limb.middle]
         yield limb.effector, _Side(many.stack(points, 1)[0])

@@ -12,10 +12,11 @@ from types import ModuleType
 import numpy as np
 
 from .arrays import FloatArray, IntArray, Quaternion, Scalar, Vector
-from .bodies import Attachment, Body, Pose, carried_frame, only_child, place_bodies
+from .bodies import Attachment, Body, Pose, carried_frame, only_child
 from .finish import LeastSquares
 from .limits import Hinge
 from .links import Link
+from .orientation import Measures
 from .reach import sum_vectors
 from .work import Work
 
@@ -48,13 +49,13 @@ class Limb:
     hand: int | None
 
 
-def find_limbs(bodies: Sequence[Body], links: Sequence[Link], oriented: Collection[int]) -> list[Limb]:
+def find_limbs(bodies: Sequence[Body], links: Sequence[Link], measures: Measures) -> list[Limb]:
     """The limb of every effector that has one: from its sub-base, the root, or the last ball before a run of hinges.
 
     Args:
         bodies: parents first.
         links: the limited limbs among them, which begin at a ball.
-        oriented: effectors whose bodies keep their frames.
+        measures: which effectors there are, and which of them keep the frames of their bodies.
     """
     hinges = {link.ball: link.hinges for link in links}
     limbs = []
@@ -62,9 +63,9 @@ def find_limbs(bodies: Sequence[Body], links: Sequence[Link], oriented: Collecti
         for attachment in body.attachments:
             alone = len(body.attachments) == len(attachment.effectors) == 1 and not attachment.children
             for effector in attachment.effectors:
-                hand = None if alone and effector not in oriented else holder
+                hand = None if alone and effector not in measures.oriented else holder
                 run = _run_to(bodies, holder, hand is not None, hinges)
-                if len(run) > 1:
+                if len(run) > 1 and effector < measures.count:
                     middle = tuple(index for index in hinges.get(run[0], ()) if index in run) or run[1:]
                     limbs.append(Limb(effector, run, middle, bodies[run[-1]].attachments[0], hand))
     return limbs
@@ -96,7 +97,7 @@ class Bends:
         for limb in self.limbs:
             if any(isinstance(self.bodies[index].limit, Hinge) for index in limb.bodies):
                 continue
-            pose = place_bodies(self.bodies, work.local, work.root)
+            pose = work.pose(self.bodies)
             about = self._bowing(limb, pose, self._pole(work, limb))
             for place, index in enumerate(limb.bodies):
                 share = 1.0 if place == 0 else -2.0 / (len(limb.bodies) - 1)
@@ -108,9 +109,10 @@ class Bends:
         numbers = self.numbers
         work.local = list(work.local)
         for limb in self.limbs:
-            pose = place_bodies(self.bodies, work.local, work.root)
+            pose = work.pose(self.bodies)
             base, pole = pose.heads[limb.bodies[0]], self._pole(work, limb)
-            seen = numbers.scalar(work.weights[:, limb.effector]) > 0
+            closed = limb.effector in work.measures.loops  # it has no place to be turned to
+            seen = numbers.scalar(work.weights[:, limb.effector] * (not closed)) > 0
             target = numbers.vector(work.targets[:, limb.effector])
             turn = numbers.arc(pose.point(limb.bodies[-1], limb.end) - base, target - base)
             turn = numbers.select(numbers.both(seen, pole.x == pole.x), turn, numbers.Quaternion((1.0, 0.0, 0.0, 0.0)))
@@ -143,13 +145,13 @@ class Bends:
 
     def angles(self, work: Work) -> FloatArray:
         """(F,) the greatest angle in radians by which a limb's middle is beside its pole."""
-        pose, frames = place_bodies(self.bodies, work.local, work.root), len(work.targets)
+        pose, frames = work.pose(self.bodies), len(work.targets)
         turns = [self._angle(limb, pose, self._pole(work, limb)) for limb in self.limbs]
         return np.asarray(np.linalg.norm(self.numbers.stack(turns, frames), axis=2).max(axis=1))
 
     def _swivel(self, work: Work, limb: Limb) -> None:
         """Turn a limb about the line from its base to its end."""
-        pose = place_bodies(self.bodies, work.local, work.root)
+        pose = work.pose(self.bodies)
         self._turn(work, pose, limb, self.numbers.turn_by(self._angle(limb, pose, self._pole(work, limb))))
 
     def _turn(self, work: Work, pose: Pose, limb: Limb, turn: Quaternion) -> None:

@@ -6,7 +6,7 @@ from types import ModuleType
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, Quaternion, Vector
+from .arrays import BoolArray, FloatArray, Quaternion, Scalar, Vector
 from .limits import Limit
 from .rotations import quaternion_from_matrix
 from .skeleton import Skeleton
@@ -40,14 +40,24 @@ class Body:
 
 @dataclass(frozen=True)
 class Pose:
-    """The state of all bodies: heads and frames in armature space. The passes change it in place."""
+    """The state of all bodies: heads and frames in armature space. The passes change it in place.
+
+    Bodies that slide have a factor by which what sits on them is moved along their Y.
+    """
 
     heads: list[Vector] = field(default_factory=list)
     frames: list[Quaternion] = field(default_factory=list)
+    factors: Mapping[int, Scalar] = field(default_factory=dict)
 
     def point(self, body: int, attachment: Attachment) -> Vector:
         """Where an attachment of a body is."""
-        return self.heads[body] + self.frames[body] @ attachment.offset
+        return self.heads[body] + self.frames[body] @ self.stretched(body, attachment.offset)
+
+    def stretched(self, body: int, offset: Vector) -> Vector:
+        """A point in a body's frame, moved along Y by the body's factor."""
+        if body not in self.factors:
+            return offset
+        return type(offset)((offset.x, offset.y * self.factors[body], offset.z))
 
 
 def participants(skeleton: Skeleton, effectors: Sequence[Effector]) -> list[int]:
@@ -70,9 +80,9 @@ class Reaches:
     """How far each of E effectors can be from the root's head, whatever turns.
 
     Attributes:
-        far: (E,) the path's lengths laid in a line.
+        far: (E,) the path's lengths laid in a line; infinite where an effector closes a loop.
         near: (E,) the longest of them less all others, zero at least.
-        tolerance_lengths: (E,) what a tolerance is a fraction of: `far`, at least the root bone's length.
+        tolerance_lengths: (E,) what a tolerance is a fraction of: these lengths, at least the root bone's length.
     """
 
     far: FloatArray
@@ -86,11 +96,13 @@ class Reaches:
 
 
 def path_reaches(skeleton: Skeleton, effectors: Sequence[Effector]) -> Reaches:
-    """The reach of every effector."""
+    """The reach of every effector; those that close loops reach any place as far as this goes."""
     links = [_links(skeleton, effector) for effector in effectors]
     far = np.array([sum(link) for link in links])
     near = np.array([max(0.0, 2.0 * max(link) - sum(link)) for link in links])
-    return Reaches(far, near, np.maximum(far, skeleton.lengths[0]))
+    closed = np.array([effector.target_bone is not None for effector in effectors])
+    lengths = np.maximum(far, skeleton.lengths[0])
+    return Reaches(np.where(closed, np.inf, far), np.where(closed, 0.0, near), lengths)
 
 
 def _links(skeleton: Skeleton, effector: Effector) -> list[float]:
@@ -167,12 +179,17 @@ def carried_turn(body: Body, pose: Pose, rotation: Quaternion) -> Quaternion:
 
 def carried_head(body: Body, pose: Pose) -> Vector:
     """Where its parent holds the head of a body (not for the root)."""
-    return pose.heads[body.parent] + pose.frames[body.parent] @ body.head_offset
+    return pose.heads[body.parent] + pose.frames[body.parent] @ pose.stretched(body.parent, body.head_offset)
 
 
-def place_bodies(bodies: Sequence[Body], local: Sequence[Quaternion], root: Vector) -> Pose:
-    """Forward kinematics: the bodies' pose from their local rotations and the root's head."""
-    pose = Pose()
+def place_bodies(
+    bodies: Sequence[Body],
+    local: Sequence[Quaternion],
+    root: Vector,
+    factors: Mapping[int, Scalar] | None = None,
+) -> Pose:
+    """Forward kinematics: the bodies' pose from their local rotations, the root's head, and the factors of slides."""
+    pose = Pose(factors=factors or {})
     for body, rotation in zip(bodies, local, strict=True):
         pose.heads.append(root if body.parent < 0 else carried_head(body, pose))
         pose.frames.append(carried_turn(body, pose, rotation))

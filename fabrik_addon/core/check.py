@@ -11,12 +11,11 @@ from .limits import Limit
 from .skeleton import Skeleton
 from .solution import Effector
 
-_LATER = "is not built yet"
 _NO_LENGTH = 1e-6
 
 
 def check_effectors(skeleton: Skeleton, effectors: Sequence[Effector]) -> None:
-    """Raises TargetError for what cannot be an effector, NotImplementedError for what is still to come."""
+    """Raises TargetError for what cannot be an effector."""
     if not effectors:
         raise TargetError("There is no effector: name at least one bone that is to reach a target.")
     for effector in effectors:
@@ -37,10 +36,22 @@ def check_effectors(skeleton: Skeleton, effectors: Sequence[Effector]) -> None:
             raise TargetError(
                 f"The effector of bone {effector.bone!r} has priority {effector.priority}: a whole number it must be."
             )
-        later = {
-            "target_bone": effector.target_bone is not None,
-        }
-        _refuse(later, f"on the effector of bone {effector.bone!r}")
+        _check_loop(skeleton, effector)
+
+
+def _check_loop(skeleton: Skeleton, effector: Effector) -> None:
+    """Raises TargetError for a loop that cannot be closed."""
+    if effector.target_bone is None:
+        return
+    if effector.target_bone not in skeleton.names:
+        raise TargetError(
+            f"The effector of bone {effector.bone!r} has the target bone {effector.target_bone!r}, "
+            "which is not in the skeleton."
+        )
+    if effector.target_bone == effector.bone:
+        raise TargetError(f"The effector of bone {effector.bone!r} has its own bone for a target.")
+    if effector.target_offset is not None and not np.isfinite(np.array(effector.target_offset, dtype=float)).all():
+        raise TargetError(f"The effector of bone {effector.bone!r} has a target offset that is not finite.")
 
 
 def check_limits(skeleton: Skeleton, limits: Mapping[str, Limit]) -> None:
@@ -52,17 +63,24 @@ def check_limits(skeleton: Skeleton, limits: Mapping[str, Limit]) -> None:
             raise LimitError(f"The limit of bone {name!r} is {limit!r}: use Ball, Hinge, Fixed or Polygon.")
 
 
-def check_extras(
-    slides: Mapping[str, tuple[float, float]] | None,
-    root: str,
-) -> None:
-    """Raises OptionsError for an unknown root mode, NotImplementedError for what is still to come."""
+def check_slides(skeleton: Skeleton, slides: Mapping[str, tuple[float, float]]) -> None:
+    """Raises LimitError naming a bone that is not there or cannot slide so."""
+    for name, (low, high) in slides.items():
+        if name not in skeleton.names:
+            raise LimitError(f"There is a slide for bone {name!r}, which is not in the skeleton.")
+        if not (np.isfinite(high) and 0.0 < low <= high):
+            raise LimitError(
+                f"The slide of bone {name!r} is from {low} to {high}: "
+                "two factors above 0 are needed, the lower one first."
+            )
+        if skeleton.lengths[skeleton.index(name)] == 0:
+            raise LimitError(f"Bone {name!r} has no length, so it cannot slide.")
+
+
+def check_root(root: str) -> None:
+    """Raises OptionsError for an unknown root mode."""
     if root not in {"FIXED", "FREE"}:
         raise OptionsError(f"The root is {root!r}: it must be 'FIXED' or 'FREE'.")
-    later = {
-        "slides": bool(slides),
-    }
-    _refuse(later, "in a solve")
 
 
 def checked_targets(targets: npt.ArrayLike, count: int) -> tuple[FloatArray, bool]:
@@ -78,17 +96,6 @@ def checked_targets(targets: npt.ArrayLike, count: int) -> tuple[FloatArray, boo
     array = np.where(np.isnan(array).any(axis=-1, keepdims=True), np.nan, array)
     one = array.ndim == 2
     return (array[None] if one else array), one
-
-
-def checked_weights(weights: npt.ArrayLike | None, effectors: Sequence[Effector], frames: int) -> FloatArray:
-    """(F, E) weights, the effectors' own when None; zero: the target does not count on that frame."""
-    array = np.array([effector.weight for effector in effectors] if weights is None else weights, dtype=np.float64)
-    count = len(effectors)
-    if array.shape not in {(count,), (frames, count)}:
-        raise TargetError(f"The weights have shape {array.shape}, but ([{frames},] {count}) is needed.")
-    if not (np.isfinite(array) & (array >= 0.0)).all():
-        raise TargetError("A weight is negative or not finite.")
-    return np.broadcast_to(array, (frames, count))
 
 
 def checked_poles(bend_targets: npt.ArrayLike | None, frames: int, count: int) -> FloatArray:
@@ -122,6 +129,17 @@ def checked_turns(target_rotations: npt.ArrayLike | None, frames: int, count: in
     return np.broadcast_to(array / norms, (frames, count, 4))
 
 
+def checked_weights(weights: npt.ArrayLike | None, effectors: Sequence[Effector], frames: int) -> FloatArray:
+    """(F, E) weights, the effectors' own when None; zero: the target does not count on that frame."""
+    array = np.array([effector.weight for effector in effectors] if weights is None else weights, dtype=np.float64)
+    count = len(effectors)
+    if array.shape not in {(count,), (frames, count)}:
+        raise TargetError(f"The weights have shape {array.shape}, but ([{frames},] {count}) is needed.")
+    if not (np.isfinite(array) & (array >= 0.0)).all():
+        raise TargetError("A weight is negative or not finite.")
+    return np.broadcast_to(array, (frames, count))
+
+
 def checked_start(start: npt.ArrayLike | None, skeleton: Skeleton, frames: int) -> FloatArray:
     """(F, J, 4) unit start rotations, the rest pose when None."""
     count = len(skeleton)
@@ -144,9 +162,3 @@ def checked_root_location(start_location: npt.ArrayLike | None, skeleton: Skelet
     if not np.isfinite(array).all():
         raise TargetError("start_location is not finite.")
     return np.broadcast_to(array, (frames, 3))
-
-
-def _refuse(later: Mapping[str, bool], where: str) -> None:
-    for name, asked in later.items():
-        if asked:
-            raise NotImplementedError(f"{name} {where} {_LATER}.")

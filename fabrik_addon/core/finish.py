@@ -12,10 +12,11 @@ from types import ModuleType
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, IntArray, Quaternion
-from .bodies import Body, Pose, carried_frame, place_bodies
+from .arrays import BoolArray, FloatArray, IntArray, Quaternion, Scalar
+from .bodies import Body, Pose, carried_frame
 from .levers import Equations, Levers
 from .orientation import Measures
+from .slides import Slides
 from .walls import Walls
 from .work import Work
 
@@ -54,9 +55,11 @@ class _State:
 class LeastSquares:
     """The finish for one set of bodies, what is measured of them, and a root whose place is fixed or free."""
 
-    def __init__(self, bodies: Sequence[Body], measures: Measures, free_root: bool) -> None:
-        self.bodies = bodies
-        self.levers = Levers(bodies, measures, free_root)
+    def __init__(
+        self, bodies: Sequence[Body], measures: Measures, free_root: bool, slides: Slides | None = None
+    ) -> None:
+        self.bodies, self.slides = bodies, slides
+        self.levers = Levers(bodies, measures, free_root, slides.bodies if slides else ())
         self.limited = any(body.limit is not None for body in bodies)
 
     def run(self, numbers: ModuleType, work: Work) -> None:
@@ -77,29 +80,56 @@ class LeastSquares:
         work.replace(numbers, open_frames, part)
 
     def _state(self, numbers: ModuleType, work: Work) -> "_State":
-        pose = place_bodies(self.bodies, work.local, work.root)
+        pose = work.pose(self.bodies)
         return _State(pose, work.points_of(numbers, self.bodies, pose))
 
     def _step(
         self, numbers: ModuleType, work: Work, state: "_State", damping: FloatArray
     ) -> tuple["_State", FloatArray]:
         """One damped step on every frame, kept where it is better; the state after it and the next damping."""
-        heads = numbers.stack(state.pose.heads, len(damping))
-        equations = self.levers.equations(state.points, heads, work.targets - state.points, work.weights)
+        equations = self._equations(numbers, work, state)
         step = self._shortened(self._locked_step(numbers, work, state.pose, equations, damping))
         turns, shift = self._parts(step)
         local, root = self._turned(numbers, work, state.pose, turns), work.root + numbers.vector(shift)
-        trial = self._state(numbers, replace(work, local=local, root=root))
+        factors = self._slid(numbers, work, step)
+        trial = self._state(numbers, replace(work, local=local, root=root, factors=factors))
         before, after = work.cost(state.points), work.cost(trial.points)
         better = after < before
         work.local = [numbers.select(better, new, old) for new, old in zip(local, work.local, strict=True)]
         work.root = numbers.select(better, root, work.root)
+        work.factors = {body: numbers.select(better, new, work.factors[body]) for body, new in factors.items()}
         work.iterations += 1
         work.stationary |= better & (before - after <= _STATIONARY * before) | (damping > _MOST_DAMPING)
         gain = (before - after) / np.maximum(equations.promise(step), _TINY)
         eased = damping * np.clip(1.0 - (2.0 * gain - 1.0) ** 3, _EASE, _TIGHTEN)
         damping = np.where(better, np.maximum(eased, _LEAST_DAMPING), damping * _TIGHTEN)
         return trial.where(numbers, better, state), damping
+
+    def _equations(self, numbers: ModuleType, work: Work, state: "_State") -> Equations:
+        """The least-squares problem of a step; slides at an end that are pushed outward do not move."""
+        frames = len(work.targets)
+        heads, misses = numbers.stack(state.pose.heads, frames), work.targets - state.points
+        if self.slides is None:
+            return self.levers.equations(state.points, heads, misses, work.weights)
+        along = numbers.Vector((0.0, 1.0, 0.0))
+        axes = numbers.stack([state.pose.frames[body] @ along for body in self.slides.bodies], frames)
+        equations = self.levers.equations(state.points, heads, misses, work.weights, axes)
+        columns = np.ones((frames, self.levers.columns))
+        first = self.levers.columns - len(self.slides.bodies)
+        locked = self.slides.locked(self._factors(work), equations.force()[:, first:])
+        columns[:, first:] = ~locked
+        return equations.locked(columns)
+
+    def _factors(self, work: Work) -> FloatArray:
+        """(F, S) of the bodies that slide."""
+        return np.stack([np.broadcast_to(factor, len(work.targets)) for factor in work.factors.values()], axis=1)
+
+    def _slid(self, numbers: ModuleType, work: Work, step: FloatArray) -> dict[int, Scalar]:
+        """The factors of the slides after a step."""
+        if self.slides is None:
+            return work.factors
+        moved = self.slides.clamp(self._factors(work) + step[:, self.levers.columns - len(self.slides.bodies) :])
+        return {body: numbers.scalar(moved[:, place]) for place, body in enumerate(self.slides.bodies)}
 
     def _locked_step(
         self, numbers: ModuleType, work: Work, pose: Pose, equations: Equations, damping: FloatArray
@@ -130,7 +160,7 @@ class LeastSquares:
     def _parts(self, step: FloatArray) -> tuple[FloatArray, FloatArray]:
         """A step as (F, B, 3) rotation vectors in armature space and (F, 3) the root's shift."""
         turning = 3 * len(self.bodies)
-        shift = step[:, turning:] if self.levers.free_root else np.zeros((len(step), 3))
+        shift = step[:, turning : turning + 3] if self.levers.free_root else np.zeros((len(step), 3))
         return step[:, :turning].reshape(len(step), -1, 3), shift
 
     def _turned(self, numbers: ModuleType, work: Work, pose: Pose, turns: FloatArray) -> list[Quaternion]:

@@ -8,6 +8,7 @@ import numpy as np
 from .arrays import BoolArray, FloatArray, IntArray
 from .bodies import Body
 from .orientation import Measures
+from .slides import slide_levers
 
 # The six different entries of a symmetric 3×3 matrix: row (as a column of the moments) and column of each,
 # and back from the moments to the full matrix.
@@ -26,11 +27,14 @@ class Levers:
     head to the effector, or to the head of the first body between them that does not inherit rotation.
     """
 
-    def __init__(self, bodies: Sequence[Body], measures: Measures, free_root: bool) -> None:
+    def __init__(self, bodies: Sequence[Body], measures: Measures, free_root: bool, slides: Sequence[int] = ()) -> None:
         self.bodies = bodies
-        self.count = count = measures.count
+        self.measures = measures
+        self.count = count = measures.ends
         self.free_root = free_root
-        self.columns = 3 * len(bodies) + 3 * free_root
+        self.columns = 3 * len(bodies) + 3 * free_root + len(slides)
+        self.slides = slides
+        self._carries = slide_levers(bodies, count, slides)
         self.moves, self._ends = _ends_of_arms(bodies, count)
         self._pairs = _ancestor_pairs(bodies)
         self._sums, self._holds = self._end_sums()
@@ -46,7 +50,14 @@ class Levers:
             return sums, self.moves.T.astype(float)
         return sums[:, : self.count], np.zeros((bodies, self.count))
 
-    def equations(self, points: FloatArray, heads: FloatArray, misses: FloatArray, weights: FloatArray) -> "Equations":
+    def equations(
+        self,
+        points: FloatArray,
+        heads: FloatArray,
+        misses: FloatArray,
+        weights: FloatArray,
+        axes: FloatArray | None = None,
+    ) -> "Equations":
         """The least-squares problem of a step, in whichever of its two forms is smaller.
 
         Args:
@@ -54,19 +65,38 @@ class Levers:
             heads: (F, B, 3) of the bodies.
             misses: (F, M, 3) from the points to their targets.
             weights: (F, M).
+            axes: (F, S, 3) along the bodies that slide.
         """
-        count, root = self.count, np.sqrt(weights)
-        right = (misses * root[..., None]).reshape(len(points), -1)
-        more = self._turned * np.repeat(root[:, count:], 3, axis=1)[..., None]
-        if 3 * weights.shape[1] < _WIDE * self.columns:
-            rows = self.jacobian(points[:, :count], heads, root[:, :count])
-            return Equations(np.concatenate([rows, more], axis=1) if len(self._turned) else rows, right, wide=True)
-        matrix, force = self.normal_equations(points[:, :count], heads, misses[:, :count], weights[:, :count])
-        if len(self._turned):
-            across = np.swapaxes(more, 1, 2)
-            matrix += across @ more
-            force += (across @ right[:, 3 * count :, None])[..., 0]
+        count, asked = self.measures.count, self.measures.asked
+        places, root = self.measures.points(points), np.sqrt(weights[:, :asked])
+        right = (misses[:, :asked] * root[..., None]).reshape(len(points), -1)
+        wide = 3 * asked < _WIDE * self.columns
+        if wide or self.measures.loops or axes is not None:
+            rows = self._rows(places, heads, root, axes)
+            return Equations(rows, right, wide=True) if wide else _squared(rows, right)
+        matrix, force = self.normal_equations(places, heads, misses[:, :count], weights[:, :count])
+        if asked > count:
+            more = _squared(self._turned_rows(root), right[:, 3 * count :])
+            matrix, force = matrix + more.matrix, force + more.right
         return Equations(matrix, force, wide=False)
+
+    def _rows(self, points: FloatArray, heads: FloatArray, root: FloatArray, axes: FloatArray | None) -> FloatArray:
+        """(F, 3 (E + O), D) √W J, with the difference of both sides where an effector closes a loop."""
+        count, loops = self.measures.count, list(self.measures.loops)
+        scale = np.concatenate([root[:, :count], root[:, loops]], axis=1) if loops else root[:, :count]
+        rows = self.jacobian(points, heads, scale)
+        if axes is not None:
+            slid = np.einsum("fe,es,fsi->feis", scale, self._carries, axes)
+            rows[:, :, self.columns - len(self.slides) :] = slid.reshape(len(rows), -1, len(self.slides))
+        if loops:
+            by_point = rows.reshape(len(rows), -1, 3, self.columns)
+            by_point[:, loops] -= by_point[:, count:]
+            rows = rows[:, : 3 * count]
+        return np.concatenate([rows, self._turned_rows(root)], axis=1) if root.shape[1] > count else rows
+
+    def _turned_rows(self, root: FloatArray) -> FloatArray:
+        """(F, 3 O, D) what wanted rotations add to √W J."""
+        return np.asarray(self._turned * np.repeat(root[:, self.measures.count :], 3, axis=1)[..., None])
 
     def _arms(self, points: FloatArray, heads: FloatArray) -> FloatArray:
         """(F, E, B, 3) arms from effector points (F, E, 3) and heads (F, B, 3); zero where a body moves nothing."""
@@ -84,7 +114,7 @@ class Levers:
         turns[:, :, 2, :, 0], turns[:, :, 2, :, 1] = y, -x
         result[..., : 3 * bodies] = turns.reshape(frames, self.count, 3, -1)
         if self.free_root:
-            result[..., 3 * bodies :] = scale[..., None, None] * np.eye(3)
+            result[..., 3 * bodies : 3 * bodies + 3] = scale[..., None, None] * np.eye(3)
         return result.reshape(frames, 3 * self.count, self.columns)
 
     def normal_equations(
@@ -150,6 +180,13 @@ class Equations:
         """The same on some of the frames."""
         return Equations(self.matrix[frames], self.right[frames], self.wide)
 
+    def locked(self, columns: FloatArray) -> "Equations":
+        """The same where some columns, zero in (F, D), do not move."""
+        matrix = self.matrix * columns[:, None]
+        if self.wide:
+            return Equations(matrix, self.right, wide=True)
+        return Equations(matrix * columns[..., None], self.right * columns, wide=False)
+
     def promise(self, step: FloatArray) -> FloatArray:
         """(F,) by how much a step (F, D) lowers Σ w · miss² if the problem were linear."""
         if self.wide:
@@ -203,6 +240,12 @@ class Equations:
         across = np.swapaxes(matrix, 1, 2)
         share = matrix.shape[1] / matrix.shape[2]
         return np.asarray((across @ _solved(matrix @ across, right, damping * share)[..., None])[..., 0])
+
+
+def _squared(rows: FloatArray, right: FloatArray) -> Equations:
+    """The normal equations of (F, R, D) rows and their (F, R) right side."""
+    across = np.swapaxes(rows, 1, 2)
+    return Equations(across @ rows, (across @ right[..., None])[..., 0], wide=False)
 
 
 def _projected(rows: FloatArray, open_: FloatArray) -> FloatArray:

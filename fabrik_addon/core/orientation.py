@@ -12,6 +12,7 @@ import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray, Quaternion, Scalar, Vector
 from .bodies import Body, Pose, effector_points
+from .loops import loops_of
 from .rotations import matrix_from_quaternion
 from .solution import Effector
 from .wanted import Wanted
@@ -25,49 +26,116 @@ _LEAST_TOLERANCE = 1e-12
 class Measures:
     """What is measured of a pose: E points of effectors, then the turns of the O effectors that have a rotation weight.
 
+    Of the K effectors that close loops it is the arm from their partners (see `loops`); both their points stand at the
+    end, 2 K more columns that count nothing.
+
     Attributes:
         count: E.
+        loops: (K,) effectors that close loops; their partners are E, E + 1, …
         oriented: (O,) effectors.
         holders: (O,) the bodies that they are on.
         shares: (O,) their rotation weights.
-        levers: (O,) what a radian counts beside a distance, per weight of the effector.
-        tolerances: (E + O,) distances, then radians.
-        ranks: (E + O,) 0 for what is met first, and so on without gaps.
+        factors: (O,) what a turn of one radian counts, in shares of the effector's weight.
+        tolerances: (M,) distances, then radians.
+        ranks: (M,) 0 for what is met first, and so on without gaps.
     """
 
     count: int
+    loops: tuple[int, ...]
     oriented: tuple[int, ...]
     holders: tuple[int, ...]
     shares: tuple[float, ...]
-    levers: FloatArray
+    factors: FloatArray
     tolerances: FloatArray
     ranks: IntArray
 
     def seen(self, wanted: Wanted) -> BoolArray:
-        """(F, E + O) which of them are asked for on each frame."""
+        """(F, M) which of them are asked for on each frame."""
         points, turns = ~np.isnan(wanted.points[..., 0]), ~np.isnan(wanted.turns[..., 0])
-        return np.concatenate([points, turns[:, list(self.oriented)]], axis=1)
+        points[:, list(self.loops)] = True
+        unused = np.zeros((len(wanted), 2 * len(self.loops)), dtype=bool)
+        return np.concatenate([points, turns[:, list(self.oriented)], unused], axis=1)
 
-    def weighed(self, weights: FloatArray) -> FloatArray:
-        """(F, E + O) what each of them counts, for weights (F, E) of the effectors."""
-        return np.concatenate([weights, weights[:, list(self.oriented)] * self.levers], axis=1)
+    def weigh(self, wanted: Wanted, seen: BoolArray) -> FloatArray:
+        """(F, M) what each counts; nothing where it is not seen."""
+        turning = wanted.weights[:, list(self.oriented)] * self.factors
+        unused = np.zeros((len(wanted), 2 * len(self.loops)))
+        return np.asarray(np.concatenate([wanted.weights, turning, unused], axis=1) * seen)
+
+    @property
+    def asked(self) -> int:
+        """E + O, the vectors that count."""
+        return self.count + len(self.oriented)
+
+    @property
+    def ends(self) -> int:
+        """E + K, the points that hang on bodies."""
+        return self.count + len(self.loops)
+
+    @property
+    def special(self) -> bool:
+        """Whether there is more than points with targets in space."""
+        return bool(self.oriented or self.loops)
+
+    @property
+    def in_space(self) -> FloatArray:
+        """(E,) 1 for effectors with targets in space, 0 for those that close loops."""
+        return np.asarray(~np.isin(np.arange(self.count), self.loops), dtype=np.float64)
+
+    def goals(
+        self, numbers: ModuleType, bodies: Sequence[Body], pose: Pose, targets: FloatArray, weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """(F, E + K, 3) where effectors and partners are to go in a sweep, and their (F, E + K) weights.
+
+        Both sides of a loop go to the middle between them.
+        """
+        places, shares = targets[:, : self.count], weights[:, : self.count]
+        if not self.loops:
+            return places, shares
+        points: FloatArray = numbers.stack(effector_points(bodies, pose, self.ends), len(targets))
+        middle = (points[:, list(self.loops)] + points[:, self.count :]) / 2.0
+        places = np.concatenate([places, middle], axis=1)
+        places[:, list(self.loops)] = middle
+        return places, np.concatenate([shares, shares[:, list(self.loops)]], axis=1)
+
+    def targets(self, wanted: Wanted) -> FloatArray:
+        """(F, M, 3) what the measured vectors are to be; zero where nothing is asked for."""
+        targets = np.zeros((len(wanted), len(self.ranks), 3))
+        targets[:, : self.count] = np.nan_to_num(wanted.points)
+        targets[:, list(self.loops)] = 0.0
+        return targets
+
+    def points(self, vectors: FloatArray) -> FloatArray:
+        """(F, E + K, 3) where effectors and partners are, from the measured vectors (F, M, 3)."""
+        if not self.loops:
+            return vectors[:, : self.count]
+        points: FloatArray = np.concatenate(
+            [vectors[:, : self.count], vectors[:, len(self.ranks) - len(self.loops) :]], axis=1
+        )
+        points[:, list(self.loops)] = vectors[:, -2 * len(self.loops) : -len(self.loops)]
+        return points
 
     def frames(
         self, numbers: ModuleType, turns: FloatArray, weights: FloatArray
     ) -> dict[int, tuple[Quaternion, Scalar]]:
         """By body: the frame that it is to have, and how much of the way there a sweep turns it."""
-        shares = np.where(weights[:, self.count :] > 0, self.shares, 0.0)
+        shares = np.where(weights[:, self.count : self.asked] > 0, self.shares, 0.0)
         return {
             holder: (numbers.quaternion(turns[:, effector]), numbers.scalar(shares[:, place]))
             for place, (effector, holder) in enumerate(zip(self.oriented, self.holders, strict=True))
         }
 
     def vectors(self, numbers: ModuleType, bodies: Sequence[Body], pose: Pose, turns: FloatArray) -> FloatArray:
-        """(F, E + O, 3) the effectors' points, and how oriented bodies are turned away from `turns` (F, E, 4)."""
-        vectors = effector_points(bodies, pose, self.count)
+        """(F, M, 3) the effectors' points, and how oriented bodies are turned away from `turns` (F, E, 4)."""
+        points = effector_points(bodies, pose, self.ends)
+        vectors = points[: self.count]
+        for partner, effector in enumerate(self.loops, start=self.count):
+            vectors[effector] = points[effector] - points[partner]
         for effector, holder in zip(self.oriented, self.holders, strict=True):
             wanted = numbers.quaternion(turns[:, effector])
             vectors.append(rotation_vector(numbers, pose.frames[holder] @ wanted.conjugated()))
+        if self.loops:
+            vectors += [points[effector] for effector in self.loops] + points[self.count :]
         stacked: FloatArray = numbers.stack(vectors, len(turns))
         return stacked
 
@@ -79,18 +147,23 @@ def make_measures(
 
     The tolerance is a fraction of these lengths, and the same number in radians.
     """
-    holders = holders_of(bodies, len(effectors))
+    loops = loops_of(effectors)
+    holders = holders_of(bodies, len(effectors) + len(loops))
     oriented = tuple(index for index, effector in enumerate(effectors) if effector.rotation_weight > 0)
     shares = tuple(effectors[index].rotation_weight for index in oriented)
     ranks = np.unique([effector.priority for effector in effectors], return_inverse=True)[1].reshape(-1)
+    unused = np.zeros(2 * len(loops))
     return Measures(
         count=len(effectors),
+        loops=loops,
         oriented=oriented,
         holders=tuple(holders[effector] for effector in oriented),
         shares=shares,
-        levers=np.array(shares) * (LEVER * lengths[list(oriented)]) ** 2,
-        tolerances=np.maximum(np.append(tolerance * lengths, np.full(len(oriented), tolerance)), _LEAST_TOLERANCE),
-        ranks=np.concatenate([ranks, ranks[list(oriented)]]),
+        factors=np.array(shares) * (LEVER * lengths[list(oriented)]) ** 2,
+        tolerances=np.maximum(
+            np.concatenate([tolerance * lengths, np.full(len(oriented), tolerance), unused]), _LEAST_TOLERANCE
+        ),
+        ranks=np.concatenate([ranks, ranks[list(oriented)], np.zeros(2 * len(loops), dtype=np.int64)]),
     )
 
 
@@ -122,11 +195,11 @@ def turning_spread(measures: Measures, frames: FloatArray, turns: FloatArray, we
         measures: what is measured.
         frames: (F, B, 4) of the bodies.
         turns: (F, E, 4) wanted.
-        weights: (F, E + O).
+        weights: (F, M).
     """
     own = matrix_from_quaternion(frames[:, list(measures.holders)])
     wanted = matrix_from_quaternion(turns[:, list(measures.oriented)])
-    return np.asarray(np.einsum("fo,foij,fokj->fik", weights[:, measures.count :] / 2.0, own, wanted))
+    return np.asarray(np.einsum("fo,foij,fokj->fik", weights[:, measures.count : measures.asked] / 2.0, own, wanted))
 
 
 def rotation_errors(frames: FloatArray, turns: FloatArray) -> FloatArray:

@@ -41,8 +41,9 @@ class Effector:
         rotation_weight: how much the target's rotation counts, 0 to 1. At 1 a radian counts as much as a tenth of the
             path length from the root, and a sweep gives the bone its rotation outright; below that a share of it.
         priority: 0 is met first; where not all can be met, effectors with a higher number give way.
-        target_bone: the target is a point on this bone of the same skeleton (a closed loop).
-        target_offset: that point in the frame of `target_bone`.
+        target_bone: the target is a point on this bone of the same skeleton (a closed loop): both sides give way. The
+            effector's entry among the targets does not count, and may be NaN.
+        target_offset: that point in the frame of `target_bone`; None is its tail.
     """
 
     bone: str

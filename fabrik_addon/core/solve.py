@@ -10,13 +10,14 @@ import numpy.typing as npt
 
 from . import chain as chains
 from . import many
-from .arrays import BoolArray, FloatArray, IntArray, Quaternion
+from .arrays import BoolArray, FloatArray, IntArray, Quaternion, Scalar
 from .bend import Bends, find_limbs
-from .bodies import Body, build_bodies, effector_points, local_rotations, path_reaches, place_bodies
+from .bodies import Body, Reaches, build_bodies, effector_points, local_rotations, path_reaches, place_bodies
 from .check import (
     check_effectors,
-    check_extras,
     check_limits,
+    check_root,
+    check_slides,
     checked_poles,
     checked_root_location,
     checked_start,
@@ -28,10 +29,12 @@ from .finish import LeastSquares
 from .groups import Groups
 from .limits import Limit
 from .links import find_links
+from .loops import with_partners
 from .orientation import Measures, holders_of, make_measures, rotation_errors, turning_spread
 from .pops import repair_pops
 from .reach import Sweeper, make_goals
 from .skeleton import Skeleton
+from .slides import SlideRange, at_factors, find_slides, moved_with, nearest_to_rest
 from .solution import Effector, Options, Solution, Status
 from .start import align_root, bend_straight_limbs, spread_places
 from .walls import binding
@@ -67,7 +70,7 @@ def solve(  # noqa: PLR0913  the one public door: what it takes is the contract
         effectors: E points on bones.
         targets: (E, 3) or (F, E, 3) in armature space; a NaN row is not seen on that frame.
         limits: bone name to limit.
-        slides: bone name to (low, high) factors of its length.
+        slides: bone name to (low, high) factors of its length, which changes only where targets cannot be met else.
         start: (J, 4) or (F, J, 4) local rotations to start from; rest when None.
         start_location: (3,) or (F, 3) the root's head at the start; its rest place when None.
         root: "FIXED" keeps the root's head, "FREE" lets it go where the fit wants it.
@@ -78,10 +81,9 @@ def solve(  # noqa: PLR0913  the one public door: what it takes is the contract
 
     Raises:
         TargetError: for effectors, targets or starts that do not fit; OptionsError for an unknown root mode.
-        NotImplementedError: for what is still to come.
+        LimitError: for limits and slides that make no sense.
     """
-    check_extras(slides, root)
-    return Solver(skeleton, effectors, limits=limits, root=root, options=options).solve(
+    return Solver(skeleton, effectors, limits=limits, slides=slides, root=root, options=options).solve(
         targets,
         start=start,
         start_location=start_location,
@@ -99,9 +101,11 @@ class Solver:
         effectors: Sequence[Effector],
         *,
         limits: Mapping[str, Limit] | None = None,
+        slides: Mapping[str, SlideRange] | None = None,
         root: str = "FIXED",
         options: Options | None = None,
     ) -> None:
+        check_root(root)
         check_effectors(skeleton, effectors)
         self.limits = dict(limits or {})
         check_limits(skeleton, self.limits)
@@ -109,7 +113,20 @@ class Solver:
         self.effectors = tuple(effectors)
         self.free_root = root == "FREE"
         self.options = options or Options()
-        self.reaches = path_reaches(skeleton, effectors)
+        self.slides = dict(slides or {})
+        check_slides(skeleton, self.slides)
+        self._factors = {name: nearest_to_rest(ends) for name, ends in self.slides.items()}
+        self.shape = at_factors(skeleton, self._factors)
+        self.reaches = self._reaches()
+
+    def _reaches(self) -> Reaches:
+        """How far effectors get, with all slides out."""
+        reaches = path_reaches(self.shape, moved_with(self.effectors, self._factors))
+        if not self.slides:
+            return reaches
+        longest = {name: high for name, (_, high) in self.slides.items()}
+        out = path_reaches(at_factors(self.skeleton, longest), moved_with(self.effectors, longest))
+        return Reaches(out.far, np.zeros_like(out.near), reaches.tolerance_lengths)
 
     def solve(
         self,
@@ -117,13 +134,13 @@ class Solver:
         *,
         start: npt.ArrayLike | None = None,
         start_location: npt.ArrayLike | None = None,
+        weights: npt.ArrayLike | None = None,
         target_rotations: npt.ArrayLike | None = None,
         bend_targets: npt.ArrayLike | None = None,
-        weights: npt.ArrayLike | None = None,
     ) -> Solution:
         """One pose for (E, 3) targets, F poses for (F, E, 3); weights: ([F,] E) instead of the effectors' own."""
         points, is_one = checked_targets(targets, len(self.effectors))
-        wanted = self._wanted(points, target_rotations, bend_targets, weights)
+        wanted = self._wanted(points, weights, target_rotations, bend_targets)
         frames = len(wanted)
         rotations = checked_start(start, self.skeleton, frames)
         locations = checked_root_location(start_location, self.skeleton, frames)
@@ -138,7 +155,12 @@ class Solver:
             run.write(result, part)
         if self.options.repair_pops and not is_one:
             again = self.repair_pops(
-                result, points, start_location, target_rotations=target_rotations, bend_targets=bend_targets
+                result,
+                points,
+                start_location,
+                weights=weights,
+                target_rotations=target_rotations,
+                bend_targets=bend_targets,
             )
             list(again)
         return result.single() if is_one else result
@@ -146,13 +168,13 @@ class Solver:
     def _wanted(
         self,
         points: FloatArray,
+        weights: npt.ArrayLike | None,
         target_rotations: npt.ArrayLike | None,
         bend_targets: npt.ArrayLike | None,
-        weights: npt.ArrayLike | None,
     ) -> Wanted:
         shape = len(points), len(self.effectors)
-        turns, poles = checked_turns(target_rotations, *shape), checked_poles(bend_targets, *shape)
-        return Wanted(points, checked_weights(weights, self.effectors, len(points)), turns, poles)
+        weighed = checked_weights(weights, self.effectors, len(points))
+        return Wanted(points, weighed, checked_turns(target_rotations, *shape), checked_poles(bend_targets, *shape))
 
     def repair_pops(
         self,
@@ -160,6 +182,7 @@ class Solver:
         targets: npt.ArrayLike,
         start_location: npt.ArrayLike | None = None,
         *,
+        weights: npt.ArrayLike | None = None,
         target_rotations: npt.ArrayLike | None = None,
         bend_targets: npt.ArrayLike | None = None,
     ) -> Iterator[bool]:
@@ -170,7 +193,7 @@ class Solver:
         """
         points, _ = checked_targets(targets, len(self.effectors))
         locations = checked_root_location(start_location, self.skeleton, len(points))
-        wanted = self._wanted(points, target_rotations, bend_targets, None)
+        wanted = self._wanted(points, weights, target_rotations, bend_targets)
         return repair_pops(solution, points, partial(self._continue, wanted, locations))
 
     def _continue(
@@ -201,7 +224,7 @@ class Solver:
 
     @cached_property
     def spread_poses(self) -> tuple[FloatArray, FloatArray]:
-        """(P, J, 4) poses that fill the limits, a fixed sequence, and (P, E, 3) their effectors from the root."""
+        """(P, J, 4) a fixed sequence of poses that fill the limits, (P, E, 3) their effectors from the root's head."""
         count = len(self.skeleton)
         poses = np.tile([1.0, 0.0, 0.0, 0.0], (_SPREAD_POSES, count, 1))
         places = np.stack([spread_places(index + 1, count) for index in range(_SPREAD_POSES)])
@@ -212,11 +235,12 @@ class Solver:
         bodies = self._for_many.bodies
         local = [many.quaternion(poses[:, body.bone]) for body in bodies]
         pose = place_bodies(bodies, local, many.Vector((0.0, 0.0, 0.0)))
-        return poses, many.stack(effector_points(bodies, pose, len(self.effectors)), _SPREAD_POSES)
+        points = effector_points(bodies, pose, len(with_partners(self.effectors)))
+        return poses, many.stack(points[: len(self.effectors)], _SPREAD_POSES)
 
     @cached_property
     def _for_many(self) -> "_Kernel":
-        return self._kernel(many, build_bodies(self.skeleton, self.effectors, self.limits, many))
+        return self._kernel(many, self._bodies(many))
 
     @cached_property
     def _for_one(self) -> "_Kernel":
@@ -225,7 +249,11 @@ class Solver:
             from . import one  # noqa: PLC0415  mathutils comes with Blender only
         except ImportError:
             return self._for_many
-        return self._kernel(one, build_bodies(self.skeleton, self.effectors, self.limits, one))
+        return self._kernel(one, self._bodies(one))
+
+    def _bodies(self, numbers: ModuleType) -> list[Body]:
+        points = moved_with(with_partners(self.effectors), self._factors)
+        return build_bodies(self.shape, points, self.limits, numbers)
 
     def _kernel(self, numbers: ModuleType, bodies: list[Body]) -> "_Kernel":
         measures = make_measures(bodies, self.effectors, self.reaches.tolerance_lengths, self.options.tolerance)
@@ -236,9 +264,11 @@ class Solver:
         ]
         sweeper = Sweeper(numbers, bodies, links, self.free_root, self.options.plain)
         finish = LeastSquares(bodies, measures, self.free_root)
-        groups = Groups(numbers, bodies, measures, finish)
-        bends = Bends(numbers, bodies, find_limbs(bodies, links, measures.oriented), finish)
-        return _Kernel(numbers, bodies, measures, sweeper, finish, bends, groups)
+        slides = find_slides(bodies, self.skeleton, self.slides)
+        stretch = LeastSquares(bodies, measures, self.free_root, slides) if slides.bodies else None
+        groups = Groups(numbers, bodies, measures, stretch or finish)
+        bends = Bends(numbers, bodies, find_limbs(bodies, links, measures), finish)
+        return _Kernel(numbers, bodies, measures, sweeper, finish, stretch, bends, groups)
 
 
 @dataclass(frozen=True)
@@ -250,6 +280,7 @@ class _Kernel:
     measures: Measures
     sweeper: Sweeper
     finish: LeastSquares
+    stretch: LeastSquares | None
     bends: Bends
     groups: Groups
 
@@ -267,31 +298,34 @@ class _Run:
     ) -> None:
         self.solver, self.numbers, self.bodies = solver, kernel.numbers, kernel.bodies
         self.sweeper, self.finish = kernel.sweeper, kernel.finish
-        self.groups = kernel.groups
+        self.groups, self.stretch = kernel.groups, kernel.stretch
         self.bends = kernel.bends if wanted.bending else None
         self.options = solver.options
         self.rotations, self.locations = self._legal(rotations), locations
         self.wanted, self.measures = wanted, kernel.measures
         self.seen = self.measures.seen(wanted)
-        frames, count = len(wanted), self.measures.count
-        targets = np.zeros((*self.seen.shape, 3))
-        targets[:, :count] = np.nan_to_num(wanted.points)
+        frames = len(wanted)
         local = self._local(self.rotations)
         self.work = Work(
             local=local,
             root=self.numbers.vector(locations),
             rest=local,
             bound=[self.numbers.scalar(np.zeros(frames)) > 0 for _ in self.bodies],
-            targets=targets,
-            weights=np.where(self.seen, self.measures.weighed(wanted.weights), 0.0),
+            targets=self.measures.targets(wanted),
+            weights=self.measures.weigh(wanted, self.seen),
             tolerances=np.broadcast_to(self.measures.tolerances, self.seen.shape),
             iterations=np.zeros(frames, dtype=np.int64),
             stationary=np.zeros(frames, dtype=bool),
             turns=np.where(np.isnan(wanted.turns), _NO_TURN, wanted.turns),
             poles=wanted.poles,
             measures=self.measures,
+            factors=self._slides_at_start(frames),
         )
         self.reached = self.work.points(self.numbers, self.bodies)
+
+    def _slides_at_start(self, frames: int) -> dict[int, Scalar]:
+        slides = () if self.stretch is None or self.stretch.slides is None else self.stretch.slides.bodies
+        return {body: self.numbers.scalar(np.ones(frames)) for body in slides}
 
     def _local(self, rotations: FloatArray) -> list[Quaternion]:
         return [self.numbers.quaternion(rotations[:, body.bone]) for body in self.bodies]
@@ -327,15 +361,26 @@ class _Run:
             self.reached = self.work.points(self.numbers, self.bodies)
 
     def settle(self) -> None:
-        """See to what comes after the targets: what cannot all be met is met in order, and limbs turn toward poles."""
+        """See to what comes after: slides give way, groups are met in their order, limbs turn toward their poles."""
         if self.options.plain:
             return
+        if self.stretch is not None:
+            self._slide(self.stretch)
         if self.groups.last and self.options.finish:
             self._solve_in_groups()
         if self.bends is not None:
             self.bends.settle(self.work)
-        if self.groups.last or self.bends is not None:
+        if self.groups.last or self.bends is not None or self.stretch is not None:
             self.reached = self.work.points(self.numbers, self.bodies)
+
+    def _slide(self, stretch: LeastSquares) -> None:
+        """Where not all is met at the lengths nearest to rest, let the slides give way."""
+        frames = np.flatnonzero(self.work.unmet(self.work.errors(self.numbers, self.bodies)))
+        if len(frames):
+            part = self.work.part(self.numbers, frames)
+            part.stationary[:] = False
+            stretch.run(self.numbers, part)
+            self.work.replace(self.numbers, frames, part)
 
     def _solve_in_groups(self) -> None:
         """Where not all is met, meet the groups in order: from the present pose, and if need be from the start."""
@@ -357,6 +402,7 @@ class _Run:
         weights, part.weights = part.weights, self.groups.first_alone(part)
         part.local = self._local(self.rotations[frames])
         part.root = self.numbers.vector(self.locations[frames])
+        part.factors = self._slides_at_start(len(frames))
         self._improve(part, aiming=True)
         part.weights = weights
         self.groups.in_order(part)
@@ -408,7 +454,7 @@ class _Run:
         poses, points = self.solver.spread_poses
         count = self.measures.count
         aims = self.work.targets[frames, :count] - self.locations[frames, None]
-        shares = self.work.weights[frames, :count]
+        shares = self.work.weights[frames, :count] * self.measures.in_space
         misses = np.stack([(shares * ((point - aims) ** 2).sum(axis=2)).sum(axis=1) for point in points], axis=1)
         chosen = np.argsort(misses, axis=1, kind="stable")[:, min(restart, len(poses)) - 1]
         return self._local(poses[chosen])
@@ -425,7 +471,7 @@ class _Run:
         if bends is not None:
             bends.aim(work)
         work.rest = work.local
-        if not self.solver.free_root and not self.measures.oriented and chains.is_chain(bodies):
+        if not self.solver.free_root and not self.measures.special and chains.is_chain(bodies):
             chains.solve_chain(numbers, bodies, work, self.options)
             return
         sweeping = self.options.plain or not self.options.finish
@@ -437,11 +483,12 @@ class _Run:
     def _align(self, work: Work) -> None:
         """Turn and move the whole start pose to where it fits its targets best."""
         numbers, body = self.numbers, self.bodies[0]
-        pose, count = place_bodies(self.bodies, work.local, work.root), self.measures.count
+        pose, count = work.pose(self.bodies), self.measures.count
         points = work.points_of(numbers, self.bodies, pose)[:, :count]
+        weights = work.weights[:, :count] * self.measures.in_space
         frames = numbers.stack(pose.frames, len(points))
         turning = turning_spread(self.measures, frames, work.turns, work.weights) if self.measures.oriented else None
-        rotation, centre, goes_to = align_root(points, work.targets[:, :count], work.weights[:, :count], turning)
+        rotation, centre, goes_to = align_root(points, work.targets[:, :count], weights, turning)
         turn, own = numbers.quaternion(rotation), body.rest_turn
         work.root = numbers.vector(goes_to) + turn @ (work.root - numbers.vector(centre))
         turned = (own.conjugated() @ turn @ own @ work.local[0]).normalized()
@@ -465,9 +512,10 @@ class _Run:
 
     def _sweep_once(self, work: Work) -> None:
         numbers, bodies = self.numbers, self.bodies
-        pose = place_bodies(bodies, work.local, work.root)
-        targets = [numbers.vector(work.targets[:, effector]) for effector in range(self.measures.count)]
-        weights = [numbers.scalar(work.weights[:, effector]) for effector in range(self.measures.count)]
+        pose = work.pose(bodies)
+        places, shares = self.measures.goals(numbers, bodies, pose, work.targets, work.weights)
+        targets = [numbers.vector(places[:, point]) for point in range(self.measures.ends)]
+        weights = [numbers.scalar(shares[:, point]) for point in range(self.measures.ends)]
         goals = make_goals(numbers, bodies, targets, weights, self.measures.frames(numbers, work.turns, work.weights))
         turning = [
             rest if body.limit is None else local
@@ -489,6 +537,9 @@ class _Run:
         result.errors[part] = np.where(self.seen[:, :count], errors[:, :count], np.nan)
         result.rotation_errors[part] = self._rotation_errors()
         result.iterations[part] = self.work.iterations
+        result.lengths[part] = self.solver.shape.lengths
+        for body, factor in self.work.factors.items():
+            result.lengths[part, self.bodies[body].bone] *= factor
         bones = [body.bone for body in self.bodies]
         if self.finish.limited:
             result.binding[part, bones] = binding(self.numbers, self.bodies, self.work.local, len(errors))
@@ -498,9 +549,10 @@ class _Run:
         """(F, E) radians, NaN where no rotation is wanted."""
         if np.isnan(self.wanted.turns).all():
             return np.full(self.wanted.turns.shape[:2], np.nan)
-        frames = place_bodies(self.bodies, self.work.local, self.work.root).frames
+        frames = self.work.pose(self.bodies).frames
         stacked = self.numbers.stack(frames, len(self.wanted))
-        return rotation_errors(stacked[:, holders_of(self.bodies, self.measures.count)], self.wanted.turns)
+        holders = holders_of(self.bodies, self.measures.ends)[: self.measures.count]
+        return rotation_errors(stacked[:, holders], self.wanted.turns)
 
     def _status(self, errors: FloatArray, binds: BoolArray) -> IntArray:
         everything = slice(None)

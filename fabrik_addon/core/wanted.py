@@ -13,7 +13,7 @@ class Wanted:
 
     Attributes:
         points: (F, E, 3) where the effectors are to be; NaN where a target is not seen.
-        weights: (F, E) how much each target counts.
+        weights: (F, E) what each target counts.
         turns: (F, E, 4) unit quaternions w x y z, the frames that their bones are to have; NaN where there is none.
         poles: (F, E, 3) points toward which the limbs that end at the effectors bend; NaN where there is none.
     """

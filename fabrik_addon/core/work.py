@@ -28,6 +28,7 @@ class Work:
         turns: (F, E, 4) rotations that effectors' bodies are to have; none of them is NaN.
         poles: (F, E, 3) points toward which limbs bend, NaN where there is none.
         measures: what the M vectors are.
+        factors: by body that slides, the factor of its length.
     """
 
     local: list[Quaternion]
@@ -42,6 +43,7 @@ class Work:
     turns: FloatArray
     poles: FloatArray
     measures: Measures
+    factors: dict[int, Scalar]
 
     def part(self, numbers: ModuleType, frames: IntArray) -> "Work":
         """The work on some of the frames."""
@@ -58,6 +60,7 @@ class Work:
             self.turns[frames],
             self.poles[frames],
             self.measures,
+            {body: numbers.take(factor, frames) for body, factor in self.factors.items()},
         )
 
     def replace(self, numbers: ModuleType, frames: IntArray, part: "Work") -> None:
@@ -67,12 +70,18 @@ class Work:
         self.local = [numbers.put(rotation, frames, new, count) for rotation, new in pairs]
         self.bound = [numbers.put(flag, frames, new, count) for flag, new in zip(self.bound, part.bound, strict=True)]
         self.root = numbers.put(self.root, frames, part.root, count)
+        own = self.factors.items()
+        self.factors = {body: numbers.put(factor, frames, part.factors[body], count) for body, factor in own}
         self.iterations[frames] = part.iterations
         self.stationary[frames] = part.stationary
 
+    def pose(self, bodies: Sequence[Body]) -> Pose:
+        """Where the bodies are."""
+        return place_bodies(bodies, self.local, self.root, self.factors)
+
     def points(self, numbers: ModuleType, bodies: Sequence[Body]) -> FloatArray:
         """(F, M, 3) where the effectors are, and what else is measured."""
-        return self.points_of(numbers, bodies, place_bodies(bodies, self.local, self.root))
+        return self.points_of(numbers, bodies, self.pose(bodies))
 
     def points_of(self, numbers: ModuleType, bodies: Sequence[Body], pose: Pose) -> FloatArray:
         """(F, M, 3) the same for bodies that stand in a pose."""

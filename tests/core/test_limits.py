@@ -121,6 +121,8 @@ def test_walls_tell_how_far_it_is_and_which_way(limit):
         ahead, _ = seen_walls(limit, many.stack([turned], len(turns))[:, 0])
         slope = (slack - ahead) / step
         near = (slack < 1e-3) & (slack > 5e-6)
+        if isinstance(limit, Polygon):
+            near[-1] = False  # the second edge is another one beyond the corner
         assert np.abs(slope - normals @ axis)[near].max(initial=0.0) < 0.1
 
 
