@@ -15,7 +15,7 @@ IntArray = npt.NDArray[np.intp]
 # Speed and acceleration at an edge are taken from so many frames beside it, more of them the longer the gap is: over a
 # longer gap noise in them carries farther.
 _LEAST_BESIDE: Final = 6
-_MOST_BESIDE: Final = 30
+MOST_BESIDE: Final = 30
 _BESIDE_SHARE: Final = 0.6
 # A cubic through fewer frames than this would follow the noise.
 _FOR_CUBIC: Final = 20
@@ -71,7 +71,7 @@ def fill_turns(turns: FloatArray, known: BoolArray, longest: float) -> FloatArra
     filled = np.array(turns)
     for first, end in _gaps(known):
         base = turns[first - 1] if first > 0 else turns[end]
-        near = slice(max(first - _MOST_BESIDE - 1, 0), end + _MOST_BESIDE + 1)
+        near = slice(max(first - MOST_BESIDE - 1, 0), end + MOST_BESIDE + 1)
         vectors = np.zeros((len(turns), 3))
         vectors[near] = rotation_vectors(combined(inverted(base), turns[near]))
         across = _across(vectors, known, first, end, longest)
@@ -152,7 +152,7 @@ def _across(values: FloatArray, known: BoolArray, first: int, end: int, longest:
     span = float(end - first + 1)
     carried = np.array([[1.0], [min(1.0, longest / span)], [min(1.0, longest / span) ** 2]])
     scale = np.array([[1.0], [span], [span**2]]) * carried
-    beside = int(np.clip(_BESIDE_SHARE * span, _LEAST_BESIDE, _MOST_BESIDE))
+    beside = int(np.clip(_BESIDE_SHARE * span, _LEAST_BESIDE, MOST_BESIDE))
     start, stop = _edge(values, known, first - 1, -beside), _edge(values, known, end, beside)
     steps = np.arange(1, end - first + 1)
     curve = _quintic(steps / span, start * scale, stop * scale)

@@ -15,12 +15,12 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from ..core import Solution, Solver, Status, many
+from ..core import Solution, Solver, Status, forward_kinematics, many
 from ..core.bodies import effector_offset
 from ..core.errors import FabrikError
 from .clip import BoolArray, FloatArray, true_spans
 from .determined import lost_certainty
-from .interpolate import bridge_gaps, fill_points, hold, smoothed_turns, turned_apart
+from .interpolate import MOST_BESIDE, bridge_gaps, fill_points, hold, smoothed_turns, turned_apart
 from .offsets import points_on, seen_from_bones
 from .recall import recall_turns
 from .robust import outlier_weights, usual_distances
@@ -174,29 +174,32 @@ class _Take:
 
     def doubt(self) -> Generator[float, None, None]:
         """Find the samples that cannot be right: solve their frames with less and less trust in what is far off."""
-        allowed = self._allowed(self._distances(self.solution, slice(None)))
-        frames = np.flatnonzero((self._distances(self.solution, slice(None)) > allowed).any(axis=1))
+        distances = self._distances(slice(None))
+        allowed = self._allowed(distances)
+        frames = np.flatnonzero((distances > allowed).any(axis=1))
         if not len(frames):
             return
         for factor in _DOUBTS:
-            distances = self._distances(self.solution, frames)
+            distances = self._distances(frames)
             self._solve_again(frames, outlier_weights(distances, factor * allowed) * self.weights, self.targets[frames])
             yield _FIRST_PASS
-        wrong = self._distances(self.solution, frames) > _NOT_BELIEVED * allowed
+        wrong = self._distances(frames) > _NOT_BELIEVED * allowed
         left = (self.seen[frames] & ~wrong).sum(axis=1)
         enough = left >= _LEAST_BELIEVED * self.seen[frames].sum(axis=1)
         self.outliers[frames] = wrong & enough[:, None]
         believed = np.where(self.outliers[frames], 0.0, self.weights)
         self._solve_again(frames, believed, self.targets[frames])
 
-    def _steady(self) -> None:
-        """Solve frames again that differ from those about them, from where those would have them.
+    def _steady(self, known: BoolArray) -> None:
+        """Solve frames beside gaps again that differ from those about them, from where those would have them.
 
-        Where a pose has ways to turn on which markers say little, each frame for itself has taken one of them.
+        Where a pose has ways to turn on which markers say little, each frame for itself has taken one of them; across
+        a gap that would carry far. known: (F, J).
         """
+        beside = np.convolve(~known.all(axis=1), np.ones(2 * MOST_BESIDE + 1), mode="same") > 0.5
         smooth = smoothed_turns(self.solution.rotations, _BESIDE)
         rough = turned_apart(smooth, self.solution.rotations).max(axis=1) > _ROUGH
-        frames = np.flatnonzero(rough)
+        frames = np.flatnonzero(rough & beside[: len(rough)])
         if len(frames):
             self.solution.rotations[frames] = self._legal(smooth[frames])
             believed = np.where(self.outliers[frames], 0.0, self.weights)
@@ -208,15 +211,16 @@ class _Take:
         lost, misplaced = lost_certainty(self.solver, self.solution, believed | (self.close & ~self.outliers))
         unsure = _UNSURE if gaps == "SOLVE" else _LOST
         self._carry_over(lost <= unsure, misplaced <= unsure, gaps)
-        self._steady()
+        self._steady(lost <= unsure)
         self._carry_over(lost <= unsure, misplaced <= unsure, gaps)
         known = lost <= _LOST
         if gaps == "SOLVE":
             frames = np.flatnonzero(~believed.all(axis=1))
+            guesses, weights = self._guesses(believed, frames)
             for first in range(0, len(frames), _CHUNK):
-                part = frames[first : first + _CHUNK]
-                self._solve_hidden(part, believed)
-                yield _FIRST_PASS + (1.0 - _FIRST_PASS) * min(1.0, (first + len(part)) / len(frames))
+                part = slice(first, first + _CHUNK)
+                self._solve_again(frames[part], weights[part], guesses[part])
+                yield _FIRST_PASS + (1.0 - _FIRST_PASS) * min(1.0, part.stop / len(frames))
         self._measure()
         keyed = known if gaps == "UNKEYED" else np.ones_like(known)
         return Take(self.solution, self.outliers, self._spans(known, _HOW[gaps]), keyed)
@@ -243,16 +247,15 @@ class _Take:
             rotations[:, bone] = many.stack([inside], len(rotations))[:, 0]
         return rotations
 
-    def _solve_hidden(self, frames: Any, believed: BoolArray) -> None:
-        """Solve frames with hidden markers again, from the guessed pose, the hidden ones at their guessed places."""
-        matrices = self.solution.matrices
-        local = seen_from_bones(matrices, self.bones, np.where(believed[..., None], self.targets, np.nan))
-        local = self._carried_places(local - self.offsets, believed)[frames] + self.offsets
-        guesses = _carried_points(matrices[frames], self.bones, local)
-        shown = believed[frames]
-        fade = _fading(believed)[frames]
-        weights = np.where(shown, self.weights, self.weights * fade)
-        self._solve_again(frames, weights, np.where(shown[..., None], self.targets[frames], guesses))
+    def _guesses(self, believed: BoolArray, frames: Any) -> tuple[FloatArray, FloatArray]:
+        """(N, E, 3) targets for frames with hidden markers, those at their guessed places, and (N, E) weights."""
+        shown = np.where(believed[..., None], self.targets, np.nan)
+        away = seen_from_bones(self._matrices(slice(None)), self.bones, shown) - self.offsets
+        local = self._carried_places(away, believed)[frames] + self.offsets
+        places = _carried_points(self._matrices(frames), self.bones, local)
+        seen = believed[frames]
+        weights = self.weights * np.where(seen, 1.0, _fading(believed)[frames])
+        return np.where(seen[..., None], self.targets[frames], places), weights
 
     def _carried_places(self, away: FloatArray, believed: BoolArray) -> FloatArray:
         """(F, E, 3) how far markers are from their offsets, in their bones' frames, on straight lines across gaps."""
@@ -271,9 +274,14 @@ class _Take:
             getattr(self.solution, name)[frames] = getattr(part, name)
         self.solution.forget_matrices()
 
-    def _distances(self, solution: Solution, frames: Any) -> FloatArray:
-        """(F, E) of the markers from their targets, NaN where those are."""
-        points = points_on(solution.matrices[frames], self.bones, self.offsets)
+    def _matrices(self, frames: Any) -> FloatArray:
+        """(N, J, 4, 4) of some frames."""
+        rotations, roots = self.solution.rotations[frames], self.solution.root_location[frames]
+        return forward_kinematics(self.solver.skeleton, rotations, roots)
+
+    def _distances(self, frames: Any) -> FloatArray:
+        """(N, E) of the markers from their targets on some frames, NaN where those are."""
+        points = points_on(self._matrices(frames), self.bones, self.offsets)
         distances: FloatArray = np.linalg.norm(points - self.targets[frames], axis=2)
         return distances
 
@@ -286,7 +294,7 @@ class _Take:
 
     def _measure(self) -> None:
         """Errors of what is seen, whatever it weighed; frames that show nothing say so."""
-        self.solution.errors[...] = self._distances(self.solution, slice(None))
+        self.solution.errors[...] = self._distances(slice(None))
         self.solution.status[~self.seen.any(axis=1)] = Status.UNSEEN
         reach = self.solver.options.tolerance * self.solver.reaches.tolerance_lengths
         met = ~(self.solution.errors > reach).any(axis=1) & self.seen.any(axis=1)
