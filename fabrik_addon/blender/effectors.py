@@ -46,7 +46,7 @@ class Goals:
         targets: E objects, each with the name of its bone or "" for the object itself; or pins.
         limits: those of the bones to be solved, by name.
         bends: E objects, with bones as above, that limbs bend toward; None where they bend as they do.
-        held: bones that are not to be turned, with the reason.
+        held: bones between root and effectors that are not to be turned, with the reason.
         carrier: the bone that the tree hangs on and that something else moves; "" for the armature itself. Places are
             then in the space in which that bone is at rest.
         root_moves: whether a free root may move at all.
@@ -87,10 +87,7 @@ class Goals:
     @property
     def left_alone(self) -> list[str]:
         """Sentences on the bones between root and effectors that are not turned."""
-        skeleton = self.tree.skeleton
-        on_way = {bone for effector in self.effectors for bone in skeleton.path(skeleton.index(effector.bone))}
-        names = [skeleton.names[bone] for bone in sorted(on_way)]
-        return [f"Bone {name!r} is left alone: {self.held[name]}" for name in names if name in self.held]
+        return [f"Bone {name!r} is left alone: {reason}" for name, reason in self.held.items()]
 
     def solver(self, *, free_root: bool) -> Solver:
         """The solver for these effectors, inside the limits."""
@@ -241,9 +238,10 @@ def _goals_of(
     held: Mapping[str, str],
 ) -> Goals:
     """The goals of one tree, limits included."""
-    names = tree.skeleton.names
-    here = {name: held[name] for name in names if name in held}
-    root = rig.pose.bones[names[0]]
+    skeleton = tree.skeleton
+    on_way = {bone for effector in own for bone in skeleton.path(skeleton.index(effector.bone))}
+    here = {name: held[name] for bone, name in enumerate(skeleton.names) if bone in on_way and name in held}
+    root = rig.pose.bones[skeleton.names[0]]
     goals = Goals(
         freeze(tree, here),
         tuple(effector.name for effector in own),
@@ -252,7 +250,7 @@ def _goals_of(
         bends=tuple(_bend(each) for each in own),
         held=here,
         carrier=carrier,
-        root_moves=names[0] not in here and not all(root.lock_location),
+        root_moves=root.name not in here and not all(root.lock_location),
     )
     return replace(goals, limits=limits_of(rig, goals.bone_names))
 

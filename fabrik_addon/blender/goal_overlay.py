@@ -27,7 +27,7 @@ _COLORS: Final = {
     Look.BEND: (0.80, 0.47, 0.65, 1.0),
 }
 # Pixels.
-_WIDTHS: Final = {Look.MET: 1.5, Look.MISSED: 3.0, Look.PINNED: 2.0, Look.BEND: 1.5}
+_WIDTHS: Final = {Look.MET: 1.25, Look.MISSED: 2.5, Look.PINNED: 1.25, Look.BEND: 1.25}
 _FONT_SIZE: Final = 12.0
 _LABEL_AWAY: Final = 12.0
 # A mark's size, as a share of its bone's length.
@@ -100,7 +100,7 @@ def label(view: GoalView, scene: bpy.types.Scene) -> str:
         return ""
     units = scene.unit_settings
     distance = view.error * units.scale_length
-    text = bpy.utils.units.to_string(units.system, "LENGTH", distance, precision=4, split_unit=False)
+    text = bpy.utils.units.to_string(units.system, "LENGTH", distance, precision=3, split_unit=False)
     return f"pin {text}" if view.goal is Goal.PIN else text
 
 

@@ -1,7 +1,7 @@
 """What the overlay draws of goals, as plain arrays: made without a window, and tested without one.
 
-What a mark stands for is told by its form; color only helps. A goal that is met has a diamond, a pin a box, what a limb
-bends toward a pyramid; one that is missed has a cross through it, a thick line from its effector, and how far it is.
+What a mark stands for is told by its form; color only helps. A target that is met has a diamond, a pin a box, what a limb
+bends toward a pyramid; a target that is missed has a cross, a pin a crossed box, and a thick line leads there.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _BOX: Final = tuple((x, y, z) for x in (-0.7, 0.7) for y in (-0.7, 0.7) for z in
 _BOX_LINES: Final = ((0, 1), (2, 3), (4, 5), (6, 7), (0, 2), (1, 3), (4, 6), (5, 7), (0, 4), (1, 5), (2, 6), (3, 7))
 _PYRAMID: Final = ((0, 0, 1), (0.9, 0, -0.6), (-0.45, 0.8, -0.6), (-0.45, -0.8, -0.6))
 _PYRAMID_LINES: Final = ((0, 1), (0, 2), (0, 3), (1, 2), (2, 3), (3, 1))
-_CROSS: Final = tuple((x, y, z) for x in (-1.1, 1.1) for y in (-1.1, 1.1) for z in (-1.1, 1.1))
+_CROSS: Final = tuple((x, y, z) for x in (-0.6, 0.6) for y in (-0.6, 0.6) for z in (-0.6, 0.6))
 _CROSS_LINES: Final = ((0, 7), (1, 6), (2, 5), (3, 4))
 
 
@@ -65,12 +65,12 @@ def goal_lines(goal: Goal, effector: FloatArray, place: FloatArray, size: float,
     if goal is Goal.BEND:
         return [_mark(Look.BEND, _PYRAMID, _PYRAMID_LINES, place, size), _dashed(Look.BEND, effector, place)]
     look = Look.MISSED if not met else Look.PINNED if goal is Goal.PIN else Look.MET
-    corners, edges = (_BOX, _BOX_LINES) if goal is Goal.PIN else (_DIAMOND, _DIAMOND_LINES)
-    lines = [_mark(look, corners, edges, place, size), _mark(look, _DIAMOND, _DIAMOND_LINES, effector, size * _DOT)]
+    box = [_mark(look, _BOX, _BOX_LINES, place, size)] if goal is Goal.PIN else []
+    dot = _mark(look, _DIAMOND, _DIAMOND_LINES, effector, size * _DOT)
     if met:
-        return lines
+        return [*(box or [_mark(look, _DIAMOND, _DIAMOND_LINES, place, size)]), dot]
     line = Lines(look, np.stack([effector, place]), np.array([[0, 1]]))
-    return [*lines, _mark(look, _CROSS, _CROSS_LINES, place, size), line]
+    return [*box, _mark(look, _CROSS, _CROSS_LINES, place, size), line]
 
 
 def _mark(

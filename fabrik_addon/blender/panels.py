@@ -231,7 +231,9 @@ def _draw_live(layout: UILayout, kept: FabrikRig, *, enabled: bool) -> None:
     """The switch, how far it goes, what keeps it from working, and that renders don't have it."""
     column = layout.column(align=True)
     column.enabled = enabled
-    column.prop(kept, "live", toggle=True, icon="PLAY")
+    switch = column.row()
+    switch.use_property_split = False
+    switch.prop(kept, "live", toggle=True, icon="PLAY")
     share = column.column()
     share.enabled = kept.live
     share.prop(kept, "influence", slider=True)

@@ -36,7 +36,7 @@ class TestShapes:
         kinds = [(Goal.TARGET, True), (Goal.TARGET, False), (Goal.PIN, True), (Goal.PIN, False), (Goal.BEND, True)]
         found = [goal_lines(goal, ORIGIN, AWAY, 0.1, met=met) for goal, met in kinds]
         outlines = {tuple(np.round(lines[0].points - AWAY, 6).ravel().tolist()) for lines in found}
-        assert len(outlines) == 3, "diamond, box and pyramid"
+        assert len(outlines) == 4, "diamond, cross, box and pyramid"
         assert len({tuple(forms(lines)) + tuple(lines[0].points.shape) for lines in found}) == 5
 
     def test_a_missed_goal_has_a_line_to_its_effector(self):
