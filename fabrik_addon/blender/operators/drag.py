@@ -11,6 +11,7 @@ from mathutils import Quaternion, Vector
 
 from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
+from .. import drag_lines
 from ..drag import Drag, begin_drag
 from ..drag_input import DragInput, Ray
 from ..drag_setup import DragSettings
@@ -89,11 +90,18 @@ class FABRIK_OT_drag(Operator):
         """Drag by so much, in one go."""
         try:
             drag = self._begin(context)
+        except FabrikError as error:
+            return self._failed(error)
+        try:
             target = self.location if self.properties.is_property_set("location") else drag.start + self.translation
             result = drag.step(np.array(target), self._given_turn())
             return self._finished(context, drag, result.line)
         except FabrikError as error:
+            drag.cancel()
             return self._failed(error)
+        except BaseException:
+            drag.cancel()
+            raise
 
     def invoke(self, context: Context, event: Event) -> set[str]:
         """Take hold of the bone; from then on it follows the mouse."""
@@ -109,6 +117,7 @@ class FABRIK_OT_drag(Operator):
         self._seen = self._mouse
         self._input = self._first_input(context)
         self._line = ""
+        self._lines = drag_lines.start(self._input)
         context.window_manager.modal_handler_add(self)
         context.workspace.status_text_set(_HELP)
         self._show(context)
@@ -247,8 +256,9 @@ class FABRIK_OT_drag(Operator):
         self.translation = self._input.shift()
         if turn is not None:
             self.rotation = Quaternion(Vector(turn.tolist()), float(np.linalg.norm(turn))).to_euler()
+        ended = self._finished(context, self._drag, self._line)
         self._clear(context)
-        return self._finished(context, self._drag, self._line)
+        return ended
 
     def _show(self, context: Context) -> None:
         """What is going on, in the viewport's header."""
@@ -256,7 +266,8 @@ class FABRIK_OT_drag(Operator):
         context.area.tag_redraw()
 
     def _clear(self, context: Context) -> None:
-        """Take the texts away."""
+        """Take the lines and the texts away."""
+        drag_lines.stop(self._lines)
         context.workspace.status_text_set(None)
         if context.area is not None:
             context.area.header_text_set(None)
