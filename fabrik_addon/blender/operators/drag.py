@@ -206,7 +206,8 @@ class FABRIK_OT_drag(Operator):
         """Take in what an event says; whether that changes anything."""
         if event.type in {"MOUSEMOVE", "INBETWEEN_MOUSEMOVE"}:
             self._move(event)
-            return True
+            # Those between come with the one that ends them; once is enough.
+            return event.type == "MOUSEMOVE"
         if event.type in _SHIFTS:
             self._input.snap, self._input.fine = event.ctrl, event.shift
             return True
