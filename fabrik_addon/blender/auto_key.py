@@ -5,7 +5,7 @@ from typing import Any
 
 import bpy
 
-from .keyframes import check_action
+from .keyframes import KeyframeError, check_action
 
 
 def is_auto_keying(context: bpy.types.Context) -> bool:
@@ -20,15 +20,21 @@ def check_auto_keying(context: bpy.types.Context, armature: bpy.types.Object) ->
 
 
 def auto_key(context: bpy.types.Context, armature: bpy.types.Object, channels: Iterable[tuple[str, str]]) -> int:
-    """Key (bone, channel) pairs on the present frame where auto-keying is on; how many got a key."""
+    """Key (bone, channel) pairs on the present frame where auto-keying is on; how many got a key.
+
+    Raises KeyframeError, naming the bone, where Blender won't.
+    """
     if not is_auto_keying(context):
         return 0
     options = _options(context)
     kind = context.scene.tool_settings.keyframe_type
-    return sum(
-        armature.pose.bones[bone].keyframe_insert(channel, group=bone, options=options, keytype=kind)
-        for bone, channel in channels
-    )
+    count = 0
+    for bone, channel in channels:
+        try:
+            count += armature.pose.bones[bone].keyframe_insert(channel, group=bone, options=options, keytype=kind)
+        except RuntimeError as error:
+            raise KeyframeError(f"Bone {bone!r} can't be keyed: {error}") from None
+    return count
 
 
 def _options(context: bpy.types.Context) -> set[Any]:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabrik_addon.blender.drag_input import DragInput, Lock, Ray, Typing, snap_step, turned_on
+from fabrik_addon.blender.drag_lines import locked_lines
 
 PLACE = np.array((0.3, 0.1, 1.2))
 AHEAD = np.array((0.0, 1.0, 0.0))
@@ -193,6 +194,20 @@ class TestTurning:
         both = turned_on(np.array((0.5 * pi, 0, 0)), np.array((0, 0, 0.5 * pi)))
         # A third of a turn about the diagonal, as on a cube.
         assert np.allclose(both, 2.0 / 3.0 * pi * np.array((1, 1, 1)) / np.sqrt(3), atol=1e-6)
+
+
+def test_lines_along_what_is_locked():
+    now = said()
+    assert locked_lines(now) == []
+    now.press_axis("X", plane=False)
+    ((axis, ends),) = locked_lines(now)
+    assert axis == 0
+    assert np.allclose(ends.mean(axis=0), PLACE)
+    assert np.allclose((ends[1] - ends[0]) / np.linalg.norm(ends[1] - ends[0]), (1, 0, 0))
+    now.press_axis("Z", plane=True)
+    assert [axis for axis, _ in locked_lines(now)] == [0, 1]
+    now.press_axis("Z", plane=True)
+    assert np.allclose(np.diff(locked_lines(now)[0][1], axis=0)[0] @ np.array((1.0, 0.0, 1.0)), 0.0)
 
 
 def test_what_is_shown():

@@ -6,14 +6,15 @@ import bpy
 import numpy as np
 from bpy.props import BoolProperty, EnumProperty, FloatVectorProperty, IntProperty, StringProperty
 from bpy.types import Context, Event, Operator
-from bpy_extras import view3d_utils
 from mathutils import Quaternion, Vector
 
 from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
+from .. import drag_lines
 from ..drag import Drag, begin_drag
-from ..drag_input import DragInput, Ray
+from ..drag_input import DragInput
 from ..drag_setup import DragSettings
+from ..drag_view import DragView, has_view
 from ..effectors import why_no_rig
 from ..limit_editing import active_bone
 from ..rig import RigError
@@ -89,26 +90,35 @@ class FABRIK_OT_drag(Operator):
         """Drag by so much, in one go."""
         try:
             drag = self._begin(context)
+        except FabrikError as error:
+            return self._failed(error)
+        try:
             target = self.location if self.properties.is_property_set("location") else drag.start + self.translation
             result = drag.step(np.array(target), self._given_turn())
             return self._finished(context, drag, result.line)
         except FabrikError as error:
+            drag.cancel()
             return self._failed(error)
+        except BaseException:
+            drag.cancel()
+            raise
 
     def invoke(self, context: Context, event: Event) -> set[str]:
         """Take hold of the bone; from then on it follows the mouse."""
-        if context.space_data is None or context.space_data.type != "VIEW_3D" or context.region_data is None:
+        if not has_view(context):
             return self.execute(context)
+        self._view = DragView(context)
         try:
             if self.pick:
                 self._pick(context, event)
             self._drag = self._begin(context)
         except FabrikError as error:
             return self._failed(error)
-        self._mouse = np.array(_press(event) if self.pick else _mouse(event), dtype=np.float64)
+        self._mouse = self._view.press(event) if self.pick else self._view.mouse(event)
         self._seen = self._mouse
-        self._input = self._first_input(context)
+        self._input = self._first_input()
         self._line = ""
+        self._lines = drag_lines.start(self._input)
         context.window_manager.modal_handler_add(self)
         context.workspace.status_text_set(_HELP)
         self._show(context)
@@ -122,7 +132,7 @@ class FABRIK_OT_drag(Operator):
             if event.value == "PRESS" and event.type in _CANCEL:
                 self.cancel(context)
                 return {"CANCELLED"}
-            if self._heeds(context, event):
+            if self._heeds(event):
                 self._step(context)
         except FabrikError as error:
             self.cancel(context)
@@ -170,24 +180,21 @@ class FABRIK_OT_drag(Operator):
 
     def _pick(self, context: Context, event: Event) -> None:
         """Make the bone under the mouse the active one, and take hold of its nearer end."""
-        place = _press(event)
+        place = self._view.press(event)
         found: Any = bpy.ops.view3d.select(location=(int(place[0]), int(place[1])))
         bone = context.active_pose_bone
         if "FINISHED" not in found or bone is None:
             raise RigError("There is no bone under the mouse: press on one")
         self.bone = bone.name
         matrix = context.object.matrix_world
-        ends = [_on_screen(context, np.array(matrix @ end)) for end in (bone.tail, bone.head)]
+        ends = [self._view.on_screen(np.array(matrix @ end)) for end in (bone.tail, bone.head)]
         distances = [np.inf if end is None else np.linalg.norm(end - place) for end in ends]
         self.point = "HEAD" if distances[1] < distances[0] and bone.parent is not None else "TAIL"
 
-    def _first_input(self, context: Context) -> DragInput:
+    def _first_input(self) -> DragInput:
         """Nothing said yet."""
-        place, ray = self._drag.start, _ray(context, self._mouse)
-        aside = _ray(context, self._mouse + np.array((1.0, 0.0)))
-        depth = (place - ray.origin) @ ray.direction
-        pixel = np.linalg.norm(ray.origin + depth * ray.direction - aside.origin - depth * aside.direction)
-        return DragInput(place, self._drag.axes, ray, ray, float(pixel))
+        place, ray = self._drag.start, self._view.ray(self._mouse)
+        return DragInput(place, self._drag.axes, ray, ray, self._view.pixel(place, self._mouse))
 
     def _confirms(self, event: Event) -> bool:
         """Whether an event ends the drag and keeps it."""
@@ -195,11 +202,12 @@ class FABRIK_OT_drag(Operator):
             return event.value == ("RELEASE" if self.pick else "PRESS")
         return event.value == "PRESS" and event.type in _CONFIRM
 
-    def _heeds(self, context: Context, event: Event) -> bool:
+    def _heeds(self, event: Event) -> bool:
         """Take in what an event says; whether that changes anything."""
         if event.type in {"MOUSEMOVE", "INBETWEEN_MOUSEMOVE"}:
-            self._move(context, event)
-            return True
+            self._move(event)
+            # Those between come with the one that ends them; once is enough.
+            return event.type == "MOUSEMOVE"
         if event.type in _SHIFTS:
             self._input.snap, self._input.fine = event.ctrl, event.shift
             return True
@@ -222,18 +230,18 @@ class FABRIK_OT_drag(Operator):
             return False
         return True
 
-    def _move(self, context: Context, event: Event) -> None:
+    def _move(self, event: Event) -> None:
         """The mouse has moved; with Shift it counts for a tenth."""
-        said, now = self._input, np.array(_mouse(event), dtype=np.float64)
+        said, now = self._input, self._view.mouse(event)
         said.snap, said.fine = event.ctrl, event.shift
         share = _PRECISE if event.shift and not event.ctrl else 1.0
         if said.rotating:
-            middle = _on_screen(context, said.place + said.shift())
+            middle = self._view.on_screen(said.place + said.shift())
             if middle is not None:
                 said.go_around(self._seen - middle, now - middle, share)
         else:
             self._mouse = self._mouse + share * (now - self._seen)
-            said.ray = _ray(context, self._mouse)
+            said.ray = self._view.ray(self._mouse)
         self._seen = now
 
     def _step(self, context: Context) -> None:
@@ -247,8 +255,9 @@ class FABRIK_OT_drag(Operator):
         self.translation = self._input.shift()
         if turn is not None:
             self.rotation = Quaternion(Vector(turn.tolist()), float(np.linalg.norm(turn))).to_euler()
+        ended = self._finished(context, self._drag, self._line)
         self._clear(context)
-        return self._finished(context, self._drag, self._line)
+        return ended
 
     def _show(self, context: Context) -> None:
         """What is going on, in the viewport's header."""
@@ -256,7 +265,8 @@ class FABRIK_OT_drag(Operator):
         context.area.tag_redraw()
 
     def _clear(self, context: Context) -> None:
-        """Take the texts away."""
+        """Take the lines and the texts away."""
+        drag_lines.stop(self._lines)
         context.workspace.status_text_set(None)
         if context.area is not None:
             context.area.header_text_set(None)
@@ -273,33 +283,6 @@ class FABRIK_OT_drag(Operator):
     def _failed(self, error: FabrikError) -> set[str]:
         self.report({"ERROR"}, str(error))
         return {"CANCELLED"}
-
-
-def _mouse(event: Event) -> tuple[int, int]:
-    """Where the mouse is, in pixels of the region."""
-    return event.mouse_region_x, event.mouse_region_y
-
-
-def _press(event: Event) -> FloatArray:
-    """(2,) where the button was pressed, in pixels of the region."""
-    moved = (event.mouse_x - event.mouse_prev_press_x, event.mouse_y - event.mouse_prev_press_y)
-    return np.array(_mouse(event), dtype=np.float64) - moved
-
-
-def _ray(context: Context, mouse: FloatArray) -> Ray:
-    """The line of sight through a place in the region."""
-    view: Any = (context.region, context.region_data, mouse.tolist())
-    return Ray(
-        np.array(view3d_utils.region_2d_to_origin_3d(*view), dtype=np.float64),
-        np.array(view3d_utils.region_2d_to_vector_3d(*view), dtype=np.float64),
-    )
-
-
-def _on_screen(context: Context, place: FloatArray) -> FloatArray | None:
-    """(2,) a place in world space in pixels of the region; None where it is behind the viewer."""
-    region: Any = context.region
-    found = view3d_utils.location_3d_to_region_2d(region, context.region_data, place.tolist())
-    return None if found is None else np.array(found, dtype=np.float64)
 
 
 CLASSES = (FABRIK_OT_drag,)
