@@ -69,6 +69,11 @@ def seconds_of(function, now=time.perf_counter):
     return now() - began
 
 
+def best_of(times, function):
+    """The least seconds of several calls."""
+    return min(seconds_of(function) for _ in range(times))
+
+
 def interleaved(repeats, functions, now=time.perf_counter):
     """Median seconds of each function by name, all of them run in turn, so that a slow spell hits them alike."""
     spent = {name: [] for name in functions}

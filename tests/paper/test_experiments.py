@@ -89,6 +89,7 @@ def test_a_thousand_steps_in_and_out_of_reach_are_tracked(name):
     assert 0.2 < within.mean() < 0.95
     track = tracking.follow_each_by_itself(moving)
     assert np.median(track.errors[within]) < tracking.TOLERANCE
+    assert track.shakes(moving.targets)[within[3:]].mean() < 0.005
 
 
 def test_limits_bring_hidden_joints_nearer_to_where_they_were():

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from benchmarks.paper import chain, table1
-from benchmarks.tables import table
+from benchmarks.tables import best_of, table
 from support.solvers.chains import PointChain, fabrik, follow_the_leader
 from support.solvers.loop import Trace, iterate, met, still
 
@@ -48,7 +48,7 @@ def _our_course():
         part = chain.shipped(finish=False, max_sweeps=sweeps).solve(wanted[None], start=start)
         trace.errors.append(float(part.errors[0]))
     trace.errors[-1] = float(whole.errors[0])
-    seconds = table1.best_of(20, lambda: solver.solve(wanted[None], start=start))
+    seconds = best_of(20, lambda: solver.solve(wanted[None], start=start))
     trace.seconds = list(np.linspace(0.0, seconds, len(trace.errors)))
     return Course(trace, np.vstack([whole.heads, whole.tails[-1]]))
 

@@ -46,10 +46,18 @@ NOTES = """## What to see in it
 - Follow-the-Leader is always on its target, but its links are not of their lengths; out of reach they never are again.
 - In the hinge plane of Figure 7 a pose reaches its target, but nothing keeps the hinges inside their ranges, and the
   plane has to be known beforehand. A hinge limit needs neither.
+- Near full extension a joint moves much farther than the target, as the square root of what is left of the reach. A
+  pose that meets its target shows it; a loop that is cut short lags behind and misses by millimetres instead.
 - What is solved by itself at each step has no history: the pose depends on the target alone, and a fold is passed in
-  one large step. Going on from the step before follows through.
+  one large step. Going on from the step before follows through. A shake is a joint that turns back and at once back
+  again, by a tenth of the target's largest step. Within reach there is next to none; beyond it, where the targets of
+  the Y and of the hand pull against each other, there is some. The targets of the Y that are within reach of their own
+  arms are not always within reach together.
 - Table 2's joints are not determined by their targets: an elbow may swivel about the line from shoulder to wrist.
-  Limits narrow that down.
+  Limits narrow that down, and a start that is near the truth does too: on the walk and the recording, which stay near
+  their first pose, the Jacobian methods' small steps end nearest to it. With limits the paper's way, clamped in both
+  passes, is often stuck far from its targets; the extension meets them.
+- The dance swings over the whole of its limits, the paper's was a recording: compare methods, not motions.
 - As in the paper, nothing keeps a body from passing through itself.
 """
 

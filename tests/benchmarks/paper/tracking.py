@@ -1,7 +1,7 @@
 """Targets on sinusoids in and out of reach, followed by the chain, the Y and the hand; and the drag of Kine.
 
 A step asks three things: is the target met where it can be, how far does a joint move for what the target moved, and
-does a joint turn back that the target did not send back.
+does a joint shake: turn back and at once back again.
 """
 
 from dataclasses import dataclass
@@ -22,6 +22,7 @@ from sample_rigs.recipe.paper_models import PAPER_MODELS
 STEPS = 1000
 TOLERANCE = 1e-3
 STEPS_OF_OTHERS = 10
+SHAKE = 0.1
 EVERY_MM = 1000.0
 
 
@@ -87,10 +88,10 @@ class Track:
         """The largest step of a joint by the largest step of a target."""
         return steps(self.joints).max() / steps(targets).max()
 
-    def turns_back(self, targets):
-        """The share of steps, in %, on which a joint turns back sharply although no target does; rest is no turn."""
-        joint_backs = backs(self.joints, 1e-3 * steps(targets).max()).any(axis=1)
-        return 100.0 * (joint_backs & ~backs(targets, 0.0).any(axis=1)).mean()
+    def shakes(self, targets):
+        """(T - 3,) whether a joint turns back and at once back again, by a tenth of a target's largest step."""
+        turns = backs(self.joints, SHAKE * steps(targets).max())
+        return (turns[1:] & turns[:-1]).any(axis=1)
 
 
 def steps(points):
@@ -179,7 +180,8 @@ def tracking_table(followed):
         "miss within reach, mm: median",
         "greatest",
         "largest joint step / target step",
-        "steps with a joint that turns back, %",
+        "steps on which a joint shakes, %: within reach",
+        "beyond",
     )
     return table(
         f"Tracking over {STEPS:,} steps in and out of reach; the other methods have {STEPS_OF_OTHERS} iterations",
@@ -190,13 +192,15 @@ def tracking_table(followed):
 
 def _row(name, moving, way, track):
     misses = track.errors[moving.within_reach].max(axis=1)
+    shakes, within = track.shakes(moving.targets), moving.within_reach[3:]
     return (
         name,
         way,
         f"{np.median(misses):.2g}",
         f"{misses.max():.2g}",
         f"{track.step_ratio(moving.targets):.2f}",
-        f"{track.turns_back(moving.targets):.1f}",
+        f"{100.0 * shakes[within].mean():.1f}",
+        f"{100.0 * shakes[~within].mean():.1f}",
     )
 
 
