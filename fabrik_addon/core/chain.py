@@ -258,7 +258,7 @@ class _Search:
         return _Search(numbers.take(self.chord, frames), bends, *(numbers.take(value, frames) for value in scalars))
 
     def step(self, numbers: ModuleType, tip: Vector, slope: Vector) -> None:
-        """Newton's step from where the tip, and its derivative by s², are; halving where it would leave the bounds."""
+        """A step of Newton's from the tip and its derivative by s²; halving where it would leave the bounds."""
         excess = tip.length_squared - self.wanted * self.wanted
         self.low = numbers.select(excess > 0, self.square, self.low)
         self.high = numbers.select(excess > 0, self.high, self.square)
