@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from .clip import BoolArray, FloatArray, true_spans
 from .robust import outlier_weights
+
+IntArray = npt.NDArray[np.intp]
 
 # Speed and acceleration at an edge are taken from so many frames beside it, more of them the longer the gap is: over a
 # longer gap noise in them carries farther.
@@ -39,11 +42,28 @@ def bridge_gaps(positions: FloatArray, longest: int) -> tuple[FloatArray, BoolAr
     bridged = np.array(positions)
     seen = ~np.isnan(positions).any(axis=2)
     for marker in np.flatnonzero(~seen.all(axis=0)):
-        for first, end in _gaps(seen[:, marker]):
-            if end - first <= longest and first > 0 and end < len(seen):
-                track = positions[:, marker]
-                bridged[first:end, marker] = _across(track, seen[:, marker], first, end, float(longest))
+        at = np.flatnonzero(seen[:, marker])
+        if len(at) < 4:
+            continue
+        hidden = np.flatnonzero(~seen[:, marker])
+        after = np.searchsorted(at, hidden)
+        between = (after > 0) & (after < len(at))
+        hidden, after = hidden[between], after[between]
+        short = at[after] - at[after - 1] <= longest + 1
+        hidden, after = hidden[short], after[short]
+        about = np.clip(after, 2, len(at) - 2)[:, None] + np.arange(-2, 2)
+        bridged[hidden, marker] = _through(at[about], positions[at[about], marker], hidden)
     return bridged, ~seen & ~np.isnan(bridged).any(axis=2)
+
+
+def _through(times: IntArray, points: FloatArray, at: IntArray) -> FloatArray:
+    """(N, 3) the cubics through four points (N, 4, 3) at times (N, 4), each at one time (N,) (Lagrange)."""
+    total = np.zeros((len(at), 3))
+    for place in range(4):
+        others = [other for other in range(4) if other != place]
+        weight = np.prod((at[:, None] - times[:, others]) / (times[:, [place]] - times[:, others]), axis=1)
+        total += weight[:, None] * points[:, place]
+    return total
 
 
 def fill_turns(turns: FloatArray, known: BoolArray, longest: float) -> FloatArray:
