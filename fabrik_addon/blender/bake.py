@@ -20,7 +20,7 @@ from ..markers.report import Report
 from ..markers.take import Gaps
 from .animated import animated_limits, check_still, root_heads
 from .bake_keys import BakedTree, BakeError, Writing, check_root_motion, write_keys
-from .bake_report import make_report, note_results
+from .bake_report import make_report, note_results, take_notes
 from .bake_take import TakeSettings, smoothed, solve_tree, within
 from .calibrate_markers import kept_factors
 from .effectors import Goals, gather_goals, object_scale, world_to_armature
@@ -127,6 +127,7 @@ class BakeResult:
         trees: what was found for each tree of bones.
         warnings: sentences on what may keep the rig from showing the result.
         timings: seconds for "sample", "solve" and "write".
+        notes: lines on what was done about gaps, outliers and feet.
     """
 
     report: Report
@@ -134,6 +135,7 @@ class BakeResult:
     trees: tuple[BakedTree, ...]
     warnings: tuple[str, ...]
     timings: dict[str, float]
+    notes: tuple[str, ...] = ()
 
     @property
     def solutions(self) -> tuple[Solution, ...]:
@@ -247,8 +249,9 @@ def bake_steps(context: bpy.types.Context, armature: bpy.types.Object, settings:
     finally:
         keeper.restore(keyed)
     warnings = (*_warnings(armature, keyed), *animated_limits(armature, keyed, settings.frames))
-    result = BakeResult(report, settings.frames, trees, warnings, seconds)
-    rig_settings(armature).last_result = "\n".join(result.lines)
+    notes = tuple(take_notes(trees, 1.0 / float(object_scale(matrices[0]))))
+    result = BakeResult(report, settings.frames, trees, warnings, seconds, notes)
+    rig_settings(armature).last_result = "\n".join((*result.lines, *notes))
     if follows_markers(armature, settings.source):
         note_results(armature, report)
     return result
@@ -297,7 +300,15 @@ def _sample(
         raise BakeError(f"No marker is seen in frames {frames[0]}-{frames[-1]}.")
     take = None
     if by_markers:
-        take = TakeSettings(settings.gaps, settings.robust, settings.steady, scene_rate(scene) / settings.step)
+        take = TakeSettings(
+            gaps=settings.gaps,
+            robust=settings.robust,
+            steady=settings.steady,
+            plant_feet=settings.plant_feet,
+            rate=scene_rate(scene) / settings.step,
+            up=int(np.argmax(np.abs(rig[0, 2, :3]))),
+            metre=1.0 / float(object_scale(rig[0])),
+        )
         world = smoothed(world, take.rate, settings.low_pass)
     local = world_to_armature(world, rig)
     ends = np.cumsum([len(goal.targets) for goal in goals])[:-1]
@@ -337,7 +348,7 @@ def _solve_take(job: _Job, settings: TakeSettings) -> Generator[float, None, Bak
     found = yield from solve_tree(job.goals, job.targets, job.root_heads, job.factors, settings)
     tree = _baked(job, found.solution)
     keyed = found.keyed if settings.gaps == "UNKEYED" else None
-    return replace(tree, keyed=keyed, filled=found.take.filled, outliers=found.take.outliers)
+    return replace(tree, keyed=keyed, filled=found.take.filled, outliers=found.take.outliers, planted=found.planted)
 
 
 def _solve_effectors(job: _Job, settings: BakeSettings) -> Generator[float, None, BakedTree]:
