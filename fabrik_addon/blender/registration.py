@@ -4,7 +4,7 @@ import bpy
 from bpy.props import BoolProperty, PointerProperty
 
 from ..cli import run_command
-from . import file_handler, limit_panel, marker_panel, operators, overlay, panels, settings
+from . import file_handler, limit_panel, marker_overlay, marker_panel, operators, overlay, panels, settings
 from .operators.import_markers import menu_entry
 from .overrides import keep_overrides
 
@@ -40,6 +40,7 @@ def register() -> None:
         ),
     )
     overlay.start()
+    marker_overlay.start()
     bpy.types.VIEW3D_PT_overlay_bones.append(overlay.draw_switch)
     bpy.types.TOPBAR_MT_file_import.append(menu_entry)
     bpy.app.handlers.save_pre.append(keep_overrides)
@@ -52,6 +53,7 @@ def unregister() -> None:
     bpy.app.handlers.save_pre.remove(keep_overrides)
     bpy.types.TOPBAR_MT_file_import.remove(menu_entry)
     bpy.types.VIEW3D_PT_overlay_bones.remove(overlay.draw_switch)
+    marker_overlay.stop()
     overlay.stop()
     delattr(bpy.types.Scene, overlay.SWITCH)
     del bpy.types.Object.fabrik  # type: ignore[attr-defined]
