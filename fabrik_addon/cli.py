@@ -275,6 +275,7 @@ def _summary(request: "BakeFileRequest", result: "BakeFileResult") -> list[str]:
         *lines,
         baked.report.table(),
         baked.line,
+        *baked.notes,
         *(f"Note: {warning}" for warning in baked.warnings),
         f"Took: {times}",
         f"Wrote {' and '.join(files)}",

@@ -21,7 +21,7 @@ from ..markers.take import Gaps
 from . import live
 from .animated import animated_limits, check_still, root_heads
 from .bake_keys import BakedTree, BakeError, Writing, check_root_motion, write_keys
-from .bake_report import make_report, note_results
+from .bake_report import make_report, note_results, take_notes
 from .bake_take import TakeSettings, smoothed_in, solve_tree, within
 from .calibrate_markers import kept_factors
 from .effectors import Goals, gather_goals, object_scale
@@ -129,6 +129,7 @@ class BakeResult:
         trees: what was found for each tree of bones.
         warnings: sentences on what may keep the rig from showing the result.
         timings: seconds for "sample", "solve" and "write".
+        notes: lines on what was done about gaps, outliers and feet.
     """
 
     report: Report
@@ -136,6 +137,7 @@ class BakeResult:
     trees: tuple[BakedTree, ...]
     warnings: tuple[str, ...]
     timings: dict[str, float]
+    notes: tuple[str, ...] = ()
 
     @property
     def solutions(self) -> tuple[Solution, ...]:
@@ -253,8 +255,9 @@ def bake_steps(context: bpy.types.Context, armature: bpy.types.Object, settings:
         live.follow()
     left = (sentence for tree in trees for sentence in tree.goals.left_alone)
     warnings = (*_warnings(armature, keyed), *animated_limits(armature, keyed, settings.frames), *left)
-    result = BakeResult(report, settings.frames, trees, warnings, seconds)
-    rig_settings(armature).last_result = "\n".join(result.lines)
+    notes = tuple(take_notes(trees, 1.0 / float(object_scale(matrices[0]))))
+    result = BakeResult(report, settings.frames, trees, warnings, seconds, notes)
+    rig_settings(armature).last_result = "\n".join((*result.lines, *notes))
     if follows_markers(armature, settings.source):
         note_results(armature, report)
     return result
@@ -299,7 +302,7 @@ def _sample(
         yield _SAMPLING_ENDS * min(1.0, (first + len(part)) / len(frames))
     take = None
     if by_markers:
-        take = TakeSettings(settings.gaps, settings.robust, settings.steady, scene_rate(scene) / settings.step)
+        take = _take_settings(scene, settings, matrices[0][0])
     jobs = []
     for tree, sampled in zip(goals, zip(*parts, strict=True), strict=True):
         places = joined([part for part, _ in sampled])
@@ -311,6 +314,19 @@ def _sample(
     if not seen:
         raise BakeError(f"No marker is seen in frames {frames[0]}-{frames[-1]}.")
     return seen, np.concatenate(matrices)
+
+
+def _take_settings(scene: bpy.types.Scene, settings: BakeSettings, world: FloatArray) -> TakeSettings:
+    """How markers are solved; world: (4, 4) of the armature."""
+    return TakeSettings(
+        gaps=settings.gaps,
+        robust=settings.robust,
+        steady=settings.steady,
+        plant_feet=settings.plant_feet,
+        rate=scene_rate(scene) / settings.step,
+        up=int(np.argmax(np.abs(world[2, :3]))),
+        metre=1.0 / float(object_scale(world)),
+    )
 
 
 def _job(
@@ -354,7 +370,7 @@ def _solve_take(job: _Job, settings: TakeSettings) -> Generator[float, None, Bak
     found = yield from solve_tree(job.goals, job.places.points, job.root_heads, job.factors, settings)
     tree = _baked(job, found.solution)
     keyed = found.keyed if settings.gaps == "UNKEYED" else None
-    return replace(tree, keyed=keyed, filled=found.take.filled, outliers=found.take.outliers)
+    return replace(tree, keyed=keyed, filled=found.take.filled, outliers=found.take.outliers, planted=found.planted)
 
 
 def _solve_effectors(job: _Job, settings: BakeSettings) -> Generator[float, None, BakedTree]:

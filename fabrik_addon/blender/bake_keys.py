@@ -10,6 +10,7 @@ import numpy as np
 from ..core import Solution
 from ..core.arrays import BoolArray, FloatArray, IntArray
 from ..core.errors import FabrikError
+from ..markers.feet import Planted
 from ..markers.take import FilledSpan
 from .animated import ROTATION_CHANNELS, bone_path
 from .effectors import Goals, object_scale
@@ -51,6 +52,7 @@ class BakedTree:
         travels: whether the root's place gets keys too, where it is free.
         filled: spans over which a bone had no markers, and what was done about them.
         outliers: (F, E) markers that were seen and not believed; None where that was not asked.
+        planted: the feet that were kept from sliding, with their stances; None where none were.
     """
 
     goals: Goals
@@ -61,6 +63,7 @@ class BakedTree:
     travels: bool = True
     filled: tuple[FilledSpan, ...] = ()
     outliers: BoolArray | None = field(default=None, repr=False)
+    planted: Planted | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)

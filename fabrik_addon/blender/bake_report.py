@@ -11,6 +11,7 @@ import numpy as np
 from ..core import Status
 from ..core.arrays import IntArray
 from ..markers.report import FilledRow, LimitRow, Report, ReportError, replace_file
+from .bake_feet import feet_line
 from .bake_keys import BakedTree
 from .settings import rig_settings
 
@@ -54,6 +55,20 @@ def _limits(tree: BakedTree) -> Iterator[LimitRow]:
     share = tree.solution.binding.mean(axis=0)
     for bone in np.flatnonzero(share > 0.0):
         yield LimitRow(tree.solution.skeleton.names[int(bone)], 100.0 * float(share[bone]))
+
+
+def take_notes(trees: Sequence[BakedTree], metre: float) -> Iterator[str]:
+    """Short lines on what was done about gaps, outliers and feet; metre: armature units to a metre."""
+    spans = [span for tree in trees for span in tree.filled]
+    if spans:
+        longest = max(spans, key=lambda span: span.count)
+        yield f"Gaps: {len(spans)} {longest.how}, longest {longest.count} frames ({longest.bone})"
+    doubted = sum(int(tree.outliers.sum()) for tree in trees if tree.outliers is not None)
+    if doubted:
+        yield f"Outliers: {doubted} samples left out"
+    stances = [stance for tree in trees if tree.planted is not None for stance in tree.planted.stances]
+    if stances:
+        yield feet_line(stances, metre)
 
 
 def note_results(rig: bpy.types.Object, report: Report) -> None:

@@ -9,10 +9,12 @@ import numpy as np
 from ..core import Solution, Solver
 from ..core.arrays import BoolArray, FloatArray
 from ..markers.clip import Clip
+from ..markers.feet import Planted
 from ..markers.low_pass import low_pass
 from ..markers.proportions import height_factor, with_factors
 from ..markers.steady import steadied_steps
 from ..markers.take import Gaps, Take, solve_take_steps
+from .bake_feet import plant
 from .effectors import Goals, world_to_armature
 
 _Result = TypeVar("_Result")
@@ -28,15 +30,19 @@ class TakeSettings:
     gaps: Gaps
     robust: bool
     steady: bool
+    plant_feet: bool
     rate: float
+    up: int = 2
+    metre: float = 1.0
 
 
 @dataclass(frozen=True)
 class SolvedTake:
-    """A take on the rig's own bones."""
+    """A take on the rig's own bones, and how its feet were planted; None where they were not."""
 
     solution: Solution
     take: Take
+    planted: Planted | None = None
 
     @property
     def keyed(self) -> BoolArray:
@@ -78,7 +84,10 @@ def solve_tree(
         solution = yield from within(_SOLVED, 1.0, steady)
     if factors is not None:
         solution = _on_rig(solution, goals, factors)
-    return SolvedTake(solution, take)
+    planted = None
+    if settings.plant_feet:
+        planted = plant(goals, solution, targets, rate=settings.rate, up=settings.up, metre=settings.metre)
+    return SolvedTake(solution if planted is None else planted.solution, take, planted)
 
 
 def within(first: float, last: float, steps: Generator[float, None, _Result]) -> Generator[float, None, _Result]:

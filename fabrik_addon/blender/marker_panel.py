@@ -6,15 +6,13 @@ import bpy
 from bpy.types import Context, Panel, UILayout, UIList
 
 from .marker_settings import FabrikCapture, FabrikMarker
+from .marker_state import marker_state
 from .operators import match_markers as matching
 from .operators.calibrate_markers import FABRIK_OT_calibrate_markers
 from .operators.report import FABRIK_OT_export_report, FABRIK_OT_worst_frame
 from .panels import AboutRig
 from .settings import rig_settings
 
-# Metres of a marker's error from which on it is worth a look, and from which on something is wrong.
-_FAIR: Final = 0.02
-_BAD: Final = 0.05
 # Colours and, for those who can't tell these apart, figures beside them.
 _ICONS: Final[dict[str, Any]] = {
     "GONE": "ERROR",
@@ -25,19 +23,6 @@ _ICONS: Final[dict[str, Any]] = {
     "FAIR": "COLLECTION_COLOR_03",
     "BAD": "COLLECTION_COLOR_01",
 }
-
-
-def marker_state(rig: Any, marker: FabrikMarker) -> str:
-    """How a marker of the list is: one of the keys of the icons."""
-    if marker.target is None or (marker.bone and marker.bone not in rig.data.bones):
-        return "GONE"
-    if not marker.bone:
-        return "FREE"
-    if not marker.enabled or marker.weight == 0.0:
-        return "OFF"
-    if marker.error < 0.0:
-        return "READY"
-    return "GOOD" if marker.error < _FAIR else "FAIR" if marker.error < _BAD else "BAD"
 
 
 class FABRIK_UL_markers(UIList):

@@ -10,6 +10,7 @@ from . import (
     keymap,
     limit_panel,
     live,
+    marker_overlay,
     marker_panel,
     operators,
     overlay,
@@ -63,6 +64,7 @@ def register() -> None:
         ),
     )
     overlay.start()
+    marker_overlay.start()
     goal_overlay.start()
     keymap.start()
     tool.start()
@@ -87,6 +89,7 @@ def unregister() -> None:
     tool.stop()
     keymap.stop()
     goal_overlay.stop()
+    marker_overlay.stop()
     overlay.stop()
     delattr(bpy.types.Scene, goal_overlay.SWITCH)
     delattr(bpy.types.Scene, overlay.SWITCH)

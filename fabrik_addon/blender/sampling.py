@@ -229,6 +229,23 @@ def _seen_by_keys(holder: bpy.types.Object, bone: str, frames: FloatArray) -> Bo
     return _on_keys(times, step, frames)
 
 
+def is_seen(marker: Target, frame: float) -> bool:
+    """Whether a marker is seen on a frame, as far as the keys of its X tell; quick enough for drawing."""
+    holder, bone = marker
+    path = bone_path(bone, "location") if bone else "location"
+    curve = next(
+        (curve for curve in keyframes.curves(holder) if (curve.data_path, curve.array_index) == (path, 0)), None
+    )
+    if curve is None:
+        return True
+    times = keyframes.keys(curve)[:, 0]
+    imported = not bone and holder.get(MARKER_NAME) is not None
+    step = float(holder.get(MARKER_STEP, 1.0)) if imported or len(times) < 2 else float(np.median(np.diff(times)))
+    if not imported and step > _RECORDED_STEP:
+        return True
+    return bool(_on_keys(times, step, np.array([frame]))[0])
+
+
 def _on_keys(times: FloatArray, step: float, frames: FloatArray) -> BoolArray:
     """(F,) whether a frame is on one of (K,) keys, or between two that are no farther apart than about a step."""
     padded = np.concatenate(([-np.inf], times, [np.inf]))

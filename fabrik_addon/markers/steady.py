@@ -20,11 +20,10 @@ from .clip import FloatArray
 
 # Seconds over which poses are averaged (one standard deviation), and over which the odd one out is left out before.
 _SPREAD: Final = 0.1
-# What a bone's wish to be as usual counts beside one marker.
-_WEIGHT: Final = 0.005
+# What a bone's wish to be as usual counts beside one marker: first so that it tells, in the end next to nothing.
+_WEIGHTS: Final = (1e-2, 1e-3, 1e-4)
 # A bone with so many markers of its own is decided by them.
 _ENOUGH: Final = 3
-_ROUNDS: Final = 2
 # The points of a bone that are to be where they usually are, as shares of its length along its own axes.
 _POINTS: Final = ((0.5, 0.5, 0.0), (-0.25, 0.5, 0.45), (-0.25, 0.5, -0.45))
 _CHUNK: Final = 1000
@@ -42,8 +41,8 @@ def steadied_steps(
     if not bones or len(targets) < 2:
         return solution
     mean = float(np.mean([effector.weight for effector in solver.effectors]))
-    both = _with_ghosts(solver, bones, _WEIGHT * mean)
-    for turn in range(_ROUNDS):
+    both = _with_ghosts(solver, bones)
+    for turn, share in enumerate(_WEIGHTS):
         usual = usual_rotations(solution.rotations, _SPREAD * rate)
         parts = []
         for first in range(0, len(targets), _CHUNK):
@@ -51,17 +50,17 @@ def steadied_steps(
             roots = solution.root_location[part]
             wanted = _ghost_targets(solver, usual[part], roots, bones)
             every = np.concatenate([targets[part], wanted], axis=1)
-            weight = np.concatenate([weights[part], np.full(wanted.shape[:2], _WEIGHT * mean)], axis=1)
+            weight = np.concatenate([weights[part], np.full(wanted.shape[:2], share * mean)], axis=1)
             parts.append(both.solve(every, weights=weight, start=usual[part], start_location=roots))
-            yield (turn + min(1.0, part.stop / len(targets))) / _ROUNDS
+            yield (turn + min(1.0, part.stop / len(targets))) / len(_WEIGHTS)
         solution = _joined(parts, solution)
     return solution
 
 
-def _with_ghosts(solver: Solver, bones: list[int], weight: float) -> Solver:
+def _with_ghosts(solver: Solver, bones: list[int]) -> Solver:
     """The solver with points on the bones that have targets of their own."""
     names = solver.skeleton.names
-    ghosts = [Effector(names[bone], _point(solver, bone, share), weight) for bone in bones for share in _POINTS]
+    ghosts = [Effector(names[bone], _point(solver, bone, share)) for bone in bones for share in _POINTS]
     return Solver(
         solver.skeleton,
         [*solver.effectors, *ghosts],

@@ -346,3 +346,91 @@ class TestModule:
         wrong = run_module("simmer")
         assert wrong.returncode == 2
         assert wrong.stderr.count("\n") == 1
+
+
+class TestSeveralTakes:
+    """One line a take, and an exit status."""
+
+    def takes(self, files, count=2):
+        """Copies of the recording, and folders to write to."""
+        recordings = [files.folder / f"take{number}.trc" for number in range(1, count + 1)]
+        for recording in recordings:
+            recording.write_bytes(files.markers.read_bytes())
+        for name in ("blends", "reports"):
+            (files.folder / name).mkdir()
+        return recordings
+
+    def arguments(self, files, recordings, *more):
+        out = ["--output", files.folder / "blends", "--report", files.folder / "reports", "--map", files.map]
+        return [str(argument) for argument in (files.rig, *recordings, *out, *more)]
+
+    def test_each_has_its_files_and_its_line(self, files, capfd):
+        recordings = self.takes(files)
+        assert cli.run_command(self.arguments(files, recordings)) == 0
+        lines = [line for line in capfd.readouterr().out.splitlines() if line.startswith(("take", "2 of"))]
+        assert [line.split(":")[0] for line in lines[:2]] == ["take1.trc", "take2.trc"]
+        assert all("RMS" in line and line.endswith(".blend") for line in lines[:2])
+        assert lines[2] == "2 of 2 takes baked"
+        assert sorted(path.name for path in (files.folder / "blends").iterdir()) == ["take1.blend", "take2.blend"]
+        assert sorted(path.name for path in (files.folder / "reports").iterdir()) == ["take1.csv", "take2.csv"]
+
+    def test_a_bad_take_does_not_stop_the_others(self, files, capfd):
+        recordings = self.takes(files, 3)
+        recordings[1].write_text("rubbish")
+        assert cli.run_command(self.arguments(files, recordings)) == 1
+        out = capfd.readouterr().out
+        assert "take2.trc: FAILED: take2.trc: this is not a TRC file" in out
+        assert "2 of 3 takes baked" in out
+        assert sorted(path.name for path in (files.folder / "blends").iterdir()) == ["take1.blend", "take3.blend"]
+
+    @pytest.mark.parametrize(
+        ("change", "sentence"),
+        [
+            (
+                lambda files, takes: (files.folder / "blends").rmdir(),
+                "there is no such folder to write several takes to",
+            ),
+            (lambda files, takes: takes.append(takes[0]), "two recordings are called 'take1'"),
+        ],
+    )
+    def test_what_cannot_be_written_is_said_at_once(self, files, capfd, change, sentence):
+        recordings = self.takes(files)
+        change(files, recordings)
+        assert cli.run_command(self.arguments(files, recordings)) == 1
+        assert sentence in capfd.readouterr().err
+
+
+class TestChoices:
+    """What else can be asked for."""
+
+    def test_strip_fewer_keys_and_travelling_object(self, files):
+        more = ("--write", "nla", "--fewer-keys", "1", "--root-motion", "object", "--action", "Take")
+        assert cli.run_command(files.arguments(*more)) == 0
+        bpy.ops.wm.open_mainfile(filepath=str(files.output))
+        rig = bpy.data.objects["Rig"]
+        (track,) = rig.animation_data.nla_tracks
+        assert track.strips[0].action.name == "Take"
+        places = []
+        for frame in (1, FRAMES):
+            bpy.context.scene.frame_set(frame)
+            places.append(rig.matrix_world.translation.copy())
+        assert (places[1] - places[0]).length > 0.3
+
+    def test_samples_gaps_and_smoothing(self, tmp_path, capfd):
+        files = make_files(tmp_path, hidden=[(slice(3, 10), 6), (slice(3, 10), 7)])
+        more = ("--samples", "2", "11", "--gaps", "unkeyed", "--low-pass", "20", "--key-error")
+        assert cli.run_command(files.arguments(*more)) == 0
+        assert "Gaps: " in capfd.readouterr().out
+        assert len(rows_of(files.report, "frame")) == 10
+        bpy.ops.wm.open_mainfile(filepath=str(files.output))
+        assert "fabrik_error" in bpy.data.objects["Rig"]
+
+    def test_without_a_map_unknown_labels_are_refused(self, files, capfd):
+        content = files.markers.read_text()
+        for number, name in enumerate(POINTS):
+            content = content.replace(f"\t{name}\t", f"\tq{number}\t")
+        files.markers.write_text(content)
+        arguments = [str(files.rig), str(files.markers), "--output", str(files.output)]
+        assert cli.run_command(arguments) == 1
+        assert "no label is known, so say by --map which marker is on which bone" in capfd.readouterr().err
+        assert not files.output.exists()

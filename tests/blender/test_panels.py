@@ -10,7 +10,7 @@ import bpy
 import pytest
 from support import scenes
 
-from fabrik_addon.blender import panels
+from fabrik_addon.blender import marker_panel, panels
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -93,12 +93,20 @@ def rig():
     return made
 
 
+ABOUT_MARKERS = (
+    marker_panel.FABRIK_PT_marker_list,
+    marker_panel.FABRIK_PT_calibration,
+    marker_panel.FABRIK_PT_marker_bake,
+    marker_panel.FABRIK_PT_marker_report,
+    marker_panel.FABRIK_PT_bake_options,
+)
 ABOUT_RIGS = (
     panels.FABRIK_PT_effectors,
     panels.FABRIK_PT_effector_ways,
     panels.FABRIK_PT_solve,
     panels.FABRIK_PT_drag,
     panels.FABRIK_PT_bake,
+    *ABOUT_MARKERS,
 )
 ALL = (*ABOUT_RIGS, panels.FABRIK_PT_markers)
 
@@ -255,6 +263,39 @@ def kinds():
         yield getattr(bpy.ops.fabrik, name).get_rna_type()
 
 
+def test_without_markers_the_list_says_what_to_do(rig):
+    layout = draw(marker_panel.FABRIK_PT_marker_list)
+    assert layout.texts("label") == ["Import markers, then match them"]
+    assert layout.texts("list") == []
+
+
+def test_the_active_marker_s_details_are_shown(rig):
+    marker = rig.fabrik.capture.markers.add()
+    marker.name, marker.bone, marker.target = "LASI", "hips", scenes.empty_at((0, 0, 0))
+    layout = draw(marker_panel.FABRIK_PT_marker_list)
+    assert layout.texts("list") == ["markers"]
+    assert layout.texts("prop") == ["target", "bone", "point", "weight"]
+    assert layout.texts("button")[-1] == "fabrik.marker_bone"
+    marker.point = "OFFSET"
+    assert "offset" in draw(marker_panel.FABRIK_PT_marker_list).texts("prop")
+
+
+def test_report_says_what_to_do_until_there_is_one(rig):
+    assert draw(marker_panel.FABRIK_PT_marker_report).texts("label") == ["Bake to see how well it fits"]
+    capture = rig.fabrik.capture
+    capture.report, rig.fabrik.last_result = bpy.data.texts.new("report"), "11 bones\nRMS 2 mm"
+    marker = capture.markers.add()
+    marker.name, marker.error, marker.worst, marker.coverage = "LASI", 0.002, 0.005, 80.0
+    labels = draw(marker_panel.FABRIK_PT_marker_report).texts("label")
+    assert labels == ["11 bones", "RMS 2 mm", "LASI: RMS 2.0, worst 5.0 mm", "Seen on 80 % of the frames"]
+
+
+def test_reference_frames_are_greyed_until_they_count(rig):
+    assert draw(marker_panel.FABRIK_PT_calibration).greyed() == ["reference_start", "reference_end"]
+    rig.fabrik.capture.use_reference = True
+    assert draw(marker_panel.FABRIK_PT_calibration).greyed() == []
+
+
 def test_every_property_and_operator_has_a_name_and_a_tooltip_without_a_full_stop():
     assert len(list(kinds())) >= 3 + 5
     for kind in kinds():
@@ -270,6 +311,7 @@ def items(prop):
 
 
 def test_panels_do_not_compute():
-    source = inspect.getsource(panels)
-    assert "numpy" not in source
-    assert "view_layer" not in source
+    for module in (panels, marker_panel):
+        source = inspect.getsource(module)
+        assert "numpy" not in source
+        assert "view_layer" not in source

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from fabrik_addon.blender.bake_file import BakeFileRequest, bake_file
+from fabrik_addon.markers.clip import to_z_up
+from fabrik_addon.markers.feet import StandingSettings, find_stances
 
 ROOT = Path(__file__).parents[2]
 DATA = Path(os.environ.get("FABRIK_TEST_DATA", ROOT.parent / "shared" / "data"))
@@ -58,3 +60,75 @@ def test_the_saved_file_shows_what_was_solved(balancing):
             bpy.context.scene.frame_set(int(result.bake.frames[row]))
             shown = np.array([rig.pose.bones[name].tail for name in tree.goals.tree.skeleton.names])
             assert np.abs(shown - tree.solution.tails[row]).max() < 1e-4 * HEIGHT
+
+
+def presets_only(folder, name, static=None):
+    """A recording on the sample person with nothing but its labels, and a static trial where there is one."""
+    files = [DATA / each for each in (name, static) if each is not None]
+    for file in files:
+        if not file.exists():
+            pytest.skip(f"FABRIK_TEST_DATA has no {file.name}")
+    request = BakeFileRequest(
+        rig=SAMPLES / "human.blend",
+        markers=files[0],
+        output=folder / "baked.blend",
+        static=files[1] if static else None,
+        bake={"plant_feet": True},
+    )
+    return bake_file(request)
+
+
+@pytest.fixture(scope="module")
+def walking(tmp_path_factory):
+    """A walk on a treadmill, calibrated from its static trial."""
+    folder = tmp_path_factory.mktemp("walk")
+    return presets_only(folder, "gait2354_subject01_walk1.trc", "gait2354_subject01_static.trc")
+
+
+class TestPresetsOnly:
+    """Other people's recordings, matched and calibrated by themselves."""
+
+    def test_nine_markers_in_ten_find_their_bone(self, walking):
+        matched = walking.matched
+        assert matched.preset == "HELEN_HAYES"
+        assert len(matched.markers) >= 0.9 * len(walking.clip.names)
+
+    def test_it_fits_about_as_well_as_a_model_made_for_the_person(self, walking):
+        """OpenSim's scaled model of this person is at 11.53 mm, weighted; this rig is somebody else's."""
+        total = walking.bake.report.total()
+        assert total.weighted_rms <= 1.2 * 11.53e-3
+        assert walking.calibration.scale == pytest.approx(0.97, abs=0.03)
+
+    def test_no_pops(self, walking):
+        """At 60 Hz no bone of somebody who walks turns by more than 15 degrees, or 900 in a second."""
+        (solution,) = walking.bake.solutions
+        cosines = np.abs((solution.rotations[1:] * solution.rotations[:-1]).sum(axis=2))
+        assert np.degrees(2.0 * np.arccos(np.clip(cosines, 0.0, 1.0))).max() < 15.0
+        bends = np.linalg.norm(np.diff(solution.tails, 2, axis=0), axis=2)
+        assert bends.max() < 0.03
+
+    def test_feet_go_with_the_belt_while_they_stand(self, walking):
+        """The heels' and toes' own speed over the belt, whose speed is that of the recorded feet."""
+        (tree,) = walking.bake.trees
+        skeleton, solution = tree.goals.tree.skeleton, tree.solution
+        rate = walking.clip.rate
+        for side in "LR":
+            column = walking.clip.names.index(f"{side}.Toe.Tip")
+            marker = to_z_up(walking.clip).positions[:, column] * walking.scale
+            low = marker[:, 2] < np.percentile(marker[:, 2], 35)
+            belt = np.median(np.gradient(marker, axis=0)[low] * rate, axis=0)
+            effector = next(each for each in tree.goals.effectors if each.bone in (f"foot.{side}", f"toe.{side}"))
+            shown = (solution.matrices[:, skeleton.index(effector.bone)] @ (*effector.offset, 1.0))[:, :3]
+            carried = shown - np.arange(len(shown))[:, None] * belt / rate
+            spans = find_stances(carried, rate, settings=StandingSettings(speed=0.25))
+            assert spans
+            drifts = [np.ptp(carried[first:end, :2], axis=0).max() for first, end in spans]
+            assert max(drifts) < 0.05
+
+    def test_plug_in_gait_legs_from_a_c3d(self, tmp_path):
+        result = presets_only(tmp_path, "PiG_Motion3_FF.c3d")
+        assert result.matched.preset == "PLUG_IN_GAIT"
+        assert len(result.matched.markers) == 16
+        assert result.bake.report.total().rms < 0.012
+        (solution,) = result.bake.solutions
+        assert np.linalg.norm(np.diff(solution.tails, axis=0), axis=2).max() < 10.0 / result.clip.rate

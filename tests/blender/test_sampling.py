@@ -1,6 +1,5 @@
 """Targets over the frames: by their curves, and as Blender evaluates them."""
 
-
 import bpy
 import numpy as np
 import pytest
