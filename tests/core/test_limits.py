@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from support import checker
 from support.strategies import limits, rotations
 
-from fabrik_addon.core import Fixed, Hinge, many
+from fabrik_addon.core import Fixed, Hinge, Polygon, many
 
 ROUNDING = 1e-7
 HALF_TURN = np.pi - 1e-3
