@@ -30,7 +30,7 @@ def plant(
         return None
     usual = StandingSettings()
     settings = replace(usual, speed=usual.speed * metre, height=usual.height * metre)
-    planted = plant_feet(solution, points, rate, limits=goals.limits, up=up, settings=settings)
+    planted = plant_feet(solution, points, rate, limits=goals.all_limits, up=up, settings=settings)
     errors = _errors(goals, planted.solution, targets)
     return replace(planted, solution=replace(planted.solution, errors=errors))
 

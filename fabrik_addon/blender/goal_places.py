@@ -179,4 +179,4 @@ def _bend_point(graph: bpy.types.Depsgraph, bend: Target | None) -> Sequence[flo
 def _is_seen(scene: bpy.types.Scene, target: Target) -> bool:
     """Whether a target is there on the present frame: imported markers have gaps."""
     holder, bone = target
-    return bool(bone) or holder.get(MARKER_NAME) is None or is_seen(holder, scene.frame_current_final)
+    return bool(bone) or holder.get(MARKER_NAME) is None or is_seen(target, scene.frame_current_final)

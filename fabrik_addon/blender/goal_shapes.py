@@ -1,7 +1,7 @@
 """What the overlay draws of goals, as plain arrays: made without a window, and tested without one.
 
-What a mark stands for is told by its form; color only helps. A target that is met has a diamond, a pin a box, what a limb
-bends toward a pyramid; a target that is missed has a cross, a pin a crossed box, and a thick line leads there.
+What a mark stands for is told by its form; color only helps. A target that is met has a diamond, a pin a box, what a
+limb bends toward a pyramid; a target that is missed has a cross, a pin a crossed box, and a thick line leads there.
 """
 
 from dataclasses import dataclass

@@ -94,11 +94,6 @@ def sample_frames(scene: bpy.types.Scene, targets: Sequence[Target], frames: npt
     return matrices
 
 
-def is_seen(marker: bpy.types.Object, frame: float) -> bool:
-    """Whether an imported marker is seen on a frame."""
-    return bool(_seen(marker, np.array([frame]))[0])
-
-
 def _check(target: Target) -> None:
     """Raise TargetError where a target's bone is not there."""
     holder, bone = target
