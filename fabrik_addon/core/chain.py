@@ -12,6 +12,7 @@ from types import ModuleType
 from .arrays import IntArray, Scalar, Vector
 from .bodies import Body, Pose, carried_head, carried_turn, effector_points, place_bodies
 from .solution import Options
+from .spheres import joint_between
 from .work import Work
 
 _TINY = 1e-30
@@ -77,6 +78,19 @@ def solve_chain(numbers: ModuleType, bodies: Sequence[Body], work: Work, options
     turn_bodies(numbers, bodies, work, dict(zip(links, chain.points[1:], strict=True)))
 
 
+def pull_chain(numbers: ModuleType, bodies: Sequence[Body], work: Work) -> None:
+    """Pull a chain without a base along by its tip, in place: the first half of Algorithm 1, and the root follows."""
+    pose = place_bodies(bodies, work.local, work.root)
+    links = [index for index, body in enumerate(bodies) if body.attachments[0].distance > 0]
+    points = [numbers.vector(work.targets[:, 0])]
+    for index in reversed(links):
+        points.append(_slide(numbers, points[-1], pose.heads[index], bodies[index].attachments[0].distance))
+    points.reverse()
+    work.root = points[0]
+    work.iterations += 1
+    turn_bodies(numbers, bodies, work, dict(zip(links, points[1:], strict=True)))
+
+
 def _reach(numbers: ModuleType, chain: Chain, target: Vector, tolerance: Scalar, options: Options) -> None:
     if options.plain:
         everything = numbers.frames_where(chain.miss(target) >= 0.0)
@@ -84,7 +98,9 @@ def _reach(numbers: ModuleType, chain: Chain, target: Vector, tolerance: Scalar,
         return
     within = numbers.opposite(reach_directly(numbers, chain, target))
     open_frames = numbers.frames_where(within)
-    if options.finish:
+    if options.finish and len(chain.distances) == 2:
+        reach_between(numbers, chain, target, open_frames)
+    elif options.finish:
         reach_exactly(numbers, chain, target, open_frames)
     else:
         reach_by_sweeps(numbers, chain, target, tolerance, options.max_sweeps, open_frames)
@@ -135,6 +151,17 @@ def reach_by_sweeps(
         moves = (part.points[-1] - tip).length > limit * _NO_CHANGE
         unmet = part.miss(wanted) > limit
         open_frames = open_frames[numbers.frames_where(numbers.both(moves, unmet))]
+
+
+def reach_between(numbers: ModuleType, chain: Chain, target: Vector, open_frames: IntArray) -> None:
+    """Two bones: the joint between root and target is where two spheres meet, nearest to its place before."""
+    if not len(open_frames):
+        return
+    part, wanted = chain.part(numbers, open_frames), numbers.take(target, open_frames)
+    (root, previous, _), (first, second) = part.points, part.distances
+    part.points = [root, joint_between(numbers, root, wanted, first, second, previous), wanted]
+    part.iterations = part.iterations + 1
+    chain.replace(numbers, open_frames, part)
 
 
 def reach_exactly(numbers: ModuleType, chain: Chain, target: Vector, open_frames: IntArray) -> None:

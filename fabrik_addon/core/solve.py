@@ -73,7 +73,8 @@ def solve(  # noqa: PLR0913  the one public door: what it takes is the contract
         slides: bone name to (low, high) factors of its length, which changes only where targets cannot be met else.
         start: (J, 4) or (F, J, 4) local rotations to start from; rest when None.
         start_location: (3,) or (F, 3) the root's head at the start; its rest place when None.
-        root: "FIXED" keeps the root's head, "FREE" lets it go where the fit wants it.
+        root: "FIXED" keeps the root's head, "FREE" lets it go where the fit wants it; a single effector then pulls the
+            rest along behind it.
         target_rotations: (E, 4) or (F, E, 4) quaternions w x y z in armature space that effectors' bones are to have,
             each as much as its rotation_weight says; NaN: none.
         bend_targets: (E, 3) or (F, E, 3) points toward which the limbs that end at the effectors bend; NaN: none.
@@ -463,7 +464,13 @@ class _Run:
         """Bring a start pose to its targets; limbs are aimed at their poles first, but not those of a restart."""
         numbers, bodies = self.numbers, self.bodies
         bends = self.bends if aiming else None
-        if self.solver.free_root:
+        pulled = self.solver.free_root and self.measures.count == 1 and not self.measures.special
+        alone = not self.measures.special and chains.is_chain(bodies)
+        if pulled and alone:
+            work.rest = work.local
+            chains.pull_chain(numbers, bodies, work)
+            return
+        if self.solver.free_root and not pulled:
             self._align(work)
         if bends is not None:
             bends.bow(work)
@@ -471,7 +478,7 @@ class _Run:
         if bends is not None:
             bends.aim(work)
         work.rest = work.local
-        if not self.solver.free_root and not self.measures.special and chains.is_chain(bodies):
+        if alone:
             chains.solve_chain(numbers, bodies, work, self.options)
             return
         sweeping = self.options.plain or not self.options.finish
