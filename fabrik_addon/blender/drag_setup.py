@@ -114,11 +114,16 @@ class DragSetup:
         return bone.parent is None and top not in self.frozen and not any(bone.lock_location)
 
     def _grip(self, bone: str, *, turning: bool) -> Grip:
-        """What takes hold of a bone."""
+        """What takes hold of a bone; it gives way to all pins."""
         pose_bone = self._armature.pose.bones[bone]
         matrix = pose_bone.matrix
         offset = point_offset(self._point, (), pose_bone.bone.length)
-        effector = Effector(bone, offset=tuple(offset.tolist()), rotation_weight=1.0 if turning else 0.0)
+        effector = Effector(
+            bone,
+            offset=tuple(offset.tolist()),
+            rotation_weight=1.0 if turning else 0.0,
+            priority=1 + max((pin.priority for pin in self._held), default=-1),
+        )
         place = np.array(matrix @ Vector(offset.tolist()), dtype=np.float64)
         turn = np.array(matrix.to_quaternion(), dtype=np.float64)
         return Grip(effector, place, turn, self.dragged[bone])

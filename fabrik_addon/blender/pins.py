@@ -1,7 +1,6 @@
 """Pins: bones that are held where they are while others are dragged. They stand among the rig's effectors."""
 
 from collections.abc import Sequence
-from typing import Final
 
 import bpy
 import numpy as np
@@ -13,9 +12,6 @@ from .drag_part import Grip
 from .effectors import remove_effector
 from .rig import RigError, check_editable
 from .settings import FabrikEffector, rig_settings
-
-# Pins come before what is dragged.
-HOLD_WEIGHT: Final = 1000.0
 
 
 def pins(armature: bpy.types.Object) -> list[FabrikEffector]:
@@ -80,8 +76,9 @@ def pin_grip(pin: FabrikEffector, bone: bpy.types.PoseBone) -> Grip:
     effector = Effector(
         pin.bone,
         offset=tuple(offset.tolist()),
-        weight=HOLD_WEIGHT * pin.weight,
+        weight=pin.weight,
         rotation_weight=pin.rotation_weight if pin.hold_rotation else 0.0,
+        priority=pin.priority,
     )
     turn = np.array(pin.pin_rotation, dtype=np.float64)
     return Grip(effector, np.array(pin.pin_location, dtype=np.float64), turn, np.zeros(3))

@@ -100,7 +100,7 @@ class TestHuman:
         after = [world(human, foot, end) for foot in FEET for end in ("head", "tail")]
         assert result.error > 0.3
         assert result.line.endswith("mm short")
-        assert np.linalg.norm(np.subtract(after, before), axis=1).max() < 5e-3
+        assert np.linalg.norm(np.subtract(after, before), axis=1).max() < 1e-3
         assert farthest_outside(human) < 1e-4
 
     @pytest.mark.parametrize("root", ["FIXED", "FREE", "FOLLOW"])
