@@ -127,7 +127,7 @@ def take_pictures():
     yield 1.0
     g.region(rtype="UI").active_panel_category = "FABRIK"
     yield 1.0
-    pixels("pose_panel.png", rtype="UI", box=(0.0, 0.12, 0.91, 1.0))
+    pixels("pose_panel.png", rtype="UI", box=(0.0, 0.335, 0.91, 1.0))
 
 
 g.run(steps, limit=280.0)
