@@ -24,6 +24,9 @@ _FLOOR_PERCENT: Final = 5.0
 _HYSTERESIS: Final = 1.5
 # Speeds are those over so many seconds.
 _SPEED_OVER: Final = 0.05
+# The ground moves when so large a share of low points' velocities is alike; found from about so many of them.
+_GROUND_SHARE: Final = 0.3
+_GROUND_SAMPLES: Final = 1000
 # What pinned points weigh beside one that keeps the pose, and what the hips and all above the legs do.
 _PIN_WEIGHT: Final = 300.0
 _HIPS_WEIGHT: Final = 1e5
@@ -110,6 +113,37 @@ def find_stances(
     return [(first, end) for first, end in spans if end - first >= settings.shortest * rate]
 
 
+def ground_velocity(
+    points: FloatArray, rate: float, *, up: int = 2, settings: StandingSettings | None = None
+) -> FloatArray:
+    """(3,) how the ground moves under points (F, P, 3), units a second: someone on a treadmill stands on its belt.
+
+    That is the velocity which low points have in common; zero where most of them are nearly still, or where they have
+    none in common.
+    """
+    settings = settings or StandingSettings()
+    low = []
+    for track in np.moveaxis(np.asarray(points, dtype=np.float64), 1, 0):
+        place = _without_gaps(track)
+        if len(place) > 1:
+            heights = place[:, up] - np.percentile(place[:, up], _FLOOR_PERCENT)
+            low.append(_velocities(place, rate)[heights <= settings.height])
+    velocities = np.concatenate(low) if low else np.zeros((0, 3))
+    velocities = velocities[:: 1 + len(velocities) // _GROUND_SAMPLES]
+    velocities[:, up] = 0.0
+    return _common(velocities, settings.speed)
+
+
+def _common(velocities: FloatArray, speed: float) -> FloatArray:
+    """(3,) what most of the velocities (N, 3) are alike to within `speed`; zero for less than that, or for too few."""
+    if not len(velocities):
+        return np.zeros(3)
+    near = np.linalg.norm(velocities[:, None] - velocities, axis=2) <= speed
+    ground = np.median(velocities[near[int(np.argmax(near.sum(axis=1)))]], axis=0)
+    moves = near.mean(axis=1).max() >= _GROUND_SHARE and np.linalg.norm(ground) > speed
+    return np.asarray(ground if moves else np.zeros(3))
+
+
 def plant_feet(
     solution: Solution,
     points: Sequence[FootPoint],
@@ -119,6 +153,7 @@ def plant_feet(
     up: int = 2,
     settings: StandingSettings | None = None,
     spans: Sequence[Sequence[tuple[int, int]]] | None = None,
+    ground: FloatArray | None = None,
 ) -> Planted:
     """The poses with every standing point held where it stands, blended in and out; the hips stay as they are.
 
@@ -130,6 +165,7 @@ def plant_feet(
         up: the axis that points up.
         settings: when a point stands, and over how long planting blends.
         spans: for each point its half-open spans where they are known, as from markers; found when None.
+        ground: (3,) velocity of what the feet stand on, units a second; as `ground_velocity` finds it when None.
 
     Raises:
         FeetError: for no points, or spans that are not one list for each; SkeletonError for a bone that is not there.
@@ -141,12 +177,16 @@ def plant_feet(
     if spans is not None and len(spans) != len(points):
         raise FeetError(f"There are spans for {len(spans)} points, but {len(points)} points.")
     places = _places(solution, points)
+    if ground is None:
+        ground = ground_velocity(places, rate, up=up, settings=settings)
+    carried = (np.arange(len(places)) / rate)[:, None, None] * np.asarray(ground, dtype=np.float64)
+    places = places - carried
     found = spans or [find_stances(places[:, i], rate, up=up, settings=settings) for i in range(len(points))]
     targets = np.stack(
         [_pinned(places[:, i], found[i], round(settings.blend * rate)) for i in range(len(points))], axis=1
     )
-    planted = _solved(solution, skeleton, points, targets, limits)
-    after = _places(planted, points)
+    planted = _solved(solution, skeleton, points, targets + carried, limits)
+    after = _places(planted, points) - carried
     stances = [
         Stance(point, first, end - 1, _drift(places[first:end, i]), _drift(after[first:end, i]))
         for i, point in enumerate(points)
@@ -166,11 +206,16 @@ def _without_gaps(points: FloatArray) -> FloatArray:
 
 def _speeds(points: FloatArray, rate: float) -> FloatArray:
     """(F,) units a second."""
+    speeds: FloatArray = np.linalg.norm(_velocities(points, rate), axis=1)
+    return speeds
+
+
+def _velocities(points: FloatArray, rate: float) -> FloatArray:
+    """(F, 3) units a second."""
     reach = max(1, round(0.5 * _SPEED_OVER * rate))
     frames = np.arange(len(points))
     before, after = np.maximum(frames - reach, 0), np.minimum(frames + reach, len(points) - 1)
-    steps = np.linalg.norm(points[after] - points[before], axis=1)
-    return np.asarray(steps * rate / np.maximum(after - before, 1))
+    return np.asarray((points[after] - points[before]) * (rate / np.maximum(after - before, 1))[:, None])
 
 
 def _places(solution: Solution, points: Sequence[FootPoint]) -> FloatArray:

@@ -1,5 +1,7 @@
 """Feet that stand: found from noisy points, and planted without the rest of the body noticing."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from support import walker
 
 from fabrik_addon.core import Ball, Hinge, Solution, Solver, many
-from fabrik_addon.markers.feet import FeetError, FootPoint, StandingSettings, find_stances, plant_feet
+from fabrik_addon.markers.feet import FeetError, FootPoint, StandingSettings, find_stances, ground_velocity, plant_feet
 
 RATE = 100.0
 MM = 1e-3
@@ -97,6 +99,21 @@ class TestPlanting:
             inside = many.stack([limit.clamp(many, many.quaternion(rotation))], len(rotation))[:, 0]
             changed = (rotation != skating.rotations[:, planted.skeleton.index(name)]).any(axis=1)
             assert np.abs(np.sum(rotation * inside, axis=1))[changed] == pytest.approx(1.0, abs=1e-9)
+
+    def test_on_a_treadmill(self, skating):
+        """The same walk on a belt that runs back as fast as the person goes on."""
+        belt = np.array([0.0, 1.3, 0.0])
+        roots = skating.root_location + (np.arange(150) / RATE)[:, None] * belt
+        running = replace(skating, root_location=roots)
+        on_belt = plant_feet(running, FEET, RATE)
+        assert len(on_belt.stances) >= 4
+        assert max(stance.drift_after for stance in on_belt.stances) < 3.5 * MM
+
+    @pytest.mark.parametrize("belt", [0.0, 1.2, -0.8])
+    def test_how_the_ground_moves(self, belt):
+        points = np.stack([stepping(10, 60), stepping(50, 95)], axis=1)
+        points[..., 1] += belt * (np.arange(100) / RATE)[:, None]
+        assert ground_velocity(points, RATE) == pytest.approx([0.0, belt, 0.0], abs=0.02)
 
     def test_known_spans_are_taken(self, skating):
         planted = plant_feet(skating, FEET[:1], RATE, spans=[[(40, 60)]])
