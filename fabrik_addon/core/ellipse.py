@@ -2,6 +2,8 @@
 
 from types import ModuleType
 
+import numpy as np
+
 from .arrays import Scalar
 
 _TINY = 1e-12
@@ -15,15 +17,24 @@ def level(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> Sc
 
 
 def nearest_on_ellipse(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
-    """The point itself where it is inside the ellipse with half-axes a and b, else the nearest one on it.
+    """The point itself where it is inside the ellipse with half-axes a and b, else the nearest one on it."""
+    outside = level(numbers, x, z, a, b) > 1.0 + _CLOSE
+    frames = numbers.frames_where(outside)
+    if not len(frames):
+        return x, z
+    found = _nearest_from_outside(numbers, *(numbers.take(value, frames) for value in (x, z, a, b)))
+    # Adding nothing makes new arrays to put them into.
+    x, z = (numbers.put(old + 0.0, frames, new, np.size(outside)) for old, new in zip((x, z), found, strict=True))
+    return x, z
+
+
+def _nearest_from_outside(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
+    """The point of the ellipse nearest to one outside.
 
     The paper's Newton iteration (section 4.3), as the root t of (a x / (t + a²))² + (b z / (t + b²))² = 1; the point is
     (a² x / (t + a²), b² z / (t + b²)). The left side falls and is convex, so from a t below the root every step
     stays below it and none overshoots. Robust on the axes and for half-axes of zero.
     """
-    outside = level(numbers, x, z, a, b) > 1.0 + _CLOSE
-    if not numbers.any_of(outside):
-        return x, z
     aa, bb, ax, bz = a * a, b * b, a * abs(x), b * abs(z)
     t = numbers.larger(numbers.larger(ax - aa, bz - bb), 0.0)
     for _ in range(_STEPS):
@@ -33,7 +44,7 @@ def nearest_on_ellipse(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: 
         slope = 2.0 * (p * p / across + q * q / along)
         t = t + numbers.larger(value, 0.0) / numbers.larger(slope, _TINY)
     across, along = numbers.larger(t + aa, _TINY), numbers.larger(t + bb, _TINY)
-    return numbers.select(outside, aa * x / across, x), numbers.select(outside, bb * z / along, z)
+    return aa * x / across, bb * z / along
 
 
 def wall(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:

@@ -108,11 +108,10 @@ class Levers:
         frames, bodies = len(points), len(self.bodies)
         x, y, z = np.moveaxis(self._arms(points, heads) * scale[..., None, None], -1, 0)
         result = np.zeros((frames, self.count, 3, self.columns))
-        turns = np.zeros((frames, self.count, 3, bodies, 3))
+        turns = result.reshape(frames, self.count, 3, -1, 3)[..., :bodies, :]
         turns[:, :, 0, :, 1], turns[:, :, 0, :, 2] = z, -y
         turns[:, :, 1, :, 0], turns[:, :, 1, :, 2] = -z, x
         turns[:, :, 2, :, 0], turns[:, :, 2, :, 1] = y, -x
-        result[..., : 3 * bodies] = turns.reshape(frames, self.count, 3, -1)
         if self.free_root:
             result[..., 3 * bodies : 3 * bodies + 3] = scale[..., None, None] * np.eye(3)
         return result.reshape(frames, 3 * self.count, self.columns)
@@ -249,12 +248,11 @@ def _squared(rows: FloatArray, right: FloatArray) -> Equations:
 
 
 def _projected(rows: FloatArray, open_: FloatArray) -> FloatArray:
-    """(F, R, D) rows with each body's three columns projected."""
-    frames, height, _ = rows.shape
-    turning = 3 * open_.shape[1]
-    blocks = rows[..., :turning].reshape(frames, height, -1, 3).swapaxes(1, 2) @ open_
+    """(F, R, D) rows with the three columns of each body that is not quite open projected."""
     result = rows.copy()
-    result[..., :turning] = blocks.swapaxes(1, 2).reshape(frames, height, turning)
+    blocks = result.reshape(*rows.shape[:2], -1, 3)
+    where, which = np.nonzero((open_ != np.eye(3)).any(axis=(2, 3)))
+    blocks[where, :, which] = blocks[where, :, which] @ open_[where, which]
     return result
 
 

@@ -264,6 +264,8 @@ def _clamped(
     turn = twist_of(numbers, rotation, 0.5 * (twist[0] + twist[1]))
     bounded = turn if twist[1] - twist[0] >= _FULL_TURN else numbers.clamp(turn, *twist)
     kept = numbers.both(numbers.both(x == lean.x, z == lean.z), turn == bounded)
+    if not numbers.any_of(numbers.opposite(kept)):
+        return rotation
     return numbers.select(kept, rotation, compose(numbers, x, z, bounded))
 
 

@@ -60,8 +60,12 @@ class Walls:
     def _between_two(self) -> BoolArray:
         """(F, B, K) whether another wall stands right across from a wall, so that neither way is open."""
         at = self.slack <= AT_LIMIT
-        across = self.normals @ np.swapaxes(self.normals, 2, 3) < _ACROSS
-        return np.asarray(at & (across & at[:, :, None]).any(axis=3))
+        result = np.zeros_like(at)
+        # A joint stands at two walls here and there only.
+        where = np.nonzero(at.sum(axis=2) > 1)
+        across = self.normals[where] @ np.swapaxes(self.normals[where], 1, 2) < _ACROSS
+        result[where] = at[where] & (across & at[where][:, None]).any(axis=2)
+        return result
 
     def begin(self, force: FloatArray) -> None:
         """Close the walls at which a joint stands and against which a force (F, D) pushes it."""
@@ -97,24 +101,30 @@ class Walls:
     def _pressure(self, force: FloatArray, frames: IntArray) -> FloatArray:
         """(N, B, K) with what force each closed wall is pushed against; two at a corner share it."""
         closed = self.closed[frames]
-        normals = self.normals[frames] * closed[..., None]
-        overlap = normals @ np.swapaxes(normals, 2, 3) + (_LOOSE + ~closed)[..., None] * np.eye(closed.shape[2])
-        return np.asarray(np.linalg.solve(overlap, (self._along(force, frames) * closed)[..., None])[..., 0])
+        pressure = np.zeros(closed.shape)
+        rows, bodies = np.nonzero(closed.any(axis=2))
+        closed = closed[rows, bodies]
+        normals = self.normals[frames[rows], bodies] * closed[..., None]
+        overlap = normals @ np.swapaxes(normals, 1, 2) + (_LOOSE + ~closed)[..., None] * np.eye(closed.shape[1])
+        pushes = normals @ force[:, : 3 * self.open.shape[1]].reshape(len(frames), -1, 3)[rows, bodies][..., None]
+        pressure[rows, bodies] = np.linalg.solve(overlap, pushes)[..., 0]
+        return pressure
 
     def _close(self, frames: IntArray) -> None:
         """Work out what is open beside the closed walls, and the way up to them."""
-        if not len(frames):
-            return
-        open_, moved = self._turns[frames], np.zeros((len(frames), *self.moved.shape[1:]))
+        self.open[frames], self.moved[frames] = self._turns[frames], 0.0
+        rows, bodies = np.nonzero(self.closed[frames].any(axis=2))
+        where = frames[rows], bodies
+        open_, moved = self._turns[where], np.zeros((len(rows), 3))
         for place in range(self.slack.shape[2]):
-            normals, closed = self.normals[frames, :, place], self.closed[frames, :, place]
+            normals, closed = self.normals[*where, place], self.closed[*where, place]
             inside = (open_ @ normals[..., None])[..., 0]
             size = np.linalg.norm(inside, axis=-1)
             unit = inside * np.where(closed & (size > _NO_TURN), 1.0 / np.maximum(size, _NO_TURN), 0.0)[..., None]
-            gap = np.where(closed, self.slack[frames, :, place], 0.0) - (moved * normals).sum(axis=-1)
+            gap = np.where(closed, self.slack[*where, place], 0.0) - (moved * normals).sum(axis=-1)
             moved += unit * (gap / np.maximum(size, _STEEPEST))[..., None]
             open_ -= unit[..., :, None] * unit[..., None, :]
-        self.open[frames], self.moved[frames] = open_, moved
+        self.open[where], self.moved[where] = open_, moved
 
 
 def binding(numbers: ModuleType, bodies: Sequence[Body], local: Sequence[Quaternion], frames: int) -> BoolArray:
