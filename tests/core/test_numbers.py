@@ -5,9 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from support.families import FAMILIES
 from support.rigs import person, points_of, random_rotations, straight_chain
+from support.strategies import limits
 
-from fabrik_addon.core import Effector, Solver, Status, forward_kinematics, many, solve
+from fabrik_addon.core import Effector, Options, Solver, Status, forward_kinematics, many, solve
 
 one = pytest.importorskip("fabrik_addon.core.one", reason="mathutils comes with Blender")
 
@@ -103,3 +105,44 @@ def test_one_pose_and_many_poses_agree_on_a_person():
         alone = solver.solve(target)
         assert alone.status == Status.SOLVED
         assert np.abs(alone.errors - together.errors[frame]).max() < 1e-5 * 1.75
+
+
+@given(limit=limits, rotation=quaternions)
+@settings(max_examples=300, deadline=None)
+def test_clamps_agree(limit, rotation):
+    """As turns; where two points of the outline are as near as each other either will do."""
+    found = [as_array(numbers, limit.clamp(numbers, unit(numbers, rotation))) for numbers in (one, many)]
+    gaps = [away(turn, unit_array(rotation)) for turn in found]
+    assert away(*found) < 1e-5 or abs(gaps[0] - gaps[1]) < 1e-5
+
+
+@given(limit=limits, place=arrays(np.float64, (1, 3), elements=st.floats(0.02, 0.98)))
+@settings(max_examples=300, deadline=None)
+def test_walls_agree(limit, place):
+    inside = limit.sample(place)
+    slacks = [
+        [float(np.ravel(wall.slack)[0]) for wall in limit.walls(numbers, numbers.quaternion(inside))]
+        for numbers in (one, many)
+    ]
+    assert np.minimum(slacks[0], 10.0) == pytest.approx(np.minimum(slacks[1], 10.0), abs=1e-4)
+
+
+def unit_array(rotation):
+    return rotation[0] / np.linalg.norm(rotation)
+
+
+def away(first, second):
+    """How far two unit quaternions are apart, whichever their signs."""
+    return min(np.abs(first - second).max(), np.abs(first + second).max())
+
+
+@pytest.mark.parametrize("name", ["arm", "leg, asymmetric", "finger", "alternating", "human, 5 goals", "hand, 5 goals"])
+def test_one_pose_and_many_poses_agree_inside_limits(name):
+    family = FAMILIES[name]
+    targets = family.targets(np.random.default_rng(9), 12)
+    solver = Solver(family.skeleton, family.effectors, limits=family.limits, options=Options(tolerance=1e-5))
+    together = solver.solve(targets)
+    for frame, target in enumerate(targets):
+        alone = solver.solve(target)
+        assert alone.status == together.status[frame]
+        assert np.abs(alone.errors - together.errors[frame]).max() < 1e-5 * family.size
