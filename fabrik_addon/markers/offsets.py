@@ -57,14 +57,11 @@ def measured_offsets(
     bones: Sequence[int],
     positions: FloatArray,
     known: FloatArray,
-    trust: float = 0.0,
 ) -> tuple[FloatArray, BoolArray]:
     """(M, 3) offsets that F poses and the positions of the markers say, and (M,) whether a marker was seen at all.
 
-    Samples far from the others do not count. known: (M, 3) offsets that are kept where a marker is never seen, and that
-    count as much as `trust` times all the samples do.
+    Samples far from the others do not count. known: (M, 3) offsets that are kept where a marker is never seen.
     """
     local = seen_from_bones(matrices, bones, positions)
     middle, seen = weighted_location(local, _OUTLYING)
-    mixed = (middle + trust * known) / (1.0 + trust)
-    return np.where(seen[:, None], mixed, known), seen
+    return np.where(seen[:, None], middle, known), seen
