@@ -22,7 +22,7 @@ from .clip import FloatArray
 _SPREAD: Final = 0.1
 # What a bone's wish to be as usual counts beside one marker: first so that it tells, in the end next to nothing.
 _WEIGHTS: Final = (1e-2, 1e-3, 1e-4)
-# A bone with so many markers of its own is decided by them.
+# A bone with so many markers of its own is decided by them and its joint.
 _ENOUGH: Final = 3
 # The points of a bone that are to be where they usually are, as shares of its length along its own axes.
 _POINTS: Final = ((0.5, 0.5, 0.0), (-0.25, 0.5, 0.45), (-0.25, 0.5, -0.45))

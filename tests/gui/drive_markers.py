@@ -129,7 +129,7 @@ def take_pictures():
     yield 1.0
     g.goto(*g.center())
     yield 1.0
-    save_part("markers_panel.png", rtype="UI", box=(0.0, 0.0, 0.91, 0.96))
+    save_part("markers_panel.png", rtype="UI", box=(0.0, 0.047, 0.91, 0.96))
     g.area().spaces.active.show_region_ui = False
     look(tuple(rig().matrix_world @ rig().pose.bones["hips"].head), 2.6, -38.0)
     yield 1.5
