@@ -62,12 +62,12 @@ class LeastSquares:
         self.levers = Levers(bodies, measures, free_root, slides.bodies if slides else ())
         self.limited = any(body.limit is not None for body in bodies)
 
-    def run(self, numbers: ModuleType, work: Work) -> None:
+    def run(self, numbers: ModuleType, work: Work, most_steps: int | None = None) -> None:
         """Improve the frames in place until each is met or stationary; `work.stationary` says which are."""
         open_frames = np.arange(len(work.targets))
         damping = np.full(len(open_frames), _FIRST_DAMPING)
         part, state = work, self._state(numbers, work)
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MOST_STEPS if most_steps is None else most_steps):
             going = part.unmet(part.misses(state.points)) & ~part.stationary
             if not going.all():
                 work.replace(numbers, open_frames, part)

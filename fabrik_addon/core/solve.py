@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import pairwise
 from types import ModuleType
 
 import numpy as np
@@ -44,6 +45,9 @@ from .work import Work
 _OPENING_SWEEPS = 5
 _NO_CHANGE = 0.01
 _SPREAD_POSES = 256
+_RESTART_STEPS = 25
+_BATCH_ENDS = (1, 5)
+_ALIKE, _OFTEN = 0.02, 3
 _NO_TURN = np.array([1.0, 0.0, 0.0, 0.0])
 # An unlimited chain needs little room for a frame, and many frames to be worth numpy's while.
 _CHUNKS_OF_A_CHAIN = 5
@@ -269,12 +273,13 @@ class Solver:
         stretch = LeastSquares(bodies, measures, self.free_root, slides) if slides.bodies else None
         groups = Groups(numbers, bodies, measures, stretch or finish)
         bends = Bends(numbers, bodies, find_limbs(bodies, links, measures), finish)
-        return _Kernel(numbers, bodies, measures, sweeper, finish, stretch, bends, groups)
+        arrays = None if numbers is many else self._for_many
+        return _Kernel(numbers, bodies, measures, sweeper, finish, stretch, bends, groups, arrays)
 
 
 @dataclass(frozen=True)
 class _Kernel:
-    """What solves on one number system, made ready once."""
+    """What solves on one number system, made ready once; `arrays` does so on arrays where this one does not."""
 
     numbers: ModuleType
     bodies: list[Body]
@@ -284,6 +289,7 @@ class _Kernel:
     stretch: LeastSquares | None
     bends: Bends
     groups: Groups
+    arrays: "_Kernel | None" = None
 
 
 class _Run:
@@ -297,7 +303,8 @@ class _Run:
         rotations: FloatArray,
         locations: FloatArray,
     ) -> None:
-        self.solver, self.numbers, self.bodies = solver, kernel.numbers, kernel.bodies
+        self.solver, self.kernel = solver, kernel
+        self.numbers, self.bodies = kernel.numbers, kernel.bodies
         self.sweeper, self.finish = kernel.sweeper, kernel.finish
         self.groups, self.stretch = kernel.groups, kernel.stretch
         self.bends = kernel.bends if wanted.bending else None
@@ -346,14 +353,10 @@ class _Run:
     def solve(self) -> None:
         """Improve the frames that their start pose does not meet; none ends worse than it began."""
         frames = np.flatnonzero(self.work.unmet(self.work.misses(self.reached)))
-        self._attempt(frames, None)
-        if self.options.plain or not self.options.finish:
-            return
-        for attempt in range(self.options.restarts + 1):
-            frames = self._stuck(frames)
-            if not len(frames):
-                return
-            self._attempt(frames, attempt)
+        self._attempt(frames)
+        frames = self._stuck(frames)
+        if len(frames) and self.options.finish and self.options.restarts and not self.options.plain:
+            self._restart(frames)
 
     def follow(self) -> None:
         """Go from the start pose to the nearest one that meets the targets as well as can be."""
@@ -410,21 +413,77 @@ class _Run:
         better = np.flatnonzero(self.groups.no_worse(part, before))
         self.work.replace(self.numbers, frames[better], part.part(self.numbers, better))
 
-    def _attempt(self, frames: IntArray, restart: int | None) -> None:
-        """Solve some frames from their start pose or from a restart, and keep what is better than what there was."""
+    def _attempt(self, frames: IntArray) -> None:
+        """Solve some frames from their start pose."""
         if not len(frames):
             return
         part = self.work.part(self.numbers, frames)
-        before = part.cost(self.reached[frames])
-        if restart is not None:
-            part.local = self._restart_pose(frames, restart)
-        self._improve(part, aiming=restart is None)
-        points = part.points(self.numbers, self.bodies)
-        better = np.flatnonzero(part.cost(points) <= before)
+        self._improve(part, aiming=True)
         self.work.iterations[frames] = part.iterations
+        self._keep_better(frames, part)
+
+    def _keep_better(self, frames: IntArray, part: Work) -> None:
+        """Take over, for some frames, poses that are no worse than what there is."""
+        points = part.points(self.numbers, self.bodies)
+        better = np.flatnonzero(part.cost(points) <= part.cost(self.reached[frames]))
+        iterations = self.work.iterations[frames]
         kept = part if len(better) == len(frames) else part.part(self.numbers, better)
         self.work.replace(self.numbers, frames[better], kept)
+        self.work.iterations[frames] = iterations
         self.reached[frames[better]] = points[better]
+
+    def _restart(self, frames: IntArray) -> None:
+        """Try other start poses, several at once, for frames whose limits seem to keep them from their targets."""
+        if self.kernel.arrays is not None:
+            self._restart_on_arrays(self.kernel.arrays)
+            return
+        ends = self._costs(frames)[None]
+        for batch in _batches(self.options.restarts):
+            ends = np.concatenate([ends, self._attempt_several(frames, batch)])
+            going = np.isin(frames, self._stuck(frames)) & ~_settled(ends)
+            frames, ends = frames[going], ends[:, going]
+            if not len(frames):
+                return
+
+    def _restart_on_arrays(self, kernel: "_Kernel") -> None:
+        """The same for the one pose of this run, on arrays: there all start poses are solved at once."""
+        run = _Run(self.solver, kernel, self.wanted, self.rotations, self.locations)
+        turns = self.numbers.stack(self.work.local, 1)[0]
+        run.work.local = [run.numbers.quaternion(turn[None]) for turn in turns]
+        run.work.root = run.numbers.vector(self.numbers.stack([self.work.root], 1)[:, 0])
+        run.work.iterations, run.work.stationary = self.work.iterations, self.work.stationary
+        run.reached = self.reached.copy()
+        run._restart(np.arange(1))
+        turns = run.numbers.stack(run.work.local, 1)[0]
+        self.work.local = [self.numbers.quaternion(turn[None]) for turn in turns]
+        self.work.root = self.numbers.vector(run.numbers.stack([run.work.root], 1)[:, 0])
+        self.work.iterations, self.work.stationary = run.work.iterations, run.work.stationary
+        self.reached = self.work.points(self.numbers, self.bodies)
+
+    def _attempt_several(self, frames: IntArray, batch: range) -> FloatArray:
+        """(R, F) the costs at which R restarts of F frames end; the best of them is kept where it is better."""
+        several = max(1, self.solver.frames_at_once // len(batch))
+        parts = [frames[first : first + several] for first in range(0, len(frames), several)]
+        return np.concatenate([self._attempt_part(part, batch) for part in parts], axis=1)
+
+    def _attempt_part(self, frames: IntArray, batch: range) -> FloatArray:
+        numbers, count = self.numbers, len(frames)
+        part = self.work.part(numbers, np.tile(frames, len(batch)))
+        part.local = self._local(np.concatenate([self._restart_pose(frames, restart) for restart in batch]))
+        part.iterations[:] = 0
+        self._improve(part, aiming=False, most_steps=_RESTART_STEPS)
+        costs = part.cost(part.points(numbers, self.bodies)).reshape(len(batch), count)
+        self.work.iterations[frames] += part.iterations.reshape(costs.shape).sum(axis=0)
+        best = part.part(numbers, costs.argmin(axis=0) * count + np.arange(count))
+        if not best.stationary.all():
+            self.finish.run(numbers, best)
+        self._keep_better(frames, best)
+        return costs
+
+    def _costs(self, frames: IntArray) -> FloatArray:
+        part = self.work.part(self.numbers, frames)
+        costs: FloatArray = part.cost(self.reached[frames])
+        return costs
 
     def _stuck(self, frames: IntArray) -> IntArray:
         """Frames that joint limits may have kept from their targets: other start poses may do better."""
@@ -447,20 +506,19 @@ class _Run:
         distances = np.linalg.norm(self.work.targets[frames, :count] - self.locations[frames, None], axis=2)
         return self.solver.reaches.misses(distances, seen[:, :count])
 
-    def _restart_pose(self, frames: IntArray, restart: int) -> list[Quaternion]:
-        """The legal pose nearest to rest, then those of a fixed set of poses that bring the effectors nearest."""
+    def _restart_pose(self, frames: IntArray, restart: int) -> FloatArray:
+        """(F, J, 4) the legal pose nearest to rest, then those of a fixed set that bring the effectors nearest."""
         if restart == 0:
-            pose = np.broadcast_to([1.0, 0.0, 0.0, 0.0], (len(frames), len(self.solver.skeleton), 4))
-            return self._local(self._legal(pose))
+            return self._legal(np.broadcast_to([1.0, 0.0, 0.0, 0.0], (len(frames), len(self.solver.skeleton), 4)))
         poses, points = self.solver.spread_poses
         count = self.measures.count
         aims = self.work.targets[frames, :count] - self.locations[frames, None]
         shares = self.work.weights[frames, :count] * self.measures.in_space
         misses = np.stack([(shares * ((point - aims) ** 2).sum(axis=2)).sum(axis=1) for point in points], axis=1)
         chosen = np.argsort(misses, axis=1, kind="stable")[:, min(restart, len(poses)) - 1]
-        return self._local(poses[chosen])
+        return np.asarray(poses[chosen])
 
-    def _improve(self, work: Work, *, aiming: bool) -> None:
+    def _improve(self, work: Work, *, aiming: bool, most_steps: int | None = None) -> None:
         """Bring a start pose to its targets; limbs are aimed at their poles first, but not those of a restart."""
         numbers, bodies = self.numbers, self.bodies
         bends = self.bends if aiming else None
@@ -485,7 +543,7 @@ class _Run:
         self._sweep(work, self.options.max_sweeps if sweeping else min(self.options.max_sweeps, _OPENING_SWEEPS))
         if not sweeping:
             work.stationary[:] = False
-            self.finish.run(numbers, work)
+            self.finish.run(numbers, work, most_steps)
 
     def _align(self, work: Work) -> None:
         """Turn and move the whole start pose to where it fits its targets best."""
@@ -570,3 +628,15 @@ class _Run:
         status = np.where(self._beyond_lengths(everything), Status.UNREACHABLE, status)
         status = np.where(self.work.unmet(errors), status, Status.SOLVED)
         return np.where(self.seen.any(axis=1), status, Status.UNSEEN)
+
+
+def _batches(restarts: int) -> list[range]:
+    """The restarts in the order in which they are tried: rest, a few, all others."""
+    ends = [0, *(end for end in _BATCH_ENDS if end < restarts), restarts]
+    return [range(*pair) for pair in pairwise(ends)]
+
+
+def _settled(ends: FloatArray) -> BoolArray:
+    """(F,) whether attempts (A, F) have so often ended at the least cost that no other will do better."""
+    alike = ends <= ends.min(axis=0) * (1.0 + _ALIKE)
+    return np.asarray(alike.sum(axis=0) >= _OFTEN)
