@@ -179,7 +179,8 @@ def carried_turn(body: Body, pose: Pose, rotation: Quaternion) -> Quaternion:
 
 def carried_head(body: Body, pose: Pose) -> Vector:
     """Where its parent holds the head of a body (not for the root)."""
-    return pose.heads[body.parent] + pose.frames[body.parent] @ pose.stretched(body.parent, body.head_offset)
+    offset = pose.stretched(body.parent, body.head_offset) if pose.factors else body.head_offset
+    return pose.heads[body.parent] + pose.frames[body.parent] @ offset
 
 
 def place_bodies(

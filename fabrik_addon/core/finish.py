@@ -115,9 +115,7 @@ class LeastSquares:
         axes = numbers.stack([state.pose.frames[body] @ along for body in self.slides.bodies], frames)
         equations = self.levers.equations(state.points, heads, misses, work.weights, axes)
         columns = np.ones((frames, self.levers.columns))
-        first = self.levers.columns - len(self.slides.bodies)
-        locked = self.slides.locked(self._factors(work), equations.force()[:, first:])
-        columns[:, first:] = ~locked
+        columns[:, self.levers.slid] = ~self.slides.locked(self._factors(work), equations.force()[:, self.levers.slid])
         return equations.locked(columns)
 
     def _factors(self, work: Work) -> FloatArray:
@@ -128,7 +126,7 @@ class LeastSquares:
         """The factors of the slides after a step."""
         if self.slides is None:
             return work.factors
-        moved = self.slides.clamp(self._factors(work) + step[:, self.levers.columns - len(self.slides.bodies) :])
+        moved = self.slides.clamp(self._factors(work) + step[:, self.levers.slid])
         return {body: numbers.scalar(moved[:, place]) for place, body in enumerate(self.slides.bodies)}
 
     def _locked_step(

@@ -32,8 +32,9 @@ class Levers:
         self.measures = measures
         self.count = count = measures.ends
         self.free_root = free_root
-        self.columns = 3 * len(bodies) + 3 * free_root + len(slides)
-        self.slides = slides
+        first = 3 * len(bodies) + 3 * free_root
+        self.slid = slice(first, first + len(slides))
+        self.columns = first + 3 * ((len(slides) + 2) // 3)  # in threes, as all others are; what is too much is zero
         self._carries = slide_levers(bodies, count, slides)
         self.moves, self._ends = _ends_of_arms(bodies, count)
         self._pairs = _ancestor_pairs(bodies)
@@ -87,7 +88,7 @@ class Levers:
         rows = self.jacobian(points, heads, scale)
         if axes is not None:
             slid = np.einsum("fe,es,fsi->feis", scale, self._carries, axes)
-            rows[:, :, self.columns - len(self.slides) :] = slid.reshape(len(rows), -1, len(self.slides))
+            rows[:, :, self.slid] = slid.reshape(len(rows), -1, axes.shape[1])
         if loops:
             by_point = rows.reshape(len(rows), -1, 3, self.columns)
             by_point[:, loops] -= by_point[:, count:]

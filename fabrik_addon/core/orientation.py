@@ -51,13 +51,18 @@ class Measures:
 
     def seen(self, wanted: Wanted) -> BoolArray:
         """(F, M) which of them are asked for on each frame."""
-        points, turns = ~np.isnan(wanted.points[..., 0]), ~np.isnan(wanted.turns[..., 0])
+        points: BoolArray = ~np.isnan(wanted.points[..., 0])
+        if not self.special:
+            return points
+        turns = ~np.isnan(wanted.turns[..., 0])
         points[:, list(self.loops)] = True
         unused = np.zeros((len(wanted), 2 * len(self.loops)), dtype=bool)
         return np.concatenate([points, turns[:, list(self.oriented)], unused], axis=1)
 
     def weigh(self, wanted: Wanted, seen: BoolArray) -> FloatArray:
         """(F, M) what each counts; nothing where it is not seen."""
+        if not self.special:
+            return np.asarray(wanted.weights * seen)
         turning = wanted.weights[:, list(self.oriented)] * self.factors
         unused = np.zeros((len(wanted), 2 * len(self.loops)))
         return np.asarray(np.concatenate([wanted.weights, turning, unused], axis=1) * seen)
@@ -98,8 +103,10 @@ class Measures:
         places[:, list(self.loops)] = middle
         return places, np.concatenate([shares, shares[:, list(self.loops)]], axis=1)
 
-    def targets(self, wanted: Wanted) -> FloatArray:
+    def targets(self, wanted: Wanted, seen: BoolArray) -> FloatArray:
         """(F, M, 3) what the measured vectors are to be; zero where nothing is asked for."""
+        if not self.special:
+            return np.asarray(np.where(seen[..., None], wanted.points, 0.0))
         targets = np.zeros((len(wanted), len(self.ranks), 3))
         targets[:, : self.count] = np.nan_to_num(wanted.points)
         targets[:, list(self.loops)] = 0.0

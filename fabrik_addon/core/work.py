@@ -25,7 +25,7 @@ class Work:
         tolerances: (F, M) distances and radians.
         iterations: (F,) sweeps and steps taken.
         stationary: (F,) nothing makes it better.
-        turns: (F, E, 4) rotations that effectors' bodies are to have; none of them is NaN.
+        turns: (F, E, 4) rotations that effectors' bodies are to have; none is NaN where one has a rotation weight.
         poles: (F, E, 3) points toward which limbs bend, NaN where there is none.
         measures: what the M vectors are.
         factors: by body that slides, the factor of its length.
