@@ -47,7 +47,6 @@ _NO_CHANGE = 0.01
 _SPREAD_POSES = 256
 _RESTART_STEPS = 25
 _BATCH_ENDS = (1, 5)
-_ALIKE, _OFTEN = 0.02, 3
 _NO_TURN = np.array([1.0, 0.0, 0.0, 0.0])
 # An unlimited chain needs little room for a frame, and many frames to be worth numpy's while.
 _CHUNKS_OF_A_CHAIN = 5
@@ -437,11 +436,11 @@ class _Run:
         if self.kernel.arrays is not None:
             self._restart_on_arrays(self.kernel.arrays)
             return
-        ends = self._costs(frames)[None]
         for batch in _batches(self.options.restarts):
-            ends = np.concatenate([ends, self._attempt_several(frames, batch)])
-            going = np.isin(frames, self._stuck(frames)) & ~_settled(ends)
-            frames, ends = frames[going], ends[:, going]
+            several = max(1, self.solver.frames_at_once // len(batch))
+            for first in range(0, len(frames), several):
+                self._attempt_several(frames[first : first + several], batch)
+            frames = self._stuck(frames)
             if not len(frames):
                 return
 
@@ -460,13 +459,8 @@ class _Run:
         self.work.iterations, self.work.stationary = run.work.iterations, run.work.stationary
         self.reached = self.work.points(self.numbers, self.bodies)
 
-    def _attempt_several(self, frames: IntArray, batch: range) -> FloatArray:
-        """(R, F) the costs at which R restarts of F frames end; the best of them is kept where it is better."""
-        several = max(1, self.solver.frames_at_once // len(batch))
-        parts = [frames[first : first + several] for first in range(0, len(frames), several)]
-        return np.concatenate([self._attempt_part(part, batch) for part in parts], axis=1)
-
-    def _attempt_part(self, frames: IntArray, batch: range) -> FloatArray:
+    def _attempt_several(self, frames: IntArray, batch: range) -> None:
+        """Solve some frames from each restart of a batch, and keep the best of them where it is better."""
         numbers, count = self.numbers, len(frames)
         part = self.work.part(numbers, np.tile(frames, len(batch)))
         part.local = self._local(np.concatenate([self._restart_pose(frames, restart) for restart in batch]))
@@ -478,12 +472,6 @@ class _Run:
         if not best.stationary.all():
             self.finish.run(numbers, best)
         self._keep_better(frames, best)
-        return costs
-
-    def _costs(self, frames: IntArray) -> FloatArray:
-        part = self.work.part(self.numbers, frames)
-        costs: FloatArray = part.cost(self.reached[frames])
-        return costs
 
     def _stuck(self, frames: IntArray) -> IntArray:
         """Frames that joint limits may have kept from their targets: other start poses may do better."""
@@ -634,9 +622,3 @@ def _batches(restarts: int) -> list[range]:
     """The restarts in the order in which they are tried: rest, a few, all others."""
     ends = [0, *(end for end in _BATCH_ENDS if end < restarts), restarts]
     return [range(*pair) for pair in pairwise(ends)]
-
-
-def _settled(ends: FloatArray) -> BoolArray:
-    """(F,) whether attempts (A, F) have so often ended at the least cost that no other will do better."""
-    alike = ends <= ends.min(axis=0) * (1.0 + _ALIKE)
-    return np.asarray(alike.sum(axis=0) >= _OFTEN)
