@@ -10,7 +10,7 @@ from .marker_settings import FabrikMarker
 from .rig import RigError
 from .settings import FabrikEffector, rig_settings
 
-Followed: TypeAlias = FabrikEffector | FabrikMarker
+Followed: TypeAlias = "FabrikEffector | FabrikMarker"
 
 
 def mapped_markers(rig: bpy.types.Object) -> list[FabrikMarker]:

@@ -15,8 +15,10 @@ from typing import Final
 import numpy as np
 
 from ..core import Effector, Solution, Solver
+from ..core.bodies import effector_offset
 from ..core.kinematics import forward_kinematics
 from .clip import FloatArray
+from .offsets import points_on
 
 # Seconds over which poses are averaged (one standard deviation), and over which the odd one out is left out before.
 _SPREAD: Final = 0.1
@@ -34,12 +36,15 @@ def steadied_steps(
 ) -> Generator[float, None, Solution]:
     """Solve F frames again with undecided bones as the frames about them have them; yields the share done.
 
+    Where that is no smoother than it was, the poses stay as they are.
+
     solver: its effectors are the markers. solution: the poses found frame by frame. targets: (F, E, 3). weights: (F, E)
     of the markers, 0 for those that are not believed. rate: frames a second.
     """
     bones = _undecided(solver)
     if not bones or len(targets) < 2:
         return solution
+    before = solution
     mean = float(np.mean([effector.weight for effector in solver.effectors]))
     both = _with_ghosts(solver, bones)
     for turn, share in enumerate(_WEIGHTS):
@@ -53,8 +58,13 @@ def steadied_steps(
             weight = np.concatenate([weights[part], np.full(wanted.shape[:2], share * mean)], axis=1)
             parts.append(both.solve(every, weights=weight, start=usual[part], start_location=roots))
             yield (turn + min(1.0, part.stop / len(targets))) / len(_WEIGHTS)
-        solution = _joined(parts, solution)
-    return solution
+        solution = _joined(solver, parts, solution, targets)
+    return solution if _roughness(solution) < _roughness(before) else before
+
+
+def _roughness(solution: Solution) -> float:
+    """How much the bones' ends tremble: the mean square of what their steps change by from frame to frame."""
+    return float((np.diff(solution.tails, 2, axis=0) ** 2).mean()) if len(solution.status) > 2 else 0.0
 
 
 def _with_ghosts(solver: Solver, bones: list[int]) -> Solver:
@@ -70,14 +80,15 @@ def _with_ghosts(solver: Solver, bones: list[int]) -> Solver:
     )
 
 
-def _joined(parts: list[Solution], before: Solution) -> Solution:
+def _joined(solver: Solver, parts: list[Solution], before: Solution, targets: FloatArray) -> Solution:
     """The parts as one, with the errors of the markers alone; how the frames ended stays what it was."""
-    count = before.errors.shape[1]
     arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in Solution.FRAME_ARRAYS}
-    arrays["errors"] = np.where(np.isnan(before.errors), np.nan, arrays["errors"][:, :count])
-    arrays["rotation_errors"] = before.rotation_errors
-    arrays["status"] = before.status
-    return Solution(skeleton=before.skeleton, **arrays)
+    arrays |= {"errors": before.errors, "rotation_errors": before.rotation_errors, "status": before.status}
+    joined = Solution(skeleton=before.skeleton, **arrays)
+    bones = [solver.skeleton.index(effector.bone) for effector in solver.effectors]
+    offsets = np.array([effector_offset(solver.skeleton, effector) for effector in solver.effectors])
+    errors = np.linalg.norm(points_on(joined.matrices, bones, offsets) - targets, axis=2)
+    return replace(joined, errors=errors)
 
 
 def usual_rotations(rotations: FloatArray, spread: float) -> FloatArray:
