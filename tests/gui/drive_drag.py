@@ -181,9 +181,11 @@ def type_a_number():
 def turn():
     """R turns the bone about its point, as the mouse goes around it."""
     hand, before = tail("hand.L"), rig().pose.bones["hand.L"].matrix.to_quaternion()
-    yield from begin()
     x, y = g.view_xy(hand)
+    select("hand.L")
     g.goto(x + 150, y)
+    yield
+    g.key("F")
     yield
     g.key("R")
     yield
@@ -194,7 +196,7 @@ def turn():
     yield 0.8
     turned = before.rotation_difference(rig().pose.bones["hand.L"].matrix.to_quaternion()).to_axis_angle()
     assert abs(degrees(turned[1]) - 30.0) < 2.0, turned
-    assert (tail("hand.L") - hand).length < 0.3, "the point has not stayed"
+    assert (tail("hand.L") - hand).length < 0.005, "the point has not stayed"
     g.key("Z", ctrl=True)
     yield 1.0
 
