@@ -79,6 +79,20 @@ class LeastSquares:
             state, damping = self._step(numbers, part, state, damping)
         work.replace(numbers, open_frames, part)
 
+    def steepness(self, numbers: ModuleType, work: Work) -> FloatArray:
+        """(F,) how much one body by itself could still bring the effectors nearer inside its limit.
+
+        0: whichever is turned, nothing gets better. 1: one could turn straight toward all that is missing.
+        """
+        state, bodies = self._state(numbers, work), len(self.bodies)
+        equations = self._equations(numbers, work, state)
+        walls = Walls(numbers, self.bodies, work.local, state.pose, len(work.targets))
+        walls.begin(equations.force())
+        pull = equations.force()[:, : 3 * bodies].reshape(-1, bodies, 3, 1)
+        pulls = np.linalg.norm((walls.open @ pull)[..., 0], axis=2)
+        scale = np.sqrt(work.cost(state.points))[:, None] * equations.arms(bodies)
+        return np.asarray((pulls / np.maximum(scale, _TINY)).max(axis=1))
+
     def _state(self, numbers: ModuleType, work: Work) -> "_State":
         pose = work.pose(self.bodies)
         return _State(pose, work.points_of(numbers, self.bodies, pose))

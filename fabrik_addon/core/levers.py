@@ -204,6 +204,11 @@ class Equations:
         left = self.right - (self.matrix @ step[..., None])[..., 0]
         return (self._pulled(left) if self.wide else left) - (damping * self._scale())[:, None] * step
 
+    def arms(self, bodies: int) -> FloatArray:
+        """(F, B) how far a small turn of each body moves the effectors: √(Σ weight · arm²)."""
+        squares = (self.matrix**2).sum(axis=1) if self.wide else np.diagonal(self.matrix, axis1=1, axis2=2)
+        return np.asarray(np.sqrt(squares[:, : 3 * bodies].reshape(len(squares), bodies, 3).sum(axis=2) / 2.0))
+
     def _pulled(self, rows: FloatArray) -> FloatArray:
         return np.asarray((np.swapaxes(self.matrix, 1, 2) @ rows[..., None])[..., 0])
 

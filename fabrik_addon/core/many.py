@@ -205,6 +205,14 @@ def stack(values: Sequence[Vector | Quaternion], frames: int) -> FloatArray:
     return stacked
 
 
+def row(values: Sequence[Scalar], frames: int) -> FloatArray:
+    """N numbers as one array (F, N)."""
+    stacked = np.empty((frames, len(values)))
+    for index, value in enumerate(values):
+        stacked[:, index] = value
+    return stacked
+
+
 def take(value: Any, frames: IntArray | BoolArray) -> Any:
     """The same value on some of the frames only."""
     if isinstance(value, Vector):

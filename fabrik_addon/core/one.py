@@ -29,6 +29,7 @@ __all__ = [
     "opposite",
     "put",
     "quaternion",
+    "row",
     "scalar",
     "select",
     "sin",
@@ -114,6 +115,11 @@ def quaternion(array: FloatArray) -> Quaternion:
 def stack(values: Sequence[Any], _frames: int = 1) -> FloatArray:
     """N vectors or quaternions as one array (1, N, 3 or 4)."""
     return np.array([[value[:] for value in values]], dtype=np.float64)
+
+
+def row(values: Sequence[float], _frames: int = 1) -> FloatArray:
+    """N numbers as one array (1, N)."""
+    return np.array([values], dtype=np.float64)
 
 
 def take(value: Any, _frames: IntArray | BoolArray) -> Any:

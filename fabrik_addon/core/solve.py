@@ -46,6 +46,7 @@ _OPENING_SWEEPS = 5
 _NO_CHANGE = 0.01
 _SPREAD_POSES = 256
 _RESTART_STEPS = 25
+_LEFT_TO_DO = 0.05
 _BATCH_ENDS = (1, 5)
 _NO_TURN = np.array([1.0, 0.0, 0.0, 0.0])
 # An unlimited chain needs little room for a frame, and many frames to be worth numpy's while.
@@ -549,19 +550,22 @@ class _Run:
 
     def _sweep(self, work: Work, most: int) -> None:
         """Sweep until each frame is met, moves no more, or has had the most."""
-        frames = np.arange(len(work.targets))
+        frames, part = np.arange(len(work.targets)), work
+        before = part.points(self.numbers, self.bodies)
         for _ in range(most):
-            if not len(frames):
-                return
-            part = work.part(self.numbers, frames)
-            before = part.points(self.numbers, self.bodies)
             self._sweep_once(part)
             points = part.points(self.numbers, self.bodies)
             moves = np.linalg.norm(points - before, axis=2) > part.tolerances * _NO_CHANGE
             part.stationary = ~(moves & (part.weights > 0)).any(axis=1)
-            work.replace(self.numbers, frames, part)
-            unmet = part.unmet(part.errors(self.numbers, self.bodies))
-            frames = frames[unmet & ~part.stationary]
+            going = part.unmet(part.misses(points)) & ~part.stationary
+            before = points
+            if not going.all():
+                work.replace(self.numbers, frames, part)
+                kept = np.flatnonzero(going)
+                if not len(kept):
+                    return
+                frames, part, before = frames[kept], part.part(self.numbers, kept), points[kept]
+        work.replace(self.numbers, frames, part)
 
     def _sweep_once(self, work: Work) -> None:
         numbers, bodies = self.numbers, self.bodies
@@ -611,11 +615,17 @@ class _Run:
         everything = slice(None)
         several = self.seen.sum(axis=1) > 1
         status = np.where(self.work.stationary & several, Status.FITTED, Status.STALLED)
-        limited = self.work.stationary & binds & self._satisfiable(everything)
-        status = np.where(limited, Status.LIMITED, status)
+        limited = np.flatnonzero(self.work.stationary & binds & self._satisfiable(everything) & self.work.unmet(errors))
+        status[limited] = np.where(self._at_rest(limited), Status.LIMITED, Status.STALLED)
         status = np.where(self._beyond_lengths(everything), Status.UNREACHABLE, status)
         status = np.where(self.work.unmet(errors), status, Status.SOLVED)
         return np.where(self.seen.any(axis=1), status, Status.UNSEEN)
+
+    def _at_rest(self, frames: IntArray) -> BoolArray:
+        """Whether there is truly nothing left that a joint of some frames could do."""
+        if not len(frames):
+            return np.zeros(0, dtype=bool)
+        return np.asarray(self.finish.steepness(self.numbers, self.work.part(self.numbers, frames)) < _LEFT_TO_DO)
 
 
 def _batches(restarts: int) -> list[range]:

@@ -33,6 +33,7 @@ class Walls:
     ) -> None:
         self._turns = np.tile(np.eye(3), (frames, len(bodies), 1, 1))
         normals, slack, places = [], [], []
+        hinges, axes = [], []
         for index, body in enumerate(bodies):
             if body.limit is None:
                 continue
@@ -40,18 +41,21 @@ class Walls:
             if body.limit.freedom == 0:
                 self._turns[:, index] = 0.0
             if body.limit.turn_axis is not None:
-                axis = numbers.stack([carried @ numbers.Vector(body.limit.turn_axis)], frames)[:, 0]
-                self._turns[:, index] = axis[:, :, None] * axis[:, None, :]
+                hinges.append(index)
+                axes.append(carried @ numbers.Vector(body.limit.turn_axis))
             for place, wall in enumerate(body.limit.walls(numbers, local[index])):
                 normals.append(carried @ wall.normal)
-                slack.append(np.broadcast_to(wall.slack, frames))
+                slack.append(wall.slack)
                 places.append((index, place))
+        if hinges:
+            axis = numbers.stack(axes, frames)
+            self._turns[:, hinges] = axis[..., :, None] * axis[..., None, :]
         most = max((place + 1 for _, place in places), default=0)
         self.slack = np.full((frames, len(bodies), most), np.inf)
         self.normals = np.zeros((frames, len(bodies), most, 3))
         if places:
             body_of, place_of = np.transpose(places)
-            self.slack[:, body_of, place_of] = np.stack(slack, axis=1)
+            self.slack[:, body_of, place_of] = numbers.row(slack, frames)
             self.normals[:, body_of, place_of] = _unit(numbers.stack(normals, frames))
         self.closed = np.zeros(self.slack.shape, dtype=bool)
         self._pinned = self._between_two()
