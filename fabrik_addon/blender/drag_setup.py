@@ -10,14 +10,16 @@ import numpy as np
 from mathutils import Vector
 
 from ..core import Effector
+from ..core.slides import moved_with
 from .drag_part import DragPart, Grip, tree_below
 from .effectors import closes, core_effector, enabled_effectors
 from .limit_mirror import opposite_bone
 from .loops import Partner
 from .ownership import constrained_bones, unkeyable_bones
 from .pins import pin_grip, pins, point_offset
-from .rig import RigError, read_trees
+from .rig import RigError, Tree, read_trees
 from .settings import FabrikEffector
+from .slides import present_factors, stretched
 
 _ALONG: Final = np.array((1.0, 1.0, 1.0))
 _MIRRORED: Final = np.array((-1.0, 1.0, 1.0))
@@ -63,7 +65,11 @@ class DragSetup:
             for each in enabled_effectors(armature)
             if (partner := closes(armature, each)) and each.bone in armature.pose.bones and each.bone != partner.bone
         ]
-        self._trees = {name: tree for tree in read_trees(armature) for name in tree.skeleton.names}
+        self._trees = {name: tree for tree in self._present_trees() for name in tree.skeleton.names}
+
+    def _present_trees(self) -> Iterator[Tree]:
+        """The rig's bones, as long as they are now: dragging does not stretch them."""
+        return (stretched(self._armature, tree) for tree in read_trees(self._armature))
 
     @cached_property
     def tops(self) -> list[str]:
@@ -114,6 +120,8 @@ class DragSetup:
         grips = [self._grip(bone, turning=turning) for bone in self.dragged if bone in names]
         grips += [pin_grip(pin, bones[pin.bone]) for pin in self._held if pin.bone in names]
         grips += [grip for each, partner in self._loops for grip in self._loop_grips(each, partner, names)]
+        factors = present_factors(self._armature, names)
+        grips = [replace(grip, effector=moved_with([grip.effector], factors)[0]) for grip in grips]
         root = self._settings.root if self._moves_root(top) else "FIXED"
         return DragPart(self._armature, tree, grips, self.frozen, root)
 

@@ -17,6 +17,7 @@ from .marker_settings import FabrikMarker
 from .ownership import constrained_bones, unkeyable_bones
 from .rig import RigError, Tree
 from .settings import FabrikEffector, rig_settings
+from .slides import solved_slides, stretched
 from .subtrees import cut_tree, freeze
 
 FloatArray = npt.NDArray[np.float64]
@@ -47,6 +48,7 @@ class Goals:
         targets: E objects, each with the name of its bone or "" for the object itself; or pins; or, for effectors that
             close loops, the points of other bones.
         limits: those of the bones to be solved, by name.
+        slides: those of them that may stretch, with the factors between which they may.
         bends: E objects, with bones as above, that limbs bend toward; None where they bend as they do.
         held: bones between root and effectors that are not to be turned, with the reason.
         carrier: the bone that the tree hangs on and that something else moves; "" for the armature itself. Places are
@@ -63,6 +65,7 @@ class Goals:
     held: Mapping[str, str] = field(default_factory=dict)
     carrier: str = ""
     root_moves: bool = True
+    slides: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def turned_by(self) -> BoolArray:
@@ -92,7 +95,7 @@ class Goals:
     def solver(self, *, free_root: bool) -> Solver:
         """The solver for these effectors, inside the limits."""
         root = "FREE" if free_root and self.root_moves else "FIXED"
-        return Solver(self.tree.skeleton, self.effectors, limits=self.all_limits, root=root)
+        return Solver(self.tree.skeleton, self.effectors, limits=self.all_limits, slides=self.slides, root=root)
 
     @property
     def all_limits(self) -> dict[str, Limit]:
@@ -267,7 +270,9 @@ def _goals_of(
         root_moves=root.name not in here and not all(root.lock_location),
     )
     _check_loops(goals)
-    return replace(goals, limits=limits_of(rig, goals.bone_names))
+    slides = solved_slides(rig, () if any(isinstance(each, FabrikMarker) for each in own) else goals.bone_names)
+    tree = stretched(rig, goals.tree, except_for=slides)
+    return replace(goals, tree=tree, limits=limits_of(rig, goals.bone_names), slides=slides)
 
 
 def limits_of(rig: bpy.types.Object, names: Sequence[str]) -> dict[str, Limit]:

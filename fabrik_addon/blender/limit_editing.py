@@ -9,8 +9,9 @@ import bpy
 
 from ..core import LimitError
 from .limit_properties import check_writable, clear_limit, read_limit, read_settings, write_settings
-from .limit_settings import FREE, LimitSettings, as_cone, as_range, as_window, points
+from .limit_settings import FREE, NO_SLIDE, LimitSettings, as_cone, as_range, as_window, points
 from .rig import RigError
+from .slides import check_children, keep_size_of_children
 
 Bones = Sequence[bpy.types.PoseBone]
 
@@ -62,7 +63,10 @@ def set_limits(bones: Bones, **values: Any) -> str:
     Raises LimitPropertyError or LimitError, with nothing changed, for what makes no sense or can't be kept.
     """
     wanted = [_changed(read_settings(bone), values) for bone in bones]
+    stretching = [bone for bone, settings in zip(bones, wanted, strict=True) if settings.slide != NO_SLIDE]
+    check_children(stretching)
     write_all(bones, wanted)
+    keep_size_of_children(stretching)
     kinds = " and ".join(sorted({settings.type.lower() for settings in wanted}))
     return f"{_limits(bones)}: {kinds}"
 
@@ -86,6 +90,8 @@ def _type_for(values: dict[str, Any]) -> str:
     """The type of limit that some values are for."""
     if "window" in values:
         return "POLYGON"
+    if set(values) == {"slide"}:
+        return FREE
     return "HINGE" if values.keys() & {"axis", "hinge"} else "BALL"
 
 

@@ -80,7 +80,7 @@ def effector_matrix(rig: bpy.types.Object, effector: FabrikEffector) -> Matrix:
     """An effector's point, with its bone's rotation, in armature space as the pose has it now."""
     bone = rig.pose.bones[effector.bone]
     offset = core_effector(effector).offset
-    point = bone.matrix @ Vector((0.0, bone.length, 0.0) if offset is None else offset)
+    point = bone.tail if offset is None else bone.matrix @ Vector(offset)
     return Matrix.LocRotScale(point, bone.matrix.to_quaternion(), None)
 
 

@@ -105,6 +105,17 @@ class FABRIK_OT_set_limit(OnBones, Operator):
         options=_ASIDE,
     )
 
+    slide: FloatVectorProperty(
+        name="Stretch",
+        description="Least and greatest length that the bone may stretch to where targets can't be met else, "
+        "as factors of its own; 1 and 1: it keeps its length",
+        size=2,
+        min=0.01,
+        max=100.0,
+        default=(1.0, 1.0),
+        options=_ASIDE,
+    )
+
     def run(
         self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
     ) -> tuple[str, list[str]]:
@@ -121,7 +132,7 @@ class FABRIK_OT_set_limit(OnBones, Operator):
 
     def _given(self) -> dict[str, Any]:
         """The keywords given."""
-        names = ("type", "cone", "twist", "axis", "low", "high", "window")
+        names = ("type", "cone", "twist", "axis", "low", "high", "window", "slide")
         given = {name: getattr(self, name) for name in names if self.properties.is_property_set(name)}
         if "window" in given:
             given["window"] = numbers_in(given["window"])
