@@ -126,8 +126,11 @@ def _draw_polygon(layout: UILayout, bone: PoseBone, settings: LimitSettings) -> 
         row = column.row(align=True)
         row.prop(bone, f'["{WINDOW}"]', index=2 * point, text="X", slider=True)
         row.prop(bone, f'["{WINDOW}"]', index=2 * point + 1, text="Z", slider=True)
+        row.operator(limits.FABRIK_OT_move_limit_point.bl_idname, text="", icon="EYEDROPPER").index = point
         row.operator(limits.FABRIK_OT_remove_limit_point.bl_idname, text="", icon="REMOVE").index = point
-    column.operator(limits.FABRIK_OT_add_limit_point.bl_idname, text="Add Point", icon="ADD")
+    more = column.row(align=True)
+    more.operator(limits.FABRIK_OT_add_limit_point.bl_idname, text="Add Point", icon="ADD").from_pose = False
+    more.operator(limits.FABRIK_OT_add_limit_point.bl_idname, text="From Pose", icon="EYEDROPPER").from_pose = True
     _draw_angles(layout, bone, TWIST, ("Twist from", "to"))
 
 
