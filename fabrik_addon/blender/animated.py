@@ -7,7 +7,8 @@ import numpy as np
 
 from ..core.arrays import FloatArray, IntArray
 from .keyframes import curves
-from .limit_properties import NUMBERS
+from .limit_properties import NUMBERS, read_slide
+from .limit_settings import NO_SLIDE
 from .rig import RigError, Tree
 
 # How far a channel may wander (armature units for locations, a factor for scales) and still count as still.
@@ -50,8 +51,9 @@ def check_still(armature: bpy.types.Object, bones: Sequence[str], frames: IntArr
         pose_bone = armature.pose.bones[bone]
         slides = pose_bone.parent is not None and not pose_bone.bone.use_connect
         for channel in ("location", "scale") if slides else ("scale",):
-            for _, values in _keyed(armature, bone, channel, frames):
-                if np.ptp(values) > _STILL:
+            for index, values in _keyed(armature, bone, channel, frames):
+                stretches = (channel, index) == ("scale", 1) and read_slide(pose_bone) != NO_SLIDE
+                if np.ptp(values) > _STILL and not stretches:
                     raise RigError(
                         f"Bone {bone!r} has an animated {channel} in frames {frames[0]}-{frames[-1]}, "
                         "but only rotations can be baked: remove those keys first."

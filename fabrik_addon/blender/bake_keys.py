@@ -124,6 +124,8 @@ def _tracks(writing: Writing) -> Iterator[_Track]:
     for tree in writing.trees:
         for bone in tree.bones:
             yield from _rotation(writing, tree, bone)
+            if bone in tree.goals.slides:
+                yield _stretch(writing, tree, bone)
         if writing.moves(tree):
             yield from _root(writing, tree)
     if writing.error is not None:
@@ -151,6 +153,19 @@ def _rotation(writing: Writing, tree: BakedTree, bone: str) -> Iterator[_Track]:
     unlocked = unlocked_rotation(pose_bone)
     if len(rows) and unlocked:
         yield _Track(bone_path(bone, channel), bone, writing.settings.frames[rows], values[rows], unlocked)
+
+
+def _stretch(writing: Writing, tree: BakedTree, bone: str) -> _Track:
+    """The keys of one bone's length: its scale along Y."""
+    skeleton, path = tree.goals.tree.skeleton, bone_path(bone, "scale")
+    place = skeleton.index(bone)
+    lengths = tree.solution.lengths[:, place]
+    metres = float(object_scale(writing.matrices[0]))
+    fewer = writing.settings.key_angle > 0.0
+    rows = location_keys(lengths[:, None], writing.settings.key_distance / metres) if fewer else range(len(lengths))
+    values = np.ones((len(rows), 3))
+    values[:, 1] = lengths[rows] / skeleton.lengths[place]
+    return _Track(path, bone, writing.settings.frames[rows], values, (1,))
 
 
 def _root(writing: Writing, tree: BakedTree) -> Iterator[_Track]:
@@ -206,6 +221,7 @@ def _replaced_paths(writing: Writing) -> set[str]:
     """The data paths that a new action does not take over from the present one: those that the bake stands for."""
     trees = writing.trees
     paths = {bone_path(bone, channel) for tree in trees for bone in tree.bones for channel in ROTATION_CHANNELS}
+    paths |= {bone_path(bone, "scale") for tree in trees for bone in tree.bones if bone in tree.goals.slides}
     moving = [tree.goals.tree.skeleton.names[0] for tree in trees if writing.moves(tree)]
     if moving and writing.settings.root_motion == "OBJECT":
         paths.add(_OBJECT_LOCATION)

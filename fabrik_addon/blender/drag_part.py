@@ -13,9 +13,10 @@ from ..core.arrays import BoolArray, FloatArray
 from ..core.limits import Limit
 from ..core.rotations import matrix_from_quaternion
 from ..core.skeleton import Skeleton
-from .effectors import limits_of, turning_moves
+from .effectors import limits_of
 from .legal import angles_between
 from .locks import with_locks
+from .loops import turning_bones
 from .rig import Tree, nearest_rotations
 from .subtrees import freeze
 
@@ -224,11 +225,7 @@ def _rest(posed: FloatArray, carried: FloatArray, parents: Sequence[int], inheri
 
 def _on_the_way(skeleton: Skeleton, grips: Sequence[Grip]) -> set[str]:
     """The bones whose turning moves a grip."""
-    turned: set[int] = set()
-    for grip in grips:
-        bone = skeleton.index(grip.effector.bone)
-        path = [int(each) for each in skeleton.path(bone)]
-        turned.update(path if turning_moves(grip.effector, float(skeleton.lengths[bone])) else path[:-1])
+    turned = {bone for grip in grips for bone in turning_bones(skeleton, grip.effector)}
     return {skeleton.names[bone] for bone in turned}
 
 

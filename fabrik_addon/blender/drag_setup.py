@@ -1,7 +1,7 @@
 """What a drag is about: which bones are taken hold of, which ones follow, and what is held or left alone."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -10,11 +10,16 @@ import numpy as np
 from mathutils import Vector
 
 from ..core import Effector
+from ..core.slides import moved_with
 from .drag_part import DragPart, Grip, tree_below
+from .effectors import closes, core_effector, enabled_effectors
 from .limit_mirror import opposite_bone
+from .loops import Partner
 from .ownership import constrained_bones, unkeyable_bones
 from .pins import pin_grip, pins, point_offset
-from .rig import RigError, read_trees
+from .rig import RigError, Tree, read_trees
+from .settings import FabrikEffector
+from .slides import present_factors, stretched
 
 _ALONG: Final = np.array((1.0, 1.0, 1.0))
 _MIRRORED: Final = np.array((-1.0, 1.0, 1.0))
@@ -55,7 +60,16 @@ class DragSetup:
         if other is not None and other.name not in self.owned:
             self.dragged[other.name] = _MIRRORED
         self._held = [pin for pin in pins(armature) if pin.bone not in self.dragged]
-        self._trees = {name: tree for tree in read_trees(armature) for name in tree.skeleton.names}
+        self._loops = [
+            (each, partner)
+            for each in enabled_effectors(armature)
+            if (partner := closes(armature, each)) and each.bone in armature.pose.bones and each.bone != partner.bone
+        ]
+        self._trees = {name: tree for tree in self._present_trees() for name in tree.skeleton.names}
+
+    def _present_trees(self) -> Iterator[Tree]:
+        """The rig's bones, as long as they are now: dragging does not stretch them."""
+        return (stretched(self._armature, tree) for tree in read_trees(self._armature))
 
     @cached_property
     def tops(self) -> list[str]:
@@ -105,6 +119,9 @@ class DragSetup:
         bones = self._armature.pose.bones
         grips = [self._grip(bone, turning=turning) for bone in self.dragged if bone in names]
         grips += [pin_grip(pin, bones[pin.bone]) for pin in self._held if pin.bone in names]
+        grips += [grip for each, partner in self._loops for grip in self._loop_grips(each, partner, names)]
+        factors = present_factors(self._armature, names)
+        grips = [replace(grip, effector=moved_with([grip.effector], factors)[0]) for grip in grips]
         root = self._settings.root if self._moves_root(top) else "FIXED"
         return DragPart(self._armature, tree, grips, self.frozen, root)
 
@@ -112,6 +129,30 @@ class DragSetup:
         """Whether a bone is a root that may go elsewhere."""
         bone = self._armature.pose.bones[top]
         return bone.parent is None and top not in self.frozen and not any(bone.lock_location)
+
+    @property
+    def _kept(self) -> list[FabrikEffector]:
+        """What the dragged bones give way to: pins and closed loops."""
+        return [*self._held, *(effector for effector, _ in self._loops)]
+
+    def _loop_grips(self, effector: FabrikEffector, partner: Partner, names: Sequence[str]) -> Iterator[Grip]:
+        """What keeps a loop closed: both sides give way, or the one that follows stays with the one that does not."""
+        one = replace(core_effector(effector), rotation_weight=0.0)
+        other = Effector(partner.bone, partner.offset, one.weight, priority=one.priority)
+        if one.bone in names and other.bone in names:
+            closed = replace(one, target_bone=partner.bone, target_offset=partner.offset)
+            yield Grip(closed, np.zeros(3), np.array((1.0, 0.0, 0.0, 0.0)), np.zeros(3))
+        elif one.bone in names:
+            yield self._still(one, other)
+        elif other.bone in names:
+            yield self._still(other, one)
+
+    def _still(self, follower: Effector, leader: Effector) -> Grip:
+        """What keeps a point where another one is now."""
+        bone = self._armature.pose.bones[leader.bone]
+        offset = (0.0, bone.bone.length, 0.0) if leader.offset is None else leader.offset
+        place = np.array(bone.matrix @ Vector(offset), dtype=np.float64)
+        return Grip(follower, place, np.array((1.0, 0.0, 0.0, 0.0)), np.zeros(3))
 
     def _grip(self, bone: str, *, turning: bool) -> Grip:
         """What takes hold of a bone; it gives way to all pins."""
@@ -122,7 +163,7 @@ class DragSetup:
             bone,
             offset=tuple(offset.tolist()),
             rotation_weight=1.0 if turning else 0.0,
-            priority=1 + max((pin.priority for pin in self._held), default=-1),
+            priority=1 + max((each.priority for each in self._kept), default=-1),
         )
         place = np.array(matrix @ Vector(offset.tolist()), dtype=np.float64)
         turn = np.array(matrix.to_quaternion(), dtype=np.float64)

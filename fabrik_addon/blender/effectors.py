@@ -12,10 +12,12 @@ from ..core import Effector, Fixed, Solver
 from ..core.limits import Limit
 from .limit_properties import read_limits
 from .locks import hinge_of_locks
+from .loops import Partner, carrying_bone, close_loops, partner_of, turning_bones
 from .marker_settings import FabrikMarker
 from .ownership import constrained_bones, unkeyable_bones
 from .rig import RigError, Tree
 from .settings import FabrikEffector, rig_settings
+from .slides import solved_slides, stretched
 from .subtrees import cut_tree, freeze
 
 FloatArray = npt.NDArray[np.float64]
@@ -43,8 +45,10 @@ class Goals:
         tree: the bones and their pose.
         names: E effector names, for people.
         effectors: E points on bones, for the solver.
-        targets: E objects, each with the name of its bone or "" for the object itself; or pins.
+        targets: E objects, each with the name of its bone or "" for the object itself; or pins; or, for effectors that
+            close loops, the points of other bones.
         limits: those of the bones to be solved, by name.
+        slides: those of them that may stretch, with the factors between which they may.
         bends: E objects, with bones as above, that limbs bend toward; None where they bend as they do.
         held: bones between root and effectors that are not to be turned, with the reason.
         carrier: the bone that the tree hangs on and that something else moves; "" for the armature itself. Places are
@@ -55,12 +59,13 @@ class Goals:
     tree: Tree
     names: tuple[str, ...]
     effectors: tuple[Effector, ...]
-    targets: tuple[Target | Pin, ...]
+    targets: tuple[Target | Pin | Partner, ...]
     limits: Mapping[str, Limit] = field(default_factory=dict)
     bends: tuple[Target | None, ...] = ()
     held: Mapping[str, str] = field(default_factory=dict)
     carrier: str = ""
     root_moves: bool = True
+    slides: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def turned_by(self) -> BoolArray:
@@ -68,9 +73,7 @@ class Goals:
         skeleton = self.tree.skeleton
         turned = np.zeros((len(self.effectors), len(skeleton)), dtype=bool)
         for row, effector in zip(turned, self.effectors, strict=True):
-            bone = skeleton.index(effector.bone)
-            path = skeleton.path(bone)
-            row[path if turning_moves(effector, float(skeleton.lengths[bone])) else path[:-1]] = True
+            row[sorted(turning_bones(skeleton, effector))] = True
         turned[:, [name in self.held for name in skeleton.names]] = False
         return turned
 
@@ -92,20 +95,12 @@ class Goals:
     def solver(self, *, free_root: bool) -> Solver:
         """The solver for these effectors, inside the limits."""
         root = "FREE" if free_root and self.root_moves else "FIXED"
-        return Solver(self.tree.skeleton, self.effectors, limits=self.all_limits, root=root)
+        return Solver(self.tree.skeleton, self.effectors, limits=self.all_limits, slides=self.slides, root=root)
 
     @property
     def all_limits(self) -> dict[str, Limit]:
         """The limits, and those of the bones that are not to be turned."""
         return {**self.limits, **{name: Fixed() for name in self.held}}
-
-
-def turning_moves(effector: Effector, length: float) -> bool:
-    """Whether turning the bone moves the effector: it lies off the bone's head, or its rotation counts."""
-    if effector.rotation_weight > 0.0:
-        return True
-    point = (0.0, length, 0.0) if effector.offset is None else effector.offset
-    return any(point)
 
 
 def why_no_rig(rig: bpy.types.Object | None) -> str:
@@ -201,11 +196,13 @@ def gather_goals(
     enabled = enabled_effectors(rig) if wanted is None else wanted
     owned, unkeyable = constrained_bones(rig), unkeyable_bones(rig)
     held = {**unkeyable, **owned}
-    ends = {effector.bone for effector in enabled}
+    partners = [closes(rig, effector) for effector in enabled]
+    ends = {effector.bone for effector in enabled} | {each.bone for each in partners if each is not None}
     goals = []
     for tree, carrier in (part for whole in trees for part in cut_tree(whole, owned, ends)):
         own = [effector for effector in enabled if effector.bone in tree.skeleton.names]
-        goals.append(_goals_of(rig, tree, carrier, own, held))
+        if own:
+            goals.append(_goals_of(rig, tree, carrier, own, held))
     moved = [goal for goal in goals if goal.bones]
     if not moved:
         raise RigError(_why_nothing_moves(rig, goals))
@@ -213,21 +210,34 @@ def gather_goals(
     return moved
 
 
+def closes(rig: bpy.types.Object, effector: FabrikEffector | FabrikMarker) -> Partner | None:
+    """The point of one of the rig's own bones that an effector is to reach; None where it is something else."""
+    goal = _goal(effector)
+    return None if isinstance(goal, Pin) or effector.target is None else partner_of(rig, *goal)
+
+
 def _check_not_chased(rig: bpy.types.Object, goals: Sequence[Goals]) -> None:
     """Raise RigError, naming it, where a goal is carried by bones that reach for goals: it would run away for ever."""
     solved = {name for goal in goals for name in goal.bone_names}
     for goal in goals:
         for target in (*goal.targets, *goal.bends):
-            bone = "" if target is None or isinstance(target, Pin) else _carried_by(rig, *target)
+            bone = "" if target is None or isinstance(target, (Pin, Partner)) else carrying_bone(rig, *target)
             if bone and solved.intersection([bone, *(above.name for above in rig.pose.bones[bone].parent_recursive)]):
                 raise RigError(f"The target at bone {bone!r} moves with bones that reach for targets: choose another")
 
 
-def _carried_by(rig: bpy.types.Object, holder: bpy.types.Object, bone: str) -> str:
-    """The bone of the rig that a target is, or that it is parented to; "" where there is none."""
-    if holder == rig:
-        return bone
-    return holder.parent_bone if holder.parent == rig and holder.parent_type == "BONE" else ""
+def _check_loops(goals: Goals) -> None:
+    """Raise RigError for a loop that nothing can close or open, and for one that is to take over a rotation."""
+    for name, effector, turned in zip(goals.names, goals.effectors, goals.turned_by, strict=True):
+        if effector.target_bone is None:
+            continue
+        if effector.rotation_weight > 0.0:
+            raise RigError(
+                f"Effector {name!r} can't take over the rotation of {effector.target_bone!r}, which gives way itself: "
+                "switch Take Rotation off"
+            )
+        if effector.target_bone == effector.bone or not turned.any():
+            raise RigError(f"Effector {name!r}: its target moves with bone {effector.bone!r} itself: choose another")
 
 
 def _goals_of(
@@ -239,20 +249,30 @@ def _goals_of(
 ) -> Goals:
     """The goals of one tree, limits included."""
     skeleton = tree.skeleton
-    on_way = {bone for effector in own for bone in skeleton.path(skeleton.index(effector.bone))}
+    partners = [closes(rig, effector) for effector in own]
+    effectors = close_loops(skeleton, [core_effector(effector) for effector in own], partners, held)
+    closed = [effector.target_bone is not None for effector in effectors]
+    ends = {name for effector in effectors for name in (effector.bone, effector.target_bone) if name}
+    on_way = {bone for name in ends for bone in skeleton.path(skeleton.index(name))}
     here = {name: held[name] for bone, name in enumerate(skeleton.names) if bone in on_way and name in held}
     root = rig.pose.bones[skeleton.names[0]]
     goals = Goals(
         freeze(tree, here),
         tuple(effector.name for effector in own),
-        tuple(core_effector(effector) for effector in own),
-        tuple(_goal(effector) for effector in own),
+        tuple(effectors),
+        tuple(
+            partner if partner is not None and loop else _goal(effector)
+            for effector, partner, loop in zip(own, partners, closed, strict=True)
+        ),
         bends=tuple(_bend(each) for each in own),
         held=here,
         carrier=carrier,
         root_moves=root.name not in here and not all(root.lock_location),
     )
-    return replace(goals, limits=limits_of(rig, goals.bone_names))
+    _check_loops(goals)
+    slides = solved_slides(rig, () if any(isinstance(each, FabrikMarker) for each in own) else goals.bone_names)
+    tree = stretched(rig, goals.tree, except_for=slides)
+    return replace(goals, tree=tree, limits=limits_of(rig, goals.bone_names), slides=slides)
 
 
 def limits_of(rig: bpy.types.Object, names: Sequence[str]) -> dict[str, Limit]:

@@ -13,6 +13,7 @@ from ..core import Solution, Solver
 from ..core.arrays import FloatArray
 from .effectors import Goals, Pin, Target
 from .import_markers import MARKER_NAME
+from .loops import Partner
 from .sampling import is_seen, sample_frames, sample_matrices, sample_targets
 
 
@@ -54,7 +55,7 @@ def present_places(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.
     armature = np.array(rig.evaluated_get(graph).matrix_world)
     world = np.array([_world_matrix(graph, armature, goal) for goal in goals.targets])
     for goal, matrix in zip(goals.targets, world, strict=True):
-        if not isinstance(goal, Pin) and not _is_seen(scene, goal):
+        if not isinstance(goal, (Pin, Partner)) and not _is_seen(scene, goal):
             matrix[:3, 3] = np.nan
     bends = np.array([_bend_point(graph, bend) for bend in goals.bends])
     return places_in(space, goals, world, bends)
@@ -75,9 +76,10 @@ def sampled_places(
     Raises TargetError for a target that is not part of the scene.
     """
     armature = sample_matrices(scene, rig, frames)
-    reached = [goal for tree in goals for goal in (*tree.targets, *tree.bends) if goal and not isinstance(goal, Pin)]
+    wanted = [goal for tree in goals for goal in (*tree.targets, *tree.bends)]
+    reached = [goal for goal in wanted if goal is not None and not isinstance(goal, (Pin, Partner))]
     points = _sampled(partial(sample_targets, recorded=recorded), scene, reached, frames)
-    turning = [goal for tree in goals for goal in _turning(tree) if not isinstance(goal, Pin)]
+    turning = [goal for tree in goals for goal in _turning(tree) if not isinstance(goal, (Pin, Partner))]
     carriers = [(rig, tree.carrier) for tree in goals if tree.carrier]
     turned = _sampled(sample_frames, scene, [*turning, *carriers], frames)
     samples = _Samples(armature, points, turned)
@@ -101,10 +103,10 @@ class _Samples(NamedTuple):
         bends = np.stack([nothing if bend is None else self.points[bend] for bend in goals.bends], axis=1)
         return places_in(space, goals, world, bends), space
 
-    def _world(self, goal: Target | Pin) -> FloatArray:
+    def _world(self, goal: Target | Pin | Partner) -> FloatArray:
         """(F, 4, 4) of a goal; its rotation only where that counts."""
-        if isinstance(goal, Pin):
-            return self.armature @ _pin_matrix(goal)
+        if isinstance(goal, (Pin, Partner)):
+            return self.armature @ _own_matrix(goal)
         world = self.turned[goal].copy() if goal in self.turned else np.tile(np.eye(4), (len(self.armature), 1, 1))
         world[:, :3, 3] = self.points[goal]
         return world
@@ -118,7 +120,7 @@ def _sampled(
     return dict(zip(once, np.moveaxis(sample(scene, once, frames), 1, 0), strict=True))
 
 
-def _turning(goals: Goals) -> list[Target | Pin]:
+def _turning(goals: Goals) -> list[Target | Pin | Partner]:
     """The goals of a tree whose rotation counts."""
     pairs = zip(goals.targets, goals.effectors, strict=True)
     return [goal for goal, effector in pairs if effector.rotation_weight > 0.0]
@@ -154,18 +156,20 @@ def tree_space(rig: bpy.types.Object, goals: Goals) -> FloatArray:
     return world @ np.array(rig.pose.bones[goals.carrier].matrix) @ np.linalg.inv(rest)
 
 
-def _world_matrix(graph: bpy.types.Depsgraph, armature: FloatArray, goal: Target | Pin) -> FloatArray:
-    """(4, 4) of a goal: an object, a bone, or a pin in the space of the armature whose matrix is (4, 4)."""
-    if isinstance(goal, Pin):
-        return armature @ _pin_matrix(goal)
+def _world_matrix(graph: bpy.types.Depsgraph, armature: FloatArray, goal: Target | Pin | Partner) -> FloatArray:
+    """(4, 4) of a goal: an object, a bone, or what is in the space of the armature whose matrix is (4, 4)."""
+    if isinstance(goal, (Pin, Partner)):
+        return armature @ _own_matrix(goal)
     holder, bone = goal
     evaluated = holder.evaluated_get(graph)
     world = evaluated.matrix_world
     return np.array(world @ evaluated.pose.bones[bone].matrix if bone else world)
 
 
-def _pin_matrix(pin: Pin) -> FloatArray:
-    """(4, 4) of a pin in armature space."""
+def _own_matrix(pin: Pin | Partner) -> FloatArray:
+    """(4, 4) of a pin in armature space; the place of a loop's other side does not count, but is always seen."""
+    if isinstance(pin, Partner):
+        return np.eye(4)
     return np.array(Matrix.LocRotScale(pin.location, Quaternion(pin.rotation), None))
 
 

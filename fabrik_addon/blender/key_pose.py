@@ -28,15 +28,17 @@ def key_pose(context: bpy.types.Context, rig: bpy.types.Object) -> list[str]:
     for bone in bones:
         channel = _beside_its_keys(rig, rig.pose.bones[bone], context.scene.frame_current_final)
         _insert(rig, bone, channel)
+    for bone in (name for goals in trees for name in goals.slides):
+        _insert(rig, bone, "scale", 1)
     for bone in roots:
         _insert(rig, bone, "location")
     return bones
 
 
-def _insert(rig: bpy.types.Object, bone: str, channel: str) -> None:
+def _insert(rig: bpy.types.Object, bone: str, channel: str, index: int = -1) -> None:
     """Key a channel as Blender does, by the user's preferences; raises RigError where it won't."""
     try:
-        rig.pose.bones[bone].keyframe_insert(channel, group=bone)
+        rig.pose.bones[bone].keyframe_insert(channel, index=index, group=bone)
     except RuntimeError as error:
         raise RigError(f"Bone {bone!r} can't be keyed: {error}") from None
 

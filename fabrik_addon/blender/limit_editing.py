@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import cos, hypot, pi, radians, sin
+from math import cos, pi, radians, sin
 from typing import Any, Final
 
 import bpy
 
 from ..core import LimitError
 from .limit_properties import check_writable, clear_limit, read_limit, read_settings, write_settings
-from .limit_settings import FREE, LimitSettings, as_cone, as_range, as_window, points
+from .limit_settings import FREE, NO_SLIDE, LimitSettings, as_cone, as_range, as_window
 from .rig import RigError
+from .slides import check_children, keep_size_of_children
 
 Bones = Sequence[bpy.types.PoseBone]
 
@@ -62,7 +63,10 @@ def set_limits(bones: Bones, **values: Any) -> str:
     Raises LimitPropertyError or LimitError, with nothing changed, for what makes no sense or can't be kept.
     """
     wanted = [_changed(read_settings(bone), values) for bone in bones]
+    stretching = [bone for bone, settings in zip(bones, wanted, strict=True) if settings.slide != NO_SLIDE]
+    check_children(stretching)
     write_all(bones, wanted)
+    keep_size_of_children(stretching)
     kinds = " and ".join(sorted({settings.type.lower() for settings in wanted}))
     return f"{_limits(bones)}: {kinds}"
 
@@ -86,6 +90,8 @@ def _type_for(values: dict[str, Any]) -> str:
     """The type of limit that some values are for."""
     if "window" in values:
         return "POLYGON"
+    if set(values) == {"slide"}:
+        return FREE
     return "HINGE" if values.keys() & {"axis", "hinge"} else "BALL"
 
 
@@ -133,42 +139,6 @@ def copy_limit(source: bpy.types.PoseBone, bones: Bones) -> str:
     read_limit(source)
     write_all(others, [read_settings(source)] * len(others))
     return f"{_limits(others)}: as of {source.name!r}"
-
-
-def add_point(bone: bpy.types.PoseBone) -> str:
-    """Split the longest edge of a polygon limit in two; returns a line for people."""
-    settings = _polygon(bone)
-    corners = list(points(settings.window))
-    following = corners[1:] + corners[:1]
-    lengths = [hypot(bx - ax, bz - az) for (ax, az), (bx, bz) in zip(corners, following, strict=True)]
-    longest = lengths.index(max(lengths))
-    (ax, az), (bx, bz) = corners[longest], following[longest]
-    corners.insert(longest + 1, ((ax + bx) / 2.0, (az + bz) / 2.0))
-    write_settings(bone, replace(settings, window=_flat(corners)))
-    return f"The window of {bone.name!r} now has {len(corners)} points"
-
-
-def remove_point(bone: bpy.types.PoseBone, index: int) -> str:
-    """Take a corner from a polygon limit; returns a line for people."""
-    settings = _polygon(bone)
-    corners = list(points(settings.window))
-    if not 0 <= index < len(corners):
-        raise RigError(f"The window of {bone.name!r} has no point number {index}")
-    del corners[index]
-    write_settings(bone, replace(settings, window=_flat(corners)))
-    return f"The window of {bone.name!r} now has {len(corners)} points"
-
-
-def _polygon(bone: bpy.types.PoseBone) -> LimitSettings:
-    settings = read_settings(bone)
-    if settings.type != "POLYGON":
-        raise RigError(f"The limit of bone {bone.name!r} is no polygon")
-    read_limit(bone)
-    return settings
-
-
-def _flat(corners: Sequence[tuple[float, float]]) -> tuple[float, ...]:
-    return tuple(part for corner in corners for part in corner)
 
 
 def _limits(bones: Bones) -> str:

@@ -9,14 +9,16 @@ from .limit_editing import active_bone, selected_bones
 from .limit_properties import (
     CONE,
     HINGE,
+    SLIDE,
     TWIST,
     WINDOW,
     LimitPropertyError,
     read_limit,
     read_settings,
+    read_slide,
     why_not_writable,
 )
-from .limit_settings import AXES, LimitSettings
+from .limit_settings import AXES, NO_SLIDE, LimitSettings
 from .operators import limit_tools as tools
 from .operators import limits
 from .operators.limit_preset import FABRIK_OT_limit_preset
@@ -24,6 +26,8 @@ from .overlay import SWITCH
 from .panels import AboutRig, short_lines
 from .settings import LIMIT_TYPES
 
+# As long as it is, or half as long again where it has to be.
+FIRST_STRETCH = (1.0, 1.5)
 _TYPE_NAMES = {identifier: name for identifier, name, _ in LIMIT_TYPES}
 
 
@@ -51,6 +55,7 @@ class FABRIK_PT_limits(AboutRig, Panel):
         body = layout.column()
         body.enabled = not reason
         _draw_limit(body, bone)
+        _draw_stretch(body, bone)
         _draw_buttons(body)
 
 
@@ -121,8 +126,11 @@ def _draw_polygon(layout: UILayout, bone: PoseBone, settings: LimitSettings) -> 
         row = column.row(align=True)
         row.prop(bone, f'["{WINDOW}"]', index=2 * point, text="X", slider=True)
         row.prop(bone, f'["{WINDOW}"]', index=2 * point + 1, text="Z", slider=True)
+        row.operator(limits.FABRIK_OT_move_limit_point.bl_idname, text="", icon="EYEDROPPER").index = point
         row.operator(limits.FABRIK_OT_remove_limit_point.bl_idname, text="", icon="REMOVE").index = point
-    column.operator(limits.FABRIK_OT_add_limit_point.bl_idname, text="Add Point", icon="ADD")
+    more = column.row(align=True)
+    more.operator(limits.FABRIK_OT_add_limit_point.bl_idname, text="Add Point", icon="ADD").from_pose = False
+    more.operator(limits.FABRIK_OT_add_limit_point.bl_idname, text="From Pose", icon="EYEDROPPER").from_pose = True
     _draw_angles(layout, bone, TWIST, ("Twist from", "to"))
 
 
@@ -134,6 +142,18 @@ def _draw_angles(layout: UILayout, bone: PoseBone, name: str, labels: tuple[str,
         return
     for index, label in enumerate(labels):
         column.prop(bone, f'["{name}"]', index=index, text=label, slider=True)
+
+
+def _draw_stretch(layout: UILayout, bone: PoseBone) -> None:
+    """How long the bone may get, or the button that lets it."""
+    column = layout.column(align=True)
+    if read_settings(bone).slide == NO_SLIDE:
+        column.operator(
+            limits.FABRIK_OT_set_limit.bl_idname, text="Let It Stretch", icon="FULLSCREEN_ENTER"
+        ).slide = FIRST_STRETCH
+        return
+    for index, label in enumerate(("Stretch from", "to")):
+        column.prop(bone, f'["{SLIDE}"]', index=index, text=label, slider=True)
 
 
 def _draw_buttons(layout: UILayout) -> None:
@@ -148,6 +168,7 @@ def _trouble(bone: PoseBone) -> str:
     """What makes no sense about a bone's limit; "" where all is well."""
     try:
         read_limit(bone)
+        read_slide(bone)
     except LimitPropertyError as error:
         return str(error)
     return ""

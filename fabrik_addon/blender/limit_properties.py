@@ -18,6 +18,7 @@ from .limit_settings import (
     ALL_ROUND,
     AXES,
     FREE,
+    NO_SLIDE,
     TYPES,
     WHOLE_CONE,
     Cone,
@@ -26,6 +27,7 @@ from .limit_settings import (
     as_cone,
     as_range,
     as_window,
+    check_slide,
     points,
     settings_of,
 )
@@ -36,21 +38,24 @@ TWIST: Final = "fabrik_twist"
 HINGE_AXIS: Final = "fabrik_hinge_axis"
 HINGE: Final = "fabrik_hinge"
 WINDOW: Final = "fabrik_window"
-PROPERTIES: Final = (LIMIT, CONE, TWIST, HINGE_AXIS, HINGE, WINDOW)
+SLIDE: Final = "fabrik_slide"
+PROPERTIES: Final = (LIMIT, CONE, TWIST, HINGE_AXIS, HINGE, WINDOW, SLIDE)
 # What may be animated: text can't be.
-NUMBERS: Final = (CONE, TWIST, HINGE, WINDOW)
+NUMBERS: Final = (CONE, TWIST, HINGE, WINDOW, SLIDE)
 
 _FULL_TURN: Final = 2.0 * pi
+_LEAST_FACTOR: Final = 0.01
+_MOST_FACTOR: Final = 100.0
 _ABSENT: Final[Mapping[str, Any]] = MappingProxyType(
-    {LIMIT: FREE, CONE: WHOLE_CONE, TWIST: ALL_ROUND, HINGE_AXIS: "X", HINGE: ALL_ROUND, WINDOW: ()}
+    {LIMIT: FREE, CONE: WHOLE_CONE, TWIST: ALL_ROUND, HINGE_AXIS: "X", HINGE: ALL_ROUND, WINDOW: (), SLIDE: NO_SLIDE}
 )
 _USED: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
     {
-        FREE: (LIMIT,),
-        "BALL": (LIMIT, CONE, TWIST),
-        "HINGE": (LIMIT, HINGE_AXIS, HINGE),
-        "FIXED": (LIMIT,),
-        "POLYGON": (LIMIT, WINDOW, TWIST),
+        FREE: (LIMIT, SLIDE),
+        "BALL": (LIMIT, CONE, TWIST, SLIDE),
+        "HINGE": (LIMIT, HINGE_AXIS, HINGE, SLIDE),
+        "FIXED": (LIMIT, SLIDE),
+        "POLYGON": (LIMIT, WINDOW, TWIST, SLIDE),
     }
 )
 _DESCRIPTIONS: Final[Mapping[str, str]] = MappingProxyType(
@@ -61,6 +66,7 @@ _DESCRIPTIONS: Final[Mapping[str, str]] = MappingProxyType(
         HINGE_AXIS: "The bone's axis that a hinge turns about: X, Y or Z",
         HINGE: "Lowest and highest turn about the hinge's axis",
         WINDOW: "Corners of the window that the bone may lean in: X and Z leans by turns",
+        SLIDE: "Least and greatest length that the bone may stretch to, as factors of its own; 1 and 1: it keeps it",
     }
 )
 # Hard and soft bounds of the sliders.
@@ -70,6 +76,7 @@ _BOUNDS: Final[Mapping[str, tuple[float, float, float, float]]] = MappingProxyTy
         TWIST: (-_FULL_TURN, _FULL_TURN, -pi, pi),
         HINGE: (-_FULL_TURN, _FULL_TURN, -pi, pi),
         WINDOW: (-pi, pi, -pi, pi),
+        SLIDE: (_LEAST_FACTOR, _MOST_FACTOR, 0.5, 2.0),
     }
 )
 
@@ -111,6 +118,25 @@ def read_limit(pose_bone: bpy.types.PoseBone) -> Limit | None:
     return Fixed() if kind == "FIXED" else None
 
 
+def read_slides(armature: bpy.types.Object, bone_names: Collection[str]) -> dict[str, Range]:
+    """The length factors between which bones may stretch, of those that may.
+
+    Raises LimitPropertyError naming a bone whose factors make no sense.
+    """
+    found = {name: read_slide(armature.pose.bones[name]) for name in bone_names}
+    return {name: slide for name, slide in found.items() if slide != NO_SLIDE}
+
+
+def read_slide(pose_bone: bpy.types.PoseBone) -> Range:
+    """A bone's least and greatest length factor, 1 and 1 where it keeps its length.
+
+    Raises LimitPropertyError naming the bone and the property that makes no sense.
+    """
+    slide = _read(pose_bone, SLIDE, _slide)
+    _checked(pose_bone, SLIDE, lambda: check_slide(slide))
+    return slide
+
+
 def limit_type(pose_bone: bpy.types.PoseBone) -> str:
     """The kind of limit, one of `TYPES`; raises LimitPropertyError for any other."""
     return _read(pose_bone, LIMIT, _type)
@@ -130,6 +156,7 @@ def read_settings(pose_bone: bpy.types.PoseBone) -> LimitSettings:
         HINGE_AXIS: _axis,
         HINGE: _range,
         WINDOW: _window,
+        SLIDE: _slide,
     }
     values = {}
     for name, convert in readers.items():
@@ -273,7 +300,7 @@ def _describe(pose_bone: bpy.types.PoseBone, name: str, value: Any) -> None:
     least, most, soft_least, soft_most = _BOUNDS[name]
     shown.update(
         description=_DESCRIPTIONS[name],
-        subtype="ANGLE",
+        subtype="NONE" if name == SLIDE else "ANGLE",
         min=least,
         max=most,
         soft_min=soft_least,
@@ -326,6 +353,11 @@ def _cone(value: Any) -> Cone:
 
 def _range(value: Any) -> Range:
     return as_range(_numbers(value, 2))
+
+
+def _slide(value: Any) -> Range:
+    low, high = _numbers(value, 2)
+    return low, high
 
 
 def _window(value: Any) -> tuple[float, ...]:

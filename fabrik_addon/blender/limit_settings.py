@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import hypot, pi
+from math import hypot, isfinite, pi
 from typing import Any, Final, cast
 
 from ..core import Ball, Fixed, Hinge, LimitError, Polygon
@@ -13,6 +13,7 @@ TYPES: Final = (FREE, "BALL", "HINGE", "FIXED", "POLYGON")
 AXES: Final = ("X", "Y", "Z")
 ALL_ROUND: Final = (-pi, pi)
 WHOLE_CONE: Final = (pi, pi, pi, pi)
+NO_SLIDE: Final = (1.0, 1.0)
 
 _FULL_TURN: Final = 2.0 * pi
 # A range of this size is at least a full turn, however it is rounded when it is measured.
@@ -35,6 +36,7 @@ class LimitSettings:
         axis: the hinge's, "X", "Y" or "Z".
         hinge: low, high.
         window: x0, z0, x1, z1, …; empty where there has been no polygon.
+        slide: least and greatest factor of the bone's length; 1 and 1 where it keeps it.
     """
 
     type: str = FREE
@@ -43,6 +45,7 @@ class LimitSettings:
     axis: str = "X"
     hinge: Range = ALL_ROUND
     window: tuple[float, ...] = ()
+    slide: Range = NO_SLIDE
 
     def limit(self) -> Limit | None:
         """The limit for the solver, None where there is none; raises LimitError for what makes no sense."""
@@ -63,7 +66,15 @@ class LimitSettings:
         Hinge(cast("Any", self.axis), *self.hinge)
         if self.window:
             Polygon(points(self.window))
+        check_slide(self.slide)
         self.limit()
+
+
+def check_slide(slide: Range) -> None:
+    """Raise LimitError for factors that no bone can have."""
+    low, high = slide
+    if not (0.0 < low <= high and isfinite(high)):
+        raise LimitError(f"A bone can't stretch from {low:g} to {high:g}: two factors above 0, the lower one first.")
 
 
 def settings_of(limit: Limit | None, kept: LimitSettings | None = None) -> LimitSettings:

@@ -1,4 +1,7 @@
-"""Limits as wide as what an animation really uses: a hinge where a bone turns about one axis only, else a ball."""
+"""Limits as wide as what an animation really uses.
+
+A hinge where a bone turns about one axis only, else a ball; or, by choice, a polygon around all its leans.
+"""
 
 from collections.abc import Sequence
 from math import pi
@@ -7,11 +10,12 @@ from typing import Any, Final
 import bpy
 import numpy as np
 
-from ..core import Ball, Fixed, Hinge, many
+from ..core import Ball, Fixed, Hinge, Polygon, many
 from ..core.arrays import FloatArray
 from ..core.limits import Limit
 from ..core.swing_twist import lean_of, twist_of
 from .action_rotations import rotation_curves, whole_frames
+from .lean_hull import window_around
 from .legal import angles_between, legal_rotations
 from .limit_editing import write_all
 from .limit_properties import read_settings
@@ -25,11 +29,16 @@ _ROUNDS: Final = 200
 
 
 def limits_from_action(
-    rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone], margin: float, hinge_tolerance: float
+    rig: bpy.types.Object,
+    bones: Sequence[bpy.types.PoseBone],
+    margin: float,
+    hinge_tolerance: float,
+    shape: str = "FITTED",
 ) -> tuple[str, list[str]]:
     """Give bones the limits that the rig's present action keeps to, widened by a margin.
 
-    margin: radians on each side. hinge_tolerance: radians that a hinge's turns may be off its axis.
+    margin: radians on each side. hinge_tolerance: radians that a hinge's turns may be off its axis. shape: "FITTED", a
+    hinge or a ball, or "POLYGON".
     Returns a line for people, and sentences on bones that were left. Raises RigError where there is no action or it
     turns none of the bones, LimitPropertyError where a limit can't be kept; nothing is changed then.
     """
@@ -37,7 +46,11 @@ def limits_from_action(
     limits = []
     for each in found:
         times = np.union1d(each.times, whole_frames(each.times))
-        limits.append(fitted_limit(each.rotations(times), margin, hinge_tolerance))
+        rotations = each.rotations(times)
+        polygon = shape == "POLYGON"
+        limits.append(
+            fitted_polygon(rotations, margin) if polygon else fitted_limit(rotations, margin, hinge_tolerance)
+        )
     turned = [each.bone for each in found]
     wanted = [settings_of(limit, read_settings(bone)) for bone, limit in zip(turned, limits, strict=True)]
     write_all(turned, wanted)
@@ -57,6 +70,17 @@ def fitted_limit(rotations: FloatArray, margin: float = 0.0, hinge_tolerance: fl
         return Hinge(axis, *_range(Hinge(axis).angle(many, quaternions), margin))
     lean = lean_of(many, quaternions)
     return Ball(_cone(lean.x, lean.z, margin), _range(twist_of(many, quaternions, 0.0), margin))
+
+
+def fitted_polygon(rotations: FloatArray, margin: float = 0.0) -> Limit:
+    """The polygon around the leans of successive rotations (F, 4), wider by a margin."""
+    if angles_between(rotations, _REST).max() < _STILL:
+        return Fixed()
+    quaternions = many.quaternion(rotations)
+    lean = lean_of(many, quaternions)
+    corners = window_around(np.stack([lean.x, lean.z], axis=-1).reshape(-1, 2), margin)
+    window = tuple((float(x), float(z)) for x, z in corners)
+    return Polygon(window, _range(twist_of(many, quaternions, 0.0), margin))
 
 
 def _off_axis(rotations: FloatArray, axis: Any) -> float:

@@ -22,7 +22,7 @@ from .goal_places import present_places
 from .legal import angles_between, legal_rotations
 from .rig import check_editable, read_trees, write_pose
 from .settings import rig_settings
-from .solve_frame import moves_root, solve_tree
+from .solve_frame import moves_root, solve_tree, stretch_factors
 from .unseen import slerp
 
 _Handler: TypeAlias = Callable[..., None]
@@ -111,10 +111,14 @@ def _pose_tree(
     share = rig_settings(rig).influence
     rotations = blend(goals, start, solution.rotations, share)
     location = head + share * (solution.root_location - head)
+    stretches = {name: 1.0 + share * (factor - 1.0) for name, factor in stretch_factors(goals, solution).items()}
+    bones = rig.pose.bones
+    stretched = any(abs(bones[name].scale[1] - factor) > _SAME_PLACE for name, factor in stretches.items())
     turned = angles_between(rotations, present)[goals.bones].max() > _SAME_TURN
     moved = np.abs(location - place).max() > _SAME_PLACE * max(float(tree.skeleton.lengths[0]), 1e-3)
-    if turned or (free and moved):
-        write_pose(rig, tree.skeleton, rotations, location if free else None, bones=goals.bones)
+    if turned or stretched or (free and moved):
+        place = location if free else None
+        write_pose(rig, tree.skeleton, rotations, place, bones=goals.bones, stretches=stretches)
 
 
 def blend(goals: Goals, start: FloatArray, end: FloatArray, share: float) -> FloatArray:

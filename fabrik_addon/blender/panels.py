@@ -9,7 +9,7 @@ from .effectors import why_no_rig, why_no_solve
 from .goal_overlay import SWITCH
 from .operators.bake import FABRIK_OT_bake
 from .operators.drag import FABRIK_OT_drag
-from .operators.effectors import FABRIK_OT_add_effector, FABRIK_OT_remove_effector
+from .operators.effectors import FABRIK_OT_add_effector, FABRIK_OT_order_effectors, FABRIK_OT_remove_effector
 from .operators.import_markers import FABRIK_OT_import_markers
 from .operators.pins import FABRIK_OT_pin
 from .operators.posing import FABRIK_OT_key_pose, FABRIK_OT_snap_targets
@@ -95,6 +95,7 @@ class FABRIK_PT_effectors(AboutRig, Panel):
         add.operator(FABRIK_OT_add_effector.bl_idname, text="", icon="ADD")
         add.operator(FABRIK_OT_pin.bl_idname, text="", icon="PINNED")
         buttons.operator(FABRIK_OT_remove_effector.bl_idname, text="", icon="REMOVE")
+        buttons.operator(FABRIK_OT_order_effectors.bl_idname, text="", icon="SORTSIZE")
         if active_bone is None:
             layout.label(text="Pick a bone in Pose mode, then Add", icon="INFO")
         elif not kept.effectors:

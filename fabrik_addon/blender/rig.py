@@ -1,6 +1,6 @@
 """Between an armature object and the solver's trees of bones: reading the present pose, writing one back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -11,6 +11,8 @@ import numpy.typing as npt
 from ..core.arrays import BoolArray, FloatArray, IntArray
 from ..core.errors import FabrikError
 from ..core.skeleton import Skeleton
+from .limit_properties import read_slide
+from .limit_settings import NO_SLIDE
 from .rotation_modes import channel_count, from_channels, property_name, to_channels
 
 # Bones or pose bones.
@@ -56,11 +58,12 @@ def read_trees(armature: bpy.types.Object, *, at_rest: bool = False) -> list[Tre
     at_rest: leave the present locations out, so that every head is where it is at rest.
 
     The pose is that of the location and rotation channels (keyframes and drivers included); what constraints add is
-    not in it.
+    not in it. Bones that may stretch have their own length, whatever it is at present.
 
     Raises:
         RigError: naming the object when it is no armature, has no bones or no pose, is in Edit mode or is scaled
-            non-uniformly; naming the bone when its scale is not 1.
+            non-uniformly; naming the bone when its scale is not 1, but for the Y scale of one
+            that may stretch.
     """
     check_rig(armature)
     bones = _read_bones(armature)
@@ -108,6 +111,7 @@ def write_pose(
     rotations: npt.ArrayLike,
     root_location: npt.ArrayLike | None = None,
     bones: Sequence[int] | None = None,
+    stretches: Mapping[str, float] | None = None,
 ) -> None:
     """Pose the skeleton's bones, each in its own rotation mode; other bones and channels stay as they are.
 
@@ -117,6 +121,7 @@ def write_pose(
         rotations: (J, 4) local rotations, w x y z. Angles go on from what the channels hold.
         root_location: (3,) the root's head in armature space; None leaves its location channel alone.
         bones: places in the skeleton of the bones to turn; all of them when None.
+        stretches: bone name to the factor of its length.
 
     Raises:
         RigError: naming what cannot be written: a linked armature, or a bone that is not there.
@@ -132,6 +137,8 @@ def write_pose(
     if root_location is not None:
         root = armature.pose.bones[skeleton.names[0]]
         root.location = root_location_channel(root, np.asarray(root_location, dtype=np.float64)[None])[0]
+    for name, factor in (stretches or {}).items():
+        armature.pose.bones[name].scale[1] = factor
     # Writing many values at once tells nobody that they changed.
     armature.update_tag(refresh={"DATA"})
 
@@ -176,6 +183,8 @@ def _read_channels(armature: bpy.types.Object, bones: _Bones) -> tuple[FloatArra
     pose_bones = armature.pose.bones
     scales = _floats(pose_bones, "scale", 3)
     for row in np.flatnonzero(np.abs(scales - 1.0).max(axis=1) > _SCALE_TOLERANCE):
+        if _stretches(pose_bones[int(row)], scales[row]):
+            continue
         scale = ", ".join(f"{value:.4g}" for value in scales[row])
         raise RigError(f"Bone {pose_bones[int(row)].name!r} is scaled ({scale}): only a scale of 1 can be solved.")
     modes = np.array([bone.rotation_mode for bone in pose_bones])
@@ -186,6 +195,12 @@ def _read_channels(armature: bpy.types.Object, bones: _Bones) -> tuple[FloatArra
     rows = {bone.name: row for row, bone in enumerate(pose_bones)}
     order = [rows[name] for name in bones.names]
     return rotations[order], _floats(pose_bones, "location", 3)[order]
+
+
+def _stretches(pose_bone: bpy.types.PoseBone, scale: FloatArray) -> bool:
+    """Whether a bone's scale (3,) is no more than its length, which may change."""
+    across = np.abs(scale[[0, 2]] - 1.0).max()
+    return bool(across <= _SCALE_TOLERANCE and scale[1] > 0.0 and read_slide(pose_bone) != NO_SLIDE)
 
 
 def _with_locations(bones: _Bones, locations: FloatArray) -> FloatArray:

@@ -133,7 +133,8 @@ class FabrikEffector(PropertyGroup):
     )
     target_bone: StringProperty(
         name="Target Bone",
-        description="Where the target is another armature: its bone whose head is to be reached",
+        description="Where the target is an armature: its bone whose head is to be reached. "
+        "A bone of this rig itself comes to meet the effector where it can: both sides give way",
         update=solved_anew,
         override=OVERRIDABLE,
     )

@@ -12,6 +12,7 @@ from ..core.arrays import FloatArray
 from ..core.bend import find_limbs
 from ..core.bodies import build_bodies, place_bodies
 from ..core.links import find_links
+from ..core.loops import with_partners
 from ..core.orientation import make_measures
 from . import live
 from .base_pose import store_pose
@@ -47,8 +48,12 @@ def snap_targets(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[int
     check_editable(rig)
     context.view_layer.update()
     effectors = enabled_effectors(rig)
-    moves = [*(_to_effector(rig, each) for each in effectors if each.kind == "TARGET"), *_to_bends(context, rig)]
-    stays = [reason for reason in dict.fromkeys(_why_stays(move) for move in moves) if reason]
+    loops = _loops(rig)
+    own = [each for each in effectors if each.target == rig and (each.bone, each.target_bone) in loops]
+    reaching = [each for each in effectors if each.kind == "TARGET" and each not in own]
+    moves = [*(_to_effector(rig, each) for each in reaching), *_to_bends(context, rig)]
+    stays = [f"Target {each.target_bone!r} stays: it is a bone of {rig.name!r} itself" for each in own]
+    stays += [reason for reason in dict.fromkeys(_why_stays(move) for move in moves) if reason]
     pins = [effector for effector in effectors if effector.kind == "PIN"]
     going = [move for move in moves if not _why_stays(move)]
     if not going and not pins:
@@ -65,11 +70,17 @@ def snap_targets(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[int
     return len(pins) + len(going), stays
 
 
+def _loops(rig: bpy.types.Object) -> set[tuple[str, str | None]]:
+    """The pairs of bones that closed loops hold together."""
+    trees = gather_goals(rig, read_trees(rig))
+    return {(effector.bone, effector.target_bone) for goals in trees for effector in goals.effectors}
+
+
 def effector_matrix(rig: bpy.types.Object, effector: FabrikEffector) -> Matrix:
     """An effector's point, with its bone's rotation, in armature space as the pose has it now."""
     bone = rig.pose.bones[effector.bone]
     offset = core_effector(effector).offset
-    point = bone.matrix @ Vector((0.0, bone.length, 0.0) if offset is None else offset)
+    point = bone.tail if offset is None else bone.matrix @ Vector(offset)
     return Matrix.LocRotScale(point, bone.matrix.to_quaternion(), None)
 
 
@@ -106,7 +117,7 @@ def _tree_bends(context: bpy.types.Context, rig: bpy.types.Object, goals: Goals)
 def _limb_sides(goals: Goals) -> Iterator[tuple[int, Callable[[FloatArray], FloatArray]]]:
     """For each effector that ends a limb, what turns a point (3,) about the limb to the side on which it bends."""
     solver = goals.solver(free_root=False)
-    bodies = build_bodies(solver.skeleton, solver.effectors, solver.limits, many)
+    bodies = build_bodies(solver.skeleton, with_partners(solver.effectors), solver.limits, many)
     measures = make_measures(bodies, solver.effectors, solver.reaches.tolerance_lengths, solver.options.tolerance)
     local = [many.quaternion(goals.tree.rotations[None, body.bone]) for body in bodies]
     pose = place_bodies(bodies, local, many.vector(goals.tree.root_location[None]))

@@ -76,7 +76,8 @@ def _solve_present(context: bpy.types.Context, armature: bpy.types.Object, goals
     solution = solve_tree(armature, goals, places, rotations, goals.tree.root_location)
     if not np.isnan(places.points).any(axis=1).all():
         location = solution.root_location if moves_root(armature, goals) else None
-        write_pose(armature, goals.tree.skeleton, solution.rotations, location, bones=goals.bones)
+        factors = stretch_factors(goals, solution)
+        write_pose(armature, goals.tree.skeleton, solution.rotations, location, bones=goals.bones, stretches=factors)
     return solution
 
 
@@ -102,6 +103,13 @@ def solve_tree(
     rotations = np.array(others.rotations)
     rotations[list(kept)] = turned[list(kept)]
     return replace(others, skeleton=goals.tree.skeleton, rotations=rotations)
+
+
+def stretch_factors(goals: Goals, solution: Solution) -> dict[str, float]:
+    """By bone that may stretch, what its length is multiplied by in a single pose."""
+    skeleton = goals.tree.skeleton
+    rows = {name: skeleton.index(name) for name in goals.slides}
+    return {name: float(solution.lengths[row] / skeleton.lengths[row]) for name, row in rows.items()}
 
 
 def moves_root(armature: bpy.types.Object, goals: Goals) -> bool:

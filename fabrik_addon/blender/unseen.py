@@ -27,8 +27,11 @@ def fill_unseen(solution: Solution, turned_by: BoolArray, seen: BoolArray) -> So
     rotations = np.array(solution.rotations)
     for bone in np.flatnonzero(turned_by.any(axis=0)):
         rotations[:, bone] = _fill_turns(rotations[:, bone], known[:, bone])
+    lengths = np.array(solution.lengths)
+    for bone in np.flatnonzero(turned_by.any(axis=0)):
+        lengths[:, [bone]] = _fill_points(lengths[:, [bone]], known[:, bone])
     location = _fill_points(np.array(solution.root_location), seen.any(axis=1))
-    return replace(solution, rotations=rotations, root_location=location)
+    return replace(solution, rotations=rotations, root_location=location, lengths=lengths)
 
 
 def _between(known: BoolArray) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], FloatArray]:

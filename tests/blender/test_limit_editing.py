@@ -20,6 +20,7 @@ OPERATORS = (
     "copy_limit",
     "mirror_limits",
     "add_limit_point",
+    "move_limit_point",
     "remove_limit_point",
     "limits_from_ik",
     "limits_from_action",

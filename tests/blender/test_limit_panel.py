@@ -10,7 +10,7 @@ import pytest
 from support import limited, scenes
 
 from fabrik_addon.blender import limit_panel
-from fabrik_addon.blender.limit_properties import CONE, HINGE, LIMIT, TWIST, WINDOW, write_limit
+from fabrik_addon.blender.limit_properties import CONE, HINGE, LIMIT, SLIDE, TWIST, WINDOW, write_limit
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
@@ -140,7 +140,7 @@ def test_hinge(bone):
     layout = draw()
     assert layout.found("menu") == ["Hinge"]
     assert layout.sliders() == [(HINGE, 0), (HINGE, 1)]
-    axes = [button for button in layout.found("button") if "set_limit" in button]
+    axes = [button for button in layout.found("button") if "set_limit" in button and "Stretch" not in button]
     assert axes == ["fabrik.set_limit X", "fabrik.set_limit Y", "fabrik.set_limit Z*"]
 
 
@@ -154,6 +154,14 @@ def test_polygon(bone):
     layout = draw()
     assert layout.sliders() == [*((WINDOW, index) for index in range(6)), (TWIST, 0), (TWIST, 1)]
     assert sum("remove_limit_point" in button for button in layout.found("button")) == 3
+
+
+def test_a_bone_that_may_stretch(bone):
+    assert "fabrik.set_limit Let It Stretch" in draw().found("button")
+    bpy.ops.fabrik.set_limit(bones="head", slide=limit_panel.FIRST_STRETCH)
+    layout = draw()
+    assert layout.sliders() == [(SLIDE, 0), (SLIDE, 1)]
+    assert [value for *_, value in layout.found("slider")] == [1.0, 1.5]
 
 
 def test_type_without_numbers(bone):

@@ -1,10 +1,11 @@
-"""Adding and removing effectors."""
+"""Adding, removing and ordering effectors."""
 
 import bpy
 from bpy.props import EnumProperty, IntProperty, StringProperty
 from bpy.types import Context, Operator
 
 from ...core.errors import FabrikError
+from ..effector_order import order_effectors
 from ..effectors import add_effector, remove_effector, why_no_rig
 from ..rig import RigError
 from ..settings import POINTS, rig_settings
@@ -80,6 +81,36 @@ class FABRIK_OT_remove_effector(Operator):
         return {"FINISHED"}
 
 
+class FABRIK_OT_order_effectors(Operator):
+    """Order the effectors of a human rig by its bones' names: feet are met first, then hands, trunk and head"""
+
+    bl_idname = "fabrik.order_effectors"
+    bl_label = "Order Human Effectors"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        """Where there is an effector on an armature that can be changed."""
+        reason = why_no_rig(context.object)
+        if not reason and not len(rig_settings(context.object).effectors):
+            reason = f"{context.object.name!r} has no effector to order: add some first"
+        if reason:
+            cls.poll_message_set(reason)
+        return not reason
+
+    def execute(self, context: Context) -> set[str]:
+        """Order them, or say in one line why not."""
+        try:
+            done, left = order_effectors(context.object)
+        except FabrikError as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        for sentence in left:
+            self.report({"WARNING"}, sentence)
+        self.report({"INFO"}, done)
+        return {"FINISHED"}
+
+
 def _active_bone(rig: bpy.types.Object) -> str:
     """The name of the active bone; raises RigError where there is none."""
     active = rig.data.bones.active
@@ -98,4 +129,4 @@ def _object(name: str) -> bpy.types.Object | None:
     return bpy.data.objects[name]
 
 
-CLASSES = (FABRIK_OT_add_effector, FABRIK_OT_remove_effector)
+CLASSES = (FABRIK_OT_add_effector, FABRIK_OT_remove_effector, FABRIK_OT_order_effectors)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import radians
 
 import bpy
-from bpy.props import BoolProperty, FloatProperty
+from bpy.props import BoolProperty, EnumProperty, FloatProperty
 from bpy.types import Context, Operator
 
 from ..action_check import Breach, check_action, mend_action
@@ -35,6 +35,14 @@ class FABRIK_OT_limits_from_action(OnBones, Operator):
     bl_idname = "fabrik.limits_from_action"
     bl_label = "Limits from Action"
 
+    shape: EnumProperty(
+        name="Shape",
+        description="Kind of limit",
+        items=(
+            ("FITTED", "Hinge or Ball", "A hinge where the bone turns about one axis only, else a ball"),
+            ("POLYGON", "Polygon", "The outline of all leans, of any shape without dents, and the range of twist"),
+        ),
+    )
     margin: FloatProperty(
         name="Margin",
         description="How much farther than in the action the bones may turn, on each side",
@@ -56,7 +64,7 @@ class FABRIK_OT_limits_from_action(OnBones, Operator):
         self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
     ) -> tuple[str, list[str]]:
         """Fit the limits."""
-        return limits_from_action(rig, bones, self.margin, self.hinge_tolerance)
+        return limits_from_action(rig, bones, self.margin, self.hinge_tolerance, self.shape)
 
 
 class FABRIK_OT_clamp_pose(OnBones, Operator):

@@ -4,22 +4,21 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import bpy
-from bpy.props import EnumProperty, FloatProperty, FloatVectorProperty, IntProperty, StringProperty
+from bpy.props import BoolProperty, EnumProperty, FloatProperty, FloatVectorProperty, IntProperty, StringProperty
 from bpy.types import Context, Operator
 
 from ...core.errors import FabrikError
 from ..effectors import why_no_rig
 from ..limit_editing import (
     active_bone,
-    add_point,
     chosen_bones,
     clear_limits,
     copy_limit,
     numbers_in,
-    remove_point,
     set_limits,
 )
 from ..limit_mirror import mirror_limits
+from ..limit_points import add_point, move_point, remove_point
 from ..rig import RigError
 from ..settings import LIMIT_AXES, LIMIT_TYPES
 
@@ -105,6 +104,17 @@ class FABRIK_OT_set_limit(OnBones, Operator):
         options=_ASIDE,
     )
 
+    slide: FloatVectorProperty(
+        name="Stretch",
+        description="Least and greatest length that the bone may stretch to where targets can't be met else, "
+        "as factors of its own; 1 and 1: it keeps its length",
+        size=2,
+        min=0.01,
+        max=100.0,
+        default=(1.0, 1.0),
+        options=_ASIDE,
+    )
+
     def run(
         self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
     ) -> tuple[str, list[str]]:
@@ -121,7 +131,7 @@ class FABRIK_OT_set_limit(OnBones, Operator):
 
     def _given(self) -> dict[str, Any]:
         """The keywords given."""
-        names = ("type", "cone", "twist", "axis", "low", "high", "window")
+        names = ("type", "cone", "twist", "axis", "low", "high", "window", "slide")
         given = {name: getattr(self, name) for name in names if self.properties.is_property_set(name)}
         if "window" in given:
             given["window"] = numbers_in(given["window"])
@@ -175,10 +185,12 @@ class FABRIK_OT_mirror_limits(OnBones, Operator):
 
 
 class FABRIK_OT_add_limit_point(OnBones, Operator):
-    """Add a corner to the window of a polygon limit, in the middle of its longest edge"""
+    """Add a corner to the window of a polygon limit, in the middle of its longest edge or where the bone leans now"""
 
     bl_idname = "fabrik.add_limit_point"
     bl_label = "Add Point"
+
+    from_pose: BoolProperty(name="From Pose", description="Put the corner where the bone leans now", options=_ASIDE)
 
     def chosen(self, context: Context, rig: bpy.types.Object) -> Sequence[bpy.types.PoseBone]:
         return _one_bone(context, rig, self.bones)
@@ -187,7 +199,25 @@ class FABRIK_OT_add_limit_point(OnBones, Operator):
         self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
     ) -> tuple[str, list[str]]:
         """Add the point."""
-        return add_point(bones[0]), []
+        return add_point(bones[0], from_pose=self.from_pose), []
+
+
+class FABRIK_OT_move_limit_point(OnBones, Operator):
+    """Move a corner of the window of a polygon limit to where the bone leans now"""
+
+    bl_idname = "fabrik.move_limit_point"
+    bl_label = "Move Point Here"
+
+    index: IntProperty(name="Index", description="Place of the corner, from 0", min=0, options=_ASIDE)
+
+    def chosen(self, context: Context, rig: bpy.types.Object) -> Sequence[bpy.types.PoseBone]:
+        return _one_bone(context, rig, self.bones)
+
+    def run(
+        self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
+    ) -> tuple[str, list[str]]:
+        """Move the point."""
+        return move_point(bones[0], self.index), []
 
 
 class FABRIK_OT_remove_limit_point(OnBones, Operator):
@@ -220,5 +250,6 @@ CLASSES = (
     FABRIK_OT_copy_limit,
     FABRIK_OT_mirror_limits,
     FABRIK_OT_add_limit_point,
+    FABRIK_OT_move_limit_point,
     FABRIK_OT_remove_limit_point,
 )

@@ -1,0 +1,63 @@
+"""Bones that may stretch (the paper's prismatic joints): their length is the Y scale of the bone.
+
+What sits on such a bone moves along with its length but is not to grow: its children don't inherit its scale.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, Final
+
+import bpy
+
+from ..core.slides import SlideRange, at_factors
+from .limit_properties import LimitPropertyError, read_slides
+from .rig import RigError, Tree
+
+_KEEP_SIZE: Final = ("NONE", "NONE_LEGACY")
+
+
+def solved_slides(rig: bpy.types.Object, bones: Collection[str]) -> dict[str, SlideRange]:
+    """Those of some bones that may stretch, with the factors between which they may; a locked Y scale stays.
+
+    Raises RigError naming a child that would grow with its parent, LimitPropertyError for factors that make no sense.
+    """
+    slides = {name: slide for name, slide in read_slides(rig, bones).items() if not rig.pose.bones[name].lock_scale[1]}
+    for child in _growing_children([rig.pose.bones[name] for name in slides]):
+        raise RigError(
+            f"Bone {child.name!r} would grow with its parent {child.parent.name!r}, which may stretch: "
+            "set its Inherit Scale to None"
+        )
+    return slides
+
+
+def stretched(rig: bpy.types.Object, tree: Tree, except_for: Collection[str] = ()) -> Tree:
+    """A tree with its bones as long as they are at present, but for some."""
+    factors = present_factors(rig, [name for name in tree.skeleton.names if name not in except_for])
+    return Tree(at_factors(tree.skeleton, factors), tree.rotations, tree.root_location)
+
+
+def present_factors(rig: bpy.types.Object, bones: Collection[str]) -> dict[str, float]:
+    """By what the length of bones is multiplied at present, of those that may stretch."""
+    return {name: float(rig.pose.bones[name].scale[1]) for name in read_slides(rig, bones)}
+
+
+def check_children(bones: Sequence[bpy.types.PoseBone]) -> None:
+    """Raise LimitPropertyError where the children of bones would grow with them and can't be kept from it."""
+    for child in _growing_children(bones):
+        rig: Any = child.id_data
+        data = rig.data
+        if data.library is not None or data.override_library is not None:
+            raise LimitPropertyError(
+                f"Bone {child.name!r} would grow with its parent, and its armature {data.name!r} is linked: "
+                "set its Inherit Scale to None there first"
+            )
+
+
+def keep_size_of_children(bones: Sequence[bpy.types.PoseBone]) -> None:
+    """Let the children of bones keep their size when those stretch."""
+    for child in list(_growing_children(bones)):
+        child.bone.inherit_scale = "NONE"
+
+
+def _growing_children(bones: Sequence[bpy.types.PoseBone]) -> Iterator[bpy.types.PoseBone]:
+    """The children of bones that inherit their scale."""
+    return (child for bone in bones for child in bone.children if child.bone.inherit_scale not in _KEEP_SIZE)
