@@ -10,6 +10,7 @@ from .keyframes import curves
 from .limit_properties import NUMBERS, read_slide
 from .limit_settings import NO_SLIDE
 from .rig import RigError, Tree
+from .settings import rig_settings
 
 # How far a channel may wander (armature units for locations, a factor for scales) and still count as still.
 _STILL = 1e-4
@@ -52,12 +53,19 @@ def check_still(armature: bpy.types.Object, bones: Sequence[str], frames: IntArr
         slides = pose_bone.parent is not None and not pose_bone.bone.use_connect
         for channel in ("location", "scale") if slides else ("scale",):
             for index, values in _keyed(armature, bone, channel, frames):
-                stretches = (channel, index) == ("scale", 1) and read_slide(pose_bone) != NO_SLIDE
-                if np.ptp(values) > _STILL and not stretches:
+                if np.ptp(values) > _STILL and not _is_stretch(armature, pose_bone, channel, index):
                     raise RigError(
                         f"Bone {bone!r} has an animated {channel} in frames {frames[0]}-{frames[-1]}, "
                         "but only rotations can be baked: remove those keys first."
                     )
+
+
+def _is_stretch(armature: bpy.types.Object, bone: bpy.types.PoseBone, channel: str, index: int) -> bool:
+    """Whether a bone's channel shows how far it, or its parent, is stretched."""
+    by_location = rig_settings(armature).stretch_as == "LOCATION"
+    if channel == "location":
+        return by_location and bone.parent is not None and read_slide(bone.parent) != NO_SLIDE
+    return index == 1 and not by_location and read_slide(bone) != NO_SLIDE
 
 
 def root_heads(armature: bpy.types.Object, tree: Tree, frames: IntArray) -> FloatArray:

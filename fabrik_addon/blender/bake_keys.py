@@ -26,6 +26,7 @@ from .rig import root_location_channel
 from .rotation_modes import to_channels
 from .sampling import is_led
 from .settings import rig_settings
+from .slides import stretch_channels
 from .solve_frame import moves_root
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def _tracks(writing: Writing) -> Iterator[_Track]:
         for bone in tree.bones:
             yield from _rotation(writing, tree, bone)
             if bone in tree.goals.slides:
-                yield _stretch(writing, tree, bone)
+                yield from _stretch(writing, tree, bone)
         if writing.moves(tree):
             yield from _root(writing, tree)
     if writing.error is not None:
@@ -155,17 +156,17 @@ def _rotation(writing: Writing, tree: BakedTree, bone: str) -> Iterator[_Track]:
         yield _Track(bone_path(bone, channel), bone, writing.settings.frames[rows], values[rows], unlocked)
 
 
-def _stretch(writing: Writing, tree: BakedTree, bone: str) -> _Track:
-    """The keys of one bone's length: its scale along Y."""
-    skeleton, path = tree.goals.tree.skeleton, bone_path(bone, "scale")
+def _stretch(writing: Writing, tree: BakedTree, bone: str) -> Iterator[_Track]:
+    """The keys of what shows one bone's length."""
+    skeleton = tree.goals.tree.skeleton
     place = skeleton.index(bone)
     lengths = tree.solution.lengths[:, place]
-    metres = float(object_scale(writing.matrices[0]))
+    scale = float(object_scale(writing.matrices[0]))
     fewer = writing.settings.key_angle > 0.0
-    rows = location_keys(lengths[:, None], writing.settings.key_distance / metres) if fewer else range(len(lengths))
-    values = np.ones((len(rows), 3))
-    values[:, 1] = lengths[rows] / skeleton.lengths[place]
-    return _Track(path, bone, writing.settings.frames[rows], values, (1,))
+    rows = location_keys(lengths[:, None], writing.settings.key_distance / scale) if fewer else np.arange(len(lengths))
+    for shown in stretch_channels(writing.armature, bone, lengths[rows] / skeleton.lengths[place]):
+        path = bone_path(shown.bone, shown.channel)
+        yield _Track(path, shown.bone, writing.settings.frames[rows], shown.values, shown.components)
 
 
 def _root(writing: Writing, tree: BakedTree) -> Iterator[_Track]:
@@ -221,7 +222,9 @@ def _replaced_paths(writing: Writing) -> set[str]:
     """The data paths that a new action does not take over from the present one: those that the bake stands for."""
     trees = writing.trees
     paths = {bone_path(bone, channel) for tree in trees for bone in tree.bones for channel in ROTATION_CHANNELS}
-    paths |= {bone_path(bone, "scale") for tree in trees for bone in tree.bones if bone in tree.goals.slides}
+    stretching = [bone for tree in trees for bone in tree.bones if bone in tree.goals.slides]
+    shown = [each for bone in stretching for each in stretch_channels(writing.armature, bone, [1.0])]
+    paths |= {bone_path(each.bone, each.channel) for each in shown}
     moving = [tree.goals.tree.skeleton.names[0] for tree in trees if writing.moves(tree)]
     if moving and writing.settings.root_motion == "OBJECT":
         paths.add(_OBJECT_LOCATION)

@@ -19,7 +19,7 @@ from .ownership import constrained_bones, unkeyable_bones
 from .pins import pin_grip, pins, point_offset
 from .rig import RigError, Tree, read_trees
 from .settings import FabrikEffector
-from .slides import present_factors, stretched
+from .slides import stretched, tail_factors
 
 _ALONG: Final = np.array((1.0, 1.0, 1.0))
 _MIRRORED: Final = np.array((-1.0, 1.0, 1.0))
@@ -120,7 +120,7 @@ class DragSetup:
         grips = [self._grip(bone, turning=turning) for bone in self.dragged if bone in names]
         grips += [pin_grip(pin, bones[pin.bone]) for pin in self._held if pin.bone in names]
         grips += [grip for each, partner in self._loops for grip in self._loop_grips(each, partner, names)]
-        factors = present_factors(self._armature, names)
+        factors = tail_factors(self._armature, names)
         grips = [replace(grip, effector=moved_with([grip.effector], factors)[0]) for grip in grips]
         root = self._settings.root if self._moves_root(top) else "FIXED"
         return DragPart(self._armature, tree, grips, self.frozen, root)

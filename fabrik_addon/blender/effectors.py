@@ -270,7 +270,8 @@ def _goals_of(
         root_moves=root.name not in here and not all(root.lock_location),
     )
     _check_loops(goals)
-    slides = solved_slides(rig, () if any(isinstance(each, FabrikMarker) for each in own) else goals.bone_names)
+    by_markers = any(isinstance(each, FabrikMarker) for each in own)
+    slides = {} if by_markers else solved_slides(rig, goals.bone_names, ends)
     tree = stretched(rig, goals.tree, except_for=slides)
     return replace(goals, tree=tree, limits=limits_of(rig, goals.bone_names), slides=slides)
 

@@ -11,6 +11,7 @@ from .animated import bone_path
 from .effectors import check_effectors, gather_goals
 from .rig import RigError, check_editable, read_trees
 from .rotation_modes import from_channels, property_name, to_channels
+from .slides import stretch_channels
 from .solve_frame import moves_root
 
 
@@ -28,8 +29,9 @@ def key_pose(context: bpy.types.Context, rig: bpy.types.Object) -> list[str]:
     for bone in bones:
         channel = _beside_its_keys(rig, rig.pose.bones[bone], context.scene.frame_current_final)
         _insert(rig, bone, channel)
-    for bone in (name for goals in trees for name in goals.slides):
-        _insert(rig, bone, "scale", 1)
+    for shown in (shown for goals in trees for bone in goals.slides for shown in stretch_channels(rig, bone, [1.0])):
+        for component in shown.components:
+            _insert(rig, shown.bone, shown.channel, component)
     for bone in roots:
         _insert(rig, bone, "location")
     return bones

@@ -63,10 +63,7 @@ def set_limits(bones: Bones, **values: Any) -> str:
     Raises LimitPropertyError or LimitError, with nothing changed, for what makes no sense or can't be kept.
     """
     wanted = [_changed(read_settings(bone), values) for bone in bones]
-    stretching = [bone for bone, settings in zip(bones, wanted, strict=True) if settings.slide != NO_SLIDE]
-    check_children(stretching)
     write_all(bones, wanted)
-    keep_size_of_children(stretching)
     kinds = " and ".join(sorted({settings.type.lower() for settings in wanted}))
     return f"{_limits(bones)}: {kinds}"
 
@@ -117,9 +114,15 @@ def window_in(cone: Sequence[float]) -> tuple[float, ...]:
 
 
 def write_all(bones: Bones, settings: Sequence[LimitSettings]) -> None:
-    """Write the limits of several bones, or raise LimitPropertyError and write none."""
+    """Write the limits of several bones, or raise LimitPropertyError and write none.
+
+    Children of those that may stretch are made to keep their size.
+    """
+    stretching = [bone for bone, wanted in zip(bones, settings, strict=True) if wanted.slide != NO_SLIDE]
+    check_children(stretching)
     for bone, wanted in zip(bones, settings, strict=True):
         check_writable(bone, wanted)
+    keep_size_of_children(stretching)
     for bone, wanted in zip(bones, settings, strict=True):
         write_settings(bone, wanted)
 

@@ -14,8 +14,9 @@ import numpy as np
 
 from .limit_editing import active_bone
 from .limit_properties import check_writable, clear_limit, has_limit, read_limit, read_settings, write_settings
-from .limit_settings import Cone, LimitSettings, Range, points
+from .limit_settings import NO_SLIDE, Cone, LimitSettings, Range, points
 from .rig import RigError
+from .slides import check_children, keep_size_of_children
 
 # Where the mirror images of local X and of local Z lie in the other bone's frame: (row of _PLANE, sign).
 _Axes: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
@@ -42,9 +43,12 @@ def mirror_limits(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) ->
     wanted = [(other, _settings(bone, axes[bone.name])) for bone, other in pairs if axes[bone.name] is not None]
     if not wanted:
         raise RigError(left[0])
+    stretching = [other for other, settings in wanted if settings is not None and settings.slide != NO_SLIDE]
+    check_children(stretching)
     for other, settings in wanted:
         if settings is not None:
             check_writable(other, settings)
+    keep_size_of_children(stretching)
     for other, settings in wanted:
         if settings is None:
             clear_limit(other)

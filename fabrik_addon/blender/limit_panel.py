@@ -1,6 +1,7 @@
 """The sidebar's Limits panel: the active bone's limit, as sliders on its custom properties."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import bpy
 from bpy.types import Context, Panel, PoseBone, UILayout
@@ -24,7 +25,7 @@ from .operators import limits
 from .operators.limit_preset import FABRIK_OT_limit_preset
 from .overlay import SWITCH
 from .panels import AboutRig, short_lines
-from .settings import LIMIT_TYPES
+from .settings import LIMIT_TYPES, rig_settings
 
 # As long as it is, or half as long again where it has to be.
 FIRST_STRETCH = (1.0, 1.5)
@@ -154,6 +155,8 @@ def _draw_stretch(layout: UILayout, bone: PoseBone) -> None:
         return
     for index, label in enumerate(("Stretch from", "to")):
         column.prop(bone, f'["{SLIDE}"]', index=index, text=label, slider=True)
+    rig: Any = bone.id_data
+    column.prop(rig_settings(rig), "stretch_as")
 
 
 def _draw_buttons(layout: UILayout) -> None:

@@ -22,6 +22,7 @@ from .goal_places import present_places
 from .legal import angles_between, legal_rotations
 from .rig import check_editable, read_trees, write_pose
 from .settings import rig_settings
+from .slides import present_factors, write_stretches
 from .solve_frame import moves_root, solve_tree, stretch_factors
 from .unseen import slerp
 
@@ -112,13 +113,13 @@ def _pose_tree(
     rotations = blend(goals, start, solution.rotations, share)
     location = head + share * (solution.root_location - head)
     stretches = {name: 1.0 + share * (factor - 1.0) for name, factor in stretch_factors(goals, solution).items()}
-    bones = rig.pose.bones
-    stretched = any(abs(bones[name].scale[1] - factor) > _SAME_PLACE for name, factor in stretches.items())
+    shown = present_factors(rig, stretches)
+    stretched = any(abs(shown[name] - factor) > _SAME_PLACE for name, factor in stretches.items())
     turned = angles_between(rotations, present)[goals.bones].max() > _SAME_TURN
     moved = np.abs(location - place).max() > _SAME_PLACE * max(float(tree.skeleton.lengths[0]), 1e-3)
     if turned or stretched or (free and moved):
-        place = location if free else None
-        write_pose(rig, tree.skeleton, rotations, place, bones=goals.bones, stretches=stretches)
+        write_stretches(rig, stretches)
+        write_pose(rig, tree.skeleton, rotations, location if free else None, bones=goals.bones)
 
 
 def blend(goals: Goals, start: FloatArray, end: FloatArray, share: float) -> FloatArray:

@@ -1,6 +1,6 @@
 """Between an armature object and the solver's trees of bones: reading the present pose, writing one back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -14,6 +14,7 @@ from ..core.skeleton import Skeleton
 from .limit_properties import read_slide
 from .limit_settings import NO_SLIDE
 from .rotation_modes import channel_count, from_channels, property_name, to_channels
+from .settings import rig_settings
 
 # Bones or pose bones.
 _Items: TypeAlias = "bpy.types.bpy_prop_collection[Any]"
@@ -68,7 +69,9 @@ def read_trees(armature: bpy.types.Object, *, at_rest: bool = False) -> list[Tre
     check_rig(armature)
     bones = _read_bones(armature)
     rotations, locations = _read_channels(armature, bones)
-    matrices = _with_locations(bones, np.zeros_like(locations) if at_rest else locations)
+    matrices = _with_locations(
+        bones, np.zeros_like(locations) if at_rest else locations, _moved_by_stretch(armature, bones)
+    )
     roots = _roots(bones.parents)
     return [_tree(bones, matrices, rotations, np.flatnonzero(roots == root)) for root in np.unique(roots)]
 
@@ -111,7 +114,6 @@ def write_pose(
     rotations: npt.ArrayLike,
     root_location: npt.ArrayLike | None = None,
     bones: Sequence[int] | None = None,
-    stretches: Mapping[str, float] | None = None,
 ) -> None:
     """Pose the skeleton's bones, each in its own rotation mode; other bones and channels stay as they are.
 
@@ -121,7 +123,6 @@ def write_pose(
         rotations: (J, 4) local rotations, w x y z. Angles go on from what the channels hold.
         root_location: (3,) the root's head in armature space; None leaves its location channel alone.
         bones: places in the skeleton of the bones to turn; all of them when None.
-        stretches: bone name to the factor of its length.
 
     Raises:
         RigError: naming what cannot be written: a linked armature, or a bone that is not there.
@@ -137,8 +138,6 @@ def write_pose(
     if root_location is not None:
         root = armature.pose.bones[skeleton.names[0]]
         root.location = root_location_channel(root, np.asarray(root_location, dtype=np.float64)[None])[0]
-    for name, factor in (stretches or {}).items():
-        armature.pose.bones[name].scale[1] = factor
     # Writing many values at once tells nobody that they changed.
     armature.update_tag(refresh={"DATA"})
 
@@ -183,7 +182,7 @@ def _read_channels(armature: bpy.types.Object, bones: _Bones) -> tuple[FloatArra
     pose_bones = armature.pose.bones
     scales = _floats(pose_bones, "scale", 3)
     for row in np.flatnonzero(np.abs(scales - 1.0).max(axis=1) > _SCALE_TOLERANCE):
-        if _stretches(pose_bones[int(row)], scales[row]):
+        if _stretches(armature, pose_bones[int(row)], scales[row]):
             continue
         scale = ", ".join(f"{value:.4g}" for value in scales[row])
         raise RigError(f"Bone {pose_bones[int(row)].name!r} is scaled ({scale}): only a scale of 1 can be solved.")
@@ -197,20 +196,34 @@ def _read_channels(armature: bpy.types.Object, bones: _Bones) -> tuple[FloatArra
     return rotations[order], _floats(pose_bones, "location", 3)[order]
 
 
-def _stretches(pose_bone: bpy.types.PoseBone, scale: FloatArray) -> bool:
+def _stretches(armature: bpy.types.Object, pose_bone: bpy.types.PoseBone, scale: FloatArray) -> bool:
     """Whether a bone's scale (3,) is no more than its length, which may change."""
     across = np.abs(scale[[0, 2]] - 1.0).max()
+    if rig_settings(armature).stretch_as != "SCALE":
+        return False
     return bool(across <= _SCALE_TOLERANCE and scale[1] > 0.0 and read_slide(pose_bone) != NO_SLIDE)
 
 
-def _with_locations(bones: _Bones, locations: FloatArray) -> FloatArray:
+def _moved_by_stretch(armature: bpy.types.Object, bones: _Bones) -> BoolArray:
+    """(N,) the bones that the stretching of their parents moves by their location."""
+    moved = np.zeros(len(bones.names), dtype=np.bool_)
+    if rig_settings(armature).stretch_as == "LOCATION":
+        slides = np.array([read_slide(armature.pose.bones[name]) != NO_SLIDE for name in bones.names])
+        moved = slides[bones.parents] & (bones.parents >= 0)
+    return moved
+
+
+def _with_locations(bones: _Bones, locations: FloatArray, moved_by_stretch: BoolArray) -> FloatArray:
     """(N, 4, 4) rest matrices with every head moved by the location channels of its bone and of those before it.
 
     A location is in the bone's own rest axes, or in its parent's (for a root: the armature's) without local location;
-    connected bones have none. Rest rotations stay, so that each head's place in its parent's frame is what it is now.
+    connected bones have none. Rest rotations stay, so that each head's place in its parent's frame is what it is now,
+    but along a parent that stretches by moving its children, (N,) flags: there it is what it is at rest.
     """
     axes = np.where(bones.local_location[:, None, None], bones.matrices[:, :3, :3], _parent_axes(bones))
     moves = np.where(bones.connected[:, None], 0.0, (axes @ locations[:, :, None])[:, :, 0])
+    along = bones.matrices[bones.parents, :3, 1] * moved_by_stretch[:, None]
+    moves -= along * (moves * along).sum(axis=1, keepdims=True)
     for bone, parent in enumerate(bones.parents):
         if parent >= 0:
             moves[bone] += moves[parent]

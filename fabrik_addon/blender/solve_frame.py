@@ -14,6 +14,7 @@ from .legal import angles_between
 from .locks import with_locks
 from .rig import check_editable, check_rig, read_trees, write_pose
 from .settings import rig_settings
+from .slides import write_stretches
 from .subtrees import freeze
 
 # Radians that locked channels may be off by.
@@ -76,8 +77,8 @@ def _solve_present(context: bpy.types.Context, armature: bpy.types.Object, goals
     solution = solve_tree(armature, goals, places, rotations, goals.tree.root_location)
     if not np.isnan(places.points).any(axis=1).all():
         location = solution.root_location if moves_root(armature, goals) else None
-        factors = stretch_factors(goals, solution)
-        write_pose(armature, goals.tree.skeleton, solution.rotations, location, bones=goals.bones, stretches=factors)
+        write_stretches(armature, stretch_factors(goals, solution))
+        write_pose(armature, goals.tree.skeleton, solution.rotations, location, bones=goals.bones)
     return solution
 
 

@@ -160,8 +160,10 @@ def test_a_bone_that_may_stretch(bone):
     assert "fabrik.set_limit Let It Stretch" in draw().found("button")
     bpy.ops.fabrik.set_limit(bones="head", slide=limit_panel.FIRST_STRETCH)
     layout = draw()
-    assert layout.sliders() == [(SLIDE, 0), (SLIDE, 1)]
-    assert [value for *_, value in layout.found("slider")] == [1.0, 1.5]
+    low, high, how = layout.found("slider")
+    assert (low[3], high[3]) == (1.0, 1.5)
+    assert SLIDE in low[0]
+    assert how[0] == "stretch_as"
 
 
 def test_type_without_numbers(bone):
