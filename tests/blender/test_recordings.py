@@ -73,7 +73,6 @@ def presets_only(folder, name, static=None):
         markers=files[0],
         output=folder / "baked.blend",
         static=files[1] if static else None,
-        bake={"plant_feet": True},
     )
     return bake_file(request)
 
