@@ -28,6 +28,8 @@ pytest = $(call python,$(1)) -m pytest $(PYTEST_ARGS)
 # Scripts run with a profile of their own; the tests make themselves one.
 export BLENDER_USER_RESOURCES := $(CURDIR)/build/profile
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# The matrices are small: a second thread only gets in the way, more so when two Blenders are tested at once.
+export OPENBLAS_NUM_THREADS := 1
 
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-core test-all check format zip test-zip test-gui bench bench-guard bench-paper \
