@@ -22,6 +22,7 @@ from .keyframes import (
     new_strip_action,
     write_curves,
 )
+from .locks import locked_channels
 from .rig import root_location_channel
 from .rotation_modes import to_channels
 from .sampling import is_led
@@ -209,13 +210,9 @@ def unlocked_rotation(bone: bpy.types.PoseBone) -> tuple[int, ...]:
     A quaternion or axis-angle is locked as a whole where its three axes are; else each number by its own lock, or,
     where the locks stand for Euler angles (`lock_rotations_4d` is off), not at all.
     """
-    axes = tuple(bone.lock_rotation)
-    if bone.rotation_mode not in ("QUATERNION", "AXIS_ANGLE"):
-        return tuple(axis for axis in range(3) if not axes[axis])
-    if all(axes):
+    if all(bone.lock_rotation):
         return ()
-    locks = (bone.lock_rotation_w, *axes) if bone.lock_rotations_4d else (False,) * 4
-    return tuple(part for part in range(4) if not locks[part])
+    return tuple(int(part) for part in np.flatnonzero(~locked_channels(bone)))
 
 
 def _replaced_paths(writing: Writing) -> set[str]:

@@ -448,23 +448,23 @@ class _Run:
     def _restart_on_arrays(self, kernel: "_Kernel") -> None:
         """The same for the one pose of this run, on arrays: there all start poses are solved at once."""
         run = _Run(self.solver, kernel, self.wanted, self.rotations, self.locations)
-        turns = self.numbers.stack(self.work.local, 1)[0]
-        run.work.local = [run.numbers.quaternion(turn[None]) for turn in turns]
-        run.work.root = run.numbers.vector(self.numbers.stack([self.work.root], 1)[:, 0])
-        run.work.iterations, run.work.stationary = self.work.iterations, self.work.stationary
-        run.reached = self.reached.copy()
+        run._take_over(self)
         run._restart(np.arange(1))
-        turns = run.numbers.stack(run.work.local, 1)[0]
+        self._take_over(run)
+
+    def _take_over(self, other: "_Run") -> None:
+        """Go on from the one pose of a run on the other number system."""
+        turns = other.numbers.stack(other.work.local, 1)[0]
         self.work.local = [self.numbers.quaternion(turn[None]) for turn in turns]
-        self.work.root = self.numbers.vector(run.numbers.stack([run.work.root], 1)[:, 0])
-        self.work.iterations, self.work.stationary = run.work.iterations, run.work.stationary
+        self.work.root = self.numbers.vector(other.numbers.stack([other.work.root], 1)[:, 0])
+        self.work.iterations, self.work.stationary = other.work.iterations, other.work.stationary
         self.reached = self.work.points(self.numbers, self.bodies)
 
     def _attempt_several(self, frames: IntArray, batch: range) -> None:
         """Solve some frames from each restart of a batch, and keep the best of them where it is better."""
         numbers, count = self.numbers, len(frames)
         part = self.work.part(numbers, np.tile(frames, len(batch)))
-        part.local = self._local(np.concatenate([self._restart_pose(frames, restart) for restart in batch]))
+        part.local = self._local(self._restart_poses(frames, batch))
         part.iterations[:] = 0
         self._improve(part, aiming=False, most_steps=_RESTART_STEPS)
         costs = part.cost(part.points(numbers, self.bodies)).reshape(len(batch), count)
@@ -495,17 +495,29 @@ class _Run:
         distances = np.linalg.norm(self.work.targets[frames, :count] - self.locations[frames, None], axis=2)
         return self.solver.reaches.misses(distances, seen[:, :count])
 
-    def _restart_pose(self, frames: IntArray, restart: int) -> FloatArray:
-        """(F, J, 4) the legal pose nearest to rest, then those of a fixed set that bring the effectors nearest."""
-        if restart == 0:
-            return self._legal(np.broadcast_to([1.0, 0.0, 0.0, 0.0], (len(frames), len(self.solver.skeleton), 4)))
-        poses, points = self.solver.spread_poses
+    def _restart_poses(self, frames: IntArray, batch: range) -> FloatArray:
+        """(R * F, J, 4) for R restarts of F frames, restart by restart.
+
+        First the legal pose nearest to rest, then those of a fixed set that bring the effectors nearest.
+        """
+        poses = []
+        if 0 in batch:
+            rest = np.broadcast_to([1.0, 0.0, 0.0, 0.0], (len(frames), len(self.solver.skeleton), 4))
+            poses.append(self._legal(rest))
+        others = [restart - 1 for restart in batch if restart > 0]
+        if others:
+            spread, nearest = self.solver.spread_poses[0], self._nearest_poses(frames)
+            poses += [spread[nearest[:, min(place, len(spread) - 1)]] for place in others]
+        return np.concatenate(poses)
+
+    def _nearest_poses(self, frames: IntArray) -> IntArray:
+        """(F, P) the solver's spread poses in the order of how near they bring the effectors."""
         count = self.measures.count
         aims = self.work.targets[frames, :count] - self.locations[frames, None]
         shares = self.work.weights[frames, :count] * self.measures.in_space
+        points = self.solver.spread_poses[1]
         misses = np.stack([(shares * ((point - aims) ** 2).sum(axis=2)).sum(axis=1) for point in points], axis=1)
-        chosen = np.argsort(misses, axis=1, kind="stable")[:, min(restart, len(poses)) - 1]
-        return np.asarray(poses[chosen])
+        return np.asarray(np.argsort(misses, axis=1, kind="stable"))
 
     def _improve(self, work: Work, *, aiming: bool, most_steps: int | None = None) -> None:
         """Bring a start pose to its targets; limbs are aimed at their poles first, but not those of a restart."""
@@ -615,10 +627,11 @@ class _Run:
         everything = slice(None)
         several = self.seen.sum(axis=1) > 1
         status = np.where(self.work.stationary & several, Status.FITTED, Status.STALLED)
-        limited = np.flatnonzero(self.work.stationary & binds & self._satisfiable(everything) & self.work.unmet(errors))
+        unmet = self.work.unmet(errors)
+        limited = np.flatnonzero(self.work.stationary & binds & self._satisfiable(everything) & unmet)
         status[limited] = np.where(self._at_rest(limited), Status.LIMITED, Status.STALLED)
         status = np.where(self._beyond_lengths(everything), Status.UNREACHABLE, status)
-        status = np.where(self.work.unmet(errors), status, Status.SOLVED)
+        status = np.where(unmet, status, Status.SOLVED)
         return np.where(self.seen.any(axis=1), status, Status.UNSEEN)
 
     def _at_rest(self, frames: IntArray) -> BoolArray:

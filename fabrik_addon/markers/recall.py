@@ -9,7 +9,6 @@ take better than the edges alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -27,8 +26,6 @@ _NOISE: Final = 1e-4
 _TRIALS: Final = 4
 _BETTER: Final = 0.7
 _TINY: Final = 1e-12
-
-Fill = Callable[[BoolArray], FloatArray]
 
 
 def recall_turns(rotations: FloatArray, known: BoolArray, bone: int, longest: float, rate: float) -> FloatArray:
