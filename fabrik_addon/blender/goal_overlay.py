@@ -12,6 +12,7 @@ import numpy as np
 from mathutils import Vector
 
 from ..core.arrays import FloatArray
+from .drawing_handlers import DrawingHandlers
 from .effectors import core_effector, enabled_effectors, object_scale
 from .goal_shapes import Goal, Look, goal_lines
 from .overlay import Drawing, colored, draw_lines
@@ -35,9 +36,6 @@ _SIZE: Final = 0.15
 # An effector counts as met within this share of the lengths from its root.
 _MET: Final = 1e-3
 
-# What Blender gives for a handler, to be handed back; here only while the extension is on.
-_HANDLES: Final[list[object]] = []
-
 
 @dataclass(frozen=True, eq=False)
 class GoalView:
@@ -53,19 +51,6 @@ class GoalView:
     def error(self) -> float:
         """World distance from the effector to its goal."""
         return float(np.linalg.norm(self.place - self.effector))
-
-
-def start() -> None:
-    """Draw from now on, where there are windows."""
-    if not bpy.app.background:
-        for draw, kind in ((_draw, "POST_VIEW"), (_draw_labels, "POST_PIXEL")):
-            _HANDLES.append(bpy.types.SpaceView3D.draw_handler_add(draw, (), "WINDOW", kind))
-
-
-def stop() -> None:
-    """Draw no more."""
-    while _HANDLES:
-        bpy.types.SpaceView3D.draw_handler_remove(_HANDLES.pop(), "WINDOW")
 
 
 def draw_switch(self: bpy.types.Panel, context: bpy.types.Context) -> None:
@@ -188,3 +173,6 @@ def _draw_labels() -> None:
             blf.position(0, place.x + _LABEL_AWAY * ui_scale, place.y + _LABEL_AWAY * ui_scale, 0.0)
             blf.draw(0, text)
     blf.disable(0, blf.SHADOW)
+
+
+HANDLERS: Final = DrawingHandlers((_draw, "POST_VIEW"), (_draw_labels, "POST_PIXEL"))

@@ -29,6 +29,14 @@ def followed(rig: bpy.types.Object, source: str) -> Sequence[Followed]:
     return mapped_markers(rig) if follows_markers(rig, source) else enabled_effectors(rig)
 
 
+def why_no_mapped(rig: bpy.types.Object | None) -> str:
+    """What keeps an object from having markers on its bones, and what to do; "" where nothing does."""
+    trouble = why_no_rig(rig)
+    if trouble or rig is None:
+        return trouble
+    return "" if mapped_markers(rig) else "No marker is on a bone: match the markers first"
+
+
 def why_no_bake(rig: bpy.types.Object | None) -> str:
     """What keeps an object from being baked, and what to do; "" where nothing does."""
     trouble = why_no_rig(rig)

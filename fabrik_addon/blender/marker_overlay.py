@@ -13,6 +13,7 @@ import numpy as np
 from mathutils import Vector
 
 from ..core.arrays import FloatArray
+from .drawing_handlers import DrawingHandlers
 from .marker_goals import mapped_markers
 from .marker_settings import FabrikMarker
 from .marker_state import BAD, FAIR
@@ -22,9 +23,6 @@ from .settings import rig_settings
 # Blue, yellow and vermilion can be told apart by people who can't tell red from green; worse lines are thicker too.
 _LEVELS: Final = (((0.30, 0.66, 1.0, 1.0), 1.5), ((1.0, 0.85, 0.2, 1.0), 2.5), ((1.0, 0.25, 0.10, 1.0), 4.0))
 
-# What Blender gives for a handler, to be handed back; here only while the extension is on.
-_HANDLES: Final[list[object]] = []
-
 
 @dataclass(frozen=True, eq=False)
 class ErrorLines:
@@ -33,18 +31,6 @@ class ErrorLines:
     ends: FloatArray
     color: tuple[float, float, float, float]
     width: float
-
-
-def start() -> None:
-    """Draw from now on, where there are windows."""
-    if not bpy.app.background:
-        _HANDLES.append(bpy.types.SpaceView3D.draw_handler_add(_draw, (), "WINDOW", "POST_VIEW"))
-
-
-def stop() -> None:
-    """Draw no more."""
-    while _HANDLES:
-        bpy.types.SpaceView3D.draw_handler_remove(_HANDLES.pop(), "WINDOW")
 
 
 def error_lines(rig: bpy.types.Object, frame: float) -> list[ErrorLines]:
@@ -110,3 +96,6 @@ def _draw_now(lines: list[ErrorLines], region: bpy.types.Region) -> None:
             batch_for_shader(shader, "LINES", {"pos": ends}).draw(shader)
     finally:
         gpu.state.blend_set("NONE")
+
+
+HANDLERS: Final = DrawingHandlers((_draw, "POST_VIEW"))

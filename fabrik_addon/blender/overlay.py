@@ -14,6 +14,7 @@ import numpy.typing as npt
 from mathutils import Matrix
 
 from ..core.arrays import FloatArray, IntArray
+from .drawing_handlers import DrawingHandlers
 from .limit_properties import LimitPropertyError, has_limit, read_limit
 from .limit_shapes import Kind, Shape, shapes_of
 
@@ -36,9 +37,6 @@ _THROUGH: Final = 0.3
 _LINE_WIDTH: Final = {Kind.RANGE: 2.0, Kind.GUIDE: 1.0, Kind.MARKER: 1.5}
 _BINDING_WIDTH: Final = 2.0
 
-# What Blender gives for a handler, to be handed back; here only while the extension is on.
-_HANDLES: Final[list[object]] = []
-
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
@@ -52,23 +50,6 @@ class Drawing:
     triangles: _Single
     colors: _Single
     lines: dict[float, tuple[_Single, _Single]]
-
-
-def start() -> None:
-    """Draw from now on, where there are windows."""
-    if not bpy.app.background:
-        _HANDLES.append(bpy.types.SpaceView3D.draw_handler_add(_draw, (), "WINDOW", "POST_VIEW"))
-
-
-def stop() -> None:
-    """Draw no more."""
-    while _HANDLES:
-        bpy.types.SpaceView3D.draw_handler_remove(_HANDLES.pop(), "WINDOW")
-
-
-def is_on() -> bool:
-    """Whether the handler is there."""
-    return bool(_HANDLES)
 
 
 def draw_switch(self: bpy.types.Panel, context: bpy.types.Context) -> None:
@@ -225,3 +206,6 @@ def _width(shape: Shape) -> float:
 def _moved(points: FloatArray, matrix: FloatArray) -> FloatArray:
     """(N, 3) points in the space that a matrix (4, 4) leads to."""
     return np.asarray(points @ matrix[:3, :3].T + matrix[:3, 3])
+
+
+HANDLERS: Final = DrawingHandlers((_draw, "POST_VIEW"))

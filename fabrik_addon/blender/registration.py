@@ -63,9 +63,9 @@ def register() -> None:
             default=True,
         ),
     )
-    overlay.start()
-    marker_overlay.start()
-    goal_overlay.start()
+    overlay.HANDLERS.start()
+    marker_overlay.HANDLERS.start()
+    goal_overlay.HANDLERS.start()
     keymap.start()
     tool.start()
     bpy.types.VIEW3D_PT_overlay_bones.append(overlay.draw_switch)
@@ -88,9 +88,9 @@ def unregister() -> None:
     bpy.types.VIEW3D_PT_overlay_bones.remove(overlay.draw_switch)
     tool.stop()
     keymap.stop()
-    goal_overlay.stop()
-    marker_overlay.stop()
-    overlay.stop()
+    goal_overlay.HANDLERS.stop()
+    marker_overlay.HANDLERS.stop()
+    overlay.HANDLERS.stop()
     delattr(bpy.types.Scene, goal_overlay.SWITCH)
     delattr(bpy.types.Scene, overlay.SWITCH)
     del bpy.types.Object.fabrik  # type: ignore[attr-defined]

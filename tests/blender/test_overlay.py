@@ -161,9 +161,9 @@ def test_nothing_selected_is_an_empty_drawing(rig):
 
 def test_without_windows_there_is_no_handler(clean_scene):
     """Blender's module can't end while one is there."""
-    overlay.start()
-    assert not overlay.is_on()
-    overlay.stop()
+    overlay.HANDLERS.start()
+    assert not overlay.HANDLERS.is_on()
+    overlay.HANDLERS.stop()
 
 
 def test_the_switch_is_in_the_popover_for_bones(clean_scene):

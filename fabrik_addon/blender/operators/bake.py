@@ -11,6 +11,7 @@ from ..bake import BakeResult, BakeSettings, Steps, bake_steps, run_bake
 from ..marker_goals import why_no_bake
 from ..marker_settings import GAPS
 from ..settings import ACTIONS, BAKED_BONES, ROOT_MOTIONS, SOURCES, STARTS, rig_settings
+from .asking import can_run
 
 # Seconds of work between two looks at the window, and between two calls.
 _WORK = 0.1
@@ -80,10 +81,7 @@ class FABRIK_OT_bake(Operator):
     @classmethod
     def poll(cls, context: Context) -> bool:
         """On an armature with something to reach."""
-        reason = why_no_bake(context.object)
-        if reason:
-            cls.poll_message_set(reason)
-        return not reason
+        return can_run(cls, why_no_bake(context.object))
 
     def execute(self, context: Context) -> set[str]:
         """Bake straight through."""

@@ -6,10 +6,10 @@ from bpy.types import Context, Operator
 
 from ...core.errors import FabrikError
 from ..calibrate_markers import CalibrateError, calibrate_markers
-from ..effectors import why_no_rig
-from ..marker_goals import mapped_markers
+from ..marker_goals import why_no_mapped
 from ..marker_settings import PROPORTIONS, FabrikCapture
 from ..settings import rig_settings
+from .asking import can_run
 
 _KEPT = ("proportions", "refine")
 
@@ -38,12 +38,7 @@ class FABRIK_OT_calibrate_markers(Operator):
     @classmethod
     def poll(cls, context: Context) -> bool:
         """On an armature with markers on its bones."""
-        reason = why_no_rig(context.object)
-        if not reason and not mapped_markers(context.object):
-            reason = "No marker is on a bone: match the markers first"
-        if reason:
-            cls.poll_message_set(reason)
-        return not reason
+        return can_run(cls, why_no_mapped(context.object))
 
     def execute(self, context: Context) -> set[str]:
         """Calibrate."""

@@ -19,6 +19,7 @@ from ..effectors import why_no_rig
 from ..limit_editing import active_bone
 from ..rig import RigError
 from ..settings import DRAG_ROOTS, POINTS, REACHES, rig_settings
+from .asking import can_run
 
 # Neither what a script gave nor where a drag ended counts for the next one.
 _ASIDE: Final = {"SKIP_SAVE"}
@@ -81,10 +82,7 @@ class FABRIK_OT_drag(Operator):
     @classmethod
     def poll(cls, context: Context) -> bool:
         """On an armature that can be posed."""
-        reason = why_no_rig(context.object)
-        if reason:
-            cls.poll_message_set(reason)
-        return not reason
+        return can_run(cls, why_no_rig(context.object))
 
     def execute(self, context: Context) -> set[str]:
         """Drag by so much, in one go."""

@@ -9,6 +9,7 @@ from ..effector_order import order_effectors
 from ..effectors import add_effector, remove_effector, why_no_rig
 from ..rig import RigError
 from ..settings import POINTS, rig_settings
+from .asking import can_run
 
 
 class FABRIK_OT_add_effector(Operator):
@@ -28,10 +29,7 @@ class FABRIK_OT_add_effector(Operator):
     @classmethod
     def poll(cls, context: Context) -> bool:
         """On an armature that can be changed."""
-        reason = why_no_rig(context.object)
-        if reason:
-            cls.poll_message_set(reason)
-        return not reason
+        return can_run(cls, why_no_rig(context.object))
 
     def execute(self, context: Context) -> set[str]:
         """Add the effector."""
@@ -64,9 +62,7 @@ class FABRIK_OT_remove_effector(Operator):
         reason = why_no_rig(context.object)
         if not reason and not len(rig_settings(context.object).effectors):
             reason = f"{context.object.name!r} has no effector to remove"
-        if reason:
-            cls.poll_message_set(reason)
-        return not reason
+        return can_run(cls, reason)
 
     def execute(self, context: Context) -> set[str]:
         """Remove the effector."""
@@ -94,9 +90,7 @@ class FABRIK_OT_order_effectors(Operator):
         reason = why_no_rig(context.object)
         if not reason and not len(rig_settings(context.object).effectors):
             reason = f"{context.object.name!r} has no effector to order: add some first"
-        if reason:
-            cls.poll_message_set(reason)
-        return not reason
+        return can_run(cls, reason)
 
     def execute(self, context: Context) -> set[str]:
         """Order them, or say in one line why not."""

@@ -1,7 +1,7 @@
 """Setting, clearing, copying and mirroring joint limits."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, FloatVectorProperty, IntProperty, StringProperty
@@ -21,6 +21,7 @@ from ..limit_mirror import mirror_limits
 from ..limit_points import add_point, move_point, remove_point
 from ..rig import RigError
 from ..settings import LIMIT_AXES, LIMIT_TYPES
+from .asking import can_run
 
 # What is not given keeps what the bone has, so nothing may be left over from the call before.
 _ASIDE = {"SKIP_SAVE"}
@@ -32,8 +33,6 @@ class OnBones:
     bl_options = {"REGISTER", "UNDO"}
     # What operators have from Blender.
     report: Callable[[set[str], str], None]
-    poll_message_set: ClassVar[Callable[[str], None]]
-
     bones: StringProperty(
         name="Bones",
         description="Names of the bones, separated by commas; the selected ones when empty, or the active one",
@@ -43,10 +42,7 @@ class OnBones:
     @classmethod
     def poll(cls, context: Context) -> bool:
         """On an armature that can be changed."""
-        reason = why_no_rig(context.object)
-        if reason:
-            cls.poll_message_set(reason)
-        return not reason
+        return can_run(cls, why_no_rig(context.object))
 
     def execute(self, context: Context) -> set[str]:
         """Do it, or say in one line why not."""

@@ -11,9 +11,10 @@ from bpy_extras.io_utils import ExportHelper, ImportHelper
 from ...core.errors import FabrikError
 from ...markers.naming import PRESETS
 from ..effectors import why_no_rig
-from ..marker_goals import mapped_markers
+from ..marker_goals import why_no_mapped
 from ..marker_matching import load_map, match_markers, save_map
 from ..settings import rig_settings
+from .asking import can_run
 
 _PRESETS = (
     ("AUTO", "By Labels", "The set of labels that fits the markers best"),
@@ -26,15 +27,11 @@ _NAMED = 6
 class OnRig:
     """An operator on the active armature."""
 
-    poll_message_set: Any
     report: Any
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        reason = why_no_rig(context.object)
-        if reason:
-            cls.poll_message_set(reason)
-        return not reason
+        return can_run(cls, why_no_rig(context.object))
 
     def failed(self, error: FabrikError) -> set[str]:
         """Say what went wrong."""
@@ -109,9 +106,7 @@ class FABRIK_OT_marker_bone(OnRig, Operator):
             reason = "There is no marker in the list: match the markers first"
         if not reason and context.object.data.bones.active is None:
             reason = "Pick a bone in Pose mode"
-        if reason:
-            cls.poll_message_set(reason)
-        return not reason
+        return can_run(cls, reason)
 
     def execute(self, context: Context) -> set[str]:
         """Take the active bone over."""
@@ -134,12 +129,7 @@ class FABRIK_OT_save_marker_map(OnRig, Operator, ExportHelper):
     @classmethod
     def poll(cls, context: Context) -> bool:
         """With markers on bones."""
-        reason = why_no_rig(context.object)
-        if not reason and not mapped_markers(context.object):
-            reason = "No marker is on a bone: match the markers first"
-        if reason:
-            cls.poll_message_set(reason)
-        return not reason
+        return can_run(cls, why_no_mapped(context.object))
 
     def execute(self, context: Context) -> set[str]:
         """Write the file."""

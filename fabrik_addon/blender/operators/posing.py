@@ -1,28 +1,21 @@
 """Between poses, keys and targets."""
 
-from collections.abc import Callable
-from typing import ClassVar
-
 from bpy.types import Context, Operator
 
 from ...core.errors import FabrikError
 from ..effectors import why_no_solve
 from ..key_pose import key_pose
 from ..snap_targets import snap_targets
+from .asking import can_run
 
 
 class _OnSolvedRig:
     """An operator for an armature with something to reach."""
 
-    poll_message_set: ClassVar[Callable[[str], None]]
-
     @classmethod
     def poll(cls, context: Context) -> bool:
         """On an armature with something to reach."""
-        reason = why_no_solve(context.object)
-        if reason:
-            cls.poll_message_set(reason)
-        return not reason
+        return can_run(cls, why_no_solve(context.object))
 
 
 class FABRIK_OT_key_pose(_OnSolvedRig, Operator):

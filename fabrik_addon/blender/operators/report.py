@@ -11,6 +11,7 @@ from ...core.errors import FabrikError
 from ..bake_report import export_report
 from ..effectors import why_no_rig
 from ..settings import rig_settings
+from .asking import can_run
 
 
 def _why_no_report(rig: bpy.types.Object | None) -> str:
@@ -33,10 +34,7 @@ class FABRIK_OT_export_report(Operator, ExportHelper):
     @classmethod
     def poll(cls, context: Context) -> bool:
         """After a bake."""
-        reason = _why_no_report(context.object)
-        if reason:
-            cls.poll_message_set(reason)
-        return not reason
+        return can_run(cls, _why_no_report(context.object))
 
     def execute(self, context: Context) -> set[str]:
         """Write the file."""
@@ -65,10 +63,7 @@ class FABRIK_OT_worst_frame(Operator):
     @classmethod
     def poll(cls, context: Context) -> bool:
         """After a bake."""
-        reason = _why_no_report(context.object)
-        if reason:
-            cls.poll_message_set(reason)
-        return not reason
+        return can_run(cls, _why_no_report(context.object))
 
     def execute(self, context: Context) -> set[str]:
         """Set the frame."""

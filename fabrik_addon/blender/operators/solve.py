@@ -6,6 +6,7 @@ from bpy.types import Context, Operator
 from ...core.errors import FabrikError
 from ..effectors import why_no_solve
 from ..solve_frame import solve_frame
+from .asking import can_run
 
 STARTS = (
     ("PRESENT", "Present Pose", "Go from the present pose to the nearest one that meets the targets"),
@@ -25,10 +26,7 @@ class FABRIK_OT_solve(Operator):
     @classmethod
     def poll(cls, context: Context) -> bool:
         """On an armature with something to reach."""
-        reason = why_no_solve(context.object)
-        if reason:
-            cls.poll_message_set(reason)
-        return not reason
+        return can_run(cls, why_no_solve(context.object))
 
     def execute(self, context: Context) -> set[str]:
         """Pose the rig and say how well it went."""
