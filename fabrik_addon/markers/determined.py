@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from ..core import Solution, Solver
+from ..core import Solution, Solver, forward_kinematics
 from ..core.bodies import effector_offset, participants
 from .bundle import joint_columns
 from .clip import BoolArray, FloatArray
@@ -15,6 +15,8 @@ from .offsets import points_on
 # What a marker's place says: to this share of the skeleton's size.
 _NOISE_SHARE: Final = 0.005
 _CHUNK: Final = 200
+# Poses of a take that stand for all of them.
+_SAMPLES: Final = 50
 
 
 def lost_certainty(solver: Solver, solution: Solution, seen: BoolArray) -> tuple[FloatArray, FloatArray]:
@@ -35,10 +37,42 @@ def lost_certainty(solver: Solver, solution: Solution, seen: BoolArray) -> tuple
     return turns, places
 
 
+def uncertainty(solver: Solver, solution: Solution) -> FloatArray:
+    """(J,) how unsure a bone's local rotation is with all markers seen, radians; the median over F poses.
+
+    Zero where no effector moves a bone; a bone's closed ways are not unsure.
+    """
+    bodies = participants(solver.skeleton, solver.effectors)
+    every = np.unique(np.linspace(0, len(solution.status) - 1, _SAMPLES).round().astype(np.intp))
+    matrices = forward_kinematics(solver.skeleton, solution.rotations[every], solution.root_location[every])
+    columns, weights = _columns(solver, matrices)
+    variances = np.median(_spreads(columns, np.broadcast_to(weights, columns.shape[:2])), axis=0)[: len(bodies)]
+    unsure = np.zeros(len(solver.skeleton))
+    unsure[bodies] = np.sqrt(np.maximum(variances - _closed_ways(solver, bodies), 0.0))
+    return unsure
+
+
+def _closed_ways(solver: Solver, bodies: list[int]) -> FloatArray:
+    """(B,) about how many axes each body cannot turn: each adds 1 to the variance that knowing nothing has."""
+    limits = [solver.limits.get(solver.skeleton.names[body]) for body in bodies]
+    return np.array([0.0 if limit is None else 3.0 - limit.freedom for limit in limits])
+
+
 def _lost(solver: Solver, matrices: FloatArray, seen: BoolArray) -> FloatArray:
     """(F, B + 1) by how much each body's turn, and at last the root's place, is less sure; radians, and sizes.
 
     The root's place counts in shares of the skeleton's size.
+    """
+    columns, weights = _columns(solver, matrices)
+    with_all = _spreads(columns, np.broadcast_to(weights, seen.shape))
+    lost: FloatArray = np.sqrt(np.maximum(_spreads(columns, np.where(seen, weights, 0.0)) - with_all, 0.0))
+    return lost
+
+
+def _columns(solver: Solver, matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(F, M, 3, D) how the markers move with the joints and the root, in shares of the skeleton's size; their weights.
+
+    matrices: (F, J, 4, 4).
     """
     skeleton, effectors = solver.skeleton, solver.effectors
     offsets = np.array([effector_offset(skeleton, effector) for effector in effectors])
@@ -46,10 +80,7 @@ def _lost(solver: Solver, matrices: FloatArray, seen: BoolArray) -> FloatArray:
     columns = joint_columns(skeleton, effectors, solver.limits, matrices, points)
     size = max(float(np.ptp(skeleton.rest[:, :3, 3], axis=0).max()), float(skeleton.lengths.max()), 1e-12)
     columns[..., :-3] /= size
-    weights = np.array([effector.weight for effector in effectors])
-    with_all = _spreads(columns, np.broadcast_to(weights, seen.shape))
-    lost: FloatArray = np.sqrt(np.maximum(_spreads(columns, np.where(seen, weights, 0.0)) - with_all, 0.0))
-    return lost
+    return columns, np.array([effector.weight for effector in effectors])
 
 
 def _spreads(columns: FloatArray, weights: FloatArray) -> FloatArray:

@@ -7,7 +7,6 @@ frames about it do in the mean, by a weight that counts for almost nothing where
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Generator
 from dataclasses import replace
 from typing import Final
@@ -18,14 +17,15 @@ from ..core import Effector, Solution, Solver
 from ..core.bodies import effector_offset
 from ..core.kinematics import forward_kinematics
 from .clip import FloatArray
+from .determined import uncertainty
 from .offsets import points_on
 
 # Seconds over which poses are averaged (one standard deviation), and over which the odd one out is left out before.
 _SPREAD: Final = 0.1
 # What a bone's wish to be as usual counts beside one marker: first so that it tells, in the end next to nothing.
 _WEIGHTS: Final = (1e-2, 1e-3, 1e-4)
-# A bone with so many markers of its own is decided by them and its joint.
-_ENOUGH: Final = 3
+# A bone is undecided whose turn all markers together leave this unsure (radians).
+_UNSURE: Final = 0.5
 # The points of a bone that are to be where they usually are, as shares of its length along its own axes.
 _POINTS: Final = ((0.5, 0.5, 0.0), (-0.25, 0.5, 0.45), (-0.25, 0.5, -0.45))
 _CHUNK: Final = 1000
@@ -41,8 +41,8 @@ def steadied_steps(
     solver: its effectors are the markers. solution: the poses found frame by frame. targets: (F, E, 3). weights: (F, E)
     of the markers, 0 for those that are not believed. rate: frames a second.
     """
-    bones = _undecided(solver)
-    if not bones or len(targets) < 2:
+    bones = [int(bone) for bone in np.flatnonzero(uncertainty(solver, solution) > _UNSURE)] if len(targets) > 1 else []
+    if not bones:
         return solution
     before = solution
     mean = float(np.mean([effector.weight for effector in solver.effectors]))
@@ -76,7 +76,7 @@ def _with_ghosts(solver: Solver, bones: list[int]) -> Solver:
         [*solver.effectors, *ghosts],
         limits=solver.limits,
         root="FREE" if solver.free_root else "FIXED",
-        options=replace(solver.options, restarts=0),
+        options=replace(solver.options, max_sweeps=0, restarts=0),
     )
 
 
@@ -111,14 +111,6 @@ def _shifted(values: FloatArray, step: int) -> FloatArray:
     places = np.clip(np.arange(len(values)) + step, 0, len(values) - 1)
     shifted: FloatArray = values[places]
     return shifted
-
-
-def _undecided(solver: Solver) -> list[int]:
-    """The bones on the way to a marker, but for the root and those that have enough markers themselves."""
-    skeleton = solver.skeleton
-    own = Counter(effector.bone for effector in solver.effectors)
-    paths = {bone for effector in solver.effectors for bone in skeleton.path(skeleton.index(effector.bone))}
-    return sorted(bone for bone in paths - {0} if own[skeleton.names[bone]] < _ENOUGH)
 
 
 def _point(solver: Solver, bone: int, share: tuple[float, float, float]) -> tuple[float, float, float]:
