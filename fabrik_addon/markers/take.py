@@ -34,6 +34,8 @@ _CHUNK: Final = 1000
 # is solved for all the same, the pose to begin with and to fall back on is a guess already from the lesser one on.
 _LOST: Final = 0.1
 _UNSURE: Final = 0.1
+# What a marker's place counts beside a seen one where it is bridged over a moment.
+_BRIDGED_WEIGHT: Final = 0.1
 # What a hidden marker's guessed place counts beside a seen one and in the middle of a gap; in how many frames it fades.
 _EDGE_WEIGHT: Final = 0.2
 _GUESS_WEIGHT: Final = 1e-3
@@ -156,8 +158,8 @@ class _Take:
         self.nearby = _from_nearby(solver)
         self.root_heads = root_heads
         self.seen: BoolArray = ~np.isnan(targets).any(axis=-1)
-        self.bridged, self.close = bridge_gaps(targets, max(1, round(_MOMENT * rate)))
         self.outliers = np.zeros(self.seen.shape, dtype=bool)
+        self.bridged, self.close = self._bridge()
         self.weights = np.array([effector.weight for effector in solver.effectors])
         self.bones = [solver.skeleton.index(effector.bone) for effector in solver.effectors]
         self.offsets = np.array([effector_offset(solver.skeleton, effector) for effector in solver.effectors])
@@ -168,7 +170,8 @@ class _Take:
         for first in range(0, max(count, 1), _CHUNK):
             part = slice(first, first + _CHUNK)
             heads = None if self.root_heads is None else self.root_heads[part]
-            parts.append(self.solver.solve(self.bridged[part], start=start, start_location=heads))
+            weights = self._trust(part)
+            parts.append(self.solver.solve(self.bridged[part], start=start, start_location=heads, weights=weights))
             yield _FIRST_PASS * min(1.0, part.stop / max(count, 1))
         self.solution = _joined(parts)
 
@@ -187,8 +190,20 @@ class _Take:
         left = (self.seen[frames] & ~wrong).sum(axis=1)
         enough = left >= _LEAST_BELIEVED * self.seen[frames].sum(axis=1)
         self.outliers[frames] = wrong & enough[:, None]
-        believed = np.where(self.outliers[frames], 0.0, self.weights)
-        self._solve_again(frames, believed, self.targets[frames])
+        before = self.bridged
+        self.bridged, self.close = self._bridge()
+        beside = np.flatnonzero((np.nan_to_num(before) != np.nan_to_num(self.bridged)).any(axis=(1, 2)))
+        frames = np.union1d(frames, beside)
+        self._solve_again(frames, self._trust(frames), self.bridged[frames])
+
+    def _trust(self, frames: Any) -> FloatArray:
+        """(N, E) what the targets of some frames weigh: less where they are bridged."""
+        return np.asarray(self.weights * np.where(self.close[frames], _BRIDGED_WEIGHT, 1.0))
+
+    def _bridge(self) -> tuple[FloatArray, BoolArray]:
+        """(F, E, 3) the targets, those that are away or not believed for a moment bridged; (F, E) which those are."""
+        believed = np.where(self.outliers[..., None], np.nan, self.targets)
+        return bridge_gaps(believed, max(1, round(_MOMENT * self.rate)))
 
     def _steady(self, known: BoolArray) -> None:
         """Solve frames beside gaps again that differ from those about them, from where those would have them.
@@ -202,20 +217,20 @@ class _Take:
         frames = np.flatnonzero(rough & beside[: len(rough)])
         if len(frames):
             self.solution.rotations[frames] = self._legal(smooth[frames])
-            believed = np.where(self.outliers[frames], 0.0, self.weights)
-            self._solve_again(frames, believed, self.bridged[frames])
+            self._solve_again(frames, self._trust(frames), self.bridged[frames])
 
     def fill(self, gaps: Gaps) -> Generator[float, None, Take]:
         """Carry bones over what is not seen; the finished take."""
         believed = self.seen & ~self.outliers
-        lost, misplaced = lost_certainty(self.solver, self.solution, believed | (self.close & ~self.outliers))
+        told = believed | self.close
+        lost, misplaced = lost_certainty(self.solver, self.solution, told)
         unsure = _UNSURE if gaps == "SOLVE" else _LOST
         self._carry_over(lost <= unsure, misplaced <= unsure, gaps)
         self._steady(lost <= unsure)
         self._carry_over(lost <= unsure, misplaced <= unsure, gaps)
         known = lost <= _LOST
         if gaps == "SOLVE":
-            frames = np.flatnonzero(~believed.all(axis=1))
+            frames = np.flatnonzero(~told.all(axis=1))
             guesses, weights = self._guesses(believed, frames)
             for first in range(0, len(frames), _CHUNK):
                 part = slice(first, first + _CHUNK)
