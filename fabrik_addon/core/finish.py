@@ -91,7 +91,7 @@ class LeastSquares:
         walls.begin(force)
         pull = force[:, : 3 * bodies].reshape(-1, bodies, 3, 1)
         pulls = np.linalg.norm((walls.open @ pull)[..., 0], axis=2)
-        scale = np.sqrt(work.cost(state.points))[:, None] * equations.arms(bodies)
+        scale = np.sqrt(work.cost(state.points))[:, None] * equations.arms()
         return np.asarray((pulls / np.maximum(scale, _TINY)).max(axis=1))
 
     def _state(self, numbers: ModuleType, work: Work) -> "_State":
@@ -124,11 +124,12 @@ class LeastSquares:
         """The least-squares problem of a step; slides at an end that are pushed outward do not move."""
         frames = len(work.targets)
         heads, misses = numbers.stack(state.pose.heads, frames), work.targets - state.points
+        hinges = self.levers.ways.hinge_axes(numbers, state.pose, frames)
         if self.slides is None:
-            return self.levers.equations(state.points, heads, misses, work.weights)
+            return self.levers.equations(state.points, heads, misses, work.weights, hinges)
         along = numbers.Vector((0.0, 1.0, 0.0))
         axes = numbers.stack([state.pose.frames[body] @ along for body in self.slides.bodies], frames)
-        equations = self.levers.equations(state.points, heads, misses, work.weights, axes)
+        equations = self.levers.equations(state.points, heads, misses, work.weights, hinges, axes)
         columns = np.ones((frames, self.levers.columns))
         columns[:, self.levers.slid] = ~self.slides.locked(self._factors(work), equations.force()[:, self.levers.slid])
         return equations.locked(columns)

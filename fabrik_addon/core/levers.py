@@ -1,7 +1,7 @@
 """How effectors move when bodies turn: the Jacobian of a tree, and its normal equations without forming it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from .arrays import BoolArray, FloatArray, IntArray
 from .bodies import Body
 from .orientation import Measures
 from .slides import slide_levers
+from .ways import Ways
 
 # The six different entries of a symmetric 3×3 matrix: row (as a column of the moments) and column of each,
 # and back from the moments to the full matrix.
@@ -35,6 +36,7 @@ class Levers:
         first = 3 * len(bodies) + 3 * free_root
         self.slid = slice(first, first + len(slides))
         self.columns = first + 3 * ((len(slides) + 2) // 3)  # in threes, as all others are; what is too much is zero
+        self.ways = Ways(bodies)
         self._carries = slide_levers(bodies, count, slides)
         self.moves, self._ends = _ends_of_arms(bodies, count)
         self._pairs = _ancestor_pairs(bodies)
@@ -57,6 +59,7 @@ class Levers:
         heads: FloatArray,
         misses: FloatArray,
         weights: FloatArray,
+        hinges: FloatArray,
         axes: FloatArray | None = None,
     ) -> "Equations":
         """The least-squares problem of a step, in whichever of its two forms is smaller.
@@ -66,6 +69,7 @@ class Levers:
             heads: (F, B, 3) of the bodies.
             misses: (F, M, 3) from the points to their targets.
             weights: (F, M).
+            hinges: (F, H, 3) axes of the bodies that are hinges.
             axes: (F, S, 3) along the bodies that slide.
         """
         count, asked = self.measures.count, self.measures.asked
@@ -73,13 +77,15 @@ class Levers:
         right = (misses[:, :asked] * root[..., None]).reshape(len(points), -1)
         wide = 3 * asked < _WIDE * self.columns
         if wide or self.measures.loops or axes is not None:
-            rows = self._rows(places, heads, root, axes)
-            return Equations(rows, right, wide=True) if wide else _squared(rows, right)
+            rows = self.ways.narrow(self._rows(places, heads, root, axes), hinges)
+            matrix, right = (rows, right) if wide else _squared(rows, right)
+            return Equations(matrix, right, self.ways, hinges, wide)
         matrix, force = self.normal_equations(places, heads, misses[:, :count], weights[:, :count])
         if asked > count:
-            more = _squared(self._turned_rows(root), right[:, 3 * count :])
-            matrix, force = matrix + more.matrix, force + more.right
-        return Equations(matrix, force, wide=False)
+            more_matrix, more_force = _squared(self._turned_rows(root), right[:, 3 * count :])
+            matrix, force = matrix + more_matrix, force + more_force
+        narrow = self.ways.narrow(np.swapaxes(self.ways.narrow(matrix, hinges), 1, 2), hinges)
+        return Equations(narrow, self.ways.narrow(force, hinges), self.ways, hinges, wide=False)
 
     def _rows(self, points: FloatArray, heads: FloatArray, root: FloatArray, axes: FloatArray | None) -> FloatArray:
         """(F, 3 (E + O), D) √W J, with the difference of both sides where an effector closes a loop."""
@@ -164,53 +170,59 @@ class Levers:
 
 @dataclass(frozen=True)
 class Equations:
-    """A damped least-squares step in the making, on F frames with D columns.
+    """A damped least-squares step in the making, on F frames with D columns, of which d are open (see `Ways`).
 
     Attributes:
-        matrix: (F, D, D) JᵀWJ, or where `wide` (F, R, D) √W J with fewer rows than columns.
-        right: (F, D) JᵀW·miss, or where `wide` (F, R) √W·miss.
+        matrix: (F, d, d) JᵀWJ, or where `wide` (F, R, d) √W J with fewer rows than columns.
+        right: (F, d) JᵀW·miss, or where `wide` (F, R) √W·miss.
+        ways: which columns are open.
+        hinges: (F, H, 3) axes of the bodies that are hinges.
         wide: which of the two.
     """
 
     matrix: FloatArray
     right: FloatArray
+    ways: Ways
+    hinges: FloatArray
     wide: bool
 
     def part(self, frames: IntArray) -> "Equations":
         """The same on some of the frames."""
-        return Equations(self.matrix[frames], self.right[frames], self.wide)
+        return replace(self, matrix=self.matrix[frames], right=self.right[frames], hinges=self.hinges[frames])
 
     def locked(self, columns: FloatArray) -> "Equations":
-        """The same where some columns, zero in (F, D), do not move."""
-        matrix = self.matrix * columns[:, None]
+        """The same where some columns besides those of bodies, zero in (F, D), do not move."""
+        kept = np.ones((len(columns), self.matrix.shape[2]))
+        kept[:, self.ways.turning :] = columns[:, self.ways.full_turning :]
+        matrix = self.matrix * kept[:, None]
         if self.wide:
-            return Equations(matrix, self.right, wide=True)
-        return Equations(matrix * columns[..., None], self.right * columns, wide=False)
+            return replace(self, matrix=matrix)
+        return replace(self, matrix=matrix * kept[..., None], right=self.right * kept)
 
     def promise(self, step: FloatArray) -> FloatArray:
         """(F,) by how much a step (F, D) lowers Σ w · miss² if the problem were linear."""
-        if self.wide:
-            moved = (self.matrix @ step[..., None])[..., 0]
-            return np.asarray(((2.0 * self.right - moved) * moved).sum(axis=1))
-        curved = (self.matrix @ step[..., None])[..., 0]
-        return np.asarray(((2.0 * self.right - curved) * step).sum(axis=1))
+        narrow = self.ways.narrow(step, self.hinges)
+        moved = (self.matrix @ narrow[..., None])[..., 0]
+        return np.asarray(((2.0 * self.right - moved) * (moved if self.wide else narrow)).sum(axis=1))
 
     def force(self) -> FloatArray:
         """(F, D) JᵀW·miss, what pulls at the joints."""
-        return self._pulled(self.right) if self.wide else self.right
+        return self._pulled(self.right)
 
     def force_after(self, step: FloatArray, damping: FloatArray) -> FloatArray:
         """(F, D) what still pulls at the joints after a step (F, D), the damping included."""
-        left = self.right - (self.matrix @ step[..., None])[..., 0]
-        return (self._pulled(left) if self.wide else left) - (damping * self._scale())[:, None] * step
+        narrow = self.ways.narrow(step, self.hinges)
+        left = self.right - (self.matrix @ narrow[..., None])[..., 0]
+        return self._pulled(left) - (damping * self._scale())[:, None] * step
 
-    def arms(self, bodies: int) -> FloatArray:
+    def arms(self) -> FloatArray:
         """(F, B) how far a small turn of each body moves the effectors: √(Σ weight · arm²)."""
         squares = (self.matrix**2).sum(axis=1) if self.wide else np.diagonal(self.matrix, axis1=1, axis2=2)
-        return np.asarray(np.sqrt(squares[:, : 3 * bodies].reshape(len(squares), bodies, 3).sum(axis=2) / 2.0))
+        return self.ways.arms(squares)
 
-    def _pulled(self, rows: FloatArray) -> FloatArray:
-        return np.asarray((np.swapaxes(self.matrix, 1, 2) @ rows[..., None])[..., 0])
+    def _pulled(self, right: FloatArray) -> FloatArray:
+        pull = (np.swapaxes(self.matrix, 1, 2) @ right[..., None])[..., 0] if self.wide else right
+        return self.ways.widen(pull, self.hinges)
 
     def _scale(self) -> FloatArray:
         """(F,) the mean diagonal of JᵀWJ."""
@@ -220,7 +232,7 @@ class Equations:
 
     def step(self, damping: FloatArray) -> FloatArray:
         """(F, D) the step with `damping` (F,) times the mean diagonal of JᵀWJ."""
-        return self._solved(self.matrix, self.right, damping)
+        return self.ways.widen(self._solved(self.matrix, self.right, damping), self.hinges)
 
     def open_step(self, damping: FloatArray, open_: FloatArray, moved: FloatArray) -> FloatArray:
         """(F, D) the step that is settled to begin with in some ways and open in others.
@@ -230,14 +242,15 @@ class Equations:
             open_: (F, B, 3, 3) projects each body's rotation vector on what is open.
             moved: (F, B, 3) rotation vectors in ways that are not.
         """
-        settled = np.zeros((len(damping), self.matrix.shape[2]))
-        settled[:, : 3 * moved.shape[1]] = moved.reshape(len(damping), -1)
+        frames, ways = len(damping), self.ways
+        settled = np.zeros((frames, self.matrix.shape[2]))
+        settled[:, : ways.turning] = ways.narrow(moved.reshape(frames, -1), self.hinges)
         right = self.right - (self.matrix @ settled[..., None])[..., 0]
-        matrix = _projected(self.matrix, open_)
+        matrix = ways.projected(self.matrix, open_)
         if not self.wide:
-            matrix = np.swapaxes(_projected(np.swapaxes(matrix, 1, 2), open_), 1, 2)
-            right = _projected(right[:, None], open_)[:, 0]
-        return settled + self._solved(matrix, right, damping)
+            matrix = np.swapaxes(ways.projected(np.swapaxes(matrix, 1, 2), open_), 1, 2)
+            right = ways.projected(right[:, None], open_)[:, 0]
+        return ways.widen(settled + self._solved(matrix, right, damping), self.hinges)
 
     def _solved(self, matrix: FloatArray, right: FloatArray, damping: FloatArray) -> FloatArray:
         if not self.wide:
@@ -247,19 +260,10 @@ class Equations:
         return np.asarray((across @ _solved(matrix @ across, right, damping * share)[..., None])[..., 0])
 
 
-def _squared(rows: FloatArray, right: FloatArray) -> Equations:
-    """The normal equations of (F, R, D) rows and their (F, R) right side."""
+def _squared(rows: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The normal equations, matrix and right side, of (F, R, D) rows and their (F, R) right side."""
     across = np.swapaxes(rows, 1, 2)
-    return Equations(across @ rows, (across @ right[..., None])[..., 0], wide=False)
-
-
-def _projected(rows: FloatArray, open_: FloatArray) -> FloatArray:
-    """(F, R, D) rows with the three columns of each body that is not quite open projected."""
-    result = rows.copy()
-    blocks = result.reshape(*rows.shape[:2], -1, 3)
-    where, which = np.nonzero((open_ != np.eye(3)).any(axis=(2, 3)))
-    blocks[where, :, which] = blocks[where, :, which] @ open_[where, which]
-    return result
+    return across @ rows, (across @ right[..., None])[..., 0]
 
 
 def _solved(square: FloatArray, right: FloatArray, damping: FloatArray) -> FloatArray:
