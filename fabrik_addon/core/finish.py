@@ -27,6 +27,8 @@ _LEAST_DAMPING, _MOST_DAMPING = 1e-9, 1e6
 _STATIONARY = 1e-3
 _LONGEST_TURN = 0.7
 _MOST_LOCKS = 4
+# Frames whose matrices fit into the processor's cache together.
+_BLOCK = 128
 _TINY = 1e-30
 
 
@@ -50,6 +52,24 @@ class _State:
         pairs = zip(self.pose.frames, otherwise.pose.frames, strict=True)
         pose = Pose(heads, [numbers.select(chosen, *pair) for pair in pairs])
         return _State(pose, np.where(chosen[:, None, None], self.points, otherwise.points))
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """What the equations of a step are made of, frame by frame (see `Levers.equations`), and the slides' factors."""
+
+    points: FloatArray
+    heads: FloatArray
+    misses: FloatArray
+    weights: FloatArray
+    hinges: FloatArray
+    axes: FloatArray | None = None
+    factors: FloatArray | None = None
+
+    def part(self, frames: IntArray) -> "_Problem":
+        """The same on some of the frames."""
+        arrays = {name: value[frames] for name, value in vars(self).items() if value is not None}
+        return _Problem(**arrays)
 
 
 class LeastSquares:
@@ -85,10 +105,10 @@ class LeastSquares:
         0: whichever is turned, nothing gets better. 1: one could turn straight toward all that is missing.
         """
         state, bodies = self._state(numbers, work), len(self.bodies)
-        equations = self._equations(numbers, work, state)
+        equations = self._equations(self._problem(numbers, work, state))
         walls = Walls(numbers, self.bodies, work.local, state.pose, len(work.targets))
         force = equations.force()
-        walls.begin(force)
+        walls.begin(force, np.arange(len(force)))
         pull = force[:, : 3 * bodies].reshape(-1, bodies, 3, 1)
         pulls = np.linalg.norm((walls.open @ pull)[..., 0], axis=2)
         scale = np.sqrt(work.cost(state.points))[:, None] * equations.arms()
@@ -102,8 +122,7 @@ class LeastSquares:
         self, numbers: ModuleType, work: Work, state: "_State", damping: FloatArray
     ) -> tuple["_State", FloatArray]:
         """One damped step on every frame, kept where it is better; the state after it and the next damping."""
-        equations = self._equations(numbers, work, state)
-        step = self._shortened(self._locked_step(numbers, work, state.pose, equations, damping))
+        step, promise = self._steps(numbers, work, state, damping)
         turns, shift = self._parts(step)
         local, root = self._turned(numbers, work, state.pose, turns), work.root + numbers.vector(shift)
         factors = self._slid(numbers, work, step)
@@ -115,23 +134,46 @@ class LeastSquares:
         work.factors = {body: numbers.select(better, new, work.factors[body]) for body, new in factors.items()}
         work.iterations += 1
         work.stationary |= better & (before - after <= _STATIONARY * before) | (damping > _MOST_DAMPING)
-        gain = (before - after) / np.maximum(equations.promise(step), _TINY)
+        gain = (before - after) / np.maximum(promise, _TINY)
         eased = damping * np.clip(1.0 - (2.0 * gain - 1.0) ** 3, _EASE, _TIGHTEN)
         damping = np.where(better, np.maximum(eased, _LEAST_DAMPING), damping * _TIGHTEN)
         return trial.where(numbers, better, state), damping
 
-    def _equations(self, numbers: ModuleType, work: Work, state: "_State") -> Equations:
-        """The least-squares problem of a step; slides at an end that are pushed outward do not move."""
-        frames = len(work.targets)
-        heads, misses = numbers.stack(state.pose.heads, frames), work.targets - state.points
-        hinges = self.levers.ways.hinge_axes(numbers, state.pose, frames)
+    def _steps(
+        self, numbers: ModuleType, work: Work, state: "_State", damping: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """(F, D) the damped steps, and (F,) what they promise; in blocks whose matrices stay in the cache."""
+        problem, count = self._problem(numbers, work, state), len(damping)
+        walls = Walls(numbers, self.bodies, work.local, state.pose, count) if self.limited else None
+        step, promise = np.empty((count, self.levers.columns)), np.empty(count)
+        for first in range(0, count, _BLOCK):
+            frames = np.arange(first, min(first + _BLOCK, count))
+            equations = self._equations(problem.part(frames))
+            step[frames] = self._shortened(self._locked_step(equations, walls, damping[frames], frames))
+            promise[frames] = equations.promise(step[frames])
+        return step, promise
+
+    def _problem(self, numbers: ModuleType, work: Work, state: "_State") -> "_Problem":
+        frames, misses = len(work.targets), work.targets - state.points
+        heads, hinges = (
+            numbers.stack(state.pose.heads, frames),
+            self.levers.ways.hinge_axes(numbers, state.pose, frames),
+        )
         if self.slides is None:
-            return self.levers.equations(state.points, heads, misses, work.weights, hinges)
+            return _Problem(state.points, heads, misses, work.weights, hinges)
         along = numbers.Vector((0.0, 1.0, 0.0))
         axes = numbers.stack([state.pose.frames[body] @ along for body in self.slides.bodies], frames)
-        equations = self.levers.equations(state.points, heads, misses, work.weights, hinges, axes)
-        columns = np.ones((frames, self.levers.columns))
-        columns[:, self.levers.slid] = ~self.slides.locked(self._factors(work), equations.force()[:, self.levers.slid])
+        return _Problem(state.points, heads, misses, work.weights, hinges, axes, self._factors(work))
+
+    def _equations(self, problem: "_Problem") -> Equations:
+        """The least-squares problem of a step; slides at an end that are pushed outward do not move."""
+        equations = self.levers.equations(
+            problem.points, problem.heads, problem.misses, problem.weights, problem.hinges, problem.axes
+        )
+        if self.slides is None or problem.factors is None:
+            return equations
+        columns = np.ones((len(problem.points), self.levers.columns))
+        columns[:, self.levers.slid] = ~self.slides.locked(problem.factors, equations.force()[:, self.levers.slid])
         return equations.locked(columns)
 
     def _factors(self, work: Work) -> FloatArray:
@@ -146,23 +188,23 @@ class LeastSquares:
         return {body: numbers.scalar(moved[:, place]) for place, body in enumerate(self.slides.bodies)}
 
     def _locked_step(
-        self, numbers: ModuleType, work: Work, pose: Pose, equations: Equations, damping: FloatArray
+        self, equations: Equations, walls: Walls | None, damping: FloatArray, every: IntArray
     ) -> FloatArray:
-        """(F, D) the damped step that pushes no joint through a limit at which it stands."""
-        if not self.limited:
+        """(N, D) the damped step of a block of frames that pushes no joint through a limit at which it stands."""
+        if walls is None:
             return equations.step(damping)
-        walls = Walls(numbers, self.bodies, work.local, pose, len(damping))
-        walls.begin(equations.force())
-        step = equations.open_step(damping, walls.open, walls.moved)
+        walls.begin(equations.force(), every)
+        step = equations.open_step(damping, walls.open[every], walls.moved[every])
         frames, part = np.arange(len(damping)), equations
         for _ in range(_MOST_LOCKS):
             present = step[frames]
             force = part.force_after(present, damping[frames])
-            changed = walls.settle(self._shortened(present), force, frames)
+            changed = walls.settle(self._shortened(present), force, every[frames])
             frames, part = frames[changed], part.part(np.flatnonzero(changed))
             if not len(frames):
                 break
-            step[frames] = part.open_step(damping[frames], walls.open[frames], walls.moved[frames])
+            where = every[frames]
+            step[frames] = part.open_step(damping[frames], walls.open[where], walls.moved[where])
         return step
 
     def _shortened(self, step: FloatArray) -> FloatArray:

@@ -246,10 +246,11 @@ class Equations:
         settled = np.zeros((frames, self.matrix.shape[2]))
         settled[:, : ways.turning] = ways.narrow(moved.reshape(frames, -1), self.hinges)
         right = self.right - (self.matrix @ settled[..., None])[..., 0]
-        matrix = ways.projected(self.matrix, open_)
+        matrix = self.matrix.copy()
+        ways.project(matrix, open_)
         if not self.wide:
-            matrix = np.swapaxes(ways.projected(np.swapaxes(matrix, 1, 2), open_), 1, 2)
-            right = ways.projected(right[:, None], open_)[:, 0]
+            ways.project(np.swapaxes(matrix, 1, 2), open_)
+            ways.project(right[:, None], open_)
         return ways.widen(settled + self._solved(matrix, right, damping), self.hinges)
 
     def _solved(self, matrix: FloatArray, right: FloatArray, damping: FloatArray) -> FloatArray:

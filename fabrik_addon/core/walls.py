@@ -71,11 +71,11 @@ class Walls:
         result[where] = at[where] & (across & at[where][:, None]).any(axis=2)
         return result
 
-    def begin(self, force: FloatArray) -> None:
-        """Close the walls at which a joint stands and against which a force (F, D) pushes it."""
-        everywhere = np.arange(len(self.slack))
-        self.closed = self._pinned | (self.slack <= AT_LIMIT) & (self._along(force, everywhere) > 0.0)
-        self._close(everywhere)
+    def begin(self, force: FloatArray, frames: IntArray) -> None:
+        """Close the walls at which a joint stands and against which a force (N, D) pushes it on these frames."""
+        stood_at = (self.slack[frames] <= AT_LIMIT) & (self._along(force, frames) > 0.0)
+        self.closed[frames] = self._pinned[frames] | stood_at
+        self._close(frames)
 
     def settle(self, step: FloatArray, force: FloatArray, frames: IntArray) -> BoolArray:
         """Close the walls that a step would pass; where it passes none, open those that nothing pushes against.

@@ -60,20 +60,17 @@ class Ways:
         full[:, self.full_turning :] = narrow[:, self.turning :]
         return full
 
-    def projected(self, rows: FloatArray, open_: FloatArray) -> FloatArray:
-        """(F, R, d) rows without what is not open of bodies that stand at their limits.
+    def project(self, rows: FloatArray, open_: FloatArray) -> None:
+        """Take out of (F, R, d) rows, in place, what is not open of bodies that stand at their limits.
 
         open_: (F, B, 3, 3) projects each body's rotation vector on what is open.
         """
-        result = rows.copy()
         free, hinges = open_[:, self._free], open_[:, self._hinges]
-        blocks = result[..., : len(self._columns)].reshape(*rows.shape[:2], -1, 3)
         where, which = np.nonzero((free != np.eye(3)).any(axis=(2, 3)))
-        blocks[where, :, which] = blocks[where, :, which] @ free[where, which]
-        result[..., : len(self._columns)] = blocks.reshape(*rows.shape[:2], -1)
+        where, columns = where[:, None], 3 * which[:, None] + np.arange(3)
+        rows[where, :, columns] = free[where[:, 0], which] @ rows[where, :, columns]
         where, which = np.nonzero(np.trace(hinges, axis1=2, axis2=3) < _CLOSED)
-        result[where, :, len(self._columns) + which] = 0.0
-        return result
+        rows[where, :, len(self._columns) + which] = 0.0
 
     def arms(self, squares: FloatArray) -> FloatArray:
         """(F, B) lengths from the squares (F, d) by which the open columns count; what is fixed has none."""
