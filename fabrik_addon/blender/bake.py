@@ -17,12 +17,13 @@ from ..core import Solution, Solver, Status
 from ..core.arrays import BoolArray, FloatArray, IntArray
 from ..core.errors import FabrikError
 from ..markers.report import Report
+from ..markers.steps import finish, within
 from ..markers.take import Gaps
 from . import live
 from .animated import animated_limits, check_still, root_heads
 from .bake_keys import BakedTree, BakeError, Writing, check_root_motion, write_keys
 from .bake_report import make_report, note_results, take_notes
-from .bake_take import TakeSettings, smoothed_in, solve_tree, within
+from .bake_take import TakeSettings, smoothed_in, solve_tree
 from .calibrate_markers import kept_factors
 from .effectors import Goals, gather_goals, object_scale
 from .goal_places import Places, joined, sampled_places
@@ -220,15 +221,13 @@ def run_bake(
 ) -> BakeResult:
     """Do what `bake` does, as the settings say."""
     steps = bake_steps(context, armature, settings)
-    while True:
-        try:
-            share = next(steps)
-        except StopIteration as end:
-            result: BakeResult = end.value
-            return result
+
+    def go_on(share: float) -> None:
         if progress is not None and not progress(share):
             steps.close()
             raise BakeStoppedError("The bake was stopped; nothing has changed.")
+
+    return finish(steps, go_on)
 
 
 def bake_steps(context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings) -> Steps:

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
 
@@ -13,11 +13,10 @@ from ..markers.feet import Planted
 from ..markers.low_pass import low_pass
 from ..markers.proportions import height_factor, with_factors
 from ..markers.steady import steadied_steps
+from ..markers.steps import within
 from ..markers.take import Gaps, Take, solve_take_steps
 from .bake_feet import plant
 from .effectors import Goals, world_to_armature
-
-_Result = TypeVar("_Result")
 
 # The share of the time until every frame has been solved once.
 _SOLVED: Final = 0.5
@@ -88,16 +87,6 @@ def solve_tree(
     if settings.plant_feet:
         planted = plant(goals, solution, targets, rate=settings.rate, up=settings.up, metre=settings.metre)
     return SolvedTake(solution if planted is None else planted.solution, take, planted)
-
-
-def within(first: float, last: float, steps: Generator[float, None, _Result]) -> Generator[float, None, _Result]:
-    """The steps of a part of the work, whose shares run from `first` to `last`; returns what they return."""
-    while True:
-        try:
-            yield first + (last - first) * next(steps)
-        except StopIteration as end:
-            result: _Result = end.value
-            return result
 
 
 def _on_rig(solution: Solution, goals: Goals, factors: FloatArray) -> Solution:

@@ -24,6 +24,7 @@ from .interpolate import MOST_BESIDE, bridge_gaps, fill_points, hold, smoothed_t
 from .offsets import points_on, seen_from_bones
 from .recall import recall_turns
 from .robust import outlier_weights, usual_distances
+from .steps import finish
 
 Gaps = Literal["SOLVE", "HOLD", "INTERPOLATE", "UNKEYED"]
 GAPS: Final = ("SOLVE", "HOLD", "INTERPOLATE", "UNKEYED")
@@ -120,12 +121,7 @@ def solve_take(
         TakeError: for an unknown policy or a rate that is none; TargetError where targets do not fit the solver.
     """
     steps = solve_take_steps(solver, targets, gaps=gaps, robust=robust, start=start, root_heads=root_heads, rate=rate)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            take: Take = end.value
-            return take
+    return finish(steps)
 
 
 def solve_take_steps(

@@ -1,0 +1,30 @@
+"""Long work in small steps: generators that yield the share done, 0 to 1, and return the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import TypeVar
+
+_Result = TypeVar("_Result")
+
+
+def within(first: float, last: float, steps: Generator[float, None, _Result]) -> Generator[float, None, _Result]:
+    """The steps of a part of the work, whose shares run from `first` to `last`; returns what they return."""
+    while True:
+        try:
+            yield first + (last - first) * next(steps)
+        except StopIteration as end:
+            result: _Result = end.value
+            return result
+
+
+def finish(steps: Generator[float, None, _Result], each: Callable[[float], None] | None = None) -> _Result:
+    """Take all steps and return their result; `each` is told the share done, and may raise to stop."""
+    while True:
+        try:
+            share = next(steps)
+        except StopIteration as end:
+            result: _Result = end.value
+            return result
+        if each is not None:
+            each(share)
