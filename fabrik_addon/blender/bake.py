@@ -26,7 +26,7 @@ from .bake_report import make_report, note_results, take_notes
 from .bake_take import TakeSettings, smoothed_in, solve_tree
 from .calibrate_markers import kept_factors
 from .effectors import Goals, gather_goals, object_scale
-from .goal_places import Places, joined, sampled_places
+from .goal_places import Places, joined, need_evaluation, sampled_places
 from .keyframes import check_action
 from .legal import legal_pose
 from .limits_to_constraints import is_own
@@ -42,7 +42,7 @@ from .unseen import fill_unseen
 
 Progress = Callable[[float], bool]
 
-# Frames between two looks at the Esc key.
+# Frames between two looks at the Esc key, where each of them is evaluated.
 _SAMPLED_AT_ONCE = 500
 _SOLVED_IN_ORDER = 20
 # Shares of the time that the stages take, for the progress bar.
@@ -294,8 +294,9 @@ def _sample(
     """The trees to be solved, and (F, 4, 4) world matrices of the armature."""
     frames, by_markers = settings.frames, follows_markers(armature, settings.source)
     parts, matrices = [], []
-    for first in range(0, len(frames), _SAMPLED_AT_ONCE):
-        part = frames[first : first + _SAMPLED_AT_ONCE]
+    at_once = _SAMPLED_AT_ONCE if need_evaluation(armature, goals) else len(frames)
+    for first in range(0, len(frames), at_once):
+        part = frames[first : first + at_once]
         parts.append(sampled_places(scene, armature, goals, part, recorded=by_markers))
         matrices.append(sample_matrices(scene, armature, part))
         yield _SAMPLING_ENDS * min(1.0, (first + len(part)) / len(frames))

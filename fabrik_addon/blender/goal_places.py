@@ -14,7 +14,7 @@ from ..core.arrays import FloatArray
 from .effectors import Goals, Pin, Target
 from .import_markers import MARKER_NAME
 from .loops import Partner
-from .sampling import is_seen, sample_frames, sample_matrices, sample_targets
+from .sampling import is_plain, is_seen, is_still, sample_frames, sample_matrices, sample_targets
 
 
 class Places(NamedTuple):
@@ -58,7 +58,13 @@ def present_places(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.
         if not isinstance(goal, (Pin, Partner)) and not _is_seen(scene, goal):
             matrix[:3, 3] = np.nan
     bends = np.array([_bend_point(graph, bend) for bend in goals.bends])
-    return places_in(space, goals, world, bends)
+    return places_in(space, goals, world[:, :3, 3], world, bends)
+
+
+def need_evaluation(rig: bpy.types.Object, goals: Sequence[Goals]) -> bool:
+    """Whether the scene has to be evaluated frame by frame to know where the goals of trees are."""
+    turning = any(_turning(tree) or tree.carrier for tree in goals)
+    return turning or not is_still(rig) or not all(is_plain(target) for target in _reached(goals))
 
 
 def sampled_places(
@@ -76,14 +82,18 @@ def sampled_places(
     Raises TargetError for a target that is not part of the scene.
     """
     armature = sample_matrices(scene, rig, frames)
-    wanted = [goal for tree in goals for goal in (*tree.targets, *tree.bends)]
-    reached = [goal for goal in wanted if goal is not None and not isinstance(goal, (Pin, Partner))]
-    points = _sampled(partial(sample_targets, recorded=recorded), scene, reached, frames)
+    points = _sampled(partial(sample_targets, recorded=recorded), scene, _reached(goals), frames)
     turning = [goal for tree in goals for goal in _turning(tree) if not isinstance(goal, (Pin, Partner))]
     carriers = [(rig, tree.carrier) for tree in goals if tree.carrier]
     turned = _sampled(sample_frames, scene, [*turning, *carriers], frames)
     samples = _Samples(armature, points, turned)
     return [samples.places(rig, tree) for tree in goals]
+
+
+def _reached(goals: Sequence[Goals]) -> list[Target]:
+    """The objects and bones whose places count."""
+    wanted = [goal for tree in goals for goal in (*tree.targets, *tree.bends)]
+    return [goal for goal in wanted if goal is not None and not isinstance(goal, (Pin, Partner))]
 
 
 class _Samples(NamedTuple):
@@ -98,18 +108,23 @@ class _Samples(NamedTuple):
         space = self.armature
         if goals.carrier:
             space = self.turned[rig, goals.carrier] @ np.linalg.inv(goals.tree.skeleton.rest[0])
-        world = np.stack([self._world(goal) for goal in goals.targets], axis=1)
+        points = np.stack([self._point(goal) for goal in goals.targets], axis=1)
+        world = np.stack([self._world(goal) for goal in goals.targets], axis=1) if _turning(goals) else None
         nothing = np.full((len(space), 3), np.nan)
         bends = np.stack([nothing if bend is None else self.points[bend] for bend in goals.bends], axis=1)
-        return places_in(space, goals, world, bends), space
+        return places_in(space, goals, points, world, bends), space
+
+    def _point(self, goal: Target | Pin | Partner) -> FloatArray:
+        """(F, 3) of a goal."""
+        if isinstance(goal, (Pin, Partner)):
+            return np.asarray((self.armature @ _own_matrix(goal)[:, 3])[:, :3])
+        return self.points[goal]
 
     def _world(self, goal: Target | Pin | Partner) -> FloatArray:
         """(F, 4, 4) of a goal; its rotation only where that counts."""
         if isinstance(goal, (Pin, Partner)):
             return self.armature @ _own_matrix(goal)
-        world = self.turned[goal].copy() if goal in self.turned else np.tile(np.eye(4), (len(self.armature), 1, 1))
-        world[:, :3, 3] = self.points[goal]
-        return world
+        return self.turned[goal] if goal in self.turned else np.tile(np.eye(4), (len(self.armature), 1, 1))
 
 
 def _sampled(
@@ -132,13 +147,22 @@ def joined(parts: Sequence[Places]) -> Places:
     return Places(*(None if column[0] is None else np.concatenate(column) for column in columns))
 
 
-def places_in(space: FloatArray, goals: Goals, world: FloatArray, bends: FloatArray) -> Places:
-    """World matrices ([F,] E, 4, 4) of goals and ([F,] E, 3) points to bend toward, in a tree's space ([F,] 4, 4)."""
+def places_in(
+    space: FloatArray, goals: Goals, points: FloatArray, world: FloatArray | None, bends: FloatArray
+) -> Places:
+    """World points ([F,] E, 3), matrices ([F,] E, 4, 4) of goals that turn, and ([F,] E, 3) points to bend toward.
+
+    They come out in a tree's space, which stands at ([F,] 4, 4) in the world.
+    """
     into = np.linalg.inv(space)[..., None, :, :]
-    points = (into[..., :3, :3] @ world[..., :3, 3:])[..., 0] + into[..., :3, 3]
-    toward = (into[..., :3, :3] @ bends[..., None])[..., 0] + into[..., :3, 3]
-    rotations = quaternions(into @ world) if _turning(goals) else None
-    return Places(points, rotations, toward if any(bend is not None for bend in goals.bends) else None)
+    rotations = quaternions(into @ world) if world is not None and _turning(goals) else None
+    toward = _moved(into, bends) if any(bend is not None for bend in goals.bends) else None
+    return Places(_moved(into, points), rotations, toward)
+
+
+def _moved(matrices: FloatArray, points: FloatArray) -> FloatArray:
+    """([F,] E, 3) points moved by ([F,] 1, 4, 4) matrices."""
+    return np.asarray((matrices[..., :3, :3] @ points[..., None])[..., 0] + matrices[..., :3, 3])
 
 
 def quaternions(matrices: FloatArray) -> FloatArray:

@@ -48,7 +48,7 @@ def sample_targets(
     others = []
     for place, target in enumerate(targets):
         _check(target)
-        if _is_plain(target):
+        if is_plain(target):
             positions[:, place] = _from_curves(target[0], times)
         else:
             others.append(place)
@@ -69,7 +69,7 @@ def sample_matrices(scene: bpy.types.Scene, target: bpy.types.Object, frames: np
     """
     times = np.asarray(frames, dtype=np.float64)
     matrices = np.empty((len(times), 4, 4))
-    if _is_still(target):
+    if is_still(target):
         matrices[:] = _evaluated_object(_depsgraph(scene), target).matrix_world
         return matrices
     for row, graph in _on_frames(scene, times):
@@ -101,7 +101,7 @@ def _check(target: Target) -> None:
         raise TargetError(f"Target {holder.name!r} has no bone {bone!r}.")
 
 
-def _is_plain(target: Target) -> bool:
+def is_plain(target: Target) -> bool:
     """Whether a target is an empty that nothing moves but keyframes of its location."""
     holder, bone = target
     if bone or holder.type != "EMPTY" or is_led(holder):
@@ -115,7 +115,7 @@ def _is_simple(curve: bpy.types.FCurve) -> bool:
     return not (curve.mute or (group is not None and group.mute) or curve.modifiers)
 
 
-def _is_still(holder: bpy.types.Object) -> bool:
+def is_still(holder: bpy.types.Object) -> bool:
     """Whether nothing moves an object as a whole; its bones may move."""
     if is_led(holder):
         return False
