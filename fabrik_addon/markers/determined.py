@@ -31,7 +31,8 @@ def lost_certainty(solver: Solver, solution: Solution, seen: BoolArray) -> tuple
     doubtful = np.flatnonzero(~seen.all(axis=1))
     for first in range(0, len(doubtful), _CHUNK):
         frames = doubtful[first : first + _CHUNK]
-        lost = _lost(solver, solution.matrices[frames], seen[frames])
+        matrices = forward_kinematics(solver.skeleton, solution.rotations[frames], solution.root_location[frames])
+        lost = _lost(solver, matrices, seen[frames])
         turns[np.ix_(frames, bodies)] = lost[:, : len(bodies)]
         places[frames] = lost[:, -1] if solver.free_root else 0.0
     return turns, places

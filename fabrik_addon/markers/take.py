@@ -9,7 +9,7 @@ time decides the rest, and nothing jumps.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Literal
 
@@ -173,7 +173,7 @@ class _Take:
 
     def doubt(self) -> Generator[float, None, None]:
         """Find the samples that cannot be right: solve their frames with less and less trust in what is far off."""
-        distances = self._distances(slice(None))
+        distances = self._by_parts(self._distances)
         allowed = self._allowed(distances)
         frames = np.flatnonzero((distances > allowed).any(axis=1))
         if not len(frames):
@@ -260,13 +260,23 @@ class _Take:
 
     def _guesses(self, believed: BoolArray, frames: Any) -> tuple[FloatArray, FloatArray]:
         """(N, E, 3) targets for frames with hidden markers, those at their guessed places, and (N, E) weights."""
-        shown = np.where(believed[..., None], self.targets, np.nan)
-        away = seen_from_bones(self._matrices(slice(None)), self.bones, shown) - self.offsets
+        away = self._by_parts(lambda part: self._away(part, believed[part]))
         local = self._carried_places(away, believed)[frames] + self.offsets
         places = _carried_points(self._matrices(frames), self.bones, local)
         seen = believed[frames]
         weights = self.weights * np.where(seen, 1.0, _fading(believed)[frames])
         return np.where(seen[..., None], self.targets[frames], places), weights
+
+    def _away(self, frames: Any, believed: BoolArray) -> FloatArray:
+        """(N, E, 3) how far markers of some frames are from their offsets, in their bones' frames."""
+        shown = np.where(believed[..., None], self.targets[frames], np.nan)
+        away: FloatArray = seen_from_bones(self._matrices(frames), self.bones, shown) - self.offsets
+        return away
+
+    def _by_parts(self, work: Callable[[slice], FloatArray]) -> FloatArray:
+        """(F, ...) what is worked out of all frames, part by part: what it takes on the way is far more."""
+        starts = range(0, max(len(self.targets), 1), _CHUNK)
+        return np.concatenate([work(slice(first, first + _CHUNK)) for first in starts])
 
     def _carried_places(self, away: FloatArray, believed: BoolArray) -> FloatArray:
         """(F, E, 3) how far markers are from their offsets, in their bones' frames, on straight lines across gaps."""
@@ -305,7 +315,7 @@ class _Take:
 
     def _measure(self) -> None:
         """Errors of what is seen, whatever it weighed; frames that show nothing say so."""
-        self.solution.errors[...] = self._distances(slice(None))
+        self.solution.errors[...] = self._by_parts(self._distances)
         self.solution.status[~self.seen.any(axis=1)] = Status.UNSEEN
         reach = self.solver.options.tolerance * self.solver.reaches.tolerance_lengths
         met = ~(self.solution.errors > reach).any(axis=1) & self.seen.any(axis=1)
