@@ -155,9 +155,7 @@ class _Repair:
 
     def _put(self, poses: dict[int, Solution]) -> None:
         for frame, pose in poses.items():
-            for name in Solution.FRAME_ARRAYS:
-                getattr(self.solution, name)[frame] = getattr(pose, name)
-        self.solution.forget_matrices()
+            self.solution.put(frame, pose)
 
 
 def _pair(first: Solution, second: Solution) -> Solution:

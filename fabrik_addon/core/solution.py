@@ -151,6 +151,12 @@ class Solution:
         """The only frame, without its axis."""
         return Solution(skeleton=self.skeleton, **{name: getattr(self, name)[0] for name in self.FRAME_ARRAYS})
 
+    def put(self, frames: int | slice | IntArray, part: "Solution") -> None:
+        """Take over some frames, in place."""
+        for name in self.FRAME_ARRAYS:
+            getattr(self, name)[frames] = getattr(part, name)
+        self.forget_matrices()
+
     def forget_matrices(self) -> None:
         """Work the matrices out anew when they are asked for next: the rotations have been changed in place."""
         self.__dict__.pop("matrices", None)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core import Effector, Solution, Solver
 from ..core.bodies import effector_offset
-from ..core.kinematics import forward_kinematics
+from ..core.kinematics import forward_kinematics, tails
 from .clip import FloatArray
 from .determined import uncertainty
 from .offsets import points_on
@@ -48,23 +48,36 @@ def steadied_steps(
     mean = float(np.mean([effector.weight for effector in solver.effectors]))
     both = _with_ghosts(solver, bones)
     for turn, share in enumerate(_WEIGHTS):
-        usual = usual_rotations(solution.rotations, _SPREAD * rate)
-        parts = []
+        every_bone = np.moveaxis(solution.rotations, 1, 0)
+        usual = np.stack([usual_rotations(turns, _SPREAD * rate) for turns in every_bone], axis=1)
+        calmer = Solution.empty(solver.skeleton, len(targets), len(solver.effectors))
         for first in range(0, len(targets), _CHUNK):
             part = slice(first, first + _CHUNK)
             roots = solution.root_location[part]
             wanted = _ghost_targets(solver, usual[part], roots, bones)
             every = np.concatenate([targets[part], wanted], axis=1)
             weight = np.concatenate([weights[part], np.full(wanted.shape[:2], share * mean)], axis=1)
-            parts.append(both.solve(every, weights=weight, start=usual[part], start_location=roots))
+            found = both.solve(every, weights=weight, start=usual[part], start_location=roots)
+            calmer.put(part, _of_markers(solver, found, targets[part]))
             yield (turn + min(1.0, part.stop / len(targets))) / len(_WEIGHTS)
-        solution = _joined(solver, parts, solution, targets)
+        solution = replace(calmer, rotation_errors=before.rotation_errors, status=before.status)
     return solution if _roughness(solution) < _roughness(before) else before
 
 
 def _roughness(solution: Solution) -> float:
     """How much the bones' ends tremble: the mean square of what their steps change by from frame to frame."""
-    return float((np.diff(solution.tails, 2, axis=0) ** 2).mean()) if len(solution.status) > 2 else 0.0
+    count = len(solution.status)
+    sums = [
+        (np.diff(_tails(solution, slice(first, first + _CHUNK + 2)), 2, axis=0) ** 2).sum(axis=0)
+        for first in range(0, count - 2, _CHUNK)
+    ]
+    return float(np.sum(sums)) / count
+
+
+def _tails(solution: Solution, part: slice) -> FloatArray:
+    """(N, J, 3) the bones' ends on some frames."""
+    matrices = forward_kinematics(solution.skeleton, solution.rotations[part], solution.root_location[part])
+    return tails(solution.skeleton, matrices)
 
 
 def _with_ghosts(solver: Solver, bones: list[int]) -> Solver:
@@ -80,24 +93,22 @@ def _with_ghosts(solver: Solver, bones: list[int]) -> Solver:
     )
 
 
-def _joined(solver: Solver, parts: list[Solution], before: Solution, targets: FloatArray) -> Solution:
-    """The parts as one, with the errors of the markers alone; how the frames ended stays what it was."""
-    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in Solution.FRAME_ARRAYS}
-    arrays |= {"errors": before.errors, "rotation_errors": before.rotation_errors, "status": before.status}
-    joined = Solution(skeleton=before.skeleton, **arrays)
+def _of_markers(solver: Solver, found: Solution, targets: FloatArray) -> Solution:
+    """What was found, with the errors of the markers alone."""
+    count = len(solver.effectors)
     bones = [solver.skeleton.index(effector.bone) for effector in solver.effectors]
     offsets = np.array([effector_offset(solver.skeleton, effector) for effector in solver.effectors])
-    errors = np.linalg.norm(points_on(joined.matrices, bones, offsets) - targets, axis=2)
-    return replace(joined, errors=errors)
+    errors = np.linalg.norm(points_on(found.matrices, bones, offsets) - targets, axis=2)
+    return replace(found, errors=errors, rotation_errors=found.rotation_errors[:, :count])
 
 
 def usual_rotations(rotations: FloatArray, spread: float) -> FloatArray:
-    """(F, J, 4) rotations, each the mean of those about it: of the three next ones first, then with Gauss's weights.
+    """(F, ..., 4) rotations, each the mean of those about it: of the three next ones first, then with Gauss's weights.
 
     spread: the standard deviation in frames.
     """
     signs = np.sign((rotations[1:] * rotations[:-1]).sum(axis=-1, keepdims=True))
-    signs = np.concatenate([np.ones_like(rotations[:1, :, :1]), np.where(signs == 0.0, 1.0, signs)]).cumprod(axis=0)
+    signs = np.concatenate([np.ones_like(rotations[:1, ..., :1]), np.where(signs == 0.0, 1.0, signs)]).cumprod(axis=0)
     turned = rotations * signs
     reach = int(np.ceil(3.0 * spread))
     middle = np.median(np.stack([_shifted(turned, step) for step in range(-2, 3)]), axis=0)

@@ -10,7 +10,7 @@ time decides the rest, and nothing jumps.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -162,14 +162,15 @@ class _Take:
 
     def solve_each(self, start: FloatArray | None) -> Generator[float, None, None]:
         """Solve every frame by itself."""
-        count, parts = len(self.targets), []
-        for first in range(0, max(count, 1), _CHUNK):
+        count = len(self.targets)
+        self.solution = Solution.empty(self.solver.skeleton, count, len(self.solver.effectors))
+        for first in range(0, count, _CHUNK):
             part = slice(first, first + _CHUNK)
             heads = None if self.root_heads is None else self.root_heads[part]
             weights = self._trust(part)
-            parts.append(self.solver.solve(self.bridged[part], start=start, start_location=heads, weights=weights))
-            yield _FIRST_PASS * min(1.0, part.stop / max(count, 1))
-        self.solution = _joined(parts)
+            found = self.solver.solve(self.bridged[part], start=start, start_location=heads, weights=weights)
+            self.solution.put(part, found)
+            yield _FIRST_PASS * min(1.0, part.stop / count)
 
     def doubt(self) -> Generator[float, None, None]:
         """Find the samples that cannot be right: solve their frames with less and less trust in what is far off."""
@@ -291,9 +292,7 @@ class _Take:
         """Solve some frames from their present poses."""
         heads = self.solution.root_location[frames]
         part = self.nearby.solve(targets, start=self.solution.rotations[frames], start_location=heads, weights=weights)
-        for name in Solution.FRAME_ARRAYS:
-            getattr(self.solution, name)[frames] = getattr(part, name)
-        self.solution.forget_matrices()
+        self.solution.put(frames, part)
 
     def _matrices(self, frames: Any) -> FloatArray:
         """(N, J, 4, 4) of some frames."""
@@ -360,9 +359,3 @@ def _carried_points(matrices: FloatArray, bones: list[int], local: FloatArray) -
     """(F, E, 3) points at local places (F, E, 3) of bones that stand at matrices (F, J, 4, 4)."""
     frames = matrices[:, bones]
     return np.asarray(frames[..., :3, 3] + (frames[..., :3, :3] @ local[..., None])[..., 0])
-
-
-def _joined(parts: list[Solution]) -> Solution:
-    """Solutions of successive frames as one."""
-    names = [field.name for field in fields(Solution) if field.name != "skeleton"]
-    return replace(parts[0], **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
