@@ -226,9 +226,10 @@ class Equations:
 
     def _scale(self) -> FloatArray:
         """(F,) the mean diagonal of JᵀWJ."""
+        count = max(self.matrix.shape[2], 1)
         if self.wide:
-            return np.asarray((self.matrix**2).sum(axis=(1, 2)) / self.matrix.shape[2])
-        return np.asarray(np.trace(self.matrix, axis1=1, axis2=2) / self.matrix.shape[1])
+            return np.asarray((self.matrix**2).sum(axis=(1, 2)) / count)
+        return np.asarray(np.trace(self.matrix, axis1=1, axis2=2) / count)
 
     def step(self, damping: FloatArray) -> FloatArray:
         """(F, D) the step with `damping` (F,) times the mean diagonal of JᵀWJ."""
@@ -257,7 +258,7 @@ class Equations:
         if not self.wide:
             return _solved(matrix, right, damping)
         across = np.swapaxes(matrix, 1, 2)
-        share = matrix.shape[1] / matrix.shape[2]
+        share = matrix.shape[1] / max(matrix.shape[2], 1)
         return np.asarray((across @ _solved(matrix @ across, right, damping * share)[..., None])[..., 0])
 
 
@@ -271,7 +272,7 @@ def _solved(square: FloatArray, right: FloatArray, damping: FloatArray) -> Float
     """Solve with `damping` times the mean diagonal added to the diagonal; the matrix stays as it is."""
     diagonal = np.einsum("fii->fi", square)
     kept = diagonal.copy()
-    diagonal += (damping * (kept.mean(axis=1) + _TINY))[:, None]
+    diagonal += (damping * (kept.sum(axis=1) / max(kept.shape[1], 1) + _TINY))[:, None]
     solution = np.linalg.solve(square, right[..., None])[..., 0]
     diagonal[...] = kept
     return np.asarray(solution)

@@ -9,7 +9,7 @@ from support.families import FAMILIES, ball, hinge, limb, window
 from support.rigs import random_rotations
 from support.strategies import limited_trees
 
-from fabrik_addon.core import Effector, Options, Solver, Status, forward_kinematics, solve
+from fabrik_addon.core import Effector, Fixed, Options, Solver, Status, forward_kinematics, solve
 
 MOST_BREAK_DEG = 0.01
 MOST_STRETCH = 1e-6
@@ -145,6 +145,17 @@ def test_beyond_the_lengths_is_unreachable_and_not_limited():
     family = limb((0.1, 0.1, 0.1), ball(60), hinge("X", 0, 90), ball(60))
     target = np.array([[[0.0, 0.31, 0.0]]])
     assert solve(family.skeleton, family.effectors, target, limits=family.limits).status[0] == Status.UNREACHABLE
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_bones_that_cannot_turn_at_all_stay_and_say_so(count):
+    family = limb((0.3, 0.25), Fixed(), Fixed())
+    targets = np.tile([0.1, 0.3, 0.2], (2, count, 1))
+    effectors = [Effector(name) for name in family.skeleton.names[:count]]
+    solution = solve(family.skeleton, effectors, targets, limits=family.limits)
+    assert (solution.rotations == [1.0, 0.0, 0.0, 0.0]).all()
+    assert (solution.status != Status.SOLVED).all()
+    assert solution.binding.all(axis=0)[:count].all()
 
 
 def test_rest_outside_a_limit_starts_from_the_legal_pose_nearest_to_it():
