@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
-from .arrays import IntArray, Scalar, Vector
-from .bodies import Body, Pose, carried_head, carried_turn, effector_points, place_bodies
+from .arrays import FloatArray, IntArray, Quaternion, Scalar, Vector
+from .bodies import Body, Pose, carried_turn, effector_points, place_bodies
 from .solution import Options
 from .spheres import joint_between
 from .work import Work
@@ -19,10 +19,12 @@ _TINY = 1e-30
 _EXACT = 1e-7
 _MET = 1e-6
 _FINISH_STEPS = 12
-_OPENING_SWEEPS = 5
+_OPENING_SWEEPS = 3
 _ROUNDS = 12
 _NO_CHANGE = 0.01
 _NO_BOUND = 1e12
+# |u - c|² is 4 where a bone points back along the chord: halfway it would have no direction.
+_MOST_BENT = 4.0 - 1e-12
 
 
 @dataclass
@@ -43,11 +45,16 @@ class Chain:
 
     def part(self, numbers: ModuleType, frames: IntArray) -> "Chain":
         """The chain on some frames only."""
+        if len(frames) == self.count:
+            return Chain(self.points, self.distances, self.iterations, self.count)
         points = [numbers.take(point, frames) for point in self.points]
         return Chain(points, self.distances, numbers.take(self.iterations, frames), len(frames))
 
     def replace(self, numbers: ModuleType, frames: IntArray, part: "Chain") -> None:
         """Take over what was worked out on some of the frames."""
+        if len(frames) == self.count:
+            self.points, self.iterations = part.points, part.iterations
+            return
         pairs = zip(self.points, part.points, strict=True)
         self.points = [numbers.put(point, frames, new, self.count) for point, new in pairs]
         self.iterations = numbers.put(self.iterations, frames, part.iterations, self.count)
@@ -63,35 +70,53 @@ def is_chain(bodies: Sequence[Body]) -> bool:
     )
 
 
-def solve_chain(numbers: ModuleType, bodies: Sequence[Body], work: Work, options: Options) -> None:
-    """Bring a chain's tip to its target, in place."""
-    pose = place_bodies(bodies, work.local, work.root)
-    links = [index for index, body in enumerate(bodies) if body.attachments[0].distance > 0]
+def links_of(bodies: Sequence[Body]) -> list[int]:
+    """The bodies of a chain that have a length."""
+    return [index for index, body in enumerate(bodies) if body.attachments[0].distance > 0]
+
+
+def chain_points(bodies: Sequence[Body], links: Sequence[int], pose: Pose) -> list[Vector]:
+    """The points of a chain that stands in a pose: the heads of its links, and its tip."""
+    return [pose.heads[index] for index in links] + effector_points(bodies, pose, 1)
+
+
+def solve_chain(numbers: ModuleType, bodies: Sequence[Body], work: Work, options: Options) -> FloatArray:
+    """Bring a chain's tip to its target, in place; (F, 1, 3) where that puts it."""
+    links = links_of(bodies)
     if not links:
-        return
-    points = [pose.heads[index] for index in links] + effector_points(bodies, pose, 1)
+        return work.points(numbers, bodies)
+    points = chain_points(bodies, links, place_bodies(bodies, work.local, work.root))
     distances = [bodies[index].attachments[0].distance for index in links]
     chain = Chain(points, distances, numbers.scalar(work.iterations), len(work.targets))
     target, tolerance = numbers.vector(work.targets[:, 0]), numbers.scalar(work.tolerances[:, 0])
-    _reach(numbers, chain, target, tolerance, options)
+    reach(numbers, chain, target, tolerance, options)
     work.iterations[:] = chain.iterations
-    turn_bodies(numbers, bodies, work, dict(zip(links, chain.points[1:], strict=True)))
+    aims = dict(zip(links, chain.points[1:], strict=True))
+    work.local, pose = turn_bodies(numbers, bodies, work.rest, work.root, aims)
+    return work.points_of(numbers, bodies, pose)
 
 
-def pull_chain(numbers: ModuleType, bodies: Sequence[Body], work: Work) -> None:
-    """Pull a chain without a base along by its tip, in place: the first half of Algorithm 1, and the root follows."""
+def pull_chain(numbers: ModuleType, bodies: Sequence[Body], work: Work) -> FloatArray:
+    """Pull a chain without a base along by its tip, in place: the first half of Algorithm 1, and the root follows.
+
+    Returns:
+        (F, 1, 3) where that puts the tip.
+    """
     pose = place_bodies(bodies, work.local, work.root)
-    links = [index for index, body in enumerate(bodies) if body.attachments[0].distance > 0]
+    links = links_of(bodies)
     points = [numbers.vector(work.targets[:, 0])]
     for index in reversed(links):
-        points.append(_slide(numbers, points[-1], pose.heads[index], bodies[index].attachments[0].distance))
+        points.append(numbers.slide(points[-1], pose.heads[index], bodies[index].attachments[0].distance))
     points.reverse()
     work.root = points[0]
     work.iterations += 1
-    turn_bodies(numbers, bodies, work, dict(zip(links, points[1:], strict=True)))
+    aims = dict(zip(links, points[1:], strict=True))
+    work.local, pose = turn_bodies(numbers, bodies, work.rest, work.root, aims)
+    return work.points_of(numbers, bodies, pose)
 
 
-def _reach(numbers: ModuleType, chain: Chain, target: Vector, tolerance: Scalar, options: Options) -> None:
+def reach(numbers: ModuleType, chain: Chain, target: Vector, tolerance: Scalar, options: Options) -> None:
+    """Bring the tip of a chain to a target or as near as can be, in place; the tolerance is for sweeps alone."""
     if options.plain:
         everything = numbers.frames_where(chain.miss(target) >= 0.0)
         reach_by_sweeps(numbers, chain, target, tolerance, options.max_sweeps, everything)
@@ -106,20 +131,28 @@ def _reach(numbers: ModuleType, chain: Chain, target: Vector, tolerance: Scalar,
         reach_by_sweeps(numbers, chain, target, tolerance, options.max_sweeps, open_frames)
 
 
-def turn_bodies(numbers: ModuleType, bodies: Sequence[Body], work: Work, aims: Mapping[int, Vector]) -> None:
-    """The rotations that point each body to its place, by the least turn from its start, so that nothing rolls."""
-    pose, local = Pose(), []
-    for index, (body, rotation) in enumerate(zip(bodies, work.rest, strict=True)):
-        pose.heads.append(work.root if body.parent < 0 else carried_head(body, pose))
+def turn_bodies(
+    numbers: ModuleType, bodies: Sequence[Body], rest: Sequence[Quaternion], root: Vector, aims: Mapping[int, Vector]
+) -> tuple[list[Quaternion], Pose]:
+    """Point each body of a chain at its aim, by the least turn from its rotation in `rest`, so that nothing rolls.
+
+    The aims are as far from each other as the bodies are long, so each of them is where the next body's head is.
+
+    Returns:
+        The local rotations, and the pose that they make.
+    """
+    pose, local, head = Pose(), [], root
+    for index, (body, rotation) in enumerate(zip(bodies, rest, strict=True)):
+        pose.heads.append(head)
         frame, turned = carried_turn(body, pose, rotation), rotation
         if index in aims:
             # In the body's own frame, where it points does not depend on the others.
-            wanted = frame.conjugated() @ (aims[index] - pose.heads[index])
+            wanted = frame.conjugated() @ (aims[index] - head)
             turn = numbers.arc(body.attachments[0].offset, wanted)
-            frame, turned = (frame @ turn).normalized(), (rotation @ turn).normalized()
+            frame, turned, head = frame @ turn, rotation @ turn, aims[index]
         pose.frames.append(frame)
         local.append(turned)
-    work.local = local
+    return local, pose
 
 
 def reach_directly(numbers: ModuleType, chain: Chain, target: Vector) -> Scalar:
@@ -179,12 +212,9 @@ def reach_exactly(numbers: ModuleType, chain: Chain, target: Vector, open_frames
         for _ in range(_OPENING_SWEEPS):
             swept.points = sweep(numbers, swept.points, chain.distances, wanted)
         swept.iterations = swept.iterations + _OPENING_SWEEPS
-        chain.replace(numbers, open_frames, swept)
-        missed = numbers.frames_where(swept.miss(wanted) > _EXACT * total)
-        open_frames, swept, wanted = open_frames[missed], swept.part(numbers, missed), numbers.take(wanted, missed)
         points, steps = finish(numbers, swept.points, chain.distances, wanted)
         swept.iterations = swept.iterations + steps
-        finished = Chain(points, chain.distances, swept.iterations, len(missed))
+        finished = Chain(points, chain.distances, swept.iterations, len(open_frames))
         chain.replace(numbers, open_frames, finished)
         missed = numbers.frames_where(finished.miss(wanted) > _MET * total)
         open_frames, swept = open_frames[missed], swept.part(numbers, missed)
@@ -192,14 +222,17 @@ def reach_exactly(numbers: ModuleType, chain: Chain, target: Vector, open_frames
 
 def sweep(numbers: ModuleType, points: list[Vector], distances: Sequence[float], target: Vector) -> list[Vector]:
     """One full iteration of Algorithm 1: forward from the target to the root, backward from the root."""
-    root = points[0]
+    slide, last = numbers.slide, target
     reached = [target]
-    for point, distance in zip(reversed(points[:-1]), reversed(distances), strict=True):
-        reached.append(_slide(numbers, reached[-1], point, distance))
-    reached.reverse()
-    result = [root]
-    for point, distance in zip(reached[1:], distances, strict=True):
-        result.append(_slide(numbers, result[-1], point, distance))
+    # Where the root would go matters to nobody: it is put back.
+    for point, distance in zip(points[-2:0:-1], distances[:0:-1], strict=True):
+        last = slide(last, point, distance)
+        reached.append(last)
+    last = points[0]
+    result = [last]
+    for point, distance in zip(reversed(reached), distances, strict=True):
+        last = slide(last, point, distance)
+        result.append(last)
     return result
 
 
@@ -252,15 +285,16 @@ def finish(
     Returns:
         The points and the number of steps. Where the chain cannot be brought there so, its tip misses the target.
     """
-    root, total = points[0], sum(distances)
+    root = points[0]
     span = points[-1] - root
     chord = _direction(numbers, span, points[1] - root, points[1] - root)
     bends = [(b - a) * (1.0 / distance) - chord for a, b, distance in zip(points, points[1:], distances, strict=False)]
     wanted = (target - root).length
-    reach, steps = _find_bend(numbers, chord, bends, distances, wanted, total)
-    arms = _arms(numbers, chord, bends, distances, reach)
-    tip = _sum(arms)
-    turn = numbers.arc(tip, target - root)
+    squares = [numbers.smaller(bend.length_squared, _MOST_BENT) for bend in bends]
+    search = _Search(chord, bends, squares, wanted, wanted * 0.0 + 1.0, wanted * 0.0, wanted * 0.0 + _NO_BOUND)
+    square, steps = _find_bend(numbers, search, span, distances)
+    arms = _arms(numbers, chord, bends, distances, square)
+    turn = numbers.arc(_sum(arms), target - root)
     result = [root]
     for arm in arms:
         result.append(result[-1] + turn @ arm)
@@ -269,10 +303,20 @@ def finish(
 
 @dataclass
 class _Search:
-    """The square of the s whose span is `wanted`, being found between two bounds."""
+    """The square of the s whose span is `wanted`, being found between two bounds.
+
+    Attributes:
+        chord: c, the direction from root to tip.
+        bends: u − c of every bone.
+        squares: |u − c|² of every bone.
+        wanted: the span.
+        square: s².
+        low, high: what it is between.
+    """
 
     chord: Vector
     bends: list[Vector]
+    squares: list[Scalar]
     wanted: Scalar
     square: Scalar
     low: Scalar
@@ -282,10 +326,43 @@ class _Search:
         """The same on some of the frames."""
         scalars = (self.wanted, self.square, self.low, self.high)
         bends = [numbers.take(bend, frames) for bend in self.bends]
-        return _Search(numbers.take(self.chord, frames), bends, *(numbers.take(value, frames) for value in scalars))
+        squares = [numbers.take(square, frames) for square in self.squares]
+        return _Search(
+            numbers.take(self.chord, frames), bends, squares, *(numbers.take(value, frames) for value in scalars)
+        )
 
-    def step(self, numbers: ModuleType, tip: Vector, slope: Vector) -> None:
-        """A step of Newton's from the tip and its derivative by s²; halving where it would leave the bounds."""
+    def unbent(self, span: Vector, distances: Sequence[float]) -> tuple[Vector, Vector]:
+        """The tip from the root at s = 1, which is the chain's `span`, and its derivative by s²."""
+        along, aside = 0.0, self.chord * 0.0
+        for bend, square, distance in zip(self.bends, self.squares, distances, strict=True):
+            fall = square * distance
+            along, aside = along + fall, aside + bend * fall
+        slope = span - self.chord * (sum(distances) + 0.5 * along) - aside * 0.5
+        return span, slope * 0.5
+
+    def bent(self, numbers: ModuleType, distances: Sequence[float]) -> tuple[Vector, Vector]:
+        """The chain's tip from its root at s² = `square`, and its derivative by s².
+
+        As u and c have length 1, |c + s (u − c)|² is 1 + (s² − s) |u − c|²: the bones need no more than a factor each.
+        """
+        s = numbers.sqrt(self.square)
+        beyond = self.square - s
+        along, aside, along_slope, aside_slope = 0.0, self.chord * 0.0, 0.0, self.chord * 0.0
+        for bend, square, distance in zip(self.bends, self.squares, distances, strict=True):
+            size = square * beyond + 1.0
+            scale = distance / numbers.sqrt(size)
+            fall = scale * square / size
+            along, aside = along + scale, aside + bend * scale
+            along_slope, aside_slope = along_slope + fall, aside_slope + bend * fall
+        tip = self.chord * along + aside * s
+        slope = aside - (self.chord * along_slope + aside_slope * s) * (s - 0.5)
+        return tip, slope * (0.5 / numbers.larger(s, 1e-9))
+
+    def step(self, numbers: ModuleType, tip: Vector, slope: Vector, missed: Scalar) -> None:
+        """A step of Newton's where the span is missed, from the tip and its derivative by s².
+
+        Halving where it would leave the bounds.
+        """
         excess = tip.length_squared - self.wanted * self.wanted
         self.low = numbers.select(excess > 0, self.square, self.low)
         self.high = numbers.select(excess > 0, self.high, self.square)
@@ -293,29 +370,27 @@ class _Search:
         newton = self.square - excess / numbers.select(abs(fall) > _TINY, fall, -1.0)
         middle = numbers.select(self.high >= _NO_BOUND, self.low * 4.0 + 1.0, (self.low + self.high) * 0.5)
         inside = numbers.both(newton > self.low, newton < self.high)
-        self.square = numbers.select(inside, newton, middle)
+        self.square = numbers.select(missed, numbers.select(inside, newton, middle), self.square)
 
 
-def _find_bend(
-    numbers: ModuleType, chord: Vector, bends: list[Vector], distances: Sequence[float], wanted: Scalar, total: float
-) -> tuple[Scalar, Scalar]:
-    """The square of the s whose span is `wanted`, and the steps it took."""
-    nothing = wanted * 0.0
-    square, steps = nothing + 1.0, nothing + 0.0
-    search = _Search(chord, bends, wanted, square, nothing, nothing + _NO_BOUND)
-    frames = numbers.frames_where(wanted >= 0.0)
+def _find_bend(numbers: ModuleType, search: _Search, span: Vector, distances: Sequence[float]) -> tuple[Scalar, Scalar]:
+    """The square of the s whose span is wanted, and the steps it took."""
+    square, steps, near = search.square, search.square * 0.0, _EXACT * sum(distances)
+    frames = numbers.frames_where(search.wanted >= 0.0)
     count = len(frames)
+    tip, slope = search.unbent(span, distances)
     for _ in range(_FINISH_STEPS):
-        tip, slope = _bent(numbers, search.chord, search.bends, distances, search.square)
-        missed = numbers.frames_where(abs(tip.length - search.wanted) > _EXACT * total)
-        if not len(missed):
+        missed = abs(tip.length - search.wanted) > near
+        left = numbers.frames_where(missed)
+        if not len(left):
             break
-        if len(missed) < len(frames):
-            frames, search = frames[missed], search.part(numbers, missed)
-            tip, slope = numbers.take(tip, missed), numbers.take(slope, missed)
-        search.step(numbers, tip, slope)
+        if 2 * len(left) < len(frames):
+            frames, search = frames[left], search.part(numbers, left)
+            tip, slope, missed = (numbers.take(value, left) for value in (tip, slope, missed))
+        search.step(numbers, tip, slope, missed)
         square = numbers.put(square, frames, search.square, count)
-        steps = numbers.put(steps, frames, numbers.take(steps, frames) + 1, count)
+        steps = numbers.put(steps, frames, numbers.take(steps, frames) + numbers.select(missed, 1, 0), count)
+        tip, slope = search.bent(numbers, distances)
     return square, steps
 
 
@@ -331,35 +406,11 @@ def _arms(
     return arms
 
 
-def _bent(
-    numbers: ModuleType, chord: Vector, bends: list[Vector], distances: Sequence[float], square: Scalar
-) -> tuple[Vector, Vector]:
-    """The chain's tip from its root at s² = `square`, and its derivative by s²."""
-    s = numbers.sqrt(square)
-    tips, slopes = [], []
-    for bend, distance in zip(bends, distances, strict=True):
-        raw = chord + bend * s
-        across = numbers.larger(raw.length_squared, _TINY)
-        scale = distance / numbers.sqrt(across)
-        tips.append(raw * scale)
-        slopes.append((bend - raw * (raw.dot(bend) / across)) * scale)
-    return _sum(tips), _sum(slopes) * (0.5 / numbers.larger(s, 1e-9))
-
-
 def _sum(vectors: list[Vector]) -> Vector:
     total = vectors[0]
     for vector in vectors[1:]:
         total = total + vector
     return total
-
-
-def _slide(numbers: ModuleType, anchor: Vector, point: Vector, distance: float) -> Vector:
-    """The point on the line from `anchor` through `point`, at `distance` (the paper's point on a line)."""
-    line = point - anchor
-    square = line.length_squared
-    if numbers.any_of(square <= _TINY):
-        line = numbers.select(square > _TINY, line, numbers.Vector((math.sqrt(_TINY), 0.0, 0.0)))
-    return anchor + line * (distance / numbers.sqrt(numbers.larger(square, _TINY)))
 
 
 def _direction(numbers: ModuleType, first: Vector, second: Vector, third: Vector) -> Vector:

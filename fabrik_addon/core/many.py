@@ -23,7 +23,9 @@ larger = np.maximum
 smaller = np.minimum
 
 _TINY = 1e-300
+_NO_LENGTH = 1e-30
 _PARALLEL = 1e-14
+_NEARLY_OPPOSITE = 1e-2
 
 
 class Vector:
@@ -83,10 +85,21 @@ class Quaternion:
         return self._turn(other) if isinstance(other, Vector) else self._after(other)
 
     def _turn(self, point: Vector) -> Vector:
-        axis = Vector((self.x, self.y, self.z))
-        doubled = axis.cross(point) * 2.0
-        turned: Vector = point + doubled * self.w + axis.cross(doubled)
-        return turned
+        """The point p plus 2 w v × p + 2 v × (v × p), added up in place."""
+        w, x, y, z = self.w, self.x, self.y, self.z
+        a, b, c = point.y * z, point.z * x, point.x * y
+        a, b, c = point.z * y - a, point.x * z - b, point.y * x - c
+        a += a
+        b += b
+        c += c
+        px, py, pz = w * a, w * b, w * c
+        px += point.x
+        py += point.y
+        pz += point.z
+        px += y * c - z * b
+        py += z * a - x * c
+        pz += x * b - y * a
+        return Vector((px, py, pz))
 
     def _after(self, first: Quaternion) -> Quaternion:
         w, x, y, z = self.w, self.x, self.y, self.z
@@ -151,13 +164,32 @@ def arc(start: Vector, end: Vector) -> Quaternion:
     product = np.sqrt(start.length_squared * end.length_squared)
     axis = start.cross(end)
     cosine = start.dot(end)
-    # |a||b| + a·b loses its digits near the antipode; |a×b|² / (|a||b| − a·b) is the same number.
-    w = np.where(cosine < 0, axis.length_squared / np.maximum(product - cosine, _TINY), product + cosine)
-    w = np.where(product <= _TINY, 1.0, w)
-    opposite = (cosine < 0) & (axis.length_squared <= (_PARALLEL * product) ** 2)
-    if np.any(opposite):
+    w = product + cosine
+    if any_of(w <= _NEARLY_OPPOSITE * product):
+        # |a||b| + a·b loses its digits near the antipode; |a×b|² / (|a||b| − a·b) is the same number.
+        w = np.where(cosine < 0, axis.length_squared / np.maximum(product - cosine, _TINY), w)
+        w = np.where(product <= _TINY, 1.0, w)
+        opposite = (cosine < 0) & (axis.length_squared <= (_PARALLEL * product) ** 2)
         w, axis = np.where(opposite, 0.0, w), select(opposite, _orthogonal(start), axis)
     return Quaternion((w, axis.x, axis.y, axis.z)).normalized()
+
+
+def slide(anchor: Vector, point: Vector, distance: Scalar) -> Vector:
+    """The point on the line from `anchor` through `point`, at `distance` (the paper's point on a line)."""
+    line = point - anchor
+    x, y, z = line.x, line.y, line.z
+    square = line.length_squared
+    if any_of(square <= _NO_LENGTH):
+        x = np.where(square > _NO_LENGTH, x, 1.0)
+        square = np.where(square > _NO_LENGTH, square, 1.0)
+    ratio = distance / np.sqrt(square)
+    x *= ratio
+    y *= ratio
+    z *= ratio
+    x += anchor.x
+    y += anchor.y
+    z += anchor.z
+    return Vector((x, y, z))
 
 
 def turn_by(rotation_vector: Vector) -> Quaternion:

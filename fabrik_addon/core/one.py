@@ -33,6 +33,7 @@ __all__ = [
     "scalar",
     "select",
     "sin",
+    "slide",
     "smaller",
     "sqrt",
     "square",
@@ -85,6 +86,15 @@ def arc(start: Vector, end: Vector) -> Quaternion:
     if start.length_squared < _TINY or end.length_squared < _TINY:
         return Quaternion()
     return start.rotation_difference(end)
+
+
+def slide(anchor: Vector, point: Vector, distance: float) -> Vector:
+    """The point on the line from `anchor` through `point`, at `distance` (the paper's point on a line)."""
+    line = point - anchor
+    if line.length_squared <= _TINY:
+        line = Vector((1.0, 0.0, 0.0))
+    line.length = distance
+    return anchor + line
 
 
 def turn_by(rotation_vector: Vector) -> Quaternion:

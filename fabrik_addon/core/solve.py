@@ -418,13 +418,12 @@ class _Run:
         if not len(frames):
             return
         part = self.work.part(self.numbers, frames)
-        self._improve(part, aiming=True)
+        points = self._improve(part, aiming=True)
         self.work.iterations[frames] = part.iterations
-        self._keep_better(frames, part)
+        self._keep_better(frames, part, points)
 
-    def _keep_better(self, frames: IntArray, part: Work) -> None:
-        """Take over, for some frames, poses that are no worse than what there is."""
-        points = part.points(self.numbers, self.bodies)
+    def _keep_better(self, frames: IntArray, part: Work, points: FloatArray) -> None:
+        """Take over, for some frames, poses that are no worse than what there is; (F, M, 3) points is what they do."""
         better = np.flatnonzero(part.cost(points) <= part.cost(self.reached[frames]))
         iterations = self.work.iterations[frames]
         kept = part if len(better) == len(frames) else part.part(self.numbers, better)
@@ -466,13 +465,13 @@ class _Run:
         part = self.work.part(numbers, np.tile(frames, len(batch)))
         part.local = self._local(self._restart_poses(frames, batch))
         part.iterations[:] = 0
-        self._improve(part, aiming=False, most_steps=_RESTART_STEPS)
-        costs = part.cost(part.points(numbers, self.bodies)).reshape(len(batch), count)
+        points = self._improve(part, aiming=False, most_steps=_RESTART_STEPS)
+        costs = part.cost(points).reshape(len(batch), count)
         self.work.iterations[frames] += part.iterations.reshape(costs.shape).sum(axis=0)
         best = part.part(numbers, costs.argmin(axis=0) * count + np.arange(count))
         if not best.stationary.all():
             self.finish.run(numbers, best)
-        self._keep_better(frames, best)
+        self._keep_better(frames, best, best.points(numbers, self.bodies))
 
     def _stuck(self, frames: IntArray) -> IntArray:
         """Frames that joint limits may have kept from their targets: other start poses may do better."""
@@ -519,16 +518,19 @@ class _Run:
         misses = np.stack([(shares * ((point - aims) ** 2).sum(axis=2)).sum(axis=1) for point in points], axis=1)
         return np.asarray(np.argsort(misses, axis=1, kind="stable"))
 
-    def _improve(self, work: Work, *, aiming: bool, most_steps: int | None = None) -> None:
-        """Bring a start pose to its targets; limbs are aimed at their poles first, but not those of a restart."""
+    def _improve(self, work: Work, *, aiming: bool, most_steps: int | None = None) -> FloatArray:
+        """Bring a start pose to its targets; limbs are aimed at their poles first, but not those of a restart.
+
+        Returns:
+            (F, M, 3) where the effectors are then, and what else is measured.
+        """
         numbers, bodies = self.numbers, self.bodies
         bends = self.bends if aiming else None
         pulled = self.solver.free_root and self.measures.count == 1 and not self.measures.special
         alone = not self.measures.special and chains.is_chain(bodies)
         if pulled and alone:
             work.rest = work.local
-            chains.pull_chain(numbers, bodies, work)
-            return
+            return chains.pull_chain(numbers, bodies, work)
         if self.solver.free_root and not pulled:
             self._align(work)
         if bends is not None:
@@ -538,13 +540,13 @@ class _Run:
             bends.aim(work)
         work.rest = work.local
         if alone:
-            chains.solve_chain(numbers, bodies, work, self.options)
-            return
+            return chains.solve_chain(numbers, bodies, work, self.options)
         sweeping = self.options.plain or not self.options.finish
         self._sweep(work, self.options.max_sweeps if sweeping else min(self.options.max_sweeps, _OPENING_SWEEPS))
         if not sweeping:
             work.stationary[:] = False
             self.finish.run(numbers, work, most_steps)
+        return work.points(numbers, bodies)
 
     def _align(self, work: Work) -> None:
         """Turn and move the whole start pose to where it fits its targets best."""
