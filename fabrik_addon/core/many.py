@@ -229,12 +229,16 @@ def _columns(array: FloatArray) -> list[Scalar]:
 
 def stack(values: Sequence[Vector | Quaternion], frames: int) -> FloatArray:
     """N vectors or quaternions as one array (F, N, 3 or 4)."""
-    parts = "xyz" if isinstance(values[0], Vector) else "wxyz"
-    stacked = np.empty((frames, len(values), len(parts)))
-    for index, value in enumerate(values):
-        for column, part in enumerate(parts):
-            stacked[:, index, column] = getattr(value, part)
+    stacked = np.empty((frames, len(values), len(values[0].__slots__)))
+    write(values, stacked, range(len(values)))
     return stacked
+
+
+def write(values: Sequence[Vector | Quaternion], rows: FloatArray, places: Sequence[int]) -> None:
+    """Put N vectors or quaternions into rows (F, M, 3 or 4) at N places."""
+    for place, value in zip(places, values, strict=True):
+        for column, part in enumerate(value.__slots__):
+            rows[:, place, column] = getattr(value, part)
 
 
 def row(values: Sequence[Scalar], frames: int) -> FloatArray:

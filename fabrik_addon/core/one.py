@@ -41,6 +41,7 @@ __all__ = [
     "take",
     "turn_by",
     "vector",
+    "write",
 ]
 
 _TINY = 1e-30
@@ -125,6 +126,11 @@ def quaternion(array: FloatArray) -> Quaternion:
 def stack(values: Sequence[Any], _frames: int = 1) -> FloatArray:
     """N vectors or quaternions as one array (1, N, 3 or 4)."""
     return np.array([[value[:] for value in values]], dtype=np.float64)
+
+
+def write(values: Sequence[Any], rows: FloatArray, places: Sequence[int]) -> None:
+    """Put N vectors or quaternions into rows (1, M, 3 or 4) at N places."""
+    rows[:, places] = stack(values)
 
 
 def row(values: Sequence[float], _frames: int = 1) -> FloatArray:

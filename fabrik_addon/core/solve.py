@@ -480,13 +480,13 @@ class _Run:
         unmet = self.work.unmet(self.work.misses(self.reached))[frames]
         return frames[unmet & self._satisfiable(frames)]
 
-    def _satisfiable(self, frames: IntArray | slice) -> BoolArray:
+    def _satisfiable(self, frames: IntArray) -> BoolArray:
         """(F,) whether the targets are within reach of the lengths and no more than the joints are free to give."""
         seen = self.seen[frames]
         few = self.solver.wishes_within_freedom[seen.sum(axis=1)]
         return np.asarray(few & ~self._beyond_lengths(frames))
 
-    def _beyond_lengths(self, frames: IntArray | slice) -> BoolArray:
+    def _beyond_lengths(self, frames: IntArray) -> BoolArray:
         seen = self.seen[frames]
         if self.solver.free_root:
             return np.zeros(len(seen), dtype=bool)
@@ -599,10 +599,11 @@ class _Run:
 
     def write(self, result: Solution, part: slice) -> None:
         """Put the frames into their place in the result."""
-        errors = self.work.misses(self.reached)
-        result.rotations[part] = self.rotations
-        local = self.numbers.stack(self.work.local, len(errors))
-        result.rotations[part, [body.bone for body in self.bodies]] = local
+        errors, bones = self.work.misses(self.reached), [body.bone for body in self.bodies]
+        rotations = result.rotations[part]
+        if len(bones) < rotations.shape[1]:
+            rotations[:] = self.rotations
+        self.numbers.write(self.work.local, rotations, bones)
         result.root_location[part] = self.numbers.stack([self.work.root], len(errors))[:, 0]
         count = self.measures.count
         result.errors[part] = np.where(self.seen[:, :count], errors[:, :count], np.nan)
@@ -611,7 +612,6 @@ class _Run:
         result.lengths[part] = self.solver.shape.lengths
         for body, factor in self.work.factors.items():
             result.lengths[part, self.bodies[body].bone] *= factor
-        bones = [body.bone for body in self.bodies]
         if self.finish.limited:
             result.binding[part, bones] = binding(self.numbers, self.bodies, self.work.local, len(errors))
         result.status[part] = self._status(errors, result.binding[part].any(axis=1))
@@ -626,15 +626,20 @@ class _Run:
         return rotation_errors(stacked[:, holders], self.wanted.turns)
 
     def _status(self, errors: FloatArray, binds: BoolArray) -> IntArray:
-        everything = slice(None)
-        several = self.seen.sum(axis=1) > 1
-        status = np.where(self.work.stationary & several, Status.FITTED, Status.STALLED)
-        unmet = self.work.unmet(errors)
-        limited = np.flatnonzero(self.work.stationary & binds & self._satisfiable(everything) & unmet)
-        status[limited] = np.where(self._at_rest(limited), Status.LIMITED, Status.STALLED)
-        status = np.where(self._beyond_lengths(everything), Status.UNREACHABLE, status)
-        status = np.where(unmet, status, Status.SOLVED)
-        return np.where(self.seen.any(axis=1), status, Status.UNSEEN)
+        """(F,) how each frame ended."""
+        status = np.where(self.seen.any(axis=1), Status.SOLVED, Status.UNSEEN)
+        unmet = np.flatnonzero(self.work.unmet(errors))
+        if len(unmet):
+            status[unmet] = self._why_unmet(unmet, binds[unmet])
+        return status
+
+    def _why_unmet(self, frames: IntArray, binds: BoolArray) -> IntArray:
+        """The status of frames on which not all is met; whether limits bind on them."""
+        stationary, several = self.work.stationary[frames], self.seen[frames].sum(axis=1) > 1
+        status = np.where(stationary & several, Status.FITTED, Status.STALLED)
+        limited = np.flatnonzero(stationary & binds & self._satisfiable(frames))
+        status[limited] = np.where(self._at_rest(frames[limited]), Status.LIMITED, Status.STALLED)
+        return np.where(self._beyond_lengths(frames), Status.UNREACHABLE, status)
 
     def _at_rest(self, frames: IntArray) -> BoolArray:
         """Whether there is truly nothing left that a joint of some frames could do."""
