@@ -18,7 +18,7 @@ from .work import Work
 _TINY = 1e-30
 _EXACT = 1e-7
 _MET = 1e-6
-_FINISH_STEPS = 12
+_FINISH_STEPS = 8
 _OPENING_SWEEPS = 3
 _ROUNDS = 12
 _NO_CHANGE = 0.01
@@ -296,8 +296,8 @@ def finish(
     arms = _arms(numbers, chord, bends, distances, square)
     turn = numbers.arc(_sum(arms), target - root)
     result = [root]
-    for arm in arms:
-        result.append(result[-1] + turn @ arm)
+    for arm in numbers.turn_each(turn, arms):
+        result.append(result[-1] + arm)
     return result, steps
 
 

@@ -49,7 +49,10 @@ class Vector:
         return Vector((-self.x, -self.y, -self.z))
 
     def dot(self, other: Vector) -> Scalar:
-        return self.x * other.x + self.y * other.y + self.z * other.z
+        total = self.x * other.x
+        total += self.y * other.y
+        total += self.z * other.z
+        return total
 
     def cross(self, other: Vector) -> Vector:
         return Vector(
@@ -62,7 +65,10 @@ class Vector:
 
     @property
     def length_squared(self) -> Scalar:
-        return self.x * self.x + self.y * self.y + self.z * self.z
+        total = self.x * self.x
+        total += self.y * self.y
+        total += self.z * self.z
+        return total
 
     @property
     def length(self) -> Scalar:
@@ -171,15 +177,19 @@ def arc(start: Vector, end: Vector) -> Quaternion:
         w = np.where(product <= _TINY, 1.0, w)
         opposite = (cosine < 0) & (axis.length_squared <= (_PARALLEL * product) ** 2)
         w, axis = np.where(opposite, 0.0, w), select(opposite, _orthogonal(start), axis)
-    return Quaternion((w, axis.x, axis.y, axis.z)).normalized()
+        return Quaternion((w, axis.x, axis.y, axis.z)).normalized()
+    # The squares of w and of the axis add up to 2 w |a||b|.
+    scale = 1.0 / np.sqrt(2.0 * product * w)
+    return Quaternion((w * scale, axis.x * scale, axis.y * scale, axis.z * scale))
 
 
 def slide(anchor: Vector, point: Vector, distance: Scalar) -> Vector:
     """The point on the line from `anchor` through `point`, at `distance` (the paper's point on a line)."""
-    line = point - anchor
-    x, y, z = line.x, line.y, line.z
-    square = line.length_squared
-    if any_of(square <= _NO_LENGTH):
+    x, y, z = point.x - anchor.x, point.y - anchor.y, point.z - anchor.z
+    square = x * x
+    square += y * y
+    square += z * z
+    if np.min(square, initial=1.0) <= _NO_LENGTH:
         x = np.where(square > _NO_LENGTH, x, 1.0)
         square = np.where(square > _NO_LENGTH, square, 1.0)
     ratio = distance / np.sqrt(square)
@@ -190,6 +200,20 @@ def slide(anchor: Vector, point: Vector, distance: Scalar) -> Vector:
     y += anchor.y
     z += anchor.z
     return Vector((x, y, z))
+
+
+def turn_each(rotation: Quaternion, points: Sequence[Vector]) -> list[Vector]:
+    """Several points turned alike: by way of the rotation's matrix."""
+    w, x, y, z = rotation.w, rotation.x, rotation.y, rotation.z
+    xx, yy, zz = 2.0 * x * x, 2.0 * y * y, 2.0 * z * z
+    xy, xz, yz = 2.0 * x * y, 2.0 * x * z, 2.0 * y * z
+    wx, wy, wz = 2.0 * w * x, 2.0 * w * y, 2.0 * w * z
+    rows = [
+        Vector((1.0 - yy - zz, xy - wz, xz + wy)),
+        Vector((xy + wz, 1.0 - xx - zz, yz - wx)),
+        Vector((xz - wy, yz + wx, 1.0 - xx - yy)),
+    ]
+    return [Vector([row.dot(point) for row in rows]) for point in points]
 
 
 def turn_by(rotation_vector: Vector) -> Quaternion:

@@ -40,6 +40,7 @@ __all__ = [
     "stack",
     "take",
     "turn_by",
+    "turn_each",
     "vector",
     "write",
 ]
@@ -96,6 +97,11 @@ def slide(anchor: Vector, point: Vector, distance: float) -> Vector:
         line = Vector((1.0, 0.0, 0.0))
     line.length = distance
     return anchor + line
+
+
+def turn_each(rotation: Quaternion, points: Sequence[Vector]) -> list[Vector]:
+    """Several points turned alike."""
+    return [rotation @ point for point in points]
 
 
 def turn_by(rotation_vector: Vector) -> Quaternion:
