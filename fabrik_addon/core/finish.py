@@ -82,8 +82,15 @@ class LeastSquares:
         self.levers = Levers(bodies, measures, free_root, slides.bodies if slides else ())
         self.limited = any(body.limit is not None for body in bodies)
 
-    def run(self, numbers: ModuleType, work: Work, most_steps: int | None = None) -> None:
-        """Improve the frames in place until each is met or stationary; `work.stationary` says which are."""
+    def run(self, numbers: ModuleType, work: Work, most_steps: int | None = None, leave: int = 0) -> None:
+        """Improve the frames in place until each is met or stationary; `work.stationary` says which are.
+
+        Args:
+            numbers: the number system.
+            work: the frames.
+            most_steps: after so many steps it ends in any case.
+            leave: it ends when no more than so many frames are left to do.
+        """
         open_frames = np.arange(len(work.targets))
         damping = np.full(len(open_frames), _FIRST_DAMPING)
         part, state = work, self._state(numbers, work)
@@ -94,8 +101,8 @@ class LeastSquares:
                 kept = np.flatnonzero(going)
                 open_frames, damping = open_frames[kept], damping[kept]
                 part, state = part.part(numbers, kept), state.part(numbers, kept)
-            if not len(open_frames):
-                return
+            if len(open_frames) <= leave:
+                break
             state, damping = self._step(numbers, part, state, damping)
         work.replace(numbers, open_frames, part)
 

@@ -48,6 +48,8 @@ _SPREAD_POSES = 256
 _RESTART_STEPS = 25
 _LEFT_TO_DO = 0.05
 _BATCH_ENDS = (1, 5)
+# No more than one in so many frames of a chunk is put off.
+_PUT_OFF = 20
 _NO_TURN = np.array([1.0, 0.0, 0.0, 0.0])
 # An unlimited chain needs little room for a frame, and many frames to be worth numpy's while.
 _CHUNKS_OF_A_CHAIN = 5
@@ -150,14 +152,7 @@ class Solver:
         rotations = checked_start(start, self.skeleton, frames)
         locations = checked_root_location(start_location, self.skeleton, frames)
         kernel = self._for_one if is_one else self._for_many
-        result = Solution.empty(self.skeleton, frames, len(self.effectors))
-        at_once = self.frames_at_once
-        for first in range(0, frames, at_once):
-            part = slice(first, first + at_once)
-            run = _Run(self, kernel, wanted.part(part), rotations[part], locations[part])
-            run.solve()
-            run.settle()
-            run.write(result, part)
+        result = self._solved(kernel, wanted, rotations, locations, hurry=frames > self.frames_at_once)
         if self.options.repair_pops and not is_one:
             again = self.repair_pops(
                 result,
@@ -169,6 +164,24 @@ class Solver:
             )
             list(again)
         return result.single() if is_one else result
+
+    def _solved(
+        self, kernel: "_Kernel", wanted: Wanted, rotations: FloatArray, locations: FloatArray, *, hurry: bool
+    ) -> Solution:
+        """All frames, a chunk at a time; in a hurry those that take long are put off, to be solved all together."""
+        frames, at_once = len(wanted), self.frames_at_once
+        result = Solution.empty(self.skeleton, frames, len(self.effectors))
+        put_off = [np.arange(0)]
+        for first in range(0, frames, at_once):
+            part = slice(first, first + at_once)
+            run = _Run(self, kernel, wanted.part(part), rotations[part], locations[part])
+            put_off.append(first + run.solve(at_once // _PUT_OFF if hurry else 0))
+            run.settle()
+            run.write(result, part)
+        late = np.concatenate(put_off)
+        if len(late):
+            result.put(late, self._solved(kernel, wanted.part(late), rotations[late], locations[late], hurry=False))
+        return result
 
     def _wanted(
         self,
@@ -350,13 +363,24 @@ class _Run:
             legal[:, bone] = numbers.stack([inside], len(legal))[:, 0]
         return np.broadcast_to(legal, rotations.shape)
 
-    def solve(self) -> None:
-        """Improve the frames that their start pose does not meet; none ends worse than it began."""
+    def solve(self, few: int = 0) -> IntArray:
+        """Improve the frames that their start pose does not meet; none ends worse than it began.
+
+        Returns:
+            Frames that take long and are not done, where they are no more than a few: each further step costs much the
+            same for one frame as for a hundred.
+        """
         frames = np.flatnonzero(self.work.unmet(self.work.misses(self.reached)))
-        self._attempt(frames)
-        frames = self._stuck(frames)
-        if len(frames) and self.options.finish and self.options.restarts and not self.options.plain:
-            self._restart(frames)
+        left = frames[self._attempt(frames, few)]
+        if len(left) > few:
+            left = left[:0]
+        frames = np.setdiff1d(self._stuck(frames), left)
+        if not (len(frames) and self.options.finish and self.options.restarts and not self.options.plain):
+            return left
+        if len(frames) <= few:
+            return np.union1d(left, frames)
+        self._restart(frames)
+        return left
 
     def follow(self) -> None:
         """Go from the start pose to the nearest one that meets the targets as well as can be."""
@@ -413,14 +437,15 @@ class _Run:
         better = np.flatnonzero(self.groups.no_worse(part, before))
         self.work.replace(self.numbers, frames[better], part.part(self.numbers, better))
 
-    def _attempt(self, frames: IntArray) -> None:
-        """Solve some frames from their start pose."""
+    def _attempt(self, frames: IntArray, few: int) -> BoolArray:
+        """Solve some frames from their start pose; which of them were left when they had become few."""
         if not len(frames):
-            return
+            return np.zeros(0, dtype=bool)
         part = self.work.part(self.numbers, frames)
-        points = self._improve(part, aiming=True)
+        points = self._improve(part, aiming=True, leave=few)
         self.work.iterations[frames] = part.iterations
         self._keep_better(frames, part, points)
+        return part.unmet(part.misses(points)) & ~part.stationary
 
     def _keep_better(self, frames: IntArray, part: Work, points: FloatArray) -> None:
         """Take over, for some frames, poses that are no worse than what there is; (F, M, 3) points is what they do."""
@@ -518,7 +543,7 @@ class _Run:
         misses = np.stack([(shares * ((point - aims) ** 2).sum(axis=2)).sum(axis=1) for point in points], axis=1)
         return np.asarray(np.argsort(misses, axis=1, kind="stable"))
 
-    def _improve(self, work: Work, *, aiming: bool, most_steps: int | None = None) -> FloatArray:
+    def _improve(self, work: Work, *, aiming: bool, most_steps: int | None = None, leave: int = 0) -> FloatArray:
         """Bring a start pose to its targets; limbs are aimed at their poles first, but not those of a restart.
 
         Returns:
@@ -545,7 +570,7 @@ class _Run:
         self._sweep(work, self.options.max_sweeps if sweeping else min(self.options.max_sweeps, _OPENING_SWEEPS))
         if not sweeping:
             work.stationary[:] = False
-            self.finish.run(numbers, work, most_steps)
+            self.finish.run(numbers, work, most_steps, leave)
         return work.points(numbers, bodies)
 
     def _align(self, work: Work) -> None:
