@@ -9,9 +9,6 @@ from mathutils import Quaternion, Vector
 
 from .arrays import BoolArray, FloatArray, IntArray
 
-larger = max
-smaller = min
-
 __all__ = [
     "Quaternion",
     "Vector",
@@ -46,11 +43,22 @@ __all__ = [
 ]
 
 _TINY = 1e-30
+_ONE_FRAME, _NO_FRAME = np.arange(1), np.arange(0)
+
+
+def larger(first: float, second: float) -> float:
+    """The larger one of two."""
+    return second if second > first else first  # noqa: FURB136  max takes twice as long
+
+
+def smaller(first: float, second: float) -> float:
+    """The smaller one of two."""
+    return second if second < first else first  # noqa: FURB136
 
 
 def clamp(value: float, low: float, high: float) -> float:
     """`value`, or the bound that it passed."""
-    return low if value < low else min(value, high)
+    return low if value < low else high if value > high else value  # noqa: FURB136
 
 
 def square(value: float) -> float:
@@ -156,4 +164,4 @@ def put(value: Any, frames: IntArray, part: Any, _count: int = 1) -> Any:
 
 def frames_where(condition: bool) -> IntArray:
     """The one frame, or none."""
-    return np.arange(1 if condition else 0)
+    return _ONE_FRAME if condition else _NO_FRAME

@@ -31,13 +31,14 @@ from .groups import Groups
 from .limits import Limit
 from .links import find_links
 from .loops import with_partners
+from .one_chain import OneChain
 from .orientation import Measures, holders_of, make_measures, rotation_errors, turning_spread
 from .pops import repair_pops
 from .reach import Sweeper, make_goals
 from .skeleton import Skeleton
 from .slides import SlideRange, at_factors, find_slides, moved_with, nearest_to_rest
 from .solution import Effector, Options, Solution, Status
-from .start import align_root, bend_straight_limbs, spread_places
+from .start import align_root, bend_straight_limbs, spread_places, straight_runs
 from .walls import binding
 from .wanted import Wanted
 from .work import Work
@@ -146,6 +147,10 @@ class Solver:
         bend_targets: npt.ArrayLike | None = None,
     ) -> Solution:
         """One pose for (E, 3) targets, F poses for (F, E, 3); weights: ([F,] E) instead of the effectors' own."""
+        if self._one_chain is not None and weights is None and target_rotations is None and bend_targets is None:
+            alone = self._one_chain.solve(targets, start, start_location)
+            if alone is not None:
+                return alone
         points, is_one = checked_targets(targets, len(self.effectors))
         wanted = self._wanted(points, weights, target_rotations, bend_targets)
         frames = len(wanted)
@@ -269,6 +274,16 @@ class Solver:
             return self._for_many
         return self._kernel(one, self._bodies(one))
 
+    @cached_property
+    def _one_chain(self) -> OneChain | None:
+        """The short way to one pose, where there is nothing but a chain without limits."""
+        kernel = self._for_one
+        more = self.free_root or self.slides or kernel.measures.special or not chains.is_chain(kernel.bodies)
+        if more or kernel.numbers is many:
+            return None
+        tolerance = float(kernel.measures.tolerances[0])
+        return OneChain(kernel.numbers, kernel.bodies, self.skeleton, self.reaches, tolerance, self.options)
+
     def _bodies(self, numbers: ModuleType) -> list[Body]:
         points = moved_with(with_partners(self.effectors), self._factors)
         return build_bodies(self.shape, points, self.limits, numbers)
@@ -287,7 +302,8 @@ class Solver:
         groups = Groups(numbers, bodies, measures, stretch or finish)
         bends = Bends(numbers, bodies, find_limbs(bodies, links, measures), finish)
         arrays = None if numbers is many else self._for_many
-        return _Kernel(numbers, bodies, measures, sweeper, finish, stretch, bends, groups, arrays)
+        runs = straight_runs(bodies)
+        return _Kernel(numbers, bodies, runs, measures, sweeper, finish, stretch, bends, groups, arrays)
 
 
 @dataclass(frozen=True)
@@ -296,6 +312,7 @@ class _Kernel:
 
     numbers: ModuleType
     bodies: list[Body]
+    runs: list[list[int]]
     measures: Measures
     sweeper: Sweeper
     finish: LeastSquares
@@ -560,7 +577,7 @@ class _Run:
             self._align(work)
         if bends is not None:
             bends.bow(work)
-        work.local = bend_straight_limbs(numbers, bodies, work.local, work.root)
+        work.local = bend_straight_limbs(numbers, bodies, work.local, work.root, self.kernel.runs)
         if bends is not None:
             bends.aim(work)
         work.rest = work.local

@@ -29,17 +29,24 @@ def straight_runs(bodies: Sequence[Body]) -> list[list[int]]:
 
 
 def bend_straight_limbs(
-    numbers: ModuleType, bodies: Sequence[Body], local: list[Quaternion], root: Vector
+    numbers: ModuleType,
+    bodies: Sequence[Body],
+    local: list[Quaternion],
+    root: Vector,
+    runs: Sequence[list[int]] | None = None,
 ) -> list[Quaternion]:
     """Local rotations in which limbs that were dead straight are bent slightly, inside their limits.
 
     A limb with hinges bends at them, toward the middle of their ranges, any other about its first bone's local X.
     From a straight limb a target on its axis is never reached, and its neighbours are reached with a jump.
+    `runs` are the limbs, where they are known already.
     """
     pose = place_bodies(bodies, local, root)
     bent = list(local)
-    for run in straight_runs(bodies):
+    for run in straight_runs(bodies) if runs is None else runs:
         straight = _is_straight(numbers, bodies, pose, run)
+        if not numbers.any_of(straight):
+            continue
         bend = _bend_hinges if any(isinstance(bodies[index].limit, Hinge) for index in run) else _bend_about_x
         for index, rotation in bend(numbers, bodies, pose, run, local):
             limit = bodies[index].limit
