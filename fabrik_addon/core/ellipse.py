@@ -32,17 +32,19 @@ def _nearest_from_outside(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, 
     """The point of the ellipse nearest to one outside.
 
     The paper's Newton iteration (section 4.3), as the root t of (a x / (t + a²))² + (b z / (t + b²))² = 1; the point is
-    (a² x / (t + a²), b² z / (t + b²)). The left side falls and is convex, so from a t below the root every step
-    stays below it and none overshoots. Robust on the axes and for half-axes of zero.
+    (a² x / (t + a²), b² z / (t + b²)). One over the root of the left side rises, all but in a line, and is concave
+    (Conn, Gould and Toint 2000, lemma 7.3.1), so Newton's steps on it are few, and from a t below the root every one
+    stays below it. Robust on the axes and for half-axes of zero.
     """
     aa, bb, ax, bz = a * a, b * b, a * abs(x), b * abs(z)
     t = numbers.larger(numbers.larger(ax - aa, bz - bb), 0.0)
     for _ in range(_STEPS):
         across, along = numbers.larger(t + aa, _TINY), numbers.larger(t + bb, _TINY)
-        p, q = ax / across, bz / along
-        value = p * p + q * q - 1.0
-        slope = 2.0 * (p * p / across + q * q / along)
-        t = t + numbers.larger(value, 0.0) / numbers.larger(slope, _TINY)
+        pp, qq = numbers.square(ax / across), numbers.square(bz / along)
+        excess = numbers.sqrt(pp + qq) - 1.0
+        if not numbers.any_of(excess > _CLOSE):
+            break
+        t = t + numbers.larger(excess, 0.0) * (pp + qq) / numbers.larger(pp / across + qq / along, _TINY)
     across, along = numbers.larger(t + aa, _TINY), numbers.larger(t + bb, _TINY)
     return aa * x / across, bb * z / along
 

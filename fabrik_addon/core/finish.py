@@ -17,7 +17,7 @@ from .bodies import Body, Pose, carried_frame
 from .levers import Equations, Levers
 from .orientation import Measures
 from .slides import Slides
-from .walls import Walls
+from .walls import AT_LIMIT, Walls
 from .work import Work
 
 _MOST_STEPS = 60
@@ -136,22 +136,26 @@ class LeastSquares:
         trial = self._state(numbers, replace(work, local=local, root=root, factors=factors))
         before, after = work.cost(state.points), work.cost(trial.points)
         better = after < before
-        work.local = [numbers.select(better, new, old) for new, old in zip(local, work.local, strict=True)]
-        work.root = numbers.select(better, root, work.root)
-        work.factors = {body: numbers.select(better, new, work.factors[body]) for body, new in factors.items()}
+        if not better.all():
+            local = [numbers.select(better, new, old) for new, old in zip(local, work.local, strict=True)]
+            root = numbers.select(better, root, work.root)
+            factors = {body: numbers.select(better, new, work.factors[body]) for body, new in factors.items()}
+            trial = trial.where(numbers, better, state)
+        work.local, work.root, work.factors = local, root, factors
         work.iterations += 1
         work.stationary |= better & (before - after <= _STATIONARY * before) | (damping > _MOST_DAMPING)
         gain = (before - after) / np.maximum(promise, _TINY)
         eased = damping * np.clip(1.0 - (2.0 * gain - 1.0) ** 3, _EASE, _TIGHTEN)
         damping = np.where(better, np.maximum(eased, _LEAST_DAMPING), damping * _TIGHTEN)
-        return trial.where(numbers, better, state), damping
+        return trial, damping
 
     def _steps(
         self, numbers: ModuleType, work: Work, state: "_State", damping: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """(F, D) the damped steps, and (F,) what they promise; in blocks whose matrices stay in the cache."""
         problem, count = self._problem(numbers, work, state), len(damping)
-        walls = Walls(numbers, self.bodies, work.local, state.pose, count) if self.limited else None
+        near = _LONGEST_TURN + AT_LIMIT
+        walls = Walls(numbers, self.bodies, work.local, state.pose, count, near) if self.limited else None
         step, promise = np.empty((count, self.levers.columns)), np.empty(count)
         for first in range(0, count, _BLOCK):
             frames = np.arange(first, min(first + _BLOCK, count))

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf, isfinite, pi
+from math import inf, isfinite, pi, sin
 from types import ModuleType
 from typing import Literal, NamedTuple
 
@@ -21,6 +21,8 @@ from .swing_twist import Lean, compose, compose_arrays, lean_of, nearest_angle, 
 
 _FULL_TURN = 2.0 * pi
 _ROUNDING = 1e-9
+# What of a bound is sure with quaternions in single precision.
+_SURE = 1.0 - 1e-6
 
 Range = tuple[float, float]
 
@@ -53,8 +55,8 @@ class Limit(ABC):
         """The rotation where it is inside, else the nearest one inside."""
 
     @abstractmethod
-    def walls(self, numbers: ModuleType, rotation: Quaternion) -> list[Wall]:
-        """The sides of the limit, as seen from a rotation inside."""
+    def walls(self, numbers: ModuleType, rotation: Quaternion, within: float = inf) -> list[Wall]:
+        """The sides of the limit, as seen from a rotation inside: those that are no farther on some frame."""
 
     @abstractmethod
     def sample(self, places: FloatArray) -> FloatArray:
@@ -89,7 +91,12 @@ class Ball(Limit):
 
     def clamp(self, numbers: ModuleType, rotation: Quaternion) -> Quaternion:
         """Lean to the nearest point of the ellipse, twist to the nearer end of its range."""
-        return _clamped(numbers, rotation, self._nearest, self.twist)
+        return _clamped(numbers, rotation, self._nearest, self.twist, self._surely_inside)
+
+    @cached_property
+    def _surely_inside(self) -> float:
+        """Whatever leans less is inside the ellipse: x² + z² of its rotation."""
+        return sin(0.5 * min(self.angles)) ** 2 * _SURE
 
     def _nearest(self, numbers: ModuleType, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
         return ellipse.nearest_on_ellipse(numbers, x, z, *self._half_axes(numbers, x, z))
@@ -98,14 +105,15 @@ class Ball(Limit):
         right, front, left, back = self.angles
         return numbers.select(x >= 0, right, left), numbers.select(z >= 0, front, back)
 
-    def walls(self, numbers: ModuleType, rotation: Quaternion) -> list[Wall]:
+    def walls(self, numbers: ModuleType, rotation: Quaternion, within: float = inf) -> list[Wall]:
         """The ellipse, the axes on which nothing is open, the ends of the twist."""
         lean = lean_of(numbers, rotation)
-        walls = _twist_walls(numbers, rotation, lean, self.twist)
+        walls = _twist_walls(numbers, rotation, lean, self.twist, within)
         if min(self.angles) >= pi:
             return walls
         (nx, nz), slack = ellipse.wall(numbers, lean.x, lean.z, *self._half_axes(numbers, lean.x, lean.z))
-        walls.append(Wall(lean.turn_toward(numbers, nx, nz), slack))
+        if numbers.any_of(slack <= within):
+            walls.append(Wall(lean.turn_toward(numbers, nx, nz), slack))
         for angle, (sx, sz) in zip(self.angles, ((1, 0), (0, 1), (-1, 0), (0, -1)), strict=True):
             if angle == 0.0:
                 walls.append(Wall(lean.turn_toward(numbers, sx, sz), -(sx * lean.x + sz * lean.z)))
@@ -148,11 +156,13 @@ class Polygon(Limit):
         """Lean to the nearest point of the window, twist to the nearer end of its range."""
         return _clamped(numbers, rotation, self.shape.nearest, self.twist)
 
-    def walls(self, numbers: ModuleType, rotation: Quaternion) -> list[Wall]:
+    def walls(self, numbers: ModuleType, rotation: Quaternion, within: float = inf) -> list[Wall]:
         """The two nearest edges, the ends of the twist."""
         lean = lean_of(numbers, rotation)
-        walls = _twist_walls(numbers, rotation, lean, self.twist)
+        walls = _twist_walls(numbers, rotation, lean, self.twist, within)
         for (nx, nz), slack in self.shape.walls(numbers, lean.x, lean.z):
+            if not numbers.any_of(slack <= within):
+                continue
             walls.append(Wall(lean.turn_toward(numbers, nx, nz), slack))
         return walls
 
@@ -210,12 +220,18 @@ class Hinge(Limit):
         angle = self.angle(numbers, rotation)
         return self.turned(numbers, numbers.clamp(angle, self.low, self.high) if self.bounded else angle)
 
-    def walls(self, numbers: ModuleType, rotation: Quaternion) -> list[Wall]:
+    def walls(self, numbers: ModuleType, rotation: Quaternion, within: float = inf) -> list[Wall]:
         """The two ends of the range."""
         if not self.bounded:
             return []
-        angle, axis = self.angle(numbers, rotation), numbers.Vector(self.turn_axis)
-        return [Wall(axis, self.high - angle), Wall(-axis, angle - self.low)]
+        angle = self.angle(numbers, rotation)
+        ends = (1.0, self.high - angle), (-1.0, angle - self.low)
+        x, y, z = self.turn_axis
+        return [
+            Wall(numbers.Vector((side * x, side * y, side * z)), slack)
+            for side, slack in ends
+            if numbers.any_of(slack <= within)
+        ]
 
     def sample(self, places: FloatArray) -> FloatArray:
         """Angles spread over the range."""
@@ -233,7 +249,7 @@ class Fixed(Limit):
         """No rotation."""
         return numbers.select(rotation.w > inf, rotation, numbers.Quaternion((1.0, 0.0, 0.0, 0.0)))
 
-    def walls(self, numbers: ModuleType, rotation: Quaternion) -> list[Wall]:  # noqa: ARG002
+    def walls(self, numbers: ModuleType, rotation: Quaternion, within: float = inf) -> list[Wall]:  # noqa: ARG002
         """None: there is no way to turn in the first place."""
         return []
 
@@ -257,21 +273,32 @@ def _clamped(
     rotation: Quaternion,
     nearest: Callable[[ModuleType, Scalar, Scalar], tuple[Scalar, Scalar]],
     twist: Range,
+    surely_inside: float = -1.0,
 ) -> Quaternion:
-    """The rotation where lean and twist are inside, else the one with the nearest lean and the nearest twist."""
-    lean = lean_of(numbers, rotation)
-    x, z = nearest(numbers, lean.x, lean.z)
+    """The rotation where lean and twist are inside, else the one with the nearest lean and the nearest twist.
+
+    A lean need not be worked out where x² + z² of all rotations is less than `surely_inside`.
+    """
     turn = twist_of(numbers, rotation, 0.5 * (twist[0] + twist[1]))
     bounded = turn if twist[1] - twist[0] >= _FULL_TURN else numbers.clamp(turn, *twist)
+    leaning = numbers.square(rotation.x) + numbers.square(rotation.z)
+    if not numbers.any_of(numbers.either(leaning > surely_inside, turn != bounded)):
+        return rotation
+    lean = lean_of(numbers, rotation)
+    x, z = nearest(numbers, lean.x, lean.z)
     kept = numbers.both(numbers.both(x == lean.x, z == lean.z), turn == bounded)
     if not numbers.any_of(numbers.opposite(kept)):
         return rotation
     return numbers.select(kept, rotation, compose(numbers, x, z, bounded))
 
 
-def _twist_walls(numbers: ModuleType, rotation: Quaternion, lean: Lean, twist: Range) -> list[Wall]:
+def _twist_walls(numbers: ModuleType, rotation: Quaternion, lean: Lean, twist: Range, within: float) -> list[Wall]:
     if twist[1] - twist[0] >= _FULL_TURN:
         return []
     turn = twist_of(numbers, rotation, 0.5 * (twist[0] + twist[1]))
+    ends = (1.0, twist[1] - turn), (-1.0, turn - twist[0])
+    near = [end for end in ends if numbers.any_of(end[1] <= within)]
+    if not near:
+        return []
     along = turn_twisting(numbers, lean)
-    return [Wall(along, twist[1] - turn), Wall(-along, turn - twist[0])]
+    return [Wall(along * side, slack) for side, slack in near]

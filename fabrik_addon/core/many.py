@@ -118,6 +118,9 @@ class Quaternion:
             )
         )
 
+    def dot(self, other: Quaternion) -> Scalar:
+        return self.w * other.w + self.x * other.x + self.y * other.y + self.z * other.z
+
     def conjugated(self) -> Quaternion:
         return Quaternion((self.w, -self.x, -self.y, -self.z))
 
@@ -241,6 +244,11 @@ def vector(array: FloatArray) -> Vector:
 def quaternion(array: FloatArray) -> Quaternion:
     """From (F, 4)."""
     return Quaternion(_columns(array))
+
+
+def quaternions(array: FloatArray, places: Sequence[int]) -> list[Quaternion]:
+    """From some places of (F, N, 4)."""
+    return [quaternion(array[:, place]) for place in places]
 
 
 def _columns(array: FloatArray) -> list[Scalar]:

@@ -26,6 +26,7 @@ __all__ = [
     "opposite",
     "put",
     "quaternion",
+    "quaternions",
     "row",
     "scalar",
     "select",
@@ -124,7 +125,11 @@ def scalar(array: FloatArray) -> float:
 
 def interpolate(value: float, places: FloatArray, values: FloatArray) -> float:
     """The piecewise linear function through (places, values), held at its ends."""
-    return float(np.interp(value, places, values))
+    after = int(places.searchsorted(value))
+    if after == 0 or after == len(places):
+        return float(values[min(after, len(values) - 1)])
+    (start, end), (low, high) = places[after - 1 : after + 1].tolist(), values[after - 1 : after + 1].tolist()
+    return float(low + (value - start) * ((high - low) / (end - start)))
 
 
 def vector(array: FloatArray) -> Vector:
@@ -135,6 +140,12 @@ def vector(array: FloatArray) -> Vector:
 def quaternion(array: FloatArray) -> Quaternion:
     """From (1, 4)."""
     return Quaternion(np.ravel(array).tolist())
+
+
+def quaternions(array: FloatArray, places: Sequence[int]) -> list[Quaternion]:
+    """From some places of (1, N, 4)."""
+    turns = array[0].tolist()
+    return [Quaternion(turns[place]) for place in places]
 
 
 def stack(values: Sequence[Any], _frames: int = 1) -> FloatArray:

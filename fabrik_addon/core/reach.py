@@ -287,8 +287,9 @@ class Sweeper:
             return frame
         local = (carried.conjugated() @ frame).normalized()
         inside = limit.clamp(self.numbers, local)
-        alike = abs(local.w * inside.w + local.x * inside.x + local.y * inside.y + local.z * inside.z)
-        bound[index] = alike < 1.0 - _SAME_TURN
+        bound[index] = inside is not local and abs(local.dot(inside)) < 1.0 - _SAME_TURN
+        if inside is local:
+            return frame
         return carried @ inside
 
 

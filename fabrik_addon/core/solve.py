@@ -13,7 +13,7 @@ from . import chain as chains
 from . import many
 from .arrays import BoolArray, FloatArray, IntArray, Quaternion, Scalar
 from .bend import Bends, find_limbs
-from .bodies import Body, Reaches, build_bodies, effector_points, local_rotations, path_reaches, place_bodies
+from .bodies import Body, Pose, Reaches, build_bodies, effector_points, local_rotations, path_reaches, place_bodies
 from .check import (
     check_effectors,
     check_limits,
@@ -34,7 +34,7 @@ from .loops import with_partners
 from .one_chain import OneChain
 from .orientation import Measures, holders_of, make_measures, rotation_errors, turning_spread
 from .pops import repair_pops
-from .reach import Sweeper, make_goals
+from .reach import Goals, Sweeper, make_goals
 from .skeleton import Skeleton
 from .slides import SlideRange, at_factors, find_slides, moved_with, nearest_to_rest
 from .solution import Effector, Options, Solution, Status
@@ -123,6 +123,7 @@ class Solver:
         self.options = options or Options()
         self.slides = dict(slides or {})
         check_slides(skeleton, self.slides)
+        self.limits_by_bone = [skeleton.index(name) for name in self.limits], list(self.limits.values())
         self._factors = {name: nearest_to_rest(ends) for name, ends in self.slides.items()}
         self.shape = at_factors(skeleton, self._factors)
         self.reaches = self._reaches()
@@ -302,8 +303,8 @@ class Solver:
         groups = Groups(numbers, bodies, measures, stretch or finish)
         bends = Bends(numbers, bodies, find_limbs(bodies, links, measures), finish)
         arrays = None if numbers is many else self._for_many
-        runs = straight_runs(bodies)
-        return _Kernel(numbers, bodies, runs, measures, sweeper, finish, stretch, bends, groups, arrays)
+        bones, runs = [body.bone for body in bodies], straight_runs(bodies)
+        return _Kernel(numbers, bodies, bones, runs, measures, sweeper, finish, stretch, bends, groups, arrays)
 
 
 @dataclass(frozen=True)
@@ -312,6 +313,7 @@ class _Kernel:
 
     numbers: ModuleType
     bodies: list[Body]
+    bones: list[int]
     runs: list[list[int]]
     measures: Measures
     sweeper: Sweeper
@@ -366,7 +368,8 @@ class _Run:
         return {body: self.numbers.scalar(np.ones(frames)) for body in slides}
 
     def _local(self, rotations: FloatArray) -> list[Quaternion]:
-        return [self.numbers.quaternion(rotations[:, body.bone]) for body in self.bodies]
+        turns: list[Quaternion] = self.numbers.quaternions(rotations, self.kernel.bones)
+        return turns
 
     def _legal(self, rotations: FloatArray) -> FloatArray:
         """(F, J, 4) with every limited bone inside its limit."""
@@ -374,10 +377,11 @@ class _Run:
             return rotations
         # One pose for all frames needs to be looked at once only.
         numbers, legal = self.numbers, np.array(rotations[:1] if rotations.strides[0] == 0 else rotations)
-        for name, limit in self.solver.limits.items():
-            bone = self.solver.skeleton.index(name)
-            inside = limit.clamp(numbers, numbers.quaternion(legal[:, bone]))
-            legal[:, bone] = numbers.stack([inside], len(legal))[:, 0]
+        bones, limits = self.solver.limits_by_bone
+        inside = [
+            limit.clamp(numbers, turn) for limit, turn in zip(limits, numbers.quaternions(legal, bones), strict=True)
+        ]
+        legal[:, bones] = numbers.stack(inside, len(legal))
         return np.broadcast_to(legal, rotations.shape)
 
     def solve(self, few: int = 0) -> IntArray:
@@ -607,10 +611,11 @@ class _Run:
     def _sweep(self, work: Work, most: int) -> None:
         """Sweep until each frame is met, moves no more, or has had the most."""
         frames, part = np.arange(len(work.targets)), work
-        before = part.points(self.numbers, self.bodies)
+        pose = part.pose(self.bodies)
+        goals, before = self._goals(part, pose), part.points_of(self.numbers, self.bodies, pose)
         for _ in range(most):
-            self._sweep_once(part)
-            points = part.points(self.numbers, self.bodies)
+            self._sweep_once(part, pose, goals)
+            points = part.points_of(self.numbers, self.bodies, pose)
             moves = np.linalg.norm(points - before, axis=2) > part.tolerances * _NO_CHANGE
             part.stationary = ~(moves & (part.weights > 0)).any(axis=1)
             going = part.unmet(part.misses(points)) & ~part.stationary
@@ -621,27 +626,35 @@ class _Run:
                 if not len(kept):
                     return
                 frames, part, before = frames[kept], part.part(self.numbers, kept), points[kept]
+                pose = part.pose(self.bodies)
+                goals = self._goals(part, pose)
+            elif self.measures.loops:
+                goals = self._goals(part, pose)
         work.replace(self.numbers, frames, part)
 
-    def _sweep_once(self, work: Work) -> None:
-        numbers, bodies = self.numbers, self.bodies
-        pose = work.pose(bodies)
-        places, shares = self.measures.goals(numbers, bodies, pose, work.targets, work.weights)
-        targets = [numbers.vector(places[:, point]) for point in range(self.measures.ends)]
-        weights = [numbers.scalar(shares[:, point]) for point in range(self.measures.ends)]
-        goals = make_goals(numbers, bodies, targets, weights, self.measures.frames(numbers, work.turns, work.weights))
+    def _goals(self, work: Work, pose: Pose) -> Goals:
+        """What the next sweep wants; it stays the same where no loop is closed."""
+        numbers, ends = self.numbers, range(self.measures.ends)
+        places, shares = self.measures.goals(numbers, self.bodies, pose, work.targets, work.weights)
+        targets = [numbers.vector(places[:, point]) for point in ends]
+        weights = [numbers.scalar(shares[:, point]) for point in ends]
+        frames = self.measures.frames(numbers, work.turns, work.weights)
+        return make_goals(numbers, self.bodies, targets, weights, frames)
+
+    def _sweep_once(self, work: Work, pose: Pose, goals: Goals) -> None:
+        """Sweep the bodies from the pose in which they stand; it changes in place."""
         turning = [
             rest if body.limit is None else local
-            for body, rest, local in zip(bodies, work.rest, work.local, strict=True)
+            for body, rest, local in zip(self.bodies, work.rest, work.local, strict=True)
         ]
         self.sweeper.sweep(pose, turning, work.bound, goals)
-        work.local = local_rotations(bodies, pose)
+        work.local = local_rotations(self.bodies, pose)
         work.root = pose.heads[0]
         work.iterations += 1
 
     def write(self, result: Solution, part: slice) -> None:
         """Put the frames into their place in the result."""
-        errors, bones = self.work.misses(self.reached), [body.bone for body in self.bodies]
+        errors, bones = self.work.misses(self.reached), self.kernel.bones
         rotations = result.rotations[part]
         if len(bones) < rotations.shape[1]:
             rotations[:] = self.rotations

@@ -28,36 +28,32 @@ class Lean(NamedTuple):
     def turn_toward(self, numbers: ModuleType, nx: Scalar, nz: Scalar) -> Vector:
         """The rotation vector ω that moves the lean along the chart direction (nx, nz): n · d(x, z) = result · ω.
 
-        With u the bone's direction, du = ω × u; the chart stretches what goes round the azimuth by θ / sin θ.
+        With u the bone's direction, du = ω × u; the chart stretches what goes round the azimuth by θ / sin θ. Leaning
+        more turns about (ez, 0, -ex), going round the azimuth about (cos θ ex, -sin θ, cos θ ez).
         """
         sine, cosine = numbers.sin(self.angle), numbers.cos(self.angle)
         stretch = self.angle / numbers.larger(sine, _TINY)
         outward = nx * self.ex + nz * self.ez
         around = (nz * self.ex - nx * self.ez) * numbers.select(self.angle < 1e-6, 1.0, stretch)
-        tangent = numbers.Vector(
-            (
-                outward * cosine * self.ex - around * self.ez,
-                -outward * sine,
-                outward * cosine * self.ez + around * self.ex,
-            )
+        level = around * cosine
+        return numbers.Vector(
+            (outward * self.ez + level * self.ex, -around * sine, level * self.ez - outward * self.ex)
         )
-        return self.direction(numbers).cross(tangent)
-
-    def direction(self, numbers: ModuleType) -> Vector:
-        """The bone's direction u."""
-        sine = numbers.sin(self.angle)
-        return numbers.Vector((sine * self.ex, numbers.cos(self.angle), sine * self.ez))
 
 
 def lean_of(numbers: ModuleType, rotation: Quaternion) -> Lean:
     """The lean of a unit quaternion; exact up to half a turn, where the azimuth is that of no twist."""
     w, x, y, z = rotation.w, rotation.x, rotation.y, rotation.z
     upright, leaning = numbers.sqrt(w * w + y * y), numbers.sqrt(x * x + z * z)
-    scale = 1.0 / numbers.larger(upright, _TINY)
-    cosine, sine = numbers.select(upright > _TINY, w * scale, 1.0), numbers.select(upright > _TINY, y * scale, 0.0)
-    size = 1.0 / numbers.larger(leaning, _TINY)
-    ex = numbers.select(leaning > _TINY, (x * sine - z * cosine) * size, 1.0)
-    ez = numbers.select(leaning > _TINY, (x * cosine + z * sine) * size, 0.0)
+    if numbers.any_of(numbers.smaller(upright, leaning) <= _TINY):
+        scale = 1.0 / numbers.larger(upright, _TINY)
+        cosine, sine = numbers.select(upright > _TINY, w * scale, 1.0), numbers.select(upright > _TINY, y * scale, 0.0)
+        size = 1.0 / numbers.larger(leaning, _TINY)
+        ex = numbers.select(leaning > _TINY, (x * sine - z * cosine) * size, 1.0)
+        ez = numbers.select(leaning > _TINY, (x * cosine + z * sine) * size, 0.0)
+    else:
+        size = 1.0 / (upright * leaning)
+        ex, ez = (x * y - z * w) * size, (x * w + z * y) * size
     angle = 2.0 * numbers.atan2(leaning, upright)
     return Lean(angle, ex, ez, angle * ex, angle * ez)
 
@@ -74,9 +70,10 @@ def nearest_angle(numbers: ModuleType, angle: Scalar, middle: float) -> Scalar:
 
 def turn_twisting(numbers: ModuleType, lean: Lean) -> Vector:
     """How twist grows with a rotation vector ω: dt = result · ω."""
-    direction = lean.direction(numbers)
-    share = 1.0 / numbers.larger(1.0 + direction.y, 1e-6)
-    return numbers.Vector((direction.x, direction.y + 1.0, direction.z)) * share
+    above = 1.0 + numbers.cos(lean.angle)  # of the bone's direction u: dt = (u + Y) · ω / (1 + u · Y)
+    share = 1.0 / numbers.larger(above, 1e-6)
+    side = numbers.sin(lean.angle) * share
+    return numbers.Vector((side * lean.ex, above * share, side * lean.ez))
 
 
 def compose(numbers: ModuleType, x: Scalar, z: Scalar, twist: Scalar) -> Quaternion:

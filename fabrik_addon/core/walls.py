@@ -1,6 +1,7 @@
 """Which turns the joint limits leave open, for the least-squares finish."""
 
 from collections.abc import Sequence
+from math import inf
 from types import ModuleType
 
 import numpy as np
@@ -29,8 +30,15 @@ class Walls:
     """
 
     def __init__(
-        self, numbers: ModuleType, bodies: Sequence[Body], local: Sequence[Quaternion], pose: Pose, frames: int
+        self,
+        numbers: ModuleType,
+        bodies: Sequence[Body],
+        local: Sequence[Quaternion],
+        pose: Pose,
+        frames: int,
+        within: float = inf,
     ) -> None:
+        """Look around a pose; walls that are farther than `within` radians on all frames are left out."""
         self._turns = np.tile(np.eye(3), (frames, len(bodies), 1, 1))
         normals, slack, places = [], [], []
         hinges, axes = [], []
@@ -43,7 +51,7 @@ class Walls:
             if body.limit.turn_axis is not None:
                 hinges.append(index)
                 axes.append(carried @ numbers.Vector(body.limit.turn_axis))
-            for place, wall in enumerate(body.limit.walls(numbers, local[index])):
+            for place, wall in enumerate(body.limit.walls(numbers, local[index], within)):
                 normals.append(carried @ wall.normal)
                 slack.append(wall.slack)
                 places.append((index, place))
@@ -107,6 +115,8 @@ class Walls:
         closed = self.closed[frames]
         pressure = np.zeros(closed.shape)
         rows, bodies = np.nonzero(closed.any(axis=2))
+        if not len(rows):
+            return pressure
         closed = closed[rows, bodies]
         normals = self.normals[frames[rows], bodies] * closed[..., None]
         overlap = normals @ np.swapaxes(normals, 1, 2) + (_LOOSE + ~closed)[..., None] * np.eye(closed.shape[1])
@@ -119,9 +129,9 @@ class Walls:
         self.open[frames], self.moved[frames] = self._turns[frames], 0.0
         rows, bodies = np.nonzero(self.closed[frames].any(axis=2))
         where = frames[rows], bodies
-        open_, moved = self._turns[where], np.zeros((len(rows), 3))
-        for place in range(self.slack.shape[2]):
-            normals, closed = self.normals[*where, place], self.closed[*where, place]
+        open_, moved, every = self._turns[where], np.zeros((len(rows), 3)), self.closed[where]
+        for place in np.flatnonzero(every.any(axis=0)):
+            normals, closed = self.normals[*where, place], every[:, place]
             inside = (open_ @ normals[..., None])[..., 0]
             size = np.linalg.norm(inside, axis=-1)
             unit = inside * np.where(closed & (size > _NO_TURN), 1.0 / np.maximum(size, _NO_TURN), 0.0)[..., None]
@@ -134,11 +144,12 @@ class Walls:
 def binding(numbers: ModuleType, bodies: Sequence[Body], local: Sequence[Quaternion], frames: int) -> BoolArray:
     """(F, B) whether a body stands at a wall of its limit; a fixed one always does."""
     result = np.zeros((frames, len(bodies)), dtype=bool)
-    for index, body in enumerate(bodies):
+    for index, (body, rotation) in enumerate(zip(bodies, local, strict=True)):
         if body.limit is None:
             continue
-        result[:, index] = body.limit.freedom == 0
-        for wall in body.limit.walls(numbers, local[index]):
+        if body.limit.freedom == 0:
+            result[:, index] = True
+        for wall in body.limit.walls(numbers, rotation, AT_LIMIT):
             result[:, index] |= np.asarray(wall.slack) <= AT_LIMIT
     return result
 
