@@ -19,7 +19,7 @@ from .bodies import Body, Reaches, place_bodies
 from .check import checked_root_location, checked_start
 from .skeleton import Skeleton
 from .solution import Options, Solution, Status
-from .start import bend_straight_limbs, straight_runs
+from .start import bend_limbs, straight_runs
 
 
 class _Start(NamedTuple):
@@ -99,10 +99,13 @@ class OneChain:
         rotations = checked_start(start, self._skeleton, 1)[0]
         location = checked_root_location(start_location, self._skeleton, 1)[0]
         root = numbers.Vector(location.tolist())
-        local = [numbers.Quaternion(rotations[bone].tolist()) for bone in self._bones]
-        bent = bend_straight_limbs(numbers, bodies, local, root, self._runs)
-        points = chains.chain_points(bodies, self._links, place_bodies(bodies, bent, root))
-        tip = chains.chain_points(bodies, self._links, place_bodies(bodies, local, root))[-1]
+        local = numbers.quaternions(rotations[None], self._bones)
+        pose = place_bodies(bodies, local, root)
+        points = chains.chain_points(bodies, self._links, pose)
+        tip = points[-1]
+        bent = bend_limbs(numbers, bodies, self._runs, local, pose)
+        if bent is not local:
+            points = chains.chain_points(bodies, self._links, place_bodies(bodies, bent, root))
         return _Start(rotations, location, local, root, tip, bent, points)
 
     def _improved(self, start: _Start, target: Sequence[float]) -> tuple[list[Quaternion], float, int]:

@@ -42,11 +42,19 @@ def bend_straight_limbs(
     `runs` are the limbs, where they are known already.
     """
     pose = place_bodies(bodies, local, root)
-    bent = list(local)
-    for run in straight_runs(bodies) if runs is None else runs:
+    return bend_limbs(numbers, bodies, straight_runs(bodies) if runs is None else runs, local, pose)
+
+
+def bend_limbs(
+    numbers: ModuleType, bodies: Sequence[Body], runs: Sequence[list[int]], local: list[Quaternion], pose: Pose
+) -> list[Quaternion]:
+    """The same for limbs that are known and a pose of the bodies; `local` itself where none is straight."""
+    bent = local
+    for run in runs:
         straight = _is_straight(numbers, bodies, pose, run)
         if not numbers.any_of(straight):
             continue
+        bent = list(bent)
         bend = _bend_hinges if any(isinstance(bodies[index].limit, Hinge) for index in run) else _bend_about_x
         for index, rotation in bend(numbers, bodies, pose, run, local):
             limit = bodies[index].limit
@@ -139,4 +147,6 @@ def _is_straight(numbers: ModuleType, bodies: Sequence[Body], pose: Pose, run: l
         size = numbers.sqrt(first.length_squared * arm.length_squared)
         aligned = numbers.both(first.cross(arm).length < size * _STRAIGHT, first.dot(arm) > 0)
         straight = numbers.both(straight, aligned)
+        if not numbers.any_of(straight):
+            break
     return straight
