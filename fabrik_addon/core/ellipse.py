@@ -2,8 +2,6 @@
 
 from types import ModuleType
 
-import numpy as np
-
 from .arrays import Scalar
 
 _TINY = 1e-12
@@ -24,7 +22,7 @@ def nearest_on_ellipse(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: 
         return x, z
     found = _nearest_from_outside(numbers, *(numbers.take(value, frames) for value in (x, z, a, b)))
     # Adding nothing makes new arrays to put them into.
-    x, z = (numbers.put(old + 0.0, frames, new, np.size(outside)) for old, new in zip((x, z), found, strict=True))
+    x, z = (numbers.put(old + 0.0, frames, new, numbers.count(outside)) for old, new in zip((x, z), found, strict=True))
     return x, z
 
 

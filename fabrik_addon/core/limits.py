@@ -195,7 +195,7 @@ class Hinge(Limit):
 
     freedom = 1
 
-    @property
+    @cached_property
     def turn_axis(self) -> tuple[float, float, float]:  # type: ignore[override]
         """The unit axis."""
         return float(self.axis == "X"), float(self.axis == "Y"), float(self.axis == "Z")
@@ -207,7 +207,7 @@ class Hinge(Limit):
 
     def angle(self, numbers: ModuleType, rotation: Quaternion) -> Scalar:
         """The turn about the axis that comes nearest to a rotation, on the side of the range's middle."""
-        about = {"X": rotation.x, "Y": rotation.y, "Z": rotation.z}[self.axis]
+        about = getattr(rotation, self.axis.lower())
         return nearest_angle(numbers, 2.0 * numbers.atan2(about, rotation.w), 0.5 * (self.low + self.high))
 
     def turned(self, numbers: ModuleType, angle: Scalar) -> Quaternion:

@@ -307,6 +307,11 @@ def _differs(value: Scalar) -> bool:
     return isinstance(value, np.ndarray) and value.ndim > 0
 
 
+def count(condition: Scalar) -> int:
+    """Of how many frames it is said."""
+    return int(np.size(condition))
+
+
 def frames_where(condition: BoolArray) -> IntArray:
     """The frames on which it holds."""
     return np.flatnonzero(condition)

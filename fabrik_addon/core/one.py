@@ -18,6 +18,7 @@ __all__ = [
     "both",
     "clamp",
     "cos",
+    "count",
     "either",
     "floor",
     "frames_where",
@@ -171,6 +172,11 @@ def take(value: Any, _frames: IntArray | BoolArray) -> Any:
 def put(value: Any, frames: IntArray, part: Any, _count: int = 1) -> Any:
     """The new value where it is for the one frame that there is, else the old one."""
     return part if len(frames) else value
+
+
+def count(_condition: bool) -> int:
+    """Of how many frames it is said: one."""
+    return 1
 
 
 def frames_where(condition: bool) -> IntArray:

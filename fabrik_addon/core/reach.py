@@ -11,6 +11,7 @@ learn what it really needs from them. A ball and the hinges after it are one lin
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
+from typing import NamedTuple
 
 from .arrays import Quaternion, Scalar, Vector
 from .bodies import Attachment, Body, Pose, carried_frame, carried_head
@@ -23,8 +24,7 @@ _HEAD_SHARE = 0.05
 _SAME_TURN = 1e-6
 
 
-@dataclass(frozen=True)
-class Wish:
+class Wish(NamedTuple):
     """Where an attachment should be, and how much that counts (0: nothing below it is seen)."""
 
     attachment: Attachment
@@ -121,8 +121,11 @@ class Sweeper:
 
     def _wish(self, attachment: Attachment, pose: Pose, goals: Goals) -> Wish:
         """The weighted centroid of what its effectors and child bodies want (section 4.1's sub-base)."""
-        wanted = [(pose.heads[child], goals.pulls[child]) for child in attachment.children]
-        wanted += [(goals.targets[effector], goals.weights[effector]) for effector in attachment.effectors]
+        children, effectors = attachment.children, attachment.effectors
+        if len(children) == 1 and not effectors:
+            return Wish(attachment, pose.heads[children[0]], goals.pulls[children[0]])
+        wanted = [(pose.heads[child], goals.pulls[child]) for child in children]
+        wanted += [(goals.targets[effector], goals.weights[effector]) for effector in effectors]
         point, weight = wanted[0]
         if len(wanted) == 1:
             return Wish(attachment, point, weight)
@@ -138,7 +141,7 @@ class Sweeper:
             moved, turned = self._slide(wishes[0], head, frame), frame
         else:
             moved, turned = self._fit(wishes, head, frame)
-        if self.bodies[index].limit is not None and not self.plain:
+        if self.bodies[index].limit is not None and not self.plain and numbers.any_of(bound[index]):
             moved = numbers.select(bound[index], self._carry(wishes, head, frame), moved)
             turned = numbers.select(bound[index], frame, turned)
         pose.heads[index], pose.frames[index] = moved, turned
@@ -159,13 +162,17 @@ class Sweeper:
 
     def _slide(self, wish: Wish, head: Vector, frame: Quaternion) -> Vector:
         """The paper's point on a line."""
-        numbers, line = self.numbers, head - wish.point
-        line = numbers.select(line.length_squared > _TINY, line, -(frame @ wish.attachment.offset))
-        ratio = wish.attachment.distance / numbers.sqrt(numbers.larger(line.length_squared, _TINY))
-        return numbers.select(wish.weight > 0, wish.point + line * ratio, head)
+        numbers, point = self.numbers, head
+        away = (head - wish.point).length_squared > _TINY
+        if numbers.any_of(numbers.opposite(away)):
+            point = numbers.select(away, head, wish.point - frame @ wish.attachment.offset)
+        return numbers.select(wish.weight > 0, numbers.slide(wish.point, point, wish.attachment.distance), head)
 
     def _carry(self, wishes: list[Wish], head: Vector, frame: Quaternion) -> Vector:
         """The head of a body that meets its wishes as it stands, without turning."""
+        if len(wishes) == 1:
+            place = wishes[0].point - frame @ wishes[0].attachment.offset
+            return self.numbers.select(wishes[0].weight > 0, place, head)
         total = _total(wishes)
         place = sum_vectors([(wish.point - frame @ wish.attachment.offset) * wish.weight for wish in wishes])
         return self.numbers.select(total > 0, place * (1.0 / self.numbers.larger(total, _TINY)), head)
@@ -268,14 +275,16 @@ class Sweeper:
         bound: list[Scalar],
     ) -> Quaternion:
         """Backward step of a link: bend its hinges to length, turn it onto the target, clamp, aim once more."""
-        numbers, link, body = self.numbers, self.links[index], self.bodies[index]
+        numbers, link = self.numbers, self.links[index]
         wish = wishes[link.hinges[-1]][0]
         line, seen = wish.point - pose.heads[index], wish.weight > 0
         bends, span = link.bend(numbers, self.bodies, line.length)
         frame = unturned
-        for _ in range(1 if body.limit is None else 2):
-            frame = (numbers.arc(frame @ span, line) @ frame).normalized()
-            frame = self._clamped(index, carried, frame, bound)
+        for _ in range(2):
+            aimed = (numbers.arc(frame @ span, line) @ frame).normalized()
+            frame = self._clamped(index, carried, aimed, bound)
+            if frame is aimed:  # nowhere moved by the limit
+                break
         for hinge, bend in zip(link.hinges, bends, strict=True):
             turns[hinge] = numbers.select(seen, bend, turns[hinge])
         return numbers.select(seen, frame, unturned)
