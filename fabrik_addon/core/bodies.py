@@ -197,14 +197,6 @@ def place_bodies(
     return pose
 
 
-def local_rotations(bodies: Sequence[Body], pose: Pose) -> list[Quaternion]:
-    """The local rotations that put the bodies into a pose."""
-    return [
-        (carried_frame(body, pose).conjugated() @ frame).normalized()
-        for body, frame in zip(bodies, pose.frames, strict=True)
-    ]
-
-
 def effector_points(bodies: Sequence[Body], pose: Pose, count: int) -> list[Vector]:
     """Where each of `count` effectors is."""
     points: list[Vector] = [None] * count

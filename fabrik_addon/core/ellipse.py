@@ -17,13 +17,12 @@ def level(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> Sc
 def nearest_on_ellipse(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
     """The point itself where it is inside the ellipse with half-axes a and b, else the nearest one on it."""
     outside = level(numbers, x, z, a, b) > 1.0 + _CLOSE
-    frames = numbers.frames_where(outside)
-    if not len(frames):
+    if not numbers.any_of(outside):
         return x, z
-    found = _nearest_from_outside(numbers, *(numbers.take(value, frames) for value in (x, z, a, b)))
+    frames, count = numbers.frames_where(outside), numbers.count(outside)
+    nearest_x, nearest_z = _nearest_from_outside(numbers, *[numbers.take(value, frames) for value in (x, z, a, b)])
     # Adding nothing makes new arrays to put them into.
-    x, z = (numbers.put(old + 0.0, frames, new, numbers.count(outside)) for old, new in zip((x, z), found, strict=True))
-    return x, z
+    return numbers.put(x + 0.0, frames, nearest_x, count), numbers.put(z + 0.0, frames, nearest_z, count)
 
 
 def _nearest_from_outside(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:

@@ -21,12 +21,13 @@ _STEPS = 129
 
 @dataclass(frozen=True)
 class Link:
-    """A link: its ball body, its hinge bodies in order, and length by share as a rising table."""
+    """A link: its ball body, its hinge bodies in order, length by share as a rising table, the hinges' ranges."""
 
     ball: int
     hinges: tuple[int, ...]
     lengths: FloatArray
     shares: FloatArray
+    ranges: tuple[tuple[Hinge, float, float], ...]
 
     @property
     def shortest(self) -> float:
@@ -45,7 +46,7 @@ class Link:
     def bend(self, numbers: ModuleType, bodies: Sequence[Body], length: Scalar) -> tuple[list[Quaternion], Vector]:
         """The hinges' local rotations that make a length, and the link's vector in the ball's frame."""
         share = numbers.interpolate(length, self.lengths, self.shares)
-        turns = [hinge.turned(numbers, low + (high - low) * share) for hinge, low, high in _ranges(bodies, self.hinges)]
+        turns = [hinge.turned(numbers, low + (high - low) * share) for hinge, low, high in self.ranges]
         return turns, _span(bodies, self.hinges, turns)
 
 
@@ -79,13 +80,14 @@ def _only_hinge(bodies: Sequence[Body], index: int) -> int | None:
 def _make_link(bodies: Sequence[Body], ball: int, hinges: tuple[int, ...]) -> Link:
     """Tabulate a link's length, from its greatest one down the side on which it falls farther."""
     shares = np.linspace(0.0, 1.0, _STEPS)
-    turns = [hinge.turned(many, low + (high - low) * shares) for hinge, low, high in _ranges(bodies, hinges)]
+    ranges = _ranges(bodies, hinges)
+    turns = [hinge.turned(many, low + (high - low) * shares) for hinge, low, high in ranges]
     lengths = np.broadcast_to(_span(bodies, hinges, turns).length, shares.shape)
     top = int(np.argmax(lengths))
     down, up = _falling(lengths[top:]), _falling(lengths[top::-1])
     count, step = (down, 1) if lengths[top + down - 1] <= lengths[top - up + 1] else (up, -1)
     chosen = (top + step * np.arange(count))[::-1]
-    return Link(ball, hinges, lengths[chosen], shares[chosen])
+    return Link(ball, hinges, lengths[chosen], shares[chosen], ranges)
 
 
 def _falling(values: FloatArray) -> int:
@@ -94,14 +96,14 @@ def _falling(values: FloatArray) -> int:
     return int(rises[0]) + 1 if len(rises) else len(values)
 
 
-def _ranges(bodies: Sequence[Body], hinges: Sequence[int]) -> list[tuple[Hinge, float, float]]:
+def _ranges(bodies: Sequence[Body], hinges: Sequence[int]) -> tuple[tuple[Hinge, float, float], ...]:
     """Each hinge and the ends of its range; half a turn either way where it is free."""
     result = []
     for index in hinges:
         limit = bodies[index].limit
         assert isinstance(limit, Hinge)
         result.append((limit, limit.low, limit.high) if limit.bounded else (limit, -pi, pi))
-    return result
+    return tuple(result)
 
 
 def _span(bodies: Sequence[Body], hinges: Sequence[int], turns: Sequence[Quaternion]) -> Vector:

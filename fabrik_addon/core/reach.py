@@ -90,8 +90,8 @@ class Sweeper:
         self.links = {} if plain else {link.ball: link for link in links}
         self.linked = {hinge for link in self.links.values() for hinge in link.hinges}
 
-    def sweep(self, pose: Pose, local: list[Quaternion], bound: list[Scalar], goals: Goals) -> None:
-        """One forward and one backward pass, in place.
+    def sweep(self, pose: Pose, local: Sequence[Quaternion], bound: list[Scalar], goals: Goals) -> list[Quaternion]:
+        """One forward and one backward pass, in place; returns the local rotations of the pose.
 
         Args:
             pose: heads and frames.
@@ -103,7 +103,7 @@ class Sweeper:
         wishes = self._forward(pose, bound, goals)
         if not self.free_root:
             pose.heads[0] = root
-        self._backward(pose, local, bound, wishes, goals)
+        return self._backward(pose, local, bound, wishes, goals)
 
     def _forward(self, pose: Pose, bound: list[Scalar], goals: Goals) -> list[list[Wish]]:
         """Move every body to its wishes, leaves first; returns the wishes of each."""
@@ -231,8 +231,8 @@ class Sweeper:
         pose.heads[index] = numbers.select(seen, wish.point - frame @ wish.attachment.offset, pose.heads[index])
 
     def _backward(
-        self, pose: Pose, local: list[Quaternion], bound: list[Scalar], wishes: list[list[Wish]], goals: Goals
-    ) -> None:
+        self, pose: Pose, local: Sequence[Quaternion], bound: list[Scalar], wishes: list[list[Wish]], goals: Goals
+    ) -> list[Quaternion]:
         """Put every head where its parent carries it and turn the body about it, root first."""
         turns = list(local)
         for index, body in enumerate(self.bodies):
@@ -248,8 +248,9 @@ class Sweeper:
                 frame = self._aim(wishes[index], pose.heads[index], unturned, pose.frames[index])
                 if index in goals.frames:
                     frame = self._turned_toward(frame, *goals.frames[index])
-                frame = self._clamped(index, carried, frame, bound)
+                frame, turns[index] = self._clamped(index, carried, frame, bound)
             pose.frames[index] = frame
+        return turns
 
     def _aim(self, wishes: list[Wish], head: Vector, unturned: Quaternion, present: Quaternion) -> Quaternion:
         """Backward step of one body: its frame, turned about its head to meet its wishes.
@@ -279,27 +280,27 @@ class Sweeper:
         wish = wishes[link.hinges[-1]][0]
         line, seen = wish.point - pose.heads[index], wish.weight > 0
         bends, span = link.bend(numbers, self.bodies, line.length)
-        frame = unturned
+        frame, local = unturned, turns[index]
         for _ in range(2):
             aimed = (numbers.arc(frame @ span, line) @ frame).normalized()
-            frame = self._clamped(index, carried, aimed, bound)
+            frame, local = self._clamped(index, carried, aimed, bound)
             if frame is aimed:  # nowhere moved by the limit
                 break
         for hinge, bend in zip(link.hinges, bends, strict=True):
             turns[hinge] = numbers.select(seen, bend, turns[hinge])
+        turns[index] = numbers.select(seen, local, turns[index])
         return numbers.select(seen, frame, unturned)
 
-    def _clamped(self, index: int, carried: Quaternion, frame: Quaternion, bound: list[Scalar]) -> Quaternion:
-        """The frame inside the body's limit; notes whether it had to be moved there."""
-        limit = self.bodies[index].limit
+    def _clamped(
+        self, index: int, carried: Quaternion, frame: Quaternion, bound: list[Scalar]
+    ) -> tuple[Quaternion, Quaternion]:
+        """The frame inside the body's limit, and as a local rotation; notes whether it had to be moved there."""
+        limit, local = self.bodies[index].limit, (carried.conjugated() @ frame).normalized()
         if limit is None:
-            return frame
-        local = (carried.conjugated() @ frame).normalized()
+            return frame, local
         inside = limit.clamp(self.numbers, local)
         bound[index] = inside is not local and abs(local.dot(inside)) < 1.0 - _SAME_TURN
-        if inside is local:
-            return frame
-        return carried @ inside
+        return (frame if inside is local else carried @ inside), inside
 
 
 def sum_vectors(vectors: Sequence[Vector]) -> Vector:

@@ -13,7 +13,7 @@ from . import chain as chains
 from . import many
 from .arrays import BoolArray, FloatArray, IntArray, Quaternion, Scalar
 from .bend import Bends, find_limbs
-from .bodies import Body, Pose, Reaches, build_bodies, effector_points, local_rotations, path_reaches, place_bodies
+from .bodies import Body, Pose, Reaches, build_bodies, effector_points, path_reaches, place_bodies
 from .check import (
     check_effectors,
     check_limits,
@@ -647,8 +647,7 @@ class _Run:
             rest if body.limit is None else local
             for body, rest, local in zip(self.bodies, work.rest, work.local, strict=True)
         ]
-        self.sweeper.sweep(pose, turning, work.bound, goals)
-        work.local = local_rotations(self.bodies, pose)
+        work.local = self.sweeper.sweep(pose, turning, work.bound, goals)
         work.root = pose.heads[0]
         work.iterations += 1
 

@@ -39,7 +39,7 @@ class Walls:
         within: float = inf,
     ) -> None:
         """Look around a pose; walls that are farther than `within` radians on all frames are left out."""
-        self._turns = np.tile(np.eye(3), (frames, len(bodies), 1, 1))
+        self._turns = np.broadcast_to(np.eye(3), (frames, len(bodies), 3, 3)).copy()
         normals, slack, places = [], [], []
         hinges, axes = [], []
         for index, body in enumerate(bodies):
@@ -62,7 +62,7 @@ class Walls:
         self.slack = np.full((frames, len(bodies), most), np.inf)
         self.normals = np.zeros((frames, len(bodies), most, 3))
         if places:
-            body_of, place_of = np.transpose(places)
+            body_of, place_of = np.array(places).T
             self.slack[:, body_of, place_of] = numbers.row(slack, frames)
             self.normals[:, body_of, place_of] = _unit(numbers.stack(normals, frames))
         self.closed = np.zeros(self.slack.shape, dtype=bool)
@@ -74,14 +74,16 @@ class Walls:
         at = self.slack <= AT_LIMIT
         result = np.zeros_like(at)
         # A joint stands at two walls here and there only.
-        where = np.nonzero(at.sum(axis=2) > 1)
+        where = np.nonzero(np.count_nonzero(at, axis=2) > 1)
+        if not len(where[0]):
+            return result
         across = self.normals[where] @ np.swapaxes(self.normals[where], 1, 2) < _ACROSS
         result[where] = at[where] & (across & at[where][:, None]).any(axis=2)
         return result
 
     def begin(self, force: FloatArray, frames: IntArray) -> None:
         """Close the walls at which a joint stands and against which a force (N, D) pushes it on these frames."""
-        stood_at = (self.slack[frames] <= AT_LIMIT) & (self._along(force, frames) > 0.0)
+        stood_at = (self._on(self.slack, frames) <= AT_LIMIT) & (self._along(force, frames) > 0.0)
         self.closed[frames] = self._pinned[frames] | stood_at
         self._close(frames)
 
@@ -97,26 +99,32 @@ class Walls:
             (N,) whether a wall was closed or opened, so that the step is to be worked out again.
         """
         closed, nearer = self.closed[frames], self._along(step, frames)
-        passed = ~closed & (nearer > _PUSH) & (nearer > self.slack[frames] - AT_LIMIT)
-        released = closed & ~self._pinned[frames] & (self._pressure(force, frames) < 0.0)
-        released &= ~passed.any(axis=(1, 2))[:, None, None]
-        changed = np.asarray((passed | released).any(axis=(1, 2)))
-        self.closed[frames] = (closed | passed) & ~released
-        self._close(frames[changed])
+        passed = ~closed & (nearer > np.maximum(self._on(self.slack, frames) - AT_LIMIT, _PUSH))
+        changed = np.asarray(passed.any(axis=(1, 2)))
+        if closed.any():
+            released = closed & ~self._pinned[frames] & (self._pressure(force, frames) < 0.0)
+            released &= ~changed[:, None, None]
+            changed |= released.any(axis=(1, 2))
+            closed &= ~released
+        if changed.any():
+            self.closed[frames] = closed | passed
+            self._close(frames[changed])
         return changed
+
+    def _on(self, values: FloatArray, frames: IntArray) -> FloatArray:
+        """The values on some frames; not copied where those are all of them."""
+        return values if len(frames) == len(values) else values[frames]
 
     def _along(self, vectors: FloatArray, frames: IntArray) -> FloatArray:
         """(N, B, K) the parts of (N, D) rotation vectors along the walls' normals."""
         turns = vectors[:, : 3 * self.open.shape[1]].reshape(len(frames), -1, 3, 1)
-        return np.asarray((self.normals[frames] @ turns)[..., 0])
+        return np.asarray((self._on(self.normals, frames) @ turns)[..., 0])
 
     def _pressure(self, force: FloatArray, frames: IntArray) -> FloatArray:
         """(N, B, K) with what force each closed wall is pushed against; two at a corner share it."""
         closed = self.closed[frames]
         pressure = np.zeros(closed.shape)
         rows, bodies = np.nonzero(closed.any(axis=2))
-        if not len(rows):
-            return pressure
         closed = closed[rows, bodies]
         normals = self.normals[frames[rows], bodies] * closed[..., None]
         overlap = normals @ np.swapaxes(normals, 1, 2) + (_LOOSE + ~closed)[..., None] * np.eye(closed.shape[1])
@@ -128,6 +136,8 @@ class Walls:
         """Work out what is open beside the closed walls, and the way up to them."""
         self.open[frames], self.moved[frames] = self._turns[frames], 0.0
         rows, bodies = np.nonzero(self.closed[frames].any(axis=2))
+        if not len(rows):
+            return
         where = frames[rows], bodies
         open_, moved, every = self._turns[where], np.zeros((len(rows), 3)), self.closed[where]
         for place in np.flatnonzero(every.any(axis=0)):

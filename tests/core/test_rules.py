@@ -5,7 +5,7 @@ import pytest
 from support.families import FAMILIES
 
 from fabrik_addon.core import Options, Status, many, solve
-from fabrik_addon.core.bodies import build_bodies, effector_points, local_rotations, place_bodies
+from fabrik_addon.core.bodies import build_bodies, effector_points, place_bodies
 from fabrik_addon.core.links import find_links
 from fabrik_addon.core.reach import Sweeper, make_goals
 from fabrik_addon.core.start import bend_straight_limbs
@@ -33,8 +33,7 @@ def share_solved(family, sweeps, *, carrying=True, linking=True):
             bound = [np.zeros(FRAMES, dtype=bool) for _ in bodies]
         turning = [free if body.limit is None else own for body, free, own in zip(bodies, start, local, strict=True)]
         pose = place_bodies(bodies, local, root)
-        sweeper.sweep(pose, turning, bound, goals)
-        local = local_rotations(bodies, pose)
+        local = sweeper.sweep(pose, turning, bound, goals)
     points = many.stack(effector_points(bodies, place_bodies(bodies, local, root), targets.shape[1]), FRAMES)
     return met(family, np.linalg.norm(points - targets, axis=2))
 
