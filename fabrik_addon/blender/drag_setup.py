@@ -12,7 +12,7 @@ from mathutils import Vector
 from ..core import Effector
 from ..core.slides import moved_with
 from .drag_part import DragPart, Grip, tree_below
-from .effectors import closes, core_effector, enabled_effectors
+from .effectors import closes, core_effector
 from .limit_mirror import opposite_bone
 from .loops import Partner
 from .ownership import constrained_bones, unkeyable_bones
@@ -20,6 +20,7 @@ from .pins import pin_grip, pins, point_offset
 from .rig import RigError, Tree, read_trees
 from .settings import FabrikEffector
 from .slides import stretched, tail_factors
+from .why_not import enabled_effectors
 
 _ALONG: Final = np.array((1.0, 1.0, 1.0))
 _MIRRORED: Final = np.array((-1.0, 1.0, 1.0))

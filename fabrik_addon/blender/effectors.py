@@ -19,6 +19,7 @@ from .rig import RigError, Tree
 from .settings import FabrikEffector, rig_settings
 from .slides import solved_slides, stretched
 from .subtrees import cut_tree, freeze
+from .why_not import enabled_effectors, why_no_solve
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -101,34 +102,6 @@ class Goals:
     def all_limits(self) -> dict[str, Limit]:
         """The limits, and those of the bones that are not to be turned."""
         return {**self.limits, **{name: Fixed() for name in self.held}}
-
-
-def why_no_rig(rig: bpy.types.Object | None) -> str:
-    """What keeps the add-on from working on an object, and what to do; "" where nothing does."""
-    if rig is None or rig.type != "ARMATURE":
-        return "Select an armature"
-    if rig.library is not None:
-        return f"{rig.name!r} is linked from another file: make a library override of it first"
-    if rig.mode == "EDIT":
-        return "Leave Edit mode first"
-    return ""
-
-
-def why_no_solve(rig: bpy.types.Object | None) -> str:
-    """What keeps an object from being solved or baked, and what to do; "" where nothing does."""
-    trouble = why_no_rig(rig)
-    if trouble or rig is None:
-        return trouble
-    if not len(rig_settings(rig).effectors):
-        return f"{rig.name!r} has no effector: pick a bone in Pose mode and add one"
-    if not enabled_effectors(rig):
-        return f"All effectors of {rig.name!r} are switched off: enable one"
-    return ""
-
-
-def enabled_effectors(rig: bpy.types.Object) -> list[FabrikEffector]:
-    """The effectors that count: switched on, with a weight."""
-    return [effector for effector in rig_settings(rig).effectors if effector.enabled and effector.weight > 0.0]
 
 
 def check_effectors(scene: bpy.types.Scene, rig: bpy.types.Object) -> None:

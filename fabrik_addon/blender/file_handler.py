@@ -2,7 +2,7 @@
 
 from bpy.types import Context, FileHandler
 
-from ..markers.files import SUFFIXES
+from ..markers.suffixes import SUFFIXES
 from .operators.import_markers import FABRIK_OT_import_markers
 
 

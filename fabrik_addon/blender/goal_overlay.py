@@ -1,24 +1,22 @@
 """Goals, pins and bend targets drawn in the viewport, with how far each effector is from its own.
 
-Like the overlay of limits, it is there from registration on and imports `gpu` only when there is something to draw.
+`drawing_handlers.py` has them drawn; `gpu` is imported only then, since it does not work without a window.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import bpy
 import numpy as np
 from mathutils import Vector
 
 from ..core.arrays import FloatArray
-from .drawing_handlers import DrawingHandlers
-from .effectors import core_effector, enabled_effectors, object_scale
+from .effectors import core_effector, object_scale
 from .goal_shapes import Goal, Look, goal_lines
 from .overlay import Drawing, colored, draw_lines
-from .settings import FabrikEffector, rig_settings
-
-SWITCH: Final = "fabrik_show_goals"
+from .settings import FabrikEffector
+from .why_not import enabled_effectors
 
 # Okabe and Ito's palette, which people who can't tell red from green can tell apart.
 _COLORS: Final = {
@@ -51,22 +49,6 @@ class GoalView:
     def error(self) -> float:
         """World distance from the effector to its goal."""
         return float(np.linalg.norm(self.place - self.effector))
-
-
-def draw_switch(self: bpy.types.Panel, context: bpy.types.Context) -> None:
-    """The switch in the popovers of the viewport's overlays."""
-    self.layout.prop(context.scene, SWITCH)
-
-
-def shown_rigs(context: bpy.types.Context) -> list[bpy.types.Object]:
-    """The visible armatures with effectors, in Object and Pose mode; none where the overlay is off."""
-    if not getattr(context.scene, SWITCH) or context.mode not in {"OBJECT", "POSE"}:
-        return []
-    return [
-        thing
-        for thing in context.view_layer.objects
-        if thing.type == "ARMATURE" and len(rig_settings(thing).effectors) and thing.visible_get()
-    ]
 
 
 def views(rig: bpy.types.Object) -> list[GoalView]:
@@ -132,47 +114,37 @@ def _object_place(holder: bpy.types.Object, bone: str) -> FloatArray:
     return np.array(world.translation if found is None else world @ found.head)
 
 
-def _shown_views() -> list[GoalView]:
-    """What is to be drawn in the viewport at hand."""
-    context: Any = bpy.context
-    if not context.space_data.overlay.show_overlays:
-        return []
-    return [view for rig in shown_rigs(context) for view in views(rig)]
-
-
-def _draw() -> None:
-    """Blender's handler: draw into the viewport at hand, over everything."""
-    shown = _shown_views()
+def draw_goals(rigs: Sequence[bpy.types.Object], context: bpy.types.Context) -> None:
+    """Draw the goals of rigs into the viewport at hand, over everything."""
+    shown = [view for rig in rigs for view in views(rig)]
     if not shown:
         return
     import gpu  # noqa: PLC0415  not to be had without a window
 
     gpu.state.blend_set("ALPHA")
     try:
-        draw_lines(drawing(shown), 1.0, bpy.context.region)
+        draw_lines(drawing(shown), 1.0, context.region)
     finally:
         gpu.state.blend_set("NONE")
 
 
-def _draw_labels() -> None:
-    """Blender's handler: write how far goals that are missed are from their effectors."""
-    texts = [(view, text) for view in _shown_views() if (text := label(view, bpy.context.scene))]
+def draw_labels(rigs: Sequence[bpy.types.Object], context: bpy.types.Context) -> None:
+    """Write how far those goals of rigs that are missed are from their effectors into the viewport at hand."""
+    shown = (view for rig in rigs for view in views(rig))
+    texts = [(view, text) for view in shown if (text := label(view, context.scene))]
     if not texts:
         return
     import blf  # noqa: PLC0415
     from bpy_extras.view3d_utils import location_3d_to_region_2d  # noqa: PLC0415
 
-    ui_scale = bpy.context.preferences.system.ui_scale
+    ui_scale = context.preferences.system.ui_scale
     blf.size(0, _FONT_SIZE * ui_scale)
     blf.color(0, *_COLORS[Look.MISSED])
     blf.enable(0, blf.SHADOW)
     blf.shadow(0, 3, 0.0, 0.0, 0.0, 1.0)
     for view, text in texts:
-        place = location_3d_to_region_2d(bpy.context.region, bpy.context.region_data, Vector(view.place.tolist()))
+        place = location_3d_to_region_2d(context.region, context.region_data, Vector(view.place.tolist()))
         if place is not None:
             blf.position(0, place.x + _LABEL_AWAY * ui_scale, place.y + _LABEL_AWAY * ui_scale, 0.0)
             blf.draw(0, text)
     blf.disable(0, blf.SHADOW)
-
-
-HANDLERS: Final = DrawingHandlers((_draw, "POST_VIEW"), (_draw_labels, "POST_PIXEL"))

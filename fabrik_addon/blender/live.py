@@ -6,33 +6,16 @@ before, so that undo, a file opened again, or frames in any order find the same 
 nothing is written, and things come to rest.
 """
 
-import logging
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import bpy
-import numpy as np
 from bpy.app.handlers import persistent
 
-from ..core.arrays import FloatArray
-from ..core.errors import FabrikError
-from .base_pose import BasePose, forget_pose, store_pose
-from .effectors import Goals, check_effectors, enabled_effectors, gather_goals, why_no_solve
-from .goal_places import present_places
-from .legal import angles_between, legal_rotations
-from .rig import check_editable, read_trees, write_pose
 from .settings import rig_settings
-from .slides import present_factors, write_stretches
-from .solve_frame import moves_root, solve_tree, stretch_factors
-from .unseen import slerp
+from .why_not import enabled_effectors
 
 _Handler: TypeAlias = Callable[..., None]
-
-# Radians, and shares of the root bone's length: what a pose may be off by without being written again.
-_SAME_TURN: Final = 2e-6
-_SAME_PLACE: Final = 1e-6
-
-_log = logging.getLogger(__name__)
 
 
 def start() -> None:
@@ -57,6 +40,8 @@ def stop() -> None:
 
 def switched(rig: bpy.types.Object) -> None:
     """Live has been switched on or off for a rig."""
+    from .base_pose import forget_pose, store_pose
+
     kept = rig_settings(rig)
     if not kept.live:
         forget_pose(rig)
@@ -90,64 +75,16 @@ def live_rigs(scene: bpy.types.Scene) -> list[bpy.types.Object]:
     return [thing for thing in scene.objects if thing.type == "ARMATURE" and rig_settings(thing).live]
 
 
-def pose_live(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
-    """Pose a rig for its targets as a depsgraph has them. Raises a FabrikError, with the pose as before."""
-    check_effectors(scene, rig)
-    check_editable(rig)
-    base = BasePose(rig, scene.frame_current_final)
-    for goals in gather_goals(rig, read_trees(rig)):
-        _pose_tree(graph, scene, rig, goals, base)
-
-
-def _pose_tree(
-    graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, goals: Goals, base: BasePose
-) -> None:
-    """Pose one tree, a share of the way from its base pose to its targets."""
-    tree, free = goals.tree, moves_root(rig, goals)
-    present, place = tree.rotations, tree.root_location
-    start = present.copy()
-    start[goals.bones] = base.rotations(goals.bone_names)
-    head = base.root_place(tree.skeleton.names[0]) if free else place
-    solution = solve_tree(rig, goals, present_places(graph, scene, rig, goals), start, head)
-    share = rig_settings(rig).influence
-    rotations = blend(goals, start, solution.rotations, share)
-    location = head + share * (solution.root_location - head)
-    stretches = {name: 1.0 + share * (factor - 1.0) for name, factor in stretch_factors(goals, solution).items()}
-    shown = present_factors(rig, stretches)
-    stretched = any(abs(shown[name] - factor) > _SAME_PLACE for name, factor in stretches.items())
-    turned = angles_between(rotations, present)[goals.bones].max() > _SAME_TURN
-    moved = np.abs(location - place).max() > _SAME_PLACE * max(float(tree.skeleton.lengths[0]), 1e-3)
-    if turned or stretched or (free and moved):
-        write_stretches(rig, stretches)
-        write_pose(rig, tree.skeleton, rotations, location if free else None, bones=goals.bones)
-
-
-def blend(goals: Goals, start: FloatArray, end: FloatArray, share: float) -> FloatArray:
-    """(J, 4) a share of the way from one pose to another; bones that start inside their limits stay inside."""
-    if share in {0.0, 1.0}:
-        return end if share else start
-    mixed = slerp(start, end, np.full(len(start), share))
-    for name, limit in goals.limits.items():
-        bone = goals.tree.skeleton.index(name)
-        if np.array_equal(legal_rotations(limit, start[bone][None])[0], start[bone]):
-            mixed[bone] = legal_rotations(limit, mixed[bone][None])[0]
-    return mixed
-
-
 def _pose_all(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, *, changed: bool) -> None:
     """Pose the live rigs of a scene; where `changed` only those that something in the depsgraph's updates concerns."""
     if graph.mode != "VIEWPORT" or bpy.app.is_job_running("RENDER"):
         # A render that finds its pose changed under its hands crashes.
         return
+    from .live_pose import try_pose
+
     for rig in live_rigs(scene):
-        if changed and not _concerns(graph, rig):
-            continue
-        try:
-            if not why_no_solve(rig):
-                pose_live(graph, scene, rig)
-            _note(rig, "")
-        except FabrikError as error:
-            _note(rig, str(error))
+        if not changed or _concerns(graph, rig):
+            _note(rig, try_pose(graph, scene, rig))
 
 
 def _concerns(graph: bpy.types.Depsgraph, rig: bpy.types.Object) -> bool:
@@ -195,8 +132,10 @@ def _after_undo(*_arguments: object) -> None:
 @persistent  # type: ignore[untyped-decorator]
 def _before_render(scene: bpy.types.Scene, *_arguments: object) -> None:
     """A render begins, in which live rigs are not posed."""
+    import logging
+
     for rig in live_rigs(scene):
-        _log.warning("Live posing of %r is off in renders: bake it to keyframes first", rig.name)
+        logging.getLogger(__name__).warning("Live posing of %r is off in renders: bake it to keyframes first", rig.name)
 
 
 def _watch(*, on: bool) -> None:

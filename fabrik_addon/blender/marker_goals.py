@@ -5,18 +5,13 @@ from typing import TypeAlias
 
 import bpy
 
-from .effectors import check_effectors, enabled_effectors, why_no_rig, why_no_solve, why_no_target
+from .effectors import check_effectors, why_no_target
 from .marker_settings import FabrikMarker
 from .rig import RigError
-from .settings import FabrikEffector, rig_settings
+from .settings import FabrikEffector
+from .why_not import enabled_effectors, mapped_markers, why_no_rig
 
 Followed: TypeAlias = "FabrikEffector | FabrikMarker"
-
-
-def mapped_markers(rig: bpy.types.Object) -> list[FabrikMarker]:
-    """The markers that count: on a bone, switched on, with a weight."""
-    markers = rig_settings(rig).capture.markers
-    return [marker for marker in markers if marker.bone and marker.enabled and marker.weight > 0.0]
 
 
 def follows_markers(rig: bpy.types.Object, source: str) -> bool:
@@ -27,22 +22,6 @@ def follows_markers(rig: bpy.types.Object, source: str) -> bool:
 def followed(rig: bpy.types.Object, source: str) -> Sequence[Followed]:
     """The markers or the effectors that a bake goes by."""
     return mapped_markers(rig) if follows_markers(rig, source) else enabled_effectors(rig)
-
-
-def why_no_mapped(rig: bpy.types.Object | None) -> str:
-    """What keeps an object from having markers on its bones, and what to do; "" where nothing does."""
-    trouble = why_no_rig(rig)
-    if trouble or rig is None:
-        return trouble
-    return "" if mapped_markers(rig) else "No marker is on a bone: match the markers first"
-
-
-def why_no_bake(rig: bpy.types.Object | None) -> str:
-    """What keeps an object from being baked, and what to do; "" where nothing does."""
-    trouble = why_no_rig(rig)
-    if trouble or rig is None:
-        return trouble
-    return "" if mapped_markers(rig) else why_no_solve(rig)
 
 
 def check_followed(scene: bpy.types.Scene, rig: bpy.types.Object, source: str) -> None:

@@ -1,7 +1,6 @@
 """A line from each marker to the point of its bone, drawn in the viewport.
 
-The handler is there from registration on, and returns at once where there is nothing to draw; `gpu` is imported when
-there is, since it does not work without a window.
+`drawing_handlers.py` has them drawn; `gpu` is imported only then, since it does not work without a window.
 """
 
 from collections.abc import Iterator
@@ -13,12 +12,10 @@ import numpy as np
 from mathutils import Vector
 
 from ..core.arrays import FloatArray
-from .drawing_handlers import DrawingHandlers
-from .marker_goals import mapped_markers
 from .marker_settings import FabrikMarker
 from .marker_state import BAD, FAIR
 from .sampling import is_seen
-from .settings import rig_settings
+from .why_not import mapped_markers
 
 # Blue, yellow and vermilion can be told apart by people who can't tell red from green; worse lines are thicker too.
 _LEVELS: Final = (((0.30, 0.66, 1.0, 1.0), 1.5), ((1.0, 0.85, 0.2, 1.0), 2.5), ((1.0, 0.25, 0.10, 1.0), 4.0))
@@ -69,18 +66,10 @@ def _point(bone: bpy.types.PoseBone, marker: FabrikMarker) -> Vector:
     return bone.head if marker.point == "HEAD" else bone.tail
 
 
-def _draw() -> None:
-    """Blender's handler: draw into the viewport at hand."""
-    context: Any = bpy.context
-    rig = context.active_object
-    if not context.space_data.overlay.show_overlays or rig is None or rig.type != "ARMATURE":
-        return
-    if rig_settings(rig).capture.show_errors:
-        _draw_now(error_lines(rig, context.scene.frame_current_final), context.region)
-
-
-def _draw_now(lines: list[ErrorLines], region: bpy.types.Region) -> None:
-    """Hand the lines to the graphics card; nothing hides them."""
+def draw_errors(rig: bpy.types.Object, context: bpy.types.Context) -> None:
+    """Draw the lines of a rig's markers into the viewport at hand; nothing hides them."""
+    lines = error_lines(rig, context.scene.frame_current_final)
+    region = context.region
     import gpu  # noqa: PLC0415  not to be had without a window
     from gpu_extras.batch import batch_for_shader  # noqa: PLC0415
 
@@ -96,6 +85,3 @@ def _draw_now(lines: list[ErrorLines], region: bpy.types.Region) -> None:
             batch_for_shader(shader, "LINES", {"pos": ends}).draw(shader)
     finally:
         gpu.state.blend_set("NONE")
-
-
-HANDLERS: Final = DrawingHandlers((_draw, "POST_VIEW"))

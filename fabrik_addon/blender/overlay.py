@@ -1,7 +1,6 @@
 """The limits of the active and the selected bones, drawn in the viewport while they are posed.
 
-The handler is there from registration on, and returns at once where there is nothing to draw; `gpu` is imported when
-there is, since it does not work without a window.
+`drawing_handlers.py` has it drawn; `gpu` is imported only then, since it does not work without a window.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,15 +13,13 @@ import numpy.typing as npt
 from mathutils import Matrix
 
 from ..core.arrays import FloatArray, IntArray
-from .drawing_handlers import DrawingHandlers
+from .drawing_handlers import LIMITS_SWITCH
 from .limit_properties import LimitPropertyError, has_limit, read_limit
 from .limit_shapes import Kind, Shape, shapes_of
 
 _Color = tuple[float, ...]
 # What the graphics card takes.
 _Single = npt.NDArray[np.float32]
-
-SWITCH: Final = "fabrik_show_limits"
 
 # Blue and vermilion can be told apart by people who can't tell red from green; a limit that binds has a cross besides.
 _FREE: Final = (0.30, 0.66, 1.0)
@@ -52,16 +49,10 @@ class Drawing:
     lines: dict[float, tuple[_Single, _Single]]
 
 
-def draw_switch(self: bpy.types.Panel, context: bpy.types.Context) -> None:
-    """The switch in the popover of the viewport's bone overlays."""
-    if context.mode == "POSE":
-        self.layout.prop(context.scene, SWITCH)
-
-
 def shown_bones(context: bpy.types.Context) -> list[bpy.types.PoseBone]:
     """The bones of the active armature whose limits are drawn: the active one first, then the selected ones."""
     rig = context.active_object
-    if context.mode != "POSE" or rig is None or rig.type != "ARMATURE" or not getattr(context.scene, SWITCH):
+    if context.mode != "POSE" or rig is None or rig.type != "ARMATURE" or not getattr(context.scene, LIMITS_SWITCH):
         return []
     active = context.active_pose_bone
     bones = [] if active is None else [active]
@@ -125,12 +116,8 @@ def _drawing(shares: Sequence[tuple[Shape, float]]) -> Drawing:
     return Drawing(*colored(surfaces), lines)
 
 
-def _draw() -> None:
-    """Blender's handler: draw into the viewport at hand."""
-    context: Any = bpy.context
-    overlay = context.space_data.overlay
-    if not (overlay.show_overlays and overlay.show_bones):
-        return
+def draw_limits(context: bpy.types.Context) -> None:
+    """Draw into the viewport at hand."""
     bones = shown_bones(context)
     if bones:
         _draw_now(*gather(bones, context.active_pose_bone), context.region)
@@ -206,6 +193,3 @@ def _width(shape: Shape) -> float:
 def _moved(points: FloatArray, matrix: FloatArray) -> FloatArray:
     """(N, 3) points in the space that a matrix (4, 4) leads to."""
     return np.asarray(points @ matrix[:3, :3].T + matrix[:3, 3])
-
-
-HANDLERS: Final = DrawingHandlers((_draw, "POST_VIEW"))

@@ -5,8 +5,7 @@ from typing import Any
 import bpy
 from bpy.types import Context, Panel, UILayout, UIList
 
-from .effectors import why_no_rig, why_no_solve
-from .goal_overlay import SWITCH
+from .drawing_handlers import GOALS_SWITCH
 from .operators.bake import FABRIK_OT_bake
 from .operators.drag import FABRIK_OT_drag
 from .operators.effectors import FABRIK_OT_add_effector, FABRIK_OT_order_effectors, FABRIK_OT_remove_effector
@@ -15,6 +14,7 @@ from .operators.pins import FABRIK_OT_pin
 from .operators.posing import FABRIK_OT_key_pose, FABRIK_OT_snap_targets
 from .operators.solve import FABRIK_OT_solve
 from .settings import FabrikBakeSettings, FabrikEffector, FabrikRig, rig_settings
+from .why_not import why_no_rig, why_no_solve
 
 
 class FABRIK_UL_effectors(UIList):
@@ -80,7 +80,7 @@ class FABRIK_PT_effectors(AboutRig, Panel):
 
     def draw_header_preset(self, context: Context) -> None:
         """Draw the overlay's switch."""
-        self.layout.prop(context.scene, SWITCH, text="", icon="OVERLAY")
+        self.layout.prop(context.scene, GOALS_SWITCH, text="", icon="OVERLAY")
 
     def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         """Draw the list and the active effector's details."""

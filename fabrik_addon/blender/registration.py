@@ -1,19 +1,20 @@
-"""Everything that Blender is told of when the extension is switched on, and told to forget when it is off."""
+"""Everything that Blender is told of when the extension is switched on, and told to forget when it is off.
+
+Blender waits for this at its every start. So all that is imported here only says what there is (settings, operators,
+panels, handlers) and imports what does the work, and numpy, inside the functions that call it: when it is first used.
+"""
 
 import bpy
 from bpy.props import BoolProperty, PointerProperty
 
-from ..cli import run_command
 from . import (
+    drawing_handlers,
     file_handler,
-    goal_overlay,
     keymap,
     limit_panel,
     live,
-    marker_overlay,
     marker_panel,
     operators,
-    overlay,
     panels,
     settings,
     tool,
@@ -47,7 +48,7 @@ def register() -> None:
     )
     setattr(
         bpy.types.Scene,
-        overlay.SWITCH,
+        drawing_handlers.LIMITS_SWITCH,
         BoolProperty(
             name="Joint Limits",
             description="Show how far the active bone and the selected ones may turn, while posing",
@@ -56,25 +57,23 @@ def register() -> None:
     )
     setattr(
         bpy.types.Scene,
-        goal_overlay.SWITCH,
+        drawing_handlers.GOALS_SWITCH,
         BoolProperty(
             name="Goals",
             description="Show targets, pins and bend targets of rigs, and how far their effectors are from them",
             default=True,
         ),
     )
-    overlay.HANDLERS.start()
-    marker_overlay.HANDLERS.start()
-    goal_overlay.HANDLERS.start()
+    drawing_handlers.HANDLERS.start()
     keymap.start()
     tool.start()
-    bpy.types.VIEW3D_PT_overlay_bones.append(overlay.draw_switch)
+    bpy.types.VIEW3D_PT_overlay_bones.append(drawing_handlers.draw_limits_switch)
     for popover in GOAL_POPOVERS:
-        getattr(bpy.types, popover).append(goal_overlay.draw_switch)
+        getattr(bpy.types, popover).append(drawing_handlers.draw_goals_switch)
     bpy.types.TOPBAR_MT_file_import.append(menu_entry)
     bpy.app.handlers.save_pre.append(keep_overrides)
     live.start()
-    _COMMANDS.append(bpy.utils.register_cli_command("fabrik_bake", run_command))
+    _COMMANDS.append(bpy.utils.register_cli_command("fabrik_bake", _bake_command))
 
 
 def unregister() -> None:
@@ -84,15 +83,20 @@ def unregister() -> None:
     bpy.app.handlers.save_pre.remove(keep_overrides)
     bpy.types.TOPBAR_MT_file_import.remove(menu_entry)
     for popover in GOAL_POPOVERS:
-        getattr(bpy.types, popover).remove(goal_overlay.draw_switch)
-    bpy.types.VIEW3D_PT_overlay_bones.remove(overlay.draw_switch)
+        getattr(bpy.types, popover).remove(drawing_handlers.draw_goals_switch)
+    bpy.types.VIEW3D_PT_overlay_bones.remove(drawing_handlers.draw_limits_switch)
     tool.stop()
     keymap.stop()
-    goal_overlay.HANDLERS.stop()
-    marker_overlay.HANDLERS.stop()
-    overlay.HANDLERS.stop()
-    delattr(bpy.types.Scene, goal_overlay.SWITCH)
-    delattr(bpy.types.Scene, overlay.SWITCH)
+    drawing_handlers.HANDLERS.stop()
+    delattr(bpy.types.Scene, drawing_handlers.GOALS_SWITCH)
+    delattr(bpy.types.Scene, drawing_handlers.LIMITS_SWITCH)
     del bpy.types.Object.fabrik  # type: ignore[attr-defined]
     for cls in reversed(CLASSES):
         bpy.utils.unregister_class(cls)
+
+
+def _bake_command(arguments: list[str]) -> int:
+    """`blender --command fabrik_bake`."""
+    from ..cli import run_command
+
+    return run_command(arguments)

@@ -94,7 +94,7 @@ LIMIT_AXES = (
 
 def live_switched(kept: "FabrikRig", _context: bpy.types.Context) -> None:
     """Blender calls this where live is switched on or off."""
-    from .live import switched  # noqa: PLC0415  live itself needs the settings
+    from .live import switched
 
     rig: Any = kept.id_data
     switched(rig)

@@ -16,11 +16,12 @@ from ..core.loops import with_partners
 from ..core.orientation import make_measures
 from . import live
 from .base_pose import store_pose
-from .effectors import Goals, check_effectors, core_effector, enabled_effectors, gather_goals
+from .effectors import Goals, check_effectors, core_effector, gather_goals
 from .goal_places import present_places, tree_space
 from .import_markers import MARKER_NAME
 from .rig import RigError, check_editable, read_trees
 from .settings import FabrikEffector, rig_settings
+from .why_not import enabled_effectors
 
 # Shares of a limb's length: how far its middle is beside its line before it has a side to bend to; and how far away a
 # bend target goes that is on that line.

@@ -3,9 +3,9 @@
 import bpy
 from bpy.types import Context, UILayout, WorkSpaceTool
 
-from .effectors import why_no_rig
 from .operators.drag import FABRIK_OT_drag
 from .settings import rig_settings
+from .why_not import why_no_rig
 
 
 class FABRIK_WT_drag(WorkSpaceTool):

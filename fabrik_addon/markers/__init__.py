@@ -1,53 +1,38 @@
-"""Motion-capture data: files, names, gaps, size and errors. Plain Python with numpy, no Blender."""
+"""Motion-capture data: files, names, gaps, size and errors. Plain Python with numpy, no Blender.
+
+Each name below is imported when it is first asked for: at its start Blender needs a few tables of this room only.
+"""
 
 from __future__ import annotations
 
-from .c3d import read_c3d
-from .calibration import CalibrationError, rigid_pairs, uniform_scale
-from .clip import (
-    Clip,
-    ClipError,
-    MarkerFileError,
-    guess_up_axis,
-    missing_spans,
-    to_z_up,
-    trim,
-)
-from .files import SUFFIXES, performers, read_markers, select_performer
-from .gaps import Gap, interpolated
-from .mapping import MapError, MappedMarker, check_map, read_map, write_map
-from .report import FrameRow, MarkerRow, Report, ReportError, TotalRow
-from .resample import retimed
-from .trc import read_trc
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, Final
 
-__all__ = [
-    "SUFFIXES",
-    "CalibrationError",
-    "Clip",
-    "ClipError",
-    "FrameRow",
-    "Gap",
-    "MapError",
-    "MappedMarker",
-    "MarkerFileError",
-    "MarkerRow",
-    "Report",
-    "ReportError",
-    "TotalRow",
-    "check_map",
-    "guess_up_axis",
-    "interpolated",
-    "missing_spans",
-    "performers",
-    "read_c3d",
-    "read_map",
-    "read_markers",
-    "read_trc",
-    "retimed",
-    "rigid_pairs",
-    "select_performer",
-    "to_z_up",
-    "trim",
-    "uniform_scale",
-    "write_map",
-]
+_MODULES: Final = MappingProxyType(
+    {
+        "c3d": ("read_c3d",),
+        "calibration": ("CalibrationError", "rigid_pairs", "uniform_scale"),
+        "clip": ("Clip", "ClipError", "MarkerFileError", "guess_up_axis", "missing_spans", "to_z_up", "trim"),
+        "files": ("performers", "read_markers", "select_performer"),
+        "gaps": ("Gap", "interpolated"),
+        "mapping": ("MapError", "MappedMarker", "check_map", "read_map", "write_map"),
+        "report": ("FrameRow", "MarkerRow", "Report", "ReportError", "TotalRow"),
+        "resample": ("retimed",),
+        "suffixes": ("SUFFIXES",),
+        "trc": ("read_trc",),
+    }
+)
+
+__all__ = [name for names in _MODULES.values() for name in names]
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f".{module}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

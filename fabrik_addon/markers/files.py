@@ -11,9 +11,8 @@ from typing import Final
 from .c3d import read_c3d
 from .clip import Clip, ClipError, MarkerFileError
 from .reading import file_bytes
+from .suffixes import SUFFIXES
 from .trc import read_trc
-
-SUFFIXES: Final = (".trc", ".c3d")
 
 _C3D_MAGIC: Final = 0x50
 _TRC_START: Final = b"pathfiletype"

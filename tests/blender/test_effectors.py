@@ -11,10 +11,10 @@ from fabrik_addon.blender.effectors import (
     check_effectors,
     gather_goals,
     object_scale,
-    why_no_rig,
     world_to_armature,
 )
 from fabrik_addon.blender.rig import RigError, read_trees
+from fabrik_addon.blender.why_not import why_no_rig
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 

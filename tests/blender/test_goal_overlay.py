@@ -6,7 +6,7 @@ import pytest
 from mathutils import Vector
 from support import scenes
 
-from fabrik_addon.blender import goal_overlay
+from fabrik_addon.blender import drawing_handlers, goal_overlay
 from fabrik_addon.blender.goal_shapes import Goal, Look, goal_lines
 
 ORIGIN, AWAY = np.zeros(3), np.array([0.0, 3.0, 4.0])
@@ -123,13 +123,13 @@ class TestDrawing:
     def test_rigs_with_effectors_are_shown_in_object_and_pose_mode_unless_it_is_off(self, rig):
         scenes.make_rig(name="Without")
         scenes.make_active(rig.fabrik.effectors[0].target)
-        assert goal_overlay.shown_rigs(bpy.context) == [rig]
+        assert drawing_handlers.shown_rigs(bpy.context) == [rig]
         scenes.make_active(rig)
         bpy.ops.object.mode_set(mode="POSE")
-        assert goal_overlay.shown_rigs(bpy.context) == [rig]
+        assert drawing_handlers.shown_rigs(bpy.context) == [rig]
         bpy.context.scene.fabrik_show_goals = False
-        assert goal_overlay.shown_rigs(bpy.context) == []
+        assert drawing_handlers.shown_rigs(bpy.context) == []
 
     def test_hidden_rigs_are_not(self, rig):
         rig.hide_set(True)
-        assert goal_overlay.shown_rigs(bpy.context) == []
+        assert drawing_handlers.shown_rigs(bpy.context) == []

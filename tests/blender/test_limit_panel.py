@@ -9,7 +9,7 @@ import bpy
 import pytest
 from support import limited, scenes
 
-from fabrik_addon.blender import limit_panel
+from fabrik_addon.blender import limit_panel, limit_sliders
 from fabrik_addon.blender.limit_properties import CONE, HINGE, LIMIT, SLIDE, TWIST, WINDOW, write_limit
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
 
@@ -158,7 +158,7 @@ def test_polygon(bone):
 
 def test_a_bone_that_may_stretch(bone):
     assert "fabrik.set_limit Let It Stretch" in draw().found("button")
-    bpy.ops.fabrik.set_limit(bones="head", slide=limit_panel.FIRST_STRETCH)
+    bpy.ops.fabrik.set_limit(bones="head", slide=limit_sliders.FIRST_STRETCH)
     layout = draw()
     low, high, how = layout.found("slider")
     assert (low[3], high[3]) == (1.0, 1.5)

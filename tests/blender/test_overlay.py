@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from support import scenes
 
-from fabrik_addon.blender import overlay
+from fabrik_addon.blender import drawing_handlers, overlay
 from fabrik_addon.blender.limit_properties import write_limit
 from fabrik_addon.blender.limit_shapes import Kind
 from fabrik_addon.core import Ball, Hinge
@@ -161,9 +161,9 @@ def test_nothing_selected_is_an_empty_drawing(rig):
 
 def test_without_windows_there_is_no_handler(clean_scene):
     """Blender's module can't end while one is there."""
-    overlay.HANDLERS.start()
-    assert not overlay.HANDLERS.is_on()
-    overlay.HANDLERS.stop()
+    drawing_handlers.HANDLERS.start()
+    assert not drawing_handlers.HANDLERS.is_on()
+    drawing_handlers.HANDLERS.stop()
 
 
 def test_the_switch_is_in_the_popover_for_bones(clean_scene):

@@ -1,4 +1,7 @@
-"""The operators, all of them thin: ask whether they can run, call one function, report."""
+"""The operators, all of them thin: ask whether they can run, call one function, report.
+
+What they call they import where they call it: Blender is told of all operators at its start, and runs few of them.
+"""
 
 from . import (
     bake,

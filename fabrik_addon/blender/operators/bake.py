@@ -1,17 +1,20 @@
 """Baking, with a progress bar and Esc where there is a window."""
 
 import time
+from typing import TYPE_CHECKING
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
 from bpy.types import Context, Event, Operator
 
-from ...core.errors import FabrikError
-from ..bake import BakeResult, BakeSettings, Steps, bake_steps, run_bake
-from ..marker_goals import why_no_bake
 from ..marker_settings import GAPS
 from ..settings import ACTIONS, BAKED_BONES, ROOT_MOTIONS, SOURCES, STARTS, rig_settings
-from .asking import can_run
+from ..why_not import why_no_bake
+from .asking import can_run, says_why_not
+
+if TYPE_CHECKING:
+    from ...core.errors import FabrikError
+    from ..bake import BakeResult, BakeSettings, Steps
 
 # Seconds of work between two looks at the window, and between two calls.
 _WORK = 0.1
@@ -83,17 +86,20 @@ class FABRIK_OT_bake(Operator):
         """On an armature with something to reach."""
         return can_run(cls, why_no_bake(context.object))
 
+    @says_why_not
     def execute(self, context: Context) -> set[str]:
         """Bake straight through."""
-        try:
-            return self._done(run_bake(context, context.object, self._settings(context)))
-        except FabrikError as error:
-            return self._failed(error)
+        from ..bake import run_bake
+
+        return self._done(run_bake(context, context.object, self._settings(context)))
 
     def invoke(self, context: Context, _event: Event) -> set[str]:
         """Begin baking while the window stays alive."""
         if bpy.app.background or context.window is None:
             return self.execute(context)
+        from ...core.errors import FabrikError
+        from ..bake import bake_steps
+
         try:
             self._steps: Steps = bake_steps(context, context.object, self._settings(context))
             next(self._steps)
@@ -108,6 +114,8 @@ class FABRIK_OT_bake(Operator):
 
     def modal(self, context: Context, event: Event) -> set[str]:
         """Bake on a little, or stop on Esc; nothing else gets through to the scene meanwhile."""
+        from ...core.errors import FabrikError
+
         if event.type == "ESC":
             self.cancel(context)
             self.report({"INFO"}, "Bake stopped; nothing has changed")
@@ -140,8 +148,10 @@ class FABRIK_OT_bake(Operator):
             share = next(self._steps)
         return share
 
-    def _settings(self, context: Context) -> BakeSettings:
+    def _settings(self, context: Context) -> "BakeSettings":
         """What to bake: the keywords given, else the rig's settings."""
+        from ..bake import BakeSettings
+
         kept, capture = rig_settings(context.object).bake, rig_settings(context.object).capture
         source = context.scene if kept.use_scene_range else kept
         choices = {
@@ -169,13 +179,13 @@ class FABRIK_OT_bake(Operator):
         context.window_manager.progress_end()
         context.workspace.status_text_set(None)
 
-    def _done(self, result: BakeResult) -> set[str]:
+    def _done(self, result: "BakeResult") -> set[str]:
         for warning in result.warnings:
             self.report({"WARNING"}, warning)
         self.report({"INFO"}, result.line)
         return {"FINISHED"}
 
-    def _failed(self, error: FabrikError) -> set[str]:
+    def _failed(self, error: "FabrikError") -> set[str]:
         self.report({"ERROR"}, str(error))
         return {"CANCELLED"}
 

@@ -4,12 +4,10 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
 from bpy.types import Context, Operator
 
-from ...core.errors import FabrikError
-from ..calibrate_markers import CalibrateError, calibrate_markers
-from ..marker_goals import why_no_mapped
 from ..marker_settings import PROPORTIONS, FabrikCapture
 from ..settings import rig_settings
-from .asking import can_run
+from ..why_not import why_no_mapped
+from .asking import can_run, says_why_not
 
 _KEPT = ("proportions", "refine")
 
@@ -40,19 +38,16 @@ class FABRIK_OT_calibrate_markers(Operator):
         """On an armature with markers on its bones."""
         return can_run(cls, why_no_mapped(context.object))
 
+    @says_why_not
     def execute(self, context: Context) -> set[str]:
         """Calibrate."""
+        from ..calibrate_markers import calibrate_markers
+
         kept = rig_settings(context.object).capture
         given = self.properties.is_property_set
         choices = {name: getattr(self if given(name) else kept, name) for name in _KEPT}
-        try:
-            static = _collection(self.static) if self.static else kept.static
-            found = calibrate_markers(
-                context, context.object, reference=self._reference(kept), static=static, **choices
-            )
-        except FabrikError as error:
-            self.report({"ERROR"}, str(error))
-            return {"CANCELLED"}
+        static = _collection(self.static) if self.static else kept.static
+        found = calibrate_markers(context, context.object, reference=self._reference(kept), static=static, **choices)
         self.report({"INFO"}, found.line)
         return {"FINISHED"}
 
@@ -67,6 +62,8 @@ class FABRIK_OT_calibrate_markers(Operator):
 
 def _collection(name: str) -> bpy.types.Collection:
     """A collection by name; raises CalibrateError where there is none."""
+    from ..calibrate_markers import CalibrateError
+
     if name not in bpy.data.collections:
         raise CalibrateError(f"There is no collection {name!r}.")
     return bpy.data.collections[name]

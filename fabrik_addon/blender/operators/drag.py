@@ -1,25 +1,21 @@
 """Dragging a bone: by the mouse in a viewport, or by keyword anywhere."""
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import bpy
-import numpy as np
 from bpy.props import BoolProperty, EnumProperty, FloatVectorProperty, IntProperty, StringProperty
 from bpy.types import Context, Event, Operator
 from mathutils import Quaternion, Vector
 
-from ...core.arrays import FloatArray
-from ...core.errors import FabrikError
-from .. import drag_lines
-from ..drag import Drag, begin_drag
-from ..drag_input import DragInput
-from ..drag_setup import DragSettings
-from ..drag_view import DragView, has_view
-from ..effectors import why_no_rig
-from ..limit_editing import active_bone
-from ..rig import RigError
 from ..settings import DRAG_ROOTS, POINTS, REACHES, rig_settings
+from ..why_not import why_no_rig
 from .asking import can_run
+
+if TYPE_CHECKING:
+    from ...core.arrays import FloatArray
+    from ...core.errors import FabrikError
+    from ..drag import Drag
+    from ..drag_input import DragInput
 
 # Neither what a script gave nor where a drag ended counts for the next one.
 _ASIDE: Final = {"SKIP_SAVE"}
@@ -86,6 +82,10 @@ class FABRIK_OT_drag(Operator):
 
     def execute(self, context: Context) -> set[str]:
         """Drag by so much, in one go."""
+        import numpy as np
+
+        from ...core.errors import FabrikError
+
         try:
             drag = self._begin(context)
         except FabrikError as error:
@@ -103,6 +103,10 @@ class FABRIK_OT_drag(Operator):
 
     def invoke(self, context: Context, event: Event) -> set[str]:
         """Take hold of the bone; from then on it follows the mouse."""
+        from ...core.errors import FabrikError
+        from .. import drag_lines
+        from ..drag_view import DragView, has_view
+
         if not has_view(context):
             return self.execute(context)
         self._view = DragView(context)
@@ -124,6 +128,8 @@ class FABRIK_OT_drag(Operator):
 
     def modal(self, context: Context, event: Event) -> set[str]:
         """Follow the mouse and the keys; nothing else gets through to the scene meanwhile."""
+        from ...core.errors import FabrikError
+
         try:
             if self._confirms(event):
                 return self._confirm(context)
@@ -154,8 +160,13 @@ class FABRIK_OT_drag(Operator):
             row.enabled = name != "bones" or self.reach == "BONES"
             row.prop(self, name)
 
-    def _begin(self, context: Context) -> Drag:
+    def _begin(self, context: Context) -> "Drag":
         """Take hold of the bone that is meant, with the settings given or else the rig's."""
+        from ..drag import begin_drag
+        from ..drag_setup import DragSettings
+        from ..limit_editing import active_bone
+        from ..rig import RigError
+
         rig = context.object
         if not self.bone:
             active = active_bone(rig)
@@ -169,8 +180,10 @@ class FABRIK_OT_drag(Operator):
         settings = DragSettings(self.reach, self.bones, self.root)
         return begin_drag(context, rig, self.bone, point=self.point, settings=settings)
 
-    def _given_turn(self) -> FloatArray | None:
+    def _given_turn(self) -> "FloatArray | None":
         """(3,) the rotation vector of the turn asked for; None where none is."""
+        import numpy as np
+
         if not self.properties.is_property_set("rotation"):
             return None
         axis, angle = self.rotation.to_quaternion().to_axis_angle()
@@ -178,6 +191,10 @@ class FABRIK_OT_drag(Operator):
 
     def _pick(self, context: Context, event: Event) -> None:
         """Make the bone under the mouse the active one, and take hold of its nearer end."""
+        import numpy as np
+
+        from ..rig import RigError
+
         place = self._view.press(event)
         found: Any = bpy.ops.view3d.select(location=(int(place[0]), int(place[1])))
         bone = context.active_pose_bone
@@ -189,8 +206,10 @@ class FABRIK_OT_drag(Operator):
         distances = [np.inf if end is None else np.linalg.norm(end - place) for end in ends]
         self.point = "HEAD" if distances[1] < distances[0] and bone.parent is not None else "TAIL"
 
-    def _first_input(self) -> DragInput:
+    def _first_input(self) -> "DragInput":
         """Nothing said yet."""
+        from ..drag_input import DragInput
+
         place, ray = self._drag.start, self._view.ray(self._mouse)
         return DragInput(place, self._drag.axes, ray, ray, self._view.pixel(place, self._mouse))
 
@@ -252,7 +271,8 @@ class FABRIK_OT_drag(Operator):
         turn = self._input.turn()
         self.translation = self._input.shift()
         if turn is not None:
-            self.rotation = Quaternion(Vector(turn.tolist()), float(np.linalg.norm(turn))).to_euler()
+            axis = Vector(turn.tolist())
+            self.rotation = Quaternion(axis, axis.length).to_euler()
         ended = self._finished(context, self._drag, self._line)
         self._clear(context)
         return ended
@@ -264,13 +284,15 @@ class FABRIK_OT_drag(Operator):
 
     def _clear(self, context: Context) -> None:
         """Take the lines and the texts away."""
+        from .. import drag_lines
+
         drag_lines.stop(self._lines)
         context.workspace.status_text_set(None)
         if context.area is not None:
             context.area.header_text_set(None)
             context.area.tag_redraw()
 
-    def _finished(self, context: Context, drag: Drag, line: str) -> set[str]:
+    def _finished(self, context: Context, drag: "Drag", line: str) -> set[str]:
         count = drag.finish(context)
         for sentence in drag.left_alone:
             self.report({"WARNING"}, sentence)
@@ -278,7 +300,7 @@ class FABRIK_OT_drag(Operator):
         self.report({"INFO"}, f"{self.bone}: {', '.join(filter(None, [moved, line]))}")
         return {"FINISHED"}
 
-    def _failed(self, error: FabrikError) -> set[str]:
+    def _failed(self, error: "FabrikError") -> set[str]:
         self.report({"ERROR"}, str(error))
         return {"CANCELLED"}
 

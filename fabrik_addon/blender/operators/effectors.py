@@ -4,12 +4,9 @@ import bpy
 from bpy.props import EnumProperty, IntProperty, StringProperty
 from bpy.types import Context, Operator
 
-from ...core.errors import FabrikError
-from ..effector_order import order_effectors
-from ..effectors import add_effector, remove_effector, why_no_rig
-from ..rig import RigError
 from ..settings import POINTS, rig_settings
-from .asking import can_run
+from ..why_not import why_no_rig
+from .asking import can_run, says_why_not
 
 
 class FABRIK_OT_add_effector(Operator):
@@ -31,16 +28,15 @@ class FABRIK_OT_add_effector(Operator):
         """On an armature that can be changed."""
         return can_run(cls, why_no_rig(context.object))
 
+    @says_why_not
     def execute(self, context: Context) -> set[str]:
         """Add the effector."""
+        from ..effectors import add_effector
+
         rig = context.object
-        try:
-            bone = self.bone or _active_bone(rig)
-            target = _object(self.target)
-            effector = add_effector(context, rig, bone, point=self.point, target=target, target_bone=self.target_bone)
-        except FabrikError as error:
-            self.report({"ERROR"}, str(error))
-            return {"CANCELLED"}
+        bone = self.bone or _active_bone(rig)
+        target = _object(self.target)
+        effector = add_effector(context, rig, bone, point=self.point, target=target, target_bone=self.target_bone)
         self.report({"INFO"}, f"{bone!r} now reaches for {effector.target.name!r}")
         return {"FINISHED"}
 
@@ -64,15 +60,13 @@ class FABRIK_OT_remove_effector(Operator):
             reason = f"{context.object.name!r} has no effector to remove"
         return can_run(cls, reason)
 
+    @says_why_not
     def execute(self, context: Context) -> set[str]:
         """Remove the effector."""
+        from ..effectors import remove_effector
+
         kept = rig_settings(context.object)
-        index = kept.active_effector if self.index < 0 else self.index
-        try:
-            name = remove_effector(context.object, index)
-        except FabrikError as error:
-            self.report({"ERROR"}, str(error))
-            return {"CANCELLED"}
+        name = remove_effector(context.object, kept.active_effector if self.index < 0 else self.index)
         self.report({"INFO"}, f"Removed effector {name!r}")
         return {"FINISHED"}
 
@@ -92,13 +86,12 @@ class FABRIK_OT_order_effectors(Operator):
             reason = f"{context.object.name!r} has no effector to order: add some first"
         return can_run(cls, reason)
 
+    @says_why_not
     def execute(self, context: Context) -> set[str]:
         """Order them, or say in one line why not."""
-        try:
-            done, left = order_effectors(context.object)
-        except FabrikError as error:
-            self.report({"ERROR"}, str(error))
-            return {"CANCELLED"}
+        from ..effector_order import order_effectors
+
+        done, left = order_effectors(context.object)
         for sentence in left:
             self.report({"WARNING"}, sentence)
         self.report({"INFO"}, done)
@@ -107,6 +100,8 @@ class FABRIK_OT_order_effectors(Operator):
 
 def _active_bone(rig: bpy.types.Object) -> str:
     """The name of the active bone; raises RigError where there is none."""
+    from ..rig import RigError
+
     active = rig.data.bones.active
     if active is None:
         raise RigError("Pick a bone in Pose mode first, or give its name")
@@ -116,6 +111,8 @@ def _active_bone(rig: bpy.types.Object) -> str:
 
 def _object(name: str) -> bpy.types.Object | None:
     """The object of that name, None for no name; raises RigError where there is none."""
+    from ..rig import RigError
+
     if not name:
         return None
     if name not in bpy.data.objects:

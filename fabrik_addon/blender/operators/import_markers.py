@@ -3,17 +3,18 @@
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import bpy
 from bpy.props import CollectionProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
 from bpy.types import Context, Event, Menu, Operator, OperatorFileListElement
 from bpy_extras.io_utils import ImportHelper
 
-from ...core.errors import FabrikError
-from ...markers.clip import Clip
-from ...markers.files import SUFFIXES, performers, read_markers
-from ..import_markers import ImportMarkersError, choose_performer, import_clip, part_of
+from ...markers.suffixes import SUFFIXES
+from .asking import says_why_not
+
+if TYPE_CHECKING:
+    from ...markers.clip import Clip
 
 _UNITS = (
     ("AUTO", "From File", "The units that the file states"),
@@ -87,16 +88,15 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
             return set(self.invoke_popup(context))
         return set(super().invoke(context, event))
 
+    @says_why_not
     def execute(self, context: Context) -> set[str]:
         """Read every file, then import them: a file that can't be read leaves the scene as it was."""
-        try:
-            clips = [self._read(path) for path in _paths(self)]
-            _check_rates(clips, self.timing)
-            for clip in clips:
-                import_clip(context, clip, timing=self.timing, start_frame=self.start_frame, scale=self.scale)
-        except FabrikError as error:
-            self.report({"ERROR"}, str(error))
-            return {"CANCELLED"}
+        from ..import_markers import import_clip
+
+        clips = [self._read(path) for path in _paths(self)]
+        _check_rates(clips, self.timing)
+        for clip in clips:
+            import_clip(context, clip, timing=self.timing, start_frame=self.start_frame, scale=self.scale)
         context.scene[_REMEMBERED_IN] = {name: getattr(self, name) for name in _REMEMBERED}
         for clip in clips:
             for note in clip.notes:
@@ -104,7 +104,10 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
             self.report({"INFO"}, _summary(clip))
         return {"FINISHED"}
 
-    def _read(self, path: Path) -> Clip:
+    def _read(self, path: Path) -> "Clip":
+        from ...markers.files import read_markers
+        from ..import_markers import choose_performer, part_of
+
         units = None if self.units == "AUTO" else self.units
         up_axis = None if self.up_axis == "AUTO" else self.up_axis
         clip = choose_performer(read_markers(path, units=units, up_axis=up_axis), self.performer)
@@ -121,6 +124,9 @@ def _paths(chosen: Any) -> list[Path]:
 
 def _performers(chosen: Any, context: Context) -> list[str]:
     """Those of the files at hand, to choose from: what the file browser shows as chosen, else what was dropped."""
+    from ...core.errors import FabrikError
+    from ...markers.files import performers, read_markers
+
     params: Any = getattr(context.space_data, "params", None)
     paths = _paths(chosen) if params is None else [Path(os.fsdecode(params.directory)) / params.filename]
     found: list[str] = []
@@ -131,8 +137,10 @@ def _performers(chosen: Any, context: Context) -> list[str]:
     return found
 
 
-def _check_rates(clips: list[Clip], timing: str) -> None:
+def _check_rates(clips: "list[Clip]", timing: str) -> None:
     """Raise ImportMarkersError where a scene would have to take on two rates."""
+    from ..import_markers import ImportMarkersError
+
     rates = sorted({clip.rate for clip in clips})
     if timing == "SET_SCENE_RATE" and len(rates) > 1:
         raise ImportMarkersError(
@@ -140,7 +148,7 @@ def _check_rates(clips: list[Clip], timing: str) -> None:
         )
 
 
-def _summary(clip: Clip) -> str:
+def _summary(clip: "Clip") -> str:
     return (
         f"{clip.source}: {len(clip.names)} markers, {clip.frame_count} frames, {clip.rate:g} a second, "
         f"{clip.units}, {clip.up_axis} up"

@@ -6,7 +6,6 @@ import bpy
 from bpy.props import BoolProperty
 from bpy.types import Context, Operator
 
-from ..limit_presets import apply_preset, described
 from .limits import OnBones
 
 
@@ -29,6 +28,8 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
         self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
     ) -> tuple[str, list[str]]:
         """Set the limits."""
+        from ..limit_presets import apply_preset, described
+
         return described(apply_preset(rig, bones))
 
 

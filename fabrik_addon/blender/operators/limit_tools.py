@@ -2,18 +2,16 @@
 
 from collections.abc import Sequence
 from math import radians
+from typing import TYPE_CHECKING
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatProperty
 from bpy.types import Context, Operator
 
-from ..action_check import Breach, check_action, mend_action
-from ..clamp_pose import clamp_pose
-from ..limit_editing import chosen_bones, selected_bones
-from ..limits_from_action import limits_from_action
-from ..limits_from_ik import limits_from_ik
-from ..limits_to_constraints import limits_to_constraints
 from .limits import OnBones
+
+if TYPE_CHECKING:
+    from ..action_check import Breach
 
 
 class FABRIK_OT_limits_from_ik(OnBones, Operator):
@@ -26,6 +24,8 @@ class FABRIK_OT_limits_from_ik(OnBones, Operator):
         self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
     ) -> tuple[str, list[str]]:
         """Take the limits over."""
+        from ..limits_from_ik import limits_from_ik
+
         return limits_from_ik(bones)
 
 
@@ -64,6 +64,8 @@ class FABRIK_OT_limits_from_action(OnBones, Operator):
         self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
     ) -> tuple[str, list[str]]:
         """Fit the limits."""
+        from ..limits_from_action import limits_from_action
+
         return limits_from_action(rig, bones, self.margin, self.hinge_tolerance, self.shape)
 
 
@@ -77,6 +79,8 @@ class FABRIK_OT_clamp_pose(OnBones, Operator):
         self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
     ) -> tuple[str, list[str]]:
         """Clamp the pose."""
+        from ..clamp_pose import clamp_pose
+
         return clamp_pose(bones)
 
 
@@ -90,14 +94,18 @@ class FABRIK_OT_check_action(OnBones, Operator):
 
     def chosen(self, context: Context, rig: bpy.types.Object) -> Sequence[bpy.types.PoseBone]:
         """The bones named, else the selected ones, else all."""
+        from ..limit_editing import selected_bones
+
         if self.bones:
-            return chosen_bones(context, rig, self.bones)
+            return super().chosen(context, rig)
         return selected_bones(context, rig) or list(rig.pose.bones)
 
     def run(
         self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
     ) -> tuple[str, list[str]]:
         """Check, and mend if asked to."""
+        from ..action_check import check_action, mend_action
+
         if not self.mend:
             found = check_action(rig, bones)
             return _summary(found, "break their limits"), [breach.line for breach in found]
@@ -115,10 +123,12 @@ class FABRIK_OT_limits_to_constraints(OnBones, Operator):
         self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
     ) -> tuple[str, list[str]]:
         """Make the constraints."""
+        from ..limits_to_constraints import limits_to_constraints
+
         return limits_to_constraints(bones), []
 
 
-def _summary(found: Sequence[Breach], what: str) -> str:
+def _summary(found: "Sequence[Breach]", what: str) -> str:
     """How many bones and frames."""
     if not found:
         return "The action keeps all limits"

@@ -7,21 +7,9 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, FloatVectorProperty, IntProperty, StringProperty
 from bpy.types import Context, Operator
 
-from ...core.errors import FabrikError
-from ..effectors import why_no_rig
-from ..limit_editing import (
-    active_bone,
-    chosen_bones,
-    clear_limits,
-    copy_limit,
-    numbers_in,
-    set_limits,
-)
-from ..limit_mirror import mirror_limits
-from ..limit_points import add_point, move_point, remove_point
-from ..rig import RigError
 from ..settings import LIMIT_AXES, LIMIT_TYPES
-from .asking import can_run
+from ..why_not import why_no_rig
+from .asking import can_run, says_why_not
 
 # What is not given keeps what the bone has, so nothing may be left over from the call before.
 _ASIDE = {"SKIP_SAVE"}
@@ -44,14 +32,11 @@ class OnBones:
         """On an armature that can be changed."""
         return can_run(cls, why_no_rig(context.object))
 
+    @says_why_not
     def execute(self, context: Context) -> set[str]:
         """Do it, or say in one line why not."""
         rig = context.object
-        try:
-            done, left = self.run(context, rig, self.chosen(context, rig))
-        except FabrikError as error:
-            self.report({"ERROR"}, str(error))
-            return {"CANCELLED"}
+        done, left = self.run(context, rig, self.chosen(context, rig))
         for sentence in left:
             self.report({"WARNING"}, sentence)
         self.report({"INFO"}, done)
@@ -59,6 +44,8 @@ class OnBones:
 
     def chosen(self, context: Context, rig: bpy.types.Object) -> Sequence[bpy.types.PoseBone]:
         """The bones that it is about."""
+        from ..limit_editing import chosen_bones
+
         return chosen_bones(context, rig, self.bones)
 
     def run(
@@ -115,6 +102,8 @@ class FABRIK_OT_set_limit(OnBones, Operator):
         self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
     ) -> tuple[str, list[str]]:
         """Set what is given."""
+        from ..limit_editing import set_limits
+
         return set_limits(bones, **self._given()), []
 
     def draw(self, context: Context) -> None:
@@ -130,6 +119,8 @@ class FABRIK_OT_set_limit(OnBones, Operator):
         names = ("type", "cone", "twist", "axis", "low", "high", "window", "slide")
         given = {name: getattr(self, name) for name in names if self.properties.is_property_set(name)}
         if "window" in given:
+            from ..limit_editing import numbers_in
+
             given["window"] = numbers_in(given["window"])
         return given
 
@@ -144,6 +135,8 @@ class FABRIK_OT_clear_limit(OnBones, Operator):
         self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
     ) -> tuple[str, list[str]]:
         """Clear the limits."""
+        from ..limit_editing import clear_limits
+
         return clear_limits(bones), []
 
 
@@ -161,6 +154,9 @@ class FABRIK_OT_copy_limit(OnBones, Operator):
         self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
     ) -> tuple[str, list[str]]:
         """Copy the limit."""
+        from ..limit_editing import active_bone, chosen_bones, copy_limit
+        from ..rig import RigError
+
         source = chosen_bones(context, rig, self.source)[0] if self.source else active_bone(rig)
         if source is None:
             raise RigError("Pick the bone to copy from in Pose mode first, or give its name")
@@ -177,6 +173,8 @@ class FABRIK_OT_mirror_limits(OnBones, Operator):
         self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
     ) -> tuple[str, list[str]]:
         """Mirror the limits."""
+        from ..limit_mirror import mirror_limits
+
         return mirror_limits(rig, bones)
 
 
@@ -195,6 +193,8 @@ class FABRIK_OT_add_limit_point(OnBones, Operator):
         self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
     ) -> tuple[str, list[str]]:
         """Add the point."""
+        from ..limit_points import add_point
+
         return add_point(bones[0], from_pose=self.from_pose), []
 
 
@@ -213,6 +213,8 @@ class FABRIK_OT_move_limit_point(OnBones, Operator):
         self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
     ) -> tuple[str, list[str]]:
         """Move the point."""
+        from ..limit_points import move_point
+
         return move_point(bones[0], self.index), []
 
 
@@ -231,11 +233,15 @@ class FABRIK_OT_remove_limit_point(OnBones, Operator):
         self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
     ) -> tuple[str, list[str]]:
         """Remove the point."""
+        from ..limit_points import remove_point
+
         return remove_point(bones[0], self.index), []
 
 
 def _one_bone(context: Context, rig: bpy.types.Object, names: str) -> Sequence[bpy.types.PoseBone]:
     """The bone named, else the active one."""
+    from ..limit_editing import active_bone, chosen_bones
+
     active = active_bone(rig)
     return chosen_bones(context, rig, names) if names or active is None else [active]
 

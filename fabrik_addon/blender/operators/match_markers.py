@@ -8,13 +8,10 @@ from bpy.props import BoolProperty, EnumProperty, StringProperty
 from bpy.types import Context, Operator
 from bpy_extras.io_utils import ExportHelper, ImportHelper
 
-from ...core.errors import FabrikError
-from ...markers.naming import PRESETS
-from ..effectors import why_no_rig
-from ..marker_goals import why_no_mapped
-from ..marker_matching import load_map, match_markers, save_map
+from ...markers.marker_sets import PRESETS
 from ..settings import rig_settings
-from .asking import can_run
+from ..why_not import why_no_mapped, why_no_rig
+from .asking import can_run, says_why_not
 
 _PRESETS = (
     ("AUTO", "By Labels", "The set of labels that fits the markers best"),
@@ -27,16 +24,9 @@ _NAMED = 6
 class OnRig:
     """An operator on the active armature."""
 
-    report: Any
-
     @classmethod
     def poll(cls, context: Context) -> bool:
         return can_run(cls, why_no_rig(context.object))
-
-    def failed(self, error: FabrikError) -> set[str]:
-        """Say what went wrong."""
-        self.report({"ERROR"}, str(error))
-        return {"CANCELLED"}
 
 
 class FABRIK_OT_match_markers(OnRig, Operator):
@@ -62,16 +52,16 @@ class FABRIK_OT_match_markers(OnRig, Operator):
     )
     keep: BoolProperty(name="Keep", description="Leave markers that are on a bone already as they are")
 
+    @says_why_not
     def execute(self, context: Context) -> set[str]:
         """Match."""
-        try:
-            take = _named(bpy.data.collections, self.take, "collection")
-            armature = _named(context.scene.objects, self.armature, "object")
-            found = match_markers(
-                context, context.object, preset=self.preset, take=take, take_armature=armature, keep=self.keep
-            )
-        except FabrikError as error:
-            return self.failed(error)
+        from ..marker_matching import match_markers
+
+        take = _named(bpy.data.collections, self.take, "collection")
+        armature = _named(context.scene.objects, self.armature, "object")
+        found = match_markers(
+            context, context.object, preset=self.preset, take=take, take_armature=armature, keep=self.keep
+        )
         labels = PRESETS[found.preset].title if found.preset else "no known labels"
         self.report({"INFO"}, f"{len(found.markers)} markers on bones ({labels}){_listed(found.unmatched)}")
         return {"FINISHED"}
@@ -79,6 +69,8 @@ class FABRIK_OT_match_markers(OnRig, Operator):
 
 def _named(things: Any, name: str, kind: str) -> Any:
     """The thing of a name, None without one; raises FabrikError where it is not there."""
+    from ...core.errors import FabrikError
+
     if name and name not in things:
         raise FabrikError(f"There is no {kind} {name!r}.")
     return things[name] if name else None
@@ -131,12 +123,12 @@ class FABRIK_OT_save_marker_map(OnRig, Operator, ExportHelper):
         """With markers on bones."""
         return can_run(cls, why_no_mapped(context.object))
 
+    @says_why_not
     def execute(self, context: Context) -> set[str]:
         """Write the file."""
-        try:
-            count = save_map(context.object, _path(self))
-        except FabrikError as error:
-            return self.failed(error)
+        from ..marker_matching import save_map
+
+        count = save_map(context.object, _path(self))
         self.report({"INFO"}, f"{count} markers saved to {_path(self).name}")
         return {"FINISHED"}
 
@@ -151,12 +143,12 @@ class FABRIK_OT_load_marker_map(OnRig, Operator, ImportHelper):
     filename_ext = ".json"
     filter_glob: StringProperty(default="*.json", options={"HIDDEN"})
 
+    @says_why_not
     def execute(self, context: Context) -> set[str]:
         """Read the file."""
-        try:
-            found, count = load_map(context.object, _path(self))
-        except FabrikError as error:
-            return self.failed(error)
+        from ..marker_matching import load_map
+
+        found, count = load_map(context.object, _path(self))
         self.report({"INFO"}, f"{found} of the map's {count} markers are in the list, and on its bones now")
         return {"FINISHED"}
 

@@ -6,7 +6,6 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty
 from bpy.types import Context, Operator
 
-from ..pins import is_pinned, pin_bones, unpin_bones
 from ..settings import POINTS
 from .limits import OnBones
 
@@ -33,6 +32,8 @@ class FABRIK_OT_pin(OnBones, Operator):
         self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
     ) -> tuple[str, list[str]]:
         """Pin or unpin."""
+        from ..pins import is_pinned, pin_bones, unpin_bones
+
         names = [bone.name for bone in bones]
         unpin = self.action == "UNPIN" or (self.action == "TOGGLE" and all(is_pinned(rig, name) for name in names))
         if unpin:

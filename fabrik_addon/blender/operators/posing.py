@@ -2,11 +2,8 @@
 
 from bpy.types import Context, Operator
 
-from ...core.errors import FabrikError
-from ..effectors import why_no_solve
-from ..key_pose import key_pose
-from ..snap_targets import snap_targets
-from .asking import can_run
+from ..why_not import why_no_solve
+from .asking import can_run, says_why_not
 
 
 class _OnSolvedRig:
@@ -25,13 +22,12 @@ class FABRIK_OT_key_pose(_OnSolvedRig, Operator):
     bl_label = "Key Pose"
     bl_options = {"REGISTER", "UNDO"}
 
+    @says_why_not
     def execute(self, context: Context) -> set[str]:
         """Key the pose."""
-        try:
-            bones = key_pose(context, context.object)
-        except FabrikError as error:
-            self.report({"ERROR"}, str(error))
-            return {"CANCELLED"}
+        from ..key_pose import key_pose
+
+        bones = key_pose(context, context.object)
         self.report({"INFO"}, f"Keyed {len(bones)} bones on frame {context.scene.frame_current}")
         return {"FINISHED"}
 
@@ -43,13 +39,12 @@ class FABRIK_OT_snap_targets(_OnSolvedRig, Operator):
     bl_label = "Snap Targets to Pose"
     bl_options = {"REGISTER", "UNDO"}
 
+    @says_why_not
     def execute(self, context: Context) -> set[str]:
         """Move the targets."""
-        try:
-            count, stays = snap_targets(context, context.object)
-        except FabrikError as error:
-            self.report({"ERROR"}, str(error))
-            return {"CANCELLED"}
+        from ..snap_targets import snap_targets
+
+        count, stays = snap_targets(context, context.object)
         for sentence in stays:
             self.report({"WARNING"}, sentence)
         self.report({"INFO"}, f"{count} targets are where the pose is")

@@ -7,11 +7,9 @@ from bpy.props import StringProperty
 from bpy.types import Context, Operator
 from bpy_extras.io_utils import ExportHelper
 
-from ...core.errors import FabrikError
-from ..bake_report import export_report
-from ..effectors import why_no_rig
 from ..settings import rig_settings
-from .asking import can_run
+from ..why_not import why_no_rig
+from .asking import can_run, says_why_not
 
 
 def _why_no_report(rig: bpy.types.Object | None) -> str:
@@ -36,15 +34,14 @@ class FABRIK_OT_export_report(Operator, ExportHelper):
         """After a bake."""
         return can_run(cls, _why_no_report(context.object))
 
+    @says_why_not
     def execute(self, context: Context) -> set[str]:
         """Write the file."""
+        from ..bake_report import export_report
+
         chosen: str = self.filepath  # type: ignore[attr-defined]  # a property of ExportHelper
         path = Path(bpy.path.abspath(chosen))
-        try:
-            export_report(context.object, path)
-        except FabrikError as error:
-            self.report({"ERROR"}, str(error))
-            return {"CANCELLED"}
+        export_report(context.object, path)
         self.report({"INFO"}, f"Report saved to {path.name}")
         return {"FINISHED"}
 

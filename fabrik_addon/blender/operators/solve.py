@@ -3,10 +3,8 @@
 from bpy.props import EnumProperty
 from bpy.types import Context, Operator
 
-from ...core.errors import FabrikError
-from ..effectors import why_no_solve
-from ..solve_frame import solve_frame
-from .asking import can_run
+from ..why_not import why_no_solve
+from .asking import can_run, says_why_not
 
 STARTS = (
     ("PRESENT", "Present Pose", "Go from the present pose to the nearest one that meets the targets"),
@@ -28,13 +26,12 @@ class FABRIK_OT_solve(Operator):
         """On an armature with something to reach."""
         return can_run(cls, why_no_solve(context.object))
 
+    @says_why_not
     def execute(self, context: Context) -> set[str]:
         """Pose the rig and say how well it went."""
-        try:
-            result = solve_frame(context, context.object, self.start)
-        except FabrikError as error:
-            self.report({"ERROR"}, str(error))
-            return {"CANCELLED"}
+        from ..solve_frame import solve_frame
+
+        result = solve_frame(context, context.object, self.start)
         for sentence in result.left_alone:
             self.report({"WARNING"}, sentence)
         self.report({"INFO"}, result.line)
