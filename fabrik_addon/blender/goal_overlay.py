@@ -54,10 +54,11 @@ class GoalView:
 def views(rig: bpy.types.Object) -> list[GoalView]:
     """All that is to be seen of a rig's goals; those without a bone or a target are left out."""
     found: list[GoalView] = []
+    scale = float(object_scale(np.array(rig.matrix_world)))
     for effector in enabled_effectors(rig):
         bone: bpy.types.PoseBone | None = rig.pose.bones.get(effector.bone)
         if bone is not None:
-            found.extend(_views_of(rig, effector, bone))
+            found.extend(_views_of(rig, effector, bone, scale))
     return found
 
 
@@ -83,10 +84,11 @@ def drawing(shown: Sequence[GoalView]) -> Drawing:
     return Drawing(*colored(iter(())), widths)
 
 
-def _views_of(rig: bpy.types.Object, effector: FabrikEffector, bone: bpy.types.PoseBone) -> Iterator[GoalView]:
-    """An effector's goal, and what its limb bends toward."""
+def _views_of(
+    rig: bpy.types.Object, effector: FabrikEffector, bone: bpy.types.PoseBone, scale: float
+) -> Iterator[GoalView]:
+    """An effector's goal, and what its limb bends toward; scale: world metres to an armature unit."""
     world = rig.matrix_world
-    scale = float(object_scale(np.array(world)))
     offset = core_effector(effector).offset
     point = np.array(world @ (bone.tail if offset is None else bone.matrix @ Vector(offset)))
     size = _SIZE * bone.length * scale

@@ -4,7 +4,9 @@ Up to 4.3 an action holds its curves itself; from 4.4 on each animated data-bloc
 slot's channel bag, on the one strip of the one layer that there can be. Both are told apart by what they offer.
 """
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterator
+from math import inf
 from typing import Any, Final, TypeAlias
 
 import bpy
@@ -206,6 +208,16 @@ def curves(owner: bpy.types.Object) -> Iterator[bpy.types.FCurve]:
 def keys(curve: bpy.types.FCurve) -> FloatArray:
     """(K, 2) frame and value of a curve's keys, in order of time."""
     return _get(curve.keyframe_points, "co", 2, np.float32).astype(np.float64)
+
+
+def keys_beside(curve: bpy.types.FCurve, frame: float) -> tuple[float, float]:
+    """The frames of the last key before a frame and of the first one on it or after it; infinite where there is none.
+
+    Looks at a few keys only, however many there are.
+    """
+    points: Any = curve.keyframe_points
+    place = bisect_left(points, frame, key=lambda point: point.co[0])
+    return points[place - 1].co[0] if place else -inf, points[place].co[0] if place < len(points) else inf
 
 
 def scale_values(curve: bpy.types.FCurve, factor: float, shift: float) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import bpy
 import numpy as np
@@ -218,7 +218,7 @@ def _seen_by_keys(holder: bpy.types.Object, bone: str, frames: FloatArray) -> Bo
     Keys that are farther apart than a recording's are animation by hand, which has no gaps.
     """
     times = _key_times(holder, bone_path(bone, "location") if bone else "location")
-    step = float(np.median(np.diff(times))) if len(times) > 1 else np.inf
+    step = _usual_step(times)
     if step > _RECORDED_STEP:
         return np.ones(len(frames), dtype=np.bool_)
     return _on_keys(times, step, frames)
@@ -233,22 +233,33 @@ def is_seen(marker: Target, frame: float) -> bool:
     )
     if curve is None:
         return True
-    times = keyframes.keys(curve)[:, 0]
+    before, after = keyframes.keys_beside(curve, frame)
+    if after == frame:
+        return True
     imported = not bone and holder.get(MARKER_NAME) is not None
-    step = float(holder.get(MARKER_STEP, 1.0)) if imported or len(times) < 2 else float(np.median(np.diff(times)))
+    step = float(holder.get(MARKER_STEP, 1.0)) if imported else _usual_step(keyframes.keys(curve)[:, 0])
     if not imported and step > _RECORDED_STEP:
         return True
-    return bool(_on_keys(times, step, np.array([frame]))[0])
+    return bool(_is_near(frame, before, after, step))
+
+
+def _usual_step(times: FloatArray) -> float:
+    """Frames from one of (K,) keys to the next, as most of them are; infinite where there are no two."""
+    return float(np.median(np.diff(times))) if len(times) > 1 else np.inf
 
 
 def _on_keys(times: FloatArray, step: float, frames: FloatArray) -> BoolArray:
     """(F,) whether a frame is on one of (K,) keys, or between two that are no farther apart than about a step."""
     padded = np.concatenate(([-np.inf], times, [np.inf]))
     after = np.searchsorted(times, frames) + 1
-    before_frame, after_frame = padded[after - 1], padded[after]
-    on_key: BoolArray = np.minimum(frames - before_frame, after_frame - frames) <= _ON_KEY * step
-    between: BoolArray = after_frame - before_frame <= _SEEN_STEPS * step
-    return on_key | between
+    near: BoolArray = _is_near(frames, padded[after - 1], padded[after], step)
+    return near
+
+
+def _is_near(frame: Any, before: Any, after: Any, step: float) -> Any:
+    """Whether a frame is on the key before or after it, or these are no farther apart than about a step; (F,) each."""
+    on_key = np.minimum(frame - before, after - frame) <= _ON_KEY * step
+    return on_key | (after - before <= _SEEN_STEPS * step)
 
 
 def _key_times(holder: bpy.types.Object, path: str) -> FloatArray:

@@ -1,5 +1,7 @@
 """Targets over the frames: by their curves, and as Blender evaluates them."""
 
+from dataclasses import replace
+
 import bpy
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ from mathutils import Matrix
 
 from fabrik_addon.blender import keyframes
 from fabrik_addon.blender.import_markers import import_clip
-from fabrik_addon.blender.sampling import sample_matrices, sample_targets
+from fabrik_addon.blender.sampling import MARKER_NAME, is_seen, sample_matrices, sample_targets
 from fabrik_addon.core.errors import TargetError
 from fabrik_addon.markers.clip import Clip
 
@@ -278,6 +280,23 @@ def test_a_hand_animated_empty_has_no_gaps():
     animate(target, frames=np.array([1.0, 30.0]), values=[(0.0, 0.0, 0.0), (29.0, 0.0, 0.0)])
 
     np.testing.assert_allclose(sampled(target)[:, 0], FRAMES - 1.0, atol=1e-5)
+
+
+@pytest.mark.parametrize("recorded_elsewhere", [False, True])
+@pytest.mark.parametrize("rate", [24.0, 99.9, 10.0])
+def test_seen_on_one_frame_is_as_sampled_on_many(rate, recorded_elsewhere):
+    scene = bpy.context.scene
+    scene.render.fps, scene.render.fps_base = 24, 1.0
+    collection = import_clip(bpy.context, replace(random_gaps(3), rate=rate), timing="KEEP_TIME")
+    markers = markers_of(collection)
+    if recorded_elsewhere:
+        for empty, _ in markers:
+            del empty[MARKER_NAME]
+    frames = np.arange(-3.0, 105.0, 0.25)
+    positions = sample_targets(scene, markers, frames, recorded=True)
+    for marker, samples in zip(markers, positions.swapaxes(0, 1), strict=True):
+        seen = [is_seen(marker, frame) for frame in frames]
+        np.testing.assert_array_equal(seen, ~np.isnan(samples).any(axis=1))
 
 
 def test_the_frame_is_put_back():
