@@ -8,7 +8,7 @@
 #   make zip                    the extension, build/fabrik.zip
 #   make test-zip               install the zip into an empty profile of every Blender and test what was installed
 #   make test-gui               drive a real Blender with windows; needs FABRIK_GUI_TOOLS, the folder of the tools for it
-#   make bench                  measure everything, into docs/bench; quarter of an hour
+#   make bench                  measure everything, into docs/bench; quarter of an hour. With FABRIK_GUI_TOOLS redraws of windows too
 #   make bench-guard            whether what matters has become slower beside plain Python; a minute
 #   make bench-paper            repeat the paper's experiments: tables and figures in docs/paper/, in a few minutes
 #   make rigs                   build the sample rigs anew
@@ -97,9 +97,10 @@ else
 endif
 
 # The figures' plotting library joins the environment when somebody measures.
-bench: $(call ready,$(BLENDER))
+bench: $(call ready,$(BLENDER)) $(if $(FABRIK_GUI_TOOLS),zip)
 	$(call python,$(BLENDER)) -m pip install --quiet --group figures
-	$(call python,$(BLENDER)) tests/benchmarks/run.py
+	$(if $(FABRIK_GUI_TOOLS),$(FABRIK_GUI_TOOLS)/setup_gui_blender.sh)
+	FABRIK_GUI_TOOLS=$(abspath $(FABRIK_GUI_TOOLS)) $(call python,$(BLENDER)) tests/benchmarks/run.py
 
 bench-guard: $(call ready,$(BLENDER))
 	$(call python,$(BLENDER)) tests/benchmarks/guard.py

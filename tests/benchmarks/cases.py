@@ -81,12 +81,12 @@ def new_scene():
 
 def free_chain(bones):
     """A chain of equal bones without limits."""
-    return _made(f"chain of {bones}", _row_of_bones("b", "", (0, 0, 0), (0, 0, BONE), bones), {}, (f"b{bones - 1}",))
+    return _made(f"chain of {bones}", row_of_bones("b", "", (0, 0, 0), (0, 0, BONE), bones), {}, (f"b{bones - 1}",))
 
 
 def hinge_chain(bones, low, high):
     """A chain whose bones turn about X, between two angles in degrees."""
-    rows = _row_of_bones("b", "", (0, 0, 0), (0, 0, BONE), bones)
+    rows = row_of_bones("b", "", (0, 0, 0), (0, 0, BONE), bones)
     limits = {row[0]: hinge("X", low, high) for row in rows}
     return _made(f"{bones} hinges {low:g}…{high:g}°", rows, limits, (f"b{bones - 1}",))
 
@@ -104,11 +104,11 @@ def arm():
 
 def tree():
     """A trunk and five limbs of ten bones each, with balls and hinges in turn, and a goal at the end of each limb."""
-    rows = _row_of_bones("trunk", "", (0, 0, 0), (0, 0, 0.05), 10)
+    rows = row_of_bones("trunk", "", (0, 0, 0), (0, 0, 0.05), 10)
     for limb, (x, y) in enumerate(_PLACES):
         start = np.array((0.05 * x, 0.05 * y, 0.5))
         step = np.array((x, y, 1.0 - abs(x) - abs(y))) * 0.05
-        rows += _row_of_bones(f"limb{limb}-", "trunk9", tuple(start), tuple(step), 10)
+        rows += row_of_bones(f"limb{limb}-", "trunk9", tuple(start), tuple(step), 10)
     limits = {row[0]: ball(25, (-20, 20)) if row[0].startswith("trunk") else ball(45, (-45, 45)) for row in rows}
     limits |= {f"limb{limb}-{bone}": hinge("X", -10, 70) for limb in range(5) for bone in range(1, 10, 2)}
     return _made("tree of 60, limits", rows, limits, tuple(f"limb{limb}-9" for limb in range(5)))
@@ -155,7 +155,7 @@ def _limit_ik(bone, limit):
         setattr(bone, f"ik_max_{axis}", max(high, 0.0))
 
 
-def _row_of_bones(name, parent, start, step, count):
+def row_of_bones(name, parent, start, step, count):
     """(name, parent, head, tail) rows of bones end to end."""
     start, step = np.array(start), np.array(step)
     ends = [tuple(start + step * place) for place in range(count + 1)]

@@ -21,6 +21,7 @@ def main():
         many_frames,
         one_pose,
         recordings,
+        redraw,
         start_up,
         whole_bake,
     )
@@ -28,8 +29,20 @@ def main():
 
     import fabrik_addon
 
-    modules = (one_pose, drag_step, many_frames, whole_bake, baking, recordings, extension, growth, limited, start_up)
-    measures = [measure for module in modules for measure in module.MEASURES]
+    modules = (
+        one_pose,
+        drag_step,
+        many_frames,
+        whole_bake,
+        baking,
+        recordings,
+        extension,
+        growth,
+        limited,
+        start_up,
+        redraw,
+    )
+    measures = [measure for module in (*modules, redraw) for measure in module.MEASURES]
     arguments = _arguments([name for name, _ in measures])
     began, parts = time.monotonic(), []
     fabrik_addon.register()
