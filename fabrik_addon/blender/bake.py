@@ -26,7 +26,7 @@ from .bake_report import make_report, note_results, take_notes
 from .bake_take import TakeSettings, smoothed_in, solve_tree
 from .calibrate_markers import kept_factors
 from .effectors import Goals, gather_goals, object_scale
-from .goal_places import Places, joined, need_evaluation, sampled_places
+from .goal_places import Places, sampled_steps
 from .keyframes import check_action
 from .legal import legal_pose
 from .limits_to_constraints import is_own
@@ -35,15 +35,13 @@ from .marker_goals import check_followed, followed, follows_markers
 from .marker_settings import GAPS
 from .pose_keeper import PoseKeeper
 from .rig import check_editable, check_rig, read_trees
-from .sampling import sample_matrices
 from .settings import ACTIONS, BAKED_BONES, ROOT_MOTIONS, SOURCES, STARTS, rig_settings
 from .solve_frame import moves_root
 from .unseen import fill_unseen
 
 Progress = Callable[[float], bool]
 
-# Frames between two looks at the Esc key, where each of them is evaluated.
-_SAMPLED_AT_ONCE = 500
+# Frames between two looks at the Esc key.
 _SOLVED_IN_ORDER = 20
 # Shares of the time that the stages take, for the progress bar.
 _SAMPLING_ENDS = 0.3
@@ -293,27 +291,19 @@ def _sample(
 ) -> Generator[float, None, tuple[list[_Job], FloatArray]]:
     """The trees to be solved, and (F, 4, 4) world matrices of the armature."""
     frames, by_markers = settings.frames, follows_markers(armature, settings.source)
-    parts, matrices = [], []
-    at_once = _SAMPLED_AT_ONCE if need_evaluation(armature, goals) else len(frames)
-    for first in range(0, len(frames), at_once):
-        part = frames[first : first + at_once]
-        parts.append(sampled_places(scene, armature, goals, part, recorded=by_markers))
-        matrices.append(sample_matrices(scene, armature, part))
-        yield _SAMPLING_ENDS * min(1.0, (first + len(part)) / len(frames))
-    take = None
-    if by_markers:
-        take = _take_settings(scene, settings, matrices[0][0])
+    steps = sampled_steps(scene, armature, goals, frames, recorded=by_markers)
+    sampled, matrices = yield from within(0.0, _SAMPLING_ENDS, steps)
+    take = _take_settings(scene, settings, matrices[0]) if by_markers else None
     jobs = []
-    for tree, sampled in zip(goals, zip(*parts, strict=True), strict=True):
-        places = joined([part for part, _ in sampled])
-        space = np.concatenate([space for _, space in sampled])
+    for tree, (places, space) in zip(goals, sampled, strict=True):
+        points = places.points
         if take is not None:
-            places = places._replace(points=smoothed_in(space, places.points, take.rate, settings.low_pass))
-        jobs.append(_job(armature, tree, places, space, frames, take))
+            points = smoothed_in(space, points, take.rate, settings.low_pass)
+        jobs.append(_job(armature, tree, places._replace(points=points), space, frames, take))
     seen = [job for job in jobs if job.seen.any()]
     if not seen:
         raise BakeError(f"No marker is seen in frames {frames[0]}-{frames[-1]}.")
-    return seen, np.concatenate(matrices)
+    return seen, matrices
 
 
 def _take_settings(scene: bpy.types.Scene, settings: BakeSettings, world: FloatArray) -> TakeSettings:

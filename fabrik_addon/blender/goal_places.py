@@ -1,7 +1,6 @@
 """Where the goals of a rig are, now or frame by frame, in the space that its tree of bones is solved in."""
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import bpy
@@ -14,7 +13,7 @@ from ..core.arrays import FloatArray
 from .effectors import Goals, Pin, Target
 from .import_markers import MARKER_NAME
 from .loops import Partner
-from .sampling import is_plain, is_seen, is_still, sample_frames, sample_matrices, sample_targets
+from .sampling import is_seen, sample_steps
 
 
 class Places(NamedTuple):
@@ -61,90 +60,73 @@ def present_places(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.
     return places_in(space, goals, world[:, :3, 3], world, bends)
 
 
-def need_evaluation(rig: bpy.types.Object, goals: Sequence[Goals]) -> bool:
-    """Whether the scene has to be evaluated frame by frame to know where the goals of trees are."""
-    turning = any(_turning(tree) or tree.carrier for tree in goals)
-    return turning or not is_still(rig) or not all(is_plain(target) for target in _reached(goals))
-
-
-def sampled_places(
+def sampled_steps(
     scene: bpy.types.Scene,
     rig: bpy.types.Object,
     goals: Sequence[Goals],
     frames: npt.ArrayLike,
     *,
     recorded: bool = False,
-) -> list[tuple[Places, FloatArray]]:
-    """Where the goals of each tree are on F frames, and (F, 4, 4) from the space of the tree to the world.
+) -> Generator[float, None, tuple[list[tuple[Places, FloatArray]], FloatArray]]:
+    """Where the goals of each tree are on F frames, in small steps: yields the share done.
 
-    recorded: the goals are markers, see `sample_targets`.
-
-    Raises TargetError for a target that is not part of the scene.
+    recorded: the goals are markers, see `sample_targets`. Returns for each tree its places and (F, 4, 4) from its space
+    to the world, and (F, 4, 4) world matrices of the rig. Raises TargetError for a target that the scene leaves out.
     """
-    armature = sample_matrices(scene, rig, frames)
-    points = _sampled(partial(sample_targets, recorded=recorded), scene, _reached(goals), frames)
-    turning = [goal for tree in goals for goal in _turning(tree) if not isinstance(goal, (Pin, Partner))]
-    carriers = [(rig, tree.carrier) for tree in goals if tree.carrier]
-    turned = _sampled(sample_frames, scene, [*turning, *carriers], frames)
-    samples = _Samples(armature, points, turned)
-    return [samples.places(rig, tree) for tree in goals]
-
-
-def _reached(goals: Sequence[Goals]) -> list[Target]:
-    """The objects and bones whose places count."""
     wanted = [goal for tree in goals for goal in (*tree.targets, *tree.bends)]
-    return [goal for goal in wanted if goal is not None and not isinstance(goal, (Pin, Partner))]
+    reached = _once(goal for goal in wanted if goal is not None and not isinstance(goal, (Pin, Partner)))
+    followed = [goal for tree in goals for goal in _turning(tree) if not isinstance(goal, (Pin, Partner))]
+    turning = _once([(rig, ""), *followed, *((rig, tree.carrier) for tree in goals if tree.carrier)])
+    points, matrices = yield from sample_steps(scene, reached, turning, frames, recorded=recorded)
+    samples = _Samples(_by_target(reached, points), _by_target(turning, matrices))
+    armature = samples.turned[rig, ""]
+    return [samples.places(rig, tree) for tree in goals], armature
+
+
+def _once(targets: Iterable[Target]) -> list[Target]:
+    return list(dict.fromkeys(targets))
+
+
+def _by_target(targets: Sequence[Target], samples: FloatArray) -> dict[Target, FloatArray]:
+    """The samples (F, E, …) of each of E targets."""
+    return dict(zip(targets, np.moveaxis(samples, 1, 0), strict=True))
 
 
 class _Samples(NamedTuple):
-    """What has been sampled on F frames: (F, 4, 4) of the armature; (F, 3) and (F, 4, 4) by object and bone."""
+    """What has been sampled on F frames, (F, 3) and (F, 4, 4) by object and bone; the latter of the rig always."""
 
-    armature: FloatArray
     points: dict[Target, FloatArray]
     turned: dict[Target, FloatArray]
 
     def places(self, rig: bpy.types.Object, goals: Goals) -> tuple[Places, FloatArray]:
         """Those of one tree, and its space."""
-        space = self.armature
+        armature = space = self.turned[rig, ""]
         if goals.carrier:
             space = self.turned[rig, goals.carrier] @ np.linalg.inv(goals.tree.skeleton.rest[0])
-        points = np.stack([self._point(goal) for goal in goals.targets], axis=1)
-        world = np.stack([self._world(goal) for goal in goals.targets], axis=1) if _turning(goals) else None
+        points = np.stack([self._point(armature, goal) for goal in goals.targets], axis=1)
+        turning = bool(_turning(goals))
+        world = np.stack([self._world(armature, goal) for goal in goals.targets], axis=1) if turning else None
         nothing = np.full((len(space), 3), np.nan)
         bends = np.stack([nothing if bend is None else self.points[bend] for bend in goals.bends], axis=1)
         return places_in(space, goals, points, world, bends), space
 
-    def _point(self, goal: Target | Pin | Partner) -> FloatArray:
+    def _point(self, armature: FloatArray, goal: Target | Pin | Partner) -> FloatArray:
         """(F, 3) of a goal."""
         if isinstance(goal, (Pin, Partner)):
-            return np.asarray((self.armature @ _own_matrix(goal)[:, 3])[:, :3])
+            return np.asarray((armature @ _own_matrix(goal)[:, 3])[:, :3])
         return self.points[goal]
 
-    def _world(self, goal: Target | Pin | Partner) -> FloatArray:
+    def _world(self, armature: FloatArray, goal: Target | Pin | Partner) -> FloatArray:
         """(F, 4, 4) of a goal; its rotation only where that counts."""
         if isinstance(goal, (Pin, Partner)):
-            return self.armature @ _own_matrix(goal)
-        return self.turned[goal] if goal in self.turned else np.tile(np.eye(4), (len(self.armature), 1, 1))
-
-
-def _sampled(
-    sample: Callable[..., FloatArray], scene: bpy.types.Scene, targets: Sequence[Target], frames: npt.ArrayLike
-) -> dict[Target, FloatArray]:
-    """What a function samples of targets, each of them once."""
-    once = list(dict.fromkeys(targets))
-    return dict(zip(once, np.moveaxis(sample(scene, once, frames), 1, 0), strict=True))
+            return armature @ _own_matrix(goal)
+        return self.turned[goal] if goal in self.turned else np.tile(np.eye(4), (len(armature), 1, 1))
 
 
 def _turning(goals: Goals) -> list[Target | Pin | Partner]:
     """The goals of a tree whose rotation counts."""
     pairs = zip(goals.targets, goals.effectors, strict=True)
     return [goal for goal, effector in pairs if effector.rotation_weight > 0.0]
-
-
-def joined(parts: Sequence[Places]) -> Places:
-    """The places of successive frames as one."""
-    columns = zip(*parts, strict=True)
-    return Places(*(None if column[0] is None else np.concatenate(column) for column in columns))
 
 
 def places_in(

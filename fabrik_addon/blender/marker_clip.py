@@ -9,11 +9,12 @@ from mathutils import Vector
 
 from ..core.arrays import FloatArray
 from ..markers.clip import Clip
+from ..markers.steps import finish
 from . import keyframes
 from .animated import bone_path
 from .effectors import world_to_armature
 from .marker_matching import MarkerError, SceneMarker
-from .sampling import is_led, sample_matrices, sample_targets
+from .sampling import is_led, sample_steps
 
 # Fewer than this share of a factor from 1, and nothing is scaled.
 _SAME: Final = 1e-9
@@ -48,8 +49,9 @@ def marker_clip(
     Raises TargetError where an object is not part of the evaluated scene.
     """
     times = np.arange(frames[0], frames[1] + 1)
-    world = sample_targets(scene, [(marker.holder, marker.bone) for marker in markers], times, recorded=True)
-    local = world_to_armature(world, sample_matrices(scene, rig, times))
+    targets = [(marker.holder, marker.bone) for marker in markers]
+    world, rigs = finish(sample_steps(scene, targets, [(rig, "")], times, recorded=True))
+    local = world_to_armature(world, rigs[:, 0])
     return Clip(tuple(marker.label for marker in markers), scene_rate(scene), local, up_axis="Z", source=scene.name)
 
 

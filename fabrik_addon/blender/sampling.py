@@ -1,20 +1,27 @@
 """Where targets and armatures are in world space, frame by frame."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
 import bpy
 import numpy as np
 import numpy.typing as npt
+from mathutils import Matrix, Vector
 
 from ..core.arrays import BoolArray, FloatArray
 from ..core.errors import TargetError
+from ..markers.steps import finish
 from . import keyframes
 from .animated import bone_path
 from .import_markers import MARKER_NAME, MARKER_STEP
 
 Target: TypeAlias = tuple[bpy.types.Object, str]
+# What is filled frame by frame: (F, …), how it is read of a target in the evaluated scene, and the target.
+_Column: TypeAlias = tuple[FloatArray, Callable[[bpy.types.Depsgraph, Target], Any], Target]
+
+# Frames between two looks at the Esc key.
+_EVALUATED_AT_ONCE: Final = 500
 
 # A marker is seen between two keys that are no farther apart than this many steps of its recording.
 _SEEN_STEPS: Final = 1.5
@@ -43,22 +50,7 @@ def sample_targets(
     Raises:
         TargetError: naming a target whose bone is not there, or that is not part of the evaluated scene.
     """
-    times = np.asarray(frames, dtype=np.float64)
-    positions = np.empty((len(times), len(targets), 3))
-    others = []
-    for place, target in enumerate(targets):
-        _check(target)
-        if is_plain(target):
-            positions[:, place] = _from_curves(target[0], times)
-        else:
-            others.append(place)
-    if others:
-        positions[:, others] = _evaluated(scene, [targets[place] for place in others], times)
-    for place, (holder, bone) in enumerate(targets):
-        if not bone and holder.get(MARKER_NAME) is not None:
-            positions[~_seen(holder, times), place] = np.nan
-        elif recorded:
-            positions[~_seen_by_keys(holder, bone, times), place] = np.nan
+    positions, _ = finish(sample_steps(scene, targets, (), frames, recorded=recorded))
     return positions
 
 
@@ -67,31 +59,60 @@ def sample_matrices(scene: bpy.types.Scene, target: bpy.types.Object, frames: np
 
     Raises TargetError where the object is not part of the evaluated scene.
     """
-    times = np.asarray(frames, dtype=np.float64)
-    matrices = np.empty((len(times), 4, 4))
-    if is_still(target):
-        matrices[:] = _evaluated_object(_depsgraph(scene), target).matrix_world
-        return matrices
-    for row, graph in _on_frames(scene, times):
-        matrices[row] = _evaluated_object(graph, target).matrix_world
-    return matrices
+    _, matrices = finish(sample_steps(scene, (), [(target, "")], frames))
+    return matrices[:, 0]
 
 
-def sample_frames(scene: bpy.types.Scene, targets: Sequence[Target], frames: npt.ArrayLike) -> FloatArray:
-    """(F, E, 4, 4) world matrices of E objects, or bones of objects, on F frames, as the scene is evaluated there.
+def sample_steps(
+    scene: bpy.types.Scene,
+    targets: Sequence[Target],
+    turning: Sequence[Target],
+    frames: npt.ArrayLike,
+    *,
+    recorded: bool = False,
+) -> Generator[float, None, tuple[FloatArray, FloatArray]]:
+    """(F, E, 3) as from `sample_targets` and (F, M, 4, 4) world matrices of M others; yields the share done.
 
-    Raises TargetError naming a target whose bone is not there, or that is not part of the evaluated scene.
+    The scene is evaluated at most once on each frame, and is on its own frame whenever this yields.
+    Raises TargetError as `sample_targets` does.
     """
     times = np.asarray(frames, dtype=np.float64)
-    matrices = np.empty((len(times), len(targets), 4, 4))
-    for target in targets:
+    for target in (*targets, *turning):
         _check(target)
-    for row, graph in _on_frames(scene, times) if targets else ():
-        for place, (holder, bone) in enumerate(targets):
-            evaluated = _evaluated_object(graph, holder)
-            world = evaluated.matrix_world
-            matrices[row, place] = world @ evaluated.pose.bones[bone].matrix if bone else world
-    return matrices
+    positions, matrices = np.empty((len(times), len(targets), 3)), np.empty((len(times), len(turning), 4, 4))
+    plain = [_is_plain(target) for target in targets]
+    still = [_is_still(target) for target in turning]
+    for place in np.flatnonzero(still):
+        matrices[:, place] = _world_matrix(_depsgraph(scene), turning[place])
+    columns: list[_Column] = [
+        (positions[:, place], _world_place, targets[place]) for place in np.flatnonzero(np.logical_not(plain))
+    ]
+    columns += [(matrices[:, place], _world_matrix, turning[place]) for place in np.flatnonzero(np.logical_not(still))]
+    if columns:
+        yield from _evaluated(scene, times, columns)
+    for place, target in enumerate(targets):
+        if plain[place]:
+            positions[:, place] = _from_curves(target[0], times)
+        positions[~_is_there(target, times, recorded=recorded), place] = np.nan
+        yield 1.0
+    return positions, matrices
+
+
+def _evaluated(scene: bpy.types.Scene, frames: FloatArray, columns: Sequence[_Column]) -> Generator[float, None, None]:
+    """Fill columns (F, …) with what is read of their targets as the scene is evaluated on each frame."""
+    for first in range(0, len(frames), _EVALUATED_AT_ONCE):
+        for row, graph in _on_frames(scene, frames[first : first + _EVALUATED_AT_ONCE]):
+            for column, read, target in columns:
+                column[first + row] = read(graph, target)
+        yield min(1.0, (first + _EVALUATED_AT_ONCE) / len(frames))
+
+
+def _is_there(target: Target, frames: FloatArray, *, recorded: bool) -> BoolArray:
+    """(F,) whether a target is seen, as `sample_targets` has it."""
+    holder, bone = target
+    if not bone and holder.get(MARKER_NAME) is not None:
+        return _seen(holder, frames)
+    return _seen_by_keys(holder, bone, frames) if recorded else np.ones(len(frames), dtype=np.bool_)
 
 
 def _check(target: Target) -> None:
@@ -101,7 +122,7 @@ def _check(target: Target) -> None:
         raise TargetError(f"Target {holder.name!r} has no bone {bone!r}.")
 
 
-def is_plain(target: Target) -> bool:
+def _is_plain(target: Target) -> bool:
     """Whether a target is an empty that nothing moves but keyframes of its location."""
     holder, bone = target
     if bone or holder.type != "EMPTY" or is_led(holder):
@@ -115,9 +136,10 @@ def _is_simple(curve: bpy.types.FCurve) -> bool:
     return not (curve.mute or (group is not None and group.mute) or curve.modifiers)
 
 
-def is_still(holder: bpy.types.Object) -> bool:
-    """Whether nothing moves an object as a whole; its bones may move."""
-    if is_led(holder):
+def _is_still(target: Target) -> bool:
+    """Whether a target is an object that nothing moves as a whole; its bones may move."""
+    holder, bone = target
+    if bone or is_led(holder):
         return False
     return not any(curve.data_path.startswith(_TRANSFORM_PATHS) for curve in keyframes.curves(holder))
 
@@ -155,15 +177,19 @@ def _values(curve: bpy.types.FCurve, frames: FloatArray) -> FloatArray:
     return np.array([curve.evaluate(frame) for frame in frames])
 
 
-def _evaluated(scene: bpy.types.Scene, targets: Sequence[Target], frames: FloatArray) -> FloatArray:
-    """(F, E, 3) positions from the evaluated scene."""
-    positions = np.empty((len(frames), len(targets), 3))
-    for row, graph in _on_frames(scene, frames):
-        for place, (holder, bone) in enumerate(targets):
-            evaluated = _evaluated_object(graph, holder)
-            world = evaluated.matrix_world
-            positions[row, place] = world @ evaluated.pose.bones[bone].head if bone else world.translation
-    return positions
+def _world_place(graph: bpy.types.Depsgraph, target: Target) -> Vector:
+    """Where an evaluated target is."""
+    holder, bone = target
+    evaluated = _evaluated_object(graph, holder)
+    world = evaluated.matrix_world
+    return world @ evaluated.pose.bones[bone].head if bone else world.translation
+
+
+def _world_matrix(graph: bpy.types.Depsgraph, target: Target) -> Matrix:
+    """The world matrix of an evaluated target."""
+    holder, bone = target
+    evaluated = _evaluated_object(graph, holder)
+    return evaluated.matrix_world @ evaluated.pose.bones[bone].matrix if bone else evaluated.matrix_world
 
 
 def _on_frames(scene: bpy.types.Scene, frames: FloatArray) -> Iterator[tuple[int, bpy.types.Depsgraph]]:
