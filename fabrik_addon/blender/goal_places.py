@@ -136,15 +136,16 @@ def places_in(
 
     They come out in a tree's space, which stands at ([F,] 4, 4) in the world.
     """
-    into = np.linalg.inv(space)[..., None, :, :]
+    stays = space.ndim > 2 and bool((space == space[0]).all())
+    into = np.linalg.inv(space[:1] if stays else space)[..., None, :, :]
     rotations = quaternions(into @ world) if world is not None and _turning(goals) else None
     toward = _moved(into, bends) if any(bend is not None for bend in goals.bends) else None
     return Places(_moved(into, points), rotations, toward)
 
 
 def _moved(matrices: FloatArray, points: FloatArray) -> FloatArray:
-    """([F,] E, 3) points moved by ([F,] 1, 4, 4) matrices."""
-    return np.asarray((matrices[..., :3, :3] @ points[..., None])[..., 0] + matrices[..., :3, 3])
+    """([F,] E, 3) points moved by ([F or 1,] 1, 4, 4) matrices."""
+    return np.asarray(np.einsum("...ij,...j->...i", matrices[..., :3, :3], points) + matrices[..., :3, 3])
 
 
 def quaternions(matrices: FloatArray) -> FloatArray:
