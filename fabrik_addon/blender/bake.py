@@ -13,7 +13,7 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ..core import Solution, Solver, Status
+from ..core import Solution, Solver
 from ..core.arrays import BoolArray, FloatArray, IntArray
 from ..core.errors import FabrikError
 from ..markers.report import Report
@@ -46,8 +46,6 @@ _SOLVED_IN_ORDER = 20
 # Shares of the time that the stages take, for the progress bar.
 _SAMPLING_ENDS = 0.3
 _SOLVING_ENDS = 0.9
-# What a frame is called where the trees of a rig end differently: the first of these that any of them has.
-_WORST_FIRST = (Status.STALLED, Status.UNREACHABLE, Status.LIMITED, Status.FITTED, Status.SOLVED, Status.UNSEEN)
 # What the settings that are words may be.
 _CHOICES = {
     "start": STARTS,

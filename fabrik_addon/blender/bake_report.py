@@ -30,8 +30,8 @@ def make_report(trees: Sequence[BakedTree], frames: IntArray) -> Report:
     """How well the effectors or markers of all trees were met, world metres."""
     errors = np.concatenate([tree.solution.errors * tree.scale[:, None] for tree in trees], axis=1)
     status = np.stack([tree.solution.status for tree in trees])
-    rank = {int(status): place for place, status in enumerate(_WORST_FIRST)}
-    worst = [min((Status(value) for value in column), key=rank.__getitem__) for column in status.T]
+    rank = np.array([_WORST_FIRST.index(each) for each in sorted(Status)])
+    worst = [_WORST_FIRST[place] for place in rank[status].min(axis=0).tolist()]
     weights = [effector.weight for tree in trees for effector in tree.goals.effectors]
     return Report(
         errors,
