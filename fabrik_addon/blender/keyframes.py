@@ -313,11 +313,14 @@ def _bags(action: bpy.types.Action, slot: _Slot) -> Iterator[_Channels]:
 def _replace_keys(curve: bpy.types.FCurve, frames: FloatArray, values: FloatArray, interpolation: str) -> None:
     """Put (F,) keys in place of all from the first frame to the last; `update` then sorts them."""
     points = curve.keyframe_points
-    rows = _make_room(points, frames.min() - _SAME_FRAME, frames.max() + _SAME_FRAME, len(frames))
+    was_empty = not len(points)
+    rows = _make_room(points, frames[0] - _SAME_FRAME, frames[-1] + _SAME_FRAME, len(frames))
     _set(points, "co", np.column_stack((frames, values)).astype(np.float32), rows)
-    _set(points, "interpolation", _enum_column("interpolation", interpolation, len(rows)), rows)
-    _set(points, "handle_left_type", _enum_column("handle_left_type", _HANDLES, len(rows)), rows)
-    _set(points, "handle_right_type", _enum_column("handle_right_type", _HANDLES, len(rows)), rows)
+    kinds = {"interpolation": interpolation, "handle_left_type": _HANDLES, "handle_right_type": _HANDLES}
+    for name, item in kinds.items():
+        # Keys that have just been added are all alike; to be told what they are already takes long.
+        if not (was_empty and getattr(points[0], name) == item):
+            _set(points, name, _enum_column(name, item, len(rows)), rows)
     curve.update()
 
 
