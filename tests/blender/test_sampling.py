@@ -9,9 +9,10 @@ from mathutils import Matrix
 
 from fabrik_addon.blender import keyframes
 from fabrik_addon.blender.import_markers import import_clip
-from fabrik_addon.blender.sampling import MARKER_NAME, is_seen, sample_matrices, sample_targets
+from fabrik_addon.blender.sampling import MARKER_NAME, is_seen, sample_matrices, sample_steps, sample_targets
 from fabrik_addon.core.errors import TargetError
 from fabrik_addon.markers.clip import Clip
+from fabrik_addon.markers.steps import finish
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -297,6 +298,22 @@ def test_seen_on_one_frame_is_as_sampled_on_many(rate, recorded_elsewhere):
     for marker, samples in zip(markers, positions.swapaxes(0, 1), strict=True):
         seen = [is_seen(marker, frame) for frame in frames]
         np.testing.assert_array_equal(seen, ~np.isnan(samples).any(axis=1))
+
+
+def test_the_scene_is_evaluated_once_a_frame_for_all_that_needs_it():
+    rig, child, plain = new_rig(), new_object("Child"), new_object("Plain")
+    make_child(child)
+    animate(plain)
+    frames = []
+    bpy.app.handlers.frame_change_post.append(lambda scene, _graph: frames.append(scene.frame_current))
+    try:
+        targets, turning = [(child, ""), (rig, "a"), (plain, "")], [(child, ""), (rig, "a")]
+        places, matrices = finish(sample_steps(bpy.context.scene, targets, turning, FRAMES))
+    finally:
+        bpy.app.handlers.frame_change_post.pop()
+
+    assert frames == [*FRAMES.astype(int), bpy.context.scene.frame_current]
+    np.testing.assert_allclose(matrices[:, :, :3, 3], places[:, :2], atol=1e-6)
 
 
 def test_the_frame_is_put_back():
