@@ -1,6 +1,6 @@
 """Making a recording fit a rig: its size, where each marker sits on its bone, and the person's proportions."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -11,11 +11,12 @@ import numpy as np
 from ..core import Skeleton
 from ..core.arrays import FloatArray
 from ..core.errors import FabrikError
-from ..markers.calibrate import Calibration, Scale, calibrate, refined
+from ..markers.calibrate import Calibration, Scale, calibrate_steps, refined_steps
 from ..markers.clip import Clip
 from ..markers.mapping import MappedMarker
 from ..markers.naming import match, parts_of
 from ..markers.offsets import guessed_offsets
+from ..markers.steps import finish, within
 from .effectors import object_scale
 from .limit_presets import read_rest
 from .limit_properties import read_limits
@@ -34,6 +35,9 @@ Frames: TypeAlias = tuple[int, int]
 _SCALES: Final[Mapping[str, Scale]] = MappingProxyType(
     {"UNIFORM": "uniform", "LIMBS": "limbs", "REST": "limbs", "NONE": 1.0}
 )
+
+# The share of the time until the reference has been measured, where the take refines it.
+_MEASURED: Final = 0.3
 
 
 class CalibrateError(FabrikError):
@@ -85,6 +89,23 @@ def calibrate_markers(
     Raises:
         FabrikError: naming what is missing or does not fit; nothing is changed.
     """
+    return finish(
+        calibrate_markers_steps(
+            context, rig, proportions=proportions, reference=reference, static=static, refine=refine
+        )
+    )
+
+
+def calibrate_markers_steps(
+    context: bpy.types.Context,
+    rig: bpy.types.Object,
+    *,
+    proportions: str = "UNIFORM",
+    reference: Frames | None = None,
+    static: bpy.types.Collection | None = None,
+    refine: bool = True,
+) -> Generator[float, None, CalibrationResult]:
+    """Do what `calibrate_markers` does in small steps: yields the share done, and may be closed at any time."""
     scene = context.scene
     if proportions not in _SCALES:
         raise CalibrateError(f"The proportions are {proportions!r}: they must be one of {', '.join(_SCALES)}.")
@@ -100,7 +121,7 @@ def calibrate_markers(
     keeper = PoseKeeper(scene, rig)
     try:
         context.view_layer.update()
-        found = _calibrations(scene, rig, take, other, reference, proportions=proportions, refine=refine)
+        found = yield from _calibrations(scene, rig, take, other, reference, proportions=proportions, refine=refine)
     finally:
         keeper.restore()
     _keep(rig, found, proportions)
@@ -127,8 +148,8 @@ def _calibrations(
     *,
     proportions: str,
     refine: bool,
-) -> list[Calibration]:
-    """A calibration for each tree of bones that has markers."""
+) -> Generator[float, None, list[Calibration]]:
+    """A calibration for each tree of bones that has markers; yields the share done."""
     measured = other or take
     span = recorded_range(scene, measured)
     frames = _within(reference, span)
@@ -137,11 +158,13 @@ def _calibrations(
     mapping = mapping_of(rig_settings(rig).capture)
     scale = _SCALES[proportions]
     found: list[Calibration] = []
-    for tree in read_trees(rig, at_rest=True):
-        own = [entry for entry in mapping if entry.bone in tree.skeleton.names]
-        if own:
-            found.append(_calibrated(rig, tree, own, measured_clip, take_clip, frames, scale, refine=refine))
-            scale = found[0].scale
+    trees = read_trees(rig, at_rest=True)
+    owned = [[entry for entry in mapping if entry.bone in tree.skeleton.names] for tree in trees]
+    having = [(tree, own) for tree, own in zip(trees, owned, strict=True) if own]
+    for place, (tree, own) in enumerate(having):
+        one = _calibrated(rig, tree, own, measured_clip, take_clip, frames, scale, refine=refine)
+        found.append((yield from within(place / len(having), (place + 1) / len(having), one)))
+        scale = found[0].scale
     return found
 
 
@@ -155,14 +178,16 @@ def _calibrated(
     scale: Scale,
     *,
     refine: bool,
-) -> Calibration:
-    """One tree's calibration, whose markers are those of the mapping."""
+) -> Generator[float, None, Calibration]:
+    """One tree's calibration, whose markers are those of the mapping; yields the share done."""
     limits = read_limits(rig, tree.skeleton.names)
     there = [entry for entry in mapping if entry.marker in measured.names]
     there += _only_static(rig, mapping, measured, tree.skeleton)
-    found = calibrate(tree.skeleton, there, measured, frames, limits=limits, scale=scale, refine=False)
-    found = _with_markers(found, mapping)
-    return refined(found, take, limits=limits, resize=isinstance(scale, str)) if refine else found
+    measuring = calibrate_steps(tree.skeleton, there, measured, frames, limits=limits, scale=scale)
+    found = _with_markers((yield from within(0.0, _MEASURED, measuring)), mapping)
+    if not refine:
+        return found
+    return (yield from within(_MEASURED, 1.0, refined_steps(found, take, limits=limits, resize=isinstance(scale, str))))
 
 
 def _only_static(

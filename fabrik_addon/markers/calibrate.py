@@ -7,7 +7,7 @@ it is; "limbs" finds the recorded person's proportions as well, and solves a ske
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -18,10 +18,11 @@ from ..core import Effector, Options, Skeleton, Solution, Solver
 from ..core.limits import Limit
 from .calibration import CalibrationError, first_scale
 from .clip import BoolArray, Clip, FloatArray
-from .fitting import Fit, at_best_scale, over_take, with_best_limbs
+from .fitting import Fit, Search, at_best_scale, over_take, with_best_limbs
 from .mapping import MappedMarker
 from .offsets import guessed_offsets, make_effectors, measured_offsets
 from .proportions import height_factor
+from .steps import finish, within
 
 Scale = Literal["uniform", "limbs"] | float
 
@@ -110,19 +111,30 @@ def calibrate(
     Raises:
         CalibrationError: where a marker is not in the clip, the frames are not, or none of the markers is seen there.
     """
+    found = finish(calibrate_steps(skeleton, mapping, clip, frames, limits=limits, scale=scale))
+    return refined(found, clip, limits=limits, resize=isinstance(scale, str)) if refine else found
+
+
+def calibrate_steps(
+    skeleton: Skeleton,
+    mapping: Sequence[MappedMarker],
+    clip: Clip,
+    frames: tuple[int, int] | None = None,
+    *,
+    limits: Mapping[str, Limit] | None = None,
+    scale: Scale = "uniform",
+) -> Generator[float, None, Calibration]:
+    """Do what `calibrate` does in small steps, without refining: yields the share done."""
     mapping = _used(mapping, clip)
     positions = positions_of(clip, mapping)
     reference = _reference(positions, frames)
     ones = np.ones(len(skeleton))
     fit = Fit(skeleton, mapping, guessed_offsets(skeleton, mapping), dict(limits or {}), ones)
     if isinstance(scale, str):
-        fit = _sized(fit, reference, first_scale(skeleton, mapping, fit.offsets, positions), scale)
+        fit = yield from _sized(fit, reference, first_scale(skeleton, mapping, fit.offsets, positions), scale)
     else:
         fit = replace(fit, scale=_checked_scale(scale))
-    calibration = _read_offsets(fit, reference)
-    if not refine:
-        return calibration
-    return refined(calibration, clip, limits=limits, resize=isinstance(scale, str))
+    return _read_offsets(fit, reference)
 
 
 def refined(
@@ -133,11 +145,18 @@ def refined(
     resize: find the scale, or where limbs differ from the rig's their lengths, anew as well.
     Raises CalibrationError where a marker is not in the clip or none is ever seen.
     """
+    return finish(refined_steps(calibration, clip, limits=limits, resize=resize))
+
+
+def refined_steps(
+    calibration: Calibration, clip: Clip, *, limits: Mapping[str, Limit] | None = None, resize: bool = True
+) -> Generator[float, None, Calibration]:
+    """Do what `refined` does in small steps: yields the share done."""
     mapping = _used(calibration.markers, clip)
     positions = _spread(positions_of(clip, mapping), _TAKE_FRAMES)
     skeleton, offsets = calibration.skeleton, calibration.offsets
     before = Fit(skeleton, mapping, offsets, dict(limits or {}), calibration.bone_factors, calibration.scale)
-    fit = over_take(before, positions, resize=resize)
+    fit = yield from over_take(before, positions, resize=resize)
     found = _result(fit, fit.solve(positions), positions, calibration.guesses)
     return replace(found, rotations=calibration.rotations, root_location=calibration.root_location)
 
@@ -147,12 +166,14 @@ def positions_of(clip: Clip, mapping: Sequence[MappedMarker]) -> FloatArray:
     return np.array(clip.positions[:, [clip.names.index(entry.marker) for entry in mapping]])
 
 
-def _sized(fit: Fit, reference: FloatArray, first: float, scale: str) -> Fit:
+def _sized(fit: Fit, reference: FloatArray, first: float, scale: str) -> Search:
     """The fit at the size, and with the limbs where asked, that the reference (F, M, 3) wants."""
     if scale not in {"uniform", "limbs"}:
         raise CalibrationError(f"The scale is {scale!r}: it must be 'uniform', 'limbs' or a number.")
-    fit = at_best_scale(fit, reference, first)
-    return with_best_limbs(fit, reference) if scale == "limbs" else fit
+    if scale == "uniform":
+        return (yield from at_best_scale(fit, reference, first))
+    fit = yield from within(0.0, 0.5, at_best_scale(fit, reference, first))
+    return (yield from within(0.5, 1.0, with_best_limbs(fit, reference)))
 
 
 def _read_offsets(fit: Fit, reference: FloatArray) -> Calibration:

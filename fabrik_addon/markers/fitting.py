@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,9 @@ _WORTH_WHILE: Final = 2e-3
 # A sample may be so many times farther off than its marker usually is, and always this share of the skeleton's size.
 _USUAL_TIMES: Final = 4.0
 _ALWAYS_SHARE: Final = 0.01
+
+# A search in small steps: yields the share done, at the most.
+Search: TypeAlias = "Generator[float, None, Fit]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +100,7 @@ class Fit:
         return joint_columns(self.skeleton, effectors, self.limits, solution.matrices, self.points(solution))
 
 
-def at_best_scale(fit: Fit, positions: FloatArray, first: float) -> Fit:
+def at_best_scale(fit: Fit, positions: FloatArray, first: float) -> Search:
     """The fit at the scale at which it meets positions (F, M, 3) best, its offsets those guessed on the rig."""
     scales = first * _TRIED_SCALES
     # All of them in one solve: for the few frames of a reference that takes hardly longer than one of them.
@@ -105,20 +108,22 @@ def at_best_scale(fit: Fit, positions: FloatArray, first: float) -> Fit:
     unscaled = replace(fit, scale=1.0)
     squares = np.nan_to_num(unscaled.distances(unscaled.solve(tried), tried)) ** 2 * fit.weights
     costs = squares.reshape(len(scales), -1).sum(axis=1) / scales**2
-    return _search(replace(fit, scale=float(scales[np.argmin(costs)])), positions, [Scale(grows=True)])
+    yield 0.0
+    best = replace(fit, scale=float(scales[np.argmin(costs)]))
+    return (yield from _search(best, positions, [Scale(grows=True)]))
 
 
-def with_best_limbs(fit: Fit, positions: FloatArray) -> Fit:
+def with_best_limbs(fit: Fit, positions: FloatArray) -> Search:
     """The fit with limbs as long as positions (F, M, 3) want them, the markers' guesses growing with them."""
-    return _search(fit, positions, [Limbs(grows=True)])
+    return (yield from _search(fit, positions, [Limbs(grows=True)]))
 
 
-def over_take(fit: Fit, positions: FloatArray, *, resize: bool) -> Fit:
+def over_take(fit: Fit, positions: FloatArray, *, resize: bool) -> Search:
     """The fit with offsets, and where asked sizes, that meet positions (F, M, 3) of a take best, outliers left out."""
     shared: list[Shared] = [Offsets(fit.offsets)]
     if resize:
         shared.append(Scale(first=fit.scale) if (fit.factors == 1.0).all() else Limbs())
-    return _search(fit, positions, shared, robust=True)
+    return (yield from _search(fit, positions, shared, robust=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,12 +158,14 @@ class _Round:
         return float(np.sqrt(self.cost / max(self.weights.sum(), 1e-12))) * self.fit.scale
 
 
-def _search(fit: Fit, positions: FloatArray, shared: Sequence[Shared], *, robust: bool = False) -> Fit:
-    """The fit after as many rounds as make it better."""
+def _search(fit: Fit, positions: FloatArray, shared: Sequence[Shared], *, robust: bool = False) -> Search:
+    """The fit after as many rounds as make it better; yields the share of the most rounds done."""
     now = _Round.begin(fit, positions)
     noise = now.noise()
-    for _ in range(_ROUNDS):
+    for done in range(_ROUNDS):
+        yield done / _ROUNDS
         now = now.doubted(positions) if robust else now
+        yield (done + 0.5) / _ROUNDS
         step = _step(now, positions, shared, noise)
         after = _tried(now, positions, shared, step)
         if after is None:

@@ -1,37 +1,32 @@
 """Baking, with a progress bar and Esc where there is a window."""
 
-import time
 from typing import TYPE_CHECKING
 
-import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
-from bpy.types import Context, Event, Operator
+from bpy.types import Context, Operator
 
 from ..marker_settings import GAPS
 from ..settings import ACTIONS, BAKED_BONES, ROOT_MOTIONS, SOURCES, STARTS, rig_settings
 from ..why_not import why_no_bake
-from .asking import can_run, says_why_not
+from .asking import can_run
+from .in_steps import InSteps
 
 if TYPE_CHECKING:
-    from ...core.errors import FabrikError
     from ..bake import BakeResult, BakeSettings, Steps
 
-# Seconds of work between two looks at the window, and between two calls.
-_WORK = 0.1
-_PAUSE = 0.001
-_PERCENT = 100
 # Keywords that are kept on the rig under the same name.
 _KEPT = ("mend_jumps", "source", "bones", "root_motion", "key_angle", "key_distance")
 # Those that are kept with its markers.
 _KEPT_WITH_MARKERS = ("gaps", "robust", "steady", "low_pass", "plant_feet", "key_error")
 
 
-class FABRIK_OT_bake(Operator):
+class FABRIK_OT_bake(InSteps, Operator):
     """Key the rig's bones so that its effectors follow their targets; what is not given is taken from the sidebar"""
 
     bl_idname = "fabrik.bake"
     bl_label = "Bake"
     bl_options = {"REGISTER", "UNDO"}
+    doing = "baking"
 
     frame_start: IntProperty(name="Start", description="First frame to bake")
     frame_end: IntProperty(name="End", description="Last frame to bake")
@@ -86,67 +81,18 @@ class FABRIK_OT_bake(Operator):
         """On an armature with something to reach."""
         return can_run(cls, why_no_bake(context.object))
 
-    @says_why_not
-    def execute(self, context: Context) -> set[str]:
-        """Bake straight through."""
-        from ..bake import run_bake
-
-        return self._done(run_bake(context, context.object, self._settings(context)))
-
-    def invoke(self, context: Context, _event: Event) -> set[str]:
-        """Begin baking while the window stays alive."""
-        if bpy.app.background or context.window is None:
-            return self.execute(context)
-        from ...core.errors import FabrikError
+    def steps(self, context: Context) -> "Steps":
+        """The bake."""
         from ..bake import bake_steps
 
-        try:
-            self._steps: Steps = bake_steps(context, context.object, self._settings(context))
-            next(self._steps)
-        except FabrikError as error:
-            return self._failed(error)
-        manager = context.window_manager
-        self._timer = manager.event_timer_add(_PAUSE, window=context.window)
-        manager.progress_begin(0, _PERCENT)
-        manager.modal_handler_add(self)
-        self._show(context, 0.0)
-        return {"RUNNING_MODAL"}
+        return bake_steps(context, context.object, self._settings(context))
 
-    def modal(self, context: Context, event: Event) -> set[str]:
-        """Bake on a little, or stop on Esc; nothing else gets through to the scene meanwhile."""
-        from ...core.errors import FabrikError
-
-        if event.type == "ESC":
-            self.cancel(context)
-            self.report({"INFO"}, "Bake stopped; nothing has changed")
-            return {"CANCELLED"}
-        if event.type != "TIMER":
-            return {"RUNNING_MODAL"}
-        try:
-            self._show(context, self._work())
-        except StopIteration as end:
-            self._clear(context)
-            return self._done(end.value)
-        except FabrikError as error:
-            self._clear(context)
-            return self._failed(error)
-        except BaseException:
-            self._clear(context)
-            raise
-        return {"RUNNING_MODAL"}
-
-    def cancel(self, context: Context) -> None:
-        """Stop without having changed anything; Blender calls it too, such as when its window closes."""
-        self._steps.close()
-        self._clear(context)
-
-    def _work(self) -> float:
-        """Bake for a moment; the share done."""
-        until = time.perf_counter() + _WORK
-        share = next(self._steps)
-        while time.perf_counter() < until:
-            share = next(self._steps)
-        return share
+    def done(self, result: "BakeResult") -> set[str]:
+        """Say how it went."""
+        for warning in result.warnings:
+            self.report({"WARNING"}, warning)
+        self.report({"INFO"}, result.line)
+        return {"FINISHED"}
 
     def _settings(self, context: Context) -> "BakeSettings":
         """What to bake: the keywords given, else the rig's settings."""
@@ -166,28 +112,6 @@ class FABRIK_OT_bake(Operator):
         }
         given = {name: getattr(self, name) for name in choices if self.properties.is_property_set(name)}
         return BakeSettings(**{**choices, **given})
-
-    def _show(self, context: Context, share: float) -> None:
-        """The share done, in the status bar and at the pointer."""
-        percent = int(_PERCENT * share)
-        context.window_manager.progress_update(percent)
-        context.workspace.status_text_set(f"FABRIK: baking {context.object.name}, {percent} %   |   Esc: stop")
-
-    def _clear(self, context: Context) -> None:
-        """Take timer, progress and status text away."""
-        context.window_manager.event_timer_remove(self._timer)
-        context.window_manager.progress_end()
-        context.workspace.status_text_set(None)
-
-    def _done(self, result: "BakeResult") -> set[str]:
-        for warning in result.warnings:
-            self.report({"WARNING"}, warning)
-        self.report({"INFO"}, result.line)
-        return {"FINISHED"}
-
-    def _failed(self, error: "FabrikError") -> set[str]:
-        self.report({"ERROR"}, str(error))
-        return {"CANCELLED"}
 
 
 CLASSES = (FABRIK_OT_bake,)

@@ -1,5 +1,7 @@
 """Measuring where the markers are on the rig."""
 
+from typing import TYPE_CHECKING
+
 import bpy
 from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
 from bpy.types import Context, Operator
@@ -7,17 +9,24 @@ from bpy.types import Context, Operator
 from ..marker_settings import PROPORTIONS, FabrikCapture
 from ..settings import rig_settings
 from ..why_not import why_no_mapped
-from .asking import can_run, says_why_not
+from .asking import can_run
+from .in_steps import InSteps
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from ..calibrate_markers import CalibrationResult
 
 _KEPT = ("proportions", "refine")
 
 
-class FABRIK_OT_calibrate_markers(Operator):
+class FABRIK_OT_calibrate_markers(InSteps, Operator):
     """Measure where each marker is on its bone, and how large the person is; what is not given is from the sidebar"""
 
     bl_idname = "fabrik.calibrate_markers"
     bl_label = "Calibrate"
     bl_options = {"REGISTER", "UNDO"}
+    doing = "calibrating the markers of"
 
     proportions: EnumProperty(
         name="Proportions", description="How a recorded person of another build meets the rig", items=PROPORTIONS
@@ -38,17 +47,20 @@ class FABRIK_OT_calibrate_markers(Operator):
         """On an armature with markers on its bones."""
         return can_run(cls, why_no_mapped(context.object))
 
-    @says_why_not
-    def execute(self, context: Context) -> set[str]:
-        """Calibrate."""
-        from ..calibrate_markers import calibrate_markers
+    def steps(self, context: Context) -> "Generator[float, None, CalibrationResult]":
+        """The calibration."""
+        from ..calibrate_markers import calibrate_markers_steps
 
         kept = rig_settings(context.object).capture
         given = self.properties.is_property_set
         choices = {name: getattr(self if given(name) else kept, name) for name in _KEPT}
         static = _collection(self.static) if self.static else kept.static
-        found = calibrate_markers(context, context.object, reference=self._reference(kept), static=static, **choices)
-        self.report({"INFO"}, found.line)
+        reference = self._reference(kept)
+        return calibrate_markers_steps(context, context.object, reference=reference, static=static, **choices)
+
+    def done(self, result: "CalibrationResult") -> set[str]:
+        """Say what was found."""
+        self.report({"INFO"}, result.line)
         return {"FINISHED"}
 
     def _reference(self, kept: FabrikCapture) -> tuple[int, int] | None:
