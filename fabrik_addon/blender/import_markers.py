@@ -30,18 +30,30 @@ class ImportMarkersError(FabrikError):
     """A recording that cannot be brought into a scene; the sentence names it."""
 
 
+class SeveralPerformersError(ImportMarkersError):
+    """A recording of several people, none of whom has been chosen; `names` are theirs."""
+
+    def __init__(self, source: str, names: tuple[str, ...]) -> None:
+        self.names = names
+        super().__init__(f"{source} has {len(names)} performers, {_listed(names)}: choose one.")
+
+
 def choose_performer(clip: Clip, name: str) -> Clip:
     """The markers of one performer; all of them where the labels have no prefixes or only one.
 
-    Raises ImportMarkersError, naming those that there are, where one has to be chosen or is not there.
+    Raises SeveralPerformersError where one has to be chosen, ImportMarkersError where the one chosen is not there.
     """
     there = performers(clip)
-    named = " and ".join((", ".join(there[:-1]), there[-1])) if len(there) > 1 else "".join(there)
     if name and name not in there:
-        raise ImportMarkersError(f"{clip.source}: there is no performer {name!r}, but {named or 'labels without one'}.")
+        known = _listed(there) or "labels without one"
+        raise ImportMarkersError(f"{clip.source}: there is no performer {name!r}, but {known}.")
     if len(there) > 1 and not name:
-        raise ImportMarkersError(f"{clip.source} has {len(there)} performers, {named}: choose one.")
+        raise SeveralPerformersError(clip.source, there)
     return select_performer(clip, name or there[0]) if there else clip
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return " and ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else "".join(names)
 
 
 def part_of(clip: Clip, first: int = 1, last: int = 0, step: int = 1) -> Clip:

@@ -55,12 +55,44 @@ def steps():
     space.overlay.show_text = False
     space.overlay.show_cursor = False
     look((0.0, 0.2, 0.9), 4.6, -38.0)
+    yield from choose_one_of_two()
     yield from drop_a_file()
     yield from show_the_tab()
     yield from match()
+    yield from stop_calibrating()
     yield from calibrate()
     yield from bake()
     yield from take_pictures()
+
+
+def choose_one_of_two():
+    """A file with two people's markers asks whose to import, and offers the first."""
+    lines = (SAMPLES / "walk.trc").read_text(encoding="utf-8").splitlines(keepends=True)
+    row = next(place for place, line in enumerate(lines) if line.startswith("Frame#"))
+    cells = lines[row].split("\t")
+    labels = [place for place, cell in enumerate(cells) if place > 1 and cell.strip()]
+    for count, place in enumerate(labels):
+        cells[place] = f"{'Anna' if count < 12 else 'Bob'}:{cells[place]}"
+    lines[row] = "\t".join(cells)
+    both = Path(g.OUT) / "two.trc"
+    both.write_text("".join(lines), encoding="utf-8")
+    g.goto(*g.center())
+    yield
+    with g.override():
+        bpy.ops.fabrik.import_markers("INVOKE_DEFAULT", filepath=str(both))
+    yield 1.0
+    g.key("RET")
+    yield 1.5
+    g.shot("markers_performers.png")
+    assert "two" not in bpy.data.collections, "nobody was asked for"
+    g.key("RET")
+    yield 1.5
+    assert len(bpy.data.collections["two"].objects) == 12, "these are not Anna's markers"
+    with g.override():
+        for marker in list(bpy.data.collections["two"].objects):
+            bpy.data.objects.remove(marker)
+        bpy.data.collections.remove(bpy.data.collections["two"])
+    yield 0.5
 
 
 def drop_a_file():
@@ -99,11 +131,24 @@ def match():
     assert len(on_bones) >= 0.9 * len(capture().markers), "Match Markers left many without a bone"
 
 
+def stop_calibrating():
+    """Esc on the way leaves everything as it was."""
+    yield from g.find_button("fabrik.calibrate_markers", xfrac=0.4, step=6)
+    g.click()
+    yield 0.5
+    g.key("ESC")
+    yield 1.0
+    assert not any(entry.point == "OFFSET" for entry in capture().markers), "Esc did not stop the calibration"
+
+
 def calibrate():
     capture().refine = False
     yield from g.find_button("fabrik.calibrate_markers", xfrac=0.4, step=6)
     g.click()
-    yield 20.0
+    for _ in range(60):
+        yield 1.0
+        if any(entry.point == "OFFSET" for entry in capture().markers):
+            break
     assert all(entry.point == "OFFSET" for entry in capture().markers if entry.bone), "Calibrate measured nothing"
 
 

@@ -91,9 +91,14 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
     @says_why_not
     def execute(self, context: Context) -> set[str]:
         """Read every file, then import them: a file that can't be read leaves the scene as it was."""
-        from ..import_markers import import_clip
+        from ..import_markers import SeveralPerformersError, import_clip
 
-        clips = [self._read(path) for path in _paths(self)]
+        try:
+            clips = [self._read(path) for path in _paths(self)]
+        except SeveralPerformersError as error:
+            if bpy.app.background or not self.options.is_invoke:
+                raise
+            return self._ask(error.names)
         _check_rates(clips, self.timing)
         for clip in clips:
             import_clip(context, clip, timing=self.timing, start_frame=self.start_frame, scale=self.scale)
@@ -103,6 +108,15 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
                 self.report({"WARNING"}, f"{clip.source}: {note}")
             self.report({"INFO"}, _summary(clip))
         return {"FINISHED"}
+
+    def _ask(self, names: tuple[str, ...]) -> set[str]:
+        """Begin again with the dialogue, in which a performer is to be chosen."""
+        self.report({"INFO"}, f"There are {len(names)} performers: choose whose markers to import")
+        chosen = {name: getattr(self, name) for name in (*_REMEMBERED, "first", "last", "directory", "filepath")}
+        files = [{"name": file.name} for file in self.files]
+        operators: Any = bpy.ops
+        operators.fabrik.import_markers("INVOKE_DEFAULT", **chosen, files=files, performer=names[0])
+        return {"CANCELLED"}
 
     def _read(self, path: Path) -> "Clip":
         from ...markers.files import read_markers
