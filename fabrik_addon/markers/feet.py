@@ -30,7 +30,7 @@ _GROUND_SAMPLES: Final = 1000
 # What pinned points weigh beside one that keeps the pose, and what the hips and all above the legs do.
 _PIN_WEIGHT: Final = 300.0
 _HIPS_WEIGHT: Final = 1e5
-_LEG_WEIGHT: Final = 0.05
+_LEG_WEIGHT: Final = 10.0
 _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=1e-6)
 
 

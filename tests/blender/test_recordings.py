@@ -62,7 +62,13 @@ def test_the_saved_file_shows_what_was_solved(balancing):
             assert np.abs(shown - tree.solution.tails[row]).max() < 1e-4 * HEIGHT
 
 
-def presets_only(folder, name, static=None):
+def biggest_turn(solution):
+    """Degrees by which some bone turns from one frame to the next."""
+    cosines = np.abs((solution.rotations[1:] * solution.rotations[:-1]).sum(axis=2))
+    return np.degrees(2.0 * np.arccos(np.clip(cosines, 0.0, 1.0))).max()
+
+
+def presets_only(folder, name, static=None, **bake):
     """A recording on the sample person with nothing but its labels, and a static trial where there is one."""
     files = [DATA / each for each in (name, static) if each is not None]
     for file in files:
@@ -73,6 +79,7 @@ def presets_only(folder, name, static=None):
         markers=files[0],
         output=folder / "baked.blend",
         static=files[1] if static else None,
+        bake=bake,
     )
     return bake_file(request)
 
@@ -101,8 +108,7 @@ class TestPresetsOnly:
     def test_no_pops(self, walking):
         """At 60 Hz no bone of somebody who walks turns by more than 15 degrees, or 900 in a second."""
         (solution,) = walking.bake.solutions
-        cosines = np.abs((solution.rotations[1:] * solution.rotations[:-1]).sum(axis=2))
-        assert np.degrees(2.0 * np.arccos(np.clip(cosines, 0.0, 1.0))).max() < 15.0
+        assert biggest_turn(solution) < 15.0
         bends = np.linalg.norm(np.diff(solution.tails, 2, axis=0), axis=2)
         assert bends.max() < 0.03
 
@@ -123,6 +129,13 @@ class TestPresetsOnly:
             assert spans
             drifts = [np.ptp(carried[first:end, :2], axis=0).max() for first, end in spans]
             assert max(drifts) < 0.05
+
+    def test_planted_feet_neither_slide_nor_pop(self, tmp_path):
+        files = ("gait2354_subject01_walk1.trc", "gait2354_subject01_static.trc")
+        (tree,) = presets_only(tmp_path, *files, plant_feet=True).bake.trees
+        assert max(stance.drift_before for stance in tree.planted.stances) > 0.02
+        assert max(stance.drift_after for stance in tree.planted.stances) < 0.01
+        assert biggest_turn(tree.solution) < 15.0
 
     def test_plug_in_gait_legs_from_a_c3d(self, tmp_path):
         result = presets_only(tmp_path, "PiG_Motion3_FF.c3d")
