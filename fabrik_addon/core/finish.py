@@ -9,10 +9,11 @@ outward is locked there and the step worked out again, as often as another one m
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, IntArray, Quaternion, Scalar
+from .arrays import FloatArray, IntArray, Quaternion, Scalar
 from .bodies import Body, Pose, carried_frame
 from .levers import Equations, Levers
 from .orientation import Measures
@@ -45,13 +46,14 @@ class _State:
         turns = [numbers.take(frame, frames) for frame in self.pose.frames]
         return _State(Pose(heads, turns), self.points[frames])
 
-    def where(self, numbers: ModuleType, chosen: BoolArray, otherwise: "_State") -> "_State":
-        """This state on the chosen frames, the other one elsewhere."""
-        pairs = zip(self.pose.heads, otherwise.pose.heads, strict=True)
-        heads = [numbers.select(chosen, *pair) for pair in pairs]
-        pairs = zip(self.pose.frames, otherwise.pose.frames, strict=True)
-        pose = Pose(heads, [numbers.select(chosen, *pair) for pair in pairs])
-        return _State(pose, np.where(chosen[:, None, None], self.points, otherwise.points))
+    def back(self, numbers: ModuleType, frames: IntArray, before: "_State") -> "_State":
+        """This state, in place, with some of the frames as they were before."""
+        pose = Pose(
+            _put_back(numbers, self.pose.heads, frames, before.pose.heads, len(self.points)),
+            _put_back(numbers, self.pose.frames, frames, before.pose.frames, len(self.points)),
+        )
+        self.points[frames] = before.points[frames]
+        return _State(pose, self.points)
 
 
 @dataclass(frozen=True)
@@ -136,18 +138,17 @@ class LeastSquares:
         trial = self._state(numbers, replace(work, local=local, root=root, factors=factors))
         before, after = work.cost(state.points), work.cost(trial.points)
         better = after < before
-        if not better.all():
-            local = [numbers.select(better, new, old) for new, old in zip(local, work.local, strict=True)]
-            root = numbers.select(better, root, work.root)
-            factors = {body: numbers.select(better, new, work.factors[body]) for body, new in factors.items()}
-            trial = trial.where(numbers, better, state)
-        work.local, work.root, work.factors = local, root, factors
+        worse, count = np.flatnonzero(~better), len(before)
+        work.local = _put_back(numbers, local, worse, work.local, count)
+        work.root = _put_back(numbers, [root], worse, [work.root], count)[0]
+        slid = _put_back(numbers, list(factors.values()), worse, list(work.factors.values()), count)
+        work.factors = dict(zip(factors, slid, strict=True))
         work.iterations += 1
         work.stationary |= better & (before - after <= _STATIONARY * before) | (damping > _MOST_DAMPING)
         gain = (before - after) / np.maximum(promise, _TINY)
         eased = damping * np.clip(1.0 - (2.0 * gain - 1.0) ** 3, _EASE, _TIGHTEN)
         damping = np.where(better, np.maximum(eased, _LEAST_DAMPING), damping * _TIGHTEN)
-        return trial, damping
+        return trial.back(numbers, worse, state), damping
 
     def _steps(
         self, numbers: ModuleType, work: Work, state: "_State", damping: FloatArray
@@ -239,3 +240,11 @@ class LeastSquares:
             turned = (turn @ rotation).normalized()
             result.append(turned if body.limit is None else body.limit.clamp(numbers, turned))
         return result
+
+
+def _put_back(numbers: ModuleType, values: list[Any], frames: IntArray, before: list[Any], count: int) -> list[Any]:
+    """Values, in place, as they were before on some of the frames."""
+    if not len(frames):
+        return values
+    pairs = zip(values, before, strict=True)
+    return [numbers.put(new, frames, numbers.take(old, frames), count) for new, old in pairs]

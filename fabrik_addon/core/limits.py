@@ -287,9 +287,11 @@ def _clamped(
     lean = lean_of(numbers, rotation)
     x, z = nearest(numbers, lean.x, lean.z)
     kept = numbers.both(numbers.both(x == lean.x, z == lean.z), turn == bounded)
-    if not numbers.any_of(numbers.opposite(kept)):
+    moved = numbers.frames_where(numbers.opposite(kept))
+    if not len(moved):
         return rotation
-    return numbers.select(kept, rotation, compose(numbers, x, z, bounded))
+    inside = compose(numbers, *(numbers.take(value, moved) for value in (x, z, bounded)))
+    return numbers.replaced(rotation, moved, inside, np.size(kept))
 
 
 def _twist_walls(numbers: ModuleType, rotation: Quaternion, lean: Lean, twist: Range, within: float) -> list[Wall]:

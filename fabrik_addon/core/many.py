@@ -221,8 +221,8 @@ def turn_each(rotation: Quaternion, points: Sequence[Vector]) -> list[Vector]:
 
 def turn_by(rotation_vector: Vector) -> Quaternion:
     """The rotation about a vector by its length in radians."""
-    half = rotation_vector.length * 0.5
-    scale = np.sinc(half / np.pi) * 0.5
+    half = np.maximum(rotation_vector.length * 0.5, _TINY)
+    scale = 0.5 * np.sin(half) / half
     return Quaternion((np.cos(half), rotation_vector.x * scale, rotation_vector.y * scale, rotation_vector.z * scale))
 
 
@@ -300,6 +300,12 @@ def put(value: Any, frames: IntArray, part: Any, count: int) -> Any:
     whole = value if _differs(value) else np.full(count, value)
     whole[frames] = part
     return whole
+
+
+def replaced(value: Any, frames: IntArray, part: Any, count: int) -> Any:
+    """A copy of a value with some of its `count` frames replaced."""
+    whole = type(value)([getattr(value, name) + 0.0 for name in value.__slots__])
+    return put(whole, frames, part, count)
 
 
 def _differs(value: Scalar) -> bool:

@@ -28,6 +28,7 @@ __all__ = [
     "put",
     "quaternion",
     "quaternions",
+    "replaced",
     "row",
     "scalar",
     "select",
@@ -177,6 +178,11 @@ def put(value: Any, frames: IntArray, part: Any, _count: int = 1) -> Any:
 def count(_condition: bool) -> int:
     """Of how many frames it is said: one."""
     return 1
+
+
+def replaced(value: Any, frames: IntArray, part: Any, _count: int = 1) -> Any:
+    """The new value where it is for the one frame that there is, else the old one."""
+    return part if len(frames) else value
 
 
 def frames_where(condition: bool) -> IntArray:
