@@ -101,7 +101,7 @@ def checked_targets(targets: npt.ArrayLike, count: int) -> tuple[FloatArray, boo
 def checked_poles(bend_targets: npt.ArrayLike | None, frames: int, count: int) -> FloatArray:
     """(F, E, 3) points toward which limbs bend, NaN where there is none."""
     if bend_targets is None:
-        return np.full((frames, count, 3), np.nan)
+        return np.broadcast_to(np.nan, (frames, count, 3))
     array = np.asarray(bend_targets, dtype=np.float64)
     if array.shape not in {(count, 3), (frames, count, 3)}:
         raise TargetError(f"The bend targets have shape {array.shape}, but ([{frames},] {count}, 3) is needed.")
@@ -115,7 +115,7 @@ def checked_poles(bend_targets: npt.ArrayLike | None, frames: int, count: int) -
 def checked_turns(target_rotations: npt.ArrayLike | None, frames: int, count: int) -> FloatArray:
     """(F, E, 4) unit quaternions that effectors' bones are to have, NaN where there is none."""
     if target_rotations is None:
-        return np.full((frames, count, 4), np.nan)
+        return np.broadcast_to(np.nan, (frames, count, 4))
     array = np.asarray(target_rotations, dtype=np.float64)
     if array.shape not in {(count, 4), (frames, count, 4)}:
         raise TargetError(f"The target rotations have shape {array.shape}, but ([{frames},] {count}, 4) is needed.")

@@ -147,7 +147,7 @@ def select(condition: Scalar, chosen: Any, otherwise: Any) -> Any:
 
 def any_of(condition: Scalar) -> bool:
     """Whether it holds on some frame."""
-    return bool(np.any(condition))
+    return bool(condition.any()) if isinstance(condition, np.ndarray) else bool(condition)
 
 
 def both(first: Scalar, second: Scalar) -> Scalar:
