@@ -28,8 +28,8 @@ _LEAST_DAMPING, _MOST_DAMPING = 1e-9, 1e6
 _STATIONARY = 1e-3
 _LONGEST_TURN = 0.7
 _MOST_LOCKS = 4
-# Frames whose matrices fit into the processor's cache together.
-_BLOCK = 128
+# The matrices of a block of frames fit into the processor's cache together, as numbers.
+_BLOCK_NUMBERS = 500_000
 _TINY = 1e-30
 
 
@@ -158,8 +158,9 @@ class LeastSquares:
         near = _LONGEST_TURN + AT_LIMIT
         walls = Walls(numbers, self.bodies, work.local, state.pose, count, near) if self.limited else None
         step, promise = np.empty((count, self.levers.columns)), np.empty(count)
-        for first in range(0, count, _BLOCK):
-            frames = np.arange(first, min(first + _BLOCK, count))
+        block = max(1, _BLOCK_NUMBERS // self.levers.numbers_a_frame)
+        for first in range(0, count, block):
+            frames = np.arange(first, min(first + block, count))
             equations = self._equations(problem.part(frames))
             step[frames] = self._shortened(self._locked_step(equations, walls, damping[frames], frames))
             promise[frames] = equations.promise(step[frames])

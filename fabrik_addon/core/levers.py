@@ -36,12 +36,18 @@ class Levers:
         first = 3 * len(bodies) + 3 * free_root
         self.slid = slice(first, first + len(slides))
         self.columns = first + 3 * ((len(slides) + 2) // 3)  # in threes, as all others are; what is too much is zero
+        self.wide = 3 * measures.asked < _WIDE * self.columns
         self.ways = Ways(bodies)
         self._carries = slide_levers(bodies, count, slides)
         self.moves, self._ends = _ends_of_arms(bodies, count)
         self._pairs = _ancestor_pairs(bodies)
         self._sums, self._holds = self._end_sums()
         self._turned = _turned_rows(bodies, measures.holders, self.columns)
+
+    @property
+    def numbers_a_frame(self) -> int:
+        """How large the matrix of the equations is."""
+        return self.columns * (3 * self.measures.asked if self.wide else self.columns)
 
     def _end_sums(self) -> tuple[FloatArray, FloatArray]:
         """Which ends the arms of bodies have, (B, E) or (B, E + B) where some do not inherit; what heads stand for."""
@@ -75,11 +81,10 @@ class Levers:
         count, asked = self.measures.count, self.measures.asked
         places, root = self.measures.points(points), np.sqrt(weights[:, :asked])
         right = (misses[:, :asked] * root[..., None]).reshape(len(points), -1)
-        wide = 3 * asked < _WIDE * self.columns
-        if wide or self.measures.loops or axes is not None:
+        if self.wide or self.measures.loops or axes is not None:
             rows = self.ways.narrow(self._rows(places, heads, root, axes), hinges)
-            matrix, right = (rows, right) if wide else _squared(rows, right)
-            return Equations(matrix, right, self.ways, hinges, wide)
+            matrix, right = (rows, right) if self.wide else _squared(rows, right)
+            return Equations(matrix, right, self.ways, hinges, self.wide)
         matrix, force = self.normal_equations(places, heads, misses[:, :count], weights[:, :count])
         if asked > count:
             more_matrix, more_force = _squared(self._turned_rows(root), right[:, 3 * count :])
