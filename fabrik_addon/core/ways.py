@@ -74,6 +74,7 @@ class Ways:
 
     def arms(self, squares: FloatArray) -> FloatArray:
         """(F, B) lengths from the squares (F, d) by which the open columns count; what is fixed has none."""
+        squares = np.maximum(squares, 0.0)  # from sums of moments, a square of nothing may be less by rounding
         arms = np.zeros((len(squares), self.full_turning // 3))
         free = squares[:, : len(self._columns)].reshape(len(squares), -1, 3)
         arms[:, self._free] = np.sqrt(free.sum(axis=2) / 2.0)
