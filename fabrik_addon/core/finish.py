@@ -98,6 +98,8 @@ class LeastSquares:
         part, state = work, self._state(numbers, work)
         for _ in range(_MOST_STEPS if most_steps is None else most_steps):
             going = part.unmet(part.misses(state.points)) & ~part.stationary
+            if not going.any():
+                break
             if not going.all():
                 work.replace(numbers, open_frames, part)
                 kept = np.flatnonzero(going)

@@ -395,8 +395,12 @@ class _Run:
         left = frames[self._attempt(frames, few)]
         if len(left) > few:
             left = left[:0]
-        frames = np.setdiff1d(self._stuck(frames), left)
-        if not (len(frames) and self.options.finish and self.options.restarts and not self.options.plain):
+        if not (self.options.finish and self.options.restarts) or self.options.plain:
+            return left
+        frames = self._stuck(frames)
+        if len(left):
+            frames = np.setdiff1d(frames, left)
+        if not len(frames):
             return left
         if len(frames) <= few:
             return np.union1d(left, frames)
@@ -523,8 +527,8 @@ class _Run:
         """Frames that joint limits may have kept from their targets: other start poses may do better."""
         if not self.finish.limited or not len(frames):
             return frames[:0]
-        unmet = self.work.unmet(self.work.misses(self.reached))[frames]
-        return frames[unmet & self._satisfiable(frames)]
+        frames = frames[self.work.unmet(self.work.misses(self.reached))[frames]]
+        return frames[self._satisfiable(frames)] if len(frames) else frames
 
     def _satisfiable(self, frames: IntArray) -> BoolArray:
         """(F,) whether the targets are within reach of the lengths and no more than the joints are free to give."""
