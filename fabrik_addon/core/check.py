@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import FloatArray
+from .arrays import FloatArray, lengths
 from .errors import LimitError, OptionsError, TargetError
 from .limits import Limit
 from .skeleton import Skeleton
@@ -119,7 +119,7 @@ def checked_turns(target_rotations: npt.ArrayLike | None, frames: int, count: in
     array = np.asarray(target_rotations, dtype=np.float64)
     if array.shape not in {(count, 4), (frames, count, 4)}:
         raise TargetError(f"The target rotations have shape {array.shape}, but ([{frames},] {count}, 4) is needed.")
-    norms = np.linalg.norm(array, axis=-1, keepdims=True)
+    norms = lengths(array)[..., None]
     wrong = np.isinf(norms) | (norms < _NO_LENGTH)
     if wrong.any():
         effector = int(np.argwhere(wrong)[0][-2])
@@ -148,7 +148,7 @@ def checked_start(start: npt.ArrayLike | None, skeleton: Skeleton, frames: int) 
     array = np.asarray(start, dtype=np.float64)
     if array.shape not in {(count, 4), (frames, count, 4)}:
         raise TargetError(f"The start pose has shape {array.shape}, but ([{frames},] {count}, 4) is needed.")
-    norms = np.linalg.norm(array, axis=-1, keepdims=True)
+    norms = lengths(array)[..., None]
     if not (np.isfinite(norms).all() and (norms > _NO_LENGTH).all()):
         raise TargetError("The start pose has a rotation that is not finite or has no length.")
     return np.broadcast_to(array / norms, (frames, count, 4))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import FloatArray, IntArray, Quaternion, Scalar
+from .arrays import FloatArray, IntArray, Quaternion, Scalar, lengths
 from .bodies import Body, Pose, carried_frame
 from .levers import Equations, Levers
 from .orientation import Measures
@@ -121,7 +121,7 @@ class LeastSquares:
         force = equations.force()
         walls.begin(force, np.arange(len(force)))
         pull = force[:, : 3 * bodies].reshape(-1, bodies, 3, 1)
-        pulls = np.linalg.norm((walls.open @ pull)[..., 0], axis=2)
+        pulls = lengths((walls.open @ pull)[..., 0])
         scale = np.sqrt(work.cost(state.points))[:, None] * equations.arms()
         return np.asarray((pulls / np.maximum(scale, _TINY)).max(axis=1))
 
@@ -224,7 +224,7 @@ class LeastSquares:
 
     def _shortened(self, step: FloatArray) -> FloatArray:
         """(F, D) the step, as a whole made so short that no joint turns too far."""
-        longest = np.linalg.norm(self._parts(step)[0], axis=2).max(axis=1)
+        longest = lengths(self._parts(step)[0]).max(axis=1)
         share = np.minimum(1.0, _LONGEST_TURN / np.maximum(longest, _LONGEST_TURN))
         return np.asarray(step * share[:, None])
 

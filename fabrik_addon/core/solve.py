@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from . import chain as chains
 from . import many
-from .arrays import BoolArray, FloatArray, IntArray, Quaternion, Scalar
+from .arrays import BoolArray, FloatArray, IntArray, Quaternion, Scalar, lengths
 from .bend import Bends, find_limbs
 from .bodies import Body, Pose, Reaches, build_bodies, effector_points, path_reaches, place_bodies
 from .check import (
@@ -541,7 +541,7 @@ class _Run:
         if self.solver.free_root:
             return np.zeros(len(seen), dtype=bool)
         count = self.measures.count
-        distances = np.linalg.norm(self.work.targets[frames, :count] - self.locations[frames, None], axis=2)
+        distances = lengths(self.work.targets[frames, :count] - self.locations[frames, None])
         return self.solver.reaches.misses(distances, seen[:, :count])
 
     def _restart_poses(self, frames: IntArray, batch: range) -> FloatArray:
@@ -620,8 +620,7 @@ class _Run:
         for _ in range(most):
             self._sweep_once(part, pose, goals)
             points = part.points_of(self.numbers, self.bodies, pose)
-            moves = np.linalg.norm(points - before, axis=2) > part.tolerances * _NO_CHANGE
-            part.stationary = ~(moves & (part.weights > 0)).any(axis=1)
+            part.stationary = ~part.moved(points, before, _NO_CHANGE)
             going = part.unmet(part.misses(points)) & ~part.stationary
             before = points
             if not going.all():

@@ -6,7 +6,7 @@ from types import ModuleType
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, IntArray, Quaternion
+from .arrays import BoolArray, FloatArray, IntArray, Quaternion, lengths
 from .bodies import Body, Pose, carried_frame
 
 AT_LIMIT = 1e-4
@@ -143,7 +143,7 @@ class Walls:
         for place in np.flatnonzero(every.any(axis=0)):
             normals, closed = self.normals[*where, place], every[:, place]
             inside = (open_ @ normals[..., None])[..., 0]
-            size = np.linalg.norm(inside, axis=-1)
+            size = lengths(inside)
             unit = inside * np.where(closed & (size > _NO_TURN), 1.0 / np.maximum(size, _NO_TURN), 0.0)[..., None]
             gap = np.where(closed, self.slack[*where, place], 0.0) - (moved * normals).sum(axis=-1)
             moved += unit * (gap / np.maximum(size, _STEEPEST))[..., None]
@@ -165,4 +165,4 @@ def binding(numbers: ModuleType, bodies: Sequence[Body], local: Sequence[Quatern
 
 
 def _unit(vectors: FloatArray) -> FloatArray:
-    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), _TINY))
+    return np.asarray(vectors / np.maximum(lengths(vectors), _TINY)[..., None])

@@ -6,7 +6,7 @@ from types import ModuleType
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, IntArray, Quaternion, Scalar, Vector
+from .arrays import BoolArray, FloatArray, IntArray, Quaternion, Scalar, Vector, lengths, squares
 from .bodies import Body, Pose, place_bodies
 from .orientation import Measures
 
@@ -93,8 +93,12 @@ class Work:
 
     def misses(self, points: FloatArray) -> FloatArray:
         """(F, M) how far points (F, M, 3) are from the targets, zero where those are not seen."""
-        distances = np.linalg.norm(points - self.targets, axis=-1)
-        return np.asarray(np.where(self.weights > 0, distances, 0.0))
+        return np.asarray(np.where(self.weights > 0, lengths(points - self.targets), 0.0))
+
+    def moved(self, points: FloatArray, before: FloatArray, share: float) -> BoolArray:
+        """(F,) whether something that counts went farther than a share of its tolerance, both (F, M, 3)."""
+        far = squares(points - before) > np.square(self.tolerances * share)
+        return np.asarray((far & (self.weights > 0)).any(axis=1))
 
     def cost(self, points: FloatArray) -> FloatArray:
         """(F,) Σ weight · distance² with the effectors at (F, M, 3) points."""
