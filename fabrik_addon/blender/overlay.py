@@ -5,6 +5,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import bpy
@@ -13,11 +14,13 @@ import numpy.typing as npt
 from mathutils import Matrix
 
 from ..core.arrays import FloatArray, IntArray
+from ..core.limits import Limit
 from .drawing_handlers import LIMITS_SWITCH
 from .limit_properties import LimitPropertyError, has_limit, read_limit
 from .limit_shapes import Kind, Shape, shapes_of
 
 _Color = tuple[float, ...]
+_Numbers = tuple[float, ...]
 # What the graphics card takes.
 _Single = npt.NDArray[np.float32]
 
@@ -33,6 +36,8 @@ _THROUGH: Final = 0.3
 # Pixels.
 _LINE_WIDTH: Final = {Kind.RANGE: 2.0, Kind.GUIDE: 1.0, Kind.MARKER: 1.5}
 _BINDING_WIDTH: Final = 2.0
+# Bones whose shapes are kept from one redraw to the next.
+_KEPT: Final = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,10 +76,16 @@ def shapes_of_bone(bone: bpy.types.PoseBone) -> list[Shape]:
     carried = carried_frame(bone)
     rotation = (carried.to_3x3().inverted() @ bone.matrix.to_3x3()).to_quaternion()
     rig: Any = bone.id_data
-    matrix = np.array(rig.matrix_world @ carried)
+    return _shapes_at(limit, rotation[:], bone.length, tuple(map(tuple, rig.matrix_world @ carried)))
+
+
+@lru_cache(maxsize=_KEPT)
+def _shapes_at(limit: Limit, rotation: _Numbers, length: float, frame: tuple[_Numbers, ...]) -> list[Shape]:
+    """The shapes of a limit whose frame stands at a matrix in the world; most redraws show what the one before did."""
+    matrix = np.array(frame)
     return [
         Shape(shape.kind, shape.binds, _moved(shape.vertices, matrix), shape.triangles, shape.lines)
-        for shape in shapes_of(limit, rotation[:], bone.length)
+        for shape in shapes_of(limit, rotation, length)
     ]
 
 
