@@ -99,9 +99,7 @@ def _python_of(rig):
             goal_overlay.drawing(goal_overlay.views(rig)),
             [goal_overlay.label(view, context.scene) for view in goal_overlay.views(rig)],
         ],
-        f"limits of {len(bones)} bones, as in the redraw before": lambda: overlay.gather(
-            bones, context.active_pose_bone
-        ),
+        f"limits of {len(bones)} bones that have not moved": lambda: overlay.gather(bones, bones[0]),
         "lines from markers to bones": lambda: marker_overlay.error_lines(rig, frame),
     }
     return interleaved(REPEATS, parts, time.process_time)
