@@ -42,7 +42,7 @@ def main():
         start_up,
         redraw,
     )
-    measures = [measure for module in (*modules, redraw) for measure in module.MEASURES]
+    measures = [measure for module in modules for measure in module.MEASURES]
     arguments = _arguments([name for name, _ in measures])
     began, parts = time.monotonic(), []
     fabrik_addon.register()
