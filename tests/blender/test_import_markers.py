@@ -1,6 +1,5 @@
 """Marker recordings as animated empties, from clips and through the operator."""
 
-import time
 from types import SimpleNamespace
 
 import bpy
@@ -200,15 +199,6 @@ def test_what_cannot_be_imported_changes_nothing(changes, message):
         import_clip(bpy.context, arguments.pop("clip"), **arguments)
 
     assert digest() == before
-
-
-def test_forty_markers_of_a_thousand_frames_take_less_than_a_second():
-    clip = wandering_clip(frames=1000, markers=40, gaps=0.05)
-
-    start = time.perf_counter()
-    import_clip(bpy.context, clip)
-
-    assert time.perf_counter() - start < 1.0
 
 
 def test_operator_imports_a_file(trc):
