@@ -291,7 +291,7 @@ def _clamped(
     if not len(moved):
         return rotation
     inside = compose(numbers, *(numbers.take(value, moved) for value in (x, z, bounded)))
-    return numbers.replaced(rotation, moved, inside, np.size(kept))
+    return numbers.replaced(rotation, moved, inside, numbers.count(kept))
 
 
 def _twist_walls(numbers: ModuleType, rotation: Quaternion, lean: Lean, twist: Range, within: float) -> list[Wall]:
