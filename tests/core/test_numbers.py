@@ -13,7 +13,8 @@ from fabrik_addon.core import Effector, Options, Solver, Status, forward_kinemat
 
 one = pytest.importorskip("fabrik_addon.core.one", reason="mathutils comes with Blender")
 
-coordinates = st.floats(-10, 10, allow_nan=False, width=32)
+# Single precision drops what is smaller still, as with a twist at the antipode between two such numbers.
+coordinates = st.floats(-10, 10, allow_nan=False, allow_subnormal=False, width=32)
 points = arrays(np.float64, (1, 3), elements=coordinates)
 quaternions = arrays(np.float64, (1, 4), elements=coordinates).filter(lambda q: np.linalg.norm(q) > 0.1)
 
