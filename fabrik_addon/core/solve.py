@@ -50,7 +50,7 @@ _RESTART_STEPS = 25
 _LEFT_TO_DO = 0.05
 _BATCH_ENDS = (1, 5)
 # No more than one in so many frames of a chunk is put off.
-_PUT_OFF = 20
+_PUT_OFF = 10
 _NO_TURN = np.array([1.0, 0.0, 0.0, 0.0])
 # An unlimited chain needs little room for a frame, and many frames to be worth numpy's while.
 _CHUNKS_OF_A_CHAIN = 5
