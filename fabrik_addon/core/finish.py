@@ -170,10 +170,8 @@ class LeastSquares:
 
     def _problem(self, numbers: ModuleType, work: Work, state: "_State") -> "_Problem":
         frames, misses = len(work.targets), work.targets - state.points
-        heads, hinges = (
-            numbers.stack(state.pose.heads, frames),
-            self.levers.ways.hinge_axes(numbers, state.pose, frames),
-        )
+        heads = numbers.stack(state.pose.heads, frames)
+        hinges = self.levers.ways.hinge_axes(numbers, state.pose, frames)
         if self.slides is None:
             return _Problem(state.points, heads, misses, work.weights, hinges)
         along = numbers.Vector((0.0, 1.0, 0.0))
