@@ -157,6 +157,17 @@ class TestWrongMarkers:
         assert take.outliers.sum() == len(targets) - 200
         assert walker.joint_errors(take.solution).max() <= 10.0 * MM
 
+    def test_a_sample_that_is_off_is_bridged_like_one_that_is_away(self):
+        marker = walker.marker_names().index("LFRM")
+        targets = np.array(walker.true_positions()[:80])
+        targets[40:43, marker] += [0.5, 0.0, 0.3]
+        take = solve_take(make_solver(), targets, rate=walker.RATE)
+        assert np.argwhere(take.outliers).tolist() == [[40, marker], [41, marker], [42, marker]]
+        assert take.filled == ()
+        away = np.linalg.norm(take.solution.heads - walker.true_matrices()[:80, :, :3, 3], axis=2)
+        assert away.max() <= 2.0 * MM
+        assert take.solution.errors[41, marker] == pytest.approx(np.hypot(0.5, 0.3), abs=5.0 * MM)
+
     def test_unless_they_are_believed(self):
         marker = walker.marker_names().index("LFRM")
         targets = np.array(walker.true_positions()[:60])
