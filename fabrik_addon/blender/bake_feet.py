@@ -9,6 +9,7 @@ import numpy as np
 from ..core import Solution
 from ..core.arrays import FloatArray
 from ..markers.feet import FootPoint, Planted, Stance, StandingSettings, plant_feet
+from ..markers.offsets import effector_points
 from .effectors import Goals
 from .naming_schemes import match as match_bones
 
@@ -31,20 +32,9 @@ def plant(
     usual = StandingSettings()
     settings = replace(usual, speed=usual.speed * metre, height=usual.height * metre)
     planted = plant_feet(solution, points, rate, limits=goals.all_limits, up=up, settings=settings)
-    errors = _errors(goals, planted.solution, targets)
+    placed = effector_points(goals.tree.skeleton, goals.effectors, planted.solution.matrices)
+    errors = np.linalg.norm(placed - targets, axis=2)
     return replace(planted, solution=replace(planted.solution, errors=errors))
-
-
-def _errors(goals: Goals, solution: Solution, targets: FloatArray) -> FloatArray:
-    """(F, E) distances of the effectors from their targets, NaN where those are."""
-    skeleton = goals.tree.skeleton
-    errors = np.empty(targets.shape[:2])
-    for column, effector in enumerate(goals.effectors):
-        bone = skeleton.index(effector.bone)
-        offset = (0.0, skeleton.lengths[bone], 0.0) if effector.offset is None else effector.offset
-        points = (solution.matrices[:, bone] @ (*offset, 1.0))[:, :3]
-        errors[:, column] = np.linalg.norm(points - targets[:, column], axis=1)
-    return errors
 
 
 def foot_points(goals: Goals, up: int) -> Iterator[FootPoint]:

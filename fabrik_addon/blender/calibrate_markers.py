@@ -11,12 +11,12 @@ import numpy as np
 from ..core import Skeleton
 from ..core.arrays import FloatArray
 from ..core.errors import FabrikError
-from ..markers.calibrate import Calibration, Scale, calibrate_steps, refined_steps
+from ..markers.calibrate import MEASURED, Calibration, Scale, calibrate_steps, refined_steps
 from ..markers.clip import Clip
 from ..markers.mapping import MappedMarker
 from ..markers.naming import match, parts_of
 from ..markers.offsets import guessed_offsets
-from ..markers.steps import finish, within
+from ..markers.steps import at_once, within
 from .effectors import object_scale
 from .limit_presets import read_rest
 from .limit_properties import read_limits
@@ -35,9 +35,6 @@ Frames: TypeAlias = tuple[int, int]
 _SCALES: Final[Mapping[str, Scale]] = MappingProxyType(
     {"UNIFORM": "uniform", "LIMBS": "limbs", "REST": "limbs", "NONE": 1.0}
 )
-
-# The share of the time until the reference has been measured, where the take refines it.
-_MEASURED: Final = 0.3
 
 
 class CalibrateError(FabrikError):
@@ -67,7 +64,7 @@ class CalibrationResult:
         )
 
 
-def calibrate_markers(
+def calibrate_markers_steps(
     context: bpy.types.Context,
     rig: bpy.types.Object,
     *,
@@ -75,8 +72,10 @@ def calibrate_markers(
     reference: Frames | None = None,
     static: bpy.types.Collection | None = None,
     refine: bool = True,
-) -> CalibrationResult:
+) -> Generator[float, None, CalibrationResult]:
     """Measure where the rig's listed markers sit on their bones, and scale the markers in the scene to the rig.
+
+    In small steps: yields the share done, and may be closed at any time.
 
     Args:
         context: its scene holds the markers.
@@ -89,23 +88,6 @@ def calibrate_markers(
     Raises:
         FabrikError: naming what is missing or does not fit; nothing is changed.
     """
-    return finish(
-        calibrate_markers_steps(
-            context, rig, proportions=proportions, reference=reference, static=static, refine=refine
-        )
-    )
-
-
-def calibrate_markers_steps(
-    context: bpy.types.Context,
-    rig: bpy.types.Object,
-    *,
-    proportions: str = "UNIFORM",
-    reference: Frames | None = None,
-    static: bpy.types.Collection | None = None,
-    refine: bool = True,
-) -> Generator[float, None, CalibrationResult]:
-    """Do what `calibrate_markers` does in small steps: yields the share done, and may be closed at any time."""
     scene = context.scene
     if proportions not in _SCALES:
         raise CalibrateError(f"The proportions are {proportions!r}: they must be one of {', '.join(_SCALES)}.")
@@ -133,6 +115,9 @@ def calibrate_markers_steps(
     return _result(rig, found, factor)
 
 
+calibrate_markers = at_once(calibrate_markers_steps)
+
+
 def _listed(rig: bpy.types.Object) -> list[SceneMarker]:
     """The markers of the rig's list that are there, on a bone or not."""
     markers = rig_settings(rig).capture.markers
@@ -158,9 +143,11 @@ def _calibrations(
     mapping = mapping_of(rig_settings(rig).capture)
     scale = _SCALES[proportions]
     found: list[Calibration] = []
-    trees = read_trees(rig, at_rest=True)
-    owned = [[entry for entry in mapping if entry.bone in tree.skeleton.names] for tree in trees]
-    having = [(tree, own) for tree, own in zip(trees, owned, strict=True) if own]
+    owned = [
+        (tree, [entry for entry in mapping if entry.bone in tree.skeleton.names])
+        for tree in read_trees(rig, at_rest=True)
+    ]
+    having = [(tree, own) for tree, own in owned if own]
     for place, (tree, own) in enumerate(having):
         one = _calibrated(rig, tree, own, measured_clip, take_clip, frames, scale, refine=refine)
         found.append((yield from within(place / len(having), (place + 1) / len(having), one)))
@@ -184,10 +171,10 @@ def _calibrated(
     there = [entry for entry in mapping if entry.marker in measured.names]
     there += _only_static(rig, mapping, measured, tree.skeleton)
     measuring = calibrate_steps(tree.skeleton, there, measured, frames, limits=limits, scale=scale)
-    found = _with_markers((yield from within(0.0, _MEASURED, measuring)), mapping)
+    found = _with_markers((yield from within(0.0, MEASURED, measuring)), mapping)
     if not refine:
         return found
-    return (yield from within(_MEASURED, 1.0, refined_steps(found, take, limits=limits, resize=isinstance(scale, str))))
+    return (yield from within(MEASURED, 1.0, refined_steps(found, take, limits=limits, resize=isinstance(scale, str))))
 
 
 def _only_static(

@@ -27,8 +27,8 @@ class Ways:
         limits = [body.limit for body in bodies]
         self._axes = [(place, limit.turn_axis) for place, limit in enumerate(limits) if limit and limit.turn_axis]
         self._hinges = np.array([place for place, _ in self._axes], dtype=np.int64)
-        self._free = np.array([place for place, limit in enumerate(limits) if limit is None or limit.freedom == 3])
-        self._free = self._free.astype(np.int64)
+        free = [place for place, limit in enumerate(limits) if limit is None or limit.freedom == 3]
+        self._free = np.array(free, dtype=np.int64)
         self._columns = (3 * self._free[:, None] + np.arange(3)).ravel()
         self._hinge_columns = 3 * self._hinges[:, None] + np.arange(3)
         self.full_turning = 3 * len(limits)

@@ -22,13 +22,15 @@ from .fitting import Fit, Search, at_best_scale, over_take, with_best_limbs
 from .mapping import MappedMarker
 from .offsets import guessed_offsets, make_effectors, measured_offsets
 from .proportions import height_factor
-from .steps import finish, within
+from .steps import at_once, within
 
 Scale = Literal["uniform", "limbs"] | float
 
 # So many frames of a reference are looked at, and of a take where offsets are refined.
 _REFERENCE_FRAMES = 9
 _TAKE_FRAMES = 120
+# The share of the time until the reference has been measured, where the take refines it.
+MEASURED = 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +89,7 @@ class Calibration:
         return np.asarray(root_location) * height_factor(self.skeleton, 1.0 / self.bone_factors)
 
 
-def calibrate(
+def calibrate_steps(
     skeleton: Skeleton,
     mapping: Sequence[MappedMarker],
     clip: Clip,
@@ -96,8 +98,8 @@ def calibrate(
     limits: Mapping[str, Limit] | None = None,
     scale: Scale = "uniform",
     refine: bool = False,
-) -> Calibration:
-    """Find size, offsets and pose from a reference.
+) -> Generator[float, None, Calibration]:
+    """Find size, offsets and pose from a reference, in small steps: yields the share done.
 
     Args:
         skeleton: the rig's bones at rest.
@@ -111,47 +113,35 @@ def calibrate(
     Raises:
         CalibrationError: where a marker is not in the clip, the frames are not, or none of the markers is seen there.
     """
-    found = finish(calibrate_steps(skeleton, mapping, clip, frames, limits=limits, scale=scale))
-    return refined(found, clip, limits=limits, resize=isinstance(scale, str)) if refine else found
-
-
-def calibrate_steps(
-    skeleton: Skeleton,
-    mapping: Sequence[MappedMarker],
-    clip: Clip,
-    frames: tuple[int, int] | None = None,
-    *,
-    limits: Mapping[str, Limit] | None = None,
-    scale: Scale = "uniform",
-) -> Generator[float, None, Calibration]:
-    """Do what `calibrate` does in small steps, without refining: yields the share done."""
     mapping = _used(mapping, clip)
     positions = positions_of(clip, mapping)
     reference = _reference(positions, frames)
     ones = np.ones(len(skeleton))
     fit = Fit(skeleton, mapping, guessed_offsets(skeleton, mapping), dict(limits or {}), ones)
     if isinstance(scale, str):
-        fit = yield from _sized(fit, reference, first_scale(skeleton, mapping, fit.offsets, positions), scale)
+        sizing = _sized(fit, reference, first_scale(skeleton, mapping, fit.offsets, positions), scale)
+        fit = yield from within(0.0, MEASURED if refine else 1.0, sizing)
     else:
         fit = replace(fit, scale=_checked_scale(scale))
-    return _read_offsets(fit, reference)
+    found = _read_offsets(fit, reference)
+    if not refine:
+        return found
+    refining = refined_steps(found, clip, limits=limits, resize=isinstance(scale, str))
+    return (yield from within(MEASURED, 1.0, refining))
 
 
-def refined(
-    calibration: Calibration, clip: Clip, *, limits: Mapping[str, Limit] | None = None, resize: bool = True
-) -> Calibration:
-    """The calibration with offsets that fit a whole clip: poses and offsets found together, outliers left out.
-
-    resize: find the scale, or where limbs differ from the rig's their lengths, anew as well.
-    Raises CalibrationError where a marker is not in the clip or none is ever seen.
-    """
-    return finish(refined_steps(calibration, clip, limits=limits, resize=resize))
+calibrate = at_once(calibrate_steps)
 
 
 def refined_steps(
     calibration: Calibration, clip: Clip, *, limits: Mapping[str, Limit] | None = None, resize: bool = True
 ) -> Generator[float, None, Calibration]:
-    """Do what `refined` does in small steps: yields the share done."""
+    """The calibration with offsets that fit a whole clip: poses and offsets found together, outliers left out.
+
+    In small steps: yields the share done.
+    resize: find the scale, or where limbs differ from the rig's their lengths, anew as well.
+    Raises CalibrationError where a marker is not in the clip or none is ever seen.
+    """
     mapping = _used(calibration.markers, clip)
     positions = _spread(positions_of(clip, mapping), _TAKE_FRAMES)
     skeleton, offsets = calibration.skeleton, calibration.offsets
@@ -159,6 +149,9 @@ def refined_steps(
     fit = yield from over_take(before, positions, resize=resize)
     found = _result(fit, fit.solve(positions), positions, calibration.guesses)
     return replace(found, rotations=calibration.rotations, root_location=calibration.root_location)
+
+
+refined = at_once(refined_steps)
 
 
 def positions_of(clip: Clip, mapping: Sequence[MappedMarker]) -> FloatArray:

@@ -7,10 +7,10 @@ from typing import Final
 import numpy as np
 
 from ..core import Solution, Solver, forward_kinematics
-from ..core.bodies import effector_offset, participants
+from ..core.bodies import participants
 from .bundle import joint_columns
 from .clip import BoolArray, FloatArray
-from .offsets import points_on
+from .offsets import effector_points
 
 # What a marker's place says: to this share of the skeleton's size.
 _NOISE_SHARE: Final = 0.005
@@ -76,8 +76,7 @@ def _columns(solver: Solver, matrices: FloatArray) -> tuple[FloatArray, FloatArr
     matrices: (F, J, 4, 4).
     """
     skeleton, effectors = solver.skeleton, solver.effectors
-    offsets = np.array([effector_offset(skeleton, effector) for effector in effectors])
-    points = points_on(matrices, [skeleton.index(effector.bone) for effector in effectors], offsets)
+    points = effector_points(skeleton, effectors, matrices)
     columns = joint_columns(skeleton, effectors, solver.limits, matrices, points)
     size = max(float(np.ptp(skeleton.rest[:, :3, 3], axis=0).max()), float(skeleton.lengths.max()), 1e-12)
     columns[..., :-3] /= size

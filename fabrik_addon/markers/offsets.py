@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core import Effector, Skeleton
+from ..core.bodies import effector_offset
 from .clip import BoolArray, FloatArray
 from .mapping import MappedMarker
 from .robust import weighted_location
@@ -42,6 +43,12 @@ def points_on(matrices: FloatArray, bones: Sequence[int], offsets: FloatArray) -
     frames = matrices[:, list(bones)]
     points: FloatArray = frames[..., :3, 3] + (frames[..., :3, :3] @ offsets[..., None])[..., 0]
     return points
+
+
+def effector_points(skeleton: Skeleton, effectors: Sequence[Effector], matrices: FloatArray) -> FloatArray:
+    """(F, M, 3) where effectors are when the bones stand at matrices (F, J, 4, 4)."""
+    bones = [skeleton.index(effector.bone) for effector in effectors]
+    return points_on(matrices, bones, np.array([effector_offset(skeleton, effector) for effector in effectors]))
 
 
 def seen_from_bones(matrices: FloatArray, bones: Sequence[int], positions: FloatArray) -> FloatArray:

@@ -14,11 +14,10 @@ from typing import Final
 import numpy as np
 
 from ..core import Effector, Solution, Solver
-from ..core.bodies import effector_offset
 from ..core.kinematics import forward_kinematics, tails
 from .clip import FloatArray
 from .determined import uncertainty
-from .offsets import points_on
+from .offsets import effector_points
 
 # Seconds over which poses are averaged (one standard deviation), and over which the odd one out is left out before.
 _SPREAD: Final = 0.1
@@ -96,9 +95,8 @@ def _with_ghosts(solver: Solver, bones: list[int]) -> Solver:
 def _of_markers(solver: Solver, found: Solution, targets: FloatArray) -> Solution:
     """What was found, with the errors of the markers alone."""
     count = len(solver.effectors)
-    bones = [solver.skeleton.index(effector.bone) for effector in solver.effectors]
-    offsets = np.array([effector_offset(solver.skeleton, effector) for effector in solver.effectors])
-    errors = np.linalg.norm(points_on(found.matrices, bones, offsets) - targets, axis=2)
+    points = effector_points(solver.skeleton, solver.effectors, found.matrices)
+    errors = np.linalg.norm(points - targets, axis=2)
     return replace(found, errors=errors, rotation_errors=found.rotation_errors[:, :count])
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import TypeVar
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
+_Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 
@@ -28,3 +30,13 @@ def finish(steps: Generator[float, None, _Result], each: Callable[[float], None]
             return result
         if each is not None:
             each(share)
+
+
+def at_once(steps: Callable[_Arguments, Generator[float, None, _Result]]) -> Callable[_Arguments, _Result]:
+    """A function of the same arguments that takes all the steps and returns their result."""
+
+    @wraps(steps)
+    def straight_through(*args: _Arguments.args, **choices: _Arguments.kwargs) -> _Result:
+        return finish(steps(*args, **choices))
+
+    return straight_through

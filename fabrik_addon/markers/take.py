@@ -24,7 +24,7 @@ from .interpolate import MOST_BESIDE, bridge_gaps, fill_points, hold, smoothed_t
 from .offsets import points_on, seen_from_bones
 from .recall import recall_turns
 from .robust import outlier_weights, usual_distances
-from .steps import finish
+from .steps import at_once
 
 Gaps = Literal["SOLVE", "HOLD", "INTERPOLATE", "UNKEYED"]
 GAPS: Final = ("SOLVE", "HOLD", "INTERPOLATE", "UNKEYED")
@@ -95,7 +95,7 @@ class Take:
     keyed: BoolArray
 
 
-def solve_take(
+def solve_take_steps(
     solver: Solver,
     targets: FloatArray,
     *,
@@ -104,8 +104,8 @@ def solve_take(
     start: FloatArray | None = None,
     root_heads: FloatArray | None = None,
     rate: float = 100.0,
-) -> Take:
-    """Find the poses that fit F frames of targets.
+) -> Generator[float, None, Take]:
+    """Find the poses that fit F frames of targets, in small steps; may be closed at any time.
 
     Args:
         solver: its effectors are the markers.
@@ -117,24 +117,15 @@ def solve_take(
         root_heads: (F, 3) where a pinned root's head is.
         rate: frames a second.
 
+    Yields:
+        The share done.
+
+    Returns:
+        The take.
+
     Raises:
         TakeError: for an unknown policy or a rate that is none; TargetError where targets do not fit the solver.
     """
-    steps = solve_take_steps(solver, targets, gaps=gaps, robust=robust, start=start, root_heads=root_heads, rate=rate)
-    return finish(steps)
-
-
-def solve_take_steps(
-    solver: Solver,
-    targets: FloatArray,
-    *,
-    gaps: Gaps = "SOLVE",
-    robust: bool = True,
-    start: FloatArray | None = None,
-    root_heads: FloatArray | None = None,
-    rate: float = 100.0,
-) -> Generator[float, None, Take]:
-    """Do what `solve_take` does in small steps: yields the share done, returns the take, may be closed at any time."""
     if gaps not in GAPS:
         raise TakeError(f"The way to fill gaps is {gaps!r}: it must be one of {', '.join(GAPS)}.")
     if not (np.isfinite(rate) and rate > 0.0):
@@ -144,6 +135,9 @@ def solve_take_steps(
     if robust:
         yield from work.doubt()
     return (yield from work.fill(gaps))
+
+
+solve_take = at_once(solve_take_steps)
 
 
 class _Take:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import bpy
 from bpy.types import Context, Event, Operator, Timer
 
+from .asking import says_why_not
+
 # Only classes that are registered may be operators themselves.
 _Operator = Operator if TYPE_CHECKING else object
 
@@ -35,15 +37,12 @@ class InSteps(_Operator):
         """Report the result; what the operator returns."""
         raise NotImplementedError
 
+    @says_why_not
     def execute(self, context: Context) -> set[str]:
         """Work straight through."""
-        from ...core.errors import FabrikError
         from ...markers.steps import finish
 
-        try:
-            return self.done(finish(self.steps(context)))
-        except FabrikError as error:
-            return self._failed(error)
+        return self.done(finish(self.steps(context)))
 
     def invoke(self, context: Context, _event: Event) -> set[str]:
         """Begin while the window stays alive."""
