@@ -100,14 +100,14 @@ endif
 bench: $(call ready,$(BLENDER)) $(if $(FABRIK_GUI_TOOLS),zip)
 	$(call python,$(BLENDER)) -m pip install --quiet --group figures
 	$(if $(FABRIK_GUI_TOOLS),$(FABRIK_GUI_TOOLS)/setup_gui_blender.sh)
-	FABRIK_GUI_TOOLS=$(abspath $(FABRIK_GUI_TOOLS)) $(call python,$(BLENDER)) tests/benchmarks/run.py
+	FABRIK_GUI_TOOLS=$(abspath $(FABRIK_GUI_TOOLS)) $(call python,$(BLENDER)) benchmarks/run.py
 
 bench-guard: $(call ready,$(BLENDER))
-	$(call python,$(BLENDER)) tests/benchmarks/guard.py
+	$(call python,$(BLENDER)) benchmarks/guard.py
 
 bench-paper: $(call ready,$(BLENDER))
 	$(call python,$(BLENDER)) -m pip install --quiet --group figures
-	$(call python,$(BLENDER)) tests/benchmarks/paper/run.py
+	$(call python,$(BLENDER)) benchmarks/paper/run.py
 
 rigs: $(call ready,4.2)
 	$(call python,4.2) -m sample_rigs.build

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from .cli import main
+from .blender.bake.command_line import main
 
 status = main()
 sys.stdout.flush()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from fabrik_addon.blender.limit_presets import apply_preset
+from fabrik_addon.blender.limits.preset import apply_preset
 
 from .recipe import blend_files, markers
 from .recipe.human import human_bones

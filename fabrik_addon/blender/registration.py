@@ -7,20 +7,15 @@ panels, handlers) and imports what does the work, and numpy, inside the function
 import bpy
 from bpy.props import BoolProperty, PointerProperty
 
-from . import (
-    drawing_handlers,
-    file_handler,
-    keymap,
-    limit_panel,
-    live,
-    marker_panel,
-    operators,
-    panels,
-    settings,
-    tool,
-)
-from .operators.import_markers import menu_entry
-from .overrides import keep_overrides
+from .posing import live
+from .settings import rig as settings
+from .settings.overrides import keep_overrides
+from .ui import file_handler, keymap, operators, tool
+from .ui.operators.import_markers import menu_entry
+from .ui.overlays import handlers as drawing_handlers
+from .ui.panels import limits as limit_panel
+from .ui.panels import markers as marker_panel
+from .ui.panels import rig as panels
 
 CLASSES = (
     *settings.CLASSES,
@@ -97,6 +92,6 @@ def unregister() -> None:
 
 def _bake_command(arguments: list[str]) -> int:
     """`blender --command fabrik_bake`."""
-    from ..cli import run_command
+    from .bake.command_line import run_command
 
     return run_command(arguments)

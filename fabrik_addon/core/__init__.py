@@ -1,9 +1,9 @@
 """FABRIK: inverse kinematics on rigid bodies. Knows bones, limits and targets; knows nothing of Blender."""
 
 from .errors import FabrikError, LimitError, OptionsError, SkeletonError, TargetError
-from .kinematics import forward_kinematics
-from .limits import Ball, Fixed, Hinge, Polygon
-from .skeleton import Skeleton
+from .limits.kinds import Ball, Fixed, Hinge, Polygon
+from .model.kinematics import forward_kinematics
+from .model.skeleton import Skeleton
 from .solution import Effector, Options, Solution, Status
 from .solve import Solver, solve
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray
 from .errors import OptionsError
-from .kinematics import forward_kinematics, tails
-from .skeleton import Skeleton
+from .model.kinematics import forward_kinematics, tails
+from .model.skeleton import Skeleton
 
 
 class Status(IntEnum):

@@ -7,12 +7,22 @@ from types import ModuleType
 import numpy as np
 import numpy.typing as npt
 
-from . import chain as chains
-from . import many
 from .arrays import BoolArray, FloatArray
-from .bend import Bends, find_limbs
-from .bodies import Body, Reaches, build_bodies, effector_points, path_reaches, place_bodies
-from .check import (
+from .backend import array as many
+from .fabrik import chain as chains
+from .fabrik.bodies import Body, Reaches, build_bodies, effector_points, path_reaches, place_bodies
+from .fabrik.limbs import find_links
+from .fabrik.one_chain import OneChain
+from .fabrik.passes import Sweeper
+from .fabrik.start import spread_places, straight_runs
+from .least_squares.residuals import make_measures
+from .least_squares.solve import LeastSquares
+from .limits.kinds import Limit
+from .model.loops import with_partners
+from .model.prismatic import SlideRange, at_factors, find_slides, moved_with, nearest_to_rest
+from .model.skeleton import Skeleton
+from .model.targets import Wanted
+from .model.validation import (
     check_effectors,
     check_limits,
     check_root,
@@ -24,21 +34,11 @@ from .check import (
     checked_turns,
     checked_weights,
 )
-from .finish import LeastSquares
-from .groups import Groups
-from .limits import Limit
-from .links import find_links
-from .loops import with_partners
-from .one_chain import OneChain
-from .orientation import make_measures
-from .pops import repair_pops
-from .reach import Sweeper
-from .run import Kernel, Run
-from .skeleton import Skeleton
-from .slides import SlideRange, at_factors, find_slides, moved_with, nearest_to_rest
 from .solution import Effector, Options, Solution
-from .start import spread_places, straight_runs
-from .wanted import Wanted
+from .stages import Kernel, Run
+from .strategy.bend_targets import Bends, find_limbs
+from .strategy.priorities import Groups
+from .strategy.temporal import repair_pops
 
 _SPREAD_POSES = 256
 # No more than one in so many frames of a chunk is put off.
@@ -261,7 +261,7 @@ class Solver:
     def _for_one(self) -> Kernel:
         """The number system for a single pose: mathutils where there is one."""
         try:
-            from . import one  # noqa: PLC0415  mathutils comes with Blender only
+            from .backend import scalar as one  # noqa: PLC0415  mathutils comes with Blender only
         except ImportError:
             return self._for_many
         return self._kernel(one, self._bodies(one))

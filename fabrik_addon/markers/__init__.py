@@ -11,16 +11,16 @@ from typing import Any, Final
 
 _MODULES: Final = MappingProxyType(
     {
-        "c3d": ("read_c3d",),
-        "calibration": ("CalibrationError", "rigid_pairs", "uniform_scale"),
+        "files.c3d": ("read_c3d",),
+        "calibrate.size": ("CalibrationError", "rigid_pairs", "uniform_scale"),
         "clip": ("Clip", "ClipError", "MarkerFileError", "guess_up_axis", "missing_spans", "to_z_up", "trim"),
-        "files": ("performers", "read_markers", "select_performer"),
-        "gaps": ("Gap", "interpolated"),
-        "mapping": ("MapError", "MappedMarker", "check_map", "read_map", "write_map"),
+        "files.any_file": ("performers", "read_markers", "select_performer"),
+        "gaps.spans": ("Gap", "interpolated"),
+        "mapping.marker_map": ("MapError", "MappedMarker", "check_map", "read_map", "write_map"),
         "report": ("FrameRow", "MarkerRow", "Report", "ReportError", "TotalRow"),
         "resample": ("retimed",),
-        "suffixes": ("SUFFIXES",),
-        "trc": ("read_trc",),
+        "files.suffixes": ("SUFFIXES",),
+        "files.trc": ("read_trc",),
     }
 )
 

@@ -7,10 +7,10 @@ from typing import Final
 import numpy as np
 
 from ..core import Solution, Solver, forward_kinematics
-from ..core.bodies import participants
-from .bundle import joint_columns
+from ..core.fabrik.bodies import participants
+from .calibrate.bundle import joint_columns
+from .calibrate.offsets import effector_points
 from .clip import BoolArray, FloatArray
-from .offsets import effector_points
 
 # What a marker's place says: to this share of the skeleton's size.
 _NOISE_SHARE: Final = 0.005

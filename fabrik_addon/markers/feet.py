@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from ..core import Effector, Options, Skeleton, Solution, Solver
 from ..core.errors import FabrikError
-from ..core.limits import Limit
+from ..core.limits.kinds import Limit
+from .calibrate.offsets import points_on
 from .clip import FloatArray, true_spans
-from .offsets import points_on
 
 # Where a point lies on the floor: below so many percent of its heights in the take.
 _FLOOR_PERCENT: Final = 5.0

@@ -14,10 +14,10 @@ from typing import Final
 import numpy as np
 
 from ..core import Effector, Solution, Solver
-from ..core.kinematics import forward_kinematics, tails
+from ..core.model.kinematics import forward_kinematics, tails
+from .calibrate.offsets import effector_points
 from .clip import FloatArray
 from .determined import uncertainty
-from .offsets import effector_points
 
 # Seconds over which poses are averaged (one standard deviation), and over which the odd one out is left out before.
 _SPREAD: Final = 0.1

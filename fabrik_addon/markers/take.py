@@ -15,14 +15,15 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from ..core import Solution, Solver, Status, forward_kinematics, many
-from ..core.bodies import effector_offset
+from ..core import Solution, Solver, Status, forward_kinematics
+from ..core.backend import array as many
 from ..core.errors import FabrikError
+from ..core.fabrik.bodies import effector_offset
+from .calibrate.offsets import points_on, seen_from_bones
 from .clip import BoolArray, FloatArray, true_spans
 from .determined import lost_certainty
-from .interpolate import MOST_BESIDE, bridge_gaps, fill_points, hold, smoothed_turns, turned_apart
-from .offsets import points_on, seen_from_bones
-from .recall import recall_turns
+from .gaps.bridge import MOST_BESIDE, bridge_gaps, fill_points, hold, smoothed_turns, turned_apart
+from .gaps.fill_from_motion import recall_turns
 from .robust import outlier_weights, usual_distances
 from .steps import at_once
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-TABLES = {"markers.body_parts", "markers.marker_sets", "markers.suffixes"}
+TABLES = {"markers.files", "markers.files.suffixes", "markers.mapping", "markers.mapping.marker_sets"}
 REGISTER = """
 import os, sys
 import bpy, numpy

@@ -8,15 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabrik_addon.markers.clip import (
-    Clip,
-    ClipError,
-    guess_up_axis,
-    missing_spans,
-    to_z_up,
-    trim,
-    true_spans,
-)
+from fabrik_addon.markers.clip import Clip, ClipError, guess_up_axis, missing_spans, to_z_up, trim, true_spans
 from fabrik_addon.markers.resample import resample
 
 # A person 1.75 m tall, arms hanging, Z up, looking along -Y: x, y, z in metres.

@@ -8,8 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import walker
 
-from fabrik_addon.core import Ball, Hinge, Solution, Solver, many
-from fabrik_addon.markers.feet import FeetError, FootPoint, StandingSettings, find_stances, ground_velocity, plant_feet
+from fabrik_addon.core import Ball, Hinge, Solution, Solver
+from fabrik_addon.core.backend import array as many
+from fabrik_addon.markers.feet import (
+    FeetError,
+    FootPoint,
+    StandingSettings,
+    find_stances,
+    ground_velocity,
+    plant_feet,
+)
 
 RATE = 100.0
 MM = 1e-3

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from support.recordings import gait_model, gait_targets
 
-from fabrik_addon.core import Fixed, Solver, Status, many
+from fabrik_addon.core import Fixed, Solver, Status
+from fabrik_addon.core.backend import array as many
 from fabrik_addon.markers import Report
 
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from fabrik_addon.markers.butterworth import low_pass
 from fabrik_addon.markers.clip import Clip, ClipError, missing_spans
-from fabrik_addon.markers.gaps import Gap, gaps, interpolated
-from fabrik_addon.markers.low_pass import low_pass
+from fabrik_addon.markers.gaps.spans import Gap, gaps, interpolated
 from fabrik_addon.markers.resample import resample, retimed
 
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from benchmarks.paper import chain, convergence, hinge_plane, humanoid, limited_chain, motions, table1, tracking
 from support.checker import judge
 from support.solvers.chains import fabrik, follow_the_leader
 
+from benchmarks.paper import chain, convergence, hinge_plane, humanoid, limited_chain, motions, table1, tracking
 from fabrik_addon.core import Status
 
 THE_PAPERS_ITERATIONS = 15.461

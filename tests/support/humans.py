@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fabrik_addon.blender.rest_body import RestBone
+from fabrik_addon.human.rest_body import RestBone
 
 FINGERS = ("thumb", "index", "middle", "ring", "pinky")
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from mathutils import Quaternion
 
-from fabrik_addon.blender.limit_properties import PROPERTIES
+from fabrik_addon.blender.settings.limit_properties import PROPERTIES
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
 
 from . import scenes

@@ -4,8 +4,8 @@ import bpy
 import numpy as np
 from mathutils import Quaternion, Vector
 
-from fabrik_addon.blender import keyframes
-from fabrik_addon.blender.import_markers import import_clip
+from fabrik_addon.blender.capture.import_markers import import_clip
+from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.markers.clip import Clip
 
 # Name, parent, head and tail; metres. The arms begin beside the spine's tail, and no limb is straight.

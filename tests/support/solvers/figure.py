@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from fabrik_addon.core import forward_kinematics, many
+from fabrik_addon.core import forward_kinematics
+from fabrik_addon.core.backend import array as many
 from fabrik_addon.core.rotations import matrix_from_quaternion, quaternion_from_matrix
 
 try:  # the shipped solver clamps a single pose with mathutils where it can, and so do the methods that stand beside it
-    from fabrik_addon.core import one as numbers
+    from fabrik_addon.core.backend import scalar as numbers
 except ImportError:
     numbers = many
 

@@ -1,0 +1,63 @@
+"""What the extension costs at Blender's start: importing and registering it, in processes of their own."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from benchmarks.tables import Aim, Part, table
+
+ROOT = Path(__file__).parents[1]
+PROCESSES = 9
+SCRIPT = """
+import bpy, gc, numpy, os, sys, time
+sys.path.insert(0, sys.argv[1])
+gc.collect()  # going through all that Blender has loaded takes longer than what is measured, and falls anywhere
+def spent(since=(0.0, 0.0)):
+    return time.perf_counter() - since[0], time.process_time() - since[1]
+began = spent()
+import fabrik_addon.blender.registration
+imported = spent(began)
+fabrik_addon.register()
+enabled = spent(began)
+began = spent()
+from fabrik_addon.blender import bake, drag
+print("SECONDS", *imported, *enabled, *spent(began), flush=True)
+fabrik_addon.unregister()
+os._exit(0)
+"""
+
+
+def measure():
+    """Medians over processes; the first one has compiled the modules, as Blender does on the first start."""
+    with tempfile.TemporaryDirectory() as cache:
+        spent = [_enabled(cache) for _ in range(PROCESSES + 1)][1:]
+    columns = [1000 * median(seconds) for seconds in zip(*spent, strict=True)]
+    imported, enabled, used = columns[:2], columns[2:4], columns[4:]
+    registered = [whole - part for whole, part in zip(enabled, imported, strict=True)]
+    rows = [
+        _row("enabling the extension", enabled),
+        _row("- of that, telling Blender of its classes", registered),
+        _row("what the first bake or drag loads besides", used),
+    ]
+    aim = Aim.at_most("enabling the extension, processor time", 50, enabled[1], "ms")
+    return Part(table(f"Start-up, median of {PROCESSES} processes", ("what", "ms", "processor ms"), rows), (aim,))
+
+
+def _row(what, spent):
+    return what, *(f"{milliseconds:.1f}" for milliseconds in spent)
+
+
+def _enabled(cache):
+    """Seconds by the clock and of the processor: of importing, of that and registering, and of what comes later."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPYCACHEPREFIX"] = cache
+    command = [sys.executable, "-c", SCRIPT, str(ROOT)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+    line = next(line for line in said.splitlines() if line.startswith("SECONDS"))
+    return [float(seconds) for seconds in line.split()[1:]]
+
+
+MEASURES = [("start-up", measure)]

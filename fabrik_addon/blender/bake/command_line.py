@@ -1,0 +1,298 @@
+"""The command line: `python -m fabrik_addon bake …`, and the same as `blender --command fabrik_bake …`."""
+
+import argparse
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ...core.errors import FabrikError
+from ...markers.mapping.labels import PRESETS
+
+if TYPE_CHECKING:
+    from ..capture.import_markers import Timing
+    from .file import BakeFileRequest, BakeFileResult
+
+_FAILURE = 1
+_USAGE = 2
+_DESCRIPTION = "Bake motion-capture files onto a rig: keyframes into new .blend files, a report of how well they fit."
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say it and leave."""
+        self.exit(_USAGE, f"{self.prog}: {message} (see --help)\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `python -m fabrik_addon`; returns the exit status: 0, 1 when it failed, 2 when it was called wrongly."""
+    parser = _Parser(prog="python -m fabrik_addon", description="FABRIK for Blender without a window.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="bake", parser_class=_Parser)
+    _add_arguments(commands.add_parser("bake", help=_DESCRIPTION, description=_DESCRIPTION))
+    try:
+        chosen = parser.parse_args(arguments)
+    except SystemExit as leaving:
+        return _status(leaving)
+    try:
+        from ... import register, unregister  # noqa: PLC0415  needs Blender, which asking for help does not
+
+        register()
+    except ModuleNotFoundError as missing:
+        if missing.name != "bpy":
+            raise
+        return _fail("this needs Blender as a Python module: pip install bpy")
+    try:
+        return _bake(chosen)
+    finally:
+        # What is still registered when Python ends crashes Blender.
+        unregister()
+
+
+def run_command(arguments: list[str]) -> int:
+    """Run `blender --command fabrik_bake`, inside a Blender with the extension switched on; returns the exit status."""
+    parser = _Parser(prog="blender --command fabrik_bake", description=_DESCRIPTION)
+    _add_arguments(parser)
+    try:
+        chosen = parser.parse_args(arguments)
+    except SystemExit as leaving:
+        return _status(leaving)
+    return _bake(chosen)
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What a bake is told."""
+    parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
+    text = "the recording, .trc or .c3d; several are baked one after the other, each to a file of its own"
+    parser.add_argument("markers", type=Path, nargs="+", metavar="MARKERS", help=text)
+    text = "file to write; of several recordings the folder to write to"
+    parser.add_argument("--output", type=Path, required=True, metavar="OUT", help=text)
+    text = "CSV to write with the errors of each marker and frame; of several recordings the folder"
+    parser.add_argument("--report", type=Path, metavar="OUT.csv", help=text)
+    parser.add_argument("--armature", default="", metavar="NAME", help="the armature object, where there are several")
+    for add in (_add_matching, _add_frames, _add_positions, _add_solving, _add_keys):
+        add(parser.add_argument_group(add.__doc__.rstrip(".") if add.__doc__ else ""))
+
+
+def _add_matching(group: Any) -> None:
+    """Which marker is where on which bone."""
+    text = "a map that says it; without one markers are matched by their labels and calibrated"
+    group.add_argument("--map", type=Path, metavar="MAP.json", help=text)
+    text = f"the set of labels: {', '.join(PRESETS)} (default: the one that fits)"
+    group.add_argument("--preset", choices=PRESETS, default="AUTO", metavar="NAME", help=text)
+    text = "measure where the markers are, also with a map"
+    group.add_argument("--calibrate", action="store_true", default=None, help=text)
+    text = "recording of the same person standing, to calibrate from"
+    group.add_argument("--static", type=Path, metavar="FILE", help=text)
+    text = "first and last scene frame to calibrate from (default: the stillest)"
+    group.add_argument("--reference", type=int, nargs=2, metavar=("A", "B"), help=text)
+    text = "one scale, each limb's own length, the rig's rest pose fitted, or as recorded (default: uniform)"
+    group.add_argument("--proportions", choices=("uniform", "limbs", "rest", "none"), default="uniform", help=text)
+    text = "whose markers, where there are several people's"
+    group.add_argument("--performer", default="", metavar="NAME", help=text)
+
+
+def _add_frames(group: Any) -> None:
+    """Which frames, and how the recording's rate meets the scene's."""
+    text = "frame of the first sample (default: 1)"
+    group.add_argument("--start-frame", type=int, default=1, metavar="N", help=text)
+    text = "first and last frame of the recording, counted from 1 (default: all)"
+    group.add_argument("--samples", type=int, nargs=2, metavar=("A", "B"), help=text)
+    text = "first and last scene frame to bake (default: all that was imported)"
+    group.add_argument("--range", type=int, nargs=2, metavar=("A", "B"), help=text)
+    group.add_argument("--step", type=int, default=1, metavar="N", help="frames from key to key (default: 1)")
+    timings = ("set-rate", "keep-time", "keep-frames")
+    text = "set the scene's rate to the recording's (default), resample to the scene's, or keep one sample a frame"
+    group.add_argument("--timing", choices=timings, default="set-rate", help=text)
+
+
+def _add_positions(group: Any) -> None:
+    """How to read the positions."""
+    group.add_argument("--up", choices=("auto", "Y", "Z"), default="auto", help="axis that points up (default: auto)")
+    units = ("auto", "mm", "cm", "m", "in", "ft")
+    group.add_argument("--units", choices=units, default="auto", help="units of positions (default: the file's)")
+    text = "factor on positions, or auto to make the person as large as the rig (default: 1)"
+    group.add_argument("--scale", type=_scale, default=1.0, metavar="auto|FACTOR", help=text)
+
+
+def _add_solving(group: Any) -> None:
+    """How the poses are found."""
+    choices = ("fixed", "free")
+    group.add_argument("--root", choices=choices, default="free", help="whether the root bone moves (default: free)")
+    starts = ("rest", "previous")
+    text = "pose that each frame is solved from (default: rest)"
+    group.add_argument("--start", choices=starts, default="rest", help=text)
+    gaps = ("solve", "hold", "interpolate", "unkeyed")
+    text = "what bones do whose markers are not seen (default: solve)"
+    group.add_argument("--gaps", choices=gaps, default="solve", help=text)
+    group.add_argument("--low-pass", type=float, default=0.0, metavar="HZ", help="smooth the markers above so many Hz")
+    group.add_argument("--all-markers", action="store_true", help="let outliers count like the others")
+    group.add_argument("--plant-feet", action="store_true", help="keep feet from sliding while they stand")
+
+
+def _add_keys(group: Any) -> None:
+    """Which keys are written."""
+    group.add_argument("--action", default="", metavar="NAME", help="name of the action that is written")
+    text = "a new action (default), the rig's present one, or a strip of its NLA"
+    group.add_argument("--write", choices=("new", "current", "nla"), default="new", help=text)
+    motions = ("bone", "object", "in-place")
+    text = "what travels: the root bone (default), the object, or nothing"
+    group.add_argument("--root-motion", choices=motions, default="bone", help=text)
+    text = "leave out keys as long as no bone is off by more"
+    group.add_argument("--fewer-keys", type=float, default=0.0, metavar="DEGREES", help=text)
+    text = "key each frame's error as a custom property"
+    group.add_argument("--key-error", action="store_true", help=text)
+
+
+def _scale(text: str) -> float | None:
+    """A factor, None for "auto"."""
+    if text == "auto":
+        return None
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = math.nan
+    if not (math.isfinite(factor) and factor > 0.0):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither auto nor a number above zero")
+    return factor
+
+
+def _bake(chosen: argparse.Namespace) -> int:
+    """Bake, print how it went, and return the exit status."""
+    if len(chosen.markers) > 1:
+        return _bake_all(chosen)
+    from .file import bake_file  # noqa: PLC0415  needs Blender
+
+    request = _request(chosen, chosen.markers[0], chosen.output, chosen.report)
+    try:
+        result = bake_file(request)
+    except FabrikError as error:
+        return _fail(_in_one_line(error))
+    print("\n".join(_summary(request, result)))
+    return 0
+
+
+def _bake_all(chosen: argparse.Namespace) -> int:
+    """Bake several recordings, print a line for each, and return 0 only where all went well."""
+    from .file import bake_file  # noqa: PLC0415  needs Blender
+
+    trouble = _batch_trouble(chosen)
+    if trouble:
+        return _fail(trouble)
+    failed = 0
+    for markers in chosen.markers:
+        output = chosen.output / f"{markers.stem}.blend"
+        report = None if chosen.report is None else chosen.report / f"{markers.stem}.csv"
+        try:
+            result = bake_file(_request(chosen, markers, output, report))
+        except FabrikError as error:
+            failed += 1
+            print(f"{markers.name}: FAILED: {_in_one_line(error)}", flush=True)
+            continue
+        print(f"{markers.name}: {result.bake.line} -> {output}", flush=True)
+    print(f"{len(chosen.markers) - failed} of {len(chosen.markers)} takes baked")
+    return _FAILURE if failed else 0
+
+
+def _batch_trouble(chosen: argparse.Namespace) -> str:
+    """What keeps several recordings from being written to folders; "" where nothing does."""
+    for folder in (chosen.output, chosen.report):
+        if folder is not None and not folder.is_dir():
+            return f"{folder}: there is no such folder to write several takes to"
+    names = [markers.stem for markers in chosen.markers]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    return f"two recordings are called {twice!r}: their files would be too" if twice else ""
+
+
+def _request(chosen: argparse.Namespace, markers: Path, output: Path, report: Path | None) -> "BakeFileRequest":
+    """The arguments as the Blender side takes them."""
+    from .file import BakeFileRequest  # noqa: PLC0415  needs Blender
+
+    timings: dict[str, Timing] = {
+        "set-rate": "SET_SCENE_RATE",
+        "keep-time": "KEEP_TIME",
+        "keep-frames": "KEEP_FRAMES",
+    }
+    return BakeFileRequest(
+        rig=chosen.rig,
+        markers=markers,
+        mapping=chosen.map,
+        output=output,
+        report=report,
+        armature=chosen.armature,
+        performer=chosen.performer,
+        samples=tuple(chosen.samples) if chosen.samples else None,
+        start_frame=chosen.start_frame,
+        frame_range=tuple(chosen.range) if chosen.range else None,
+        step=chosen.step,
+        timing=timings[chosen.timing],
+        up_axis=None if chosen.up == "auto" else chosen.up,
+        units=None if chosen.units == "auto" else chosen.units,
+        scale=chosen.scale,
+        root=chosen.root.upper(),
+        start=chosen.start.upper(),
+        action_name=chosen.action,
+        preset=chosen.preset,
+        calibrate=chosen.calibrate,
+        static=chosen.static,
+        proportions=chosen.proportions.upper(),
+        reference=tuple(chosen.reference) if chosen.reference else None,
+        bake=_bake_choices(chosen),
+    )
+
+
+def _bake_choices(chosen: argparse.Namespace) -> dict[str, Any]:
+    """The arguments that go to the bake as they are."""
+    return {
+        "action": chosen.write.upper(),
+        "gaps": chosen.gaps.upper(),
+        "low_pass": chosen.low_pass,
+        "robust": not chosen.all_markers,
+        "plant_feet": chosen.plant_feet,
+        "root_motion": chosen.root_motion.upper().replace("-", "_"),
+        "key_angle": math.radians(chosen.fewer_keys),
+        "key_error": chosen.key_error,
+    }
+
+
+def _summary(request: "BakeFileRequest", result: "BakeFileResult") -> list[str]:
+    """What to print: the recording, the table, the times and the files."""
+    clip, baked = result.clip, result.bake
+    times = ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in baked.timings.items())
+    files = [str(path) for path in (request.output, request.report) if path is not None]
+    what = f"{clip.source}: {len(clip.names)} markers, {clip.frame_count} frames at {clip.rate:g} Hz, {clip.units}"
+    lines = [f"{what}, {clip.up_axis} up, scaled by {result.scale:.4g}"]
+    lines += [f"Note: {note}" for note in clip.notes]
+    if result.matched is not None:
+        free = ", ".join(result.matched.unmatched)
+        lines.append(f"Matched by {result.matched.preset or 'label'}: {len(result.matched.markers)} markers on bones")
+        lines += [f"Without a bone: {free}"] if free else []
+    if result.calibration is not None:
+        lines.append(result.calibration.line)
+    return [
+        *lines,
+        baked.report.table(),
+        baked.line,
+        *baked.notes,
+        *(f"Note: {warning}" for warning in baked.warnings),
+        f"Took: {times}",
+        f"Wrote {' and '.join(files)}",
+    ]
+
+
+def _in_one_line(error: FabrikError) -> str:
+    """An error without line breaks."""
+    return " ".join(str(error).split())
+
+
+def _fail(message: str) -> int:
+    """Say in one line what went wrong."""
+    print(f"fabrik_bake: {message}", file=sys.stderr)
+    return _FAILURE
+
+
+def _status(leaving: SystemExit) -> int:
+    """The exit status that the parser leaves with."""
+    return leaving.code if isinstance(leaving.code, int) else _USAGE

@@ -1,0 +1,254 @@
+"""From a rig's file and a marker file to a file with keyframes, without a window."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import bpy
+import numpy as np
+from mathutils import Vector
+
+from ...core.arrays import FloatArray
+from ...core.errors import FabrikError
+from ...markers.calibrate.size import rigid_pairs, uniform_scale
+from ...markers.clip import Clip, to_z_up
+from ...markers.files.any_file import read_markers
+from ...markers.mapping.labels import Matched
+from ...markers.mapping.marker_map import MappedMarker, check_map, read_map
+from ...markers.resample import retimed
+from ..capture.calibrate import CalibrationResult, calibrate_markers
+from ..capture.clip import scene_rate
+from ..capture.import_markers import MARKER_NAME, Timing, choose_performer, import_clip, part_of, remove_take
+from ..capture.matching import match_markers, scaled_entry, set_entry
+from ..goals.effectors import object_scale
+from ..rig.armature import check_editable, check_rig
+from ..settings.rig import rig_settings
+from .bake import BakeResult, BakeSettings, run_bake
+
+
+class BakeFileError(FabrikError):
+    """A file that cannot be baked or written; the sentence names it."""
+
+
+@dataclass(frozen=True)
+class BakeFileRequest:
+    """What to bake onto what.
+
+    rig, markers: files to read. mapping: the map to read, None to match the markers by their labels. output: the .blend
+    to write. report: the CSV to write, or None. armature: name of the armature object, "" for the only one. performer:
+    whose markers, where there are several. samples: first and last frame of the recording to import, counted from 1,
+    None for all. frame_range: first and last scene frame to bake, None for all that was imported. up_axis, units: None
+    to take them from the markers. scale: factor on marker positions, None to measure it on the rig. preset: the labels,
+    as in `match_markers`. calibrate: measure where the markers are on the rig; None: only where there is no map.
+    static: a recording to calibrate from, or None. proportions, reference: as in `calibrate_markers`. bake: more
+    choices of `BakeSettings`. The rest is as in `import_clip` and `bake`.
+    """
+
+    rig: Path
+    markers: Path
+    output: Path
+    mapping: Path | None = None
+    report: Path | None = None
+    armature: str = ""
+    performer: str = ""
+    samples: tuple[int, int] | None = None
+    start_frame: int = 1
+    frame_range: tuple[int, int] | None = None
+    step: int = 1
+    timing: Timing = "SET_SCENE_RATE"
+    up_axis: str | None = None
+    units: str | None = None
+    scale: float | None = 1.0
+    root: str = "FREE"
+    start: str = "REST"
+    action_name: str = ""
+    preset: str = "AUTO"
+    calibrate: bool | None = None
+    static: Path | None = None
+    proportions: str = "UNIFORM"
+    reference: tuple[int, int] | None = None
+    bake: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class BakeFileResult:
+    """What was baked: the recording, the factor its positions were given, how well the bake went, and what was found.
+
+    matched: how the labels were taken, None where a map said it. calibration: None where there was none.
+    """
+
+    clip: Clip
+    scale: float
+    bake: BakeResult
+    matched: Matched | None = None
+    calibration: CalibrationResult | None = None
+
+
+def bake_file(request: BakeFileRequest) -> BakeFileResult:
+    """Open the rig, import the markers, put them on its bones, calibrate, bake and save.
+
+    The markers that the rig has are replaced, so that the saved file can be baked again by hand. Raises a FabrikError,
+    with no file written, when anything is wrong.
+    """
+    _check_paths(request)
+    clip = _read(request, request.markers, request.samples)
+    static = None if request.static is None else _read(request, request.static, None)
+    entries = None if request.mapping is None else read_map(request.mapping)
+    _open(request.rig)
+    context = bpy.context
+    rig = _find_armature(context.scene, request.armature)
+    check_rig(rig)
+    check_editable(rig)
+    scale = request.scale
+    if entries is not None:
+        check_map(entries, clip.names, rig.data.bones.keys())
+    if scale is None:
+        scale = 1.0 if entries is None else _measured_scale(rig, entries, clip)
+    take = import_clip(context, clip, timing=request.timing, start_frame=request.start_frame, scale=scale)
+    matched = _put_on_bones(context, rig, take, request, entries)
+    calibration = None
+    if request.calibrate or (request.calibrate is None and entries is None):
+        calibration = _calibrate(context, rig, request, static)
+        scale *= calibration.scale
+    rig_settings(rig).root = request.root
+    first, last = request.frame_range or _recorded_range(context.scene, clip, request)
+    more = {"action_name": request.action_name, "source": "MARKERS", **request.bake}
+    result = run_bake(context, rig, BakeSettings(first, last, request.step, request.start, **more))
+    _show_range(context.scene, first, last)
+    _write(request, result)
+    return BakeFileResult(clip, scale, result, matched, calibration)
+
+
+def _read(request: BakeFileRequest, path: Path, samples: tuple[int, int] | None) -> Clip:
+    """One recording, of one performer."""
+    clip = choose_performer(read_markers(path, request.units, request.up_axis), request.performer)
+    return clip if samples is None else part_of(clip, *samples)
+
+
+def _put_on_bones(
+    context: bpy.types.Context,
+    rig: bpy.types.Object,
+    take: bpy.types.Collection,
+    request: BakeFileRequest,
+    entries: Sequence[MappedMarker] | None,
+) -> Matched | None:
+    """List the markers on the rig, by the map or by their labels; raises BakeFileError where none gets a bone."""
+    if entries is not None:
+        set_markers(rig, entries, {empty[MARKER_NAME]: empty for empty in take.objects})
+        return None
+    matched = match_markers(context, rig, preset=request.preset, take=take)
+    if not matched.markers:
+        raise BakeFileError(f"{request.markers}: no label is known, so say by --map which marker is on which bone.")
+    return matched
+
+
+def _calibrate(
+    context: bpy.types.Context, rig: bpy.types.Object, request: BakeFileRequest, static: Clip | None
+) -> CalibrationResult:
+    """Calibrate, from a static recording that is in the file only meanwhile."""
+    other = None if static is None else import_clip(context, static, timing="KEEP_FRAMES")
+    try:
+        return calibrate_markers(
+            context, rig, proportions=request.proportions, reference=request.reference, static=other
+        )
+    finally:
+        if other is not None:
+            remove_take(other)
+
+
+def set_markers(
+    rig: bpy.types.Object, entries: Sequence[MappedMarker], targets: Mapping[str, bpy.types.Object]
+) -> None:
+    """Replace the rig's markers by those of a map, offsets in metres; `targets` are the markers' objects by name."""
+    capture = rig_settings(rig).capture
+    capture.markers.clear()
+    capture.factors.clear()
+    capture.active_marker = 0
+    metre = 1.0 / _scale_of(rig)
+    for entry in entries:
+        marker = capture.markers.add()
+        marker.name, marker.target = entry.marker, targets[entry.marker]
+        set_entry(marker, scaled_entry(entry, metre))
+
+
+def _check_paths(request: BakeFileRequest) -> None:
+    """Raise BakeFileError, naming the file, for what cannot be read or written."""
+    if not request.rig.is_file():
+        raise BakeFileError(f"{request.rig}: there is no such file")
+    written = [path for path in (request.output, request.report) if path is not None]
+    for path in written:
+        if path.is_dir():
+            raise BakeFileError(f"{path}: cannot be written, there is a folder of that name")
+        if not path.parent.is_dir():
+            raise BakeFileError(f"{path}: cannot be written, there is no folder {path.parent}")
+
+
+def _open(path: Path) -> None:
+    """Open a .blend; raises BakeFileError where Blender cannot."""
+    try:
+        bpy.ops.wm.open_mainfile(filepath=str(path.resolve()), load_ui=False)
+    except RuntimeError:
+        raise BakeFileError(f"{path}: not a file that this Blender ({bpy.app.version_string}) can open") from None
+
+
+def _find_armature(scene: bpy.types.Scene, name: str) -> bpy.types.Object:
+    """The armature of that name in the scene, or the only one; raises BakeFileError where that is not clear."""
+    armatures = {found.name: found for found in scene.objects if found.type == "ARMATURE"}
+    listed = ", ".join(repr(found) for found in armatures)
+    if not armatures:
+        raise BakeFileError(f"There is no armature in scene {scene.name!r}.")
+    if name and name not in armatures:
+        raise BakeFileError(f"There is no armature {name!r} in scene {scene.name!r}, but {listed}.")
+    if not name and len(armatures) > 1:
+        raise BakeFileError(f"There are several armatures, {listed}: say which by --armature.")
+    return armatures[name] if name else next(iter(armatures.values()))
+
+
+def _scale_of(rig: bpy.types.Object) -> float:
+    """World metres to one unit of the armature."""
+    return float(object_scale(np.array(rig.matrix_world)))
+
+
+def _measured_scale(rig: bpy.types.Object, entries: Sequence[MappedMarker], clip: Clip) -> float:
+    """The factor that makes the recorded person as large as the rig."""
+    bones = rig.data.bones
+    parents = {bone.name: bone.parent.name if bone.parent else None for bone in bones}
+    connected = [bone.name for bone in bones if bone.use_connect]
+    points = np.array([_rest_point(rig, entry) for entry in entries])
+    columns = [clip.names.index(entry.marker) for entry in entries]
+    return uniform_scale(points, rigid_pairs(entries, parents, connected), to_z_up(clip).positions[:, columns])
+
+
+def _rest_point(rig: bpy.types.Object, entry: MappedMarker) -> FloatArray:
+    """(3,) where a mapped point is at rest, metres from the armature's origin."""
+    bone = rig.data.bones[entry.bone]
+    scale = _scale_of(rig)
+    if entry.offset is not None:
+        return np.array(bone.matrix_local @ (Vector(entry.offset) / scale)) * scale
+    return np.array(bone.head_local if entry.point == "HEAD" else bone.tail_local) * scale
+
+
+def _recorded_range(scene: bpy.types.Scene, clip: Clip, request: BakeFileRequest) -> tuple[int, int]:
+    """First and last frame of the recording in the scene."""
+    count = retimed(clip, scene_rate(scene), request.timing).frame_count
+    return request.start_frame, request.start_frame + count - 1
+
+
+def _show_range(scene: bpy.types.Scene, first: int, last: int) -> None:
+    """Let the saved file play what was baked, from its first frame."""
+    scene.frame_start, scene.frame_end = first, last
+    scene.frame_set(first)
+
+
+def _write(request: BakeFileRequest, result: BakeResult) -> None:
+    """Write the report and the .blend, or neither."""
+    if request.report is not None:
+        result.report.write_csv(request.report)
+    try:
+        bpy.ops.wm.save_as_mainfile(filepath=str(request.output.resolve()), compress=True)
+    except RuntimeError as trouble:
+        if request.report is not None:
+            request.report.unlink()
+        reason = " ".join(str(trouble).split())
+        raise BakeFileError(f"{request.output}: cannot be written ({reason})") from None

@@ -1,0 +1,222 @@
+"""Writing what a bake has worked out: which keys, in which action."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import bpy
+import numpy as np
+
+from ...core import Solution
+from ...core.arrays import BoolArray, FloatArray, IntArray
+from ...core.errors import FabrikError
+from ...markers.feet import Planted
+from ...markers.take import FilledSpan
+from ..goals.effectors import Goals, object_scale
+from ..goals.sampling import is_led
+from ..posing.solve_frame import moves_root
+from ..rig.animated import ROTATION_CHANNELS, bone_path
+from ..rig.armature import root_location_channel
+from ..rig.key_reduction import location_keys, rotation_keys
+from ..rig.keyframes import add_strip, current_or_new_action, new_action_like, new_strip_action, write_curves
+from ..rig.locks import locked_channels
+from ..rig.rotation_modes import to_channels
+from ..rig.stretch import stretch_channels
+from ..settings.rig import rig_settings
+
+if TYPE_CHECKING:
+    from .bake import BakeSettings
+
+ERROR_PROPERTY: Final = "fabrik_error"
+_OBJECT_LOCATION: Final = "location"
+
+
+class BakeError(FabrikError):
+    """A bake that cannot be done; the sentence says why."""
+
+
+@dataclass(frozen=True)
+class BakedTree:
+    """What a bake found for one tree of bones.
+
+    Attributes:
+        goals: the bones, the effectors and their targets.
+        bones: names of the bones that got keys.
+        solution: the poses written, F frames in the space of the tree.
+        scale: (F,) world metres to one unit of that space.
+        keyed: (F, J) whether a bone gets a key on a frame; None where all do.
+        travels: whether the root's place gets keys too, where it is free.
+        filled: spans over which a bone had no markers, and what was done about them.
+        outliers: (F, E) markers that were seen and not believed; None where that was not asked.
+        planted: the feet that were kept from sliding, with their stances; None where none were.
+    """
+
+    goals: Goals
+    bones: tuple[str, ...]
+    solution: Solution
+    scale: FloatArray = field(repr=False)
+    keyed: BoolArray | None = field(default=None, repr=False)
+    travels: bool = True
+    filled: tuple[FilledSpan, ...] = ()
+    outliers: BoolArray | None = field(default=None, repr=False)
+    planted: Planted | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class _Track:
+    """The keys of one property: (K,) frames, (K, n) values, the numbers of it that are keyed (None: all)."""
+
+    path: str
+    group: str
+    frames: IntArray
+    values: FloatArray
+    components: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Writing:
+    """What is to be written: F frames, the solved trees, (F, 4, 4) world matrices of the armature, (F,) metres."""
+
+    armature: bpy.types.Object
+    settings: "BakeSettings"
+    trees: Sequence[BakedTree]
+    matrices: FloatArray
+    error: FloatArray | None = None
+
+    def moves(self, tree: BakedTree) -> bool:
+        """Whether the root bone of a tree gets keys for its place."""
+        return tree.travels and moves_root(self.armature, tree.goals)
+
+
+def check_root_motion(armature: bpy.types.Object, root_motion: str, trees: int) -> None:
+    """Raise BakeError where an armature's object can't take over the motion of its root."""
+    if root_motion == "BONE" or rig_settings(armature).root != "FREE":
+        return
+    if trees > 1:
+        raise BakeError(f"{armature.name!r} has several roots: root motion can only be on the root bones.")
+    if root_motion == "OBJECT" and is_led(armature):
+        raise BakeError(f"{armature.name!r} is moved by a parent, constraint, driver or NLA strip: choose Root Bone.")
+
+
+def write_keys(writing: Writing) -> None:
+    """Key the solved bones."""
+    armature, settings = writing.armature, writing.settings
+    tracks = list(_tracks(writing))
+    name = settings.action_name or f"{armature.name} FABRIK"
+    if settings.action == "NLA":
+        action = new_strip_action(armature, name)
+    elif settings.action == "NEW":
+        action = new_action_like(armature, name, without=_replaced_paths(writing))
+    else:
+        action = current_or_new_action(armature, name)
+    for track in tracks:
+        write_curves(action, armature, track.path, track.frames, track.values, track.group, components=track.components)
+    if settings.action == "NLA":
+        add_strip(armature, action)
+
+
+def _tracks(writing: Writing) -> Iterator[_Track]:
+    """The keys of every property."""
+    for tree in writing.trees:
+        for bone in tree.bones:
+            yield from _rotation(writing, tree, bone)
+            if bone in tree.goals.slides:
+                yield from _stretch(writing, tree, bone)
+        if writing.moves(tree):
+            yield from _root(writing, tree)
+    if writing.error is not None:
+        seen = np.isfinite(writing.error)
+        make_error_property(writing.armature)
+        frames, values = writing.settings.frames[seen], writing.error[seen, None]
+        yield _Track(f'["{ERROR_PROPERTY}"]', "FABRIK", frames, values)
+
+
+def make_error_property(armature: bpy.types.Object) -> None:
+    """The custom property whose curve shows how far the markers were off."""
+    armature[ERROR_PROPERTY] = 0.0
+    shown: Any = armature.id_properties_ui(ERROR_PROPERTY)
+    shown.update(min=0.0, subtype="DISTANCE", description="How far the markers are from the rig, RMS of this frame")
+
+
+def _rotation(writing: Writing, tree: BakedTree, bone: str) -> Iterator[_Track]:
+    """The keys of one bone's rotation."""
+    pose_bone, place = writing.armature.pose.bones[bone], tree.goals.tree.skeleton.index(bone)
+    mode = pose_bone.rotation_mode
+    channel, values = to_channels(mode, tree.solution.rotations[:, place])
+    rows = np.arange(len(values)) if tree.keyed is None else np.flatnonzero(tree.keyed[:, place])
+    if writing.settings.key_angle > 0.0 and len(rows):
+        rows = rows[rotation_keys(mode, values[rows], writing.settings.key_angle)]
+    unlocked = unlocked_rotation(pose_bone)
+    if len(rows) and unlocked:
+        yield _Track(bone_path(bone, channel), bone, writing.settings.frames[rows], values[rows], unlocked)
+
+
+def _stretch(writing: Writing, tree: BakedTree, bone: str) -> Iterator[_Track]:
+    """The keys of what shows one bone's length."""
+    skeleton = tree.goals.tree.skeleton
+    place = skeleton.index(bone)
+    lengths = tree.solution.lengths[:, place]
+    scale = float(object_scale(writing.matrices[0]))
+    fewer = writing.settings.key_angle > 0.0
+    rows = location_keys(lengths[:, None], writing.settings.key_distance / scale) if fewer else np.arange(len(lengths))
+    for shown in stretch_channels(writing.armature, bone, lengths[rows] / skeleton.lengths[place]):
+        path = bone_path(shown.bone, shown.channel)
+        yield _Track(path, shown.bone, writing.settings.frames[rows], shown.values, shown.components)
+
+
+def _root(writing: Writing, tree: BakedTree) -> Iterator[_Track]:
+    """The keys of where a root bone is, or its object."""
+    name = tree.goals.tree.skeleton.names[0]
+    bone = writing.armature.pose.bones[name]
+    heads, settings = tree.solution.root_location, writing.settings
+    if settings.root_motion != "BONE":
+        heads, shift = _divided(writing, heads, np.array(bone.bone.head_local))
+        if settings.root_motion == "OBJECT":
+            moved = writing.matrices[:, :3, 3] - np.array(writing.armature.delta_location) + shift
+            yield _reduced(writing, _OBJECT_LOCATION, "Object Transforms", moved, settings.key_distance, None)
+    unlocked = tuple(axis for axis in range(3) if not bone.lock_location[axis])
+    scale = float(object_scale(writing.matrices[0]))
+    values = root_location_channel(bone, heads)
+    if unlocked:
+        yield _reduced(writing, bone_path(name, "location"), name, values, settings.key_distance / scale, unlocked)
+
+
+def _divided(writing: Writing, heads: FloatArray, rest: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(F, 3) root heads without what travels, armature space, and (F, 3) the travel, world space."""
+    axes = writing.matrices[:, :3, :3]
+    travel = np.einsum("fij,fj->fi", axes, heads - rest)
+    if writing.settings.root_motion == "IN_PLACE":
+        travel[:, 2] = 0.0
+    return heads - np.einsum("fij,fj->fi", np.linalg.inv(axes), travel), travel
+
+
+def _reduced(
+    writing: Writing, path: str, group: str, values: FloatArray, distance: float, components: tuple[int, ...] | None
+) -> _Track:
+    """A location's keys, fewer of them where that was asked for."""
+    rows = location_keys(values, distance) if writing.settings.key_angle > 0.0 else np.arange(len(values))
+    return _Track(path, group, writing.settings.frames[rows], values[rows], components)
+
+
+def unlocked_rotation(bone: bpy.types.PoseBone) -> tuple[int, ...]:
+    """Which numbers of a bone's rotation channels may be keyed.
+
+    A quaternion or axis-angle is locked as a whole where its three axes are; else each number by its own lock, or,
+    where the locks stand for Euler angles (`lock_rotations_4d` is off), not at all.
+    """
+    if all(bone.lock_rotation):
+        return ()
+    return tuple(int(part) for part in np.flatnonzero(~locked_channels(bone)))
+
+
+def _replaced_paths(writing: Writing) -> set[str]:
+    """The data paths that a new action does not take over from the present one: those that the bake stands for."""
+    trees = writing.trees
+    paths = {bone_path(bone, channel) for tree in trees for bone in tree.bones for channel in ROTATION_CHANNELS}
+    stretching = [bone for tree in trees for bone in tree.bones if bone in tree.goals.slides]
+    shown = [each for bone in stretching for each in stretch_channels(writing.armature, bone, [1.0])]
+    paths |= {bone_path(each.bone, each.channel) for each in shown}
+    moving = [tree.goals.tree.skeleton.names[0] for tree in trees if writing.moves(tree)]
+    if moving and writing.settings.root_motion == "OBJECT":
+        paths.add(_OBJECT_LOCATION)
+    return paths | {bone_path(name, "location") for name in moving}

@@ -1,0 +1,98 @@
+"""How well a bake met what it followed: the report, and what of it is kept with the rig."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import bpy
+import numpy as np
+
+from ...core import Status
+from ...core.arrays import IntArray
+from ...markers.report import FilledRow, LimitRow, Report, ReportError, replace_file
+from ..settings.rig import rig_settings
+from .feet import feet_line
+from .keys import BakedTree
+
+# What a frame is called where the trees of a rig end differently: the first of these that any of them has.
+_WORST_FIRST: Final = (
+    Status.STALLED,
+    Status.UNREACHABLE,
+    Status.LIMITED,
+    Status.FITTED,
+    Status.SOLVED,
+    Status.UNSEEN,
+)
+
+
+def make_report(trees: Sequence[BakedTree], frames: IntArray) -> Report:
+    """How well the effectors or markers of all trees were met, world metres."""
+    errors = np.concatenate([tree.solution.errors * tree.scale[:, None] for tree in trees], axis=1)
+    status = np.stack([tree.solution.status for tree in trees])
+    rank = np.array([_WORST_FIRST.index(each) for each in sorted(Status)])
+    worst = [_WORST_FIRST[place] for place in rank[status].min(axis=0).tolist()]
+    weights = [effector.weight for tree in trees for effector in tree.goals.effectors]
+    return Report(
+        errors,
+        [name for tree in trees for name in tree.goals.names],
+        frames.tolist(),
+        worst,
+        weights if len(set(weights)) > 1 else None,
+        filled=tuple(row for tree in trees for row in _filled(tree, frames)),
+        limits=tuple(row for tree in trees for row in _limits(tree)),
+    )
+
+
+def _filled(tree: BakedTree, frames: IntArray) -> Iterator[FilledRow]:
+    """The spans over which a bone had no markers."""
+    for span in tree.filled:
+        yield FilledRow(span.bone, int(frames[span.first]), int(frames[span.last]), span.count, span.how)
+
+
+def _limits(tree: BakedTree) -> Iterator[LimitRow]:
+    """The bones whose limits bind on some frame."""
+    share = tree.solution.binding.mean(axis=0)
+    for bone in np.flatnonzero(share > 0.0):
+        yield LimitRow(tree.solution.skeleton.names[int(bone)], 100.0 * float(share[bone]))
+
+
+def take_notes(trees: Sequence[BakedTree], metre: float) -> Iterator[str]:
+    """Short lines on what was done about gaps, outliers and feet; metre: armature units to a metre."""
+    spans = [span for tree in trees for span in tree.filled]
+    if spans:
+        longest = max(spans, key=lambda span: span.count)
+        yield f"Gaps: {len(spans)} {longest.how}, longest {longest.count} frames ({longest.bone})"
+    doubted = sum(int(tree.outliers.sum()) for tree in trees if tree.outliers is not None)
+    if doubted:
+        yield f"Outliers: {doubted} samples left out"
+    stances = [stance for tree in trees if tree.planted is not None for stance in tree.planted.stances]
+    if stances:
+        yield feet_line(stances, metre)
+
+
+def note_results(rig: bpy.types.Object, report: Report) -> None:
+    """Keep the report with the rig: its figures in the list of markers, all of it as a text."""
+    capture = rig_settings(rig).capture
+    for row in report.per_marker():
+        entry = capture.markers.get(row.name)
+        if entry is not None:
+            seen = row.coverage > 0.0
+            entry.error, entry.worst = (row.rms, row.max) if seen else (-1.0, 0.0)
+            entry.worst_frame, entry.coverage = row.worst_frame or 0, row.coverage
+    capture.worst_frame = report.worst_frame or 0
+    text = capture.report or bpy.data.texts.new(f"{rig.name} FABRIK report.csv")
+    text.clear()
+    text.write(report.csv())
+    capture.report = text
+
+
+def export_report(rig: bpy.types.Object, path: str | os.PathLike[str]) -> None:
+    """Write the report of the rig's last bake as CSV.
+
+    Raises ReportError where there is none, or where it cannot be written.
+    """
+    text = rig_settings(rig).capture.report
+    if text is None:
+        raise ReportError(f"{rig.name!r} has no report: bake its markers first.")
+    replace_file(Path(path), text.as_string())

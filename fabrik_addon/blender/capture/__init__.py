@@ -1,0 +1,1 @@
+"""Recordings in the scene: import, matching, calibration. Imports `goals` and what is above it."""

@@ -1,0 +1,259 @@
+"""Making a recording fit a rig: its size, where each marker sits on its bone, and the person's proportions."""
+
+from collections.abc import Collection, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import bpy
+import numpy as np
+
+from ...core import Skeleton
+from ...core.arrays import FloatArray
+from ...core.errors import FabrikError
+from ...human.naming_schemes import match as match_bones
+from ...markers.calibrate.calibrate import MEASURED, Calibration, Scale, calibrate_steps, refined_steps
+from ...markers.calibrate.offsets import guessed_offsets
+from ...markers.clip import Clip
+from ...markers.mapping.labels import match, parts_of
+from ...markers.mapping.marker_map import MappedMarker
+from ...markers.steps import at_once, within
+from ..bake.followed import check_followed
+from ..goals.effectors import object_scale
+from ..limits.preset import read_rest
+from ..rig.armature import Tree, check_editable, check_rig, read_trees
+from ..rig.pose_keeper import PoseKeeper
+from ..settings.limit_properties import read_limits
+from ..settings.rig import rig_settings
+from .clip import check_scalable, marker_clip, recorded_range, scale_markers
+from .matching import SceneMarker, in_collection, mapping_of
+from .rest_fitting import check_fittable, fit_rest
+
+Frames: TypeAlias = tuple[int, int]
+
+# What each choice of proportions asks of a calibration.
+_SCALES: Final[Mapping[str, Scale]] = MappingProxyType(
+    {"UNIFORM": "uniform", "LIMBS": "limbs", "REST": "limbs", "NONE": 1.0}
+)
+
+
+class CalibrateError(FabrikError):
+    """A rig and markers that cannot be calibrated; the sentence says why."""
+
+
+@dataclass(frozen=True)
+class CalibrationResult:
+    """What a calibration found.
+
+    scale: the factor that the markers in the scene were given. rms: metres from the markers to where the rig has
+    them, at the reference or over the take. worst: the label of the marker that is farthest off, and how far.
+    """
+
+    markers: int
+    scale: float
+    rms: float
+    worst: tuple[str, float]
+
+    @property
+    def line(self) -> str:
+        """The result in one line."""
+        name, distance = self.worst
+        return (
+            f"{self.markers} markers calibrated: RMS {1000.0 * self.rms:.1f} mm, "
+            f"worst {name} {1000.0 * distance:.1f} mm, markers scaled by {self.scale:.4g}"
+        )
+
+
+def calibrate_markers_steps(
+    context: bpy.types.Context,
+    rig: bpy.types.Object,
+    *,
+    proportions: str = "UNIFORM",
+    reference: Frames | None = None,
+    static: bpy.types.Collection | None = None,
+    refine: bool = True,
+) -> Generator[float, None, CalibrationResult]:
+    """Measure where the rig's listed markers sit on their bones, and scale the markers in the scene to the rig.
+
+    In small steps: yields the share done, and may be closed at any time.
+
+    Args:
+        context: its scene holds the markers.
+        rig: an armature whose markers have been matched.
+        proportions: "UNIFORM", "LIMBS", "REST" (the rig's rest pose takes on the person's build) or "NONE".
+        reference: first and last scene frame to measure on; the stillest one when None.
+        static: the markers of another recording of the same person, to measure on instead of the take.
+        refine: improve the places over the whole take.
+
+    Raises:
+        FabrikError: naming what is missing or does not fit; nothing is changed.
+    """
+    scene = context.scene
+    if proportions not in _SCALES:
+        raise CalibrateError(f"The proportions are {proportions!r}: they must be one of {', '.join(_SCALES)}.")
+    check_followed(scene, rig, "MARKERS")
+    check_rig(rig)
+    check_editable(rig)
+    if proportions == "REST":
+        check_fittable(rig)
+    take = _listed(rig)
+    other = in_collection(static) if static is not None else []
+    if proportions not in ("NONE", "REST"):
+        check_scalable([*take, *other])
+    keeper = PoseKeeper(scene, rig)
+    try:
+        context.view_layer.update()
+        found = yield from _calibrations(scene, rig, take, other, reference, proportions=proportions, refine=refine)
+    finally:
+        keeper.restore()
+    _keep(rig, found, proportions)
+    factor = found[0].scale
+    if proportions == "REST":
+        factor = 1.0
+        fit_rest(context, rig, [(each.skeleton, each.scale) for each in found])
+    scale_markers([*take, *other], np.array(rig.matrix_world.translation), factor)
+    return _result(rig, found, factor)
+
+
+calibrate_markers = at_once(calibrate_markers_steps)
+
+
+def _listed(rig: bpy.types.Object) -> list[SceneMarker]:
+    """The markers of the rig's list that are there, on a bone or not."""
+    markers = rig_settings(rig).capture.markers
+    return [SceneMarker(entry.name, entry.target, entry.target_bone) for entry in markers if entry.target is not None]
+
+
+def _calibrations(
+    scene: bpy.types.Scene,
+    rig: bpy.types.Object,
+    take: Sequence[SceneMarker],
+    other: Sequence[SceneMarker],
+    reference: Frames | None,
+    *,
+    proportions: str,
+    refine: bool,
+) -> Generator[float, None, list[Calibration]]:
+    """A calibration for each tree of bones that has markers; yields the share done."""
+    measured = other or take
+    span = recorded_range(scene, measured)
+    frames = _within(reference, span)
+    measured_clip = marker_clip(scene, rig, measured, span)
+    take_clip = marker_clip(scene, rig, take, recorded_range(scene, take)) if other else measured_clip
+    mapping = mapping_of(rig_settings(rig).capture)
+    scale = _SCALES[proportions]
+    found: list[Calibration] = []
+    owned = [
+        (tree, [entry for entry in mapping if entry.bone in tree.skeleton.names])
+        for tree in read_trees(rig, at_rest=True)
+    ]
+    having = [(tree, own) for tree, own in owned if own]
+    for place, (tree, own) in enumerate(having):
+        one = _calibrated(rig, tree, own, measured_clip, take_clip, frames, scale, refine=refine)
+        found.append((yield from within(place / len(having), (place + 1) / len(having), one)))
+        scale = found[0].scale
+    return found
+
+
+def _calibrated(
+    rig: bpy.types.Object,
+    tree: Tree,
+    mapping: Sequence[MappedMarker],
+    measured: Clip,
+    take: Clip,
+    frames: Frames | None,
+    scale: Scale,
+    *,
+    refine: bool,
+) -> Generator[float, None, Calibration]:
+    """One tree's calibration, whose markers are those of the mapping; yields the share done."""
+    limits = read_limits(rig, tree.skeleton.names)
+    there = [entry for entry in mapping if entry.marker in measured.names]
+    there += _only_static(rig, mapping, measured, tree.skeleton)
+    measuring = calibrate_steps(tree.skeleton, there, measured, frames, limits=limits, scale=scale)
+    found = _with_markers((yield from within(0.0, MEASURED, measuring)), mapping)
+    if not refine:
+        return found
+    return (yield from within(MEASURED, 1.0, refined_steps(found, take, limits=limits, resize=isinstance(scale, str))))
+
+
+def _only_static(
+    rig: bpy.types.Object, mapping: Sequence[MappedMarker], measured: Clip, skeleton: Skeleton
+) -> list[MappedMarker]:
+    """Markers that only the static recording has, such as those on the inner side of a joint."""
+    listed = {entry.marker for entry in mapping} | {entry.name for entry in rig_settings(rig).capture.markers}
+    labels = [name for name in measured.names if name not in listed]
+    rest = read_rest(rig)
+    matched = match(labels, parts_of(match_bones(rest)), rest, rig_settings(rig).capture.preset or None).markers
+    return [entry for entry in matched if entry.bone in skeleton.names]
+
+
+def _with_markers(found: Calibration, mapping: Sequence[MappedMarker]) -> Calibration:
+    """The calibration with the mapping's markers: measured ones, and guesses for those that were not seen."""
+    places = {entry.marker: place for place, entry in enumerate(found.markers)}
+    scales = {name: found.bone_factors[found.skeleton.index(name)] for name in found.skeleton.names}
+    guessed = [_lengthened(entry, scales[entry.bone]) for entry in mapping]
+    guesses = guessed_offsets(found.skeleton, guessed)
+    markers, residuals = list(guessed), np.full(len(mapping), np.nan)
+    for row, entry in enumerate(mapping):
+        if entry.marker in places:
+            place = places[entry.marker]
+            markers[row], residuals[row] = found.markers[place], found.residuals[place]
+            guesses[row] = found.guesses[place]
+    return replace(found, markers=tuple(markers), residuals=residuals, guesses=guesses)
+
+
+def _lengthened(entry: MappedMarker, factor: float) -> MappedMarker:
+    """A guess on a bone that has another length."""
+    if entry.offset is None:
+        return entry
+    x, y, z = (value * factor for value in entry.offset)
+    return replace(entry, offset=(x, y, z))
+
+
+def _within(reference: Frames | None, span: Frames) -> Frames | None:
+    """Scene frames as places in the recording; raises CalibrateError for frames outside."""
+    if reference is None:
+        return None
+    first, last = reference
+    if not span[0] <= first <= last <= span[1]:
+        raise CalibrateError(
+            f"The reference is frames {first} to {last}, but the markers have keys on frames {span[0]} to {span[1]}."
+        )
+    return first - span[0], last - span[0]
+
+
+def _keep(rig: bpy.types.Object, found: Sequence[Calibration], proportions: str) -> None:
+    """Keep the markers' places, and the limbs' lengths where the rig itself does not take them on."""
+    kept = rig_settings(rig)
+    kept.root = "FREE"
+    capture = kept.capture
+    capture.factors.clear()
+    for calibration in found:
+        size = 1.0 / calibration.scale if proportions == "REST" else 1.0
+        for marker in calibration.markers:
+            entry = capture.markers[marker.marker]
+            entry.point = marker.point
+            entry.offset = [size * value for value in marker.offset or (0.0, 0.0, 0.0)]
+        if proportions == "LIMBS":
+            for name, factor in zip(calibration.skeleton.names, calibration.bone_factors, strict=True):
+                item = capture.factors.add()
+                item.name, item.factor = name, factor
+
+
+def kept_factors(rig: bpy.types.Object, names: Collection[str]) -> FloatArray | None:
+    """(J,) how much longer than the rig's the recorded person's bones are; None where that is not known."""
+    factors = rig_settings(rig).capture.factors
+    if not len(factors):
+        return None
+    return np.array([factors[name].factor if name in factors else 1.0 for name in names])
+
+
+def _result(rig: bpy.types.Object, found: Sequence[Calibration], factor: float) -> CalibrationResult:
+    """What to tell people."""
+    metre = float(object_scale(np.array(rig.matrix_world)))
+    residuals = metre * np.concatenate([calibration.residuals for calibration in found])
+    names = [marker.marker for calibration in found for marker in calibration.markers]
+    worst = int(np.argmax(np.nan_to_num(residuals)))
+    rms = float(np.sqrt(np.nanmean(residuals**2)))
+    return CalibrationResult(len(names), factor, rms, (names[worst], float(residuals[worst])))

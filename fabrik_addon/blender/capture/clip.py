@@ -1,0 +1,95 @@
+"""The scene's markers as a recording in an armature's own space, and made larger or smaller in the scene."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import bpy
+import numpy as np
+from mathutils import Vector
+
+from ...core.arrays import FloatArray
+from ...markers.clip import Clip
+from ...markers.steps import finish
+from ..goals.effectors import world_to_armature
+from ..goals.sampling import is_led, sample_steps
+from ..rig import keyframes
+from ..rig.animated import bone_path
+from .matching import MarkerError, SceneMarker
+
+# Fewer than this share of a factor from 1, and nothing is scaled.
+_SAME: Final = 1e-9
+
+
+def scene_rate(scene: bpy.types.Scene) -> float:
+    """Frames a second."""
+    return float(scene.render.fps / scene.render.fps_base)
+
+
+def recorded_range(scene: bpy.types.Scene, markers: Iterable[SceneMarker]) -> tuple[int, int]:
+    """The first and the last whole frame on which markers have keys; those of the scene where none has any."""
+    times = [time for marker in markers for time in _key_range(marker)]
+    if not times:
+        return scene.frame_start, scene.frame_end
+    return int(np.ceil(min(times) - 1e-3)), int(np.floor(max(times) + 1e-3))
+
+
+def _key_range(marker: SceneMarker) -> Iterable[float]:
+    """The first and the last frame of each curve that a marker's place has."""
+    path = bone_path(marker.bone, "location") if marker.bone else "location"
+    for curve in keyframes.curves(marker.holder):
+        if curve.data_path == path and len(curve.keyframe_points):
+            yield from keyframes.keys(curve)[[0, -1], 0]
+
+
+def marker_clip(
+    scene: bpy.types.Scene, rig: bpy.types.Object, markers: Sequence[SceneMarker], frames: tuple[int, int]
+) -> Clip:
+    """The markers on the frames from first to last, in the rig's armature space and units.
+
+    Raises TargetError where an object is not part of the evaluated scene.
+    """
+    times = np.arange(frames[0], frames[1] + 1)
+    targets = [(marker.holder, marker.bone) for marker in markers]
+    world, rigs = finish(sample_steps(scene, targets, [(rig, "")], times, recorded=True))
+    local = world_to_armature(world, rigs[:, 0])
+    return Clip(tuple(marker.label for marker in markers), scene_rate(scene), local, up_axis="Z", source=scene.name)
+
+
+def check_scalable(markers: Iterable[SceneMarker]) -> None:
+    """Raise MarkerError, naming the object, where markers cannot be made larger or smaller."""
+    for holder in _holders(markers):
+        if holder.library is not None:
+            raise MarkerError(f"{holder.name!r} is linked from another file, so it can't be scaled to the rig.")
+        moved = any(not _is_simple_location(curve) for curve in keyframes.curves(holder) if not _of_bone(curve))
+        if is_led(holder) or moved:
+            raise MarkerError(
+                f"{holder.name!r} is moved by more than keys of its location, so it can't be scaled to the rig: "
+                "choose As Recorded for the proportions."
+            )
+
+
+def scale_markers(markers: Iterable[SceneMarker], centre: FloatArray, factor: float) -> None:
+    """Move the markers, which have passed `check_scalable`, toward or away from a point (3,) in the world."""
+    if abs(factor - 1.0) < _SAME:
+        return
+    for holder in _holders(markers):
+        shift = (1.0 - factor) * (centre - np.array(holder.delta_location))
+        holder.location = Vector((factor * np.array(holder.location) + shift).tolist())
+        for curve in keyframes.curves(holder):
+            if curve.data_path == "location":
+                keyframes.scale_values(curve, factor, float(shift[curve.array_index]))
+        if holder.type == "ARMATURE":
+            holder.scale = holder.scale * factor
+
+
+def _holders(markers: Iterable[SceneMarker]) -> list[bpy.types.Object]:
+    """The objects that carry the markers, each once."""
+    return list(dict.fromkeys(marker.holder for marker in markers))
+
+
+def _of_bone(curve: bpy.types.FCurve) -> bool:
+    return curve.data_path.startswith("pose.bones")
+
+
+def _is_simple_location(curve: bpy.types.FCurve) -> bool:
+    return curve.data_path == "location" and not curve.modifiers

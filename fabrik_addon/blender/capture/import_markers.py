@@ -1,0 +1,186 @@
+"""Marker recordings as animated empties: one per marker, in a collection of their own."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+import bpy
+import numpy as np
+
+from ...core.arrays import FloatArray
+from ...core.errors import FabrikError
+from ...markers.clip import Clip, ClipError, to_z_up, trim
+from ...markers.files.any_file import performers, select_performer
+from ...markers.resample import retimed
+from ..rig.keyframes import new_action, write_curves
+
+Timing: TypeAlias = Literal["SET_SCENE_RATE", "KEEP_TIME", "KEEP_FRAMES"]
+
+# Custom properties of each empty: the marker's name in its file, and the frames from one sample to the next.
+MARKER_NAME: Final = "fabrik_marker"
+MARKER_STEP: Final = "fabrik_marker_step"
+
+# Blender's own bounds for times and rates.
+_LAST_FRAME: Final = 1_048_574
+_FASTEST_RATE: Final = 32_767
+
+
+class ImportMarkersError(FabrikError):
+    """A recording that cannot be brought into a scene; the sentence names it."""
+
+
+class SeveralPerformersError(ImportMarkersError):
+    """A recording of several people, none of whom has been chosen; `names` are theirs."""
+
+    def __init__(self, source: str, names: tuple[str, ...]) -> None:
+        self.names = names
+        super().__init__(f"{source} has {len(names)} performers, {_listed(names)}: choose one.")
+
+
+def choose_performer(clip: Clip, name: str) -> Clip:
+    """The markers of one performer; all of them where the labels have no prefixes or only one.
+
+    Raises SeveralPerformersError where one has to be chosen, ImportMarkersError where the one chosen is not there.
+    """
+    there = performers(clip)
+    if name and name not in there:
+        known = _listed(there) or "labels without one"
+        raise ImportMarkersError(f"{clip.source}: there is no performer {name!r}, but {known}.")
+    if len(there) > 1 and not name:
+        raise SeveralPerformersError(clip.source, there)
+    return select_performer(clip, name or there[0]) if there else clip
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return " and ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else "".join(names)
+
+
+def part_of(clip: Clip, first: int = 1, last: int = 0, step: int = 1) -> Clip:
+    """The frames of a recording from `first` to `last`, counted from 1 (0: to the end), every `step`-th of them.
+
+    Raises ImportMarkersError, naming the file, for a range that is not in it.
+    """
+    end = last or clip.frame_count
+    if step < 1:
+        raise ImportMarkersError(f"{clip.source}: the step is {step}, it must be 1 or more.")
+    try:
+        part = trim(clip, first - 1, end - 1)
+    except ClipError:
+        raise ImportMarkersError(
+            f"{clip.source}: there are no frames {first} to {end}, but 1 to {clip.frame_count}."
+        ) from None
+    if step == 1:
+        return part
+    return replace(part, positions=part.positions[::step], rate=part.rate / step)
+
+
+def import_clip(
+    context: bpy.types.Context,
+    clip: Clip,
+    *,
+    timing: Timing = "SET_SCENE_RATE",
+    start_frame: int = 1,
+    empty_size: float = 0.02,
+    scale: float = 1.0,
+) -> bpy.types.Collection:
+    """Make an animated empty of every marker of a clip, in a new collection named after the clip's file.
+
+    Locations are keyed only where the marker is seen, in Blender's Z-up axes. The scene's range is widened to hold the
+    clip, never narrowed. Nothing is changed when an error is raised.
+
+    Args:
+        context: its scene receives the markers.
+        clip: the recording, metres.
+        timing: "SET_SCENE_RATE": one sample a frame, and the scene takes on the clip's rate; "KEEP_TIME": the scene
+            keeps its rate and the clip is resampled to it; "KEEP_FRAMES": one sample a frame, the rate is ignored.
+        start_frame: frame of the first sample.
+        empty_size: radius at which the empties are drawn, scene units.
+        scale: factor on positions.
+
+    Raises:
+        ImportMarkersError: when the clip has no frames or markers, or does not fit Blender's bounds.
+    """
+    _check_timing(timing)
+    _check(clip, scale)
+    clip = retimed(clip, context.scene.render.fps / context.scene.render.fps_base, timing)
+    frames = start_frame + np.arange(clip.frame_count, dtype=np.float64)
+    _check_frames(clip, frames)
+    positions = scale * to_z_up(clip).positions
+    if timing == "SET_SCENE_RATE":
+        _set_rate(context.scene, clip.rate)
+    _widen_range(context.scene, frames)
+    collection = bpy.data.collections.new(Path(clip.source).stem or "Markers")
+    context.scene.collection.children.link(collection)
+    for marker, name in enumerate(clip.names):
+        empty = _new_empty(name, empty_size)
+        _animate(empty, frames, positions[:, marker], context.scene.frame_current_final)
+        collection.objects.link(empty)
+    return collection
+
+
+def remove_take(take: bpy.types.Collection) -> None:
+    """Take a collection of imported markers out of the file, with all that was made for it."""
+    for empty in list(take.objects):
+        action = empty.animation_data.action if empty.animation_data is not None else None
+        bpy.data.objects.remove(empty)
+        if action is not None and action.users == 0:
+            bpy.data.actions.remove(action)
+    bpy.data.collections.remove(take)
+
+
+def _check_timing(timing: str) -> None:
+    """Raise ImportMarkersError for a timing that there is not."""
+    if timing not in ("SET_SCENE_RATE", "KEEP_TIME", "KEEP_FRAMES"):
+        raise ImportMarkersError(f"There is no timing {timing!r}.")
+
+
+def _check(clip: Clip, scale: float) -> None:
+    """Raise ImportMarkersError for what Blender could not hold."""
+    name = clip.source or "The recording"
+    if not clip.names or not clip.frame_count:
+        raise ImportMarkersError(f"{name}: there are no markers to import.")
+    if not 0.0 < clip.rate <= _FASTEST_RATE:
+        raise ImportMarkersError(f"{name}: Blender can't play {clip.rate} frames a second.")
+    if not (math.isfinite(scale) and scale > 0.0):
+        raise ImportMarkersError(f"The scale must be a positive number, not {scale}.")
+
+
+def _check_frames(clip: Clip, frames: FloatArray) -> None:
+    """Raise ImportMarkersError for frames beyond Blender's bounds."""
+    if np.abs(frames[[0, -1]]).max() > _LAST_FRAME:
+        name = clip.source or "The recording"
+        raise ImportMarkersError(
+            f"{name}: frames {frames[0]:.0f} to {frames[-1]:.0f} are beyond what Blender can hold."
+        )
+
+
+def _set_rate(scene: bpy.types.Scene, rate: float) -> None:
+    """Let the scene play `rate` frames a second: a whole number over a factor, as with 60 / 1.001."""
+    scene.render.fps = max(1, round(rate))
+    scene.render.fps_base = scene.render.fps / rate
+
+
+def _widen_range(scene: bpy.types.Scene, frames: FloatArray) -> None:
+    scene.frame_start = min(scene.frame_start, max(0, math.floor(frames[0])))
+    scene.frame_end = max(scene.frame_end, math.ceil(frames[-1]))
+
+
+def _new_empty(name: str, size: float) -> bpy.types.Object:
+    empty = bpy.data.objects.new(name, None)
+    empty.empty_display_type = "SPHERE"
+    empty.empty_display_size = size
+    empty[MARKER_NAME] = name
+    empty[MARKER_STEP] = 1.0
+    return empty
+
+
+def _animate(empty: bpy.types.Object, frames: FloatArray, positions: FloatArray, current: float) -> None:
+    """Key the (F, 3) positions that are not NaN, and put the empty where the current frame has it.
+
+    A marker that is never seen gets curves without keys, which say just that.
+    """
+    seen = ~np.isnan(positions).any(axis=1)
+    write_curves(new_action(empty, empty.name), empty, "location", frames[seen], positions[seen], "Location")
+    if seen.any():
+        empty.location = [float(np.interp(current, frames[seen], axis)) for axis in positions[seen].T]

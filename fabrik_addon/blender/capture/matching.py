@@ -1,0 +1,247 @@
+"""Which of the scene's markers belong to which bones of a rig: found, matched by their labels, kept on the rig."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import bpy
+import numpy as np
+
+from ...core.errors import FabrikError
+from ...human.naming_schemes import match as match_bones
+from ...markers.mapping.labels import Matched, is_unlabelled, match, parts_of
+from ...markers.mapping.marker_map import MappedMarker, read_map, write_map
+from ..goals.effectors import object_scale
+from ..limits.preset import read_rest
+from ..rig.armature import check_editable, check_rig
+from ..settings.markers import FabrikCapture, FabrikMarker
+from ..settings.rig import rig_settings
+from .import_markers import MARKER_NAME
+
+
+class MarkerError(FabrikError):
+    """Markers that cannot be found, matched or kept; the sentence names them."""
+
+
+@dataclass(frozen=True)
+class SceneMarker:
+    """A marker in the scene: its label and the object, or the bone of an armature, that moves as it did."""
+
+    label: str
+    holder: bpy.types.Object
+    bone: str = ""
+
+
+def match_markers(
+    context: bpy.types.Context,
+    rig: bpy.types.Object,
+    *,
+    preset: str = "AUTO",
+    take: bpy.types.Collection | None = None,
+    take_armature: bpy.types.Object | None = None,
+    keep: bool = False,
+) -> Matched:
+    """List the scene's markers on the rig, each with the bone that its label stands for, where it stands for one.
+
+    Args:
+        context: where selected empties are taken for markers when nothing else says which there are.
+        rig: an armature whose bones' names are of one of the known schemes.
+        preset: a key of `naming.PRESETS`, or "AUTO" for the one that fits.
+        take: the collection of the markers.
+        take_armature: where the markers are bones, as io_anim_c3d makes them: their armature.
+        keep: leave the markers that are on a bone already as they are.
+
+    Raises:
+        MarkerError: where there are no markers, or the names of the rig's bones say nothing; nothing is changed.
+    """
+    check_rig(rig)
+    check_editable(rig)
+    markers = find_markers(context, rig, take, take_armature)
+    rest = read_rest(rig)
+    roles = match_bones(rest)
+    if not roles:
+        raise MarkerError(f"No bone of {rig.name!r} is named as one of a human: choose each marker's bone by hand.")
+    labels = [marker.label for marker in markers]
+    matched = match(labels, parts_of(roles), rest, None if preset == "AUTO" else preset)
+    capture = rig_settings(rig).capture
+    capture.take, capture.take_armature = _take_of(markers, take), _armature_of(markers)
+    capture.preset = matched.preset or ""
+    _fill(capture, markers, matched.markers, keep=keep)
+    rig_settings(rig).root = "FREE"
+    return matched
+
+
+def find_markers(
+    context: bpy.types.Context,
+    rig: bpy.types.Object,
+    take: bpy.types.Collection | None = None,
+    take_armature: bpy.types.Object | None = None,
+) -> list[SceneMarker]:
+    """The markers of a rig: those named, else those it had last, else those imported last, else what is selected.
+
+    Raises MarkerError where there are none.
+    """
+    capture = rig_settings(rig).capture
+    if take is None and take_armature is None:
+        take, take_armature = capture.take, capture.take_armature
+    if take_armature is not None:
+        return _bones_of(rig, take_armature)
+    take = take or _last_imported(context.scene)
+    if take is not None:
+        return in_collection(take)
+    markers = [SceneMarker(_label(thing), thing) for thing in context.selected_objects if thing.type == "EMPTY"]
+    if not markers:
+        raise MarkerError("There are no markers: import some, or select the empties that are markers with the rig.")
+    return _unique(markers)
+
+
+def _bones_of(rig: bpy.types.Object, armature: bpy.types.Object) -> list[SceneMarker]:
+    """The bones of an armature as markers."""
+    if armature == rig or armature.type != "ARMATURE":
+        raise MarkerError(f"{armature.name!r} can't hold the markers of {rig.name!r}: choose another armature.")
+    return [SceneMarker(bone.name, armature, bone.name) for bone in armature.data.bones]
+
+
+def in_collection(take: bpy.types.Collection) -> list[SceneMarker]:
+    """The empties of a collection as markers."""
+    markers = [SceneMarker(_label(thing), thing) for thing in take.all_objects if thing.type == "EMPTY"]
+    if not markers:
+        raise MarkerError(f"There are no empties in collection {take.name!r} to take for markers.")
+    return _unique(markers)
+
+
+def _last_imported(scene: bpy.types.Scene) -> bpy.types.Collection | None:
+    """The last collection of the scene that holds imported markers."""
+    takes = [
+        collection
+        for collection in scene.collection.children_recursive
+        if any(thing.get(MARKER_NAME) is not None for thing in collection.objects)
+    ]
+    return takes[-1] if takes else None
+
+
+def _label(thing: bpy.types.Object) -> str:
+    """What a marker is called in its file; an object that was not imported is called as it is."""
+    return str(thing.get(MARKER_NAME, thing.name))
+
+
+def _unique(markers: Sequence[SceneMarker]) -> list[SceneMarker]:
+    """The markers with the objects' own names where several have one label."""
+    labels = [marker.label for marker in markers]
+    return [
+        marker if labels.count(marker.label) == 1 else replace(marker, label=marker.holder.name) for marker in markers
+    ]
+
+
+def _take_of(markers: Sequence[SceneMarker], take: bpy.types.Collection | None) -> bpy.types.Collection | None:
+    """The collection that the markers were found in: the one named, or that of imported ones; None where selected."""
+    if take is not None or markers[0].bone:
+        return take
+    homes = [home for home in markers[0].holder.users_collection if not home.is_embedded_data]
+    imported = [home for home in homes if all(thing.get(MARKER_NAME) is not None for thing in home.objects)]
+    return next(iter(imported), None)
+
+
+def _armature_of(markers: Sequence[SceneMarker]) -> bpy.types.Object | None:
+    """The armature whose bones the markers are."""
+    return markers[0].holder if markers[0].bone else None
+
+
+def _fill(
+    capture: FabrikCapture, markers: Sequence[SceneMarker], mapped: Sequence[MappedMarker], *, keep: bool
+) -> None:
+    """Make the list anew: matched markers first, in their preset's order, then the others."""
+    before = {entry.name: {name: getattr(entry, name) for name in _KEPT} for entry in capture.markers if entry.bone}
+    kept = {name: _copied(values) for name, values in before.items()} if keep else {}
+    order = {entry.marker: place for place, entry in enumerate(mapped)}
+    by_label = {entry.marker: entry for entry in mapped}
+    capture.markers.clear()
+    capture.active_marker = 0
+    for marker in sorted(markers, key=lambda each: order.get(each.label, len(order) + is_unlabelled(each.label))):
+        entry = capture.markers.add()
+        entry.name, entry.target, entry.target_bone = marker.label, marker.holder, marker.bone
+        if marker.label in kept:
+            for name, value in kept[marker.label].items():
+                setattr(entry, name, value)
+        elif marker.label in by_label:
+            set_entry(entry, by_label[marker.label])
+
+
+# What `keep` keeps of a marker.
+_KEPT = ("bone", "point", "offset", "weight", "enabled")
+
+
+def _copied(values: dict[str, object]) -> dict[str, object]:
+    """Values that outlive the list that they are from."""
+    return {name: tuple(value) if name == "offset" else value for name, value in values.items()}  # type: ignore[arg-type]
+
+
+def set_entry(entry: FabrikMarker, mapped: MappedMarker) -> None:
+    """Put a marker of the list on a bone; a mapped offset is in the armature's own units."""
+    entry.bone, entry.point, entry.weight, entry.enabled = mapped.bone, mapped.point, mapped.weight, True
+    entry.offset = mapped.offset or (0.0, 0.0, 0.0)
+
+
+def mapping_of(capture: FabrikCapture) -> list[MappedMarker]:
+    """The markers that are on a bone and switched on; offsets in the armature's own units."""
+    return [
+        MappedMarker(
+            entry.name,
+            entry.bone,
+            entry.point,
+            tuple(entry.offset) if entry.point == "OFFSET" else None,
+            entry.weight,
+        )
+        for entry in capture.markers
+        if entry.bone and entry.enabled
+    ]
+
+
+def save_map(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
+    """Write the rig's map as JSON, offsets in metres; how many markers are in it.
+
+    Raises MarkerError where none is on a bone, and MapError where the file cannot be written.
+    """
+    entries = mapping_of(rig_settings(rig).capture)
+    if not entries:
+        raise MarkerError(f"{rig.name!r} has no marker on a bone that could be saved.")
+    write_map(path, [scaled_entry(entry, _metres(rig)) for entry in entries])
+    return len(entries)
+
+
+def load_map(rig: bpy.types.Object, path: str | os.PathLike[str]) -> tuple[int, int]:
+    """Put the rig's listed markers on the bones that a map says; how many were, and how many the map has.
+
+    Markers of the map that are not listed are added without an object. Raises MapError for a file that is no map, and
+    MarkerError for a bone that the rig does not have; then nothing is changed.
+    """
+    entries = read_map(path)
+    missing = next((entry for entry in entries if entry.bone not in rig.data.bones), None)
+    if missing is not None:
+        raise MarkerError(f"The map puts {missing.marker!r} on {missing.bone!r}, a bone that {rig.name!r} has not.")
+    markers = rig_settings(rig).capture.markers
+    for entry in markers:
+        entry.bone = ""
+    found = 0
+    for mapped in entries:
+        entry = markers.get(mapped.marker)
+        found += entry is not None
+        if entry is None:
+            entry = markers.add()
+            entry.name = mapped.marker
+        set_entry(entry, scaled_entry(mapped, 1.0 / _metres(rig)))
+        entry.enabled = entry.target is not None
+    return found, len(entries)
+
+
+def _metres(rig: bpy.types.Object) -> float:
+    """World metres to one unit of the armature."""
+    return float(object_scale(np.array(rig.matrix_world)))
+
+
+def scaled_entry(entry: MappedMarker, factor: float) -> MappedMarker:
+    """The entry with its offset times a factor."""
+    if entry.offset is None:
+        return entry
+    x, y, z = entry.offset
+    return replace(entry, offset=(x * factor, y * factor, z * factor))

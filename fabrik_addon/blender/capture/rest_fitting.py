@@ -1,0 +1,60 @@
+"""Giving a rig's rest pose the proportions of a recorded person."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+import bpy
+import numpy as np
+from mathutils import Vector
+
+from ...core import Skeleton
+from ..rig.armature import RigError
+
+
+def check_fittable(rig: bpy.types.Object) -> None:
+    """Raise RigError where a rig's bones can't be edited."""
+    if rig.override_library is not None or rig.data.library is not None or rig.data.override_library is not None:
+        raise RigError(f"The bones of {rig.name!r} are linked from another file: its rest pose can't be changed.")
+    if rig.data.users > 1:
+        raise RigError(f"The bones of {rig.name!r} belong to {rig.data.users} objects: make them single-user first.")
+
+
+def fit_rest(context: bpy.types.Context, rig: bpy.types.Object, skeletons: Sequence[tuple[Skeleton, float]]) -> None:
+    """Put the heads and tails of a rig's bones where skeletons have them, each divided by a scale; rolls stay.
+
+    Bones that no skeleton has stay as they are. Mode, selection and active object are as before.
+    """
+    places = dict(_places(skeletons))
+    with _edit_mode(context, rig):
+        for bone in rig.data.edit_bones:
+            if bone.name in places:
+                bone.head, bone.tail = places[bone.name]
+
+
+def _places(skeletons: Iterable[tuple[Skeleton, float]]) -> Iterator[tuple[str, tuple[Vector, Vector]]]:
+    """Each bone's head and tail in armature space."""
+    for skeleton, scale in skeletons:
+        rest = np.array(skeleton.rest)
+        heads = rest[:, :3, 3] / scale
+        tails = heads + rest[:, :3, 1] * (skeleton.lengths / scale)[:, None]
+        for name, head, tail in zip(skeleton.names, heads, tails, strict=True):
+            yield name, (Vector(head), Vector(tail))
+
+
+@contextmanager
+def _edit_mode(context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[None]:
+    """The rig in Edit mode, and everything as before afterwards."""
+    layer = context.view_layer
+    active = layer.objects.active
+    mode = active.mode if active is not None else "OBJECT"
+    if mode != "OBJECT":
+        bpy.ops.object.mode_set(mode="OBJECT")
+    layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+    try:
+        yield
+    finally:
+        bpy.ops.object.mode_set(mode="OBJECT")
+        layer.objects.active = active
+        if mode != "OBJECT":
+            bpy.ops.object.mode_set(mode=mode)

@@ -1,0 +1,95 @@
+"""Pins: bones that are held where they are while others are dragged. They stand among the rig's effectors."""
+
+from collections.abc import Sequence
+
+import bpy
+import numpy as np
+from mathutils import Vector
+
+from ...core import Effector
+from ...core.arrays import FloatArray
+from ..posing.drag.part import Grip
+from ..rig.armature import RigError, check_editable
+from ..settings.rig import FabrikEffector, rig_settings
+from .effectors import remove_effector
+
+
+def pins(armature: bpy.types.Object) -> list[FabrikEffector]:
+    """The pins that hold: switched on, with a weight. Raises RigError where the bone of one is gone."""
+    held = [each for each in rig_settings(armature).effectors if each.kind == "PIN" and each.enabled and each.weight]
+    for pin in held:
+        if pin.bone not in armature.pose.bones:
+            raise RigError(f"Pin {pin.name!r}: {armature.name!r} has no bone {pin.bone!r} (was it renamed?): remove it")
+    return held
+
+
+def is_pinned(armature: bpy.types.Object, bone: str) -> bool:
+    """Whether a bone has a pin, switched on or off."""
+    return bool(_pins_of(armature, bone))
+
+
+def pin_bones(
+    armature: bpy.types.Object, bones: Sequence[str], *, point: str = "TAIL", hold_rotation: bool = True
+) -> None:
+    """Hold bones where they are now; one that has a pin gets a new one in its place.
+
+    Args:
+        armature: the rig, as it stands in its scene.
+        bones: their names.
+        point: "TAIL" or "HEAD": which end of a bone is held where its rotation is not.
+        hold_rotation: whether the bone's rotation is held too.
+
+    Raises:
+        RigError: before anything is changed, for a bone that is not there or a rig that can't be changed.
+    """
+    check_editable(armature)
+    for name in bones:
+        if name not in armature.pose.bones:
+            raise RigError(f"{armature.name!r} has no bone {name!r}")
+    unpin_bones(armature, bones)
+    kept = rig_settings(armature)
+    for name in bones:
+        pin = kept.effectors.add()
+        pin.name, pin.kind, pin.bone = f"{name} pin", "PIN", name
+        pin.point, pin.hold_rotation = point, hold_rotation
+        set_pin(pin, armature.pose.bones[name])
+        kept.active_effector = len(kept.effectors) - 1
+
+
+def unpin_bones(armature: bpy.types.Object, bones: Sequence[str]) -> int:
+    """Let bones go; how many pins that were."""
+    places = [place for bone in bones for place in _pins_of(armature, bone)]
+    for place in sorted(places, reverse=True):
+        remove_effector(armature, place)
+    return len(places)
+
+
+def set_pin(pin: FabrikEffector, bone: bpy.types.PoseBone) -> None:
+    """Put a pin where its bone is now."""
+    pin.pin_location = bone.matrix @ Vector(point_offset(pin.point, pin.offset, bone.bone.length).tolist())
+    pin.pin_rotation = bone.matrix.to_quaternion()
+
+
+def pin_grip(pin: FabrikEffector, bone: bpy.types.PoseBone) -> Grip:
+    """What holds a pinned bone."""
+    offset = point_offset(pin.point, pin.offset, bone.bone.length)
+    effector = Effector(
+        pin.bone,
+        offset=tuple(offset.tolist()),
+        weight=pin.weight,
+        rotation_weight=pin.rotation_weight if pin.hold_rotation else 0.0,
+        priority=pin.priority,
+    )
+    turn = np.array(pin.pin_rotation, dtype=np.float64)
+    return Grip(effector, np.array(pin.pin_location, dtype=np.float64), turn, np.zeros(3))
+
+
+def point_offset(point: str, offset: Sequence[float], length: float) -> FloatArray:
+    """(3,) an effector's point in its bone's frame, whatever it is called."""
+    return np.array({"TAIL": (0.0, length, 0.0), "HEAD": (0.0, 0.0, 0.0), "OFFSET": tuple(offset)}[point])
+
+
+def _pins_of(armature: bpy.types.Object, bone: str) -> list[int]:
+    """The places of a bone's pins in the list."""
+    effectors = rig_settings(armature).effectors
+    return [place for place, each in enumerate(effectors) if each.kind == "PIN" and each.bone == bone]

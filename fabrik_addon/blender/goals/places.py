@@ -1,0 +1,193 @@
+"""Where the goals of a rig are, now or frame by frame, in the space that its tree of bones is solved in."""
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+from mathutils import Matrix, Quaternion
+
+from ...core import Solution, Solver
+from ...core.arrays import FloatArray
+from ..capture.import_markers import MARKER_NAME
+from .effectors import Goals, Pin, Target
+from .loops import Partner
+from .sampling import is_seen, sample_steps
+
+
+class Places(NamedTuple):
+    """Where E effectors are to go, on one frame or on F, in the space of their tree.
+
+    points: ([F,] E, 3), NaN for a marker that is not seen. rotations: ([F,] E, 4) w x y z; None where none counts.
+    bends: ([F,] E, 3) what limbs bend toward, NaN where nothing; None where nothing at all.
+    """
+
+    points: FloatArray
+    rotations: FloatArray | None = None
+    bends: FloatArray | None = None
+
+    def solve(self, solver: Solver, start: npt.ArrayLike, start_location: npt.ArrayLike | None) -> Solution:
+        """What the solver makes of them."""
+        return solver.solve(
+            self.points,
+            start=start,
+            start_location=start_location,
+            target_rotations=self.rotations,
+            bend_targets=self.bends,
+        )
+
+    def repair(self, solver: Solver, solution: Solution, start_locations: npt.ArrayLike | None) -> Iterator[bool]:
+        """Solve again, in place, what jumps or failed in F frames; yields after each span."""
+        return solver.repair_pops(
+            solution, self.points, start_locations, target_rotations=self.rotations, bend_targets=self.bends
+        )
+
+    def part(self, frames: slice | int) -> "Places":
+        """Those of some of the frames."""
+        return Places(*(None if each is None else each[frames] for each in self))
+
+
+def present_places(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, goals: Goals) -> Places:
+    """Where the goals are now; the scene stays on its frame, so that what was moved by hand counts."""
+    space = tree_space(rig.evaluated_get(graph), goals)
+    armature = np.array(rig.evaluated_get(graph).matrix_world)
+    world = np.array([_world_matrix(graph, armature, goal) for goal in goals.targets])
+    for goal, matrix in zip(goals.targets, world, strict=True):
+        if not isinstance(goal, (Pin, Partner)) and not _is_seen(scene, goal):
+            matrix[:3, 3] = np.nan
+    bends = np.array([_bend_point(graph, bend) for bend in goals.bends])
+    return places_in(space, goals, world[:, :3, 3], world, bends)
+
+
+def sampled_steps(
+    scene: bpy.types.Scene,
+    rig: bpy.types.Object,
+    goals: Sequence[Goals],
+    frames: npt.ArrayLike,
+    *,
+    recorded: bool = False,
+) -> Generator[float, None, tuple[list[tuple[Places, FloatArray]], FloatArray]]:
+    """Where the goals of each tree are on F frames, in small steps: yields the share done.
+
+    recorded: the goals are markers, see `sample_targets`. Returns for each tree its places and (F, 4, 4) from its space
+    to the world, and (F, 4, 4) world matrices of the rig. Raises TargetError for a target that the scene leaves out.
+    """
+    wanted = [goal for tree in goals for goal in (*tree.targets, *tree.bends)]
+    reached = _once(goal for goal in wanted if goal is not None and not isinstance(goal, (Pin, Partner)))
+    followed = [goal for tree in goals for goal in _turning(tree) if not isinstance(goal, (Pin, Partner))]
+    turning = _once([(rig, ""), *followed, *((rig, tree.carrier) for tree in goals if tree.carrier)])
+    points, matrices = yield from sample_steps(scene, reached, turning, frames, recorded=recorded)
+    samples = _Samples(_by_target(reached, points), _by_target(turning, matrices))
+    armature = samples.turned[rig, ""]
+    return [samples.places(rig, tree) for tree in goals], armature
+
+
+def _once(targets: Iterable[Target]) -> list[Target]:
+    return list(dict.fromkeys(targets))
+
+
+def _by_target(targets: Sequence[Target], samples: FloatArray) -> dict[Target, FloatArray]:
+    """The samples (F, E, …) of each of E targets."""
+    return dict(zip(targets, np.moveaxis(samples, 1, 0), strict=True))
+
+
+class _Samples(NamedTuple):
+    """What has been sampled on F frames, (F, 3) and (F, 4, 4) by object and bone; the latter of the rig always."""
+
+    points: dict[Target, FloatArray]
+    turned: dict[Target, FloatArray]
+
+    def places(self, rig: bpy.types.Object, goals: Goals) -> tuple[Places, FloatArray]:
+        """Those of one tree, and its space."""
+        armature = space = self.turned[rig, ""]
+        if goals.carrier:
+            space = self.turned[rig, goals.carrier] @ np.linalg.inv(goals.tree.skeleton.rest[0])
+        points = np.stack([self._point(armature, goal) for goal in goals.targets], axis=1)
+        turning = bool(_turning(goals))
+        world = np.stack([self._world(armature, goal) for goal in goals.targets], axis=1) if turning else None
+        nothing = np.full((len(space), 3), np.nan)
+        bends = np.stack([nothing if bend is None else self.points[bend] for bend in goals.bends], axis=1)
+        return places_in(space, goals, points, world, bends), space
+
+    def _point(self, armature: FloatArray, goal: Target | Pin | Partner) -> FloatArray:
+        """(F, 3) of a goal."""
+        if isinstance(goal, (Pin, Partner)):
+            return np.asarray((armature @ _own_matrix(goal)[:, 3])[:, :3])
+        return self.points[goal]
+
+    def _world(self, armature: FloatArray, goal: Target | Pin | Partner) -> FloatArray:
+        """(F, 4, 4) of a goal; its rotation only where that counts."""
+        if isinstance(goal, (Pin, Partner)):
+            return armature @ _own_matrix(goal)
+        return self.turned[goal] if goal in self.turned else np.tile(np.eye(4), (len(armature), 1, 1))
+
+
+def _turning(goals: Goals) -> list[Target | Pin | Partner]:
+    """The goals of a tree whose rotation counts."""
+    pairs = zip(goals.targets, goals.effectors, strict=True)
+    return [goal for goal, effector in pairs if effector.rotation_weight > 0.0]
+
+
+def places_in(
+    space: FloatArray, goals: Goals, points: FloatArray, world: FloatArray | None, bends: FloatArray
+) -> Places:
+    """World points ([F,] E, 3), matrices ([F,] E, 4, 4) of goals that turn, and ([F,] E, 3) points to bend toward.
+
+    They come out in a tree's space, which stands at ([F,] 4, 4) in the world.
+    """
+    stays = space.ndim > 2 and bool((space == space[0]).all())
+    into = np.linalg.inv(space[:1] if stays else space)[..., None, :, :]
+    rotations = quaternions(into @ world) if world is not None and _turning(goals) else None
+    toward = _moved(into, bends) if any(bend is not None for bend in goals.bends) else None
+    return Places(_moved(into, points), rotations, toward)
+
+
+def _moved(matrices: FloatArray, points: FloatArray) -> FloatArray:
+    """([F,] E, 3) points moved by ([F or 1,] 1, 4, 4) matrices."""
+    return np.asarray(np.einsum("...ij,...j->...i", matrices[..., :3, :3], points) + matrices[..., :3, 3])
+
+
+def quaternions(matrices: FloatArray) -> FloatArray:
+    """(..., 4) rotations, w x y z, of (..., 4, 4) matrices with any scale."""
+    flat = [Matrix(matrix.tolist()).to_quaternion()[:] for matrix in matrices.reshape(-1, 4, 4)]
+    return np.array(flat).reshape(*matrices.shape[:-2], 4)
+
+
+def tree_space(rig: bpy.types.Object, goals: Goals) -> FloatArray:
+    """(4, 4) from the space of a tree to the world, by an evaluated armature as it is now."""
+    world = np.array(rig.matrix_world)
+    if not goals.carrier:
+        return world
+    rest = goals.tree.skeleton.rest[0]
+    return world @ np.array(rig.pose.bones[goals.carrier].matrix) @ np.linalg.inv(rest)
+
+
+def _world_matrix(graph: bpy.types.Depsgraph, armature: FloatArray, goal: Target | Pin | Partner) -> FloatArray:
+    """(4, 4) of a goal: an object, a bone, or what is in the space of the armature whose matrix is (4, 4)."""
+    if isinstance(goal, (Pin, Partner)):
+        return armature @ _own_matrix(goal)
+    holder, bone = goal
+    evaluated = holder.evaluated_get(graph)
+    world = evaluated.matrix_world
+    return np.array(world @ evaluated.pose.bones[bone].matrix if bone else world)
+
+
+def _own_matrix(pin: Pin | Partner) -> FloatArray:
+    """(4, 4) of a pin in armature space; the place of a loop's other side does not count, but is always seen."""
+    if isinstance(pin, Partner):
+        return np.eye(4)
+    return np.array(Matrix.LocRotScale(pin.location, Quaternion(pin.rotation), None))
+
+
+def _bend_point(graph: bpy.types.Depsgraph, bend: Target | None) -> Sequence[float]:
+    """(3,) world place of what a limb bends toward, NaN for nothing."""
+    if bend is None:
+        return (np.nan,) * 3
+    return _world_matrix(graph, np.eye(4), bend)[:3, 3].tolist()
+
+
+def _is_seen(scene: bpy.types.Scene, target: Target) -> bool:
+    """Whether a target is there on the present frame: imported markers have gaps."""
+    holder, bone = target
+    return bool(bone) or holder.get(MARKER_NAME) is None or is_seen(target, scene.frame_current_final)

@@ -1,0 +1,294 @@
+"""Where targets and armatures are in world space, frame by frame."""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, TypeAlias
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+from mathutils import Matrix, Vector
+
+from ...core.arrays import BoolArray, FloatArray
+from ...core.errors import TargetError
+from ...markers.steps import finish
+from ..capture.import_markers import MARKER_NAME, MARKER_STEP
+from ..rig import keyframes
+from ..rig.animated import bone_path
+
+Target: TypeAlias = tuple[bpy.types.Object, str]
+# What is filled frame by frame: (F, …), how it is read of a target in the evaluated scene, and the target.
+_Column: TypeAlias = tuple[FloatArray, Callable[[bpy.types.Depsgraph, Target], Any], Target]
+
+# Frames between two looks at the Esc key.
+_EVALUATED_AT_ONCE: Final = 500
+
+# A marker is seen between two keys that are no farther apart than this many steps of its recording.
+_SEEN_STEPS: Final = 1.5
+# How far from a key, in steps, still is on it: frames between whole ones are kept in single precision.
+_ON_KEY: Final = 0.01
+# Keys of a recording are usually no farther apart than this, in frames.
+_RECORDED_STEP: Final = 1.5
+_TRANSFORM_PATHS: Final = ("location", "rotation", "scale", "delta_")
+
+
+def sample_targets(
+    scene: bpy.types.Scene, targets: Sequence[Target], frames: npt.ArrayLike, *, recorded: bool = False
+) -> FloatArray:
+    """(F, E, 3) world positions of E targets on F frames, NaN where an imported marker is not seen.
+
+    Plain animated empties are read from their curves; for anything else (parents, constraints, drivers, bones) the
+    scene is evaluated on each frame and put back on the frame where it was.
+
+    Args:
+        scene: the scene that the targets are in.
+        targets: E objects, each with the name of one of its bones, whose head counts, or "" for its own origin.
+        frames: (F,) whole or between frames.
+        recorded: the targets are markers, also those that somebody else has imported: where one has a key on nearly
+            every frame, it is not seen on those without.
+
+    Raises:
+        TargetError: naming a target whose bone is not there, or that is not part of the evaluated scene.
+    """
+    positions, _ = finish(sample_steps(scene, targets, (), frames, recorded=recorded))
+    return positions
+
+
+def sample_matrices(scene: bpy.types.Scene, target: bpy.types.Object, frames: npt.ArrayLike) -> FloatArray:
+    """(F, 4, 4) world matrices of an object on F frames; the scene is evaluated only if the object may move.
+
+    Raises TargetError where the object is not part of the evaluated scene.
+    """
+    _, matrices = finish(sample_steps(scene, (), [(target, "")], frames))
+    return matrices[:, 0]
+
+
+def sample_steps(
+    scene: bpy.types.Scene,
+    targets: Sequence[Target],
+    turning: Sequence[Target],
+    frames: npt.ArrayLike,
+    *,
+    recorded: bool = False,
+) -> Generator[float, None, tuple[FloatArray, FloatArray]]:
+    """(F, E, 3) as from `sample_targets` and (F, M, 4, 4) world matrices of M others; yields the share done.
+
+    The scene is evaluated at most once on each frame, and is on its own frame whenever this yields.
+    Raises TargetError as `sample_targets` does.
+    """
+    times = np.asarray(frames, dtype=np.float64)
+    for target in (*targets, *turning):
+        _check(target)
+    positions, matrices = np.empty((len(times), len(targets), 3)), np.empty((len(times), len(turning), 4, 4))
+    plain = [_is_plain(target) for target in targets]
+    still = [_is_still(target) for target in turning]
+    for place in np.flatnonzero(still):
+        matrices[:, place] = _world_matrix(_depsgraph(scene), turning[place])
+    columns: list[_Column] = [
+        (positions[:, place], _world_place, targets[place]) for place in np.flatnonzero(np.logical_not(plain))
+    ]
+    columns += [(matrices[:, place], _world_matrix, turning[place]) for place in np.flatnonzero(np.logical_not(still))]
+    if columns:
+        yield from _evaluated(scene, times, columns)
+    for place, target in enumerate(targets):
+        if plain[place]:
+            positions[:, place] = _from_curves(target[0], times)
+        positions[~_is_there(target, times, recorded=recorded), place] = np.nan
+        yield 1.0
+    return positions, matrices
+
+
+def _evaluated(scene: bpy.types.Scene, frames: FloatArray, columns: Sequence[_Column]) -> Generator[float, None, None]:
+    """Fill columns (F, …) with what is read of their targets as the scene is evaluated on each frame."""
+    for first in range(0, len(frames), _EVALUATED_AT_ONCE):
+        for row, graph in _on_frames(scene, frames[first : first + _EVALUATED_AT_ONCE]):
+            for column, read, target in columns:
+                column[first + row] = read(graph, target)
+        yield min(1.0, (first + _EVALUATED_AT_ONCE) / len(frames))
+
+
+def _is_there(target: Target, frames: FloatArray, *, recorded: bool) -> BoolArray:
+    """(F,) whether a target is seen, as `sample_targets` has it."""
+    holder, bone = target
+    if not bone and holder.get(MARKER_NAME) is not None:
+        return _seen(holder, frames)
+    return _seen_by_keys(holder, bone, frames) if recorded else np.ones(len(frames), dtype=np.bool_)
+
+
+def _check(target: Target) -> None:
+    """Raise TargetError where a target's bone is not there."""
+    holder, bone = target
+    if bone and (holder.type != "ARMATURE" or bone not in holder.pose.bones):
+        raise TargetError(f"Target {holder.name!r} has no bone {bone!r}.")
+
+
+def _is_plain(target: Target) -> bool:
+    """Whether a target is an empty that nothing moves but keyframes of its location."""
+    holder, bone = target
+    if bone or holder.type != "EMPTY" or is_led(holder):
+        return False
+    return all(curve.data_path == "location" and _is_simple(curve) for curve in keyframes.curves(holder))
+
+
+def _is_simple(curve: bpy.types.FCurve) -> bool:
+    """Whether a curve is what its keys say and no more."""
+    group = curve.group
+    return not (curve.mute or (group is not None and group.mute) or curve.modifiers)
+
+
+def _is_still(target: Target) -> bool:
+    """Whether a target is an object that nothing moves as a whole; its bones may move."""
+    holder, bone = target
+    if bone or is_led(holder):
+        return False
+    return not any(curve.data_path.startswith(_TRANSFORM_PATHS) for curve in keyframes.curves(holder))
+
+
+def is_led(holder: bpy.types.Object) -> bool:
+    """Whether an object's place depends on more than its own channels and the keys of its action."""
+    if holder.parent is not None or holder.constraints or holder.rigid_body is not None:
+        return True
+    animation = holder.animation_data
+    if animation is None:
+        return False
+    mixed = animation.action_influence != 1.0 or animation.action_blend_type != "REPLACE"
+    return bool(mixed or animation.nla_tracks or _drives_transform(animation))
+
+
+def _drives_transform(animation: bpy.types.AnimData) -> bool:
+    return any(curve.data_path.startswith(_TRANSFORM_PATHS) for curve in animation.drivers)
+
+
+def _from_curves(holder: bpy.types.Object, frames: FloatArray) -> FloatArray:
+    """(F, 3) positions of a plain empty, from its channels and its location curves."""
+    positions = np.tile(np.array(holder.location, dtype=np.float64), (len(frames), 1))
+    for curve in keyframes.curves(holder):
+        if len(curve.keyframe_points):
+            positions[:, curve.array_index] = _values(curve, frames)
+    positions += np.array(holder.delta_location)
+    return positions
+
+
+def _values(curve: bpy.types.FCurve, frames: FloatArray) -> FloatArray:
+    """(F,) values of a curve that has keys and no modifiers."""
+    if curve.extrapolation == "CONSTANT" and keyframes.all_linear(curve):
+        times, values = keyframes.keys(curve).T
+        return np.interp(frames, times, values)
+    return np.array([curve.evaluate(frame) for frame in frames])
+
+
+def _world_place(graph: bpy.types.Depsgraph, target: Target) -> Vector:
+    """Where an evaluated target is."""
+    holder, bone = target
+    evaluated = _evaluated_object(graph, holder)
+    world = evaluated.matrix_world
+    return world @ evaluated.pose.bones[bone].head if bone else world.translation
+
+
+def _world_matrix(graph: bpy.types.Depsgraph, target: Target) -> Matrix:
+    """The world matrix of an evaluated target."""
+    holder, bone = target
+    evaluated = _evaluated_object(graph, holder)
+    return evaluated.matrix_world @ evaluated.pose.bones[bone].matrix if bone else evaluated.matrix_world
+
+
+def _on_frames(scene: bpy.types.Scene, frames: FloatArray) -> Iterator[tuple[int, bpy.types.Depsgraph]]:
+    """Each frame's place and the scene as evaluated on it; the frame is put back at the end, whatever happens."""
+    with _frame_kept(scene):
+        for row, frame in enumerate(frames):
+            whole = int(np.floor(frame))
+            scene.frame_set(whole, subframe=float(frame - whole))
+            yield row, _depsgraph(scene)
+
+
+@contextmanager
+def _frame_kept(scene: bpy.types.Scene) -> Iterator[None]:
+    frame, subframe = scene.frame_current, scene.frame_subframe
+    try:
+        yield
+    finally:
+        scene.frame_set(frame, subframe=subframe)
+
+
+def _depsgraph(scene: bpy.types.Scene) -> bpy.types.Depsgraph:
+    """The evaluated state of a scene, in the present view layer where that is one of the scene's."""
+    if bpy.context.scene == scene:
+        return bpy.context.evaluated_depsgraph_get()
+    layer = scene.view_layers[0]
+    layer.update()
+    return layer.depsgraph
+
+
+def _evaluated_object(graph: bpy.types.Depsgraph, holder: bpy.types.Object) -> bpy.types.Object:
+    """An object as evaluated; raises TargetError where the scene's evaluation leaves it out."""
+    evaluated = holder.evaluated_get(graph)
+    if not evaluated.is_evaluated:
+        raise TargetError(f"Object {holder.name!r} is not in the view layer, or disabled in it: enable it first.")
+    return evaluated
+
+
+def _seen(marker: bpy.types.Object, frames: FloatArray) -> BoolArray:
+    """(F,) whether an imported marker is seen: on a key, or between two that follow each other in the recording.
+
+    A marker without an action has been made into a plain object: always seen.
+    """
+    animation = marker.animation_data
+    if animation is None or animation.action is None:
+        return np.ones(len(frames), dtype=np.bool_)
+    return _on_keys(_key_times(marker, "location"), float(marker.get(MARKER_STEP, 1.0)), frames)
+
+
+def _seen_by_keys(holder: bpy.types.Object, bone: str, frames: FloatArray) -> BoolArray:
+    """(F,) whether a marker that was imported by something else is seen, as far as its keys tell.
+
+    Keys that are farther apart than a recording's are animation by hand, which has no gaps.
+    """
+    times = _key_times(holder, bone_path(bone, "location") if bone else "location")
+    step = _usual_step(times)
+    if step > _RECORDED_STEP:
+        return np.ones(len(frames), dtype=np.bool_)
+    return _on_keys(times, step, frames)
+
+
+def is_seen(marker: Target, frame: float) -> bool:
+    """Whether a marker is seen on a frame, as far as the keys of its X tell; quick enough for drawing."""
+    holder, bone = marker
+    path = bone_path(bone, "location") if bone else "location"
+    curve = next(
+        (curve for curve in keyframes.curves(holder) if (curve.data_path, curve.array_index) == (path, 0)), None
+    )
+    if curve is None:
+        return True
+    before, after = keyframes.keys_beside(curve, frame)
+    if after == frame:
+        return True
+    imported = not bone and holder.get(MARKER_NAME) is not None
+    step = float(holder.get(MARKER_STEP, 1.0)) if imported else _usual_step(keyframes.keys(curve)[:, 0])
+    if not imported and step > _RECORDED_STEP:
+        return True
+    return bool(_is_near(frame, before, after, step))
+
+
+def _usual_step(times: FloatArray) -> float:
+    """Frames from one of (K,) keys to the next, as most of them are; infinite where there are no two."""
+    return float(np.median(np.diff(times))) if len(times) > 1 else np.inf
+
+
+def _on_keys(times: FloatArray, step: float, frames: FloatArray) -> BoolArray:
+    """(F,) whether a frame is on one of (K,) keys, or between two that are no farther apart than about a step."""
+    padded = np.concatenate(([-np.inf], times, [np.inf]))
+    after = np.searchsorted(times, frames) + 1
+    near: BoolArray = _is_near(frames, padded[after - 1], padded[after], step)
+    return near
+
+
+def _is_near(frame: Any, before: Any, after: Any, step: float) -> Any:
+    """Whether a frame is on the key before or after it, or these are no farther apart than about a step; (F,) each."""
+    on_key = np.minimum(frame - before, after - frame) <= _ON_KEY * step
+    return on_key | (after - before <= _SEEN_STEPS * step)
+
+
+def _key_times(holder: bpy.types.Object, path: str) -> FloatArray:
+    """(K,) frames on which a location, of an object or of one of its bones, has keys."""
+    times = [keyframes.keys(curve)[:, 0] for curve in keyframes.curves(holder) if curve.data_path == path]
+    return np.unique(np.concatenate(times)) if times else np.empty(0)

@@ -1,0 +1,1 @@
+"""Setting, finding and using joint limits. Imports `rig` and `settings`."""

@@ -1,0 +1,151 @@
+"""Where an action breaks the limits of the bones that it turns, and mending that."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import degrees, radians
+from typing import Final
+
+import bpy
+import numpy as np
+
+from ...core.arrays import FloatArray, IntArray
+from ...core.limits.kinds import Limit
+from ..rig.armature import RigError, check_editable
+from ..rig.keyframes import amend_curve
+from ..rig.legal import angles_between, legal_rotations
+from ..rig.pose_keeper import PoseKeeper
+from ..rig.rotation_modes import to_channels
+from ..settings.limit_properties import read_limit
+from .action_rotations import BoneCurves, rotation_curves, whole_frames
+
+TOLERANCE: Final = radians(0.01)
+# Each round puts keys where the curve still breaks the limit between those of the round before.
+_ROUNDS: Final = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Breach:
+    """A bone that breaks its limit.
+
+    Attributes:
+        bone: its name.
+        frames: (N,) the whole frames on which it does.
+        excess: (N,) radians that it is outside.
+    """
+
+    bone: str
+    frames: IntArray
+    excess: FloatArray
+
+    @property
+    def line(self) -> str:
+        """The breach in one line, such as "'shin.L' breaks its limit on frames 3-7, 12: 8.4° on frame 5"."""
+        worst = int(np.argmax(self.excess))
+        frames = f"frame{'s' if len(self.frames) > 1 else ''} {_spans(self.frames)}"
+        most = f"{degrees(self.excess[worst]):.1f}° on frame {self.frames[worst]}"
+        return f"{self.bone!r} breaks its limit on {frames}: {most}"
+
+
+def check_action(
+    rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone], tolerance: float = TOLERANCE
+) -> list[Breach]:
+    """Where the rig's present action turns bones out of their limits, on the whole frames from first to last key.
+
+    Limits are as they are now. tolerance: radians that do not count.
+    Raises RigError where there is no action, no limit, or no curve for a limited bone, and LimitPropertyError for a
+    limit that makes no sense.
+    """
+    found = (_breach(curves, limit, tolerance) for curves, limit in _limited_curves(rig, bones))
+    return [breach for breach in found if breach is not None]
+
+
+def mend_action(
+    scene: bpy.types.Scene,
+    rig: bpy.types.Object,
+    bones: Sequence[bpy.types.PoseBone],
+    tolerance: float = TOLERANCE,
+) -> tuple[list[Breach], list[Breach]]:
+    """Bring the curves of bones that break their limits inside: what was found, and what could not be mended.
+
+    Keys outside a limit are moved onto it; where the curve still leaves it between keys, frames get keys of their own.
+    Raises as `check_action` does, and KeyframeError or RigError where the action or the rig can't be changed.
+    """
+    check_editable(rig)
+    limited = _limited_curves(rig, bones)
+    action = rig.animation_data.action
+    if not action.is_editable:
+        raise RigError(f"Action {action.name!r} is linked from another file: make a copy of it first")
+    broken = [(curves, limit, breach) for curves, limit in limited if (breach := _breach(curves, limit, tolerance))]
+    keeper = PoseKeeper(scene, rig)
+    try:
+        for curves, limit, _ in broken:
+            _mend(rig, curves, limit, tolerance)
+    finally:
+        keeper.restore([curves.bone.name for curves, _, _ in broken])
+    left = check_action(rig, [curves.bone for curves, _, _ in broken], tolerance) if broken else []
+    return [breach for _, _, breach in broken], left
+
+
+def _limited_curves(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> list[tuple[BoneCurves, Limit]]:
+    """The curves of the limited ones among some bones, with their limits."""
+    limits = {bone.name: limit for bone in bones if (limit := read_limit(bone)) is not None}
+    if not limits:
+        raise RigError("None of these bones has a limit: set one first")
+    found = rotation_curves(rig, [bone for bone in bones if bone.name in limits])
+    return [(curves, limits[curves.bone.name]) for curves in found]
+
+
+def _breach(curves: BoneCurves, limit: Limit, tolerance: float) -> Breach | None:
+    frames = whole_frames(curves.times)
+    excess = _excess(limit, curves.rotations(frames))
+    outside = excess > tolerance
+    if not outside.any():
+        return None
+    return Breach(curves.bone.name, frames[outside].astype(np.int64), excess[outside])
+
+
+def _excess(limit: Limit, rotations: FloatArray) -> FloatArray:
+    """(F,) radians that rotations (F, 4) are outside of a limit."""
+    return angles_between(rotations, legal_rotations(limit, rotations))
+
+
+def _mend(rig: bpy.types.Object, curves: BoneCurves, limit: Limit, tolerance: float) -> None:
+    """Move the keys of one bone inside, then give frames that are still outside keys of their own."""
+    curves = _with_all_components(rig, curves)
+    frames = curves.times
+    for _ in range(_ROUNDS):
+        outside = frames[_excess(limit, curves.rotations(frames)) > tolerance]
+        _put_inside(rig, curves, limit, outside)
+        frames = whole_frames(curves.times)
+        if _breach(curves, limit, tolerance) is None:
+            return
+
+
+def _with_all_components(rig: bpy.types.Object, curves: BoneCurves) -> BoneCurves:
+    """The same curves, and those that were missing, held at what the channels have now."""
+    times = curves.times
+    held = curves.values(times)
+    for index in curves.missing:
+        _amend(rig, curves, index, times, held[:, index])
+    return rotation_curves(rig, [curves.bone])[0]
+
+
+def _put_inside(rig: bpy.types.Object, curves: BoneCurves, limit: Limit, frames: FloatArray) -> None:
+    """Key the nearest rotation inside on (K,) frames, its channels as near as can be to what they hold there."""
+    if not len(frames):
+        return
+    mode = curves.bone.rotation_mode
+    legal = legal_rotations(limit, curves.rotations(frames))
+    _, values = to_channels(mode, legal[None], previous=curves.values(frames))
+    for index in curves.curves:
+        _amend(rig, curves, index, frames, values[0, :, index])
+
+
+def _amend(rig: bpy.types.Object, curves: BoneCurves, index: int, frames: FloatArray, values: FloatArray) -> None:
+    amend_curve(rig.animation_data.action, rig, curves.path, index, frames, values, curves.bone.name)
+
+
+def _spans(frames: IntArray) -> str:
+    """Frames as people write them, such as "3-7, 12"."""
+    runs = np.split(frames, np.flatnonzero(np.diff(frames) > 1) + 1)
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)

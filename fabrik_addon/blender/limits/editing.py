@@ -1,0 +1,149 @@
+"""Setting, clearing and copying the limits of bones."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import cos, pi, radians, sin
+from typing import Any, Final
+
+import bpy
+
+from ...core import LimitError
+from ..rig.armature import RigError
+from ..rig.stretch import check_children, keep_size_of_children
+from ..settings.limit_properties import check_writable, clear_limit, read_limit, read_settings, write_settings
+from ..settings.limit_values import FREE, NO_SLIDE, LimitSettings, as_cone, as_range, as_window
+
+Bones = Sequence[bpy.types.PoseBone]
+
+# A first window: this many corners, as far out as the cone allows and within these leans.
+_CORNERS: Final = 8
+_WINDOW_LEAST: Final = radians(5.0)
+_WINDOW_MOST: Final = radians(45.0)
+
+
+def chosen_bones(context: bpy.types.Context, rig: bpy.types.Object, names: str = "") -> Bones:
+    """The bones named, "" for the selected ones, or the active one where none is selected.
+
+    names: separated by commas. Raises RigError for a name that no bone has, and where nothing is selected.
+    """
+    if names:
+        return [_named(rig, name) for name in ([names] if names in rig.pose.bones else names.split(","))]
+    chosen = selected_bones(context, rig)
+    active = active_bone(rig)
+    if not chosen and active is None:
+        raise RigError(f"No bone of {rig.name!r} is selected: select some in Pose mode, or give their names")
+    return chosen or [active]
+
+
+def active_bone(rig: bpy.types.Object) -> bpy.types.PoseBone | None:
+    """The active pose bone of an armature."""
+    active = rig.data.bones.active
+    return None if active is None else rig.pose.bones.get(active.name)
+
+
+def _named(rig: bpy.types.Object, name: str) -> bpy.types.PoseBone:
+    bone: bpy.types.PoseBone | None = rig.pose.bones.get(name) or rig.pose.bones.get(name.strip())
+    if bone is None:
+        raise RigError(f"{rig.name!r} has no bone {name.strip()!r}")
+    return bone
+
+
+def selected_bones(context: bpy.types.Context, rig: bpy.types.Object) -> Bones:
+    """The selected bones that can be seen; outside Pose mode all that will be selected there."""
+    if rig.mode == "POSE":
+        return [bone for bone in context.selected_pose_bones or () if bone.id_data == rig]
+    # Blender 5.0 keeps the selection with the pose, older ones with the armature.
+    return [bone for bone in rig.pose.bones if getattr(bone, "select", getattr(bone.bone, "select", False))]
+
+
+def set_limits(bones: Bones, **values: Any) -> str:
+    """Change what is given of the bones' limits: `LimitSettings` by name, or low and high; the rest stays as it is.
+
+    Without a type it stays as well, and a free bone gets the one that the values are for. Returns a line for people.
+    Raises LimitPropertyError or LimitError, with nothing changed, for what makes no sense or can't be kept.
+    """
+    wanted = [_changed(read_settings(bone), values) for bone in bones]
+    write_all(bones, wanted)
+    kinds = " and ".join(sorted({settings.type.lower() for settings in wanted}))
+    return f"{_limits(bones)}: {kinds}"
+
+
+def _changed(kept: LimitSettings, values: dict[str, Any]) -> LimitSettings:
+    """A bone's settings with some values changed."""
+    given = dict(values)
+    if given.keys() & {"low", "high"}:
+        given["hinge"] = given.pop("low", kept.hinge[0]), given.pop("high", kept.hinge[1])
+    # Operators have their numbers in single precision.
+    tidy: dict[str, Any] = {"cone": as_cone, "twist": as_range, "hinge": as_range, "window": as_window}
+    given = {name: tidy[name](tuple(value)) if name in tidy else value for name, value in given.items()}
+    kind = given.pop("type", "") or (_type_for(given) if kept.type == FREE else kept.type)
+    changed = replace(kept, **given, type=kind)
+    if kind == "POLYGON" and not changed.window:
+        changed = replace(changed, window=window_in(changed.cone))
+    return changed
+
+
+def _type_for(values: dict[str, Any]) -> str:
+    """The type of limit that some values are for."""
+    if "window" in values:
+        return "POLYGON"
+    if set(values) == {"slide"}:
+        return FREE
+    return "HINGE" if values.keys() & {"axis", "hinge"} else "BALL"
+
+
+def numbers_in(text: str) -> tuple[float, ...]:
+    """Numbers separated by commas or spaces, in brackets or not. Raises LimitError naming what is no number."""
+    numbers = []
+    for word in text.strip("[]() ").replace(",", " ").split():
+        try:
+            numbers.append(float(word.strip("[]()")))
+        except ValueError:
+            raise LimitError(f"{word!r} in the window is not a number") from None
+    return tuple(numbers)
+
+
+def window_in(cone: Sequence[float]) -> tuple[float, ...]:
+    """An octagon as wide as a cone, or as a moderate one where the cone is wide."""
+    right, front, left, back = (min(max(angle, _WINDOW_LEAST), _WINDOW_MOST) for angle in cone)
+    corners = []
+    for corner in range(_CORNERS):
+        x, z = (part(2.0 * pi * corner / _CORNERS) for part in (cos, sin))
+        corners += [x * (right if x > 0 else left), z * (front if z > 0 else back)]
+    return tuple(corners)
+
+
+def write_all(bones: Bones, settings: Sequence[LimitSettings]) -> None:
+    """Write the limits of several bones, or raise LimitPropertyError and write none.
+
+    Children of those that may stretch are made to keep their size.
+    """
+    stretching = [bone for bone, wanted in zip(bones, settings, strict=True) if wanted.slide != NO_SLIDE]
+    check_children(stretching)
+    for bone, wanted in zip(bones, settings, strict=True):
+        check_writable(bone, wanted)
+    keep_size_of_children(stretching)
+    for bone, wanted in zip(bones, settings, strict=True):
+        write_settings(bone, wanted)
+
+
+def clear_limits(bones: Bones) -> str:
+    """Take the limits of bones away; returns a line for people."""
+    for bone in bones:
+        clear_limit(bone)
+    return f"{_limits(bones)}: free"
+
+
+def copy_limit(source: bpy.types.PoseBone, bones: Bones) -> str:
+    """Give bones the limit of another; returns a line for people. Raises LimitPropertyError, with nothing changed."""
+    others = [bone for bone in bones if bone != source]
+    if not others:
+        raise RigError(f"Only {source.name!r} is selected: select the bones that are to have its limit too")
+    read_limit(source)
+    write_all(others, [read_settings(source)] * len(others))
+    return f"{_limits(others)}: as of {source.name!r}"
+
+
+def _limits(bones: Bones) -> str:
+    """The limits of some bones, as the beginning of a line."""
+    return f"Limit of {bones[0].name!r}" if len(bones) == 1 else f"Limits of {len(bones)} bones"

@@ -1,0 +1,124 @@
+"""Limits as wide as what an animation really uses.
+
+A hinge where a bone turns about one axis only, else a ball; or, by choice, a polygon around all its leans.
+"""
+
+from collections.abc import Sequence
+from math import pi
+from typing import Any, Final
+
+import bpy
+import numpy as np
+
+from ...core import Ball, Fixed, Hinge, Polygon
+from ...core.arrays import FloatArray
+from ...core.backend import array as many
+from ...core.limits.kinds import Limit
+from ...core.limits.swing_twist import lean_of, twist_of
+from ..rig.legal import angles_between, legal_rotations
+from ..settings.limit_properties import read_settings
+from ..settings.limit_values import ALL_ROUND, AXES, Range, settings_of
+from .action_rotations import rotation_curves, whole_frames
+from .editing import write_all
+from .lean_hull import window_around
+
+_FULL_TURN: Final = 2.0 * pi
+_REST: Final = np.array([[1.0, 0.0, 0.0, 0.0]])
+# A bone that never turns by more than this does not turn.
+_STILL: Final = 1e-4
+_ROUNDS: Final = 200
+
+
+def limits_from_action(
+    rig: bpy.types.Object,
+    bones: Sequence[bpy.types.PoseBone],
+    margin: float,
+    hinge_tolerance: float,
+    shape: str = "FITTED",
+) -> tuple[str, list[str]]:
+    """Give bones the limits that the rig's present action keeps to, widened by a margin.
+
+    margin: radians on each side. hinge_tolerance: radians that a hinge's turns may be off its axis. shape: "FITTED", a
+    hinge or a ball, or "POLYGON".
+    Returns a line for people, and sentences on bones that were left. Raises RigError where there is no action or it
+    turns none of the bones, LimitPropertyError where a limit can't be kept; nothing is changed then.
+    """
+    found = rotation_curves(rig, list(bones))
+    limits = []
+    for each in found:
+        times = np.union1d(each.times, whole_frames(each.times))
+        rotations = each.rotations(times)
+        polygon = shape == "POLYGON"
+        limits.append(
+            fitted_polygon(rotations, margin) if polygon else fitted_limit(rotations, margin, hinge_tolerance)
+        )
+    turned = [each.bone for each in found]
+    wanted = [settings_of(limit, read_settings(bone)) for bone, limit in zip(turned, limits, strict=True)]
+    write_all(turned, wanted)
+    still = [bone.name for bone in bones if bone.name not in {each.name for each in turned}]
+    left = [f"Not turned by the action: {', '.join(map(repr, still))}"] if still else []
+    return f"{len(turned)} bones are now limited to what action {rig.animation_data.action.name!r} does", left
+
+
+def fitted_limit(rotations: FloatArray, margin: float = 0.0, hinge_tolerance: float = 0.0) -> Limit:
+    """The limit that holds successive rotations (F, 4), widened by a margin."""
+    if angles_between(rotations, _REST).max() < _STILL:
+        return Fixed()
+    off_axis = {axis: _off_axis(rotations, axis) for axis in AXES}
+    axis: Any = min(AXES, key=off_axis.__getitem__)
+    quaternions = many.quaternion(rotations)
+    if off_axis[axis] <= hinge_tolerance + _STILL:
+        return Hinge(axis, *_range(Hinge(axis).angle(many, quaternions), margin))
+    lean = lean_of(many, quaternions)
+    return Ball(_cone(lean.x, lean.z, margin), _range(twist_of(many, quaternions, 0.0), margin))
+
+
+def fitted_polygon(rotations: FloatArray, margin: float = 0.0) -> Limit:
+    """The polygon around the leans of successive rotations (F, 4), wider by a margin."""
+    if angles_between(rotations, _REST).max() < _STILL:
+        return Fixed()
+    quaternions = many.quaternion(rotations)
+    lean = lean_of(many, quaternions)
+    corners = window_around(np.stack([lean.x, lean.z], axis=-1).reshape(-1, 2), margin)
+    window = tuple((float(x), float(z)) for x, z in corners)
+    return Polygon(window, _range(twist_of(many, quaternions, 0.0), margin))
+
+
+def _off_axis(rotations: FloatArray, axis: Any) -> float:
+    """How far the rotations are from turns about an axis."""
+    return float(angles_between(rotations, legal_rotations(Hinge(axis), rotations)).max())
+
+
+def _range(angles: FloatArray, margin: float) -> Range:
+    """The range of successive angles, counted on beyond half a turn."""
+    counted = np.unwrap(angles)
+    low, high = float(counted.min()) - margin, float(counted.max()) + margin
+    if high - low >= _FULL_TURN:
+        return ALL_ROUND
+    turns = _FULL_TURN * round((low + high) / (2.0 * _FULL_TURN))
+    return low - turns, high - turns
+
+
+def _cone(x: FloatArray, z: FloatArray, margin: float) -> tuple[float, ...]:
+    """Half-axes toward +X, +Z, -X, -Z of the cone around some leans, and a margin."""
+    return tuple(float(min(pi, angle + margin)) for angle in _half_axes(np.stack([x, z, -x, -z])))
+
+
+def _half_axes(leans: FloatArray) -> FloatArray:
+    """(4,) half-axes of the quarter ellipses that hold leans (4, F) toward the four sides, small in sum.
+
+    With u = 1 / half-axis², what has to hold is squares · u <= 1 for each lean. Each lean has a weight, greater the
+    more it is left out; where the sum is least, u = (2 · weights · squares) to the power of -2/3.
+    """
+    squares = np.square(np.maximum(leans.T, 0.0))
+    farthest = squares.max(axis=0)
+    used = farthest > _STILL**2
+    squares = squares[:, used]
+    inverse = 1.0 / farthest[used]
+    weights = np.full(len(squares), 1.0 / len(squares))
+    for _ in range(_ROUNDS if (squares @ inverse).max(initial=0.0) > 1.0 + _STILL else 0):
+        inverse = (2.0 * weights @ squares) ** (-2.0 / 3.0)
+        weights *= squares @ inverse
+    half_axes = np.zeros(4)
+    half_axes[used] = np.sqrt((squares @ inverse).max(initial=1.0) / inverse)
+    return half_axes

@@ -1,0 +1,143 @@
+"""Limits made from what Blender already knows of a bone: its IK limits and locks, and Limit Rotation constraints.
+
+All of these are ranges of turns about the bone's own axes. Where one axis alone is open that is a hinge, else a ball:
+a turn about X leans the bone along Z, one about Z along X, one about Y twists it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import pi, sqrt
+from typing import Any, Final, TypeAlias
+
+import bpy
+
+from ...core import LimitError
+from ..rig.armature import RigError
+from ..settings.limit_properties import read_settings
+from ..settings.limit_values import ALL_ROUND, Cone, LimitSettings, Range
+from .editing import write_all
+from .to_constraints import is_own
+
+# The range about X, Y and Z, None where an axis is open.
+Box: TypeAlias = Sequence[Range | None]
+
+_AXES: Final = "xyz"
+_CLOSED: Final = (0.0, 0.0)
+_FULL_TURN: Final = 2.0 * pi
+_NOTHING: Final = 1e-6
+
+
+def limits_from_ik(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]:
+    """Give bones the limits that their IK settings and Limit Rotation constraints together stand for.
+
+    Returns a line for people, and sentences on what was left. Raises RigError where there is nothing to take over and
+    LimitPropertyError where a limit can't be kept; nothing is changed then.
+    """
+    found: list[tuple[bpy.types.PoseBone, LimitSettings]] = []
+    left = [sentence for bone in bones for sentence in _left_constraints(bone)]
+    for bone in bones:
+        try:
+            settings = settings_in(_box(bone), read_settings(bone))
+        except LimitError as error:
+            left.append(f"Bone {bone.name!r} was left: {error}")
+            continue
+        if settings is not None:
+            found.append((bone, settings))
+    if not found:
+        reason = "None of these bones has IK limits, IK locks or a Limit Rotation constraint in local space"
+        raise RigError("; ".join([reason, *left]))
+    write_all([bone for bone, _ in found], [settings for _, settings in found])
+    return f"Took over the limits of {len(found)} of {len(bones)} bones", left
+
+
+def settings_in(box: Box, kept: LimitSettings) -> LimitSettings | None:
+    """The limit for ranges about X, Y and Z, None where all are open; raises LimitError where there is none like it."""
+    still = [ends is not None and max(map(abs, ends)) < _NOTHING for ends in box]
+    if all(ends is None for ends in box):
+        return None
+    if all(still):
+        return replace(kept, type="FIXED")
+    if still.count(False) == 1:
+        axis = still.index(False)
+        return replace(kept, type="HINGE", axis="XYZ"[axis], hinge=box[axis] or ALL_ROUND)
+    twist = box[1] or ALL_ROUND
+    low_x, high_x = box[0] or ALL_ROUND
+    low_z, high_z = box[2] or ALL_ROUND
+    if low_x <= 0.0 <= high_x and low_z <= 0.0 <= high_z:
+        right, front, left, back = (min(angle, pi) for angle in (-low_z, high_x, high_z, -low_x))
+        cone: Cone = (right, front, left, back)
+        return replace(kept, type="BALL", cone=cone, twist=twist)
+    found = replace(kept, type="POLYGON", window=_rectangle(box[0], box[2]), twist=twist)
+    found.check()
+    return found
+
+
+def _rectangle(about_x: Range | None, about_z: Range | None) -> tuple[float, ...]:
+    """The window of leans for a range that leaves rest out; an open axis is as wide as leans can be beside it."""
+    low_x, high_x = about_x or _beside(about_z)
+    low_z, high_z = about_z or _beside(about_x)
+    return (-high_z, low_x, -low_z, low_x, -low_z, high_x, -high_z, high_x)
+
+
+def _beside(other: Range | None) -> Range:
+    most = sqrt(max(pi**2 - max(map(abs, other or _CLOSED)) ** 2, 0.0))
+    return -most, most
+
+
+def _box(bone: bpy.types.PoseBone) -> Box:
+    """The ranges that hold for a bone by all that Blender has; raises LimitError where they leave nothing."""
+    boxes = [_ik_box(bone), *(_constraint_box(constraint) for constraint in _local_constraints(bone))]
+    return [_common([box[axis] for box in boxes]) for axis in range(3)]
+
+
+def _common(ranges: Sequence[Range | None]) -> Range | None:
+    """What several ranges have in common."""
+    closed = [ends for ends in ranges if ends is not None]
+    if not closed:
+        return None
+    low, high = max(low for low, _ in closed), min(high for _, high in closed)
+    if low > high:
+        raise LimitError("its IK limits and its constraints leave no angle between them")
+    return low, high
+
+
+def _ik_box(bone: Any) -> Box:
+    """The ranges of Blender's own IK."""
+    ranges: list[Range | None] = []
+    for axis in _AXES:
+        limited = (getattr(bone, f"ik_min_{axis}"), getattr(bone, f"ik_max_{axis}"))
+        ends = limited if getattr(bone, f"use_ik_limit_{axis}") else None
+        ranges.append(_CLOSED if getattr(bone, f"lock_ik_{axis}") else ends)
+    return ranges
+
+
+def _constraint_box(constraint: Any) -> Box:
+    """The ranges of a Limit Rotation constraint."""
+    ranges: list[Range | None] = []
+    for axis in _AXES:
+        low, high = sorted((getattr(constraint, f"min_{axis}"), getattr(constraint, f"max_{axis}")))
+        limited = getattr(constraint, f"use_limit_{axis}") and high - low < _FULL_TURN - _NOTHING
+        ranges.append((low, high) if limited else None)
+    return ranges
+
+
+def _active_constraints(bone: bpy.types.PoseBone) -> Iterator[Any]:
+    """The Limit Rotation constraints that do something, without the one that comes from our limit."""
+    for constraint in bone.constraints:
+        counts = not constraint.mute and constraint.influence > 0.0 and not is_own(constraint)
+        if constraint.type == "LIMIT_ROTATION" and counts:
+            yield constraint
+
+
+def _local_constraints(bone: bpy.types.PoseBone) -> list[Any]:
+    return [each for each in _active_constraints(bone) if each.owner_space == "LOCAL" and each.influence == 1.0]
+
+
+def _left_constraints(bone: bpy.types.PoseBone) -> Iterator[str]:
+    """A sentence for each constraint that is not taken over."""
+    for constraint in _active_constraints(bone):
+        where = f"Constraint {constraint.name!r} of bone {bone.name!r} was left"
+        if constraint.owner_space != "LOCAL":
+            yield f"{where}: it is not in local space"
+        elif constraint.influence < 1.0:
+            yield f"{where}: its influence is not 1"

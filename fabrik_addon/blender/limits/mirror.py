@@ -1,0 +1,166 @@
+"""Limits of one side of the body on the other.
+
+A mirrored bone's rest frame is the mirror image of the first one's, with one axis turned back so that it is a proper
+frame again: local X where the roll is mirrored too. What a lean or a turn becomes follows from the two rest frames.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import cos, radians
+from typing import Final, TypeAlias, cast
+
+import bpy
+import numpy as np
+
+from ..rig.armature import RigError
+from ..rig.stretch import check_children, keep_size_of_children
+from ..settings.limit_properties import (
+    check_writable,
+    clear_limit,
+    has_limit,
+    read_limit,
+    read_settings,
+    write_settings,
+)
+from ..settings.limit_values import NO_SLIDE, Cone, LimitSettings, Range, points
+from .editing import active_bone
+
+# Where the mirror images of local X and of local Z lie in the other bone's frame: (row of _PLANE, sign).
+_Axes: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
+_Pair: TypeAlias = tuple[bpy.types.PoseBone, bpy.types.PoseBone]
+
+_PLANE: Final = (0, 2)
+# Axes that are this near to those of the mirror image count as mirrored.
+_NEAR: Final = cos(radians(10.0))
+
+
+def mirror_limits(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]:
+    """Give the bones of the other side the limits of these, and free those whose counterparts are free.
+
+    Returns a line for people, and sentences on bones that were left. Raises RigError or LimitPropertyError, with
+    nothing changed, where no bone has another side, a limit makes no sense or can't be kept, or both bones of a pair
+    are given and the active one doesn't say from which side to which.
+    """
+    pairs = _pairs(rig, bones)
+    if not pairs:
+        names = ", ".join(repr(bone.name) for bone in bones)
+        raise RigError(f"No bone of another side was found for {names}: names such as 'arm.L' and 'arm.R' are needed")
+    axes = {bone.name: _mirrored_axes(bone, other) for bone, other in pairs}
+    left = [_why_left(bone, other) for bone, other in pairs if axes[bone.name] is None]
+    wanted = [(other, _settings(bone, axes[bone.name])) for bone, other in pairs if axes[bone.name] is not None]
+    if not wanted:
+        raise RigError(left[0])
+    stretching = [other for other, settings in wanted if settings is not None and settings.slide != NO_SLIDE]
+    check_children(stretching)
+    for other, settings in wanted:
+        if settings is not None:
+            check_writable(other, settings)
+    keep_size_of_children(stretching)
+    for other, settings in wanted:
+        if settings is None:
+            clear_limit(other)
+        else:
+            write_settings(other, settings)
+    paired = {bone.name for pair in pairs for bone in pair}
+    left += [f"{bone.name!r} has no other side" for bone in bones if bone.name not in paired]
+    return f"Mirrored the limits of {len(wanted)} {'bone' if len(wanted) == 1 else 'bones'}", left
+
+
+def opposite_bone(rig: bpy.types.Object, bone: bpy.types.PoseBone) -> bpy.types.PoseBone | None:
+    """The bone of the other side, by the names that Blender knows, also behind a prefix such as `mixamorig:`."""
+    prefix, colon, name = bone.name.rpartition(":")
+    for flipped in (bpy.utils.flip_name(bone.name), prefix + colon + bpy.utils.flip_name(name)):
+        if flipped != bone.name and flipped in rig.pose.bones:
+            return rig.pose.bones[flipped]
+    return None
+
+
+def mirrored(settings: LimitSettings, axes: _Axes) -> LimitSettings:
+    """A limit's mirror image, for a bone in whose frame the images of local X and Z lie along `axes`."""
+    axis, sign = {"X": _turning(axes[0]), "Y": ("Y", -1), "Z": _turning(axes[1])}[settings.axis]
+    return replace(
+        settings,
+        cone=_mirrored_cone(settings.cone, axes),
+        twist=_signed(settings.twist, -1),
+        axis=axis,
+        hinge=_signed(settings.hinge, sign),
+        window=_mirrored_window(settings.window, axes),
+    )
+
+
+def _pairs(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> list[_Pair]:
+    """The bones with those of the other side; where both are given, the active bone's side comes first."""
+    given = {bone.name for bone in bones}
+    pairs = [(bone, other) for bone in bones if (other := opposite_bone(rig, bone)) is not None]
+    active = active_bone(rig)
+    side = 0.0 if active is None or opposite_bone(rig, active) is None else _place(active)
+    for bone, other in pairs:
+        if other.name in given and not side:
+            raise RigError(
+                f"Both {bone.name!r} and {other.name!r} are selected: make one of the side to copy from active"
+            )
+    return [(bone, other) for bone, other in pairs if other.name not in given or _place(bone) * side > 0.0]
+
+
+def _place(bone: bpy.types.PoseBone) -> float:
+    """Where a bone's middle is across the armature: positive on one side, negative on the other."""
+    return float(bone.bone.head_local.x + bone.bone.tail_local.x)
+
+
+def _mirrored_axes(bone: bpy.types.PoseBone, other: bpy.types.PoseBone) -> _Axes | None:
+    """Where the mirror images of the bone's X and Z lie in the other one's frame; None where they are off its axes."""
+    rest, other_rest = (np.array(each.bone.matrix_local)[:3, :3] for each in (bone, other))
+    images = other_rest.T @ np.diag((-1.0, 1.0, 1.0)) @ rest
+    plane = images[np.ix_(_PLANE, _PLANE)]
+    rows = np.abs(plane).argmax(axis=0)
+    sizes = np.take_along_axis(plane, rows[None], axis=0)[0]
+    if images[1, 1] < _NEAR or (np.abs(sizes) < _NEAR).any():
+        return None
+    x, z = ((int(row), 1 if size > 0.0 else -1) for row, size in zip(rows, sizes, strict=True))
+    return x, z
+
+
+def _settings(bone: bpy.types.PoseBone, axes: _Axes | None) -> LimitSettings | None:
+    """The mirror image of a bone's limit, None where it has none."""
+    if axes is None or not has_limit(bone):
+        return None
+    read_limit(bone)
+    return mirrored(read_settings(bone), axes)
+
+
+def _why_left(bone: bpy.types.PoseBone, other: bpy.types.PoseBone) -> str:
+    return (
+        f"The axes of {other.name!r} are not those of a mirror image of {bone.name!r}: give it the mirrored roll first"
+    )
+
+
+def _turning(image: tuple[int, int]) -> tuple[str, int]:
+    """The axis that turns are about in the mirror, and their sign: a reflection makes them go the other way round."""
+    row, sign = image
+    return "XZ"[row], -sign
+
+
+def _signed(ends: Range, sign: int) -> Range:
+    low, high = ends
+    return (low, high) if sign > 0 else (0.0 - high, 0.0 - low)
+
+
+def _mirrored_cone(cone: Cone, axes: _Axes) -> Cone:
+    """Leans toward +X, +Z, -X, -Z of the other bone."""
+    leans: Mapping[tuple[int, int], float] = {
+        (row, sign * way): cone[place if way > 0 else place + 2]
+        for place, (row, sign) in enumerate(axes)
+        for way in (1, -1)
+    }
+    return cast("Cone", tuple(leans[row, way] for way in (1, -1) for row in (0, 1)))
+
+
+def _mirrored_window(window: Sequence[float], axes: _Axes) -> tuple[float, ...]:
+    """The corners in reverse, so that the outline keeps its winding."""
+    flat: list[float] = []
+    for corner in reversed(points(window)):
+        image = [0.0, 0.0]
+        for part, (row, sign) in zip(corner, axes, strict=True):
+            image[row] = sign * part
+        flat += image
+    return tuple(flat)

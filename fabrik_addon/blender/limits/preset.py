@@ -1,0 +1,70 @@
+"""Putting the limits of a human's joints on an armature."""
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+import bpy
+import numpy as np
+
+from ...human.limits import Preset, human_limits
+from ...human.rest_body import RestBone
+from ..rig.armature import RigError, check_rig
+from ..settings.limit_properties import read_settings
+from ..settings.limit_values import settings_of
+from .editing import Bones, write_all
+
+# So many bones are named in a sentence, and the others counted.
+_NAMED: Final = 4
+
+
+def apply_preset(rig: bpy.types.Object, bones: Bones) -> Preset:
+    """Limit some bones of an armature as a human's joints are; the preset says what was done with each.
+
+    Raises RigError where none of them can be limited and LimitPropertyError where one can't keep its limit; then
+    nothing is changed.
+    """
+    check_rig(rig)
+    preset = human_limits(read_rest(rig)).only({bone.name for bone in bones})
+    if not preset.limits:
+        raise RigError(_why_nothing(rig, preset))
+    limited = [bone for bone in bones if bone.name in preset.limits]
+    write_all(limited, [settings_of(preset.limits[bone.name], read_settings(bone)) for bone in limited])
+    return preset
+
+
+def read_rest(rig: bpy.types.Object) -> dict[str, RestBone]:
+    """The bones of an armature at rest, by name."""
+    rest = {}
+    for bone in rig.data.bones:
+        matrix = np.array(bone.matrix_local, dtype=np.float64)
+        parent = bone.parent.name if bone.parent else ""
+        rest[bone.name] = RestBone(parent, matrix[:3, 3], matrix[:3, :3], bone.length)
+    return rest
+
+
+def described(preset: Preset) -> tuple[str, list[str]]:
+    """What a preset has done: a line, and a sentence for each thing that people should know."""
+    line = f"{len(preset.limits)} bones limited as a human's"
+    if preset.unknown:
+        line += f"; left as they are, for their names: {_listed(preset.unknown)}"
+    sentences = [f"{name}: {reason}" for name, reason in preset.unplaced.items()]
+    if preset.turned:
+        bones = _listed([f"{name} by {angle:.0f}°" for name, angle in preset.turned.items()])
+        sentences.append(f"Rolled away from their joint, so that their limits are too: {bones}")
+    return line, sentences
+
+
+def _listed(names: Sequence[str] | Collection[str]) -> str:
+    """The first few names, and how many more there are."""
+    shown = list(names)[:_NAMED]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def _why_nothing(rig: bpy.types.Object, preset: Preset) -> str:
+    if preset.unplaced:
+        name, reason = next(iter(preset.unplaced.items()))
+        return f"{name}: {reason}"
+    if preset.free:
+        return f"{_listed(preset.free)}: a root moves freely"
+    return f"No bone of {rig.name!r} is named as one of a human, in any of the ways that the preset knows"

@@ -1,0 +1,161 @@
+"""Limit Rotation constraints from joint limits, so that rotating by hand is held too.
+
+Such a constraint is a box of Euler angles, which only for a hinge is the limit itself. Elsewhere it is the smallest box
+that holds all that the limit allows: it lets through a little more, and never moves a pose that is inside.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import pi
+from typing import Any, Final, NamedTuple, cast
+
+import bpy
+import numpy as np
+
+from ...core import Ball, Hinge, Polygon
+from ...core.arrays import FloatArray
+from ...core.limits.kinds import Limit
+from ...core.limits.swing_twist import compose_arrays
+from ..rig.armature import check_editable
+from ..rig.rotation_modes import to_channels
+from ..settings.limit_properties import read_limit
+from ..settings.limit_values import Range
+
+CONSTRAINT_NAME: Final = "FABRIK Limit"
+
+_CLOSED: Final = (0.0, 0.0)
+_FULL_TURN: Final = 2.0 * pi
+# A box this near to all round leaves nothing out that is worth a constraint.
+_NEARLY: Final = 0.1
+# With Y turned about first, the twist is a part of the angle about Y alone.
+_ORDERS: Final = ("YXZ", "YZX")
+_HINGE_ORDERS: Final = {"X": "XYZ", "Y": "YXZ", "Z": "XYZ"}
+# Where the angles are larger in sum, the same rotation has another triple of angles, and Blender may take that.
+_OTHER_ANGLES: Final = 1.5 * pi
+_PLACES: Final = 32
+
+
+class EulerBox(NamedTuple):
+    """Ranges of the angles about X, Y and Z in an Euler order, None where an axis is open."""
+
+    order: str
+    ranges: tuple[Range | None, Range | None, Range | None]
+
+
+def limits_to_constraints(bones: Sequence[bpy.types.PoseBone]) -> str:
+    """Put the constraint for its limit on each bone, and take it from those that are free; returns a line for people.
+
+    Only the constraint of our own is touched. Raises LimitPropertyError or RigError with nothing changed.
+    """
+    check_editable(cast("bpy.types.Object", bones[0].id_data))
+    boxes = [euler_box(read_limit(bone)) for bone in bones]
+    for bone, box in zip(bones, boxes, strict=True):
+        if any(box.ranges):
+            _constrain(own_constraint(bone) or _new_constraint(bone), box)
+        else:
+            _remove_constraint(bone)
+    count = sum(any(box.ranges) for box in boxes)
+    return f"{count} of {len(bones)} bones now have a constraint for their limit"
+
+
+def own_constraint(bone: bpy.types.PoseBone) -> Any | None:
+    """The bone's constraint that comes from its limit."""
+    return next(filter(is_own, bone.constraints), None)
+
+
+def is_own(constraint: Any) -> bool:
+    """Whether a constraint is one that comes from a limit; Blender numbers it where its name is taken."""
+    return constraint.type == "LIMIT_ROTATION" and constraint.name.split(".")[0] == CONSTRAINT_NAME
+
+
+def euler_box(limit: Limit | None) -> EulerBox:
+    """The smallest box that holds what a limit allows; open on all sides for a free bone."""
+    if limit is None:
+        return EulerBox("XYZ", (None, None, None))
+    if isinstance(limit, Hinge):
+        ends = (limit.low, limit.high) if limit.bounded else None
+        x, y, z = (ends if axis == limit.axis else _CLOSED for axis in "XYZ")
+        return EulerBox(_HINGE_ORDERS[limit.axis], (x, y, z))
+    if isinstance(limit, Ball | Polygon):
+        return min((_box_of_leans(limit, order) for order in _ORDERS), key=_size)
+    return EulerBox("XYZ", (_CLOSED, _CLOSED, _CLOSED))
+
+
+def _box_of_leans(limit: Ball | Polygon, order: str) -> EulerBox:
+    """The box of a limit in an order that turns about Y first."""
+    angles = _angles(order, _rotations(replace(limit, twist=_CLOSED), np.zeros(1)))
+    low, high = angles.min(axis=0), angles.max(axis=0)
+    low[1], high[1] = low[1] + limit.twist[0], high[1] + limit.twist[1]
+    if np.maximum(abs(low), abs(high)).sum() > _OTHER_ANGLES - _NEARLY:
+        angles = _angles(order, _rotations(limit, np.linspace(0.0, 1.0, _PLACES)))
+        low, high = angles.min(axis=0), angles.max(axis=0)
+    # The middle one of three Euler angles stays within a right angle of zero by itself.
+    whole = [0.5 * _FULL_TURN if axis == order[1] else _FULL_TURN for axis in "XYZ"]
+    ends = zip(low.tolist(), high.tolist(), whole, strict=True)
+    x, y, z = (None if b - a > most - _NEARLY else (a, b) for a, b, most in ends)
+    return EulerBox(order, (x, y, z))
+
+
+def _angles(order: str, rotations: FloatArray) -> FloatArray:
+    """(N, 3) the Euler angles that Blender takes for rotations (N, 4): of the two triples, the smaller in sum."""
+    return to_channels(order, rotations[None])[1][0]
+
+
+def _rotations(limit: Ball | Polygon, twists: FloatArray) -> FloatArray:
+    """(N, 4) rotations all over a limit and along its outline, at some shares of its range of twist."""
+    x, z = _outline(limit)
+    steps = (np.arange(_PLACES) + 0.5) / _PLACES
+    found = []
+    for share in twists:
+        inside = np.stack([*np.meshgrid(steps, steps), np.full((_PLACES, _PLACES), share)], axis=-1)
+        twist = limit.twist[0] + share * (limit.twist[1] - limit.twist[0])
+        found += [limit.sample(inside.reshape(-1, 3)), compose_arrays(x, z, np.full_like(x, twist))]
+    return np.concatenate(found)
+
+
+def _outline(limit: Ball | Polygon) -> tuple[FloatArray, FloatArray]:
+    """Leans along the edge of a limit."""
+    if isinstance(limit, Ball):
+        azimuth = np.arange(8 * _PLACES) * (_FULL_TURN / (8 * _PLACES))
+        right, front, left, back = limit.angles
+        x, z = np.cos(azimuth), np.sin(azimuth)
+        return x * np.where(x >= 0.0, right, left), z * np.where(z >= 0.0, front, back)
+    share = np.arange(_PLACES)[:, None] / _PLACES
+    corners = np.array(limit.window, dtype=np.float64)
+    edges = corners + share[..., None] * (np.roll(corners, -1, axis=0) - corners)
+    return edges[..., 0].ravel(), edges[..., 1].ravel()
+
+
+def _size(box: EulerBox) -> float:
+    return float(np.prod([_FULL_TURN if ends is None else ends[1] - ends[0] for ends in box.ranges]))
+
+
+def _new_constraint(bone: bpy.types.PoseBone) -> Any:
+    made = bone.constraints.new("LIMIT_ROTATION")
+    made.name = CONSTRAINT_NAME
+    return made
+
+
+def _constrain(constraint: Any, box: EulerBox) -> None:
+    constraint.owner_space = "LOCAL"
+    constraint.euler_order = box.order
+    constraint.use_transform_limit = True
+    constraint.use_legacy_behavior = False
+    constraint.mute = False
+    constraint.influence = 1.0
+    for axis, ends in zip("xyz", box.ranges, strict=True):
+        setattr(constraint, f"use_limit_{axis}", ends is not None)
+        if ends is not None:
+            setattr(constraint, f"min_{axis}", ends[0])
+            setattr(constraint, f"max_{axis}", ends[1])
+
+
+def _remove_constraint(bone: bpy.types.PoseBone) -> None:
+    """Take our own constraint away; one that a library has can only be muted."""
+    constraint = own_constraint(bone)
+    if constraint is None:
+        return
+    if bone.id_data.override_library is not None and constraint.is_override_data:
+        constraint.mute = True
+    else:
+        bone.constraints.remove(constraint)

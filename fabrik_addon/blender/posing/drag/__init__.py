@@ -1,0 +1,1 @@
+"""Dragging a bone, with or without a window."""

@@ -1,0 +1,250 @@
+"""What mouse and keys say during a drag: a shift and a turn in world space. Plain numbers, so it needs no window."""
+
+from dataclasses import dataclass, field
+from math import atan2, degrees, floor, log10, pi, radians
+from typing import Final
+
+import numpy as np
+from mathutils import Quaternion, Vector
+
+from ....core.arrays import FloatArray
+
+_AXES: Final = "XYZ"
+# A sine: a plane seen at a flatter angle, or an axis nearer to the line of sight, gives no place under the mouse.
+_FLAT: Final = 0.05
+# Pixels, about: one snapping step is the power of ten of a metre below this width.
+_SNAP_WIDTH: Final = 100.0
+_SNAP_ANGLE, _FINE_ANGLE = radians(5.0), radians(1.0)
+_FINE: Final = 0.1
+
+
+@dataclass(frozen=True)
+class Ray:
+    """A line of sight in world space: (3,) a point on it and (3,) its unit direction, away from the viewer."""
+
+    origin: FloatArray
+    direction: FloatArray
+
+
+@dataclass
+class Lock:
+    """Axes that a drag is locked to.
+
+    Attributes:
+        axis: "X", "Y", "Z", or "" for none.
+        is_plane: the drag keeps to the plane across the axis instead.
+        is_local: the axis is the bone's instead of the world's.
+    """
+
+    axis: str = ""
+    is_plane: bool = False
+    is_local: bool = False
+
+    def press(self, axis: str, *, plane: bool) -> "Lock":
+        """The lock after a key has been pressed: the world's axis, the same key again the bone's, and again none."""
+        if (axis, plane) != (self.axis, self.is_plane):
+            return Lock(axis, plane)
+        return Lock() if self.is_local else Lock(axis, plane, is_local=True)
+
+    @property
+    def fields(self) -> list[int]:
+        """The axes along which a drag may go, 0 to 2."""
+        if not self.axis:
+            return [0, 1, 2]
+        number = _AXES.index(self.axis)
+        return [each for each in (0, 1, 2) if (each == number) != self.is_plane]
+
+    def __str__(self) -> str:
+        if not self.axis:
+            return ""
+        return f"{'local' if self.is_local else 'global'} {'plane across' if self.is_plane else 'along'} {self.axis}"
+
+
+@dataclass
+class Typing:
+    """Numbers typed during a drag, one for each axis that is open; Tab goes from one to the next."""
+
+    texts: dict[int, str] = field(default_factory=dict)
+    place: int = 0
+
+    def type(self, character: str) -> None:
+        """A digit or a point goes to the end; a minus turns the sign."""
+        text = self.texts.get(self.place, "")
+        if character == "-":
+            self.texts[self.place] = text[1:] if text.startswith("-") else f"-{text}"
+        elif character.isdecimal() or (character == "." and "." not in text):
+            self.texts[self.place] = text + character
+
+    def erase(self) -> None:
+        """Take the last character away; with none left the mouse counts again."""
+        text = self.texts.pop(self.place, "")[:-1]
+        if text:
+            self.texts[self.place] = text
+
+    def next(self, count: int) -> None:
+        """Go on to the next of some numbers."""
+        self.place = (self.place + 1) % count
+
+    def values(self, count: int) -> list[float] | None:
+        """The numbers, zero where nothing is typed; None where nothing is typed at all."""
+        if not self.texts:
+            return None
+        return [_number(self.texts.get(place, "")) for place in range(count)]
+
+
+@dataclass
+class DragInput:
+    """All that has been said since a drag began.
+
+    Attributes:
+        place: (3,) the dragged point at the start, world space.
+        axes: (3, 3) the bone's own axes at the start, as columns.
+        first: the line of sight at the start, and `ray` at present.
+        angle: radians that the mouse has gone around the point, counter-clockwise on the screen.
+        pixel: metres that one pixel is wide at the point.
+        rotating: whether the mouse turns the bone instead of moving it.
+        base_shift, base_turn: what had been said when it was last changed to that, or back.
+        snap, fine: whether to go by steps, and by small ones.
+    """
+
+    place: FloatArray
+    axes: FloatArray
+    first: Ray
+    ray: Ray
+    pixel: float
+    angle: float = 0.0
+    rotating: bool = False
+    base_shift: FloatArray = field(default_factory=lambda: np.zeros(3))
+    base_turn: FloatArray | None = None
+    snap: bool = False
+    fine: bool = False
+    lock: Lock = field(default_factory=Lock)
+    typing: Typing = field(default_factory=Typing)
+
+    def press_axis(self, axis: str, *, plane: bool) -> None:
+        """X, Y or Z was pressed."""
+        self.lock = self.lock.press(axis, plane=plane)
+        self.typing = Typing()
+
+    def rotate(self, rotating: bool) -> None:
+        """R or G was pressed: what has been said so far stays, and the mouse goes on from there."""
+        self.base_shift, self.base_turn = self.shift(), self.turn()
+        self.rotating, self.angle, self.first = rotating, 0.0, self.ray
+        self.lock, self.typing = Lock(), Typing()
+
+    @property
+    def frame(self) -> FloatArray:
+        """(3, 3) the axes that the lock speaks of, as columns."""
+        return self.axes if self.lock.is_local else np.eye(3)
+
+    @property
+    def field_count(self) -> int:
+        """How many numbers can be typed."""
+        return 1 if self.rotating else len(self.lock.fields)
+
+    def shift(self) -> FloatArray:
+        """(3,) how far the dragged point is to go, in world space."""
+        if self.rotating:
+            return self.base_shift
+        open_axes = self.lock.fields
+        own = np.zeros(3)
+        typed = self.typing.values(len(open_axes))
+        if typed is not None:
+            own[open_axes] = typed
+        else:
+            own[open_axes] = (self.frame.T @ self._mouse_shift())[open_axes]
+            if self.snap:
+                step = snap_step(self.pixel, fine=self.fine)
+                own = np.round(own / step) * step
+        return np.asarray(self.base_shift + self.frame @ own)
+
+    def turn(self) -> FloatArray | None:
+        """(3,) rotation vector, in radians and world space, by which the bone is to be turned; None: as it will."""
+        if not self.rotating:
+            return self.base_turn
+        axis, sign = self._turning_axis()
+        typed = self.typing.values(1)
+        angle = sign * self.angle if typed is None else radians(typed[0])
+        if self.snap and typed is None:
+            step = _FINE_ANGLE if self.fine else _SNAP_ANGLE
+            angle = round(angle / step) * step
+        return axis * angle if self.base_turn is None else turned_on(self.base_turn, axis * angle)
+
+    def _turning_axis(self) -> tuple[FloatArray, float]:
+        """(3,) the axis that the bone is turned about, and whether the mouse goes along or against a turn about it."""
+        toward_viewer = -self.first.direction
+        if not self.lock.axis:
+            return toward_viewer, 1.0
+        axis = self.frame[:, _AXES.index(self.lock.axis)]
+        return axis, 1.0 if axis @ toward_viewer >= 0.0 else -1.0
+
+    def go_around(self, before: FloatArray, after: FloatArray, share: float = 1.0) -> None:
+        """The mouse has gone from (2,) to (2,), in pixels from the dragged point on the screen."""
+        change = atan2(after[1], after[0]) - atan2(before[1], before[0])
+        self.angle += share * ((change + pi) % (2.0 * pi) - pi)
+
+    def _mouse_shift(self) -> FloatArray:
+        """(3,) from where the mouse was to where it is, on the axis, the plane or the plane of the view."""
+        return self._under(self.ray) - self._under(self.first)
+
+    def _under(self, ray: Ray) -> FloatArray:
+        """(3,) the place under the mouse."""
+        if self.lock.axis:
+            axis = self.frame[:, _AXES.index(self.lock.axis)]
+            found = on_plane(ray, self.place, axis) if self.lock.is_plane else on_axis(ray, self.place, axis)
+            if found is not None:
+                return found
+        straight = on_plane(ray, self.place, self.first.direction)
+        return self.place if straight is None else straight
+
+    def __str__(self) -> str:
+        """What is going on, for the viewport's header."""
+        typed = self.typing.texts.get(self.typing.place)
+        turn = self.turn()
+        if self.rotating and turn is not None:
+            amount = f"Turn {degrees(float(np.linalg.norm(turn))):.1f}°"
+        else:
+            # Adding zero takes the sign from a rounded zero.
+            own = np.round(self.frame.T @ self.shift(), 4) + 0.0
+            parts = [f"{_AXES[each]} {own[each]:.4f}" for each in self.lock.fields]
+            amount = f"Move {'  '.join(parts)}  ({np.linalg.norm(own):.4f} m)"
+        marks = [str(self.lock), f"[{typed}]" if typed is not None else ""]
+        return " ".join(filter(None, [amount, *marks]))
+
+
+def turned_on(first: FloatArray, second: FloatArray) -> FloatArray:
+    """(3,) the rotation vector of two turns, one after the other."""
+    turns = [Quaternion(Vector(each.tolist()), float(np.linalg.norm(each))) for each in (first, second)]
+    axis, angle = (turns[1] @ turns[0]).to_axis_angle()
+    return np.array(axis * angle, dtype=np.float64)
+
+
+def on_plane(ray: Ray, place: FloatArray, normal: FloatArray) -> FloatArray | None:
+    """(3,) where a line of sight meets the plane through a place; None where it hardly does."""
+    slope = float(ray.direction @ normal)
+    if abs(slope) < _FLAT:
+        return None
+    return np.asarray(ray.origin + ray.direction * (float((place - ray.origin) @ normal) / slope))
+
+
+def on_axis(ray: Ray, place: FloatArray, axis: FloatArray) -> FloatArray | None:
+    """(3,) the point of the axis through a place that is nearest to a line of sight; None where that lies along it."""
+    across = np.cross(axis, ray.direction)
+    square = float(across @ across)
+    if square < _FLAT**2:
+        return None
+    return np.asarray(place + axis * (float(np.cross(ray.origin - place, ray.direction) @ across) / square))
+
+
+def snap_step(pixel: float, *, fine: bool) -> float:
+    """Metres of one snapping step, a power of ten that is easy to see where a pixel is so many metres wide."""
+    step = 10.0 ** floor(log10(max(pixel, 1e-9) * _SNAP_WIDTH))
+    return step * _FINE if fine else step
+
+
+def _number(text: str) -> float:
+    """What has been typed so far as a number; zero while it is none yet."""
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0

@@ -1,0 +1,168 @@
+"""Dragging a bone: the rig follows inside its limits, pinned bones stay. Works without a window.
+
+Every step is solved from the pose at the drag's start, so a drag that comes back ends where it began.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+from mathutils import Quaternion, Vector
+
+from ....core.arrays import FloatArray
+from ...goals.effectors import object_scale
+from ...goals.pins import set_pin
+from ...rig.armature import RigError, check_editable, check_rig, nearest_rotations
+from ...rig.auto_key import auto_key, check_auto_keying
+from ...rig.pose_keeper import PoseKeeper
+from ...rig.pose_writer import PoseWriter
+from ...settings.rig import rig_settings
+from .. import live
+from ..snap_targets import snap_targets
+from .setup import DragSettings, DragSetup
+
+# A shift by less, as a share of the dragged bone's length, or a turn by less, in radians, is none: the pose is the one
+# at the start, to the bit.
+_NO_SHIFT: Final = 1e-7
+_NO_TURN: Final = 1e-7
+# World metres: what is less is not worth a word.
+_SHOWN: Final = 5e-4
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """How a step went, in world metres.
+
+    error: how far the dragged point is from where it was dragged to. pin_error: how far a pin is from its place.
+    """
+
+    error: float = 0.0
+    pin_error: float = 0.0
+
+    @property
+    def line(self) -> str:
+        """What is amiss, in one line; "" where nothing is."""
+        parts = [
+            f"{1000.0 * self.error:.1f} mm short" if self.error > _SHOWN else "",
+            f"a pin is {1000.0 * self.pin_error:.1f} mm off" if self.pin_error > _SHOWN else "",
+        ]
+        return ", ".join(filter(None, parts))
+
+
+class Drag:
+    """One drag, from the press of the button to its release; made by `begin_drag`.
+
+    Attributes:
+        left_alone: sentences on the bones that would have followed, did they not belong to something else.
+        start: (3,) where the dragged point was at the start, in world space.
+        axes: (3, 3) the dragged bone's own axes at the start as columns, in world space.
+    """
+
+    def __init__(self, context: bpy.types.Context, armature: bpy.types.Object, setup: DragSetup) -> None:
+        """Take note of how things are. Raises RigError where nothing can follow."""
+        bone = next(iter(setup.dragged))
+        self._armature, self._dragged = armature, tuple(setup.dragged)
+        self._parts, self._turning_parts = setup.parts(turning=False), setup.parts(turning=True)
+        if not any(part.turned or part.moves_root for part in self._parts):
+            raise RigError(_why_nothing_follows(bone, setup))
+        self._keeper = PoseKeeper(context.scene, armature)
+        self._writers = [
+            PoseWriter(armature, part.tree, part.turned, moves_root=part.moves_root) for part in self._turning_parts
+        ]
+        world = np.array(armature.matrix_world, dtype=np.float64)
+        self._space, self._turn = world[:3, :3], armature.matrix_world.to_quaternion()
+        self._scale = float(object_scale(world))
+        self._least = _NO_SHIFT * armature.data.bones[bone].length
+        axes = nearest_rotations(np.array(armature.pose.bones[bone].matrix, dtype=np.float64)[None, :3, :3])[0]
+        self.left_alone = setup.left_alone(self._parts)
+        self.start: FloatArray = self._space @ self._parts[0].grips[0].place + world[:3, 3]
+        self.axes: FloatArray = np.array(self._turn.to_matrix()) @ axes
+
+    def step(self, location: npt.ArrayLike, turn: npt.ArrayLike | None = None) -> StepResult:
+        """Pose the rig for the dragged point to be at a place, and for its bone to be turned.
+
+        Args:
+            location: (3,) in world space.
+            turn: (3,) rotation vector in radians and world space, from how the bone was turned at the start; None
+                lets it turn as it will.
+        """
+        shift = np.linalg.solve(self._space, np.asarray(location, dtype=np.float64) - self.start)
+        vector = Vector(np.zeros(3).tolist() if turn is None else np.asarray(turn, dtype=np.float64).tolist())
+        if np.abs(shift).max() <= self._least and vector.length <= _NO_TURN:
+            self._keeper.restore()
+            return StepResult()
+        own = self._turn.conjugated() @ Quaternion(vector, vector.length) @ self._turn
+        error, pin_error = 0.0, 0.0
+        parts = self._parts if turn is None else self._turning_parts
+        for part, writer in zip(parts, self._writers, strict=True):
+            pose = part.solve(shift, own)
+            writer.write(pose.rotations, pose.head)
+            error, pin_error = max(error, pose.error), max(pin_error, pose.pin_error)
+        return StepResult(error * self._scale, pin_error * self._scale)
+
+    def finish(self, context: bpy.types.Context) -> int:
+        """Keep the pose: key what has changed if auto-keying asks for it, and move the dragged bones' own pins along.
+
+        A live rig's targets go to where the pose is now. Returns how many bones have changed.
+        """
+        context.view_layer.update()
+        changed = [pair for writer in self._writers for pair in writer.changed()]
+        auto_key(context, self._armature, changed)
+        kept = rig_settings(self._armature)
+        for pin in kept.effectors:
+            if pin.kind == "PIN" and pin.bone in self._dragged:
+                set_pin(pin, self._armature.pose.bones[pin.bone])
+        if kept.live:
+            _follow_with_targets(context, self._armature)
+        return len({bone for bone, _ in changed})
+
+    def cancel(self) -> None:
+        """Put everything back, bit for bit."""
+        self._keeper.restore()
+        live.follow()
+
+
+def begin_drag(
+    context: bpy.types.Context,
+    armature: bpy.types.Object,
+    bone: str,
+    *,
+    point: str = "TAIL",
+    settings: DragSettings | None = None,
+) -> Drag:
+    """Take hold of a bone's "TAIL" or "HEAD"; nothing moves yet.
+
+    Where X-mirror is on, the bone of the other side is dragged as well, by the mirror image of every shift. A live rig
+    rests until the drag is finished or cancelled.
+
+    Raises:
+        FabrikError: naming what keeps the bone from being dragged; the scene is untouched.
+    """
+    check_rig(armature)
+    check_editable(armature)
+    if bone not in armature.pose.bones:
+        raise RigError(f"{armature.name!r} has no bone {bone!r}")
+    check_auto_keying(context, armature)
+    context.view_layer.update()
+    drag = Drag(context, armature, DragSetup(armature, bone, point, settings or DragSettings()))
+    if rig_settings(armature).live:
+        live.pause()
+    return drag
+
+
+def _why_nothing_follows(bone: str, setup: DragSetup) -> str:
+    """Why a bone can't be dragged, and what to do."""
+    if bone in setup.frozen:
+        return f"Bone {bone!r} can't be dragged: {setup.frozen[bone]}, and no bone above it can follow"
+    return f"Nothing can follow bone {bone!r} here: drag its tail, or let the root bone move"
+
+
+def _follow_with_targets(context: bpy.types.Context, armature: bpy.types.Object) -> None:
+    """Move a live rig's targets along, or live posing would take the drag back."""
+    try:
+        snap_targets(context, armature)
+    except RigError:
+        # None of its targets can be moved, so live posing has its way.
+        live.follow()

@@ -1,0 +1,171 @@
+"""What a drag is about: which bones are taken hold of, which ones follow, and what is held or left alone."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import bpy
+import numpy as np
+from mathutils import Vector
+
+from ....core import Effector
+from ....core.model.prismatic import moved_with
+from ...goals.effectors import closes, core_effector
+from ...goals.loops import Partner
+from ...goals.pins import pin_grip, pins, point_offset
+from ...limits.mirror import opposite_bone
+from ...rig.armature import RigError, Tree, read_trees
+from ...rig.ownership import constrained_bones, unkeyable_bones
+from ...rig.stretch import stretched, tail_factors
+from ...settings.rig import FabrikEffector
+from ...settings.why_not import enabled_effectors
+from .part import DragPart, Grip, tree_below
+
+_ALONG: Final = np.array((1.0, 1.0, 1.0))
+_MIRRORED: Final = np.array((-1.0, 1.0, 1.0))
+
+
+@dataclass(frozen=True)
+class DragSettings:
+    """How a drag goes about it.
+
+    Attributes:
+        reach: "WHOLE" rig, to the nearest "PIN", or a number of "BONES".
+        bones: that number, the dragged bone included.
+        root: "FIXED", "FREE" or "FOLLOW".
+    """
+
+    reach: str = "WHOLE"
+    bones: int = 3
+    root: str = "FIXED"
+
+
+class DragSetup:
+    """An armature as it stands when a bone of it is taken hold of.
+
+    Attributes:
+        dragged: the bones that are dragged, the one that was taken hold of first, with (3,) their factors on a shift.
+        owned: bones that constraints move, with the reason: nothing above them follows.
+        frozen: bones that nobody could key, with the reason: they ride along.
+    """
+
+    def __init__(self, armature: bpy.types.Object, bone: str, point: str, settings: DragSettings) -> None:
+        """Look around. Raises RigError where the bone can't be dragged."""
+        self._armature, self._point, self._settings = armature, point, settings
+        self.owned, self.frozen = constrained_bones(armature), unkeyable_bones(armature)
+        if bone in self.owned:
+            raise RigError(f"Bone {bone!r} can't be dragged: {self.owned[bone]}")
+        self.dragged = {bone: _ALONG}
+        other = opposite_bone(armature, armature.pose.bones[bone]) if armature.pose.use_mirror_x else None
+        if other is not None and other.name not in self.owned:
+            self.dragged[other.name] = _MIRRORED
+        self._held = [pin for pin in pins(armature) if pin.bone not in self.dragged]
+        self._loops = [
+            (each, partner)
+            for each in enabled_effectors(armature)
+            if (partner := closes(armature, each)) and each.bone in armature.pose.bones and each.bone != partner.bone
+        ]
+        self._trees = {name: tree for tree in self._present_trees() for name in tree.skeleton.names}
+
+    def _present_trees(self) -> Iterator[Tree]:
+        """The rig's bones, as long as they are now: dragging does not stretch them."""
+        return (stretched(self._armature, tree) for tree in read_trees(self._armature))
+
+    @cached_property
+    def tops(self) -> list[str]:
+        """The uppermost bones that follow; none of them is below another one."""
+        found = dict.fromkeys(self._top(bone) for bone in self.dragged)
+        bones = self._armature.pose.bones
+        return [top for top in found if not any(above.name in found for above in bones[top].parent_recursive)]
+
+    def parts(self, *, turning: bool) -> list[DragPart]:
+        """The pieces of the rig that follow; `turning`: how the dragged bones are turned counts as well."""
+        return [self._part(top, turning=turning) for top in self.tops]
+
+    def left_alone(self, parts: Sequence[DragPart]) -> list[str]:
+        """Sentences on the bones that would have followed, did they not belong to something else."""
+        way = {name for part in parts for name in part.on_the_way}
+        alone = {name: reason for name, reason in self.frozen.items() if name in way}
+        for top in self.tops:
+            above = self._armature.pose.bones[top].parent
+            if above is not None and above.name in self.owned:
+                alone[above.name] = self.owned[above.name]
+        return [f"Bone {name!r} is left alone: {reason}" for name, reason in alone.items()]
+
+    def _top(self, bone: str) -> str:
+        """The uppermost bone that follows when a bone is dragged."""
+        path = self._path(bone)
+        if self._settings.reach == "PIN":
+            pinned = {pin.bone for pin in self._held}
+            places = [place for place, name in enumerate(path[:-1]) if name in pinned]
+            return path[places[-1] + 1] if places else path[0]
+        if self._settings.reach == "BONES":
+            # A bone that is held by its head does not turn itself.
+            turning = path[:-1] if self._point == "HEAD" and len(path) > 1 else path
+            return turning[max(0, len(turning) - self._settings.bones)]
+        return path[0]
+
+    def _path(self, bone: str) -> list[str]:
+        """The bones that may follow a bone, uppermost first, itself included."""
+        skeleton = self._trees[bone].skeleton
+        path = [skeleton.names[each] for each in skeleton.path(skeleton.index(bone))]
+        first = max((place + 1 for place, name in enumerate(path) if name in self.owned), default=0)
+        return path[first:]
+
+    def _part(self, top: str, *, turning: bool) -> DragPart:
+        """The piece of the rig from one bone down, with all that is dragged or pinned on it."""
+        tree = tree_below(self._armature, self._trees[top], top, self.owned, self.frozen)
+        names = tree.skeleton.names
+        bones = self._armature.pose.bones
+        grips = [self._grip(bone, turning=turning) for bone in self.dragged if bone in names]
+        grips += [pin_grip(pin, bones[pin.bone]) for pin in self._held if pin.bone in names]
+        grips += [grip for each, partner in self._loops for grip in self._loop_grips(each, partner, names)]
+        factors = tail_factors(self._armature, names)
+        grips = [replace(grip, effector=moved_with([grip.effector], factors)[0]) for grip in grips]
+        root = self._settings.root if self._moves_root(top) else "FIXED"
+        return DragPart(self._armature, tree, grips, self.frozen, root)
+
+    def _moves_root(self, top: str) -> bool:
+        """Whether a bone is a root that may go elsewhere."""
+        bone = self._armature.pose.bones[top]
+        return bone.parent is None and top not in self.frozen and not any(bone.lock_location)
+
+    @property
+    def _kept(self) -> list[FabrikEffector]:
+        """What the dragged bones give way to: pins and closed loops."""
+        return [*self._held, *(effector for effector, _ in self._loops)]
+
+    def _loop_grips(self, effector: FabrikEffector, partner: Partner, names: Sequence[str]) -> Iterator[Grip]:
+        """What keeps a loop closed: both sides give way, or the one that follows stays with the one that does not."""
+        one = replace(core_effector(effector), rotation_weight=0.0)
+        other = Effector(partner.bone, partner.offset, one.weight, priority=one.priority)
+        if one.bone in names and other.bone in names:
+            closed = replace(one, target_bone=partner.bone, target_offset=partner.offset)
+            yield Grip(closed, np.zeros(3), np.array((1.0, 0.0, 0.0, 0.0)), np.zeros(3))
+        elif one.bone in names:
+            yield self._still(one, other)
+        elif other.bone in names:
+            yield self._still(other, one)
+
+    def _still(self, follower: Effector, leader: Effector) -> Grip:
+        """What keeps a point where another one is now."""
+        bone = self._armature.pose.bones[leader.bone]
+        offset = (0.0, bone.bone.length, 0.0) if leader.offset is None else leader.offset
+        place = np.array(bone.matrix @ Vector(offset), dtype=np.float64)
+        return Grip(follower, place, np.array((1.0, 0.0, 0.0, 0.0)), np.zeros(3))
+
+    def _grip(self, bone: str, *, turning: bool) -> Grip:
+        """What takes hold of a bone; it gives way to all pins."""
+        pose_bone = self._armature.pose.bones[bone]
+        matrix = pose_bone.matrix
+        offset = point_offset(self._point, (), pose_bone.bone.length)
+        effector = Effector(
+            bone,
+            offset=tuple(offset.tolist()),
+            rotation_weight=1.0 if turning else 0.0,
+            priority=1 + max((each.priority for each in self._kept), default=-1),
+        )
+        place = np.array(matrix @ Vector(offset.tolist()), dtype=np.float64)
+        turn = np.array(matrix.to_quaternion(), dtype=np.float64)
+        return Grip(effector, place, turn, self.dragged[bone])

@@ -1,0 +1,201 @@
+"""From a pose to its targets: they are moved to where the effectors are, so that solving changes nothing (FK to IK)."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+from mathutils import Matrix, Quaternion, Vector
+
+from ...core.arrays import FloatArray
+from ...core.backend import array as many
+from ...core.fabrik.bodies import build_bodies, place_bodies
+from ...core.fabrik.limbs import find_links
+from ...core.least_squares.residuals import make_measures
+from ...core.model.loops import with_partners
+from ...core.strategy.bend_targets import find_limbs
+from ..capture.import_markers import MARKER_NAME
+from ..goals.effectors import Goals, check_effectors, core_effector, gather_goals
+from ..goals.places import present_places, tree_space
+from ..rig.armature import RigError, check_editable, read_trees
+from ..rig.base_pose import store_pose
+from ..settings.rig import FabrikEffector, rig_settings
+from ..settings.why_not import enabled_effectors
+from . import live
+
+# Shares of a limb's length: how far its middle is beside its line before it has a side to bend to; and how far away a
+# bend target goes that is on that line.
+_BENT = 1e-3
+_AWAY = 0.5
+
+
+@dataclass(frozen=True)
+class _Move:
+    """An object, or a bone of one, and where it is to go in the world; without a rotation it keeps its own."""
+
+    holder: bpy.types.Object
+    bone: str
+    location: Vector
+    rotation: Quaternion | None = None
+
+
+def snap_targets(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[int, list[str]]:
+    """Move targets, bend targets and pins to where the present pose has them; rotations too, where they count.
+
+    Returns how many have been moved, and sentences on targets that can't be moved and stay. Raises a
+    FabrikError, with nothing moved, where none can be.
+    """
+    check_effectors(context.scene, rig)
+    check_editable(rig)
+    context.view_layer.update()
+    effectors = enabled_effectors(rig)
+    loops = _loops(rig)
+    own = [each for each in effectors if each.target == rig and (each.bone, each.target_bone) in loops]
+    reaching = [each for each in effectors if each.kind == "TARGET" and each not in own]
+    moves = [*(_to_effector(rig, each) for each in reaching), *_to_bends(context, rig)]
+    stays = [f"Target {each.target_bone!r} stays: it is a bone of {rig.name!r} itself" for each in own]
+    stays += [reason for reason in dict.fromkeys(_why_stays(move) for move in moves) if reason]
+    pins = [effector for effector in effectors if effector.kind == "PIN"]
+    going = [move for move in moves if not _why_stays(move)]
+    if not going and not pins:
+        raise RigError(stays[0])
+    live.pause()
+    try:
+        for pin in pins:
+            _repin(rig, pin)
+        _move_all(context, going)
+    finally:
+        if rig_settings(rig).live:
+            store_pose(rig)
+        live.follow()
+    return len(pins) + len(going), stays
+
+
+def _loops(rig: bpy.types.Object) -> set[tuple[str, str | None]]:
+    """The pairs of bones that closed loops hold together."""
+    trees = gather_goals(rig, read_trees(rig))
+    return {(effector.bone, effector.target_bone) for goals in trees for effector in goals.effectors}
+
+
+def effector_matrix(rig: bpy.types.Object, effector: FabrikEffector) -> Matrix:
+    """An effector's point, with its bone's rotation, in armature space as the pose has it now."""
+    bone = rig.pose.bones[effector.bone]
+    offset = core_effector(effector).offset
+    point = bone.tail if offset is None else bone.matrix @ Vector(offset)
+    return Matrix.LocRotScale(point, bone.matrix.to_quaternion(), None)
+
+
+def _to_effector(rig: bpy.types.Object, effector: FabrikEffector) -> _Move:
+    """A target to its effector."""
+    matrix = rig.matrix_world @ effector_matrix(rig, effector)
+    rotation = matrix.to_quaternion() if effector.use_rotation else None
+    return _Move(effector.target, effector.target_bone, matrix.translation, rotation)
+
+
+def _repin(rig: bpy.types.Object, pin: FabrikEffector) -> None:
+    matrix = effector_matrix(rig, pin)
+    pin.pin_location, pin.pin_rotation = matrix.translation, matrix.to_quaternion()
+
+
+def _to_bends(context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[_Move]:
+    """Bend targets, turned about their limbs to the side on which those bend."""
+    for goals in gather_goals(rig, read_trees(rig)):
+        if any(bend is not None for bend in goals.bends):
+            yield from _tree_bends(context, rig, goals)
+
+
+def _tree_bends(context: bpy.types.Context, rig: bpy.types.Object, goals: Goals) -> Iterator[_Move]:
+    """Those of one tree."""
+    places = present_places(context.evaluated_depsgraph_get(), context.scene, rig, goals)
+    space = tree_space(rig, goals)
+    for number, toward in _limb_sides(goals):
+        bend = goals.bends[number]
+        if bend is not None and places.bends is not None:
+            place = toward(places.bends[number])
+            yield _Move(*bend, Vector((space[:3, :3] @ place + space[:3, 3]).tolist()))
+
+
+def _limb_sides(goals: Goals) -> Iterator[tuple[int, Callable[[FloatArray], FloatArray]]]:
+    """For each effector that ends a limb, what turns a point (3,) about the limb to the side on which it bends."""
+    solver = goals.solver(free_root=False)
+    bodies = build_bodies(solver.skeleton, with_partners(solver.effectors), solver.limits, many)
+    measures = make_measures(bodies, solver.effectors, solver.reaches.tolerance_lengths, solver.options.tolerance)
+    local = [many.quaternion(goals.tree.rotations[None, body.bone]) for body in bodies]
+    pose = place_bodies(bodies, local, many.vector(goals.tree.root_location[None]))
+    for limb in find_limbs(bodies, find_links(bodies), measures):
+        points = [pose.heads[limb.bodies[0]], pose.point(limb.bodies[-1], limb.end)]
+        points += [pose.heads[index] for index in limb.middle]
+        yield limb.effector, _Side(many.stack(points, 1)[0])
+
+
+class _Side:
+    """The side on which a limb bends, by its base, its end, and where it bends: (2 + N, 3) points."""
+
+    def __init__(self, points: FloatArray) -> None:
+        self.base = points[0]
+        line = points[1] - points[0]
+        self.length = float(np.linalg.norm(line))
+        self.axis = line / max(self.length, 1e-12)
+        self.side = np.sum([self._beside(point) for point in points[2:]], axis=0)
+
+    def __call__(self, point: FloatArray) -> FloatArray:
+        """(3,) a point turned about the limb's line; where the limb is straight it stays."""
+        size = float(np.linalg.norm(self.side))
+        if size <= _BENT * self.length:
+            return point
+        beside = self._beside(point)
+        away = float(np.linalg.norm(beside))
+        away = away if away > _BENT * self.length else _AWAY * self.length
+        turned: FloatArray = point - beside + self.side * (away / size)
+        return turned
+
+    def _beside(self, point: FloatArray) -> FloatArray:
+        arm = point - self.base
+        beside: FloatArray = arm - self.axis * (arm @ self.axis)
+        return beside
+
+
+def _why_stays(move: _Move) -> str:
+    """A sentence on why something can't be moved; "" where it can."""
+    holder = move.holder
+    if holder.library is not None:
+        return f"Target {holder.name!r} stays: it is linked from another file"
+    if not move.bone and holder.get(MARKER_NAME) is not None:
+        return f"Target {holder.name!r} stays: it is a recorded marker"
+    owner = holder.pose.bones[move.bone] if move.bone else holder
+    if any(not each.mute and each.influence > 0.0 for each in owner.constraints):
+        return f"Target {owner.name!r} stays: it has constraints"
+    if move.bone and owner.bone.use_connect:
+        return f"Target {owner.name!r} stays: it is connected to its parent"
+    return ""
+
+
+def _move_all(context: bpy.types.Context, moves: list[_Move]) -> None:
+    """Move targets, those that others hang on first."""
+    for move in sorted(moves, key=_depth):
+        _move(move)
+        context.view_layer.update()
+
+
+def _depth(move: _Move) -> int:
+    """How many parents something hangs on."""
+    depth = len(move.holder.pose.bones[move.bone].parent_recursive) if move.bone else 0
+    holder = move.holder
+    while holder.parent is not None:
+        depth, holder = depth + 1, holder.parent
+    return depth
+
+
+def _move(move: _Move) -> None:
+    """Move one target; its scale stays."""
+    world = move.holder.matrix_world
+    if move.bone:
+        bone = move.holder.pose.bones[move.bone]
+        into = world.inverted()
+        turn = bone.matrix.to_quaternion() if move.rotation is None else into.to_quaternion() @ move.rotation
+        bone.matrix = Matrix.LocRotScale(into @ move.location, turn, bone.matrix.to_scale())
+        return
+    scale = move.holder.scale.copy()
+    turn = world.to_quaternion() if move.rotation is None else move.rotation
+    move.holder.matrix_world = Matrix.LocRotScale(move.location, turn, world.to_scale())
+    move.holder.scale = scale

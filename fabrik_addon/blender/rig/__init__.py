@@ -1,0 +1,1 @@
+"""Armature objects: reading and writing bones, channels, keyframes and locks. Imports `settings`."""

@@ -1,0 +1,87 @@
+"""What the keys that an armature already has do to a bake."""
+
+from collections.abc import Iterator, Sequence
+
+import bpy
+import numpy as np
+
+from ...core.arrays import FloatArray, IntArray
+from ..settings.limit_properties import NUMBERS, read_slide
+from ..settings.limit_values import NO_SLIDE
+from ..settings.rig import rig_settings
+from .armature import RigError, Tree
+from .keyframes import curves
+
+# How far a channel may wander (armature units for locations, a factor for scales) and still count as still.
+_STILL = 1e-4
+ROTATION_CHANNELS = ("rotation_quaternion", "rotation_axis_angle", "rotation_euler")
+
+
+def bone_path(bone: str, channel: str) -> str:
+    """The data path of a pose bone's channel, from its armature object."""
+    return f'pose.bones["{bpy.utils.escape_identifier(bone)}"].{channel}'
+
+
+def bone_property_path(bone: str, name: str) -> str:
+    """The data path of a custom property of a pose bone, from its armature object."""
+    return f'pose.bones["{bpy.utils.escape_identifier(bone)}"]["{name}"]'
+
+
+def animated_limits(armature: bpy.types.Object, bones: Sequence[str], frames: IntArray) -> Iterator[str]:
+    """A sentence for each of the bones whose limit changes over the frames, or may, as it is driven."""
+    paths = {bone_property_path(bone, name): (bone, name) for bone in bones for name in NUMBERS}
+    changing = [curve.data_path for curve in curves(armature) if curve.data_path in paths and _changes(curve, frames)]
+    if armature.animation_data is not None:
+        changing += [curve.data_path for curve in armature.animation_data.drivers if curve.data_path in paths]
+    for path in dict.fromkeys(changing):
+        bone, name = paths[path]
+        yield f"Bone {bone!r} has an animated limit ({name}): its values on frame {frames[0]} were used"
+
+
+def _changes(curve: bpy.types.FCurve, frames: IntArray) -> bool:
+    """Whether a curve that is not muted changes over the frames."""
+    return not curve.mute and bool(np.ptp([curve.evaluate(frame) for frame in frames.tolist()]) > _STILL)
+
+
+def check_still(armature: bpy.types.Object, bones: Sequence[str], frames: IntArray) -> None:
+    """Raise RigError, naming the bone, where one to be turned also slides or grows over the frames.
+
+    The solver works with one shape of the rig. A root's location does not count: it belongs to the pose.
+    """
+    for bone in bones:
+        pose_bone = armature.pose.bones[bone]
+        slides = pose_bone.parent is not None and not pose_bone.bone.use_connect
+        for channel in ("location", "scale") if slides else ("scale",):
+            for index, values in _keyed(armature, bone, channel, frames):
+                if np.ptp(values) > _STILL and not _is_stretch(armature, pose_bone, channel, index):
+                    raise RigError(
+                        f"Bone {bone!r} has an animated {channel} in frames {frames[0]}-{frames[-1]}, "
+                        "but only rotations can be baked: remove those keys first."
+                    )
+
+
+def _is_stretch(armature: bpy.types.Object, bone: bpy.types.PoseBone, channel: str, index: int) -> bool:
+    """Whether a bone's channel shows how far it, or its parent, is stretched."""
+    by_location = rig_settings(armature).stretch_as == "LOCATION"
+    if channel == "location":
+        return by_location and bone.parent is not None and read_slide(bone.parent) != NO_SLIDE
+    return index == 1 and not by_location and read_slide(bone) != NO_SLIDE
+
+
+def root_heads(armature: bpy.types.Object, tree: Tree, frames: IntArray) -> FloatArray:
+    """(F, 3) the root's head in armature space on each frame, by the keys of its location."""
+    root = armature.pose.bones[tree.skeleton.names[0]]
+    rest = np.array(root.bone.matrix_local, dtype=np.float64)
+    axes = rest[:3, :3] if root.bone.use_local_location else np.eye(3)
+    channels = np.tile((tree.root_location - rest[:3, 3]) @ axes, (len(frames), 1))
+    for index, values in _keyed(armature, root.name, "location", frames):
+        channels[:, index] = values
+    return channels @ axes.T + rest[:3, 3]
+
+
+def _keyed(armature: bpy.types.Object, bone: str, channel: str, frames: IntArray) -> Iterator[tuple[int, FloatArray]]:
+    """The component and the (F,) values of each curve that a bone's channel has."""
+    path = bone_path(bone, channel)
+    for curve in curves(armature):
+        if curve.data_path == path and not curve.mute:
+            yield curve.array_index, np.array([curve.evaluate(frame) for frame in frames.tolist()])

@@ -1,0 +1,305 @@
+"""Between an armature object and the solver's trees of bones: reading the present pose, writing one back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ...core.arrays import BoolArray, FloatArray, IntArray
+from ...core.errors import FabrikError
+from ...core.model.skeleton import Skeleton
+from ..settings.limit_properties import read_slide
+from ..settings.limit_values import NO_SLIDE
+from ..settings.rig import rig_settings
+from .rotation_modes import channel_count, from_channels, property_name, to_channels
+
+# Bones or pose bones.
+_Items: TypeAlias = "bpy.types.bpy_prop_collection[Any]"
+
+# How far a scale may be from 1, or an object's axes from one common scale.
+_SCALE_TOLERANCE: Final = 1e-4
+
+
+class RigError(FabrikError):
+    """An armature that cannot be read or written; the sentence names the object or the bone."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """One root bone with all that hangs on it.
+
+    skeleton: rest rotations as in the armature; the heads moved by the bones' present location channels.
+    rotations: (J, 4) present local rotations, w x y z. root_location: (3,) present head of the root, armature space.
+    """
+
+    skeleton: Skeleton
+    rotations: FloatArray
+    root_location: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Bones:
+    """All N bones of an armature at rest, parents first; matrices and lengths in armature space."""
+
+    names: list[str]
+    parents: IntArray
+    matrices: FloatArray
+    lengths: FloatArray
+    inherits_rotation: BoolArray
+    local_location: BoolArray
+    connected: BoolArray
+
+
+def read_trees(armature: bpy.types.Object, *, at_rest: bool = False) -> list[Tree]:
+    """The bones and the present pose of an armature object, one tree per root bone.
+
+    at_rest: leave the present locations out, so that every head is where it is at rest.
+
+    The pose is that of the location and rotation channels (keyframes and drivers included); what constraints add is
+    not in it. Bones that may stretch have their own length, whatever it is at present.
+
+    Raises:
+        RigError: naming the object when it is no armature, has no bones or no pose, is in Edit mode or is scaled
+            non-uniformly; naming the bone when its scale is not 1, but for the Y scale of one
+            that may stretch.
+    """
+    check_rig(armature)
+    bones = _read_bones(armature)
+    rotations, locations = _read_channels(armature, bones)
+    matrices = _with_locations(
+        bones, np.zeros_like(locations) if at_rest else locations, _moved_by_stretch(armature, bones)
+    )
+    roots = _roots(bones.parents)
+    return [_tree(bones, matrices, rotations, np.flatnonzero(roots == root)) for root in np.unique(roots)]
+
+
+def check_rig(armature: bpy.types.Object) -> None:
+    """Raise RigError, naming the trouble, unless the object's bones can be read as they stand."""
+    if armature.type != "ARMATURE":
+        raise RigError(f"Object {armature.name!r} is not an armature.")
+    if not armature.data.bones:
+        raise RigError(f"Armature {armature.name!r} has no bones.")
+    if armature.mode == "EDIT":
+        raise RigError(f"Armature {armature.name!r} is in Edit mode: leave it first.")
+    if armature.pose is None:
+        raise RigError(f"Armature {armature.name!r} has no pose yet: put it into a scene and update that.")
+    _check_object_scale(armature)
+
+
+def _check_object_scale(armature: bpy.types.Object) -> None:
+    """Raise RigError unless distances in the armature's space and in the world differ by one common factor."""
+    axes = np.array(armature.matrix_world, dtype=np.float64)[:3, :3]
+    products = axes.T @ axes
+    square = np.trace(products) / 3.0
+    if square == 0.0 or np.abs(products / square - np.eye(3)).max() > 2.0 * _SCALE_TOLERANCE:
+        scale = ", ".join(f"{length:.4g}" for length in np.linalg.norm(axes, axis=0))
+        raise RigError(f"Object {armature.name!r} is scaled non-uniformly ({scale}): apply its scale first.")
+
+
+def check_editable(armature: bpy.types.Object) -> None:
+    """Raise RigError unless the object may be posed: it is local, or an editable library override."""
+    if armature.library is not None:
+        raise RigError(f"Armature {armature.name!r} is linked from another file: make a library override first.")
+    override = armature.override_library
+    if override is not None and override.is_system_override:
+        raise RigError(f"The library override of armature {armature.name!r} is not editable: make it editable first.")
+
+
+def write_pose(
+    armature: bpy.types.Object,
+    skeleton: Skeleton,
+    rotations: npt.ArrayLike,
+    root_location: npt.ArrayLike | None = None,
+    bones: Sequence[int] | None = None,
+) -> None:
+    """Pose the skeleton's bones, each in its own rotation mode; other bones and channels stay as they are.
+
+    Args:
+        armature: the armature object that the skeleton was read from.
+        skeleton: names the bones; `rotations` are in its order.
+        rotations: (J, 4) local rotations, w x y z. Angles go on from what the channels hold.
+        root_location: (3,) the root's head in armature space; None leaves its location channel alone.
+        bones: places in the skeleton of the bones to turn; all of them when None.
+
+    Raises:
+        RigError: naming what cannot be written: a linked armature, or a bone that is not there.
+    """
+    check_editable(armature)
+    wanted = np.asarray(rotations, dtype=np.float64)
+    rows = _pose_rows(armature, skeleton)
+    modes = np.array([armature.pose.bones[name].rotation_mode for name in skeleton.names])
+    turned = np.isin(np.arange(len(modes)), range(len(modes)) if bones is None else bones)
+    for mode in np.unique(modes[turned]):
+        chosen = np.flatnonzero(turned & (modes == mode))
+        _write_rotations(armature, str(mode), rows[chosen], wanted[chosen])
+    if root_location is not None:
+        root = armature.pose.bones[skeleton.names[0]]
+        root.location = root_location_channel(root, np.asarray(root_location, dtype=np.float64)[None])[0]
+    # Writing many values at once tells nobody that they changed.
+    armature.update_tag(refresh={"DATA"})
+
+
+def root_location_channel(pose_bone: bpy.types.PoseBone, root_locations: npt.ArrayLike) -> FloatArray:
+    """(F, 3) values of a root bone's `location` that put its head at (F, 3) places in armature space."""
+    rest = np.array(pose_bone.bone.matrix_local, dtype=np.float64)
+    moves: FloatArray = np.asarray(root_locations, dtype=np.float64) - rest[:3, 3]
+    if not pose_bone.bone.use_local_location:
+        return moves
+    # Not the transpose: Blender's rest matrices are not quite rotations, and a root may go far.
+    return moves @ np.linalg.inv(rest[:3, :3]).T
+
+
+def root_place(pose_bone: bpy.types.PoseBone, location: npt.ArrayLike) -> FloatArray:
+    """(3,) where a root bone's head is in armature space while its `location` holds (3,)."""
+    rest = np.array(pose_bone.bone.matrix_local, dtype=np.float64)
+    axes = rest[:3, :3] if pose_bone.bone.use_local_location else np.eye(3)
+    place: FloatArray = rest[:3, 3] + axes @ np.asarray(location, dtype=np.float64)
+    return place
+
+
+def _read_bones(armature: bpy.types.Object) -> _Bones:
+    bones = armature.data.bones
+    places = {bone.name: place for place, bone in enumerate(bones)}
+    parents = [places[bone.parent.name] if bone.parent else -1 for bone in bones]
+    # Blender hands matrices over column by column.
+    matrices = _floats(bones, "matrix_local", 16).reshape(-1, 4, 4).transpose(0, 2, 1)
+    return _Bones(
+        list(places),
+        np.array(parents, dtype=np.int64),
+        matrices,
+        _floats(bones, "length", 1)[:, 0],
+        _flags(bones, "use_inherit_rotation"),
+        _flags(bones, "use_local_location"),
+        _flags(bones, "use_connect"),
+    )
+
+
+def _read_channels(armature: bpy.types.Object, bones: _Bones) -> tuple[FloatArray, FloatArray]:
+    """(N, 4) rotations and (N, 3) locations that the channels of the bones hold, in the order of `bones`."""
+    pose_bones = armature.pose.bones
+    scales = _floats(pose_bones, "scale", 3)
+    for row in np.flatnonzero(np.abs(scales - 1.0).max(axis=1) > _SCALE_TOLERANCE):
+        if _stretches(armature, pose_bones[int(row)], scales[row]):
+            continue
+        scale = ", ".join(f"{value:.4g}" for value in scales[row])
+        raise RigError(f"Bone {pose_bones[int(row)].name!r} is scaled ({scale}): only a scale of 1 can be solved.")
+    modes = np.array([bone.rotation_mode for bone in pose_bones])
+    rotations = np.empty((len(modes), 4))
+    for mode in np.unique(modes):
+        values = _floats(pose_bones, property_name(str(mode)), channel_count(str(mode)))
+        rotations[modes == mode] = from_channels(str(mode), values[modes == mode])
+    rows = {bone.name: row for row, bone in enumerate(pose_bones)}
+    order = [rows[name] for name in bones.names]
+    return rotations[order], _floats(pose_bones, "location", 3)[order]
+
+
+def _stretches(armature: bpy.types.Object, pose_bone: bpy.types.PoseBone, scale: FloatArray) -> bool:
+    """Whether a bone's scale (3,) is no more than its length, which may change."""
+    across = np.abs(scale[[0, 2]] - 1.0).max()
+    if rig_settings(armature).stretch_as != "SCALE":
+        return False
+    return bool(across <= _SCALE_TOLERANCE and scale[1] > 0.0 and read_slide(pose_bone) != NO_SLIDE)
+
+
+def _moved_by_stretch(armature: bpy.types.Object, bones: _Bones) -> BoolArray:
+    """(N,) the bones that the stretching of their parents moves by their location."""
+    moved = np.zeros(len(bones.names), dtype=np.bool_)
+    if rig_settings(armature).stretch_as == "LOCATION":
+        slides = np.array([read_slide(armature.pose.bones[name]) != NO_SLIDE for name in bones.names])
+        moved = slides[bones.parents] & (bones.parents >= 0)
+    return moved
+
+
+def _with_locations(bones: _Bones, locations: FloatArray, moved_by_stretch: BoolArray) -> FloatArray:
+    """(N, 4, 4) rest matrices with every head moved by the location channels of its bone and of those before it.
+
+    A location is in the bone's own rest axes, or in its parent's (for a root: the armature's) without local location;
+    connected bones have none. Rest rotations stay, so that each head's place in its parent's frame is what it is now,
+    but along a parent that stretches by moving its children, (N,) flags: there it is what it is at rest.
+    """
+    axes = np.where(bones.local_location[:, None, None], bones.matrices[:, :3, :3], _parent_axes(bones))
+    moves = np.where(bones.connected[:, None], 0.0, (axes @ locations[:, :, None])[:, :, 0])
+    along = bones.matrices[bones.parents, :3, 1] * moved_by_stretch[:, None]
+    moves -= along * (moves * along).sum(axis=1, keepdims=True)
+    for bone, parent in enumerate(bones.parents):
+        if parent >= 0:
+            moves[bone] += moves[parent]
+    matrices = bones.matrices.copy()
+    matrices[:, :3, 3] += moves
+    matrices[:, :3, :3] = nearest_rotations(matrices[:, :3, :3])
+    return matrices
+
+
+def nearest_rotations(matrices: FloatArray) -> FloatArray:
+    """(N, 3, 3) proper rotations nearest to the given ones.
+
+    Blender's rest matrices are not quite rotations: off by up to 1e-4 for every bone that points back along its parent
+    to within 15 degrees, as a thigh does below a pelvis. This halves what a rigid bone can be wrong by.
+    """
+    left, _, right = np.linalg.svd(matrices)
+    nearest: FloatArray = left @ right
+    return nearest
+
+
+def _parent_axes(bones: _Bones) -> FloatArray:
+    """(N, 3, 3) rest rotations of the bones' parents, the armature's own axes for roots."""
+    is_root = (bones.parents < 0)[:, None, None]
+    return np.where(is_root, np.eye(3), bones.matrices[bones.parents, :3, :3])
+
+
+def _roots(parents: IntArray) -> IntArray:
+    """(N,) the root that each bone hangs on; parents come first."""
+    roots = np.arange(len(parents))
+    for bone, parent in enumerate(parents):
+        if parent >= 0:
+            roots[bone] = roots[parent]
+    return roots
+
+
+def _tree(bones: _Bones, matrices: FloatArray, rotations: FloatArray, members: IntArray) -> Tree:
+    """The tree of the bones at the places `members`, parents first."""
+    places = {int(bone): place for place, bone in enumerate(members)}
+    skeleton = Skeleton(
+        [bones.names[bone] for bone in members],
+        [places.get(int(bones.parents[bone]), -1) for bone in members],
+        matrices[members],
+        bones.lengths[members],
+        bones.inherits_rotation[members],
+    )
+    return Tree(skeleton, rotations[members], matrices[members[0], :3, 3].copy())
+
+
+def _pose_rows(armature: bpy.types.Object, skeleton: Skeleton) -> IntArray:
+    """(J,) the places of the skeleton's bones among the pose bones."""
+    rows = {bone.name: row for row, bone in enumerate(armature.pose.bones)}
+    missing = next((name for name in skeleton.names if name not in rows), None)
+    if missing is not None:
+        raise RigError(f"Armature {armature.name!r} has no bone {missing!r}.")
+    return np.array([rows[name] for name in skeleton.names], dtype=np.int64)
+
+
+def _write_rotations(armature: bpy.types.Object, mode: str, rows: IntArray, rotations: FloatArray) -> None:
+    """Write (K, 4) rotations to the pose bones at `rows`, all of which are in the rotation mode `mode`."""
+    pose_bones = armature.pose.bones
+    values = _floats(pose_bones, property_name(mode), channel_count(mode))
+    name, channels = to_channels(mode, rotations[None], previous=values[rows])
+    values[rows] = channels[0]
+    pose_bones.foreach_set(name, values.astype(np.float32).ravel())
+
+
+def _floats(collection: _Items, name: str, width: int) -> FloatArray:
+    """(N, width) a float property of every item."""
+    # Blender copies single precision without looking at each number; anything else is ten times slower.
+    values = np.empty(len(collection) * width, dtype=np.float32)
+    collection.foreach_get(name, values)
+    return values.reshape(-1, width).astype(np.float64)
+
+
+def _flags(collection: _Items, name: str) -> BoolArray:
+    """(N,) a boolean property of every item."""
+    values = np.empty(len(collection), dtype=np.bool_)
+    collection.foreach_get(name, values)
+    return values

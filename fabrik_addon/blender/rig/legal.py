@@ -1,0 +1,40 @@
+"""Rotations brought inside limits, many at a time."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ...core import Skeleton
+from ...core.arrays import FloatArray
+from ...core.backend import array as many
+from ...core.limits.kinds import Limit
+
+# Radians: a clamp that turns by less has only rounded.
+_ROUNDING: Final = 1e-9
+
+
+def legal_rotations(limit: Limit, rotations: npt.ArrayLike) -> FloatArray:
+    """(F, 4) the nearest rotations that a limit allows, w x y z; those inside stay exactly as they are."""
+    given = np.asarray(rotations, dtype=np.float64)
+    if not len(given):
+        return given
+    clamped = many.stack([limit.clamp(many, many.quaternion(given))], len(given))[:, 0]
+    return np.where((angles_between(given, clamped) > _ROUNDING)[:, None], clamped, given)
+
+
+def legal_pose(skeleton: Skeleton, limits: Mapping[str, Limit], rotations: FloatArray) -> FloatArray:
+    """(F, J, 4) poses with every limited bone inside its limit."""
+    legal = np.array(rotations)
+    for name, limit in limits.items():
+        bone = skeleton.index(name)
+        legal[:, bone] = legal_rotations(limit, legal[:, bone])
+    return legal
+
+
+def angles_between(first: FloatArray, second: FloatArray) -> FloatArray:
+    """(...) radians that one rotation (..., 4) turns from the other."""
+    nearer = np.where((first * second).sum(axis=-1, keepdims=True) < 0.0, -second, second)
+    apart, together = np.linalg.norm(first - nearer, axis=-1), np.linalg.norm(first + nearer, axis=-1)
+    return np.asarray(4.0 * np.arctan2(apart, together))

@@ -1,0 +1,90 @@
+"""What Blender's locks leave of a bone's rotation."""
+
+from collections.abc import Callable
+from functools import partial
+from math import pi
+from typing import Any, Final, TypeAlias
+
+import bpy
+import numpy as np
+
+from ...core import Hinge
+from ...core.arrays import BoolArray, FloatArray
+from ..settings.limit_values import AXES
+from .rotation_modes import from_channels, property_name, to_channels
+
+_FOUR_CHANNELS: Final = ("QUATERNION", "AXIS_ANGLE")
+# The order of the Euler angles that Blender locks where a bone is turned by others than those.
+_LOCK_ORDER: Final = "XYZ"
+# Radians: a locked angle of less is none.
+_NO_ANGLE: Final = 1e-4
+WithLocks: TypeAlias = Callable[[FloatArray], FloatArray]
+
+
+def is_locked(bone: bpy.types.PoseBone) -> bool:
+    """Whether all of a bone's rotation is locked."""
+    # Of an axis and an angle the one may be locked without the other; three parts of a quaternion leave nothing.
+    if bone.rotation_mode == "AXIS_ANGLE" and bone.lock_rotations_4d and not bone.lock_rotation_w:
+        return False
+    return all(bone.lock_rotation)
+
+
+def locked_channels(bone: bpy.types.PoseBone) -> BoolArray:
+    """(n,) which numbers of a bone's rotation channel are locked; none where the locks are those of other angles."""
+    if bone.rotation_mode not in _FOUR_CHANNELS:
+        return np.array(bone.lock_rotation)
+    if bone.lock_rotations_4d:
+        return np.array([bone.lock_rotation_w, *bone.lock_rotation])
+    return np.zeros(4, dtype=bool)
+
+
+def hinge_of_locks(bone: bpy.types.PoseBone) -> Hinge | None:
+    """The hinge that a bone is where two of its angles are locked at zero, as animators do with elbows and knees."""
+    free: list[Any] = [axis for axis, locked in zip(AXES, bone.lock_rotation, strict=True) if not locked]
+    by_parts = bone.rotation_mode in _FOUR_CHANNELS and bone.lock_rotations_4d
+    if len(free) != 1 or (by_parts and (bone.lock_rotation_w or bone.rotation_mode == "AXIS_ANGLE")):
+        return None
+    values = _locked_values(bone, by_parts=by_parts)
+    values[AXES.index(free[0])] = 0.0
+    return Hinge(free[0], -pi, pi) if np.abs(values).max() < _NO_ANGLE else None
+
+
+def _locked_values(bone: bpy.types.PoseBone, *, by_parts: bool) -> FloatArray:
+    """(3,) what may be locked about X, Y and Z: Euler angles, or the parts of a quaternion."""
+    values = np.array(getattr(bone, property_name(bone.rotation_mode)), dtype=np.float64)
+    if by_parts:
+        return values[1:]
+    if bone.rotation_mode not in _FOUR_CHANNELS:
+        return values
+    return to_channels(_LOCK_ORDER, from_channels(bone.rotation_mode, values)[None])[1][0]
+
+
+def with_locks(bone: bpy.types.PoseBone, start: FloatArray) -> WithLocks | None:
+    """What changes a rotation (4,) into one like it whose locked channels are as at the start; None without locks.
+
+    Blender locks either the components of the channels or, where `lock_rotations_4d` is off, Euler angles.
+    """
+    angles = np.array(bone.lock_rotation)
+    if bone.rotation_mode not in _FOUR_CHANNELS:
+        return partial(_with_angles, start, angles, bone.rotation_mode) if angles.any() else None
+    if not bone.lock_rotations_4d:
+        return partial(_with_angles, start, angles, _LOCK_ORDER) if angles.any() else None
+    parts = np.array([bone.lock_rotation_w, *angles])
+    if bone.rotation_mode == "AXIS_ANGLE":
+        parts[:] = parts.any()
+    return partial(_with_components, start, parts) if parts.any() else None
+
+
+def _with_angles(start: FloatArray, locked: BoolArray, order: str, rotation: FloatArray) -> FloatArray:
+    """(4,) the rotation with some of its Euler angles as at the start."""
+    held = to_channels(order, start[None])[1][0]
+    angles = to_channels(order, rotation[None], previous=held)[1][0]
+    return from_channels(order, np.where(locked, held, angles))
+
+
+def _with_components(start: FloatArray, locked: BoolArray, rotation: FloatArray) -> FloatArray:
+    """(4,) the rotation with some of its components as at the start, and the others scaled to go with them."""
+    free = np.where(locked, 0.0, rotation if start @ rotation >= 0.0 else -rotation)
+    size = np.linalg.norm(free)
+    room = np.sqrt(max(0.0, 1.0 - float(np.square(start[locked]).sum())))
+    return np.where(locked, start, free * (room / size)) if size > 0.0 else start

@@ -1,0 +1,222 @@
+"""Between quaternions and what a pose bone's rotation channels hold, in every rotation mode, without jumps.
+
+Everything is worked out in double precision from the quaternion itself: near gimbal lock single-precision conversions
+are off by whole degrees. Quaternions are (w, x, y, z); angles are radians.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...core.arrays import BoolArray, FloatArray
+from ...core.errors import FabrikError
+from ...core.rotations import matrix_from_quaternion
+
+# Under this cosine of the middle angle the first and third Euler angles turn about one and the same axis.
+_GIMBAL_COSINE: Final = 1e-7
+# Under this sine of half the angle a rotation has no axis of its own.
+_NO_AXIS: Final = 1e-9
+_TURN: Final = 2.0 * np.pi
+
+
+class _Order(NamedTuple):
+    """The axes of an Euler order, the first turned about first, and the sign of their permutation."""
+
+    first: int
+    middle: int
+    last: int
+    sign: float
+
+
+_ORDERS: Final[Mapping[str, _Order]] = MappingProxyType(
+    {
+        "XYZ": _Order(0, 1, 2, 1.0),
+        "XZY": _Order(0, 2, 1, -1.0),
+        "YXZ": _Order(1, 0, 2, -1.0),
+        "YZX": _Order(1, 2, 0, 1.0),
+        "ZXY": _Order(2, 0, 1, 1.0),
+        "ZYX": _Order(2, 1, 0, -1.0),
+    }
+)
+
+
+def property_name(rotation_mode: str) -> str:
+    """The pose bone's property that counts in a rotation mode.
+
+    Raises FabrikError for a mode that Blender's pose bones do not have.
+    """
+    if rotation_mode == "QUATERNION":
+        return "rotation_quaternion"
+    if rotation_mode == "AXIS_ANGLE":
+        return "rotation_axis_angle"
+    if rotation_mode in _ORDERS:
+        return "rotation_euler"
+    raise FabrikError(f"There is no rotation mode {rotation_mode!r}.")
+
+
+def channel_count(rotation_mode: str) -> int:
+    """How many numbers the rotation property of a mode holds: 3 for Euler angles, else 4."""
+    return 3 if rotation_mode in _ORDERS else 4
+
+
+def to_channels(
+    rotation_mode: str, quaternions: npt.ArrayLike, previous: npt.ArrayLike | None = None
+) -> tuple[str, FloatArray]:
+    """Channel values of successive frames, each as near to the frame before as its rotation allows.
+
+    Args:
+        rotation_mode: "QUATERNION", "AXIS_ANGLE" or an Euler order such as "XYZ".
+        quaternions: (F, ..., 4) of any length but zero; what stands between is done side by side (several bones).
+        previous: (..., n) the channel values that the first frame follows; the rest pose when None.
+
+    Returns:
+        The property's name and its values (F, ..., n): axis-angle with the angle first, Euler angles as X, Y, Z.
+        A quaternion stays in its neighbour's hemisphere, angles go on beyond half a turn.
+
+    Raises:
+        FabrikError: for an unknown mode.
+    """
+    name = property_name(rotation_mode)
+    unit = np.asarray(quaternions, dtype=np.float64)
+    unit = unit / np.linalg.norm(unit, axis=-1, keepdims=True)
+    before = None if previous is None else np.asarray(previous, dtype=np.float64)
+    if rotation_mode == "QUATERNION":
+        return name, _one_hemisphere(unit, before)
+    if rotation_mode == "AXIS_ANGLE":
+        return name, _axis_angle_curve(unit, before)
+    return name, _euler_curve(_ORDERS[rotation_mode], unit, before)
+
+
+def from_channels(rotation_mode: str, values: npt.ArrayLike) -> FloatArray:
+    """(..., 4) unit quaternions from channel values (..., n), as Blender reads them.
+
+    Raises FabrikError for an unknown mode.
+    """
+    property_name(rotation_mode)
+    channels = np.asarray(values, dtype=np.float64)
+    if rotation_mode == "QUATERNION":
+        return _unit_or(channels, (0.0, 1.0, 0.0, 0.0))  # Blender reads four zeros as half a turn about X
+    if rotation_mode == "AXIS_ANGLE":
+        return _from_axis_angle(channels)
+    order = _ORDERS[rotation_mode]
+    turns = [_about_axis(axis, channels[..., axis]) for axis in order[:3]]
+    return _product(turns[2], _product(turns[1], turns[0]))
+
+
+def _one_hemisphere(unit: FloatArray, previous: FloatArray | None) -> FloatArray:
+    """(F, ..., 4) the same rotations, each quaternion within a right angle of the one before."""
+    before = np.array((1.0, 0.0, 0.0, 0.0)) if previous is None else previous
+    return unit * _running_signs(unit, before)
+
+
+def _running_signs(vectors: FloatArray, before: FloatArray) -> FloatArray:
+    """(F, ..., 1) factors 1 and -1 that keep each of (F, ..., n) vectors on the side of the one before it."""
+    earlier = np.concatenate((np.broadcast_to(before, vectors.shape[1:])[None], vectors[:-1]))
+    turned = (vectors * earlier).sum(axis=-1, keepdims=True) < 0.0
+    signs: FloatArray = np.cumprod(np.where(turned, -1.0, 1.0), axis=0)
+    return signs
+
+
+def _axis_angle_curve(unit: FloatArray, previous: FloatArray | None) -> FloatArray:
+    """(F, ..., 4) angle and axis; where there is no rotation the axis before is kept."""
+    half_sine = np.linalg.norm(unit[..., 1:], axis=-1, keepdims=True)
+    angle = 2.0 * np.arctan2(half_sine, unit[..., :1])
+    has_axis = half_sine > _NO_AXIS
+    axis = unit[..., 1:] / np.where(has_axis, half_sine, 1.0)
+    first = _first_axis(axis, has_axis) if previous is None else _unit_or(previous[..., 1:], (0.0, 1.0, 0.0))
+    axis = _carried_on(axis, has_axis, first)
+    signs = _running_signs(axis, first)
+    start = np.zeros((*unit.shape[1:-1], 1)) if previous is None else previous[..., :1]
+    return np.concatenate((_unwrapped(angle * signs, start), axis * signs), axis=-1)
+
+
+def _first_axis(axis: FloatArray, has_axis: BoolArray) -> FloatArray:
+    """(..., 3) the first of (F, ..., 3) axes that there is, local Y where there is none."""
+    first = np.argmax(has_axis, axis=0)[None]
+    found = np.take_along_axis(axis, first, axis=0)[0]
+    return np.where(has_axis.any(axis=0), found, np.array((0.0, 1.0, 0.0)))
+
+
+def _from_axis_angle(channels: FloatArray) -> FloatArray:
+    """(..., 4) quaternions from angle and axis; an axis of zero length does not turn."""
+    axis = _unit_or(channels[..., 1:], (0.0, 0.0, 0.0))
+    half = np.where(axis.any(axis=-1), 0.5 * channels[..., 0], 0.0)[..., None]
+    return np.concatenate((np.cos(half), np.sin(half) * axis), axis=-1)
+
+
+def _euler_curve(order: _Order, unit: FloatArray, previous: FloatArray | None) -> FloatArray:
+    """(F, ..., 3) angles about X, Y and Z: of the two triples for a rotation, the one nearer to the frame before."""
+    start = np.zeros((*unit.shape[1:-1], 3)) if previous is None else previous
+    angles = _euler(order, matrix_from_quaternion(unit), start)
+    other = angles + np.pi
+    other[..., order.middle] = np.pi - angles[..., order.middle]
+    earlier = np.concatenate((np.broadcast_to(start, angles.shape[1:])[None], angles[:-1]))
+    # Stepping from triple to triple costs the same whichever of the two one stands on: only changes need counting.
+    change = np.abs(_wrapped(other - earlier)).sum(axis=-1) < np.abs(_wrapped(angles - earlier)).sum(axis=-1)
+    on_other = np.cumsum(change, axis=0) % 2 == 1
+    return _unwrapped(np.where(on_other[..., None], other, angles), start)
+
+
+def _euler(order: _Order, matrices: FloatArray, start: FloatArray) -> FloatArray:
+    """(F, ..., 3) angles, the middle one within a right angle; at gimbal lock the last axis keeps its angle."""
+    first, middle, last, sign = order
+    cosine = np.hypot(matrices[..., first, first], matrices[..., middle, first])
+    free = (cosine > _GIMBAL_COSINE)[..., None]
+    last_angle = np.arctan2(sign * matrices[..., middle, first], matrices[..., first, first])[..., None]
+    last_angle = _carried_on(last_angle, free, start[..., last : last + 1])[..., 0]
+    angles = np.empty(matrices.shape[:-1])
+    angles[..., last] = last_angle
+    angles[..., middle] = np.arctan2(-sign * matrices[..., last, first], cosine)
+    # The first angle is what is left after the last one, so that their sum is exact even where neither is.
+    along = np.cos(last_angle)[..., None] * matrices[..., middle, :]
+    along = along - sign * np.sin(last_angle)[..., None] * matrices[..., first, :]
+    angles[..., first] = np.arctan2(-sign * along[..., last], along[..., middle])
+    return angles
+
+
+def _carried_on(values: FloatArray, valid: BoolArray, start: FloatArray) -> FloatArray:
+    """(F, ..., n) where not valid (F, ..., 1): the last valid row before, `start` (..., n) where there is none."""
+    if valid.all():
+        return values
+    rows = np.arange(len(values)).reshape((-1,) + (1,) * (values.ndim - 1))
+    source = np.maximum.accumulate(np.where(valid, rows, -1), axis=0)
+    carried = np.take_along_axis(values, np.maximum(source, 0), axis=0)
+    return np.where(source < 0, start, carried)
+
+
+def _wrapped(angles: FloatArray) -> FloatArray:
+    """The same directions within half a turn of zero."""
+    wrapped: FloatArray = angles - _TURN * np.round(angles / _TURN)
+    return wrapped
+
+
+def _unwrapped(angles: FloatArray, start: FloatArray) -> FloatArray:
+    """(F, ..., n) angles plus whole turns, so that none is more than half a turn from the one before."""
+    joined = np.concatenate((np.broadcast_to(start, angles.shape[1:])[None], angles))
+    unwrapped: FloatArray = np.unwrap(joined, axis=0)
+    return unwrapped[1:]
+
+
+def _unit_or(vectors: FloatArray, fallback: tuple[float, ...]) -> FloatArray:
+    """(..., n) vectors of length 1; `fallback` where the length is zero."""
+    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.where(length > 0.0, vectors / np.where(length > 0.0, length, 1.0), np.array(fallback))
+
+
+def _about_axis(axis: int, angle: FloatArray) -> FloatArray:
+    """(..., 4) quaternions that turn by `angle` (...) about coordinate axis 0, 1 or 2."""
+    quaternion = np.zeros((*angle.shape, 4))
+    quaternion[..., 0] = np.cos(0.5 * angle)
+    quaternion[..., axis + 1] = np.sin(0.5 * angle)
+    return quaternion
+
+
+def _product(left: FloatArray, right: FloatArray) -> FloatArray:
+    """(..., 4) the rotation that does `right` first and `left` after."""
+    vector = np.cross(left[..., 1:], right[..., 1:])
+    vector = vector + left[..., :1] * right[..., 1:] + right[..., :1] * left[..., 1:]
+    scalar = left[..., :1] * right[..., :1] - (left[..., 1:] * right[..., 1:]).sum(axis=-1, keepdims=True)
+    return np.concatenate((scalar, vector), axis=-1)

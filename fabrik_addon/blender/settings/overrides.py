@@ -1,0 +1,23 @@
+"""Keeping the settings on library overrides when the file is saved."""
+
+from typing import Any
+
+import bpy
+from bpy.app.handlers import persistent
+
+from .rig import rig_settings
+
+
+@persistent  # type: ignore[untyped-decorator]
+def keep_overrides(*_arguments: object) -> None:
+    """Give the linked original of every overridden armature its settings, empty ones, before a file is saved.
+
+    Blender 5.0 compares an override with its original property by property only if the original has the group that
+    they are in. Otherwise it notes that the group as a whole is replaced, and can't do that when the file is opened.
+    """
+    rigs = [thing for thing in bpy.data.objects if thing.type == "ARMATURE" and thing.override_library is not None]
+    for rig in rigs:
+        original: Any = rig.override_library.reference
+        if original is not None:
+            # Looking at a group makes it, and those around it.
+            _ = rig_settings(original).bake

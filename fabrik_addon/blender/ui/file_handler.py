@@ -1,0 +1,23 @@
+"""Marker files dragged onto the 3D viewport."""
+
+from bpy.types import Context, FileHandler
+
+from ...markers.files.suffixes import SUFFIXES
+from .operators.import_markers import FABRIK_OT_import_markers
+
+
+class FABRIK_FH_markers(FileHandler):
+    """Imports marker files that are dropped on the 3D viewport"""
+
+    bl_idname = "FABRIK_FH_markers"
+    bl_label = "Motion-capture markers"
+    bl_import_operator = FABRIK_OT_import_markers.bl_idname
+    bl_file_extensions = ";".join(SUFFIXES)
+
+    @classmethod
+    def poll_drop(cls, context: Context) -> bool:
+        """In the 3D viewport."""
+        return context.area is not None and context.area.type == "VIEW_3D"
+
+
+CLASSES = (FABRIK_FH_markers,)

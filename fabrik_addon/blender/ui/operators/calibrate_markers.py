@@ -1,0 +1,84 @@
+"""Measuring where the markers are on the rig."""
+
+from typing import TYPE_CHECKING
+
+import bpy
+from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
+from bpy.types import Context, Operator
+
+from ...settings.markers import PROPORTIONS, FabrikCapture
+from ...settings.rig import rig_settings
+from ...settings.why_not import why_no_mapped
+from .asking import can_run
+from .in_steps import InSteps
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from ...capture.calibrate import CalibrationResult
+
+_KEPT = ("proportions", "refine")
+
+
+class FABRIK_OT_calibrate_markers(InSteps, Operator):
+    """Measure where each marker is on its bone, and how large the person is; what is not given is from the sidebar"""
+
+    bl_idname = "fabrik.calibrate_markers"
+    bl_label = "Calibrate"
+    bl_options = {"REGISTER", "UNDO"}
+    doing = "calibrating the markers of"
+
+    proportions: EnumProperty(
+        name="Proportions", description="How a recorded person of another build meets the rig", items=PROPORTIONS
+    )
+    static: StringProperty(
+        name="Static Take",
+        description="Collection with the markers of the same person standing, to measure on instead of the take",
+        search=lambda _self, _context, _typed: [collection.name for collection in bpy.data.collections],
+    )
+    reference_start: IntProperty(name="Reference Start", description="First frame to measure on")
+    reference_end: IntProperty(
+        name="Reference End", description="Last frame to measure on; the first alone if not given"
+    )
+    refine: BoolProperty(name="Refine", description="Improve the markers' places over the whole take", default=True)
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        """On an armature with markers on its bones."""
+        return can_run(cls, why_no_mapped(context.object))
+
+    def steps(self, context: Context) -> "Generator[float, None, CalibrationResult]":
+        """The calibration."""
+        from ...capture.calibrate import calibrate_markers_steps
+
+        kept = rig_settings(context.object).capture
+        given = self.properties.is_property_set
+        choices = {name: getattr(self if given(name) else kept, name) for name in _KEPT}
+        static = _collection(self.static) if self.static else kept.static
+        reference = self._reference(kept)
+        return calibrate_markers_steps(context, context.object, reference=reference, static=static, **choices)
+
+    def done(self, result: "CalibrationResult") -> set[str]:
+        """Say what was found."""
+        self.report({"INFO"}, result.line)
+        return {"FINISHED"}
+
+    def _reference(self, kept: FabrikCapture) -> tuple[int, int] | None:
+        """The frames to measure on: those given, those of the sidebar, or None for the stillest."""
+        given = self.properties.is_property_set
+        if given("reference_start") or given("reference_end"):
+            first = self.reference_start if given("reference_start") else self.reference_end
+            return first, self.reference_end if given("reference_end") else first
+        return (kept.reference_start, kept.reference_end) if kept.use_reference else None
+
+
+def _collection(name: str) -> bpy.types.Collection:
+    """A collection by name; raises CalibrateError where there is none."""
+    from ...capture.calibrate import CalibrateError
+
+    if name not in bpy.data.collections:
+        raise CalibrateError(f"There is no collection {name!r}.")
+    return bpy.data.collections[name]
+
+
+CLASSES = (FABRIK_OT_calibrate_markers,)

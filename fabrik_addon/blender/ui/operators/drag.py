@@ -1,0 +1,308 @@
+"""Dragging a bone: by the mouse in a viewport, or by keyword anywhere."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+import bpy
+from bpy.props import BoolProperty, EnumProperty, FloatVectorProperty, IntProperty, StringProperty
+from bpy.types import Context, Event, Operator
+from mathutils import Quaternion, Vector
+
+from ...settings.rig import DRAG_ROOTS, POINTS, REACHES, rig_settings
+from ...settings.why_not import why_no_rig
+from .asking import can_run
+
+if TYPE_CHECKING:
+    from ....core.arrays import FloatArray
+    from ....core.errors import FabrikError
+    from ...posing.drag.mouse import DragInput
+    from ...posing.drag.session import Drag
+
+# Neither what a script gave nor where a drag ended counts for the next one.
+_ASIDE: Final = {"SKIP_SAVE"}
+_CONFIRM: Final = frozenset({"RET", "NUMPAD_ENTER", "SPACE"})
+_CANCEL: Final = frozenset({"ESC", "RIGHTMOUSE"})
+_SHIFTS: Final = frozenset({"LEFT_SHIFT", "RIGHT_SHIFT", "LEFT_CTRL", "RIGHT_CTRL"})
+_PRECISE: Final = 0.1
+_HELP: Final = (
+    "LMB, Enter: confirm   RMB, Esc: cancel   X, Y, Z: axis   Shift X, Y, Z: plane   "
+    "R: turn   G: move   Ctrl: snap   Shift: precise   0-9: type"
+)
+
+
+class FABRIK_OT_drag(Operator):
+    """Drag a bone and let the rig follow, inside its limits and with pinned bones held"""
+
+    bl_idname = "fabrik.drag"
+    bl_label = "Drag"
+    bl_options = {"REGISTER", "UNDO", "BLOCKING", "GRAB_CURSOR"}
+
+    bone: StringProperty(name="Bone", description="The bone to drag; the active one when empty", options=_ASIDE)
+    point: EnumProperty(name="Point", description="Which end of the bone is dragged", items=POINTS[:2], options=_ASIDE)
+    translation: FloatVectorProperty(
+        name="Move", description="How far the point goes, in world space", subtype="TRANSLATION", options=_ASIDE
+    )
+    location: FloatVectorProperty(
+        name="Location",
+        description="Where the point goes in world space, instead of how far",
+        subtype="XYZ",
+        unit="LENGTH",
+        options={*_ASIDE, "HIDDEN"},
+    )
+    rotation: FloatVectorProperty(
+        name="Turn",
+        description="How far the bone is turned, in world space; unless given the bone turns as it will",
+        subtype="EULER",
+        options=_ASIDE,
+    )
+    reach: EnumProperty(
+        name="Chain Length",
+        description="How far up the rig follows; the rig's setting unless given",
+        items=REACHES,
+        options=_ASIDE,
+    )
+    bones: IntProperty(
+        name="Bones", description="How many bones follow, the dragged one included", default=3, min=1, options=_ASIDE
+    )
+    root: EnumProperty(
+        name="Root",
+        description="What the root bone does; the rig's setting unless given",
+        items=DRAG_ROOTS,
+        options=_ASIDE,
+    )
+    pick: BoolProperty(
+        name="Pick",
+        description="Drag the bone under the mouse, and end when the button is released",
+        options={*_ASIDE, "HIDDEN"},
+    )
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        """On an armature that can be posed."""
+        return can_run(cls, why_no_rig(context.object))
+
+    def execute(self, context: Context) -> set[str]:
+        """Drag by so much, in one go."""
+        import numpy as np
+
+        from ....core.errors import FabrikError
+
+        try:
+            drag = self._begin(context)
+        except FabrikError as error:
+            return self._failed(error)
+        try:
+            target = self.location if self.properties.is_property_set("location") else drag.start + self.translation
+            result = drag.step(np.array(target), self._given_turn())
+            return self._finished(context, drag, result.line)
+        except FabrikError as error:
+            drag.cancel()
+            return self._failed(error)
+        except BaseException:
+            drag.cancel()
+            raise
+
+    def invoke(self, context: Context, event: Event) -> set[str]:
+        """Take hold of the bone; from then on it follows the mouse."""
+        from ....core.errors import FabrikError
+        from ...posing.drag.view import DragView, has_view
+        from ..overlays import drag_lines
+
+        if not has_view(context):
+            return self.execute(context)
+        self._view = DragView(context)
+        try:
+            if self.pick:
+                self._pick(context, event)
+            self._drag = self._begin(context)
+        except FabrikError as error:
+            return self._failed(error)
+        self._mouse = self._view.press(event) if self.pick else self._view.mouse(event)
+        self._seen = self._mouse
+        self._input = self._first_input()
+        self._line = ""
+        self._lines = drag_lines.start(self._input)
+        context.window_manager.modal_handler_add(self)
+        context.workspace.status_text_set(_HELP)
+        self._show(context)
+        return {"RUNNING_MODAL"}
+
+    def modal(self, context: Context, event: Event) -> set[str]:
+        """Follow the mouse and the keys; nothing else gets through to the scene meanwhile."""
+        from ....core.errors import FabrikError
+
+        try:
+            if self._confirms(event):
+                return self._confirm(context)
+            if event.value == "PRESS" and event.type in _CANCEL:
+                self.cancel(context)
+                return {"CANCELLED"}
+            if self._heeds(event):
+                self._step(context)
+        except FabrikError as error:
+            self.cancel(context)
+            return self._failed(error)
+        except BaseException:
+            self.cancel(context)
+            raise
+        return {"RUNNING_MODAL"}
+
+    def cancel(self, context: Context) -> None:
+        """Put everything back; Blender calls it too, such as when its window closes."""
+        self._drag.cancel()
+        self._clear(context)
+
+    def draw(self, _context: Context) -> None:
+        """What can still be changed afterwards."""
+        layout = self.layout
+        layout.use_property_split = True
+        for name in ("translation", "rotation", "point", "reach", "bones", "root"):
+            row = layout.row()
+            row.enabled = name != "bones" or self.reach == "BONES"
+            row.prop(self, name)
+
+    def _begin(self, context: Context) -> "Drag":
+        """Take hold of the bone that is meant, with the settings given or else the rig's."""
+        from ...limits.editing import active_bone
+        from ...posing.drag.session import begin_drag
+        from ...posing.drag.setup import DragSettings
+        from ...rig.armature import RigError
+
+        rig = context.object
+        if not self.bone:
+            active = active_bone(rig)
+            if active is None:
+                raise RigError("Pick a bone in Pose mode first, or give its name")
+            self.bone = active.name
+        kept = rig_settings(rig).drag
+        for name in ("reach", "bones", "root"):
+            if not self.properties.is_property_set(name):
+                setattr(self, name, getattr(kept, name))
+        settings = DragSettings(self.reach, self.bones, self.root)
+        return begin_drag(context, rig, self.bone, point=self.point, settings=settings)
+
+    def _given_turn(self) -> "FloatArray | None":
+        """(3,) the rotation vector of the turn asked for; None where none is."""
+        import numpy as np
+
+        if not self.properties.is_property_set("rotation"):
+            return None
+        axis, angle = self.rotation.to_quaternion().to_axis_angle()
+        return np.array(axis * angle)
+
+    def _pick(self, context: Context, event: Event) -> None:
+        """Make the bone under the mouse the active one, and take hold of its nearer end."""
+        import numpy as np
+
+        from ...rig.armature import RigError
+
+        place = self._view.press(event)
+        found: Any = bpy.ops.view3d.select(location=(int(place[0]), int(place[1])))
+        bone = context.active_pose_bone
+        if "FINISHED" not in found or bone is None:
+            raise RigError("There is no bone under the mouse: press on one")
+        self.bone = bone.name
+        matrix = context.object.matrix_world
+        ends = [self._view.on_screen(np.array(matrix @ end)) for end in (bone.tail, bone.head)]
+        distances = [np.inf if end is None else np.linalg.norm(end - place) for end in ends]
+        self.point = "HEAD" if distances[1] < distances[0] and bone.parent is not None else "TAIL"
+
+    def _first_input(self) -> "DragInput":
+        """Nothing said yet."""
+        from ...posing.drag.mouse import DragInput
+
+        place, ray = self._drag.start, self._view.ray(self._mouse)
+        return DragInput(place, self._drag.axes, ray, ray, self._view.pixel(place, self._mouse))
+
+    def _confirms(self, event: Event) -> bool:
+        """Whether an event ends the drag and keeps it."""
+        if event.type == "LEFTMOUSE":
+            return event.value == ("RELEASE" if self.pick else "PRESS")
+        return event.value == "PRESS" and event.type in _CONFIRM
+
+    def _heeds(self, event: Event) -> bool:
+        """Take in what an event says; whether that changes anything."""
+        if event.type in {"MOUSEMOVE", "INBETWEEN_MOUSEMOVE"}:
+            self._move(event)
+            # Those between come with the one that ends them; once is enough.
+            return event.type == "MOUSEMOVE"
+        if event.type in _SHIFTS:
+            self._input.snap, self._input.fine = event.ctrl, event.shift
+            return True
+        return event.value == "PRESS" and self._key(event)
+
+    def _key(self, event: Event) -> bool:
+        """Take in a key; whether it says anything."""
+        said = self._input
+        if event.type in {"X", "Y", "Z"}:
+            said.press_axis(event.type, plane=event.shift and not said.rotating)
+        elif event.type in {"R", "G"}:
+            said.rotate(event.type == "R")
+        elif event.type == "BACK_SPACE":
+            said.typing.erase()
+        elif event.type == "TAB":
+            said.typing.next(said.field_count)
+        elif event.unicode:
+            said.typing.type(event.unicode)
+        else:
+            return False
+        return True
+
+    def _move(self, event: Event) -> None:
+        """The mouse has moved; with Shift it counts for a tenth."""
+        said, now = self._input, self._view.mouse(event)
+        said.snap, said.fine = event.ctrl, event.shift
+        share = _PRECISE if event.shift and not event.ctrl else 1.0
+        if said.rotating:
+            middle = self._view.on_screen(said.place + said.shift())
+            if middle is not None:
+                said.go_around(self._seen - middle, now - middle, share)
+        else:
+            self._mouse = self._mouse + share * (now - self._seen)
+            said.ray = self._view.ray(self._mouse)
+        self._seen = now
+
+    def _step(self, context: Context) -> None:
+        """Pose the rig for what has been said so far."""
+        said = self._input
+        self._line = self._drag.step(said.place + said.shift(), said.turn()).line
+        self._show(context)
+
+    def _confirm(self, context: Context) -> set[str]:
+        turn = self._input.turn()
+        self.translation = self._input.shift()
+        if turn is not None:
+            axis = Vector(turn.tolist())
+            self.rotation = Quaternion(axis, axis.length).to_euler()
+        ended = self._finished(context, self._drag, self._line)
+        self._clear(context)
+        return ended
+
+    def _show(self, context: Context) -> None:
+        """What is going on, in the viewport's header."""
+        context.area.header_text_set("   ".join(filter(None, [f"{self.bone}: {self._input}", self._line])))
+        context.area.tag_redraw()
+
+    def _clear(self, context: Context) -> None:
+        """Take the lines and the texts away."""
+        from ..overlays import drag_lines
+
+        drag_lines.stop(self._lines)
+        context.workspace.status_text_set(None)
+        if context.area is not None:
+            context.area.header_text_set(None)
+            context.area.tag_redraw()
+
+    def _finished(self, context: Context, drag: "Drag", line: str) -> set[str]:
+        count = drag.finish(context)
+        for sentence in drag.left_alone:
+            self.report({"WARNING"}, sentence)
+        moved = f"{count} {'bone' if count == 1 else 'bones'} turned"
+        self.report({"INFO"}, f"{self.bone}: {', '.join(filter(None, [moved, line]))}")
+        return {"FINISHED"}
+
+    def _failed(self, error: "FabrikError") -> set[str]:
+        self.report({"ERROR"}, str(error))
+        return {"CANCELLED"}
+
+
+CLASSES = (FABRIK_OT_drag,)

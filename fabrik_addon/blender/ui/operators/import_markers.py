@@ -1,0 +1,178 @@
+"""File > Import > Motion-capture markers, and the same by dragging files onto the viewport."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import bpy
+from bpy.props import CollectionProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
+from bpy.types import Context, Event, Menu, Operator, OperatorFileListElement
+from bpy_extras.io_utils import ImportHelper
+
+from ....markers.files.suffixes import SUFFIXES
+from .asking import says_why_not
+
+if TYPE_CHECKING:
+    from ....markers.clip import Clip
+
+_UNITS = (
+    ("AUTO", "From File", "The units that the file states"),
+    ("mm", "Millimetres", "Positions are in millimetres, whatever the file states"),
+    ("cm", "Centimetres", "Positions are in centimetres, whatever the file states"),
+    ("m", "Metres", "Positions are in metres, whatever the file states"),
+    ("in", "Inches", "Positions are in inches, whatever the file states"),
+    ("ft", "Feet", "Positions are in feet, whatever the file states"),
+)
+_UP_AXES = (
+    ("AUTO", "From File", "The axis that the file states, else the one along which the markers stand on the floor"),
+    ("Y", "Y", "The file's Y axis points up"),
+    ("Z", "Z", "The file's Z axis points up"),
+)
+_TIMINGS = (
+    ("SET_SCENE_RATE", "Set Scene's Rate", "The scene takes on the recording's frame rate, one sample a frame"),
+    ("KEEP_TIME", "Keep Time", "The scene keeps its frame rate, and the recording is resampled to it"),
+    ("KEEP_FRAMES", "Keep Frames", "The scene keeps its frame rate; one sample a frame, so the speed may change"),
+)
+# The custom property of a scene in which what was chosen last is remembered, and what that is.
+_REMEMBERED_IN: Final = "fabrik_import"
+_REMEMBERED: Final = ("units", "up_axis", "timing", "start_frame", "step", "scale")
+
+
+class FABRIK_OT_import_markers(Operator, ImportHelper):
+    """Import motion-capture markers as animated empties, one for each marker"""
+
+    bl_idname = "fabrik.import_markers"
+    bl_label = "Import Markers"
+    bl_options = {"REGISTER", "UNDO", "PRESET"}
+
+    filename_ext = SUFFIXES[0]
+    filter_glob: StringProperty(default=";".join(f"*{suffix}" for suffix in SUFFIXES), options={"HIDDEN"})
+    files: CollectionProperty(type=OperatorFileListElement, options={"HIDDEN", "SKIP_SAVE"})
+    directory: StringProperty(subtype="DIR_PATH", options={"HIDDEN", "SKIP_SAVE"})
+    performer: StringProperty(
+        name="Performer",
+        description="Whose markers to import where a file has several people's, told apart by their labels' prefixes",
+        search=lambda chosen, context, _typed: _performers(chosen, context),
+        options={"SKIP_SAVE"},
+    )
+    units: EnumProperty(name="Units", description="Units of the positions in the file", items=_UNITS)
+    up_axis: EnumProperty(name="Up Axis", description="Which axis of the file points up", items=_UP_AXES)
+    timing: EnumProperty(name="Timing", description="How the recording's frame rate meets the scene's", items=_TIMINGS)
+    start_frame: IntProperty(name="Start Frame", description="The scene's frame for the first sample", default=1)
+    first: IntProperty(
+        name="First Sample",
+        description="First frame of the recording to import, counted from 1",
+        default=1,
+        min=1,
+        options={"SKIP_SAVE"},
+    )
+    last: IntProperty(
+        name="Last Sample",
+        description="Last frame of the recording to import, counted from 1; 0 is the last that it has",
+        default=0,
+        min=0,
+        options={"SKIP_SAVE"},
+    )
+    step: IntProperty(name="Step", description="Import every so many-th frame of the recording", default=1, min=1)
+    scale: FloatProperty(
+        name="Scale", description="Factor on all positions", default=1.0, min=1e-6, soft_min=0.01, soft_max=100.0
+    )
+
+    def invoke(self, context: Context, event: Event) -> set[str]:
+        """Show the file browser; a small dialogue where the files are known, as they have been dropped."""
+        for name, value in context.scene.get(_REMEMBERED_IN, {}).items():
+            if name in _REMEMBERED and not self.properties.is_property_set(name):
+                setattr(self, name, value)
+        if self.files or self.properties.is_property_set("filepath"):
+            return set(self.invoke_popup(context))
+        return set(super().invoke(context, event))
+
+    @says_why_not
+    def execute(self, context: Context) -> set[str]:
+        """Read every file, then import them: a file that can't be read leaves the scene as it was."""
+        from ...capture.import_markers import SeveralPerformersError, import_clip
+
+        try:
+            clips = [self._read(path) for path in _paths(self)]
+        except SeveralPerformersError as error:
+            if bpy.app.background or not self.options.is_invoke:
+                raise
+            return self._ask(error.names)
+        _check_rates(clips, self.timing)
+        for clip in clips:
+            import_clip(context, clip, timing=self.timing, start_frame=self.start_frame, scale=self.scale)
+        context.scene[_REMEMBERED_IN] = {name: getattr(self, name) for name in _REMEMBERED}
+        for clip in clips:
+            for note in clip.notes:
+                self.report({"WARNING"}, f"{clip.source}: {note}")
+            self.report({"INFO"}, _summary(clip))
+        return {"FINISHED"}
+
+    def _ask(self, names: tuple[str, ...]) -> set[str]:
+        """Begin again with the dialogue, in which a performer is to be chosen."""
+        self.report({"INFO"}, f"There are {len(names)} performers: choose whose markers to import")
+        chosen = {name: getattr(self, name) for name in (*_REMEMBERED, "first", "last", "directory", "filepath")}
+        files = [{"name": file.name} for file in self.files]
+        operators: Any = bpy.ops
+        operators.fabrik.import_markers("INVOKE_DEFAULT", **chosen, files=files, performer=names[0])
+        return {"CANCELLED"}
+
+    def _read(self, path: Path) -> "Clip":
+        from ....markers.files.any_file import read_markers
+        from ...capture.import_markers import choose_performer, part_of
+
+        units = None if self.units == "AUTO" else self.units
+        up_axis = None if self.up_axis == "AUTO" else self.up_axis
+        clip = choose_performer(read_markers(path, units=units, up_axis=up_axis), self.performer)
+        return part_of(clip, self.first, self.last, self.step)
+
+
+def _paths(chosen: Any) -> list[Path]:
+    """The files chosen in the browser, or the one that a script named."""
+    names = [file.name for file in chosen.files if file.name]
+    if names:
+        return [Path(bpy.path.abspath(chosen.directory)) / name for name in names]
+    return [Path(bpy.path.abspath(chosen.filepath))]
+
+
+def _performers(chosen: Any, context: Context) -> list[str]:
+    """Those of the files at hand, to choose from: what the file browser shows as chosen, else what was dropped."""
+    from ....core.errors import FabrikError
+    from ....markers.files.any_file import performers, read_markers
+
+    params: Any = getattr(context.space_data, "params", None)
+    paths = _paths(chosen) if params is None else [Path(os.fsdecode(params.directory)) / params.filename]
+    found: list[str] = []
+    for path in paths:
+        # What is wrong with a file will be said when it is imported.
+        with suppress(FabrikError):
+            found += performers(read_markers(path))
+    return found
+
+
+def _check_rates(clips: "list[Clip]", timing: str) -> None:
+    """Raise ImportMarkersError where a scene would have to take on two rates."""
+    from ...capture.import_markers import ImportMarkersError
+
+    rates = sorted({clip.rate for clip in clips})
+    if timing == "SET_SCENE_RATE" and len(rates) > 1:
+        raise ImportMarkersError(
+            f"The files have different frame rates ({rates[0]:g} to {rates[-1]:g} a second): choose Keep Time instead."
+        )
+
+
+def _summary(clip: "Clip") -> str:
+    return (
+        f"{clip.source}: {len(clip.names)} markers, {clip.frame_count} frames, {clip.rate:g} a second, "
+        f"{clip.units}, {clip.up_axis} up"
+    )
+
+
+def menu_entry(self: Menu, _context: Context) -> None:
+    """The line in File > Import."""
+    suffixes = ", ".join(SUFFIXES)
+    self.layout.operator(FABRIK_OT_import_markers.bl_idname, text=f"Motion-capture markers ({suffixes})")
+
+
+CLASSES: tuple[Any, ...] = (FABRIK_OT_import_markers,)

@@ -1,0 +1,117 @@
+"""Operators whose work takes a while: in small steps where there is a window, with progress and Esc."""
+
+import time
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import bpy
+from bpy.types import Context, Event, Operator, Timer
+
+from .asking import says_why_not
+
+# Only classes that are registered may be operators themselves.
+_Operator = Operator if TYPE_CHECKING else object
+
+# Seconds of work between two looks at the window, and between two calls.
+_WORK = 0.1
+_PAUSE = 0.001
+_PERCENT = 100
+
+
+class InSteps(_Operator):
+    """What such an operator has beside its own: `steps` that it takes, and `done` with what they return.
+
+    Nothing may have changed in the scene until the last step.
+    """
+
+    doing: ClassVar[str]
+    """What it is doing, for the status bar."""
+    _steps: Generator[float, None, Any]
+    _timer: Timer
+
+    def steps(self, context: Context) -> Generator[float, None, Any]:
+        """The work; yields the share done."""
+        raise NotImplementedError
+
+    def done(self, result: Any) -> set[str]:
+        """Report the result; what the operator returns."""
+        raise NotImplementedError
+
+    @says_why_not
+    def execute(self, context: Context) -> set[str]:
+        """Work straight through."""
+        from ....markers.steps import finish
+
+        return self.done(finish(self.steps(context)))
+
+    def invoke(self, context: Context, _event: Event) -> set[str]:
+        """Begin while the window stays alive."""
+        if bpy.app.background or context.window is None:
+            return self.execute(context)
+        from ....core.errors import FabrikError
+
+        try:
+            self._steps = self.steps(context)
+            share = next(self._steps)
+        except StopIteration as end:
+            return self.done(end.value)
+        except FabrikError as error:
+            return self._failed(error)
+        manager = context.window_manager
+        self._timer = manager.event_timer_add(_PAUSE, window=context.window)
+        manager.progress_begin(0, _PERCENT)
+        manager.modal_handler_add(self)
+        self._show(context, share)
+        return {"RUNNING_MODAL"}
+
+    def modal(self, context: Context, event: Event) -> set[str]:
+        """Go on a little, or stop on Esc; nothing else gets through to the scene meanwhile."""
+        from ....core.errors import FabrikError
+
+        if event.type == "ESC":
+            self.cancel(context)
+            self.report({"INFO"}, f"Stopped {self.doing}; nothing has changed")
+            return {"CANCELLED"}
+        if event.type != "TIMER":
+            return {"RUNNING_MODAL"}
+        try:
+            self._show(context, self._work())
+        except StopIteration as end:
+            self._clear(context)
+            return self.done(end.value)
+        except FabrikError as error:
+            self._clear(context)
+            return self._failed(error)
+        except BaseException:
+            self._clear(context)
+            raise
+        return {"RUNNING_MODAL"}
+
+    def cancel(self, context: Context) -> None:
+        """Stop without having changed anything; Blender calls it too, such as when its window closes."""
+        self._steps.close()
+        self._clear(context)
+
+    def _work(self) -> float:
+        """Work for a moment; the share done."""
+        until = time.perf_counter() + _WORK
+        share = next(self._steps)
+        while time.perf_counter() < until:
+            share = next(self._steps)
+        return share
+
+    def _show(self, context: Context, share: float) -> None:
+        """The share done, in the status bar and at the pointer."""
+        percent = int(_PERCENT * share)
+        context.window_manager.progress_update(percent)
+        context.workspace.status_text_set(f"FABRIK: {self.doing} {context.object.name}, {percent} %   |   Esc: stop")
+
+    def _clear(self, context: Context) -> None:
+        """Take timer, progress and status text away."""
+        context.window_manager.event_timer_remove(self._timer)
+        context.window_manager.progress_end()
+        context.workspace.status_text_set(None)
+
+    def _failed(self, error: Exception) -> set[str]:
+        self.report({"ERROR"}, str(error))
+        return {"CANCELLED"}

@@ -1,0 +1,145 @@
+"""Limits from what a rig already has, and limits at work beyond the solver."""
+
+from collections.abc import Sequence
+from math import radians
+from typing import TYPE_CHECKING
+
+import bpy
+from bpy.props import BoolProperty, EnumProperty, FloatProperty
+from bpy.types import Context, Operator
+
+from .limits import OnBones
+
+if TYPE_CHECKING:
+    from ...limits.check_action import Breach
+
+
+class FABRIK_OT_limits_from_ik(OnBones, Operator):
+    """Limit the selected bones as their IK limits and locks and their local Limit Rotation constraints do"""
+
+    bl_idname = "fabrik.limits_from_ik"
+    bl_label = "Limits from IK"
+
+    def run(
+        self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
+    ) -> tuple[str, list[str]]:
+        """Take the limits over."""
+        from ...limits.from_ik import limits_from_ik
+
+        return limits_from_ik(bones)
+
+
+class FABRIK_OT_limits_from_action(OnBones, Operator):
+    """Limit the selected bones to what the present action does with them"""
+
+    bl_idname = "fabrik.limits_from_action"
+    bl_label = "Limits from Action"
+
+    shape: EnumProperty(
+        name="Shape",
+        description="Kind of limit",
+        items=(
+            ("FITTED", "Hinge or Ball", "A hinge where the bone turns about one axis only, else a ball"),
+            ("POLYGON", "Polygon", "The outline of all leans, of any shape without dents, and the range of twist"),
+        ),
+    )
+    margin: FloatProperty(
+        name="Margin",
+        description="How much farther than in the action the bones may turn, on each side",
+        subtype="ANGLE",
+        default=radians(5.0),
+        min=0.0,
+        soft_max=radians(45.0),
+    )
+    hinge_tolerance: FloatProperty(
+        name="Hinge Tolerance",
+        description="How far off a single axis a bone may have turned and still become a hinge",
+        subtype="ANGLE",
+        default=radians(3.0),
+        min=0.0,
+        soft_max=radians(20.0),
+    )
+
+    def run(
+        self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
+    ) -> tuple[str, list[str]]:
+        """Fit the limits."""
+        from ...limits.from_action import limits_from_action
+
+        return limits_from_action(rig, bones, self.margin, self.hinge_tolerance, self.shape)
+
+
+class FABRIK_OT_clamp_pose(OnBones, Operator):
+    """Turn the selected bones to the nearest rotation inside their limits"""
+
+    bl_idname = "fabrik.clamp_pose"
+    bl_label = "Clamp Pose"
+
+    def run(
+        self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
+    ) -> tuple[str, list[str]]:
+        """Clamp the pose."""
+        from ...limits.clamp_pose import clamp_pose
+
+        return clamp_pose(bones)
+
+
+class FABRIK_OT_check_action(OnBones, Operator):
+    """List the bones and frames on which the present action breaks limits; of all bones where none is selected"""
+
+    bl_idname = "fabrik.check_action"
+    bl_label = "Check Action"
+
+    mend: BoolProperty(name="Mend", description="Bring the animation inside the limits, by keys where it is outside")
+
+    def chosen(self, context: Context, rig: bpy.types.Object) -> Sequence[bpy.types.PoseBone]:
+        """The bones named, else the selected ones, else all."""
+        from ...limits.editing import selected_bones
+
+        if self.bones:
+            return super().chosen(context, rig)
+        return selected_bones(context, rig) or list(rig.pose.bones)
+
+    def run(
+        self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
+    ) -> tuple[str, list[str]]:
+        """Check, and mend if asked to."""
+        from ...limits.check_action import check_action, mend_action
+
+        if not self.mend:
+            found = check_action(rig, bones)
+            return _summary(found, "break their limits"), [breach.line for breach in found]
+        mended, left = mend_action(context.scene, rig, bones)
+        return _summary(mended, "broke their limits and were mended"), [breach.line for breach in left]
+
+
+class FABRIK_OT_limits_to_constraints(OnBones, Operator):
+    """Put Limit Rotation constraints on the selected bones that come as near to their limits as can be"""
+
+    bl_idname = "fabrik.limits_to_constraints"
+    bl_label = "Limits to Constraints"
+
+    def run(
+        self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
+    ) -> tuple[str, list[str]]:
+        """Make the constraints."""
+        from ...limits.to_constraints import limits_to_constraints
+
+        return limits_to_constraints(bones), []
+
+
+def _summary(found: "Sequence[Breach]", what: str) -> str:
+    """How many bones and frames."""
+    if not found:
+        return "The action keeps all limits"
+    frames = {int(frame) for breach in found for frame in breach.frames}
+    return f"{len(found)} bones on {len(frames)} frames {what}"
+
+
+CLASSES = (
+    FABRIK_OT_limits_from_ik,
+    FABRIK_OT_limits_from_action,
+    FABRIK_OT_clamp_pose,
+    FABRIK_OT_check_action,
+    FABRIK_OT_limits_to_constraints,
+)

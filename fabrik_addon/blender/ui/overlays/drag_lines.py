@@ -1,0 +1,52 @@
+"""The lines that a drag is locked to, drawn through the dragged point."""
+
+from typing import Any, Final
+
+import bpy
+import numpy as np
+
+from ....core.arrays import FloatArray
+from ...posing.drag.mouse import DragInput
+
+# Pixels from the point on a screen on which one pixel is as wide as at the point: farther than any screen.
+_FAR: Final = 10000.0
+_WIDTH: Final = 1.0
+
+
+def start(said: DragInput) -> object:
+    """Draw from now on; what is to be handed to `stop`."""
+    return bpy.types.SpaceView3D.draw_handler_add(_draw, (said,), "WINDOW", "POST_VIEW")
+
+
+def stop(handle: object) -> None:
+    """Draw no more."""
+    bpy.types.SpaceView3D.draw_handler_remove(handle, "WINDOW")
+
+
+def locked_lines(said: DragInput) -> list[tuple[int, FloatArray]]:
+    """The axes that are drawn, 0 to 2, and (2, 3) the ends of each one's line; none where nothing is locked."""
+    if not said.lock.axis:
+        return []
+    reach = _FAR * said.pixel
+    return [(axis, said.place + reach * np.outer((-1.0, 1.0), said.frame[:, axis])) for axis in said.lock.fields]
+
+
+def _draw(said: DragInput) -> None:
+    """Blender's handler: draw into the viewport at hand."""
+    lines = locked_lines(said)
+    if not lines:
+        return
+    import gpu  # noqa: PLC0415  not to be had without a window
+    from gpu_extras.batch import batch_for_shader  # noqa: PLC0415
+
+    context: Any = bpy.context
+    theme = context.preferences.themes[0].user_interface
+    colors = (theme.axis_x, theme.axis_y, theme.axis_z)
+    shader = gpu.shader.from_builtin("POLYLINE_UNIFORM_COLOR")
+    shader.bind()
+    shader.uniform_float("viewportSize", (context.region.width, context.region.height))
+    shader.uniform_float("lineWidth", _WIDTH * context.preferences.system.ui_scale)
+    for axis, ends in lines:
+        shader.uniform_float("color", (*colors[axis], 1.0))
+        content: dict[str, Any] = {"pos": ends.astype(np.float32)}
+        batch_for_shader(shader, "LINES", content).draw(shader)

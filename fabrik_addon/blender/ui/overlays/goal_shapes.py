@@ -1,0 +1,90 @@
+"""What the overlay draws of goals, as plain arrays: made without a window, and tested without one.
+
+What a mark stands for is told by its form; color only helps. A target that is met has a diamond, a pin a box, what a
+limb bends toward a pyramid; a target that is missed has a cross, a pin a crossed box, and a thick line leads there.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+import numpy as np
+
+from ....core.arrays import FloatArray, IntArray
+
+# Shares of a mark's size.
+_DOT: Final = 0.35
+_DASHES: Final = 12
+
+_DIAMOND: Final = ((1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1))
+_DIAMOND_LINES: Final = ((0, 2), (2, 1), (1, 3), (3, 0), (0, 4), (4, 1), (1, 5), (5, 0), (2, 4), (4, 3), (3, 5), (5, 2))
+_BOX: Final = tuple((x, y, z) for x in (-0.7, 0.7) for y in (-0.7, 0.7) for z in (-0.7, 0.7))
+_BOX_LINES: Final = ((0, 1), (2, 3), (4, 5), (6, 7), (0, 2), (1, 3), (4, 6), (5, 7), (0, 4), (1, 5), (2, 6), (3, 7))
+_PYRAMID: Final = ((0, 0, 1), (0.9, 0, -0.6), (-0.45, 0.8, -0.6), (-0.45, -0.8, -0.6))
+_PYRAMID_LINES: Final = ((0, 1), (0, 2), (0, 3), (1, 2), (2, 3), (3, 1))
+_CROSS: Final = tuple((x, y, z) for x in (-0.6, 0.6) for y in (-0.6, 0.6) for z in (-0.6, 0.6))
+_CROSS_LINES: Final = ((0, 7), (1, 6), (2, 5), (3, 4))
+
+
+class Goal(Enum):
+    """What is marked."""
+
+    TARGET = "target"
+    PIN = "pin"
+    BEND = "bend target"
+
+
+class Look(Enum):
+    """How a line looks."""
+
+    MET = "met"
+    MISSED = "missed"
+    PINNED = "pinned"
+    BEND = "bend"
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """Lines of one look: (N, 3) points, and (L, 2) places of their ends among them."""
+
+    look: Look
+    points: FloatArray
+    ends: IntArray
+
+
+def goal_lines(goal: Goal, effector: FloatArray, place: FloatArray, size: float, *, met: bool) -> list[Lines]:
+    """The lines for one goal.
+
+    Args:
+        goal: what it is.
+        effector: (3,) the point that is to get there; for a bend target, the joint from which a line points to it.
+        place: (3,) where the goal is.
+        size: of the mark.
+        met: whether the point is there.
+    """
+    if goal is Goal.BEND:
+        return [_mark(Look.BEND, _PYRAMID, _PYRAMID_LINES, place, size), _dashed(Look.BEND, effector, place)]
+    look = Look.MISSED if not met else Look.PINNED if goal is Goal.PIN else Look.MET
+    box = [_mark(look, _BOX, _BOX_LINES, place, size)] if goal is Goal.PIN else []
+    dot = _mark(look, _DIAMOND, _DIAMOND_LINES, effector, size * _DOT)
+    if met:
+        return [*(box or [_mark(look, _DIAMOND, _DIAMOND_LINES, place, size)]), dot]
+    line = Lines(look, np.stack([effector, place]), np.array([[0, 1]]))
+    return [*box, _mark(look, _CROSS, _CROSS_LINES, place, size), line]
+
+
+def _mark(
+    look: Look,
+    corners: tuple[tuple[float, ...], ...],
+    edges: tuple[tuple[int, int], ...],
+    place: FloatArray,
+    size: float,
+) -> Lines:
+    """A wire body about a place."""
+    return Lines(look, place + size * np.array(corners, dtype=np.float64), np.array(edges))
+
+
+def _dashed(look: Look, start: FloatArray, end: FloatArray) -> Lines:
+    """A dashed line."""
+    shares = np.linspace(0.0, 1.0, 2 * _DASHES)[:, None]
+    return Lines(look, start + shares * (end - start), np.arange(2 * _DASHES).reshape(-1, 2))

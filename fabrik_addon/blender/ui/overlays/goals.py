@@ -1,0 +1,152 @@
+"""Goals, pins and bend targets drawn in the viewport, with how far each effector is from its own.
+
+`drawing_handlers.py` has them drawn; `gpu` is imported only then, since it does not work without a window.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import bpy
+import numpy as np
+from mathutils import Vector
+
+from ....core.arrays import FloatArray
+from ...goals.effectors import core_effector, object_scale
+from ...settings.rig import FabrikEffector
+from ...settings.why_not import enabled_effectors
+from .goal_shapes import Goal, Look, goal_lines
+from .limits import Drawing, colored, draw_lines
+
+# Okabe and Ito's palette, which people who can't tell red from green can tell apart.
+_COLORS: Final = {
+    Look.MET: (0.34, 0.71, 0.91, 1.0),
+    Look.MISSED: (0.95, 0.40, 0.0, 1.0),
+    Look.PINNED: (0.94, 0.89, 0.26, 1.0),
+    Look.BEND: (0.80, 0.47, 0.65, 1.0),
+}
+# Pixels.
+_WIDTHS: Final = {Look.MET: 1.25, Look.MISSED: 2.5, Look.PINNED: 1.25, Look.BEND: 1.25}
+_FONT_SIZE: Final = 12.0
+_LABEL_AWAY: Final = 12.0
+# A mark's size, as a share of its bone's length.
+_SIZE: Final = 0.15
+# An effector counts as met within this share of the lengths from its root.
+_MET: Final = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class GoalView:
+    """One goal as it is drawn, in world space: what it is, (3,) points, the mark's size, and whether it is met."""
+
+    goal: Goal
+    effector: FloatArray
+    place: FloatArray
+    size: float
+    met: bool = True
+
+    @property
+    def error(self) -> float:
+        """World distance from the effector to its goal."""
+        return float(np.linalg.norm(self.place - self.effector))
+
+
+def views(rig: bpy.types.Object) -> list[GoalView]:
+    """All that is to be seen of a rig's goals; those without a bone or a target are left out."""
+    found: list[GoalView] = []
+    scale = float(object_scale(np.array(rig.matrix_world)))
+    for effector in enabled_effectors(rig):
+        bone: bpy.types.PoseBone | None = rig.pose.bones.get(effector.bone)
+        if bone is not None:
+            found.extend(_views_of(rig, effector, bone, scale))
+    return found
+
+
+def label(view: GoalView, scene: bpy.types.Scene) -> str:
+    """What is written beside a goal that is missed: how far away its effector is; "" beside others."""
+    if view.met or view.goal is Goal.BEND:
+        return ""
+    units = scene.unit_settings
+    distance = view.error * units.scale_length
+    text = bpy.utils.units.to_string(units.system, "LENGTH", distance, precision=3, split_unit=False)
+    return f"pin {text}" if view.goal is Goal.PIN else text
+
+
+def drawing(shown: Sequence[GoalView]) -> Drawing:
+    """The lines of goals as the graphics card takes them."""
+    lines = [
+        line for view in shown for line in goal_lines(view.goal, view.effector, view.place, view.size, met=view.met)
+    ]
+    widths = {
+        width: colored((each.points, each.ends, _COLORS[each.look]) for each in lines if _WIDTHS[each.look] == width)
+        for width in sorted({_WIDTHS[each.look] for each in lines})
+    }
+    return Drawing(*colored(iter(())), widths)
+
+
+def _views_of(
+    rig: bpy.types.Object, effector: FabrikEffector, bone: bpy.types.PoseBone, scale: float
+) -> Iterator[GoalView]:
+    """An effector's goal, and what its limb bends toward; scale: world metres to an armature unit."""
+    world = rig.matrix_world
+    offset = core_effector(effector).offset
+    point = np.array(world @ (bone.tail if offset is None else bone.matrix @ Vector(offset)))
+    size = _SIZE * bone.length * scale
+    place = _place(rig, effector)
+    if place is not None:
+        reach = scale * sum(each.length for each in (bone, *bone.parent_recursive))
+        met = bool(np.linalg.norm(place - point) <= _MET * reach)
+        yield GoalView(Goal.PIN if effector.kind == "PIN" else Goal.TARGET, point, place, size, met)
+    if effector.bend_target is not None:
+        toward = _object_place(effector.bend_target, effector.bend_bone)
+        yield GoalView(Goal.BEND, np.array(world @ bone.head), toward, size)
+
+
+def _place(rig: bpy.types.Object, effector: FabrikEffector) -> FloatArray | None:
+    """(3,) where an effector is to be, in the world; None where it has no target."""
+    if effector.kind == "PIN":
+        return np.array(rig.matrix_world @ Vector(effector.pin_location))
+    return None if effector.target is None else _object_place(effector.target, effector.target_bone)
+
+
+def _object_place(holder: bpy.types.Object, bone: str) -> FloatArray:
+    """(3,) where an object is, or the head of one of its bones."""
+    found = holder.pose.bones.get(bone) if bone and holder.pose else None
+    world = holder.matrix_world
+    return np.array(world.translation if found is None else world @ found.head)
+
+
+def draw_goals(rigs: Sequence[bpy.types.Object], context: bpy.types.Context) -> None:
+    """Draw the goals of rigs into the viewport at hand, over everything."""
+    shown = [view for rig in rigs for view in views(rig)]
+    if not shown:
+        return
+    import gpu  # noqa: PLC0415  not to be had without a window
+
+    gpu.state.blend_set("ALPHA")
+    try:
+        draw_lines(drawing(shown), 1.0, context.region)
+    finally:
+        gpu.state.blend_set("NONE")
+
+
+def draw_labels(rigs: Sequence[bpy.types.Object], context: bpy.types.Context) -> None:
+    """Write how far those goals of rigs that are missed are from their effectors into the viewport at hand."""
+    shown = (view for rig in rigs for view in views(rig))
+    texts = [(view, text) for view in shown if (text := label(view, context.scene))]
+    if not texts:
+        return
+    import blf  # noqa: PLC0415
+    from bpy_extras.view3d_utils import location_3d_to_region_2d  # noqa: PLC0415
+
+    ui_scale = context.preferences.system.ui_scale
+    blf.size(0, _FONT_SIZE * ui_scale)
+    blf.color(0, *_COLORS[Look.MISSED])
+    blf.enable(0, blf.SHADOW)
+    blf.shadow(0, 3, 0.0, 0.0, 0.0, 1.0)
+    for view, text in texts:
+        place = location_3d_to_region_2d(context.region, context.region_data, Vector(view.place.tolist()))
+        if place is not None:
+            blf.position(0, place.x + _LABEL_AWAY * ui_scale, place.y + _LABEL_AWAY * ui_scale, 0.0)
+            blf.draw(0, text)
+    blf.disable(0, blf.SHADOW)

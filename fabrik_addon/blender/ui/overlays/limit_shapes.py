@@ -1,0 +1,244 @@
+"""What the overlay draws of a joint limit, as plain arrays: made without a window, and tested without one.
+
+Everything is in the frame that the limit is in: the bone's rest frame as its parent carries it, at the bone's head. The
+bone's tail moves on a sphere about it, and so do the shapes.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from math import atan2, cos, hypot, pi, sin
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from mathutils.geometry import tessellate_polygon
+
+from ....core import Ball, Fixed, Hinge, Polygon
+from ....core.arrays import FloatArray, IntArray, Quaternion
+from ....core.backend import scalar as one
+from ....core.limits.kinds import Limit
+from ....core.limits.swing_twist import lean_of, twist_of
+
+_FULL_TURN: Final = 2.0 * pi
+# Radians to a wall at which a joint is shown as standing at it; poses are in single precision.
+_AT_WALL: Final = 2e-3
+# Points along a cone's rim, a multiple of four; rings from rest to the rim; points along an arc of a whole turn.
+_RIM_POINTS: Final = 48
+_RINGS: Final = 10
+_ARC_POINTS: Final = 72
+# How often the edges of a polygon's triangles are halved.
+_HALVINGS: Final = 3
+# Shares of the bone's length.
+_TWIST_PLACE, _TWIST_RADIUS, _TWIST_POINTER = 0.5, 0.22, 0.27
+_MARKER_SIZE: Final = 0.045
+_LOCK_SIZE: Final = 0.12
+
+
+class Kind(Enum):
+    """What a shape is of."""
+
+    RANGE = "range"
+    GUIDE = "guide"
+    MARKER = "marker"
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """A part of what is drawn.
+
+    Attributes:
+        kind: where the bone may be, lines that help to see how that lies in space, or where the bone is.
+        binds: whether the bone stands at this limit, or beyond it. Then a marker is a cross; else it is a diamond.
+        vertices: (N, 3) points in the limit's frame, in the unit of the bone's length.
+        triangles: (T, 3) vertex indices of a surface.
+        lines: (L, 2) vertex indices of its outline, or of a marker.
+    """
+
+    kind: Kind
+    binds: bool
+    vertices: FloatArray
+    triangles: IntArray
+    lines: IntArray
+
+
+def shapes_of(limit: Limit, rotation: npt.ArrayLike, length: float) -> list[Shape]:
+    """The shapes for a bone with a limit.
+
+    Args:
+        limit: what the bone's local rotation may be.
+        rotation: (4,) what it is, w x y z.
+        length: the bone's length.
+    """
+    turn = one.Quaternion(np.asarray(rotation, dtype=np.float64).tolist())
+    if isinstance(limit, Ball | Polygon):
+        shapes = [*_lean_shapes(limit, turn), *_twist_shapes(limit.twist, turn)]
+    elif isinstance(limit, Hinge):
+        shapes = _pivot_shapes(limit, turn) if limit.axis == "Y" else _hinge_shapes(limit, turn)
+    else:
+        shapes = _lock_shapes(limit, turn)
+    return [Shape(shape.kind, shape.binds, shape.vertices * length, shape.triangles, shape.lines) for shape in shapes]
+
+
+def directions(x: FloatArray, z: FloatArray) -> FloatArray:
+    """(..., 3) where local Y points at leans (x, z) (...)."""
+    angle = np.hypot(x, z)
+    scale = np.sinc(angle / pi)
+    return np.stack([x * scale, np.cos(angle), z * scale], axis=-1)
+
+
+def _lean_shapes(limit: Ball | Polygon, turn: Quaternion) -> list[Shape]:
+    """The part of the sphere that the tail may be on, its rim, and where the tail is."""
+    if isinstance(limit, Ball) and min(limit.angles) >= pi:
+        return []
+    binds = _stands(Ball(limit.cone) if isinstance(limit, Ball) else Polygon(limit.window), turn)
+    patch = _ball_patch(limit, binds) if isinstance(limit, Ball) else _polygon_patch(limit, binds)
+    return [*patch, _marker(turn, binds)]
+
+
+def _ball_patch(limit: Ball, binds: bool) -> list[Shape]:
+    """Rings about rest out to the ellipse, and lines along the four ways to it."""
+    right, front, left, back = limit.angles
+    around = np.linspace(0.0, _FULL_TURN, _RIM_POINTS, endpoint=False)
+    x, z = np.cos(around), np.sin(around)
+    rim = np.stack([x * np.where(x >= 0.0, right, left), z * np.where(z >= 0.0, front, back)], axis=1)
+    rings = np.arange(1, _RINGS + 1)[:, None, None] / _RINGS * rim
+    points = directions(*np.concatenate([np.zeros((1, 2)), rings.reshape(-1, 2)]).T)
+    # Vertex 0 stands for a whole ring at rest.
+    index = np.concatenate(
+        [np.zeros((1, _RIM_POINTS), dtype=np.int64), 1 + np.arange(rings.size // 2).reshape(_RINGS, -1)]
+    )
+    beside = np.roll(index, -1, axis=1)
+    outer = np.stack([index[:-1], index[1:], beside[1:]], axis=-1).reshape(-1, 3)
+    inner = np.stack([index[1:-1], beside[2:], beside[1:-1]], axis=-1).reshape(-1, 3)
+    ways = index[:, :: _RIM_POINTS // 4]
+    rim_lines = np.stack([index[-1], beside[-1]], axis=1)
+    way_lines = np.stack([ways[:-1], ways[1:]], axis=-1).reshape(-1, 2)
+    surface = Shape(Kind.RANGE, binds, points, np.concatenate([outer, inner]), rim_lines)
+    return [surface, Shape(Kind.GUIDE, binds, points, _none(3), way_lines)]
+
+
+def _polygon_patch(limit: Polygon, binds: bool) -> list[Shape]:
+    """The window cut into triangles, and its outline."""
+    corners = np.array(limit.shape.points)
+    cut = tessellate_polygon([[one.Vector((x, z, 0.0)) for x, z in corners]])
+    triangles = corners[np.array(cut, dtype=np.int64)]
+    edges = np.stack([corners, np.roll(corners, -1, axis=0)], axis=1)
+    for _ in range(_HALVINGS):
+        triangles, edges = _quartered(triangles), _halved(edges)
+    points = directions(*np.concatenate([triangles.reshape(-1, 2), edges.reshape(-1, 2)]).T)
+    inside, outline = np.split(np.arange(len(points)), [3 * len(triangles)])
+    return [Shape(Kind.RANGE, binds, points, inside.reshape(-1, 3), outline.reshape(-1, 2))]
+
+
+def _quartered(triangles: FloatArray) -> FloatArray:
+    """(4 N, 3, 2) from triangles (N, 3, 2)."""
+    a, b, c = np.moveaxis(triangles, 1, 0)
+    ab, bc, ca = (a + b) / 2.0, (b + c) / 2.0, (c + a) / 2.0
+    return np.concatenate([np.stack(parts, axis=1) for parts in ((a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca))])
+
+
+def _halved(edges: FloatArray) -> FloatArray:
+    """(2 N, 2, 2) from edges (N, 2, 2)."""
+    start, end = np.moveaxis(edges, 1, 0)
+    middle = (start + end) / 2.0
+    return np.concatenate([np.stack([start, middle], axis=1), np.stack([middle, end], axis=1)])
+
+
+def _twist_shapes(twist: tuple[float, float], turn: Quaternion) -> list[Shape]:
+    """A fan about the middle of the bone, as it leans now, and a pointer; nothing where twist is free."""
+    low, high = twist
+    if high - low >= _FULL_TURN:
+        return []
+    lean = lean_of(one, turn)
+    swing = one.turn_by(one.Vector((lean.z, 0.0, -lean.x)))
+    # Where no twist is open the bone always stands at both ends: only one that is twisted is shown so.
+    binds = _stands(Ball(pi, twist), turn) if high > low else _moved(Ball(pi, twist), turn)
+    return _round_shapes(low, high, twist_of(one, turn, 0.5 * (low + high)), swing, binds=binds)
+
+
+def _pivot_shapes(limit: Hinge, turn: Quaternion) -> list[Shape]:
+    """The same for a hinge about Y."""
+    low, high = (limit.low, limit.high) if limit.bounded else (-pi, pi)
+    return _round_shapes(low, high, limit.angle(one, turn), one.Quaternion(), binds=_stands(limit, turn))
+
+
+def _round_shapes(low: float, high: float, now: float, swing: Quaternion, *, binds: bool) -> list[Shape]:
+    """A fan square to the bone from one twist to another, counted from local Z, and a pointer to the present one."""
+    center = np.array([0.0, _TWIST_PLACE, 0.0])
+    arc = _arc(low, high)
+    rim = center + _TWIST_RADIUS * np.stack([np.sin(arc), np.zeros_like(arc), np.cos(arc)], axis=1)
+    tip = center + _TWIST_POINTER * np.array([sin(now), 0.0, cos(now)])
+    pointer = Shape(Kind.MARKER, binds, np.array([center, tip]), _none(3), np.array([[0, 1]]))
+    return [_turned(shape, swing) for shape in (_fan(center, rim, binds, closed=high - low >= _FULL_TURN), pointer)]
+
+
+def _hinge_shapes(limit: Hinge, turn: Quaternion) -> list[Shape]:
+    """A fan in the plane that the bone turns in, and where the tail is."""
+    low, high = (limit.low, limit.high) if limit.bounded else (-pi, pi)
+    arc = _arc(low, high)
+    ahead, aside = np.cos(arc), np.sin(arc)
+    zero = np.zeros_like(arc)
+    rim = np.stack([zero, ahead, aside] if limit.axis == "X" else [-aside, ahead, zero], axis=1)
+    binds = _stands(limit, turn)
+    return [_fan(np.zeros(3), rim, binds, closed=not limit.bounded), _marker(turn, binds)]
+
+
+def _lock_shapes(limit: Limit, turn: Quaternion) -> list[Shape]:
+    """A square about the head. A fixed bone always stands at its limit: only one that is turned is shown so."""
+    binds = isinstance(limit, Fixed) and _moved(limit, turn)
+    corners = _LOCK_SIZE * np.array([[1.0, 0.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 0.0, -1.0], [-1.0, 0.0, 1.0]])
+    lines = np.array([[0, 1], [1, 2], [2, 3], [3, 0], [0, 2], [1, 3]])
+    shapes = [Shape(Kind.RANGE, binds, corners, np.array([[0, 1, 2], [0, 2, 3]]), lines)]
+    return [*shapes, _marker(turn, binds)] if binds else shapes
+
+
+def _arc(low: float, high: float) -> FloatArray:
+    """Angles from one to another, close enough to look round."""
+    return np.linspace(low, high, 2 + int(_ARC_POINTS * (high - low) / _FULL_TURN))
+
+
+def _fan(center: FloatArray, rim: FloatArray, binds: bool, *, closed: bool) -> Shape:
+    """Triangles from a center to a rim (N, 3), and its outline."""
+    count = len(rim)
+    start = np.arange(1, count + 1 if closed else count)
+    end = start % count + 1
+    lines = np.stack([start, end], axis=1)
+    if not closed:
+        lines = np.concatenate([[[0, 1]], lines, [[count, 0]]])
+    triangles = np.stack([np.zeros_like(start), start, end], axis=1)
+    return Shape(Kind.RANGE, binds, np.concatenate([center[None], rim]), triangles, lines)
+
+
+def _marker(turn: Quaternion, binds: bool) -> Shape:
+    """A line from the head to the tail; there a diamond, or a cross where the limit binds."""
+    s = _MARKER_SIZE
+    ends = np.array([[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    if binds:
+        corners = 1.6 * s * np.array([[1.0, 0.0, 1.0], [-1.0, 0.0, -1.0], [1.0, 0.0, -1.0], [-1.0, 0.0, 1.0]])
+        triangles, lines = _none(3), np.array([[0, 1], [2, 3], [4, 5]])
+    else:
+        corners = s * np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
+        triangles = np.array([[2, 3, 4], [2, 4, 5]])
+        lines = np.array([[0, 1], [2, 3], [3, 4], [4, 5], [5, 2]])
+    return _turned(Shape(Kind.MARKER, binds, np.concatenate([ends, corners + ends[1]]), triangles, lines), turn)
+
+
+def _turned(shape: Shape, turn: Quaternion) -> Shape:
+    """A shape turned about the head."""
+    matrix = np.array(turn.to_matrix())
+    return Shape(shape.kind, shape.binds, shape.vertices @ matrix.T, shape.triangles, shape.lines)
+
+
+def _stands(limit: Limit, turn: Quaternion) -> bool:
+    """Whether a rotation is at a wall of a limit, or beyond it."""
+    return _moved(limit, turn) or any(wall.slack <= _AT_WALL for wall in limit.walls(one, turn))
+
+
+def _moved(limit: Limit, turn: Quaternion) -> bool:
+    """Whether a rotation is beyond a limit."""
+    off = limit.clamp(one, turn).conjugated() @ turn
+    return 2.0 * atan2(hypot(off.x, off.y, off.z), abs(off.w)) > _AT_WALL
+
+
+def _none(width: int) -> IntArray:
+    return np.zeros((0, width), dtype=np.int64)

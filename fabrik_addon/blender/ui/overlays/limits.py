@@ -1,0 +1,206 @@
+"""The limits of the active and the selected bones, drawn in the viewport while they are posed.
+
+`drawing_handlers.py` has it drawn; `gpu` is imported only then, since it does not work without a window.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+from mathutils import Matrix
+
+from ....core.arrays import FloatArray, IntArray
+from ....core.limits.kinds import Limit
+from ...settings.limit_properties import LimitPropertyError, has_limit, read_limit
+from .handlers import LIMITS_SWITCH
+from .limit_shapes import Kind, Shape, shapes_of
+
+_Color = tuple[float, ...]
+_Numbers = tuple[float, ...]
+# What the graphics card takes.
+_Single = npt.NDArray[np.float32]
+
+# Blue and vermilion can be told apart by people who can't tell red from green; a limit that binds has a cross besides.
+_FREE: Final = (0.30, 0.66, 1.0)
+_BINDS: Final = (1.0, 0.25, 0.10)
+_WHITE: Final = (1.0, 1.0, 1.0)
+# How much is seen of surfaces and lines of a kind; how much of that for bones that are not active, and through a mesh.
+_SURFACE_ALPHA: Final = {Kind.RANGE: 0.14, Kind.GUIDE: 0.0, Kind.MARKER: 1.0}
+_LINE_ALPHA: Final = {Kind.RANGE: 1.0, Kind.GUIDE: 0.45, Kind.MARKER: 1.0}
+_BESIDE: Final = 0.5
+_THROUGH: Final = 0.3
+# Pixels.
+_LINE_WIDTH: Final = {Kind.RANGE: 2.0, Kind.GUIDE: 1.0, Kind.MARKER: 1.5}
+_BINDING_WIDTH: Final = 2.0
+# Bones whose shapes are kept from one redraw to the next.
+_KEPT: Final = 512
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """All that is drawn at once: corners of triangles, and ends of lines of one width, in world space.
+
+    Attributes:
+        triangles: (3 T, 3) points. colors: (3 T, 4) of them.
+        lines: width in pixels to (2 L, 3) points and (2 L, 4) colors.
+    """
+
+    triangles: _Single
+    colors: _Single
+    lines: dict[float, tuple[_Single, _Single]]
+
+
+def shown_bones(context: bpy.types.Context) -> list[bpy.types.PoseBone]:
+    """The bones of the active armature whose limits are drawn: the active one first, then the selected ones."""
+    rig = context.active_object
+    if context.mode != "POSE" or rig is None or rig.type != "ARMATURE" or not getattr(context.scene, LIMITS_SWITCH):
+        return []
+    active = context.active_pose_bone
+    bones = [] if active is None else [active]
+    bones += [bone for bone in context.selected_pose_bones or () if bone != active and bone.id_data == rig]
+    return [bone for bone in bones if has_limit(bone)]
+
+
+def shapes_of_bone(bone: bpy.types.PoseBone) -> list[Shape]:
+    """The shapes of a bone's limit in world space; none for a free bone, or for a limit that makes no sense."""
+    try:
+        limit = read_limit(bone)
+    except LimitPropertyError:
+        return []
+    if limit is None:
+        return []
+    carried = carried_frame(bone)
+    rotation = (carried.to_3x3().inverted() @ bone.matrix.to_3x3()).to_quaternion()
+    rig: Any = bone.id_data
+    return _shapes_at(limit, rotation[:], bone.length, tuple(map(tuple, rig.matrix_world @ carried)))
+
+
+@lru_cache(maxsize=_KEPT)
+def _shapes_at(limit: Limit, rotation: _Numbers, length: float, frame: tuple[_Numbers, ...]) -> list[Shape]:
+    """The shapes of a limit whose frame stands at a matrix in the world; most redraws show what the one before did."""
+    matrix = np.array(frame)
+    return [
+        Shape(shape.kind, shape.binds, _moved(shape.vertices, matrix), shape.triangles, shape.lines)
+        for shape in shapes_of(limit, rotation, length)
+    ]
+
+
+def carried_frame(bone: bpy.types.PoseBone) -> Matrix:
+    """A bone's rest frame as its parent carries it now, at the bone's head: what limits are measured from."""
+    rest = bone.bone.matrix_local
+    turn = rest.to_3x3()
+    if bone.parent is not None and bone.bone.use_inherit_rotation:
+        carrier = bone.parent.matrix.to_quaternion() @ bone.parent.bone.matrix_local.to_quaternion().inverted()
+        turn = carrier.to_matrix() @ turn
+    frame = turn.to_4x4()
+    frame.translation = bone.head
+    return frame
+
+
+def gather(bones: Sequence[bpy.types.PoseBone], active: bpy.types.PoseBone | None) -> tuple[Drawing, Drawing]:
+    """The drawings of some bones' ranges, and of where they are; what is of the active bone or binds stands out."""
+    shares = [
+        (shape, 1.0 if bone == active or shape.binds else _BESIDE) for bone in bones for shape in shapes_of_bone(bone)
+    ]
+    ranges = [pair for pair in shares if pair[0].kind is not Kind.MARKER]
+    return _drawing(ranges), _drawing([pair for pair in shares if pair[0].kind is Kind.MARKER])
+
+
+def _drawing(shares: Sequence[tuple[Shape, float]]) -> Drawing:
+    """One drawing of shapes, each seen by a share."""
+    surfaces = (
+        (shape.vertices, shape.triangles, (*_color(shape), share * _SURFACE_ALPHA[shape.kind]))
+        for shape, share in shares
+    )
+    lines = {
+        width: colored(
+            (shape.vertices, shape.lines, (*_color(shape), share * _LINE_ALPHA[shape.kind]))
+            for shape, share in shares
+            if _width(shape) == width
+        )
+        for width in sorted({_width(shape) for shape, _ in shares})
+    }
+    return Drawing(*colored(surfaces), lines)
+
+
+def draw_limits(context: bpy.types.Context) -> None:
+    """Draw into the viewport at hand."""
+    bones = shown_bones(context)
+    if bones:
+        _draw_now(*gather(bones, context.active_pose_bone), context.region)
+
+
+def _draw_now(ranges: Drawing, markers: Drawing, region: bpy.types.Region) -> None:
+    """Hand the drawings to the graphics card. A mesh hides no marker, and what it hides of a range shows faintly."""
+    import gpu  # noqa: PLC0415  not to be had without a window
+
+    gpu.state.blend_set("ALPHA")
+    gpu.state.depth_mask_set(False)
+    try:
+        for drawing, depth_test, share in (
+            (ranges, "NONE", _THROUGH),
+            (ranges, "LESS_EQUAL", 1.0 - _THROUGH),
+            (markers, "NONE", 1.0),
+        ):
+            gpu.state.depth_test_set(depth_test)
+            _draw_triangles(drawing, share)
+            draw_lines(drawing, share, region)
+    finally:
+        gpu.state.depth_test_set("NONE")
+        gpu.state.blend_set("NONE")
+
+
+def _draw_triangles(drawing: Drawing, share: float) -> None:
+    import gpu  # noqa: PLC0415
+    from gpu_extras.batch import batch_for_shader  # noqa: PLC0415
+
+    if not len(drawing.triangles):
+        return
+    shader = gpu.shader.from_builtin("FLAT_COLOR")
+    batch_for_shader(shader, "TRIS", _faded(drawing.triangles, drawing.colors, share)).draw(shader)
+
+
+def draw_lines(drawing: Drawing, share: float, region: bpy.types.Region) -> None:
+    """Hand the lines of a drawing, seen by a share, to the graphics card."""
+    import gpu  # noqa: PLC0415
+    from gpu_extras.batch import batch_for_shader  # noqa: PLC0415
+
+    shader = gpu.shader.from_builtin("POLYLINE_FLAT_COLOR")
+    shader.bind()
+    shader.uniform_float("viewportSize", (region.width, region.height))
+    for width, (ends, colors) in drawing.lines.items():
+        shader.uniform_float("lineWidth", width * bpy.context.preferences.system.ui_scale)
+        batch_for_shader(shader, "LINES", _faded(ends, colors, share)).draw(shader)
+
+
+def _faded(points: _Single, colors: _Single, share: float) -> dict[str, Any]:
+    """Points and colors, seen by a share, as shaders call them."""
+    return {"pos": points, "color": colors * np.array((1.0, 1.0, 1.0, share), dtype=np.float32)}
+
+
+def colored(parts: Iterable[tuple[FloatArray, IntArray, _Color]]) -> tuple[_Single, _Single]:
+    """(N, 3) points and (N, 4) colors of several parts: vertices, rows of indices into them, and a color each."""
+    points, colors = [np.zeros((0, 3), dtype=np.float32)], [np.zeros((0, 4), dtype=np.float32)]
+    for vertices, rows, color in parts:
+        points.append(vertices.astype(np.float32)[rows.ravel()])
+        colors.append(np.full((rows.size, 4), color, dtype=np.float32))
+    return np.concatenate(points), np.concatenate(colors)
+
+
+def _color(shape: Shape) -> _Color:
+    if shape.binds:
+        return _BINDS
+    return _WHITE if shape.kind is Kind.MARKER else _FREE
+
+
+def _width(shape: Shape) -> float:
+    return _LINE_WIDTH[shape.kind] + (_BINDING_WIDTH if shape.binds else 0.0)
+
+
+def _moved(points: FloatArray, matrix: FloatArray) -> FloatArray:
+    """(N, 3) points in the space that a matrix (4, 4) leads to."""
+    return np.asarray(points @ matrix[:3, :3].T + matrix[:3, 3])

@@ -1,0 +1,87 @@
+"""A line from each marker to the point of its bone, drawn in the viewport.
+
+`drawing_handlers.py` has them drawn; `gpu` is imported only then, since it does not work without a window.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import bpy
+import numpy as np
+from mathutils import Vector
+
+from ....core.arrays import FloatArray
+from ...goals.sampling import is_seen
+from ...settings.markers import FabrikMarker
+from ...settings.why_not import mapped_markers
+from ..panels.marker_state import BAD, FAIR
+
+# Blue, yellow and vermilion can be told apart by people who can't tell red from green; worse lines are thicker too.
+_LEVELS: Final = (((0.30, 0.66, 1.0, 1.0), 1.5), ((1.0, 0.85, 0.2, 1.0), 2.5), ((1.0, 0.25, 0.10, 1.0), 4.0))
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorLines:
+    """Lines of one colour: (2 L, 3) ends in world space, RGBA, and a width in pixels."""
+
+    ends: FloatArray
+    color: tuple[float, float, float, float]
+    width: float
+
+
+def error_lines(rig: bpy.types.Object, frame: float) -> list[ErrorLines]:
+    """The lines of a rig's markers that are seen on the frame, as rig and markers stand now; one entry a colour."""
+    pairs = list(_pairs(rig, frame))
+    if not pairs:
+        return []
+    ends = np.array(pairs, dtype=np.float64)
+    level = np.digitize(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1), (FAIR, BAD))
+    return [
+        ErrorLines(ends[level == place].reshape(-1, 3), color, width)
+        for place, (color, width) in enumerate(_LEVELS)
+        if (level == place).any()
+    ]
+
+
+def _pairs(rig: bpy.types.Object, frame: float) -> Iterator[tuple[Vector, Vector]]:
+    """Where each marker is, and the point of its bone."""
+    for marker in mapped_markers(rig):
+        holder: Any = marker.target
+        bone: Any = rig.pose.bones.get(marker.bone)
+        if holder is None or bone is None or not is_seen((holder, marker.target_bone), frame):
+            continue
+        place = holder.matrix_world.translation
+        if marker.target_bone:
+            if marker.target_bone not in holder.pose.bones:
+                continue
+            place = holder.matrix_world @ holder.pose.bones[marker.target_bone].head
+        yield place, rig.matrix_world @ _point(bone, marker)
+
+
+def _point(bone: bpy.types.PoseBone, marker: FabrikMarker) -> Vector:
+    """Where a marker should be by the pose, armature space."""
+    if marker.point == "OFFSET":
+        return bone.matrix @ Vector(marker.offset)
+    return bone.head if marker.point == "HEAD" else bone.tail
+
+
+def draw_errors(rig: bpy.types.Object, context: bpy.types.Context) -> None:
+    """Draw the lines of a rig's markers into the viewport at hand; nothing hides them."""
+    lines = error_lines(rig, context.scene.frame_current_final)
+    region = context.region
+    import gpu  # noqa: PLC0415  not to be had without a window
+    from gpu_extras.batch import batch_for_shader  # noqa: PLC0415
+
+    shader = gpu.shader.from_builtin("POLYLINE_UNIFORM_COLOR")
+    gpu.state.blend_set("ALPHA")
+    try:
+        for each in lines:
+            shader.bind()
+            shader.uniform_float("viewportSize", (region.width, region.height))
+            shader.uniform_float("lineWidth", each.width * bpy.context.preferences.system.ui_scale)
+            shader.uniform_float("color", each.color)
+            ends: Any = each.ends.astype(np.float32)
+            batch_for_shader(shader, "LINES", {"pos": ends}).draw(shader)
+    finally:
+        gpu.state.blend_set("NONE")

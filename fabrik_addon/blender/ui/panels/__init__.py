@@ -1,0 +1,1 @@
+"""The tab in the sidebar. Panels draw and never compute."""

@@ -1,0 +1,144 @@
+"""What the Limits panel shows of a bone: its limit as sliders on its custom properties, and the buttons that change it.
+
+Apart from the panel's class, which Blender is told of at its start, since limits need the solver's own.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import bpy
+from bpy.types import Context, PoseBone, UILayout
+
+from ...limits.editing import active_bone, selected_bones
+from ...settings.limit_properties import (
+    CONE,
+    HINGE,
+    SLIDE,
+    TWIST,
+    WINDOW,
+    LimitPropertyError,
+    read_limit,
+    read_settings,
+    read_slide,
+    why_not_writable,
+)
+from ...settings.limit_values import AXES, NO_SLIDE, LimitSettings
+from ...settings.rig import LIMIT_TYPES, rig_settings
+from ..operators import limits
+from .rig import short_lines
+
+# As long as it is, or half as long again where it has to be.
+FIRST_STRETCH = (1.0, 1.5)
+_TYPE_NAMES = {identifier: name for identifier, name, _ in LIMIT_TYPES}
+
+
+def draw_active_limit(context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    """Draw the limit of a rig's active bone, or what to do first."""
+    bone = active_bone(rig)
+    if bone is None:
+        layout.label(text="Pick a bone in Pose mode", icon="INFO")
+        return
+    _draw_bone(layout, bone, selected_bones(context, rig))
+    reason = why_not_writable(bone)
+    for line in short_lines(reason):
+        layout.label(text=line, icon="INFO")
+    body = layout.column()
+    body.enabled = not reason
+    _draw_limit(body, bone)
+    _draw_stretch(body, bone)
+    _draw_buttons(body)
+
+
+def _draw_bone(layout: UILayout, bone: PoseBone, selected: Sequence[PoseBone]) -> None:
+    """Which bone the sliders are for, and which ones the buttons."""
+    others = f" and {len(selected) - 1} more" if bone in selected and len(selected) > 1 else ""
+    layout.label(text=f"{bone.name}{others}", icon="BONE_DATA")
+    if selected and bone not in selected:
+        layout.label(text="Not selected: buttons change the selected bones", icon="INFO")
+
+
+def _draw_limit(layout: UILayout, bone: PoseBone) -> None:
+    """The type, its sliders, and what makes no sense about them."""
+    settings = read_settings(bone)
+    row = layout.row()
+    row.use_property_split = False
+    row.operator_menu_enum(limits.FABRIK_OT_set_limit.bl_idname, "type", text=_TYPE_NAMES[settings.type])
+    kinds: dict[str, Callable[[UILayout, PoseBone, LimitSettings], None]] = {
+        "BALL": _draw_ball,
+        "HINGE": _draw_hinge,
+        "POLYGON": _draw_polygon,
+    }
+    if settings.type in kinds:
+        kinds[settings.type](layout, bone, settings)
+    for line in short_lines(_trouble(bone)):
+        layout.label(text=line, icon="ERROR")
+
+
+def _draw_ball(layout: UILayout, bone: PoseBone, _settings: LimitSettings) -> None:
+    _draw_angles(layout, bone, CONE, ("Lean to +X", "+Z", "-X", "-Z"))
+    _draw_angles(layout, bone, TWIST, ("Twist from", "to"))
+
+
+def _draw_hinge(layout: UILayout, bone: PoseBone, settings: LimitSettings) -> None:
+    row = layout.row(align=True)
+    row.use_property_split = False
+    for axis in AXES:
+        row.operator(limits.FABRIK_OT_set_limit.bl_idname, text=axis, depress=settings.axis == axis).axis = axis
+    _draw_angles(layout, bone, HINGE, ("Turn from", "to"))
+
+
+def _draw_polygon(layout: UILayout, bone: PoseBone, settings: LimitSettings) -> None:
+    column = layout.column(align=True)
+    column.use_property_split = False
+    for point in range(len(settings.window) // 2):
+        row = column.row(align=True)
+        row.prop(bone, f'["{WINDOW}"]', index=2 * point, text="X", slider=True)
+        row.prop(bone, f'["{WINDOW}"]', index=2 * point + 1, text="Z", slider=True)
+        row.operator(limits.FABRIK_OT_move_limit_point.bl_idname, text="", icon="EYEDROPPER").index = point
+        row.operator(limits.FABRIK_OT_remove_limit_point.bl_idname, text="", icon="REMOVE").index = point
+    more = column.row(align=True)
+    more.operator(limits.FABRIK_OT_add_limit_point.bl_idname, text="Add Point", icon="ADD").from_pose = False
+    more.operator(limits.FABRIK_OT_add_limit_point.bl_idname, text="From Pose", icon="EYEDROPPER").from_pose = True
+    _draw_angles(layout, bone, TWIST, ("Twist from", "to"))
+
+
+def _draw_angles(layout: UILayout, bone: PoseBone, name: str, labels: tuple[str, ...]) -> None:
+    """Sliders for a property; "Free" where the bone has none."""
+    column = layout.column(align=True)
+    if name not in bone.keys():  # noqa: SIM118  to Blender's type hints a bone holds nothing
+        column.label(text=f"{labels[0]}: free")
+        return
+    for index, label in enumerate(labels):
+        column.prop(bone, f'["{name}"]', index=index, text=label, slider=True)
+
+
+def _draw_stretch(layout: UILayout, bone: PoseBone) -> None:
+    """How long the bone may get, or the button that lets it."""
+    column = layout.column(align=True)
+    if read_settings(bone).slide == NO_SLIDE:
+        column.operator(
+            limits.FABRIK_OT_set_limit.bl_idname, text="Let It Stretch", icon="FULLSCREEN_ENTER"
+        ).slide = FIRST_STRETCH
+        return
+    for index, label in enumerate(("Stretch from", "to")):
+        column.prop(bone, f'["{SLIDE}"]', index=index, text=label, slider=True)
+    rig: Any = bone.id_data
+    column.prop(rig_settings(rig), "stretch_as")
+
+
+def _draw_buttons(layout: UILayout) -> None:
+    row = layout.row(align=True)
+    row.use_property_split = False
+    row.operator(limits.FABRIK_OT_copy_limit.bl_idname, text="Copy to Selected", icon="PASTEDOWN")
+    row.operator(limits.FABRIK_OT_mirror_limits.bl_idname, text="Mirror", icon="MOD_MIRROR")
+    row.operator(limits.FABRIK_OT_clear_limit.bl_idname, text="", icon="X")
+
+
+def _trouble(bone: PoseBone) -> str:
+    """What makes no sense about a bone's limit; "" where all is well."""
+    try:
+        read_limit(bone)
+        read_slide(bone)
+    except LimitPropertyError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,335 @@
+"""The kernel's numbers for many poses at once: mathutils look-alikes whose components are arrays over frames.
+
+Each class has the small part of mathutils' interface that the kernel uses. A component is a float64 array (F,)
+or a plain float that is the same on every frame. `one` is the twin for a single pose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, overload
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray, IntArray, Scalar
+
+sqrt = np.sqrt
+sin = np.sin
+cos = np.cos
+atan2 = np.arctan2
+floor = np.floor
+square = np.square
+larger = np.maximum
+smaller = np.minimum
+
+_TINY = 1e-300
+_NO_LENGTH = 1e-30
+_PARALLEL = 1e-14
+_NEARLY_OPPOSITE = 1e-2
+
+
+class Vector:
+    """A point or direction on every frame."""
+
+    __slots__ = ("x", "y", "z")
+
+    def __init__(self, components: Sequence[Scalar]) -> None:
+        self.x, self.y, self.z = components
+
+    def __add__(self, other: Vector) -> Vector:
+        return Vector((self.x + other.x, self.y + other.y, self.z + other.z))
+
+    def __sub__(self, other: Vector) -> Vector:
+        return Vector((self.x - other.x, self.y - other.y, self.z - other.z))
+
+    def __mul__(self, factor: Scalar) -> Vector:
+        return Vector((self.x * factor, self.y * factor, self.z * factor))
+
+    def __neg__(self) -> Vector:
+        return Vector((-self.x, -self.y, -self.z))
+
+    def dot(self, other: Vector) -> Scalar:
+        total = self.x * other.x
+        total += self.y * other.y
+        total += self.z * other.z
+        return total
+
+    def cross(self, other: Vector) -> Vector:
+        return Vector(
+            (
+                self.y * other.z - self.z * other.y,
+                self.z * other.x - self.x * other.z,
+                self.x * other.y - self.y * other.x,
+            )
+        )
+
+    @property
+    def length_squared(self) -> Scalar:
+        total = self.x * self.x
+        total += self.y * self.y
+        total += self.z * self.z
+        return total
+
+    @property
+    def length(self) -> Scalar:
+        return np.sqrt(self.length_squared)
+
+
+class Quaternion:
+    """A rotation on every frame."""
+
+    __slots__ = ("w", "x", "y", "z")
+
+    def __init__(self, components: Sequence[Scalar]) -> None:
+        self.w, self.x, self.y, self.z = components
+
+    @overload
+    def __matmul__(self, other: Quaternion) -> Quaternion: ...
+    @overload
+    def __matmul__(self, other: Vector) -> Vector: ...
+    def __matmul__(self, other: Quaternion | Vector) -> Quaternion | Vector:
+        return self._turn(other) if isinstance(other, Vector) else self._after(other)
+
+    def _turn(self, point: Vector) -> Vector:
+        """The point p plus 2 w v × p + 2 v × (v × p), added up in place."""
+        w, x, y, z = self.w, self.x, self.y, self.z
+        a, b, c = point.y * z, point.z * x, point.x * y
+        a, b, c = point.z * y - a, point.x * z - b, point.y * x - c
+        a += a
+        b += b
+        c += c
+        px, py, pz = w * a, w * b, w * c
+        px += point.x
+        py += point.y
+        pz += point.z
+        px += y * c - z * b
+        py += z * a - x * c
+        pz += x * b - y * a
+        return Vector((px, py, pz))
+
+    def _after(self, first: Quaternion) -> Quaternion:
+        w, x, y, z = self.w, self.x, self.y, self.z
+        return Quaternion(
+            (
+                w * first.w - x * first.x - y * first.y - z * first.z,
+                w * first.x + x * first.w + y * first.z - z * first.y,
+                w * first.y - x * first.z + y * first.w + z * first.x,
+                w * first.z + x * first.y - y * first.x + z * first.w,
+            )
+        )
+
+    def dot(self, other: Quaternion) -> Scalar:
+        return self.w * other.w + self.x * other.x + self.y * other.y + self.z * other.z
+
+    def conjugated(self) -> Quaternion:
+        return Quaternion((self.w, -self.x, -self.y, -self.z))
+
+    def normalized(self) -> Quaternion:
+        scale = 1.0 / np.sqrt(self.w * self.w + self.x * self.x + self.y * self.y + self.z * self.z)
+        return Quaternion((self.w * scale, self.x * scale, self.y * scale, self.z * scale))
+
+
+def clamp(value: Scalar, low: Scalar, high: Scalar) -> Scalar:
+    """`value`, or the bound that it passed."""
+    return np.minimum(np.maximum(value, low), high)
+
+
+def select(condition: Scalar, chosen: Any, otherwise: Any) -> Any:
+    """`chosen` on the frames where the condition holds, `otherwise` elsewhere; both have been worked out."""
+    if isinstance(chosen, Vector):
+        pairs = [(chosen.x, otherwise.x), (chosen.y, otherwise.y), (chosen.z, otherwise.z)]
+        return Vector([np.where(condition, a, b) for a, b in pairs])
+    if isinstance(chosen, Quaternion):
+        pairs = [(getattr(chosen, part), getattr(otherwise, part)) for part in "wxyz"]
+        return Quaternion([np.where(condition, a, b) for a, b in pairs])
+    return np.where(condition, chosen, otherwise)
+
+
+def any_of(condition: Scalar) -> bool:
+    """Whether it holds on some frame."""
+    return bool(condition.any()) if isinstance(condition, np.ndarray) else bool(condition)
+
+
+def both(first: Scalar, second: Scalar) -> Scalar:
+    """Where both hold."""
+    return np.logical_and(first, second)
+
+
+def either(first: Scalar, second: Scalar) -> Scalar:
+    """Where one of the two holds."""
+    return np.logical_or(first, second)
+
+
+def opposite(condition: Scalar) -> Scalar:
+    """Where it does not hold."""
+    return np.logical_not(condition)
+
+
+def arc(start: Vector, end: Vector) -> Quaternion:
+    """The shortest rotation from one direction onto another; none where either has no length.
+
+    Antipodal directions turn about an axis at right angles to `start`, chosen as mathutils does.
+    """
+    product = np.sqrt(start.length_squared * end.length_squared)
+    axis = start.cross(end)
+    cosine = start.dot(end)
+    w = product + cosine
+    if any_of(w <= _NEARLY_OPPOSITE * product):
+        # |a||b| + a·b loses its digits near the antipode; |a×b|² / (|a||b| − a·b) is the same number.
+        w = np.where(cosine < 0, axis.length_squared / np.maximum(product - cosine, _TINY), w)
+        w = np.where(product <= _TINY, 1.0, w)
+        opposite = (cosine < 0) & (axis.length_squared <= (_PARALLEL * product) ** 2)
+        w, axis = np.where(opposite, 0.0, w), select(opposite, _orthogonal(start), axis)
+        return Quaternion((w, axis.x, axis.y, axis.z)).normalized()
+    # The squares of w and of the axis add up to 2 w |a||b|.
+    scale = 1.0 / np.sqrt(2.0 * product * w)
+    return Quaternion((w * scale, axis.x * scale, axis.y * scale, axis.z * scale))
+
+
+def slide(anchor: Vector, point: Vector, distance: Scalar) -> Vector:
+    """The point on the line from `anchor` through `point`, at `distance` (the paper's point on a line)."""
+    x, y, z = point.x - anchor.x, point.y - anchor.y, point.z - anchor.z
+    square = x * x
+    square += y * y
+    square += z * z
+    if np.min(square, initial=1.0) <= _NO_LENGTH:
+        x = np.where(square > _NO_LENGTH, x, 1.0)
+        square = np.where(square > _NO_LENGTH, square, 1.0)
+    ratio = distance / np.sqrt(square)
+    x *= ratio
+    y *= ratio
+    z *= ratio
+    x += anchor.x
+    y += anchor.y
+    z += anchor.z
+    return Vector((x, y, z))
+
+
+def turn_each(rotation: Quaternion, points: Sequence[Vector]) -> list[Vector]:
+    """Several points turned alike: by way of the rotation's matrix."""
+    w, x, y, z = rotation.w, rotation.x, rotation.y, rotation.z
+    xx, yy, zz = 2.0 * x * x, 2.0 * y * y, 2.0 * z * z
+    xy, xz, yz = 2.0 * x * y, 2.0 * x * z, 2.0 * y * z
+    wx, wy, wz = 2.0 * w * x, 2.0 * w * y, 2.0 * w * z
+    rows = [
+        Vector((1.0 - yy - zz, xy - wz, xz + wy)),
+        Vector((xy + wz, 1.0 - xx - zz, yz - wx)),
+        Vector((xz - wy, yz + wx, 1.0 - xx - yy)),
+    ]
+    return [Vector([row.dot(point) for row in rows]) for point in points]
+
+
+def turn_by(rotation_vector: Vector) -> Quaternion:
+    """The rotation about a vector by its length in radians."""
+    half = np.maximum(rotation_vector.length * 0.5, _TINY)
+    scale = 0.5 * np.sin(half) / half
+    return Quaternion((np.cos(half), rotation_vector.x * scale, rotation_vector.y * scale, rotation_vector.z * scale))
+
+
+def scalar(array: FloatArray) -> FloatArray:
+    """From (F,)."""
+    return array
+
+
+def interpolate(value: Scalar, places: FloatArray, values: FloatArray) -> Scalar:
+    """The piecewise linear function through (places, values), held at its ends."""
+    return np.interp(value, places, values)
+
+
+def vector(array: FloatArray) -> Vector:
+    """From (F, 3)."""
+    return Vector(_columns(array))
+
+
+def quaternion(array: FloatArray) -> Quaternion:
+    """From (F, 4)."""
+    return Quaternion(_columns(array))
+
+
+def quaternions(array: FloatArray, places: Sequence[int]) -> list[Quaternion]:
+    """From some places of (F, N, 4)."""
+    return [quaternion(array[:, place]) for place in places]
+
+
+def _columns(array: FloatArray) -> list[Scalar]:
+    """The columns of (F, n); plain floats where one row has been broadcast over the frames."""
+    if len(array) and array.strides[0] == 0:
+        same: list[Scalar] = array[0].tolist()
+        return same
+    return list(np.array(array.T, dtype=np.float64, order="C"))
+
+
+def stack(values: Sequence[Vector | Quaternion], frames: int) -> FloatArray:
+    """N vectors or quaternions as one array (F, N, 3 or 4)."""
+    stacked = np.empty((frames, len(values), len(values[0].__slots__)))
+    write(values, stacked, range(len(values)))
+    return stacked
+
+
+def write(values: Sequence[Vector | Quaternion], rows: FloatArray, places: Sequence[int]) -> None:
+    """Put N vectors or quaternions into rows (F, M, 3 or 4) at N places."""
+    for place, value in zip(places, values, strict=True):
+        for column, part in enumerate(value.__slots__):
+            rows[:, place, column] = getattr(value, part)
+
+
+def row(values: Sequence[Scalar], frames: int) -> FloatArray:
+    """N numbers as one array (F, N)."""
+    stacked = np.empty((frames, len(values)))
+    for index, value in enumerate(values):
+        stacked[:, index] = value
+    return stacked
+
+
+def take(value: Any, frames: IntArray | BoolArray) -> Any:
+    """The same value on some of the frames only."""
+    if isinstance(value, Vector):
+        return Vector([take(value.x, frames), take(value.y, frames), take(value.z, frames)])
+    if isinstance(value, Quaternion):
+        return Quaternion([take(getattr(value, part), frames) for part in "wxyz"])
+    return value[frames] if _differs(value) else value
+
+
+def put(value: Any, frames: IntArray, part: Any, count: int) -> Any:
+    """The same value with some of its `count` frames replaced, in place where it has a value for each."""
+    if len(frames) == count:
+        return part
+    if isinstance(value, Vector | Quaternion):
+        names = value.__slots__
+        return type(value)([put(getattr(value, name), frames, getattr(part, name), count) for name in names])
+    whole = value if _differs(value) else np.full(count, value)
+    whole[frames] = part
+    return whole
+
+
+def replaced(value: Any, frames: IntArray, part: Any, count: int) -> Any:
+    """A copy of a value with some of its `count` frames replaced."""
+    whole = type(value)([getattr(value, name) + 0.0 for name in value.__slots__])
+    return put(whole, frames, part, count)
+
+
+def _differs(value: Scalar) -> bool:
+    """Whether a component has a value for each frame, not one for all."""
+    return isinstance(value, np.ndarray) and value.ndim > 0
+
+
+def count(condition: Scalar) -> int:
+    """Of how many frames it is said."""
+    return int(np.size(condition))
+
+
+def frames_where(condition: BoolArray) -> IntArray:
+    """The frames on which it holds."""
+    return np.flatnonzero(condition)
+
+
+def _orthogonal(vector: Vector) -> Vector:
+    """Some vector at right angles, longest where the two largest components are."""
+    x, y, z = np.abs(vector.x), np.abs(vector.y), np.abs(vector.z)
+    along_x = (x > y) & (x > z)
+    along_y = ~along_x & (y > z)
+    a = Vector((-vector.y - vector.z, vector.x, vector.x))
+    b = Vector((vector.y, -vector.x - vector.z, vector.y))
+    c = Vector((vector.z, vector.z, -vector.x - vector.y))
+    chosen: Vector = select(along_x, a, select(along_y, b, c))
+    return chosen

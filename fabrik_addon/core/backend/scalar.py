@@ -1,0 +1,190 @@
+"""The kernel's numbers for a single pose: mathutils, which is C and needs microseconds. `many` is its twin."""
+
+from collections.abc import Sequence
+from math import atan2, cos, floor, sin, sqrt
+from typing import Any
+
+import numpy as np
+from mathutils import Quaternion, Vector
+
+from ..arrays import BoolArray, FloatArray, IntArray
+
+__all__ = [
+    "Quaternion",
+    "Vector",
+    "any_of",
+    "arc",
+    "atan2",
+    "both",
+    "clamp",
+    "cos",
+    "count",
+    "either",
+    "floor",
+    "frames_where",
+    "interpolate",
+    "larger",
+    "opposite",
+    "put",
+    "quaternion",
+    "quaternions",
+    "replaced",
+    "row",
+    "scalar",
+    "select",
+    "sin",
+    "slide",
+    "smaller",
+    "sqrt",
+    "square",
+    "stack",
+    "take",
+    "turn_by",
+    "turn_each",
+    "vector",
+    "write",
+]
+
+_TINY = 1e-30
+_ONE_FRAME, _NO_FRAME = np.arange(1), np.arange(0)
+
+
+def larger(first: float, second: float) -> float:
+    """The larger one of two."""
+    return second if second > first else first  # noqa: FURB136  max takes twice as long
+
+
+def smaller(first: float, second: float) -> float:
+    """The smaller one of two."""
+    return second if second < first else first  # noqa: FURB136
+
+
+def clamp(value: float, low: float, high: float) -> float:
+    """`value`, or the bound that it passed."""
+    return low if value < low else high if value > high else value  # noqa: FURB136
+
+
+def square(value: float) -> float:
+    """The value times itself."""
+    return value * value
+
+
+def select(condition: bool, chosen: Any, otherwise: Any) -> Any:
+    """`chosen` where the condition holds, `otherwise` elsewhere; both have been worked out."""
+    return chosen if condition else otherwise
+
+
+def any_of(condition: bool) -> bool:
+    """Whether it holds."""
+    return condition
+
+
+def both(first: bool, second: bool) -> bool:
+    """Whether both hold."""
+    return first and second
+
+
+def either(first: bool, second: bool) -> bool:
+    """Whether one of the two holds."""
+    return first or second
+
+
+def opposite(condition: bool) -> bool:
+    """Whether it does not hold."""
+    return not condition
+
+
+def arc(start: Vector, end: Vector) -> Quaternion:
+    """The shortest rotation from one direction onto another; none where either has no length."""
+    if start.length_squared < _TINY or end.length_squared < _TINY:
+        return Quaternion()
+    return start.rotation_difference(end)
+
+
+def slide(anchor: Vector, point: Vector, distance: float) -> Vector:
+    """The point on the line from `anchor` through `point`, at `distance` (the paper's point on a line)."""
+    line = point - anchor
+    if line.length_squared <= _TINY:
+        line = Vector((1.0, 0.0, 0.0))
+    line.length = distance
+    return anchor + line
+
+
+def turn_each(rotation: Quaternion, points: Sequence[Vector]) -> list[Vector]:
+    """Several points turned alike."""
+    return [rotation @ point for point in points]
+
+
+def turn_by(rotation_vector: Vector) -> Quaternion:
+    """The rotation about a vector by its length in radians."""
+    return Quaternion(rotation_vector, rotation_vector.length)
+
+
+def scalar(array: FloatArray) -> float:
+    """From (1,)."""
+    return float(array[0])
+
+
+def interpolate(value: float, places: FloatArray, values: FloatArray) -> float:
+    """The piecewise linear function through (places, values), held at its ends."""
+    after = int(places.searchsorted(value))
+    if after == 0 or after == len(places):
+        return float(values[min(after, len(values) - 1)])
+    (start, end), (low, high) = places[after - 1 : after + 1].tolist(), values[after - 1 : after + 1].tolist()
+    return float(low + (value - start) * ((high - low) / (end - start)))
+
+
+def vector(array: FloatArray) -> Vector:
+    """From (1, 3)."""
+    return Vector(np.ravel(array).tolist())
+
+
+def quaternion(array: FloatArray) -> Quaternion:
+    """From (1, 4)."""
+    return Quaternion(np.ravel(array).tolist())
+
+
+def quaternions(array: FloatArray, places: Sequence[int]) -> list[Quaternion]:
+    """From some places of (1, N, 4)."""
+    turns = array[0].tolist()
+    return [Quaternion(turns[place]) for place in places]
+
+
+def stack(values: Sequence[Any], _frames: int = 1) -> FloatArray:
+    """N vectors or quaternions as one array (1, N, 3 or 4)."""
+    return np.array([[value[:] for value in values]], dtype=np.float64)
+
+
+def write(values: Sequence[Any], rows: FloatArray, places: Sequence[int]) -> None:
+    """Put N vectors or quaternions into rows (1, M, 3 or 4) at N places."""
+    rows[:, places] = stack(values)
+
+
+def row(values: Sequence[float], _frames: int = 1) -> FloatArray:
+    """N numbers as one array (1, N)."""
+    return np.array([values], dtype=np.float64)
+
+
+def take(value: Any, _frames: IntArray | BoolArray) -> Any:
+    """The value itself: there is one frame only."""
+    return value
+
+
+def put(value: Any, frames: IntArray, part: Any, _count: int = 1) -> Any:
+    """The new value where it is for the one frame that there is, else the old one."""
+    return part if len(frames) else value
+
+
+def count(_condition: bool) -> int:
+    """Of how many frames it is said: one."""
+    return 1
+
+
+def replaced(value: Any, frames: IntArray, part: Any, _count: int = 1) -> Any:
+    """The new value where it is for the one frame that there is, else the old one."""
+    return part if len(frames) else value
+
+
+def frames_where(condition: bool) -> IntArray:
+    """The one frame, or none."""
+    return _ONE_FRAME if condition else _NO_FRAME

@@ -1,0 +1,1 @@
+"""The two passes over rigid bodies, and what belongs to them. Imports `model`, `limits` and `backend`."""

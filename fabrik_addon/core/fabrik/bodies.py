@@ -1,0 +1,207 @@
+"""The rigid bodies of a solve: each bone on the way to an effector, with the points that hang on it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray, Quaternion, Scalar, Vector
+from ..limits.kinds import Limit
+from ..model.skeleton import Skeleton
+from ..rotations import quaternion_from_matrix
+from ..solution import Effector
+
+_SAME_POINT = 1e-9
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """A point fixed in a body's frame, and what sits there: heads of child bodies, effectors."""
+
+    offset: Vector
+    distance: float
+    children: tuple[int, ...]
+    effectors: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Body:
+    """A bone as the two passes see it; indices point into the list of bodies, parents first."""
+
+    bone: int
+    parent: int
+    inherits_rotation: bool
+    head_offset: Vector
+    rest_turn: Quaternion
+    attachments: tuple[Attachment, ...]
+    limit: Limit | None = None
+
+
+@dataclass(frozen=True)
+class Pose:
+    """The state of all bodies: heads and frames in armature space. The passes change it in place.
+
+    Bodies that slide have a factor by which what sits on them is moved along their Y.
+    """
+
+    heads: list[Vector] = field(default_factory=list)
+    frames: list[Quaternion] = field(default_factory=list)
+    factors: Mapping[int, Scalar] = field(default_factory=dict)
+
+    def point(self, body: int, attachment: Attachment) -> Vector:
+        """Where an attachment of a body is."""
+        return self.heads[body] + self.frames[body] @ self.stretched(body, attachment.offset)
+
+    def stretched(self, body: int, offset: Vector) -> Vector:
+        """A point in a body's frame, moved along Y by the body's factor."""
+        if body not in self.factors:
+            return offset
+        return type(offset)((offset.x, offset.y * self.factors[body], offset.z))
+
+
+def participants(skeleton: Skeleton, effectors: Sequence[Effector]) -> list[int]:
+    """Bones between the root and some effector, parents first; the rest of the rig rides along."""
+    wanted: set[int] = set()
+    for effector in effectors:
+        wanted.update(skeleton.path(skeleton.index(effector.bone)))
+    return sorted(wanted)
+
+
+def effector_offset(skeleton: Skeleton, effector: Effector) -> FloatArray:
+    """(3,) the effector's point in its bone's frame."""
+    if effector.offset is None:
+        return np.array([0.0, skeleton.lengths[skeleton.index(effector.bone)], 0.0])
+    return np.array(effector.offset, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Reaches:
+    """How far each of E effectors can be from the root's head, whatever turns.
+
+    Attributes:
+        far: (E,) the path's lengths laid in a line; infinite where an effector closes a loop.
+        near: (E,) the longest of them less all others, zero at least.
+        tolerance_lengths: (E,) what a tolerance is a fraction of: these lengths, at least the root bone's length.
+    """
+
+    far: FloatArray
+    near: FloatArray
+    tolerance_lengths: FloatArray
+
+    def misses(self, distances: FloatArray, seen: BoolArray) -> BoolArray:
+        """(F,) whether some seen target lies outside what its effector can reach."""
+        outside = seen & ((distances > self.far) | (distances < self.near))
+        return np.asarray(outside.any(axis=1))
+
+
+def path_reaches(skeleton: Skeleton, effectors: Sequence[Effector]) -> Reaches:
+    """The reach of every effector; those that close loops reach any place as far as this goes."""
+    links = [_links(skeleton, effector) for effector in effectors]
+    far = np.array([sum(link) for link in links])
+    near = np.array([max(0.0, 2.0 * max(link) - sum(link)) for link in links])
+    closed = np.array([effector.target_bone is not None for effector in effectors])
+    lengths = np.maximum(far, skeleton.lengths[0])
+    return Reaches(np.where(closed, np.inf, far), np.where(closed, 0.0, near), lengths)
+
+
+def _links(skeleton: Skeleton, effector: Effector) -> list[float]:
+    """Distances from joint to joint from the root's head to the effector."""
+    path = skeleton.path(skeleton.index(effector.bone))
+    offsets = [skeleton.head_offset(bone) for bone in path[1:]] + [effector_offset(skeleton, effector)]
+    return [float(np.linalg.norm(offset)) for offset in offsets]
+
+
+def build_bodies(
+    skeleton: Skeleton, effectors: Sequence[Effector], limits: Mapping[str, Limit], numbers: ModuleType
+) -> list[Body]:
+    """The bodies of a solve, their constants as values of the number system."""
+    bones = participants(skeleton, effectors)
+    place = {bone: index for index, bone in enumerate(bones)}
+    return [
+        Body(
+            bone=bone,
+            parent=place.get(int(skeleton.parents[bone]), -1),
+            inherits_rotation=bool(skeleton.inherits_rotation[bone]),
+            head_offset=numbers.Vector(skeleton.head_offset(bone).tolist()),
+            rest_turn=numbers.Quaternion(quaternion_from_matrix(skeleton.rest_turn(bone)).tolist()),
+            attachments=_attachments(skeleton, effectors, bone, place, numbers),
+            limit=limits.get(skeleton.names[bone]),
+        )
+        for bone in bones
+    ]
+
+
+def _attachments(
+    skeleton: Skeleton, effectors: Sequence[Effector], bone: int, place: dict[int, int], numbers: ModuleType
+) -> tuple[Attachment, ...]:
+    """What hangs on a bone, points that coincide taken together (the paper's sub-base)."""
+    points: list[tuple[FloatArray, list[int], list[int]]] = []
+
+    def members(offset: FloatArray) -> tuple[list[int], list[int]]:
+        for point, children, ends in points:
+            if np.abs(point - offset).max() <= _SAME_POINT * (1.0 + np.abs(point).max()):
+                return children, ends
+        points.append((offset, [], []))
+        return points[-1][1], points[-1][2]
+
+    for child, index in place.items():
+        if skeleton.parents[child] == bone:
+            members(skeleton.head_offset(child))[0].append(index)
+    for index, effector in enumerate(effectors):
+        if skeleton.index(effector.bone) == bone:
+            members(effector_offset(skeleton, effector))[1].append(index)
+    return tuple(
+        Attachment(numbers.Vector(offset.tolist()), float(np.linalg.norm(offset)), tuple(children), tuple(ends))
+        for offset, children, ends in points
+    )
+
+
+def only_child(body: Body) -> int | None:
+    """The body that is all that hangs on a body; None where there is more or less."""
+    if len(body.attachments) != 1 or body.attachments[0].effectors or len(body.attachments[0].children) != 1:
+        return None
+    return body.attachments[0].children[0]
+
+
+def carried_frame(body: Body, pose: Pose) -> Quaternion:
+    """The frame of a body whose local rotation is none: what its parent's frame makes of its rest rotation."""
+    if body.parent < 0 or not body.inherits_rotation:
+        return body.rest_turn
+    return pose.frames[body.parent] @ body.rest_turn
+
+
+def carried_turn(body: Body, pose: Pose, rotation: Quaternion) -> Quaternion:
+    """The frame of a body with a local rotation; cheap where that is the same on every frame."""
+    turn = body.rest_turn @ rotation
+    return turn if body.parent < 0 or not body.inherits_rotation else pose.frames[body.parent] @ turn
+
+
+def carried_head(body: Body, pose: Pose) -> Vector:
+    """Where its parent holds the head of a body (not for the root)."""
+    offset = pose.stretched(body.parent, body.head_offset) if pose.factors else body.head_offset
+    return pose.heads[body.parent] + pose.frames[body.parent] @ offset
+
+
+def place_bodies(
+    bodies: Sequence[Body],
+    local: Sequence[Quaternion],
+    root: Vector,
+    factors: Mapping[int, Scalar] | None = None,
+) -> Pose:
+    """Forward kinematics: the bodies' pose from their local rotations, the root's head, and the factors of slides."""
+    pose = Pose(factors=factors or {})
+    for body, rotation in zip(bodies, local, strict=True):
+        pose.heads.append(root if body.parent < 0 else carried_head(body, pose))
+        pose.frames.append(carried_turn(body, pose, rotation))
+    return pose
+
+
+def effector_points(bodies: Sequence[Body], pose: Pose, count: int) -> list[Vector]:
+    """Where each of `count` effectors is."""
+    points: list[Vector] = [None] * count
+    for index, body in enumerate(bodies):
+        for attachment in body.attachments:
+            for effector in attachment.effectors:
+                points[effector] = pose.point(index, attachment)
+    return points

@@ -1,0 +1,420 @@
+"""One unlimited chain with one target, on points alone: the paper's Algorithm 1 and an exact finish.
+
+A chain is n + 1 points, root first, and the n distances between them. Whatever its joints' rest rotations are,
+they are worked out afterwards, once.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+
+from ..arrays import FloatArray, IntArray, Quaternion, Scalar, Vector
+from ..solution import Options
+from ..state import Work
+from .bodies import Body, Pose, carried_turn, effector_points, place_bodies
+from .spheres import joint_between
+
+_TINY = 1e-30
+_EXACT = 1e-7
+_MET = 1e-6
+_FINISH_STEPS = 8
+_OPENING_SWEEPS = 3
+_ROUNDS = 12
+_NO_CHANGE = 0.01
+_NO_BOUND = 1e12
+# |u - c|² is 4 where a bone points back along the chord: halfway it would have no direction.
+_MOST_BENT = 4.0 - 1e-12
+
+
+@dataclass
+class Chain:
+    """A chain on every frame: n + 1 points, root first, n distances, and how many steps it has taken.
+
+    Values may be the same on every frame, so the number of frames is said besides.
+    """
+
+    points: list[Vector]
+    distances: list[float]
+    iterations: Scalar
+    count: int = 1
+
+    def miss(self, target: Vector) -> Scalar:
+        """Distance from the tip to the target."""
+        return (self.points[-1] - target).length
+
+    def part(self, numbers: ModuleType, frames: IntArray) -> "Chain":
+        """The chain on some frames only."""
+        if len(frames) == self.count:
+            return Chain(self.points, self.distances, self.iterations, self.count)
+        points = [numbers.take(point, frames) for point in self.points]
+        return Chain(points, self.distances, numbers.take(self.iterations, frames), len(frames))
+
+    def replace(self, numbers: ModuleType, frames: IntArray, part: "Chain") -> None:
+        """Take over what was worked out on some of the frames."""
+        if len(frames) == self.count:
+            self.points, self.iterations = part.points, part.iterations
+            return
+        pairs = zip(self.points, part.points, strict=True)
+        self.points = [numbers.put(point, frames, new, self.count) for point, new in pairs]
+        self.iterations = numbers.put(self.iterations, frames, part.iterations, self.count)
+
+
+def is_chain(bodies: Sequence[Body]) -> bool:
+    """Whether the bodies are one unlimited chain with one effector at its end, so that points are all it takes."""
+    return all(
+        body.limit is None
+        and len(body.attachments) == 1
+        and len(body.attachments[0].children) + len(body.attachments[0].effectors) == 1
+        for body in bodies
+    )
+
+
+def links_of(bodies: Sequence[Body]) -> list[int]:
+    """The bodies of a chain that have a length."""
+    return [index for index, body in enumerate(bodies) if body.attachments[0].distance > 0]
+
+
+def chain_points(bodies: Sequence[Body], links: Sequence[int], pose: Pose) -> list[Vector]:
+    """The points of a chain that stands in a pose: the heads of its links, and its tip."""
+    return [pose.heads[index] for index in links] + effector_points(bodies, pose, 1)
+
+
+def solve_chain(numbers: ModuleType, bodies: Sequence[Body], work: Work, options: Options) -> FloatArray:
+    """Bring a chain's tip to its target, in place; (F, 1, 3) where that puts it."""
+    links = links_of(bodies)
+    if not links:
+        return work.points(numbers, bodies)
+    points = chain_points(bodies, links, place_bodies(bodies, work.local, work.root))
+    distances = [bodies[index].attachments[0].distance for index in links]
+    chain = Chain(points, distances, numbers.scalar(work.iterations), len(work.targets))
+    target, tolerance = numbers.vector(work.targets[:, 0]), numbers.scalar(work.tolerances[:, 0])
+    reach(numbers, chain, target, tolerance, options)
+    work.iterations[:] = chain.iterations
+    aims = dict(zip(links, chain.points[1:], strict=True))
+    work.local, pose = turn_bodies(numbers, bodies, work.rest, work.root, aims)
+    return work.points_of(numbers, bodies, pose)
+
+
+def pull_chain(numbers: ModuleType, bodies: Sequence[Body], work: Work) -> FloatArray:
+    """Pull a chain without a base along by its tip, in place: the first half of Algorithm 1, and the root follows.
+
+    Returns:
+        (F, 1, 3) where that puts the tip.
+    """
+    pose = place_bodies(bodies, work.local, work.root)
+    links = links_of(bodies)
+    points = [numbers.vector(work.targets[:, 0])]
+    for index in reversed(links):
+        points.append(numbers.slide(points[-1], pose.heads[index], bodies[index].attachments[0].distance))
+    points.reverse()
+    work.root = points[0]
+    work.iterations += 1
+    aims = dict(zip(links, points[1:], strict=True))
+    work.local, pose = turn_bodies(numbers, bodies, work.rest, work.root, aims)
+    return work.points_of(numbers, bodies, pose)
+
+
+def reach(numbers: ModuleType, chain: Chain, target: Vector, tolerance: Scalar, options: Options) -> None:
+    """Bring the tip of a chain to a target or as near as can be, in place; the tolerance is for sweeps alone."""
+    if options.plain:
+        everything = numbers.frames_where(chain.miss(target) >= 0.0)
+        reach_by_sweeps(numbers, chain, target, tolerance, options.max_sweeps, everything)
+        return
+    within = numbers.opposite(reach_directly(numbers, chain, target))
+    open_frames = numbers.frames_where(within)
+    if options.finish and len(chain.distances) == 2:
+        reach_between(numbers, chain, target, open_frames)
+    elif options.finish:
+        reach_exactly(numbers, chain, target, open_frames)
+    else:
+        reach_by_sweeps(numbers, chain, target, tolerance, options.max_sweeps, open_frames)
+
+
+def turn_bodies(
+    numbers: ModuleType, bodies: Sequence[Body], rest: Sequence[Quaternion], root: Vector, aims: Mapping[int, Vector]
+) -> tuple[list[Quaternion], Pose]:
+    """Point each body of a chain at its aim, by the least turn from its rotation in `rest`, so that nothing rolls.
+
+    The aims are as far from each other as the bodies are long, so each of them is where the next body's head is.
+
+    Returns:
+        The local rotations, and the pose that they make.
+    """
+    pose, local, head = Pose(), [], root
+    for index, (body, rotation) in enumerate(zip(bodies, rest, strict=True)):
+        pose.heads.append(head)
+        frame, turned = carried_turn(body, pose, rotation), rotation
+        if index in aims:
+            # In the body's own frame, where it points does not depend on the others.
+            wanted = frame.conjugated() @ (aims[index] - head)
+            turn = numbers.arc(body.attachments[0].offset, wanted)
+            frame, turned, head = frame @ turn, rotation @ turn, aims[index]
+        pose.frames.append(frame)
+        local.append(turned)
+    return local, pose
+
+
+def reach_directly(numbers: ModuleType, chain: Chain, target: Vector) -> Scalar:
+    """Lay the chain along the direct line where its lengths cannot reach the target; says where it did."""
+    distance, total = (target - chain.points[0]).length, sum(chain.distances)
+    out_of_reach = numbers.either(distance > total, distance < 2.0 * max(chain.distances) - total)
+    frames = numbers.frames_where(out_of_reach)
+    if len(frames):
+        part = chain.part(numbers, frames)
+        part.points = straight(numbers, part.points, chain.distances, numbers.take(target, frames))
+        part.iterations = part.iterations + 1
+        chain.replace(numbers, frames, part)
+    return out_of_reach
+
+
+def reach_by_sweeps(
+    numbers: ModuleType, chain: Chain, target: Vector, tolerance: Scalar, most: int, open_frames: IntArray
+) -> None:
+    """Algorithm 1 until the tip is within `tolerance`, moves no more, or `most` sweeps are done."""
+    for _ in range(most):
+        if not len(open_frames):
+            return
+        part, wanted = chain.part(numbers, open_frames), numbers.take(target, open_frames)
+        tip = part.points[-1]
+        part.points = sweep(numbers, part.points, part.distances, wanted)
+        part.iterations = part.iterations + 1
+        chain.replace(numbers, open_frames, part)
+        limit = numbers.take(tolerance, open_frames)
+        moves = (part.points[-1] - tip).length > limit * _NO_CHANGE
+        unmet = part.miss(wanted) > limit
+        open_frames = open_frames[numbers.frames_where(numbers.both(moves, unmet))]
+
+
+def reach_between(numbers: ModuleType, chain: Chain, target: Vector, open_frames: IntArray) -> None:
+    """Two bones: the joint between root and target is where two spheres meet, nearest to its place before."""
+    if not len(open_frames):
+        return
+    part, wanted = chain.part(numbers, open_frames), numbers.take(target, open_frames)
+    (root, previous, _), (first, second) = part.points, part.distances
+    part.points = [root, joint_between(numbers, root, wanted, first, second, previous), wanted]
+    part.iterations = part.iterations + 1
+    chain.replace(numbers, open_frames, part)
+
+
+def reach_exactly(numbers: ModuleType, chain: Chain, target: Vector, open_frames: IntArray) -> None:
+    """A few sweeps and the exact finish, in rounds until the frames are met.
+
+    One round is enough nearly always. Close to the root the sweeps need a chain that is curled up already.
+    """
+    swept, total = chain.part(numbers, open_frames), sum(chain.distances)
+    for round_ in range(_ROUNDS):
+        if not len(open_frames):
+            return
+        wanted = numbers.take(target, open_frames)
+        if round_ == 1:
+            swept.points = curl(numbers, swept.points, chain.distances, wanted)
+        for _ in range(_OPENING_SWEEPS):
+            swept.points = sweep(numbers, swept.points, chain.distances, wanted)
+        swept.iterations = swept.iterations + _OPENING_SWEEPS
+        points, steps = finish(numbers, swept.points, chain.distances, wanted)
+        swept.iterations = swept.iterations + steps
+        finished = Chain(points, chain.distances, swept.iterations, len(open_frames))
+        chain.replace(numbers, open_frames, finished)
+        missed = numbers.frames_where(finished.miss(wanted) > _MET * total)
+        open_frames, swept = open_frames[missed], swept.part(numbers, missed)
+
+
+def sweep(numbers: ModuleType, points: list[Vector], distances: Sequence[float], target: Vector) -> list[Vector]:
+    """One full iteration of Algorithm 1: forward from the target to the root, backward from the root."""
+    slide, last = numbers.slide, target
+    reached = [target]
+    # Where the root would go matters to nobody: it is put back.
+    for point, distance in zip(points[-2:0:-1], distances[:0:-1], strict=True):
+        last = slide(last, point, distance)
+        reached.append(last)
+    last = points[0]
+    result = [last]
+    for point, distance in zip(reversed(reached), distances, strict=True):
+        last = slide(last, point, distance)
+        result.append(last)
+    return result
+
+
+def straight(numbers: ModuleType, points: list[Vector], distances: Sequence[float], target: Vector) -> list[Vector]:
+    """The direct line for a target out of reach: toward it, or folded against the longest bone when it is too near.
+
+    Both are the reachable points nearest to the target (Algorithm 1, steps 1.3 to 1.12, and its inner twin).
+    """
+    root, longest = points[0], distances.index(max(distances))
+    direction = _direction(numbers, target - root, points[-1] - root, points[1] - root)
+    beyond = (target - root).length >= sum(distances)
+    result = [root]
+    for index, distance in enumerate(distances):
+        folded = distance if index == longest else -distance
+        result.append(result[-1] + direction * numbers.select(beyond, distance, folded))
+    return result
+
+
+def curl(numbers: ModuleType, points: list[Vector], distances: Sequence[float], target: Vector) -> list[Vector]:
+    """Lay the chain on an arc of constant curvature whose chord is about the target's distance.
+
+    An arc of length L that turns by 2x has the chord L · sin(x) / x.
+    """
+    root, total = points[0], sum(distances)
+    share = numbers.smaller((target - root).length / total, 1.0)
+    half_turn = numbers.sqrt(6.0 * (1.0 - share)) * (1.0 + (math.pi / math.sqrt(6.0) - 1.0) * (1.0 - share))
+    along = _direction(numbers, points[1] - root, points[-1] - root, points[-1] - root)
+    side = points[len(points) // 2] - root
+    side = side - along * side.dot(along)
+    across = along.cross(numbers.Vector((along.y, along.z, along.x))) + along.cross(numbers.Vector((1.0, 0.0, 0.0)))
+    aside = _direction(numbers, side, across, across)
+    result, passed = [root], 0.0
+    for distance in distances:
+        angle = half_turn * (2.0 * (passed + 0.5 * distance) / total)
+        direction = along * numbers.cos(angle) + aside * numbers.sin(angle)
+        result.append(result[-1] + direction * distance)
+        passed += distance
+    return result
+
+
+def finish(
+    numbers: ModuleType, points: list[Vector], distances: Sequence[float], target: Vector
+) -> tuple[list[Vector], Scalar]:
+    """Bring the tip of a chain exactly onto a target that its lengths can reach.
+
+    Every bone direction u is scaled toward the chord c from root to tip, u → normalise(c + s (u − c)), and the one s is
+    found whose span equals the target's distance (safeguarded Newton on s²; at s = 0 the chain is straight, at
+    s = 1 as it was, beyond it folds more); then the whole is turned rigidly about the root.
+
+    Returns:
+        The points and the number of steps. Where the chain cannot be brought there so, its tip misses the target.
+    """
+    root = points[0]
+    span = points[-1] - root
+    chord = _direction(numbers, span, points[1] - root, points[1] - root)
+    bends = [(b - a) * (1.0 / distance) - chord for a, b, distance in zip(points, points[1:], distances, strict=False)]
+    wanted = (target - root).length
+    squares = [numbers.smaller(bend.length_squared, _MOST_BENT) for bend in bends]
+    search = _Search(chord, bends, squares, wanted, wanted * 0.0 + 1.0, wanted * 0.0, wanted * 0.0 + _NO_BOUND)
+    square, steps = _find_bend(numbers, search, span, distances)
+    arms = _arms(numbers, chord, bends, distances, square)
+    turn = numbers.arc(_sum(arms), target - root)
+    result = [root]
+    for arm in numbers.turn_each(turn, arms):
+        result.append(result[-1] + arm)
+    return result, steps
+
+
+@dataclass
+class _Search:
+    """The square of the s whose span is `wanted`, being found between two bounds.
+
+    Attributes:
+        chord: c, the direction from root to tip.
+        bends: u − c of every bone.
+        squares: |u − c|² of every bone.
+        wanted: the span.
+        square: s².
+        low, high: what it is between.
+    """
+
+    chord: Vector
+    bends: list[Vector]
+    squares: list[Scalar]
+    wanted: Scalar
+    square: Scalar
+    low: Scalar
+    high: Scalar
+
+    def part(self, numbers: ModuleType, frames: IntArray) -> "_Search":
+        """The same on some of the frames."""
+        scalars = (self.wanted, self.square, self.low, self.high)
+        bends = [numbers.take(bend, frames) for bend in self.bends]
+        squares = [numbers.take(square, frames) for square in self.squares]
+        return _Search(
+            numbers.take(self.chord, frames), bends, squares, *(numbers.take(value, frames) for value in scalars)
+        )
+
+    def unbent(self, span: Vector, distances: Sequence[float]) -> tuple[Vector, Vector]:
+        """The tip from the root at s = 1, which is the chain's `span`, and its derivative by s²."""
+        along, aside = 0.0, self.chord * 0.0
+        for bend, square, distance in zip(self.bends, self.squares, distances, strict=True):
+            fall = square * distance
+            along, aside = along + fall, aside + bend * fall
+        slope = span - self.chord * (sum(distances) + 0.5 * along) - aside * 0.5
+        return span, slope * 0.5
+
+    def bent(self, numbers: ModuleType, distances: Sequence[float]) -> tuple[Vector, Vector]:
+        """The chain's tip from its root at s² = `square`, and its derivative by s².
+
+        As u and c have length 1, |c + s (u − c)|² is 1 + (s² − s) |u − c|²: the bones need no more than a factor each.
+        """
+        s = numbers.sqrt(self.square)
+        beyond = self.square - s
+        along, aside, along_slope, aside_slope = 0.0, self.chord * 0.0, 0.0, self.chord * 0.0
+        for bend, square, distance in zip(self.bends, self.squares, distances, strict=True):
+            size = square * beyond + 1.0
+            scale = distance / numbers.sqrt(size)
+            fall = scale * square / size
+            along, aside = along + scale, aside + bend * scale
+            along_slope, aside_slope = along_slope + fall, aside_slope + bend * fall
+        tip = self.chord * along + aside * s
+        slope = aside - (self.chord * along_slope + aside_slope * s) * (s - 0.5)
+        return tip, slope * (0.5 / numbers.larger(s, 1e-9))
+
+    def step(self, numbers: ModuleType, tip: Vector, slope: Vector, missed: Scalar) -> None:
+        """A step of Newton's where the span is missed, from the tip and its derivative by s².
+
+        Halving where it would leave the bounds.
+        """
+        excess = tip.length_squared - self.wanted * self.wanted
+        self.low = numbers.select(excess > 0, self.square, self.low)
+        self.high = numbers.select(excess > 0, self.high, self.square)
+        fall = 2.0 * tip.dot(slope)
+        newton = self.square - excess / numbers.select(abs(fall) > _TINY, fall, -1.0)
+        middle = numbers.select(self.high >= _NO_BOUND, self.low * 4.0 + 1.0, (self.low + self.high) * 0.5)
+        inside = numbers.both(newton > self.low, newton < self.high)
+        self.square = numbers.select(missed, numbers.select(inside, newton, middle), self.square)
+
+
+def _find_bend(numbers: ModuleType, search: _Search, span: Vector, distances: Sequence[float]) -> tuple[Scalar, Scalar]:
+    """The square of the s whose span is wanted, and the steps it took."""
+    square, steps, near = search.square, search.square * 0.0, _EXACT * sum(distances)
+    frames = numbers.frames_where(search.wanted >= 0.0)
+    count = len(frames)
+    tip, slope = search.unbent(span, distances)
+    for _ in range(_FINISH_STEPS):
+        missed = abs(tip.length - search.wanted) > near
+        left = numbers.frames_where(missed)
+        if not len(left):
+            break
+        if 2 * len(left) < len(frames):
+            frames, search = frames[left], search.part(numbers, left)
+            tip, slope, missed = (numbers.take(value, left) for value in (tip, slope, missed))
+        search.step(numbers, tip, slope, missed)
+        square = numbers.put(square, frames, search.square, count)
+        steps = numbers.put(steps, frames, numbers.take(steps, frames) + numbers.select(missed, 1, 0), count)
+        tip, slope = search.bent(numbers, distances)
+    return square, steps
+
+
+def _arms(
+    numbers: ModuleType, chord: Vector, bends: list[Vector], distances: Sequence[float], square: Scalar
+) -> list[Vector]:
+    """The chain's arms at s² = `square`."""
+    s = numbers.sqrt(square)
+    arms = []
+    for bend, distance in zip(bends, distances, strict=True):
+        raw = chord + bend * s
+        arms.append(raw * (distance / numbers.sqrt(numbers.larger(raw.length_squared, _TINY))))
+    return arms
+
+
+def _sum(vectors: list[Vector]) -> Vector:
+    total = vectors[0]
+    for vector in vectors[1:]:
+        total = total + vector
+    return total
+
+
+def _direction(numbers: ModuleType, first: Vector, second: Vector, third: Vector) -> Vector:
+    """The unit direction of the first vector that has a length."""
+    chosen = numbers.select(first.length_squared > _TINY, first, second)
+    chosen = numbers.select(chosen.length_squared > _TINY, chosen, third)
+    return chosen * (1.0 / numbers.sqrt(numbers.larger(chosen.length_squared, _TINY)))

@@ -1,0 +1,42 @@
+"""A missing joint between two known ones (the paper, section 4): on the circle in which two spheres meet."""
+
+from types import ModuleType
+
+from ..arrays import Scalar, Vector
+
+_TINY = 1e-30
+
+
+def joint_between(
+    numbers: ModuleType, first: Vector, second: Vector, to_first: Scalar, to_second: Scalar, previous: Vector
+) -> Vector:
+    """The place of a joint whose two neighbours are known, nearest to where it was before.
+
+    The spheres about the neighbours, with the lengths of the two bones for radii, meet in a circle; the joint is the
+    point of it that is nearest to `previous`. Where they do not meet, the joint is on the line through the neighbours,
+    at its distance from the first, on the side that comes nearest to its distance from the second.
+
+    Args:
+        numbers: the number system.
+        first: a neighbour.
+        second: the other one.
+        to_first: the length of the bone to the first.
+        to_second: the length of the bone to the second.
+        previous: where the joint was; it says which point of the circle. On the axis any will do.
+    """
+    line = second - first
+    distance = numbers.sqrt(numbers.larger(line.length_squared, _TINY))
+    axis = line * (1.0 / distance)
+    along = (distance * distance + to_first * to_first - to_second * to_second) * (0.5 / distance)
+    along = numbers.clamp(along, -to_first, to_first)
+    radius = numbers.sqrt(numbers.larger(to_first * to_first - along * along, 0.0))
+    side = _beside(previous - first, axis)
+    other = _beside(numbers.Vector((axis.y, axis.z, axis.x)) + numbers.Vector((0.5, 0.0, 0.0)), axis)
+    side = numbers.select(side.length_squared > _TINY, side, other)
+    scale = radius / numbers.sqrt(numbers.larger(side.length_squared, _TINY))
+    return first + axis * along + side * scale
+
+
+def _beside(arm: Vector, axis: Vector) -> Vector:
+    """What of an arm is at right angles to a unit axis."""
+    return arm - axis * arm.dot(axis)

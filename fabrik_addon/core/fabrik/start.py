@@ -1,0 +1,152 @@
+"""What happens to a start pose before the first sweep: dead straight limbs are bent, a free root is aligned."""
+
+from collections.abc import Sequence
+from types import ModuleType
+
+import numpy as np
+
+from ..arrays import FloatArray, Quaternion, Vector
+from ..limits.kinds import Hinge
+from .bodies import Body, Pose, carried_frame, place_bodies
+
+_STRAIGHT = 1e-3
+_BEND = 0.1
+_TINY = 1e-30
+_TOWARD_START = 1e-6
+
+
+def straight_runs(bodies: Sequence[Body]) -> list[list[int]]:
+    """The limbs: runs of two or more bodies, each with one attachment on which just the next one sits."""
+    runs: list[list[int]] = []
+    for index, body in enumerate(bodies):
+        if len(body.attachments) != 1 or body.attachments[0].distance == 0:
+            continue
+        if runs and runs[-1][-1] == body.parent and _only_child(bodies[body.parent], index):
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    return [run for run in runs if len(run) > 1]
+
+
+def bend_straight_limbs(
+    numbers: ModuleType,
+    bodies: Sequence[Body],
+    local: list[Quaternion],
+    root: Vector,
+    runs: Sequence[list[int]] | None = None,
+) -> list[Quaternion]:
+    """Local rotations in which limbs that were dead straight are bent slightly, inside their limits.
+
+    A limb with hinges bends at them, toward the middle of their ranges, any other about its first bone's local X.
+    From a straight limb a target on its axis is never reached, and its neighbours are reached with a jump.
+    `runs` are the limbs, where they are known already.
+    """
+    pose = place_bodies(bodies, local, root)
+    return bend_limbs(numbers, bodies, straight_runs(bodies) if runs is None else runs, local, pose)
+
+
+def bend_limbs(
+    numbers: ModuleType, bodies: Sequence[Body], runs: Sequence[list[int]], local: list[Quaternion], pose: Pose
+) -> list[Quaternion]:
+    """The same for limbs that are known and a pose of the bodies; `local` itself where none is straight."""
+    bent = local
+    for run in runs:
+        straight = _is_straight(numbers, bodies, pose, run)
+        if not numbers.any_of(straight):
+            continue
+        bent = list(bent)
+        bend = _bend_hinges if any(isinstance(bodies[index].limit, Hinge) for index in run) else _bend_about_x
+        for index, rotation in bend(numbers, bodies, pose, run, local):
+            limit = bodies[index].limit
+            inside = rotation if limit is None else limit.clamp(numbers, rotation)
+            bent[index] = numbers.select(straight, inside, local[index])
+    return bent
+
+
+def _bend_about_x(
+    numbers: ModuleType, bodies: Sequence[Body], pose: Pose, run: list[int], local: list[Quaternion]
+) -> list[tuple[int, Quaternion]]:
+    """A slight arc: the first bone turned one way, each of the others back by its share."""
+    axis = pose.frames[run[0]] @ numbers.Vector((1.0, 0.0, 0.0))
+    bent = []
+    for place, index in enumerate(run):
+        angle = _BEND if place == 0 else -2.0 * _BEND / (len(run) - 1)
+        turn = numbers.turn_by(carried_frame(bodies[index], pose).conjugated() @ (axis * angle))
+        bent.append((index, turn @ local[index]))
+    return bent
+
+
+def _bend_hinges(
+    numbers: ModuleType, bodies: Sequence[Body], _pose: Pose, run: list[int], local: list[Quaternion]
+) -> list[tuple[int, Quaternion]]:
+    """Every hinge of the limb turned a little toward the middle of its range."""
+    bent = []
+    for index in run:
+        limit = bodies[index].limit
+        if isinstance(limit, Hinge):
+            angle, middle = limit.angle(numbers, local[index]), 0.5 * (limit.low + limit.high)
+            bent.append((index, limit.turned(numbers, angle + numbers.clamp(middle - angle, -_BEND, _BEND))))
+    return bent
+
+
+def spread_places(index: int, count: int) -> FloatArray:
+    """(count, 3) entry `index` of a fixed sequence that fills the unit cube of 3 `count` dimensions evenly.
+
+    Additive recurrence with the powers of the generalised golden ratio (Roberts 2018, the R sequence).
+    """
+    dimensions = 3 * count
+    ratio = 2.0
+    for _ in range(64):
+        ratio = (1.0 + ratio) ** (1.0 / (dimensions + 1))
+    steps = ratio ** -np.arange(1.0, dimensions + 1)
+    return np.asarray(np.mod(0.5 + index * steps, 1.0).reshape(count, 3))
+
+
+def align_root(
+    points: FloatArray, targets: FloatArray, weights: FloatArray, turning: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The best rigid fit of all effectors to their targets (Horn 1987, the largest eigenvector of his 4×4 matrix).
+
+    Args:
+        points: (F, E, 3) where the effectors are.
+        targets: (F, E, 3) where they should be.
+        weights: (F, E), zero where a target is not seen.
+        turning: (F, 3, 3) what wanted rotations add to the spread of the points.
+
+    Returns:
+        (F, 4) rotation, (F, 3) its centre and (F, 3) where the centre goes. What one or two points leave open is
+        turned as little as can be; where no target is seen nothing moves.
+    """
+    share = (weights / np.maximum(weights.sum(axis=1, keepdims=True), _TINY))[..., None]
+    middle, wanted = (points * share).sum(axis=1), (targets * share).sum(axis=1)
+    a, b = points - middle[:, None], targets - wanted[:, None]
+    spread = np.einsum("fei,fej->fij", a * share, b)
+    if turning is not None:
+        spread += turning / np.maximum(weights.sum(axis=1), _TINY)[:, None, None]
+    matrix = np.zeros((len(points), 4, 4))
+    trace = np.trace(spread, axis1=1, axis2=2)
+    skew = np.stack([spread[:, i, j] - spread[:, j, i] for i, j in ((1, 2), (2, 0), (0, 1))], axis=1)
+    size = np.abs(spread).sum(axis=(1, 2)) + _TINY
+    matrix[:, 0, 0] = trace + _TOWARD_START * size
+    matrix[:, 0, 1:] = matrix[:, 1:, 0] = skew
+    matrix[:, 1:, 1:] = spread + np.swapaxes(spread, 1, 2) - trace[:, None, None] * np.eye(3)
+    rotation = np.linalg.eigh(matrix)[1][..., -1]
+    return np.where(rotation[:, :1] < 0, -rotation, rotation), middle, wanted
+
+
+def _only_child(body: Body, index: int) -> bool:
+    return body.attachments[0].children == (index,) and not body.attachments[0].effectors
+
+
+def _is_straight(numbers: ModuleType, bodies: Sequence[Body], pose: Pose, run: list[int]) -> object:
+    """Whether all bones of a limb point the same way."""
+    first = pose.frames[run[0]] @ bodies[run[0]].attachments[0].offset
+    straight: object = True
+    for index in run[1:]:
+        arm = pose.frames[index] @ bodies[index].attachments[0].offset
+        size = numbers.sqrt(first.length_squared * arm.length_squared)
+        aligned = numbers.both(first.cross(arm).length < size * _STRAIGHT, first.dot(arm) > 0)
+        straight = numbers.both(straight, aligned)
+        if not numbers.any_of(straight):
+            break
+    return straight

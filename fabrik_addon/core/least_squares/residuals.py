@@ -1,0 +1,217 @@
+"""Target rotations: what is missing from a bone's frame to the one that it is to have, as a rotation vector.
+
+The finish treats it as a third kind of point: R · R_wanted⁻¹ as a rotation vector, whose target is zero. One radian
+counts as much as a miss by the share LEVER of the effector's path length.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import ModuleType
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray, IntArray, Quaternion, Scalar, Vector
+from ..fabrik.bodies import Body, Pose, effector_points
+from ..model.loops import loops_of
+from ..model.targets import Wanted
+from ..rotations import matrix_from_quaternion
+from ..solution import Effector
+
+LEVER = 0.1
+_TINY = 1e-30
+_LEAST_TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What is measured of a pose: E points of effectors, then the turns of the O effectors that have a rotation weight.
+
+    Of the K effectors that close loops it is the arm from their partners (see `loops`); both their points stand at the
+    end, 2 K more columns that count nothing.
+
+    Attributes:
+        count: E.
+        loops: (K,) effectors that close loops; their partners are E, E + 1, …
+        oriented: (O,) effectors.
+        holders: (O,) the bodies that they are on.
+        shares: (O,) their rotation weights.
+        factors: (O,) what a turn of one radian counts, in shares of the effector's weight.
+        tolerances: (M,) distances, then radians.
+        ranks: (M,) 0 for what is met first, and so on without gaps.
+    """
+
+    count: int
+    loops: tuple[int, ...]
+    oriented: tuple[int, ...]
+    holders: tuple[int, ...]
+    shares: tuple[float, ...]
+    factors: FloatArray
+    tolerances: FloatArray
+    ranks: IntArray
+
+    def seen(self, wanted: Wanted) -> BoolArray:
+        """(F, M) which of them are asked for on each frame."""
+        points: BoolArray = ~np.isnan(wanted.points[..., 0])
+        if not self.special:
+            return points
+        turns = ~np.isnan(wanted.turns[..., 0])
+        points[:, list(self.loops)] = True
+        unused = np.zeros((len(wanted), 2 * len(self.loops)), dtype=bool)
+        return np.concatenate([points, turns[:, list(self.oriented)], unused], axis=1)
+
+    def weigh(self, wanted: Wanted, seen: BoolArray) -> FloatArray:
+        """(F, M) what each counts; nothing where it is not seen."""
+        if not self.special:
+            return np.asarray(wanted.weights * seen)
+        turning = wanted.weights[:, list(self.oriented)] * self.factors
+        unused = np.zeros((len(wanted), 2 * len(self.loops)))
+        return np.asarray(np.concatenate([wanted.weights, turning, unused], axis=1) * seen)
+
+    @property
+    def asked(self) -> int:
+        """E + O, the vectors that count."""
+        return self.count + len(self.oriented)
+
+    @property
+    def ends(self) -> int:
+        """E + K, the points that hang on bodies."""
+        return self.count + len(self.loops)
+
+    @property
+    def special(self) -> bool:
+        """Whether there is more than points with targets in space."""
+        return bool(self.oriented or self.loops)
+
+    @property
+    def in_space(self) -> FloatArray:
+        """(E,) 1 for effectors with targets in space, 0 for those that close loops."""
+        return np.asarray(~np.isin(np.arange(self.count), self.loops), dtype=np.float64)
+
+    def goals(
+        self, numbers: ModuleType, bodies: Sequence[Body], pose: Pose, targets: FloatArray, weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """(F, E + K, 3) where effectors and partners are to go in a sweep, and their (F, E + K) weights.
+
+        Both sides of a loop go to the middle between them.
+        """
+        places, shares = targets[:, : self.count], weights[:, : self.count]
+        if not self.loops:
+            return places, shares
+        points: FloatArray = numbers.stack(effector_points(bodies, pose, self.ends), len(targets))
+        middle = (points[:, list(self.loops)] + points[:, self.count :]) / 2.0
+        places = np.concatenate([places, middle], axis=1)
+        places[:, list(self.loops)] = middle
+        return places, np.concatenate([shares, shares[:, list(self.loops)]], axis=1)
+
+    def targets(self, wanted: Wanted, seen: BoolArray) -> FloatArray:
+        """(F, M, 3) what the measured vectors are to be; zero where nothing is asked for."""
+        if not self.special:
+            return np.asarray(np.where(seen[..., None], wanted.points, 0.0))
+        targets = np.zeros((len(wanted), len(self.ranks), 3))
+        targets[:, : self.count] = np.nan_to_num(wanted.points)
+        targets[:, list(self.loops)] = 0.0
+        return targets
+
+    def points(self, vectors: FloatArray) -> FloatArray:
+        """(F, E + K, 3) where effectors and partners are, from the measured vectors (F, M, 3)."""
+        if not self.loops:
+            return vectors[:, : self.count]
+        points: FloatArray = np.concatenate(
+            [vectors[:, : self.count], vectors[:, len(self.ranks) - len(self.loops) :]], axis=1
+        )
+        points[:, list(self.loops)] = vectors[:, -2 * len(self.loops) : -len(self.loops)]
+        return points
+
+    def frames(
+        self, numbers: ModuleType, turns: FloatArray, weights: FloatArray
+    ) -> dict[int, tuple[Quaternion, Scalar]]:
+        """By body: the frame that it is to have, and how much of the way there a sweep turns it."""
+        shares = np.where(weights[:, self.count : self.asked] > 0, self.shares, 0.0)
+        return {
+            holder: (numbers.quaternion(turns[:, effector]), numbers.scalar(shares[:, place]))
+            for place, (effector, holder) in enumerate(zip(self.oriented, self.holders, strict=True))
+        }
+
+    def vectors(self, numbers: ModuleType, bodies: Sequence[Body], pose: Pose, turns: FloatArray) -> FloatArray:
+        """(F, M, 3) the effectors' points, and how oriented bodies are turned away from `turns` (F, E, 4)."""
+        points = effector_points(bodies, pose, self.ends)
+        vectors = points[: self.count]
+        for partner, effector in enumerate(self.loops, start=self.count):
+            vectors[effector] = points[effector] - points[partner]
+        for effector, holder in zip(self.oriented, self.holders, strict=True):
+            wanted = numbers.quaternion(turns[:, effector])
+            vectors.append(rotation_vector(numbers, pose.frames[holder] @ wanted.conjugated()))
+        if self.loops:
+            vectors += [points[effector] for effector in self.loops] + points[self.count :]
+        stacked: FloatArray = numbers.stack(vectors, len(turns))
+        return stacked
+
+
+def make_measures(
+    bodies: Sequence[Body], effectors: Sequence[Effector], lengths: FloatArray, tolerance: float
+) -> Measures:
+    """What is to be measured of bodies with E effectors whose paths have lengths (E,).
+
+    The tolerance is a fraction of these lengths, and the same number in radians.
+    """
+    loops = loops_of(effectors)
+    holders = holders_of(bodies, len(effectors) + len(loops))
+    oriented = tuple(index for index, effector in enumerate(effectors) if effector.rotation_weight > 0)
+    shares = tuple(effectors[index].rotation_weight for index in oriented)
+    ranks = np.unique([effector.priority for effector in effectors], return_inverse=True)[1].reshape(-1)
+    unused = np.zeros(2 * len(loops))
+    return Measures(
+        count=len(effectors),
+        loops=loops,
+        oriented=oriented,
+        holders=tuple(holders[effector] for effector in oriented),
+        shares=shares,
+        factors=np.array(shares) * (LEVER * lengths[list(oriented)]) ** 2,
+        tolerances=np.maximum(
+            np.concatenate([tolerance * lengths, np.full(len(oriented), tolerance), unused]), _LEAST_TOLERANCE
+        ),
+        ranks=np.concatenate([ranks, ranks[list(oriented)], np.zeros(2 * len(loops), dtype=np.int64)]),
+    )
+
+
+def holders_of(bodies: Sequence[Body], count: int) -> list[int]:
+    """(E,) the body that each effector is on."""
+    holders = [-1] * count
+    for holder, body in enumerate(bodies):
+        for attachment in body.attachments:
+            for effector in attachment.effectors:
+                holders[effector] = holder
+    return holders
+
+
+def rotation_vector(numbers: ModuleType, rotation: Quaternion) -> Vector:
+    """Axis times angle in radians, at most half a turn, of a unit quaternion."""
+    axis = numbers.Vector((rotation.x, rotation.y, rotation.z))
+    sine = axis.length
+    angle = 2.0 * numbers.atan2(sine, abs(rotation.w))
+    scale = numbers.select(sine > _TINY, angle / numbers.larger(sine, _TINY), 2.0)
+    return axis * numbers.select(rotation.w < 0, -scale, scale)
+
+
+def turning_spread(measures: Measures, frames: FloatArray, turns: FloatArray, weights: FloatArray) -> FloatArray:
+    """(F, 3, 3) what wanted rotations add to the spread of a rigid fit: half the weight times Σ R_k · wanted_kᵀ.
+
+    Turning by θ then costs weight · θ², as it does in the finish.
+
+    Args:
+        measures: what is measured.
+        frames: (F, B, 4) of the bodies.
+        turns: (F, E, 4) wanted.
+        weights: (F, M).
+    """
+    own = matrix_from_quaternion(frames[:, list(measures.holders)])
+    wanted = matrix_from_quaternion(turns[:, list(measures.oriented)])
+    return np.asarray(np.einsum("fo,foij,fokj->fik", weights[:, measures.count : measures.asked] / 2.0, own, wanted))
+
+
+def rotation_errors(frames: FloatArray, turns: FloatArray) -> FloatArray:
+    """(F, E) radians between frames and wanted turns, both (F, E, 4); NaN where there is none."""
+    w = np.abs((frames * turns).sum(axis=-1))
+    own, wanted = frames[..., 1:], turns[..., 1:]
+    away = frames[..., :1] * wanted - turns[..., :1] * own - np.cross(own, wanted)
+    return np.asarray(2.0 * np.arctan2(np.linalg.norm(away, axis=-1), w))

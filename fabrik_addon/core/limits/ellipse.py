@@ -1,0 +1,57 @@
+"""The quadrant's ellipse of a ball limit, on the chart of leans."""
+
+from types import ModuleType
+
+from ..arrays import Scalar
+
+_TINY = 1e-12
+_STEPS = 12
+_CLOSE = 1e-12
+
+
+def level(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> Scalar:
+    """(x/a)² + (z/b)²: at most 1 inside. A half-axis of zero leaves nothing beside the other axis."""
+    return numbers.square(x / numbers.larger(a, _TINY)) + numbers.square(z / numbers.larger(b, _TINY))
+
+
+def nearest_on_ellipse(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
+    """The point itself where it is inside the ellipse with half-axes a and b, else the nearest one on it."""
+    outside = level(numbers, x, z, a, b) > 1.0 + _CLOSE
+    if not numbers.any_of(outside):
+        return x, z
+    frames, count = numbers.frames_where(outside), numbers.count(outside)
+    nearest_x, nearest_z = _nearest_from_outside(numbers, *[numbers.take(value, frames) for value in (x, z, a, b)])
+    # Adding nothing makes new arrays to put them into.
+    return numbers.put(x + 0.0, frames, nearest_x, count), numbers.put(z + 0.0, frames, nearest_z, count)
+
+
+def _nearest_from_outside(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
+    """The point of the ellipse nearest to one outside.
+
+    The paper's Newton iteration (section 4.3), as the root t of (a x / (t + a²))² + (b z / (t + b²))² = 1; the point is
+    (a² x / (t + a²), b² z / (t + b²)). One over the root of the left side rises, all but in a line, and is concave
+    (Conn, Gould and Toint 2000, lemma 7.3.1), so Newton's steps on it are few, and from a t below the root every one
+    stays below it. Robust on the axes and for half-axes of zero.
+    """
+    aa, bb, ax, bz = a * a, b * b, a * abs(x), b * abs(z)
+    t = numbers.larger(numbers.larger(ax - aa, bz - bb), 0.0)
+    for _ in range(_STEPS):
+        across, along = numbers.larger(t + aa, _TINY), numbers.larger(t + bb, _TINY)
+        pp, qq = numbers.square(ax / across), numbers.square(bz / along)
+        excess = numbers.sqrt(pp + qq) - 1.0
+        if not numbers.any_of(excess > _CLOSE):
+            break
+        t = t + numbers.larger(excess, 0.0) * (pp + qq) / numbers.larger(pp / across + qq / along, _TINY)
+    across, along = numbers.larger(t + aa, _TINY), numbers.larger(t + bb, _TINY)
+    return aa * x / across, bb * z / along
+
+
+def wall(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:
+    """The outward unit normal of the ellipse near a point inside, and about how far the point is from it."""
+    gx = numbers.select(a > 0, x / numbers.square(numbers.larger(a, _TINY)), 0.0)
+    gz = numbers.select(b > 0, z / numbers.square(numbers.larger(b, _TINY)), 0.0)
+    size = numbers.sqrt(gx * gx + gz * gz)
+    reach = numbers.sqrt(gx * x + gz * z)
+    scale = 1.0 / numbers.larger(size, _TINY)
+    slack = numbers.select(size > _TINY, (1.0 - reach) * reach * scale, numbers.larger(a, b))
+    return (gx * scale, gz * scale), slack

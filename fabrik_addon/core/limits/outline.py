@@ -1,0 +1,166 @@
+"""The window of a polygon limit, on the chart of leans."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import hypot, pi
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..arrays import FloatArray, Scalar
+from ..backend import array as many
+from ..errors import LimitError
+
+_TINY = 1e-12
+_CORNER = 1e-4
+Point = tuple[float, float]
+Edge = tuple[Point, Point]
+
+
+class Window:
+    """A simple closed polygon of (x, z) leans, three points or more, in either winding, with or without rest inside.
+
+    Raises:
+        LimitError: for too few points, points out of range, no area, or edges that cross.
+    """
+
+    def __init__(self, points: Sequence[Point]) -> None:
+        self.points = [(float(x), float(z)) for x, z in points]
+        if len(self.points) < 3:
+            raise LimitError(f"A polygon limit needs at least three points, not {len(self.points)}.")
+        if not all(hypot(*point) <= pi + _TINY for point in self.points):
+            raise LimitError("A polygon limit has a point that is not a lean: each must be within pi of rest.")
+        self.edges = list(zip(self.points, self.points[1:] + self.points[:1], strict=True))
+        if _crossing(self.edges):
+            raise LimitError("A polygon limit has edges that touch or cross: its outline must be simple.")
+        area = sum(ax * bz - bx * az for (ax, az), (bx, bz) in self.edges) / 2.0
+        if abs(area) < _TINY:
+            raise LimitError("A polygon limit has no area.")
+        outward = 1.0 if area > 0 else -1.0
+        self._sides = [_Side.between(*triple, outward) for triple in _around(self.edges)]
+
+    def contains(self, numbers: ModuleType, x: Scalar, z: Scalar) -> Scalar:
+        """Whether a lean is inside: a ray to the right crosses the outline an odd number of times."""
+        inside = 0.0
+        for (ax, az), (bx, bz) in self.edges:
+            if az == bz:
+                continue
+            spans = numbers.either(numbers.both(az > z, bz <= z), numbers.both(bz > z, az <= z))
+            crossing = ax + (z - az) * ((bx - ax) / (bz - az))
+            inside = numbers.select(numbers.both(spans, x < crossing), 1.0 - inside, inside)
+        return inside > 0.5
+
+    def nearest(self, numbers: ModuleType, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
+        """The lean itself where it is inside, else the nearest one on the outline."""
+        inside = self.contains(numbers, x, z)
+        best: tuple[Scalar, ...] = (x * 0.0 + np.inf, x, z)
+        for edge in self._sides:
+            found = edge.nearest(numbers, x, z)
+            nearer = found[0] < best[0]
+            best = tuple(numbers.select(nearer, new, old) for new, old in zip(found, best, strict=True))
+        return numbers.select(inside, x, best[1]), numbers.select(inside, z, best[2])
+
+    def walls(self, numbers: ModuleType, x: Scalar, z: Scalar) -> list[tuple[Point, Scalar]]:
+        """The outward unit normals of the two edges nearest to a point inside, and the distances to them.
+
+        The second one matters at a corner. At one that points inward a step leaves by one edge or the other, so there
+        it does not count.
+        """
+        nothing = x * 0.0
+        first = second = (nothing + np.inf, nothing, nothing)
+        counts = nothing > 1.0
+        for edge in self._sides:
+            found = (edge.nearest(numbers, x, z)[0], nothing + edge.normal[0], nothing + edge.normal[1])
+            faces = edge.faces(numbers, x, z)
+            nearer = found[0] < first[0]
+            other = _chosen(numbers, nearer, first, found)
+            usable = numbers.both(numbers.select(nearer, counts, faces), other[0] < second[0])
+            second = _chosen(numbers, usable, other, second)
+            first, counts = _chosen(numbers, nearer, found, first), numbers.select(nearer, faces, counts)
+        return [((nx, nz), numbers.sqrt(square)) for square, nx, nz in (first, second)]
+
+    def sample(self, u: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Leans for points of the unit square: its box, with what falls outside moved onto the outline."""
+        low, high = np.min(self.points, axis=0), np.max(self.points, axis=0)
+        x, z = low[0] + u * (high[0] - low[0]), low[1] + v * (high[1] - low[1])
+        return self.nearest(many, x, z)
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One edge of a window.
+
+    Attributes:
+        start: its first corner.
+        along: from there to its other corner.
+        normal: the unit normal that points out of the window.
+        low, high: between which shares of its length a point faces it: somewhat beyond a corner that points outward,
+            not quite up to one that points inward.
+    """
+
+    start: Point
+    along: Point
+    normal: Point
+    low: float
+    high: float
+
+    @classmethod
+    def between(cls, before: Edge, edge: Edge, after: Edge, outward: float) -> "_Side":
+        """The side for an edge, from its neighbours and the sense of the outline."""
+        (ax, az), (bx, bz) = edge
+        length = hypot(bx - ax, bz - az)
+        normal = (outward * (bz - az) / length, -outward * (bx - ax) / length)
+        margins = [
+            _CORNER / length * (1.0 if outward * turn > 0 else -1.0)
+            for turn in (_turn(before, edge), _turn(edge, after))
+        ]
+        return cls((ax, az), (bx - ax, bz - az), normal, -margins[0], 1.0 + margins[1])
+
+    def share(self, x: Scalar, z: Scalar) -> Scalar:
+        """Where along the edge a point's foot is, 0 and 1 at its corners."""
+        dx, dz = self.along
+        return ((x - self.start[0]) * dx + (z - self.start[1]) * dz) / (dx * dx + dz * dz)
+
+    def faces(self, numbers: ModuleType, x: Scalar, z: Scalar) -> Scalar:
+        """Whether a point is beside the edge."""
+        share = self.share(x, z)
+        return numbers.both(share >= self.low, share <= self.high)
+
+    def nearest(self, numbers: ModuleType, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+        """The squared distance to the edge's nearest point, and that point."""
+        share = numbers.clamp(self.share(x, z), 0.0, 1.0)
+        px, pz = self.start[0] + share * self.along[0], self.start[1] + share * self.along[1]
+        return numbers.square(x - px) + numbers.square(z - pz), px, pz
+
+
+def _around(edges: list[Edge]) -> list[tuple[Edge, Edge, Edge]]:
+    return list(zip(edges[-1:] + edges[:-1], edges, edges[1:] + edges[:1], strict=True))
+
+
+def _turn(first: Edge, second: Edge) -> float:
+    """Positive where an outline turns left from one edge to the next."""
+    return _side(first[0], first[1], second[1])
+
+
+def _chosen(numbers: ModuleType, condition: Scalar, chosen: tuple[Scalar, ...], otherwise: tuple[Scalar, ...]) -> Any:
+    return tuple(numbers.select(condition, new, old) for new, old in zip(chosen, otherwise, strict=True))
+
+
+def _crossing(edges: list[tuple[Point, Point]]) -> bool:
+    """Whether two edges that are not neighbours have a point in common, or an edge has no length."""
+    count = len(edges)
+    if any(start == end for start, end in edges):
+        return True
+    return any(
+        _meet(edges[i], edges[j]) for i in range(count) for j in range(i + 2, count) if not (i == 0 and j == count - 1)
+    )
+
+
+def _meet(first: tuple[Point, Point], second: tuple[Point, Point]) -> bool:
+    (a, b), (c, d) = first, second
+    return _side(a, b, c) * _side(a, b, d) <= 0 and _side(c, d, a) * _side(c, d, b) <= 0
+
+
+def _side(a: Point, b: Point, point: Point) -> float:
+    return (b[0] - a[0]) * (point[1] - a[1]) - (b[1] - a[1]) * (point[0] - a[0])

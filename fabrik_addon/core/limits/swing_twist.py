@@ -1,0 +1,92 @@
+"""A bone's local rotation taken apart: where its Y leans, and how it twists about it.
+
+q = swing · twist. Swing is the shortest arc from Y to q·Y, twist the turn about Y that remains. The lean is the point
+(x, z) = θ · (dx, dz) / √(dx² + dz²) of the azimuthal-equidistant chart, θ the angle from Y and d = q·Y.
+"""
+
+from math import pi
+from types import ModuleType
+from typing import NamedTuple
+
+import numpy as np
+
+from ..arrays import FloatArray, Quaternion, Scalar, Vector
+
+_TINY = 1e-12
+_FULL_TURN = 2.0 * pi
+
+
+class Lean(NamedTuple):
+    """A lean: the angle from Y, the unit azimuth (ex, ez), and their product, the chart point (x, z)."""
+
+    angle: Scalar
+    ex: Scalar
+    ez: Scalar
+    x: Scalar
+    z: Scalar
+
+    def turn_toward(self, numbers: ModuleType, nx: Scalar, nz: Scalar) -> Vector:
+        """The rotation vector ω that moves the lean along the chart direction (nx, nz): n · d(x, z) = result · ω.
+
+        With u the bone's direction, du = ω × u; the chart stretches what goes round the azimuth by θ / sin θ. Leaning
+        more turns about (ez, 0, -ex), going round the azimuth about (cos θ ex, -sin θ, cos θ ez).
+        """
+        sine, cosine = numbers.sin(self.angle), numbers.cos(self.angle)
+        stretch = self.angle / numbers.larger(sine, _TINY)
+        outward = nx * self.ex + nz * self.ez
+        around = (nz * self.ex - nx * self.ez) * numbers.select(self.angle < 1e-6, 1.0, stretch)
+        level = around * cosine
+        return numbers.Vector(
+            (outward * self.ez + level * self.ex, -around * sine, level * self.ez - outward * self.ex)
+        )
+
+
+def lean_of(numbers: ModuleType, rotation: Quaternion) -> Lean:
+    """The lean of a unit quaternion; exact up to half a turn, where the azimuth is that of no twist."""
+    w, x, y, z = rotation.w, rotation.x, rotation.y, rotation.z
+    upright, leaning = numbers.sqrt(w * w + y * y), numbers.sqrt(x * x + z * z)
+    if numbers.any_of(numbers.smaller(upright, leaning) <= _TINY):
+        scale = 1.0 / numbers.larger(upright, _TINY)
+        cosine, sine = numbers.select(upright > _TINY, w * scale, 1.0), numbers.select(upright > _TINY, y * scale, 0.0)
+        size = 1.0 / numbers.larger(leaning, _TINY)
+        ex = numbers.select(leaning > _TINY, (x * sine - z * cosine) * size, 1.0)
+        ez = numbers.select(leaning > _TINY, (x * cosine + z * sine) * size, 0.0)
+    else:
+        size = 1.0 / (upright * leaning)
+        ex, ez = (x * y - z * w) * size, (x * w + z * y) * size
+    angle = 2.0 * numbers.atan2(leaning, upright)
+    return Lean(angle, ex, ez, angle * ex, angle * ez)
+
+
+def twist_of(numbers: ModuleType, rotation: Quaternion, middle: float) -> Scalar:
+    """The twist, as the angle that is nearest to `middle`."""
+    return nearest_angle(numbers, 2.0 * numbers.atan2(rotation.y, rotation.w), middle)
+
+
+def nearest_angle(numbers: ModuleType, angle: Scalar, middle: float) -> Scalar:
+    """The same angle, whole turns away, on the side of `middle`: so 181° does not become -179° there."""
+    return angle - _FULL_TURN * numbers.floor((angle - middle) / _FULL_TURN + 0.5)
+
+
+def turn_twisting(numbers: ModuleType, lean: Lean) -> Vector:
+    """How twist grows with a rotation vector ω: dt = result · ω."""
+    above = 1.0 + numbers.cos(lean.angle)  # of the bone's direction u: dt = (u + Y) · ω / (1 + u · Y)
+    share = 1.0 / numbers.larger(above, 1e-6)
+    side = numbers.sin(lean.angle) * share
+    return numbers.Vector((side * lean.ex, above * share, side * lean.ez))
+
+
+def compose(numbers: ModuleType, x: Scalar, z: Scalar, twist: Scalar) -> Quaternion:
+    """The rotation with a lean and a twist."""
+    zero = x * 0.0
+    swing = numbers.turn_by(numbers.Vector((z, zero, -x)))
+    return swing @ numbers.turn_by(numbers.Vector((zero, twist, zero)))
+
+
+def compose_arrays(x: FloatArray, z: FloatArray, twist: FloatArray) -> FloatArray:
+    """(..., 4) rotations with leans and twists (...)."""
+    half = np.hypot(x, z) / 2.0
+    scale = np.sinc(half / pi) / 2.0
+    c, s = np.cos(twist / 2.0), np.sin(twist / 2.0)
+    w, sx, sz = np.cos(half), z * scale, -x * scale
+    return np.stack([w * c, sx * c - sz * s, w * s, sz * c + sx * s], axis=-1)

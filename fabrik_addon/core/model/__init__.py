@@ -1,0 +1,1 @@
+"""What is solved: bones, effectors, their targets, options. Imports what stands directly in `core`."""

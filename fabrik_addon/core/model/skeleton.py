@@ -1,0 +1,125 @@
+"""The immutable tree of bones that the solver works on."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import BoolArray, FloatArray, IntArray
+from ..errors import SkeletonError
+
+_ORTHONORMAL = 1e-4
+
+
+class Skeleton:
+    """A tree of bones in their rest pose, in armature space.
+
+    Args:
+        names: J bone names, all different.
+        parents: (J,) index of each bone's parent, -1 for the one root; parents come before their children.
+        rest: (J, 4, 4) rest matrices without scale; local Y points along the bone, the translation is its head.
+        lengths: (J,) lengths from head to tail, zero or more.
+        inherits_rotation: (J,) False where the bone does not turn with its parent; all True when None.
+
+    Raises:
+        SkeletonError: naming the bone, when the parts do not make one tree of rigid bones.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        parents: npt.ArrayLike,
+        rest: npt.ArrayLike,
+        lengths: npt.ArrayLike,
+        inherits_rotation: npt.ArrayLike | None = None,
+    ) -> None:
+        self.names = tuple(names)
+        count = len(self.names)
+        self.parents: IntArray = _frozen(np.array(parents, dtype=np.int64), (count,), "parents")
+        self.rest: FloatArray = _frozen(np.array(rest, dtype=np.float64), (count, 4, 4), "rest")
+        self.lengths: FloatArray = _frozen(np.array(lengths, dtype=np.float64), (count,), "lengths")
+        flags = np.ones(count, dtype=bool) if inherits_rotation is None else np.array(inherits_rotation, dtype=bool)
+        self.inherits_rotation: BoolArray = _frozen(flags, (count,), "inherits_rotation")
+        self._index = {name: index for index, name in enumerate(self.names)}
+        _check_names(self.names)
+        _check_tree(self)
+        _check_bodies(self)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def index(self, name: str) -> int:
+        """The place of a bone in the arrays.
+
+        Raises:
+            SkeletonError: when there is no bone of that name.
+        """
+        try:
+            return self._index[name]
+        except KeyError:
+            raise SkeletonError(f"There is no bone named {name!r} in this skeleton.") from None
+
+    def path(self, bone: int) -> list[int]:
+        """Bone indices from the root to `bone`, both included."""
+        path = [bone]
+        while self.parents[path[-1]] >= 0:
+            path.append(int(self.parents[path[-1]]))
+        return path[::-1]
+
+    def head_offset(self, bone: int) -> FloatArray:
+        """(3,) the bone's head in its parent's rest frame; in armature space for the root."""
+        head: FloatArray = self.rest[bone, :3, 3]
+        parent = self.parents[bone]
+        if parent < 0:
+            return head
+        offset: FloatArray = self.rest[parent, :3, :3].T @ (head - self.rest[parent, :3, 3])
+        return offset
+
+    def rest_turn(self, bone: int) -> FloatArray:
+        """(3, 3) rest rotation relative to what carries it: the parent, or the armature where nothing is inherited."""
+        parent = self.parents[bone]
+        rotation: FloatArray = self.rest[bone, :3, :3]
+        if parent < 0 or not self.inherits_rotation[bone]:
+            return rotation
+        turn: FloatArray = self.rest[parent, :3, :3].T @ rotation
+        return turn
+
+
+def _frozen(array: npt.NDArray[Any], shape: tuple[int, ...], what: str) -> npt.NDArray[Any]:
+    if array.shape != shape:
+        raise SkeletonError(f"The skeleton's {what} have shape {array.shape}, but {shape} is needed.")
+    array.flags.writeable = False
+    return array
+
+
+def _check_names(names: tuple[str, ...]) -> None:
+    if not names:
+        raise SkeletonError("A skeleton needs at least one bone.")
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise SkeletonError(f"Two bones are named {twice!r}.")
+
+
+def _check_tree(skeleton: Skeleton) -> None:
+    names, parents = skeleton.names, skeleton.parents
+    for bone, parent in enumerate(parents):
+        if not -1 <= parent < bone and bone > 0:
+            raise SkeletonError(f"Bone {names[bone]!r} stands before its parent: list parents first.")
+    if parents[0] != -1 or (parents[1:] == -1).any():
+        roots = [names[i] for i in np.flatnonzero(parents == -1)]
+        raise SkeletonError(f"A skeleton has exactly one root, listed first, not {roots}: solve each tree on its own.")
+
+
+def _check_bodies(skeleton: Skeleton) -> None:
+    lengths, rotations = skeleton.lengths, np.nan_to_num(skeleton.rest[:, :3, :3])
+    squares = np.swapaxes(rotations, 1, 2) @ rotations
+    broken = (np.abs(squares - np.eye(3)) > _ORTHONORMAL).any(axis=(1, 2)) | (np.linalg.det(rotations) < 0)
+    checks = [
+        (~np.isfinite(skeleton.rest).all(axis=(1, 2)), "has a rest matrix with a value that is not finite"),
+        (~(np.isfinite(lengths) & (lengths >= 0)), "has a length that is not zero or more"),
+        (broken, "has a rest matrix that is not a pure rotation: remove its scale or shear"),
+    ]
+    for wrong, what in checks:
+        if wrong.any():
+            raise SkeletonError(f"Bone {skeleton.names[int(np.argmax(wrong))]!r} {what}.")

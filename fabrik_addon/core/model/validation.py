@@ -1,0 +1,164 @@
+"""The door: what a solve is asked for is checked here, before anything is worked out."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import FloatArray, lengths
+from ..errors import LimitError, OptionsError, TargetError
+from ..limits.kinds import Limit
+from ..solution import Effector
+from .skeleton import Skeleton
+
+_NO_LENGTH = 1e-6
+
+
+def check_effectors(skeleton: Skeleton, effectors: Sequence[Effector]) -> None:
+    """Raises TargetError for what cannot be an effector."""
+    if not effectors:
+        raise TargetError("There is no effector: name at least one bone that is to reach a target.")
+    for effector in effectors:
+        if effector.bone not in skeleton.names:
+            raise TargetError(f"The effector's bone {effector.bone!r} is not in the skeleton.")
+        if not (np.isfinite(effector.weight) and effector.weight > 0):
+            raise TargetError(
+                f"The effector of bone {effector.bone!r} has weight {effector.weight}: more than 0 it must be."
+            )
+        if effector.offset is not None and not np.isfinite(np.array(effector.offset, dtype=float)).all():
+            raise TargetError(f"The effector of bone {effector.bone!r} has an offset that is not finite.")
+        if not 0.0 <= effector.rotation_weight <= 1.0:
+            raise TargetError(
+                f"The effector of bone {effector.bone!r} has rotation weight {effector.rotation_weight}: "
+                "from 0 to 1 it must be."
+            )
+        if effector.priority != int(effector.priority):
+            raise TargetError(
+                f"The effector of bone {effector.bone!r} has priority {effector.priority}: a whole number it must be."
+            )
+        _check_loop(skeleton, effector)
+
+
+def _check_loop(skeleton: Skeleton, effector: Effector) -> None:
+    """Raises TargetError for a loop that cannot be closed."""
+    if effector.target_bone is None:
+        return
+    if effector.target_bone not in skeleton.names:
+        raise TargetError(
+            f"The effector of bone {effector.bone!r} has the target bone {effector.target_bone!r}, "
+            "which is not in the skeleton."
+        )
+    if effector.target_bone == effector.bone:
+        raise TargetError(f"The effector of bone {effector.bone!r} has its own bone for a target.")
+    if effector.target_offset is not None and not np.isfinite(np.array(effector.target_offset, dtype=float)).all():
+        raise TargetError(f"The effector of bone {effector.bone!r} has a target offset that is not finite.")
+
+
+def check_limits(skeleton: Skeleton, limits: Mapping[str, Limit]) -> None:
+    """Raises LimitError naming a bone that is not there or a limit that is none."""
+    for name, limit in limits.items():
+        if name not in skeleton.names:
+            raise LimitError(f"There is a limit for bone {name!r}, which is not in the skeleton.")
+        if not isinstance(limit, Limit):
+            raise LimitError(f"The limit of bone {name!r} is {limit!r}: use Ball, Hinge, Fixed or Polygon.")
+
+
+def check_slides(skeleton: Skeleton, slides: Mapping[str, tuple[float, float]]) -> None:
+    """Raises LimitError naming a bone that is not there or cannot slide so."""
+    for name, (low, high) in slides.items():
+        if name not in skeleton.names:
+            raise LimitError(f"There is a slide for bone {name!r}, which is not in the skeleton.")
+        if not (np.isfinite(high) and 0.0 < low <= high):
+            raise LimitError(
+                f"The slide of bone {name!r} is from {low} to {high}: "
+                "two factors above 0 are needed, the lower one first."
+            )
+        if skeleton.lengths[skeleton.index(name)] == 0:
+            raise LimitError(f"Bone {name!r} has no length, so it cannot slide.")
+
+
+def check_root(root: str) -> None:
+    """Raises OptionsError for an unknown root mode."""
+    if root not in {"FIXED", "FREE"}:
+        raise OptionsError(f"The root is {root!r}: it must be 'FIXED' or 'FREE'.")
+
+
+def checked_targets(targets: npt.ArrayLike, count: int) -> tuple[FloatArray, bool]:
+    """(F, E, 3) targets, and whether they were one pose's (E, 3)."""
+    array = np.asarray(targets, dtype=np.float64)
+    if array.ndim not in {2, 3} or array.shape[-2:] != (count, 3):
+        raise TargetError(
+            f"The targets have shape {array.shape}, but ([F,] {count}, 3) is needed for {count} effectors."
+        )
+    if np.isinf(array).any():
+        effector = int(np.argwhere(np.isinf(array))[0][-2])
+        raise TargetError(f"The target of effector {effector} is infinite; use NaN where it is not seen.")
+    array = np.where(np.isnan(array).any(axis=-1, keepdims=True), np.nan, array)
+    one = array.ndim == 2
+    return (array[None] if one else array), one
+
+
+def checked_poles(bend_targets: npt.ArrayLike | None, frames: int, count: int) -> FloatArray:
+    """(F, E, 3) points toward which limbs bend, NaN where there is none."""
+    if bend_targets is None:
+        return np.broadcast_to(np.nan, (frames, count, 3))
+    array = np.asarray(bend_targets, dtype=np.float64)
+    if array.shape not in {(count, 3), (frames, count, 3)}:
+        raise TargetError(f"The bend targets have shape {array.shape}, but ([{frames},] {count}, 3) is needed.")
+    if np.isinf(array).any():
+        effector = int(np.argwhere(np.isinf(array))[0][-2])
+        raise TargetError(f"The bend target of effector {effector} is infinite; use NaN where there is none.")
+    missing = np.isnan(array).any(axis=-1, keepdims=True)
+    return np.broadcast_to(np.where(missing, np.nan, array), (frames, count, 3))
+
+
+def checked_turns(target_rotations: npt.ArrayLike | None, frames: int, count: int) -> FloatArray:
+    """(F, E, 4) unit quaternions that effectors' bones are to have, NaN where there is none."""
+    if target_rotations is None:
+        return np.broadcast_to(np.nan, (frames, count, 4))
+    array = np.asarray(target_rotations, dtype=np.float64)
+    if array.shape not in {(count, 4), (frames, count, 4)}:
+        raise TargetError(f"The target rotations have shape {array.shape}, but ([{frames},] {count}, 4) is needed.")
+    norms = lengths(array)[..., None]
+    wrong = np.isinf(norms) | (norms < _NO_LENGTH)
+    if wrong.any():
+        effector = int(np.argwhere(wrong)[0][-2])
+        raise TargetError(
+            f"The target rotation of effector {effector} is infinite or has no length; use NaN where there is none."
+        )
+    return np.broadcast_to(array / norms, (frames, count, 4))
+
+
+def checked_weights(weights: npt.ArrayLike | None, effectors: Sequence[Effector], frames: int) -> FloatArray:
+    """(F, E) weights, the effectors' own when None; zero: the target does not count on that frame."""
+    array = np.array([effector.weight for effector in effectors] if weights is None else weights, dtype=np.float64)
+    count = len(effectors)
+    if array.shape not in {(count,), (frames, count)}:
+        raise TargetError(f"The weights have shape {array.shape}, but ([{frames},] {count}) is needed.")
+    if not (np.isfinite(array) & (array >= 0.0)).all():
+        raise TargetError("A weight is negative or not finite.")
+    return np.broadcast_to(array, (frames, count))
+
+
+def checked_start(start: npt.ArrayLike | None, skeleton: Skeleton, frames: int) -> FloatArray:
+    """(F, J, 4) unit start rotations, the rest pose when None."""
+    count = len(skeleton)
+    if start is None:
+        return np.broadcast_to(np.array([1.0, 0.0, 0.0, 0.0]), (frames, count, 4))
+    array = np.asarray(start, dtype=np.float64)
+    if array.shape not in {(count, 4), (frames, count, 4)}:
+        raise TargetError(f"The start pose has shape {array.shape}, but ([{frames},] {count}, 4) is needed.")
+    norms = lengths(array)[..., None]
+    if not (np.isfinite(norms).all() and (norms > _NO_LENGTH).all()):
+        raise TargetError("The start pose has a rotation that is not finite or has no length.")
+    return np.broadcast_to(array / norms, (frames, count, 4))
+
+
+def checked_root_location(start_location: npt.ArrayLike | None, skeleton: Skeleton, frames: int) -> FloatArray:
+    """(F, 3) the root's head to start from, its rest place when None."""
+    array = skeleton.rest[0, :3, 3] if start_location is None else np.asarray(start_location, dtype=np.float64)
+    if array.shape not in {(3,), (frames, 3)}:
+        raise TargetError(f"start_location has shape {array.shape}, but ([{frames},] 3) is needed.")
+    if not np.isfinite(array).all():
+        raise TargetError("start_location is not finite.")
+    return np.broadcast_to(array, (frames, 3))

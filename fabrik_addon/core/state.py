@@ -1,0 +1,110 @@
+"""The frames in the making: their pose, and what it is measured by."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import ModuleType
+
+import numpy as np
+
+from .arrays import BoolArray, FloatArray, IntArray, Quaternion, Scalar, Vector, lengths, squares
+from .fabrik.bodies import Body, Pose, place_bodies
+from .least_squares.residuals import Measures
+
+
+@dataclass
+class Work:
+    """F frames of a solve with B bodies, E effectors and M vectors that are measured (see `Measures`).
+
+    Attributes:
+        local: B local rotations.
+        root: the root's head.
+        rest: B local rotations that free twist returns to.
+        bound: B flags, whether the last backward pass had to clamp the body.
+        targets: (F, M, 3), zero where not seen.
+        weights: (F, M), zero where not seen.
+        tolerances: (F, M) distances and radians.
+        iterations: (F,) sweeps and steps taken.
+        stationary: (F,) nothing makes it better.
+        turns: (F, E, 4) rotations that effectors' bodies are to have; none is NaN where one has a rotation weight.
+        poles: (F, E, 3) points toward which limbs bend, NaN where there is none.
+        measures: what the M vectors are.
+        factors: by body that slides, the factor of its length.
+    """
+
+    local: list[Quaternion]
+    root: Vector
+    rest: list[Quaternion]
+    bound: list[Scalar]
+    targets: FloatArray
+    weights: FloatArray
+    tolerances: FloatArray
+    iterations: IntArray
+    stationary: BoolArray
+    turns: FloatArray
+    poles: FloatArray
+    measures: Measures
+    factors: dict[int, Scalar]
+
+    def part(self, numbers: ModuleType, frames: IntArray) -> "Work":
+        """The work on some of the frames."""
+        return Work(
+            [numbers.take(rotation, frames) for rotation in self.local],
+            numbers.take(self.root, frames),
+            [numbers.take(rotation, frames) for rotation in self.rest],
+            [numbers.take(flag, frames) for flag in self.bound],
+            self.targets[frames],
+            self.weights[frames],
+            self.tolerances[frames],
+            self.iterations[frames],
+            self.stationary[frames],
+            self.turns[frames],
+            self.poles[frames],
+            self.measures,
+            {body: numbers.take(factor, frames) for body, factor in self.factors.items()},
+        )
+
+    def replace(self, numbers: ModuleType, frames: IntArray, part: "Work") -> None:
+        """Take over pose and progress of some of the frames."""
+        count = len(self.targets)
+        pairs = zip(self.local, part.local, strict=True)
+        self.local = [numbers.put(rotation, frames, new, count) for rotation, new in pairs]
+        self.bound = [numbers.put(flag, frames, new, count) for flag, new in zip(self.bound, part.bound, strict=True)]
+        self.root = numbers.put(self.root, frames, part.root, count)
+        own = self.factors.items()
+        self.factors = {body: numbers.put(factor, frames, part.factors[body], count) for body, factor in own}
+        self.iterations[frames] = part.iterations
+        self.stationary[frames] = part.stationary
+
+    def pose(self, bodies: Sequence[Body]) -> Pose:
+        """Where the bodies are."""
+        return place_bodies(bodies, self.local, self.root, self.factors)
+
+    def points(self, numbers: ModuleType, bodies: Sequence[Body]) -> FloatArray:
+        """(F, M, 3) where the effectors are, and what else is measured."""
+        return self.points_of(numbers, bodies, self.pose(bodies))
+
+    def points_of(self, numbers: ModuleType, bodies: Sequence[Body], pose: Pose) -> FloatArray:
+        """(F, M, 3) the same for bodies that stand in a pose."""
+        return self.measures.vectors(numbers, bodies, pose, self.turns)
+
+    def errors(self, numbers: ModuleType, bodies: Sequence[Body]) -> FloatArray:
+        """(F, M) distances from the targets, zero where not seen."""
+        return self.misses(self.points(numbers, bodies))
+
+    def misses(self, points: FloatArray) -> FloatArray:
+        """(F, M) how far points (F, M, 3) are from the targets, zero where those are not seen."""
+        return np.asarray(np.where(self.weights > 0, lengths(points - self.targets), 0.0))
+
+    def moved(self, points: FloatArray, before: FloatArray, share: float) -> BoolArray:
+        """(F,) whether something that counts went farther than a share of its tolerance, both (F, M, 3)."""
+        far = squares(points - before) > np.square(self.tolerances * share)
+        return np.asarray((far & (self.weights > 0)).any(axis=1))
+
+    def cost(self, points: FloatArray) -> FloatArray:
+        """(F,) Σ weight · distance² with the effectors at (F, M, 3) points."""
+        cost: FloatArray = np.einsum("fe,fei->f", self.weights, (points - self.targets) ** 2)
+        return cost
+
+    def unmet(self, errors: FloatArray) -> BoolArray:
+        """(F,) whether something is farther from its target than its tolerance."""
+        return np.asarray((errors > self.tolerances).any(axis=1))

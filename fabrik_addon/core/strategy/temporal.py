@@ -1,0 +1,178 @@
+"""Pops: frames on which a joint moved much farther than the targets did, and their repair.
+
+Frames that are solved each by itself know nothing of each other, so a limb that can meet its target in two ways may
+change from one to the other between two frames. From both sides of such a change the pose is carried on, each frame
+from its neighbour, until it meets the frames as they were solved; the smoother of the two ways is kept. A change that
+is left over is spread over the frames around it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray, IntArray
+from ..solution import Solution, Status
+
+FARTHER = 3.0
+LONGEST_SPAN = 500
+_SPREAD = 40
+_AT_LEAST = 0.002
+_SHARPEST = np.pi / 3
+_NO_WORSE = 1.01
+_TINY = 1e-9
+
+Continue = Callable[[int, FloatArray, FloatArray], Solution]
+
+
+def jumps(solution: Solution, targets: FloatArray) -> FloatArray:
+    """(F - 1,) how many times farther than the targets the farthest joint moved from each frame to the next.
+
+    Where the targets stand nearly still they count as having moved by a small share of the skeleton's size. A bone that
+    turns sharply, if only about itself, counts as a joint that moves too far.
+    """
+    joints = np.concatenate([solution.heads, solution.tails], axis=1)
+    size = np.linalg.norm(np.ptp(solution.skeleton.rest[:, :3, 3], axis=0)) + solution.skeleton.lengths.max()
+    moved = _farthest(joints) / np.maximum(_farthest(targets), _AT_LEAST * size)
+    alike = np.abs((solution.rotations[1:] * solution.rotations[:-1]).sum(axis=2)).min(axis=1)
+    turned = 2.0 * np.arccos(np.minimum(alike, 1.0))
+    return np.asarray(np.maximum(moved, FARTHER * turned / _SHARPEST))
+
+
+def repair_pops(solution: Solution, targets: FloatArray, solve_from: Continue) -> Iterator[bool]:
+    """Carry the pose on through popped and failed frames, in place, where that is smoother and no worse.
+
+    Args:
+        solution: F frames.
+        targets: (F, E, 3).
+        solve_from: solves one frame from a neighbour's (J, 4) rotations and (3,) root head.
+
+    Yields:
+        After each pop, whether something was replaced.
+    """
+    repair = _Repair(solution, targets, solve_from)
+    for frame in places(jumps(solution, targets) > FARTHER, _failed(solution.status)):
+        yield repair.at(frame)
+    for frame in np.flatnonzero(jumps(solution, targets) > FARTHER) + 1:
+        yield repair.spread(int(frame))
+
+
+def places(pops: BoolArray, failed: BoolArray) -> list[int]:
+    """The frames from which a pose is to be carried on: after each pop, and the first of failed ones in a row."""
+    begins = failed[1:] & ~failed[:-1]
+    return [int(frame) for frame in np.flatnonzero(pops | begins) + 1]
+
+
+def _failed(status: IntArray) -> BoolArray:
+    return np.isin(status, (Status.LIMITED, Status.STALLED))
+
+
+@dataclass(frozen=True)
+class _Repair:
+    """A take under repair."""
+
+    solution: Solution
+    targets: FloatArray
+    solve_from: Continue
+
+    def at(self, frame: int) -> bool:
+        """Mend the change between the frame before and this one from whichever side does it better."""
+        present = self._jump(*self._around(frame, frame))
+        if present <= FARTHER and not _failed(self.solution.status[frame]):
+            return False
+        frames = len(self.solution.status)
+        ways = (range(frame, min(frame + LONGEST_SPAN, frames)), range(frame - 1, max(frame - LONGEST_SPAN, -1), -1))
+        found = [(poses, left) for poses, left in map(self._carried_to_join, ways) if poses and left <= present]
+        best = min(found, key=lambda found: (max(found[1], FARTHER), len(found[0])), default=({}, 0.0))[0]
+        self._put(best)
+        return bool(best)
+
+    def spread(self, frame: int) -> bool:
+        """Spread the change between the frame before and this one over the frames around them.
+
+        There the poses carried on from either side are mixed, in shares that go smoothly from one to the other.
+        """
+        ahead = dict(self._carried(range(frame, min(frame + _SPREAD, len(self.solution.status) - 1))))
+        back = dict(self._carried(range(frame - 1, max(frame - _SPREAD, 1) - 1, -1)))
+        span = range(frame - len(back), frame + len(ahead))
+        earlier = self._own(span[: len(back)]) | ahead
+        later = self._own(span[len(back) :]) | back
+        shares = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, len(span) + 2)[1:-1])
+        mixed = {
+            place: self.solve_from(place, *_mixed(earlier[place], later[place], share))
+            for place, share in zip(span, shares, strict=True)
+        }
+        before, own = self._jump(*self._around(span.start, span.stop)), self._own(span)
+        worse = not all(self._no_worse(place, one) for place, one in mixed.items())
+        self._put(mixed)
+        if worse or self._jump(*self._around(span.start, span.stop)) >= before:
+            self._put(own)
+            return False
+        return True
+
+    def _carried(self, way: range) -> Iterator[tuple[int, Solution]]:
+        """Frames along a way, each solved from the one before it, as far as they are no worse than those there are."""
+        pose = self._frame(way.start - way.step)
+        for frame in way:
+            pose = self.solve_from(frame, pose.rotations, pose.root_location)
+            if not self._no_worse(frame, pose):
+                return
+            yield frame, pose
+
+    def _carried_to_join(self, way: range) -> tuple[dict[int, Solution], float]:
+        """Poses carried on along a way until they join the ones there are, and the jump that is left at the end."""
+        poses: dict[int, Solution] = {}
+        left = np.inf
+        for frame, pose in self._carried(way):
+            poses[frame] = pose
+            after = frame + way.step
+            if not 0 <= after < len(self.solution.status):
+                return poses, 0.0
+            left = self._jump(_pair(pose, self._frame(after)), self.targets[[frame, after]])
+            if left <= FARTHER:
+                break
+        return poses, left
+
+    def _no_worse(self, frame: int, one: Solution) -> bool:
+        missed, present = np.nansum(one.errors), np.nansum(self.solution.errors[frame])
+        return bool(one.status == Status.SOLVED or missed <= present * _NO_WORSE + _TINY)
+
+    def _jump(self, solution: Solution, targets: FloatArray) -> float:
+        return float(jumps(solution, targets).max(initial=0.0))
+
+    def _around(self, first: int, last: int) -> tuple[Solution, FloatArray]:
+        """The frames from the one before the first to the last, and their targets."""
+        frames = slice(first - 1, last + 1)
+        arrays = {name: getattr(self.solution, name)[frames] for name in Solution.FRAME_ARRAYS}
+        return Solution(skeleton=self.solution.skeleton, **arrays), self.targets[frames]
+
+    def _frame(self, frame: int) -> Solution:
+        arrays = {name: getattr(self.solution, name)[frame].copy() for name in Solution.FRAME_ARRAYS}
+        return Solution(skeleton=self.solution.skeleton, **arrays)
+
+    def _own(self, frames: range) -> dict[int, Solution]:
+        return {frame: self._frame(frame) for frame in frames}
+
+    def _put(self, poses: dict[int, Solution]) -> None:
+        for frame, pose in poses.items():
+            self.solution.put(frame, pose)
+
+
+def _pair(first: Solution, second: Solution) -> Solution:
+    names = Solution.FRAME_ARRAYS
+    arrays = {name: np.stack([getattr(first, name), getattr(second, name)]) for name in names}
+    return Solution(skeleton=first.skeleton, **arrays)
+
+
+def _mixed(first: Solution, second: Solution, share: float) -> tuple[FloatArray, FloatArray]:
+    """(J, 4) rotations and (3,) root head between two poses."""
+    alike = np.sign((first.rotations * second.rotations).sum(axis=1, keepdims=True) + _TINY)
+    rotations = (1.0 - share) * first.rotations + share * alike * second.rotations
+    root = (1.0 - share) * first.root_location + share * second.root_location
+    return rotations / np.linalg.norm(rotations, axis=1, keepdims=True), root
+
+
+def _farthest(points: FloatArray) -> FloatArray:
+    """(F - 1,) the farthest that one of (F, N, 3) points moves from frame to frame; what is NaN does not count."""
+    steps = np.nan_to_num(np.linalg.norm(np.diff(points, axis=0), axis=2))
+    return np.asarray(steps.max(axis=1, initial=0.0))

@@ -1,0 +1,146 @@
+"""What a bone of a human is, told from its name, in the naming schemes that people's rigs use.
+
+Known: the sample person, Rigify's meta-rig, Mixamo, MakeHuman and MPFB (the default rig and the one for game engines),
+VRM (VRoid's bones and the humanoid names) and Unreal's mannequin. Plain Python.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from .body_parts import FINGERS, Role
+
+# What is left of a name without prefix, side, separators and numbers.
+_WORDS: Final = {
+    "hips": "hips", "pelvis": "hips",
+    "spine": "spine", "chest": "chest", "upperchest": "chest", "neck": "neck", "head": "head",
+    "shoulder": "shoulder", "clavicle": "shoulder",
+    "upperarm": "upper_arm", "arm": "upper_arm",
+    "forearm": "forearm", "lowerarm": "forearm",
+    "hand": "hand", "wrist": "hand",
+    "thigh": "thigh", "upleg": "thigh", "upperleg": "thigh",
+    "shin": "shin", "calf": "shin", "leg": "shin", "lowerleg": "shin",
+    "foot": "foot",
+    "toe": "toe", "toes": "toe", "toebase": "toe", "ball": "toe",
+}  # fmt: skip
+_MIDDLE: Final = {"hips", "spine", "chest", "neck", "head"}
+# MakeHuman makes these of two bones; only the first one begins at a joint.
+_SPLIT: Final = {"upperarm", "lowerarm", "upperleg", "lowerleg"}
+
+_FINGER_WORDS: Final = {finger: finger for finger in FINGERS} | {"little": "pinky"}
+_FINGER_PREFIXES: Final = ("", "f", "hand")
+_SEGMENTS: Final = {"metacarpal": 0, "proximal": 1, "intermediate": 2, "middle": 2, "distal": 3}
+# Rigify and MakeHuman number the bones in the palm from the index finger on.
+_PALM_WORDS: Final = {"palm", "metacarpal"}
+
+# Rigify's meta-rig counts on from the hips to the head.
+_RIGIFY_SPINE: Final = {
+    "spine": "hips", "spine.001": "spine", "spine.002": "spine", "spine.003": "chest",
+    "spine.004": "neck", "spine.005": "neck", "spine.006": "head",
+}  # fmt: skip
+# The bone that a rig has instead of hips, where nothing else is called so (MakeHuman's default rig).
+_STANDS_FOR_HIPS: Final = "root"
+
+_PREFIX: Final = re.compile(r"^(?:.*:|mixamorig\d*_?|J_Bip_(?:C_)?)")
+_COPY: Final = re.compile(r"[._-][LR]\.\d{3}$", re.IGNORECASE)
+_TOKEN: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+_SIDES: Final = {"l": "L", "left": "L", "r": "R", "right": "R"}
+
+
+class _Parts(NamedTuple):
+    """A name taken apart: its letters in lower case, its side, its numbers."""
+
+    word: str
+    side: str
+    numbers: tuple[int, ...]
+
+
+def role_of(bone_name: str) -> Role | None:
+    """What a bone is, from its own name alone; None where it says nothing.
+
+    Rigify's spine can be told from other spines only among its neighbours: see `match`.
+    """
+    parts = _taken_apart(bone_name)
+    if parts is None:
+        return None
+    return _finger_role(parts) or _toe_role(parts) or _body_role(parts)
+
+
+def match(bone_names: Iterable[str]) -> dict[str, Role]:
+    """What the bones of one rig are; those whose names say nothing are left out."""
+    names = list(bone_names)
+    found = {name: role for name in names if (role := role_of(name)) is not None}
+    if not any(role.part == "hips" for role in found.values()):
+        found |= _named_hips(names)
+    return found | _counted_thumbs(found)
+
+
+def _taken_apart(bone_name: str) -> _Parts | None:
+    """The parts of a name; None for Blender's numbered copy of a bone and for a name with two sides."""
+    if _COPY.search(bone_name):
+        return None
+    tokens = [token.lower() for token in _TOKEN.findall(_PREFIX.sub("", bone_name))]
+    sides = [_SIDES[token] for token in tokens if token in _SIDES]
+    if len(sides) > 1:
+        return None
+    word = "".join(token for token in tokens if token.isalpha() and token not in _SIDES)
+    return _Parts(word, "".join(sides), tuple(int(token) for token in tokens if token.isdigit()))
+
+
+def _body_role(parts: _Parts) -> Role | None:
+    word, side, numbers = parts
+    if word == "pelvis" and side:
+        return Role("rigid", side)
+    part = _WORDS.get(word)
+    if part is None or (part in _MIDDLE and side):
+        return None
+    return Role("rigid" if word in _SPLIT and numbers == (2,) else part, side)
+
+
+def _toe_role(parts: _Parts) -> Role | None:
+    """Toes of several bones, such as toe2-1.L; a single one stands for all."""
+    if _WORDS.get(parts.word) != "toe":
+        return None
+    return Role("toe", parts.side, number=parts.numbers[-1] if len(parts.numbers) == 2 else 1)
+
+
+def _finger_role(parts: _Parts) -> Role | None:
+    word, side, numbers = parts
+    if word in _PALM_WORDS and len(numbers) == 1 and 1 <= numbers[0] <= 4:
+        return Role("palm", side, FINGERS[numbers[0]])
+    if word == "finger" and len(numbers) == 2 and 1 <= numbers[0] <= 5:
+        return _finger(side, FINGERS[numbers[0] - 1], numbers[1])
+    for prefix in _FINGER_PREFIXES:
+        for name, finger in _FINGER_WORDS.items():
+            if word == prefix + name and numbers:
+                return _finger(side, finger, numbers[-1])
+            segment = word.removeprefix(prefix + name)
+            if word.startswith(prefix + name) and segment in _SEGMENTS:
+                # A thumb's metacarpal is the first bone that moves; `match` counts on from what is there.
+                return _finger(side, finger, _SEGMENTS[segment] + (finger == "thumb"), most=4)
+    return None
+
+
+def _finger(side: str, finger: str, number: int, most: int = 3) -> Role | None:
+    """The role of a finger's bone; None beyond the last one, for a marker of the tip."""
+    if number == 0:
+        return Role("palm", side, finger)
+    return Role("finger", side, finger, number) if number <= most else None
+
+
+def _named_hips(names: list[str]) -> dict[str, Role]:
+    """The hips of a rig that has no bone of that name, and what else comes of it."""
+    if {"spine", "spine.003"} <= set(names):
+        return {name: Role(part) for name, part in _RIGIFY_SPINE.items() if name in names}
+    return {name: Role("hips") for name in names if name.lower() == _STANDS_FOR_HIPS}
+
+
+def _counted_thumbs(roles: dict[str, Role]) -> dict[str, Role]:
+    """The thumbs' bones counted from 1: VRM's begin with a metacarpal or, in older files, with a proximal bone."""
+    counted = {}
+    for side in ("L", "R", ""):
+        thumb = [name for name, role in roles.items() if (role.finger, role.side) == ("thumb", side)]
+        for place, name in enumerate(sorted(thumb, key=lambda name: roles[name].number)):
+            counted[name] = replace(roles[name], number=place + 1)
+    return counted

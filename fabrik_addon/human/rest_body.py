@@ -1,0 +1,259 @@
+"""A human rig at rest: what its bones are, which way is up and forward for it, and where its palms face.
+
+Everything is told from where the joints are, in armature space. How bones are rolled plays no part in it. Plain Python.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from ..core.arrays import FloatArray
+from .body_parts import FINGERS, Role
+from .naming_schemes import match
+
+_TINY: Final = 1e-6
+# Cosine of how far bones may be off their limbs.
+_ALONG: Final = 0.7
+# A body that stands this nearly along the armature's axes stands along them: people slouch, and feet point out.
+_SNAP: Final = np.cos(np.radians(10.0))
+# Less than this share of the feet's length along the ground, and the feet do not tell forward.
+_FLAT_FOOT: Final = 0.3
+# The bone at whose head a limb's bone ends.
+_NEXT: Final = {"upper_arm": "forearm", "forearm": "hand", "thigh": "shin", "shin": "foot", "foot": "toe"}
+
+
+@dataclass(frozen=True, eq=False)
+class RestBone:
+    """A bone at rest in armature space.
+
+    Attributes:
+        parent: its parent's name, "" for a root.
+        head: (3,) where it begins.
+        axes: (3, 3) its local X, Y and Z axes as columns; Y runs to its tail.
+        length: from head to tail.
+    """
+
+    parent: str
+    head: FloatArray
+    axes: FloatArray
+    length: float
+
+
+class BodyAxes(NamedTuple):
+    """The body's own directions (unit vectors) and a point in its middle."""
+
+    up: FloatArray
+    forward: FloatArray
+    left: FloatArray
+    middle: FloatArray
+
+
+class Palm(NamedTuple):
+    """A hand's own directions (unit vectors): along it, out of its palm, and to the thumb's side.
+
+    seen: whether its fingers tell them; else they are those of a natural stance.
+    """
+
+    along: FloatArray
+    normal: FloatArray
+    thumb: FloatArray
+    seen: bool
+
+
+class RestBody:
+    """The bones of a rig by name, and what they are."""
+
+    def __init__(self, bones: Mapping[str, RestBone]) -> None:
+        self.bones = bones
+        self.roles = match(bones)
+        self._by_part: dict[str, list[str]] = {}
+        for name, role in self.roles.items():
+            self._by_part.setdefault(role.part, []).append(name)
+        self._palms: dict[str, Palm | None] = {}
+
+    def named(
+        self, part: str, side: str | None = None, finger: str | None = None, number: int | None = None
+    ) -> list[str]:
+        """The bones with a role; what is None may be anything."""
+        wanted = (side, finger, number)
+        return [name for name in self._by_part.get(part, ()) if _fits(self.roles[name], wanted)]
+
+    def head_of(self, part: str, side: str | None = None, number: int | None = None) -> FloatArray | None:
+        """(3,) the middle of the heads of all bones with a role, None where there are none."""
+        heads = [self.bones[name].head for name in self.named(part, side, number=number)]
+        return np.mean(heads, axis=0) if heads else None
+
+    def direction(self, name: str) -> FloatArray:
+        """(3,) from a bone's head to the joint it ends at.
+
+        Where there is none: along the bone; in rigs whose bones lie across their limbs, on from the parent's head.
+        """
+        bone = self.bones[name]
+        span = self._span(name)
+        if span is None and not self._lie_along and bone.parent in self.bones:
+            span = bone.head - self.bones[bone.parent].head
+        return bone.axes[:, 1] if span is None or length(span) < _TINY else unit(span)
+
+    @cached_property
+    def _lie_along(self) -> bool:
+        """Whether the bones lie along their limbs, as most do; some importers leave them across."""
+        spans = {name: span for name in self.roles if (span := self._span(name)) is not None and length(span) > _TINY}
+        shares = [unit(span) @ self.bones[name].axes[:, 1] for name, span in spans.items()]
+        return not shares or float(np.median(shares)) > _ALONG
+
+    def _span(self, name: str) -> FloatArray | None:
+        """(3,) from a bone's head to the joint it ends at, None where there is none."""
+        end = self._end(self.roles[name])
+        return None if end is None else end - self.bones[name].head
+
+    def _end(self, role: Role) -> FloatArray | None:
+        if role.part == "hand":
+            knuckles = self._knuckles(role.side)
+            return np.mean(knuckles, axis=0) if len(knuckles) > 1 else None
+        if role.part in {"finger", "toe"}:
+            following = self.named(role.part, role.side, role.finger, role.number + 1)
+            return self.bones[following[0]].head if len(following) == 1 else None
+        following_part = _NEXT.get(role.part, "")
+        return self.head_of(following_part, role.side, 1 if following_part == "toe" else None)
+
+    @cached_property
+    def axes(self) -> BodyAxes | None:
+        """Up, forward and left; None where there are not joints enough to tell."""
+        low, high = self._first_of("hips", "thigh"), self._first_of("head", "neck", "upper_arm", "shoulder", "chest")
+        if low is None or high is None or np.linalg.norm(high - low) < _TINY:
+            return None
+        up = _snapped(high - low)
+        forward = self._forward(up)
+        return None if forward is None else BodyAxes(up, forward, np.cross(up, forward), low)
+
+    def _first_of(self, *parts: str) -> FloatArray | None:
+        return next((head for part in parts if (head := self.head_of(part)) is not None), None)
+
+    def _forward(self, up: FloatArray) -> FloatArray | None:
+        """Where the feet point, else at right angles to up and to the line between the sides."""
+        feet = [self._foot(side) for side in ("L", "R")]
+        span = np.sum([foot for foot in feet if foot is not None], axis=0)
+        if all(foot is not None for foot in feet) and np.linalg.norm(square(span, up)) > _FLAT_FOOT * length(span):
+            return _snapped(square(span, up))
+        across = np.sum([self._across(part) for part in ("thigh", "upper_arm", "shoulder", "hand")], axis=0)
+        forward = np.cross(across, up)
+        return _snapped(forward) if length(forward) > _TINY else None
+
+    def _foot(self, side: str) -> FloatArray | None:
+        """(3,) from the ankle to the toes, or along the foot."""
+        feet = self.named("foot", side)
+        if not feet:
+            return None
+        toes, foot = self.head_of("toe", side, 1), self.bones[feet[0]]
+        return foot.axes[:, 1] * foot.length if toes is None else toes - foot.head
+
+    def _across(self, part: str) -> FloatArray:
+        """(3,) from the right bone of a pair to the left one, zero where there is no pair."""
+        left, right = self.head_of(part, "L"), self.head_of(part, "R")
+        return np.zeros(3) if left is None or right is None else left - right
+
+    def side_sign(self, name: str) -> int:
+        """1 for a bone on the body's left, -1 on its right, by where it is; by its name where it is in the middle.
+
+        0 where neither tells.
+        """
+        if self.axes is not None:
+            aside = (self.bones[name].head - self.axes.middle) @ self.axes.left
+            if abs(aside) > 0.01 * length(self.bones[name].head - self.axes.middle):
+                return int(np.sign(aside))
+        return {"L": 1, "R": -1}.get(self.roles[name].side, 0)
+
+    def palm(self, side: str) -> Palm | None:
+        """Where the hand of a side faces; None where nothing tells."""
+        if side not in self._palms:
+            self._palms[side] = self._find_palm(side)
+        return self._palms[side]
+
+    def _knuckles(self, side: str) -> list[FloatArray]:
+        """The heads of the fingers' first bones, from the index finger on."""
+        first = [self.named("finger", side, finger, 1) for finger in FINGERS[1:]]
+        return [self.bones[names[0]].head for names in first if names]
+
+    def _find_palm(self, side: str) -> Palm | None:
+        hands = self.named("hand", side)
+        if not hands:
+            return None
+        along, across = self.direction(hands[0]), self._to_little_finger(hands[0], side)
+        if across is None:
+            return self._natural_palm(hands[0], along)
+        across = unit(square(across, along))
+        # What faces up where the fingers point forward and the little one is on the left: a left hand's palm.
+        normal = np.cross(across, along)
+        sign = self.side_sign(hands[0]) or self._curl(side, normal) or self._thumb_side(side, normal)
+        return Palm(along, sign * normal, -across, seen=True) if sign else None
+
+    def _to_little_finger(self, hand: str, side: str) -> FloatArray | None:
+        """(3,) about from the index finger to the little one, or away from the thumb; None without such fingers."""
+        knuckles, thumb = self._knuckles(side), self.named("finger", side, "thumb", 1)
+        if len(knuckles) > 1:
+            return knuckles[-1] - knuckles[0]
+        return self.bones[hand].head - self.bones[thumb[0]].head if thumb else None
+
+    def _natural_palm(self, hand: str, along: FloatArray) -> Palm | None:
+        """A palm that faces down and toward the body, the thumb in front."""
+        sign = self.side_sign(hand)
+        if self.axes is None or not sign:
+            return None
+        normal = unit(square(-self.axes.up - 0.5 * sign * self.axes.left, along))
+        return Palm(along, normal, sign * np.cross(normal, along), seen=False)
+
+    def _curl(self, side: str, normal: FloatArray) -> int:
+        """1 or -1: to which side of a plane along the hand the fingers are bent at rest; 0 where they are straight."""
+        bends = [self._bend(side, finger) @ normal for finger in FINGERS[1:]]
+        return int(np.sign(np.sum(bends))) if abs(np.sum(bends)) > 0.1 else 0
+
+    def _bend(self, side: str, finger: str) -> FloatArray:
+        """(3,) from the direction of a finger's first bone to that of its second; zero without them."""
+        bones = [self.named("finger", side, finger, number) for number in (1, 2)]
+        if not all(bones):
+            return np.zeros(3)
+        return self.direction(bones[1][0]) - self.direction(bones[0][0])
+
+    def _thumb_side(self, side: str, normal: FloatArray) -> int:
+        """1 or -1: on which side of the knuckles' plane the thumb ends; 0 without one."""
+        thumb, knuckles = self.named("finger", side, "thumb"), self._knuckles(side)
+        if not thumb or not knuckles:
+            return 0
+        end = self.bones[max(thumb, key=lambda name: self.roles[name].number)]
+        tip = end.head + end.length * end.axes[:, 1]
+        return int(np.sign((tip - np.mean(knuckles, axis=0)) @ normal))
+
+
+def unit(vector: FloatArray) -> FloatArray:
+    """(3,) at length one."""
+    return np.asarray(vector / np.linalg.norm(vector))
+
+
+def square(vector: FloatArray, along: FloatArray) -> FloatArray:
+    """(3,) the part of a vector at right angles to a unit vector."""
+    return np.asarray(vector - (vector @ along) * along)
+
+
+def length(vector: FloatArray) -> float:
+    """The length of a vector (3,)."""
+    return float(np.linalg.norm(vector))
+
+
+def signed_angle(start: FloatArray, end: FloatArray, axis: FloatArray) -> float:
+    """Degrees from one unit vector to another, right-handed about a unit axis."""
+    return float(np.degrees(np.arctan2(axis @ np.cross(start, end), start @ end)))
+
+
+def _snapped(direction: FloatArray) -> FloatArray:
+    """A unit vector; along one of the armature's axes where it nearly is."""
+    exact = unit(direction)
+    axis = int(np.argmax(np.abs(exact)))
+    return np.sign(exact[axis]) * np.eye(3)[axis] if abs(exact[axis]) > _SNAP else exact
+
+
+def _fits(role: Role, wanted: tuple[str | None, str | None, int | None]) -> bool:
+    values = (role.side, role.finger, role.number)
+    return all(want is None or value == want for value, want in zip(values, wanted, strict=True))

@@ -1,0 +1,112 @@
+"""What many poses have in common, found together with the poses: marker offsets, bone lengths, scale.
+
+The points p of a pose depend on its joints x, different on every frame, and on parameters φ that all frames share. A
+Gauss-Newton step on Σ weight · |target − p(x, φ)|² is worked out for φ alone, the joints eliminated frame by frame (the
+Schur complement, as in bundle adjustment: Triggs et al. 2000, §6); the solver then finds the joints anew. Finding one
+and then the other in turn without this takes hundreds of rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from ...core import Effector, Skeleton
+from ...core.backend import array as many
+from ...core.fabrik.bodies import build_bodies
+from ...core.least_squares.jacobian import Levers
+from ...core.least_squares.residuals import make_measures
+from ...core.limits.kinds import Limit
+from ..clip import FloatArray
+
+# Against joints that nothing determines, as a share of the mean diagonal.
+_DAMPING = 1e-6
+
+
+def joint_columns(
+    skeleton: Skeleton,
+    effectors: Sequence[Effector],
+    limits: Mapping[str, Limit],
+    matrices: FloatArray,
+    points: FloatArray,
+) -> FloatArray:
+    """(F, M, 3, D) how points (F, M, 3) of bones at matrices (F, J, 4, 4) move with the joints and the free root.
+
+    The columns of a hinge are those of its axis only.
+    """
+    bodies = build_bodies(skeleton, effectors, limits, many)
+    heads = matrices[:, [body.bone for body in bodies]][..., :3, 3]
+    measures = make_measures(bodies, effectors, np.ones(len(effectors)), tolerance=1.0)
+    levers = Levers(bodies, measures, free_root=True)
+    columns = levers.jacobian(points, heads, np.ones(points.shape[:2]))
+    for index, body in enumerate(bodies):
+        if body.limit is not None and body.limit.freedom < 3:
+            part = slice(3 * index, 3 * index + 3)
+            axis = body.limit.turn_axis or (0.0, 0.0, 0.0)
+            # A turn about the axis leaves the axis where it is, so the turned bone's own will do.
+            ways = matrices[:, body.bone, :3, :3] @ np.array(axis)
+            columns[..., part] = (columns[..., part] @ ways[..., None]) * ways[:, None, :]
+    return columns.reshape(*points.shape, -1)
+
+
+def offset_columns(matrices: FloatArray, bones: Sequence[int]) -> FloatArray:
+    """(F, M, 3, 3 M) how markers move with their own offsets."""
+    count = len(bones)
+    columns = np.zeros((len(matrices), count, 3, count, 3))
+    for marker, bone in enumerate(bones):
+        columns[:, marker, :, marker] = matrices[:, bone, :3, :3]
+    return columns.reshape(len(matrices), count, 3, 3 * count)
+
+
+def length_columns(
+    skeleton: Skeleton, matrices: FloatArray, bones: Sequence[int], offsets: FloatArray | None = None
+) -> FloatArray:
+    """(F, M, 3, J) how markers move, the root's head in place, as a bone with all that sits on it grows.
+
+    offsets: (M, 3) of the markers where these grow with their bones; None where they stay.
+    """
+    turns = matrices[..., :3, :3]
+    columns = np.zeros((len(turns), len(bones), 3, len(skeleton)))
+    for marker, bone in enumerate(bones):
+        for above, below in pairwise(skeleton.path(bone)):
+            columns[:, marker, :, above] = turns[:, above] @ skeleton.head_offset(below)
+        if offsets is not None:
+            columns[:, marker, :, bone] = turns[:, bone] @ offsets[marker]
+    return columns
+
+
+def shared_step(
+    joints: FloatArray,
+    shared: FloatArray,
+    misses: FloatArray,
+    weights: FloatArray,
+    stay: FloatArray,
+    home: FloatArray,
+) -> FloatArray:
+    """(P,) by how much the shared parameters are to change.
+
+    Args:
+        joints: (F, M, 3, D) how the points move with the joints.
+        shared: (F, M, 3, P) and with the parameters.
+        misses: (F, M, 3) from the points to their targets, anything where the weight is zero.
+        weights: (F, M).
+        stay: (P,) how strongly each parameter wants to be at home.
+        home: (P,) how far from here that is.
+    """
+    root = np.sqrt(weights)[..., None]
+    frames, rows = len(misses), 3 * misses.shape[1]
+    a = (joints * root[..., None]).reshape(frames, rows, -1)
+    k = (shared * root[..., None]).reshape(frames, rows, -1)
+    r = np.where(root > 0.0, misses * root, 0.0).reshape(frames, rows, 1)
+    across = np.swapaxes(a, 1, 2)
+    square = across @ a
+    diagonal = np.einsum("fii->fi", square)
+    diagonal += _DAMPING * diagonal.mean(axis=1, keepdims=True) + 1e-12
+    both = np.concatenate([k, r], axis=2)
+    left = both - a @ np.linalg.solve(square, across @ both)
+    summed = (np.swapaxes(k, 1, 2) @ left).sum(axis=0)
+    matrix = summed[:, :-1] + np.diag(stay + 1e-12)
+    step: FloatArray = np.linalg.solve(matrix, summed[:, -1] + stay * home)
+    return step

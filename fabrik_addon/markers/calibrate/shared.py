@@ -1,0 +1,154 @@
+"""What all poses of a recording share and a fit may change: the scale, the lengths of limbs, markers' offsets."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from ...core import Solution
+from ..clip import FloatArray
+from .bundle import length_columns, offset_columns
+from .proportions import with_factors
+
+if TYPE_CHECKING:
+    from .fitting import Fit
+
+# How far guesses may well be off: offsets as a share of the skeleton's size, limbs as a share of their length.
+_OFFSET_SHARE: Final = 0.015
+_LENGTH_SHARE: Final = 0.1
+# All frames together say as much as so many that have nothing to do with each other: skin moves with the pose.
+_FRAMES_WORTH: Final = 2.0
+# The reference says how large everything is to this share.
+_SCALE_SHARE: Final = 0.02
+_LARGEST_CHANGE: Final = 0.15
+_SHORTEST: Final = 0.4
+_LONGEST: Final = 2.5
+
+
+class Shared(ABC):
+    """One kind of shared parameters."""
+
+    @abstractmethod
+    def count(self, fit: Fit) -> int:
+        """How many there are."""
+
+    @abstractmethod
+    def columns(self, fit: Fit, solution: Solution) -> FloatArray:
+        """(F, M, 3, P) how the markers move with them."""
+
+    @abstractmethod
+    def stay(self, fit: Fit, noise: float, trust: float) -> FloatArray:
+        """(P,) how strongly they want to be at home.
+
+        noise: RMS distance of the markers. trust: the weight of all of a marker's samples.
+        """
+
+    @abstractmethod
+    def home(self, fit: Fit) -> FloatArray:
+        """(P,) how far home is."""
+
+    @abstractmethod
+    def changed(self, fit: Fit, step: FloatArray) -> Fit:
+        """The fit after a step (P,)."""
+
+
+@dataclass(frozen=True)
+class Scale(Shared):
+    """The size of the rig in the recording.
+
+    grows: the markers' offsets are the rig's, so they grow with it. first: the scale that the reference has found.
+    """
+
+    grows: bool = False
+    first: float | None = None
+
+    def count(self, fit: Fit) -> int:  # noqa: ARG002
+        """One."""
+        return 1
+
+    def columns(self, fit: Fit, solution: Solution) -> FloatArray:
+        """All lengths together."""
+        offsets = fit.offsets if self.grows else None
+        together: FloatArray = length_columns(fit.skeleton, solution.matrices, fit.bones, offsets).sum(axis=-1)
+        return together[..., None]
+
+    def stay(self, fit: Fit, noise: float, trust: float) -> FloatArray:
+        """Near what the reference has found."""
+        stay = 0.0 if self.first is None else trust * len(fit.mapping) / _FRAMES_WORTH * (noise / _SCALE_SHARE) ** 2
+        return np.full(1, stay)
+
+    def home(self, fit: Fit) -> FloatArray:
+        """Where the reference has it."""
+        return np.full(1, 0.0 if self.first is None else fit.scale / self.first - 1.0)
+
+    def changed(self, fit: Fit, step: FloatArray) -> Fit:
+        """A larger rig is a recording that is scaled less."""
+        factor = 1.0 + float(np.clip(step[0], -_LARGEST_CHANGE, _LARGEST_CHANGE))
+        offsets = fit.offsets if self.grows else fit.offsets / factor
+        return replace(fit, scale=fit.scale / factor, offsets=offsets)
+
+
+@dataclass(frozen=True)
+class Limbs(Shared):
+    """A factor for each bone. grows: the markers' offsets are guesses that grow with their bones."""
+
+    grows: bool = False
+
+    def count(self, fit: Fit) -> int:
+        """One a bone."""
+        return len(fit.skeleton)
+
+    def columns(self, fit: Fit, solution: Solution) -> FloatArray:
+        """Each length by itself."""
+        return length_columns(fit.skeleton, solution.matrices, fit.bones, fit.offsets if self.grows else None)
+
+    def stay(self, fit: Fit, noise: float, trust: float) -> FloatArray:
+        """As a bone is seldom a tenth longer than the rig's; while markers are only guessed, guesses are the noise."""
+        spread = max(noise, _OFFSET_SHARE * fit.size) if self.grows else noise
+        worth = trust if self.grows else trust / _FRAMES_WORTH
+        stay = worth * (spread / _LENGTH_SHARE) ** 2 + 1e-9 * trust * fit.size**2
+        return np.full(len(fit.skeleton), stay)
+
+    def home(self, fit: Fit) -> FloatArray:
+        """As long as the rig's."""
+        home: FloatArray = 1.0 / fit.factors - 1.0
+        return home
+
+    def changed(self, fit: Fit, step: FloatArray) -> Fit:
+        """Every bone grows by its share."""
+        wanted = fit.factors * (1.0 + np.clip(step, -_LARGEST_CHANGE, _LARGEST_CHANGE))
+        factors = np.clip(wanted, _SHORTEST, _LONGEST)
+        growth = factors / fit.factors
+        offsets = fit.offsets * growth[fit.bones, None] if self.grows else fit.offsets
+        return replace(fit, skeleton=with_factors(fit.skeleton, growth), offsets=offsets, factors=factors)
+
+
+@dataclass(frozen=True, eq=False)
+class Offsets(Shared):
+    """Where each marker sits on its bone. first: (M, 3) where the reference has them."""
+
+    first: FloatArray
+
+    def count(self, fit: Fit) -> int:
+        """Three a marker."""
+        return int(fit.offsets.size)
+
+    def columns(self, fit: Fit, solution: Solution) -> FloatArray:
+        """Each marker with its own."""
+        return offset_columns(solution.matrices, fit.bones)
+
+    def stay(self, fit: Fit, noise: float, trust: float) -> FloatArray:
+        """As markers are seldom more than some centimetres from where the reference has them."""
+        stay = trust / _FRAMES_WORTH * (noise / (_OFFSET_SHARE * fit.size)) ** 2 + 1e-6 * trust
+        return np.full(fit.offsets.size, stay)
+
+    def home(self, fit: Fit) -> FloatArray:
+        """Where the reference has them."""
+        return np.asarray(self.first - fit.offsets).ravel()
+
+    def changed(self, fit: Fit, step: FloatArray) -> Fit:
+        """Every marker by its own."""
+        return replace(fit, offsets=fit.offsets + step.reshape(fit.offsets.shape))

@@ -1,0 +1,1 @@
+"""Readers of marker files. Imports what stands directly in `markers`."""

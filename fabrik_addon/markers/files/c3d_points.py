@@ -1,0 +1,207 @@
+"""Where the points of a C3D file lie, and what they are in the file's units.
+
+A C3D file says most things twice, in its header and in its parameters, and the two do not always agree. The size of
+the file tells which is right: so many frames of so many numbers must end in its last block.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Final
+
+import numpy as np
+
+from ..clip import BoolArray, FloatArray, MarkerFileError
+from .c3d_parameters import BLOCK, Parameters
+
+# More frames than the header can count are written as this many.
+_MANY_FRAMES: Final = 65535
+_FASTEST: Final = 1e5
+# How tall a person's markers stand, in millimetres: of two scales the likelier one comes nearer.
+_TALL: Final = 1600.0
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The numbers of a file. start: byte of the first; analogs: those of a frame that are no points."""
+
+    start: int
+    points: int
+    analogs: int
+    frames: int
+    floats: bool
+
+    @property
+    def frame_bytes(self) -> int:
+        """The size of a frame."""
+        return (4 * self.points + self.analogs) * (4 if self.floats else 2)
+
+    @property
+    def end(self) -> int:
+        """The byte after the last frame."""
+        return self.start + self.frames * self.frame_bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """What was measured. positions: (F, P, 3) in the file's units; seen: (F, P); notes: what was put right."""
+
+    positions: FloatArray
+    seen: BoolArray
+    notes: tuple[str, ...]
+
+
+def read_points(content: bytes, parameters: Parameters) -> Points:
+    """All points of a file.
+
+    Raises MarkerFileError where there are none, or where whole numbers have no scale.
+    """
+    layout, notes = _layout(content, parameters)
+    numbers = _numbers(content, parameters, layout)
+    if not layout.floats:
+        scale, note = _scale(parameters, numbers)
+        numbers = np.concatenate((numbers[..., :3] * scale, numbers[..., 3:]), axis=-1)
+        notes += note
+    positions = numbers[..., :3]
+    there = np.isfinite(positions).all(axis=-1) & (positions != 0.0).any(axis=-1)
+    seen = there & (numbers[..., 3] >= 0.0)
+    if there.any() and not seen.any():
+        return Points(positions, there, (*notes, "the file calls every sample unseen; took their coordinates"))
+    return Points(positions, seen, notes)
+
+
+def first_frame(parameters: Parameters) -> int:
+    """The number of the first frame, 1 where the file does not say."""
+    number = parameters.long_number("TRIAL:ACTUAL_START_FIELD")
+    return int(number) if number >= 1.0 else max(1, int(parameters.header.first_frame))
+
+
+def frame_rate(parameters: Parameters) -> tuple[float, tuple[str, ...]]:
+    """Frames a second, and what to say where the file contradicts itself.
+
+    Raises MarkerFileError where the file has none that makes sense.
+    """
+    told = [
+        parameters.number("POINT:RATE"),
+        float(parameters.header.frame_rate),
+        parameters.number("TRIAL:CAMERA_RATE"),
+    ]
+    rates = [rate for rate in told if 0.0 < rate < _FASTEST]
+    if not rates:
+        raise MarkerFileError("the frame rate is not known: neither the header nor POINT:RATE says one")
+    if told[0] == rates[0] and told[1] in rates and not math.isclose(told[0], told[1], rel_tol=1e-4):
+        return rates[0], (f"POINT:RATE says {told[0]:g} Hz, the header {told[1]:g} Hz; took the former",)
+    return rates[0], ()
+
+
+def _layout(content: bytes, parameters: Parameters) -> tuple[Layout, tuple[str, ...]]:
+    """The first layout that the file's size bears out; else the first, as far as the file goes."""
+    size = len(content)
+    counts = _frame_counts(parameters)
+    layouts = [
+        Layout(start, points, analogs, frames, floats)
+        for floats, start, points, analogs, frames in product(
+            _number_kinds(parameters),
+            _starts(parameters),
+            _point_counts(parameters),
+            _analog_counts(parameters),
+            counts or [0],
+        )
+    ]
+    if not layouts or not layouts[0].points:
+        raise MarkerFileError("no markers: the file holds no points")
+    exact = [layout for layout in layouts if layout.frames and 0 <= size - layout.end < BLOCK]
+    chosen = exact[0] if exact else _fitted(layouts[0], size)
+    if chosen.frames < 1:
+        raise MarkerFileError("there are no frames: the file ends where they should begin")
+    notes = [f"the file says {count} frames, read {chosen.frames}" for count in counts if count != chosen.frames]
+    return chosen, tuple(notes[:1])
+
+
+def _fitted(layout: Layout, size: int) -> Layout:
+    """The layout with no more frames than there are; with all of them where it does not know how many."""
+    room = max(size - layout.start, 0) // layout.frame_bytes
+    return replace(layout, frames=min(layout.frames, room) if layout.frames else room)
+
+
+def _counts(values: Iterable[float]) -> list[int]:
+    """The values that count something, each once."""
+    return list(dict.fromkeys(int(value) for value in values if math.isfinite(value) and value >= 1.0))
+
+
+def _starts(parameters: Parameters) -> list[int]:
+    blocks = _counts([float(parameters.header.data_block), parameters.number("POINT:DATA_START")])
+    return [(block - 1) * BLOCK for block in blocks if block > 1] or [parameters.end]
+
+
+def _point_counts(parameters: Parameters) -> list[int]:
+    return _counts([parameters.number("POINT:USED"), float(parameters.header.point_count)])
+
+
+def _analog_counts(parameters: Parameters) -> list[int]:
+    """Analog numbers in each frame, as the header has it and as the parameters do; the former may be 0."""
+    header, used = parameters.header, parameters.number("ANALOG:USED")
+    rates = parameters.number("ANALOG:RATE"), parameters.number("POINT:RATE")
+    ratio = rates[0] / rates[1] if rates[1] > 0.0 else math.nan
+    told = [used * round(ratio) if math.isfinite(ratio) else math.nan, used * float(header.analog_per_frame)]
+    return list(dict.fromkeys([int(header.analog_count), *_counts(told), 0]))
+
+
+def _frame_counts(parameters: Parameters) -> list[int]:
+    """How many frames there are, in the file's various words; none that only says "very many"."""
+    header = parameters.header
+    start, end = (parameters.long_number(f"TRIAL:ACTUAL_{which}_FIELD") for which in ("START", "END"))
+    counted = header.first_frame >= 1 and header.last_frame != _MANY_FRAMES
+    told = [
+        float(header.last_frame) - float(header.first_frame) + 1.0 if counted else math.nan,
+        end - start + 1.0,
+        parameters.number("POINT:LONG_FRAMES"),
+        parameters.number("POINT:FRAMES"),
+    ]
+    return [count for count in _counts(told) if count != _MANY_FRAMES]
+
+
+def _scales(parameters: Parameters) -> list[float]:
+    """The scales that the file says, the parameter's first; negative: the numbers are floats and need none."""
+    told = [parameters.number("POINT:SCALE"), float(parameters.header.scale_factor)]
+    return [scale for scale in told if math.isfinite(scale) and 0.0 < abs(scale) < _FASTEST]
+
+
+def _number_kinds(parameters: Parameters) -> list[bool]:
+    """Whether the numbers are floats; both where the file does not say, or says both."""
+    return list(dict.fromkeys(scale < 0.0 for scale in _scales(parameters))) or [True, False]
+
+
+def _numbers(content: bytes, parameters: Parameters, layout: Layout) -> FloatArray:
+    """(F, P, 4) x, y, z and the fourth word, which is negative where a point is not seen."""
+    raw = content[layout.start : layout.end]
+    if layout.floats:
+        values = parameters.floats(raw)
+    else:
+        values = np.frombuffer(raw, dtype=f"{parameters.byte_order}i2").astype(np.float64)
+    frames = values.reshape(layout.frames, -1)[:, : 4 * layout.points]
+    return frames.reshape(layout.frames, layout.points, 4)
+
+
+def _scale(parameters: Parameters, numbers: FloatArray) -> tuple[float, tuple[str, ...]]:
+    """What whole numbers are multiplied with; of two scales, that with which a person is as tall as people are."""
+    scales = list(dict.fromkeys(scale for scale in _scales(parameters) if scale > 0.0))
+    if not scales:
+        raise MarkerFileError("POINT:SCALE is missing or 0, so that there is no telling the size of anything")
+    if len(scales) == 1 or math.isclose(scales[0], scales[1], rel_tol=1e-4):
+        return scales[0], ()
+    tall = _extent(numbers)
+    scale = min(scales, key=lambda scale: abs(math.log(scale * tall / _TALL))) if tall > 0.0 else scales[0]
+    return scale, (f"POINT:SCALE says {scales[0]:g}, the header {scales[1]:g}; took {scale:g}",)
+
+
+def _extent(numbers: FloatArray) -> float:
+    """How far the seen points of a frame lie apart along the axis where they do most; the median over frames."""
+    points = np.where((numbers[..., 3:] >= 0.0), numbers[..., :3], np.nan)
+    points = points[np.isfinite(points).all(axis=-1).sum(axis=1) > 1]
+    if not len(points):
+        return 0.0
+    return float(np.median((np.nanmax(points, axis=1) - np.nanmin(points, axis=1)).max(axis=1)))

@@ -1,0 +1,290 @@
+"""Reading TRC files: tab-separated text, a header of five or six lines, three columns a marker.
+
+What writers get wrong is put right where there is only one sensible reading (and logged), and
+refused in one sentence where there is not:
+
+* not seen are: blank cells and words such as ``NaN``, triples of exactly (0, 0, 0), infinite
+  numbers, and whatever a row lacks at its end; one coordinate missing means that the sample is;
+* counts in the header are only compared with what was read; the rows and names count;
+* a number may have a decimal comma, since commas separate nothing in this format;
+* where the file stops in mid-row the row's last number may have been cut, and is not used. (Not
+  to be seen is a cut in the very last number of as many frames as the header says.)
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from ..clip import Clip, FloatArray, MarkerFileError, guess_up_axis
+from .reading import METRES, file_bytes, told_up_axis, unique_names, unit_name, without_unseen
+
+__all__ = ["MarkerFileError", "read_trc"]
+
+_log = logging.getLogger(__name__)
+
+_NOT_SEEN: Final = re.compile(r"|--?|n/?a|null|none|[-+]?nan(\(\w*\))?|[-+]?1\.#(qnan|ind)", re.IGNORECASE)
+_AXIS_CELL: Final = re.compile(r"[XYZ]\d*", re.IGNORECASE)
+_COLUMNS_BEFORE: Final = 2  # Frame# and Time
+# Header and Time column may differ by this share before it is worth a warning.
+_RATE_SLACK: Final = 0.02
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One line that is not blank: its number in the file, from 1, and its stripped cells."""
+
+    number: int
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The file taken apart: header fields by lower-case key, names as written, rows of cells."""
+
+    fields: Mapping[str, str]
+    names: tuple[str, ...]
+    axis_columns: int
+    rows: tuple[_Line, ...]
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """Numbers by row: frame numbers (F,), times (F,) in seconds, points (F, M, 3) in file units."""
+
+    frames: FloatArray
+    times: FloatArray
+    points: FloatArray
+
+
+def read_trc(path: str | os.PathLike[str], units: str | None = None, up_axis: str | None = None) -> Clip:
+    """Read a TRC file into metres, in the file's own axes.
+
+    units: overrides what the file says ("mm", "cm", "m", "in", "ft"). up_axis: "Y" or "Z"; None
+    guesses it from the markers (Y where they do not say). Raises MarkerFileError, one sentence
+    that names the file, for a file that is missing, empty, truncated in its header or not a TRC
+    file; for unknown units; for no rate in header and times; and where no marker is ever seen.
+    """
+    path = Path(path)
+    try:
+        return _read(path, units, up_axis)
+    except MarkerFileError as trouble:
+        raise MarkerFileError(f"{path.name}: {trouble}") from None
+
+
+def _read(path: Path, units: str | None, up_axis: str | None) -> Clip:
+    """Do the work of ``read_trc``, with errors that do not name the file yet."""
+    told_up = told_up_axis(up_axis)
+    text = _decode(file_bytes(path))
+    table = _table(_lines(text))
+    unit = unit_name(table.fields.get("units", "") if units is None else units)
+    names = _marker_names(table)
+    samples = _samples(table, len(names), cut=not text.endswith(("\n", "\r")))
+    rate = _rate(table.fields.get("datarate", ""), samples)
+    positions = without_unseen(samples.points) * METRES[unit]
+    if np.isnan(positions).all():
+        raise MarkerFileError("no marker is seen on any frame")
+    lies = _lies(table, samples, rate)
+    for lie in lies:
+        _log.warning("%s: %s", path.name, lie)
+    return Clip(
+        names=unique_names(names),
+        rate=rate,
+        positions=positions,
+        up_axis=told_up or guess_up_axis(positions),
+        units=unit,
+        source=path.name,
+        start_time=float(samples.times[0]) if math.isfinite(samples.times[0]) else 0.0,
+        notes=tuple(lies),
+    )
+
+
+def _decode(content: bytes) -> str:
+    """The text: by its byte order mark, else UTF-8, else Latin-1, which fits any bytes."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return content.decode("utf-16", errors="replace")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1").removeprefix("\xef\xbb\xbf")
+
+
+def _lines(text: str) -> list[_Line]:
+    """The lines that hold anything, as cells.
+
+    Not with ``str.splitlines`` and ``str.strip()``: what they take for a line break or a blank may
+    be a letter of a Latin-1 name.
+    """
+    plain = text.replace("\r\n", "\n").replace("\r", "\n")
+    lines = (
+        _Line(number, tuple(cell.strip(" ") for cell in line.split("\t")))
+        for number, line in enumerate(plain.split("\n"), start=1)
+    )
+    return [line for line in lines if any(line.cells)]
+
+
+def _table(lines: Sequence[_Line]) -> _Table:
+    """Split the lines into header fields, names and rows; raise where the header is not whole."""
+    if not lines or not lines[0].cells[0].lower().startswith("pathfiletype"):
+        raise MarkerFileError("this is not a TRC file: it does not begin with PathFileType")
+    at = next((i for i, line in enumerate(lines) if line.cells[0].lower().startswith("frame")), None)
+    if at is None:
+        raise MarkerFileError("the header is truncated: there is no Frame# line with marker names")
+    keys = [key.lower() for key in lines[1].cells]
+    if at < 2 or "datarate" not in keys:
+        raise MarkerFileError("the header is truncated: there is no line of DataRate and its fellows")
+    values = lines[2].cells if at > 2 else ()
+    rows = tuple(lines[at + 1 :])
+    axis_columns = _axis_columns(rows[0]) if rows else 0
+    rows = rows[1:] if axis_columns else rows
+    if not rows:
+        raise MarkerFileError("there are no frames after the header")
+    fields = dict(zip(keys, values, strict=False))
+    return _Table(fields, lines[at].cells[_COLUMNS_BEFORE:], axis_columns, rows)
+
+
+def _axis_columns(line: _Line) -> int:
+    """How many columns a line of X1 Y1 Z1 … names; 0 where the line is something else."""
+    filled = [cell for cell in line.cells if cell]
+    return len(filled) if all(_AXIS_CELL.fullmatch(cell) for cell in filled) else 0
+
+
+def _marker_names(table: _Table) -> list[str]:
+    """One name for each three columns; columns that have numbers but no name become ``*n``.
+
+    Raises where names and columns cannot be matched one to one by their place.
+    """
+    cells = _without_blank_end(table.names)
+    if not cells:
+        raise MarkerFileError("no markers: the Frame# line has no names")
+    for place, cell in enumerate(cells):
+        if cell and place % 3:
+            raise MarkerFileError(f"the name {cell!r} does not stand on a marker's first column")
+    names = list(cells[::3])
+    used = max(len(_without_blank_end(row.cells)) for row in table.rows) - _COLUMNS_BEFORE
+    if used > 3 * len(names) and used % 3:
+        raise MarkerFileError(f"{used} columns of numbers for {len(names)} names, not three a marker")
+    columns = max(used, table.axis_columns)
+    if table.axis_columns and columns <= 3 * (len(names) - 1):
+        raise MarkerFileError(f"{len(names)} marker names but columns for only {-(-columns // 3)}")
+    names += [""] * (-(-columns // 3) - len(names))
+    return [name or f"*{place}" for place, name in enumerate(names, start=1)]
+
+
+def _without_blank_end(cells: Sequence[str]) -> Sequence[str]:
+    """The cells up to the last one that is not blank."""
+    end = len(cells)
+    while end and not cells[end - 1]:
+        end -= 1
+    return cells[:end]
+
+
+def _samples(table: _Table, marker_count: int, *, cut: bool) -> _Samples:
+    """Every row as numbers; ``cut`` says that the file's last line has no end."""
+    width = _COLUMNS_BEFORE + 3 * marker_count
+    rows = list(table.rows)
+    if cut and (len(rows[-1].cells) < width or len(rows) < _count(table, "numframes")):
+        rows[-1:] = _mended(rows[-1])
+    if not rows:
+        raise MarkerFileError("there are no whole frames after the header")
+    numbers = np.full((len(rows), width), np.nan)
+    for row, line in enumerate(rows):
+        values = _numbers(line)[:width]
+        numbers[row, : len(values)] = values
+    points = numbers[:, _COLUMNS_BEFORE:].reshape(len(rows), marker_count, 3)
+    return _Samples(numbers[:, 0], numbers[:, 1], points)
+
+
+def _count(table: _Table, key: str) -> float:
+    """A count of the header; -1 where it says none."""
+    said = _number(table.fields.get(key, ""))
+    return said if said is not None and math.isfinite(said) else -1.0
+
+
+def _mended(line: _Line) -> list[_Line]:
+    """A cut last row without its last cell; nothing where no whole marker is left."""
+    cells = line.cells[:-1]
+    return [_Line(line.number, cells)] if len(cells) >= _COLUMNS_BEFORE + 3 else []
+
+
+def _numbers(line: _Line) -> list[float]:
+    """The cells of a row as numbers, NaN for what is not seen."""
+    try:
+        return [float(cell) for cell in line.cells]
+    except ValueError:
+        pass
+    numbers = []
+    for column, cell in enumerate(line.cells, start=1):
+        number = _number(cell)
+        if number is None:
+            raise MarkerFileError(f"line {line.number}, column {column}: {cell!r} is not a number")
+        numbers.append(number)
+    return numbers
+
+
+def _number(cell: str) -> float | None:
+    """One cell as a number, NaN for what says "not seen", None for what is no number."""
+    if _NOT_SEEN.fullmatch(cell):
+        return math.nan
+    if cell.count(",") == 1 and "." not in cell:
+        cell = cell.replace(",", ".")
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
+def _rate(told: str, samples: _Samples) -> float:
+    """The header's rate in Hz, else that of the Time column; raise where neither is one."""
+    rate = _number(told)
+    if rate is not None and math.isfinite(rate) and rate > 0.0:
+        return rate
+    from_times = _rate_of_times(samples)
+    if from_times is None:
+        raise MarkerFileError(
+            f"the frame rate is not known: DataRate is {told or 'missing'!r} and the Time column does not rise"
+        )
+    return from_times
+
+
+def _rate_of_times(samples: _Samples) -> float | None:
+    """Rows a second by the Time column, None where that does not rise.
+
+    From first to last, since times are often rounded to a millisecond. Where Frame# rises it
+    counts the rows, so that rows left out do not lower the rate.
+    """
+    timed = np.isfinite(samples.times)
+    times, frames = samples.times[timed], samples.frames[timed]
+    if len(times) < 2 or not times[-1] > times[0]:
+        return None
+    steps = np.diff(frames)
+    count = float(frames[-1] - frames[0]) / float(np.median(steps)) if (steps > 0).all() else 0.0
+    return (count or len(times) - 1) / float(times[-1] - times[0])
+
+
+def _lies(table: _Table, samples: _Samples, rate: float) -> list[str]:
+    """What the header or the counting columns say that the rows do not bear out."""
+    lies = []
+    frame_count, marker_count, _ = samples.points.shape
+    for what, found in (("frames", frame_count), ("markers", marker_count)):
+        said = _count(table, f"num{what}")
+        if said not in (found, -1.0):
+            lies.append(f"the header says {said:g} {what}, read {found}")
+    timed = _rate_of_times(samples)
+    if timed is not None and abs(timed - rate) > _RATE_SLACK * rate:
+        lies.append(f"the header says {rate:g} Hz, the Time column {timed:g} Hz; took the header's")
+    steps = np.diff(samples.frames)
+    if len(steps) and (steps != np.median(steps)).any():
+        lies.append("the frame numbers are not evenly spaced; took the rows as they come")
+    infinite = int(np.isinf(samples.points).any(axis=-1).sum())
+    if infinite:
+        lies.append(f"{infinite} samples are infinite; took them as not seen")
+    return lies

@@ -1,0 +1,1 @@
+"""Where markers are not seen, and what is put there. Imports what stands directly in `markers`."""

@@ -1,0 +1,216 @@
+"""Across a gap: from the motion before it to the motion after it, without a jump in place, speed or acceleration."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ..clip import BoolArray, FloatArray, true_spans
+from ..robust import outlier_weights
+
+IntArray = npt.NDArray[np.intp]
+
+# Speed and acceleration at an edge are taken from so many frames beside it, more of them the longer the gap is: over a
+# longer gap noise in them carries farther.
+_LEAST_BESIDE: Final = 6
+MOST_BESIDE: Final = 30
+_BESIDE_SHARE: Final = 0.6
+# A cubic through fewer frames than this would follow the noise.
+_FOR_CUBIC: Final = 20
+# What lies farther from the cubic than so many times the median is hardly counted, after so many rounds.
+_FAR_OFF: Final = 4.0
+_ROUNDS: Final = 4
+_ONTO_COURSE: Final = 2.0
+_TINY: Final = 1e-12
+
+
+def fill_points(points: FloatArray, known: BoolArray, longest: float) -> FloatArray:
+    """(F, 3) points, filled where they are not known (F,).
+
+    longest: over gaps of more frames than this, speed and acceleration at the edges carry less far.
+    """
+    filled = np.array(points)
+    for first, end in _gaps(known):
+        filled[first:end] = _across(points, known, first, end, longest)
+    return filled
+
+
+def bridge_gaps(positions: FloatArray, longest: int) -> tuple[FloatArray, BoolArray]:
+    """Positions (F, M, 3) with gaps of up to `longest` frames between seen ones filled, and (F, M) where that is."""
+    bridged = np.array(positions)
+    seen = ~np.isnan(positions).any(axis=2)
+    for marker in np.flatnonzero(~seen.all(axis=0)):
+        at = np.flatnonzero(seen[:, marker])
+        if len(at) < 4:
+            continue
+        hidden = np.flatnonzero(~seen[:, marker])
+        after = np.searchsorted(at, hidden)
+        between = (after > 0) & (after < len(at))
+        hidden, after = hidden[between], after[between]
+        short = at[after] - at[after - 1] <= longest + 1
+        hidden, after = hidden[short], after[short]
+        about = np.clip(after, 2, len(at) - 2)[:, None] + np.arange(-2, 2)
+        bridged[hidden, marker] = _through(at[about], positions[at[about], marker], hidden)
+    return bridged, ~seen & ~np.isnan(bridged).any(axis=2)
+
+
+def _through(times: IntArray, points: FloatArray, at: IntArray) -> FloatArray:
+    """(N, 3) the cubics through four points (N, 4, 3) at times (N, 4), each at one time (N,) (Lagrange)."""
+    total = np.zeros((len(at), 3))
+    for place in range(4):
+        others = [other for other in range(4) if other != place]
+        weight = np.prod((at[:, None] - times[:, others]) / (times[:, [place]] - times[:, others]), axis=1)
+        total += weight[:, None] * points[:, place]
+    return total
+
+
+def fill_turns(turns: FloatArray, known: BoolArray, longest: float) -> FloatArray:
+    """(F, 4) unit quaternions, filled where they are not known (F,); see `fill_points`."""
+    filled = np.array(turns)
+    for first, end in _gaps(known):
+        base = turns[first - 1] if first > 0 else turns[end]
+        near = slice(max(first - MOST_BESIDE - 1, 0), end + MOST_BESIDE + 1)
+        vectors = np.zeros((len(turns), 3))
+        vectors[near] = rotation_vectors(combined(inverted(base), turns[near]))
+        across = _across(vectors, known, first, end, longest)
+        filled[first:end] = combined(base, quaternions_of(across))
+    return filled
+
+
+def smoothed_turns(turns: FloatArray, beside: int) -> FloatArray:
+    """(F, J, 4) unit quaternions after a parabola through `beside` frames on either side (Savitzky and Golay).
+
+    Near the ends of the take, where that many are not there, they stay as they are.
+    """
+    count = 2 * beside + 1
+    if len(turns) < count:
+        return turns
+    times = np.arange(-beside, beside + 1)
+    filter_ = np.linalg.pinv(np.stack([np.ones(count), times, times**2], axis=1))[0]
+    smooth = np.array(turns)
+    middle = turns[beside : len(turns) - beside]
+    total = np.zeros_like(middle)
+    for weight, first in zip(filter_, range(count), strict=True):
+        other = turns[first : first + len(middle)]
+        sign = np.where(np.sum(other * middle, axis=-1, keepdims=True) < 0.0, -1.0, 1.0)
+        total += weight * sign * other
+    smooth[beside : len(turns) - beside] = total / np.linalg.norm(total, axis=-1, keepdims=True)
+    return smooth
+
+
+def turned_apart(turns: FloatArray, others: FloatArray) -> FloatArray:
+    """(...) radians between (..., 4) unit quaternions."""
+    cosine = np.abs(np.sum(turns * others, axis=-1))
+    return np.asarray(2.0 * np.arccos(np.clip(cosine, 0.0, 1.0)))
+
+
+def hold(values: FloatArray, known: BoolArray, ease: int) -> FloatArray:
+    """(F, C) values that stay where they are not known (F,), and over the last frames of a gap go to what comes.
+
+    Quaternions are to be normalised afterwards.
+    """
+    filled = np.array(values)
+    for first, end in _gaps(known):
+        before, after = values[max(first - 1, 0)], values[min(end, len(values) - 1)]
+        before = after if first == 0 else before
+        after = before if end == len(values) else after
+        after = np.where(np.sum(before * after) < 0.0, -after, after) if values.shape[1] == 4 else after
+        left = (end - np.arange(first, end)) / (min(ease, end - first) + 1.0)
+        share = _smooth(np.clip(1.0 - left, 0.0, 1.0))[:, None]
+        filled[first:end] = (1.0 - share) * before + share * after
+    return filled
+
+
+def rotation_vectors(turns: FloatArray) -> FloatArray:
+    """(..., 3) axis times angle, up to half a turn, of (..., 4) unit quaternions."""
+    turns = np.where(turns[..., :1] < 0.0, -turns, turns)
+    sine = np.linalg.norm(turns[..., 1:], axis=-1, keepdims=True)
+    angle = 2.0 * np.arctan2(sine, turns[..., :1])
+    vectors: FloatArray = turns[..., 1:] * np.where(sine > _TINY, angle / np.maximum(sine, _TINY), 2.0)
+    return vectors
+
+
+def quaternions_of(vectors: FloatArray) -> FloatArray:
+    """(..., 4) unit quaternions that turn by (..., 3) axis times angle."""
+    angle = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    factor = np.where(angle > _TINY, np.sin(0.5 * angle) / np.maximum(angle, _TINY), 0.5)
+    return np.concatenate([np.cos(0.5 * angle), vectors * factor], axis=-1)
+
+
+def _gaps(known: BoolArray) -> list[tuple[int, int]]:
+    """Half-open spans of frames that are not known; none where nothing is known."""
+    return true_spans(~known) if known.any() else []
+
+
+def _across(values: FloatArray, known: BoolArray, first: int, end: int, longest: float) -> FloatArray:
+    """(N, 3) values for the frames of a gap; at the ends of the take they stay as they are at its one edge."""
+    if first == 0 or end == len(values):
+        edge = values[end] if first == 0 else values[first - 1]
+        return np.broadcast_to(edge, (end - first, 3))
+    span = float(end - first + 1)
+    carried = np.array([[1.0], [min(1.0, longest / span)], [min(1.0, longest / span) ** 2]])
+    scale = np.array([[1.0], [span], [span**2]]) * carried
+    beside = int(np.clip(_BESIDE_SHARE * span, _LEAST_BESIDE, MOST_BESIDE))
+    start, stop = _edge(values, known, first - 1, -beside), _edge(values, known, end, beside)
+    steps = np.arange(1, end - first + 1)
+    curve = _quintic(steps / span, start * scale, stop * scale)
+    # The last known values lie beside the course that leads there; the way onto it takes a few frames.
+    curve += np.exp(-steps / _ONTO_COURSE)[:, None] * (values[first - 1] - start[0])
+    curve += np.exp(-(span - steps) / _ONTO_COURSE)[:, None] * (values[end] - stop[0])
+    return curve
+
+
+def _edge(values: FloatArray, known: BoolArray, edge: int, beside: int) -> FloatArray:
+    """(3, 3) value, speed and acceleration a frame at a gap's edge.
+
+    They are those of a curve through so many frames beside the gap (negative: before it), of which some may be off.
+    """
+    last = np.clip(edge + beside, 0, len(values) - 1)
+    frames = np.arange(min(edge, last), max(edge, last) + 1)
+    frames = frames[known[frames]]
+    degree = min(3 if len(frames) > _FOR_CUBIC else 2, len(frames) - 1)
+    powers = (frames - edge)[:, None].astype(float) ** np.arange(degree + 1)
+    fitted = np.zeros((4, 3))
+    weights = np.ones(len(frames))
+    for _ in range(_ROUNDS):
+        fitted[: degree + 1] = np.linalg.lstsq(
+            powers * weights[:, None], values[frames] * weights[:, None], rcond=None
+        )[0]
+        away = np.linalg.norm(powers @ fitted[: degree + 1] - values[frames], axis=1)
+        weights = np.sqrt(outlier_weights(away, _FAR_OFF * np.median(away) + _TINY))
+    return np.stack([fitted[0], fitted[1], 2.0 * fitted[2]])
+
+
+def _quintic(share: FloatArray, start: FloatArray, stop: FloatArray) -> FloatArray:
+    """(N, 3) the curve of least jerk's change with value, speed and acceleration (3, 3) at 0 and at 1."""
+    s = share[:, None]
+    rest = stop - np.array([start.sum(axis=0) - 0.5 * start[2], start[1] + start[2], start[2]])
+    third = 10.0 * rest[0] - 4.0 * rest[1] + 0.5 * rest[2]
+    fourth = -15.0 * rest[0] + 7.0 * rest[1] - rest[2]
+    fifth = 6.0 * rest[0] - 3.0 * rest[1] + 0.5 * rest[2]
+    return np.asarray(start[0] + s * (start[1] + s * (0.5 * start[2] + s * (third + s * (fourth + s * fifth)))))
+
+
+def _smooth(share: FloatArray) -> FloatArray:
+    """From 0 to 1 without a jump in speed."""
+    return np.asarray(share**2 * (3.0 - 2.0 * share))
+
+
+def combined(left: FloatArray, right: FloatArray) -> FloatArray:
+    """(..., 4) quaternion products."""
+    w, x, y, z = np.moveaxis(np.broadcast_to(left, right.shape), -1, 0)
+    a, b, c, d = np.moveaxis(right, -1, 0)
+    parts = [
+        w * a - x * b - y * c - z * d,
+        w * b + x * a + y * d - z * c,
+        w * c - x * d + y * a + z * b,
+        w * d + x * c - y * b + z * a,
+    ]
+    return np.stack(parts, axis=-1)
+
+
+def inverted(turn: FloatArray) -> FloatArray:
+    """(..., 4) the turns back."""
+    return np.asarray(turn * np.array([1.0, -1.0, -1.0, -1.0]))

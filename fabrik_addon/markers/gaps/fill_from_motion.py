@@ -1,0 +1,136 @@
+"""What a hidden bone did when the rest of the body last moved like this.
+
+People repeat themselves. Over a long gap the way from its one edge to the other says little about what a limb did
+between; the other bones say more wherever the take has shown them moving alike before or after. A Gaussian process
+from how the other bones stand and move to the hidden bone's rotation finds that, and meets the gap's edges because the
+frames about them are among those it knows. It is used only where it would have filled like gaps at other times of the
+take better than the edges alone.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from ..clip import BoolArray, FloatArray, true_spans
+from .bridge import combined, fill_turns, inverted, quaternions_of, rotation_vectors, turned_apart
+
+# How the other bones move is seen from where they are so many seconds before and after.
+_LAG: Final = 0.08
+# At most so many frames are learnt from, and so many on either side of the gap always.
+_MOST_FRAMES: Final = 300
+_BESIDE: Final = 12
+_NOISE: Final = 1e-4
+# Gaps at so many other times are tried; recalling has to be better by this factor.
+_TRIALS: Final = 4
+_BETTER: Final = 0.7
+_TINY: Final = 1e-12
+
+
+def recall_turns(rotations: FloatArray, known: BoolArray, bone: int, longest: float, rate: float) -> FloatArray:
+    """(F, 4) a bone's rotations (F, J, 4), filled where they are not known (F, J), long gaps by what the others do.
+
+    longest: frames, see `fill_turns`; longer gaps than a third of it are looked at. rate: frames a second.
+    """
+    turns, mine = rotations[:, bone], known[:, bone]
+    filled = fill_turns(turns, mine, longest)
+    for first, end in true_spans(~mine):
+        if 3 * (end - first) < longest or first == 0 or end == len(mine):
+            continue
+        features = _features(rotations, known, slice(first, end), max(1, round(_LAG * rate)))
+        if features is None:
+            continue
+        told = ~np.isnan(features).any(axis=1)
+        if _is_better(turns, mine & told, features, (first, end), longest):
+            part = slice(first, end)
+            filled[part] = _recalled(turns, mine & told, features, part, filled[part])
+    return filled
+
+
+def _features(rotations: FloatArray, known: BoolArray, part: slice, lag: int) -> FloatArray | None:
+    """(F, N) how the bones that are known throughout a part of the take stand and move; NaN where one is not known."""
+    others = np.flatnonzero(known[part].all(axis=0))
+    moving = [bone for bone in others if turned_apart(rotations[:, bone], rotations[part.start, bone]).max() > 1e-3]
+    if not moving or len(rotations) < 4 * lag:
+        return None
+    base = rotations[part.start, moving]
+    vectors = rotation_vectors(combined(inverted(base), rotations[:, moving]))
+    vectors[~known[:, moving]] = np.nan
+    now = vectors.reshape(len(vectors), -1)
+    before, after = np.roll(now, lag, axis=0), np.roll(now, -lag, axis=0)
+    before[:lag], after[-lag:] = now[:lag], now[-lag:]
+    features: FloatArray = np.concatenate([before, now, after], axis=1)
+    return features
+
+
+def _is_better(
+    turns: FloatArray, usable: BoolArray, features: FloatArray, gap: tuple[int, int], longest: float
+) -> bool:
+    """Whether recalling fills like gaps at other times better than their edges alone."""
+    length, errors = gap[1] - gap[0], []
+    for first in _other_times(usable, length):
+        part = slice(first, first + length)
+        hidden = usable.copy()
+        hidden[part] = False
+        plain = fill_turns(turns, hidden | ~usable, longest)[part]
+        recalled = _recalled(turns, hidden, features, part, plain)
+        errors.append([turned_apart(guess, turns[part]).mean() for guess in (plain, recalled)])
+    if not errors:
+        return False
+    plain_error, recalled_error = np.mean(errors, axis=0)
+    return bool(recalled_error < _BETTER * plain_error)
+
+
+def _other_times(usable: BoolArray, length: int) -> list[int]:
+    """Where gaps of a length, with frames on either side, would fit, spread over the take."""
+    need = length + 2 * _BESIDE
+    if len(usable) < need:
+        return []
+    counts = np.convolve(usable, np.ones(need), mode="valid")
+    fits = np.flatnonzero(counts == need) + _BESIDE
+    if not len(fits):
+        return []
+    return [int(fits[place]) for place in np.linspace(0, len(fits) - 1, _TRIALS).round().astype(np.intp)]
+
+
+def _recalled(turns: FloatArray, usable: BoolArray, features: FloatArray, part: slice, plain: FloatArray) -> FloatArray:
+    """(N, 4) rotations for a part of the take, the `plain` ones where nothing alike has been seen."""
+    learnt = _learnt(usable, part)
+    base = turns[part.start - 1]
+    vectors = rotation_vectors(combined(inverted(base), turns[learnt]))
+    middle = vectors.mean(axis=0)
+    among, toward = _squares(features[learnt], features[learnt]), _squares(features[part], features[learnt])
+    size = _likeness(among, learnt, part.stop - part.start)
+    kernel, cross = np.exp(-0.5 * among / size), np.exp(-0.5 * toward / size)
+    kernel[np.diag_indices_from(kernel)] += _NOISE
+    weights = np.linalg.solve(kernel, cross.T).T
+    sure = np.clip((weights * cross).sum(axis=1), 0.0, 1.0)[:, None]
+    found = middle + weights @ (vectors - middle)
+    otherwise = rotation_vectors(combined(inverted(base), plain))
+    return combined(base, quaternions_of(sure * found + (1.0 - sure) * otherwise))
+
+
+def _learnt(usable: BoolArray, part: slice) -> FloatArray:
+    """Frames to learn from: those beside the part, and of the others as many as is sensible."""
+    frames = np.flatnonzero(usable)
+    beside = (frames >= part.start - _BESIDE) & (frames < part.stop + _BESIDE)
+    others = frames[~beside]
+    step = max(1, -(-len(others) // _MOST_FRAMES))
+    return np.union1d(frames[beside], others[::step])
+
+
+def _squares(left: FloatArray, right: FloatArray) -> FloatArray:
+    """(N, M) mean squared differences of features (N, C) and (M, C)."""
+    squares = (left**2).sum(axis=1)[:, None] + (right**2).sum(axis=1) - 2.0 * left @ right.T
+    return np.asarray(np.maximum(squares, 0.0) / left.shape[1])
+
+
+def _likeness(among: FloatArray, frames: FloatArray, apart: int) -> float:
+    """How far features of like moments are from each other: the usual distance to the likest one at another time."""
+    other_times = np.abs(frames[:, None] - frames) > apart
+    nearest = np.where(other_times, among, np.inf).min(axis=1)
+    nearest = nearest[np.isfinite(nearest)]
+    usual = float(np.median(nearest)) if len(nearest) else 0.0
+    steps = float(np.median(np.diag(among, 1))) if len(among) > 1 else 0.0
+    return max(4.0 * usual, 16.0 * steps, _TINY)

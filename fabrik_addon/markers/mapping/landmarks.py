@@ -1,0 +1,329 @@
+"""Places on a human body where markers are put, and where they lie on a rig.
+
+A landmark is told from a joint, in per cent of the body's height, so that it lies about right on rigs whose bones begin
+and end elsewhere. The figures are those of an average adult, a marker's own size included; a calibration finds the
+real ones. Proportions: Winter, Biomechanics and Motor Control of Human Movement, 2009, figure 4.1; the hip's centre
+against the pelvis: Bell, Pedersen and Brand 1989.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from ...human.body_parts import FINGERS, Role
+from ..clip import FloatArray
+
+End = Literal["HEAD", "TAIL"]
+
+# What stands in for a part that a rig does not have.
+_STAND_INS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "toe": ("foot",),
+        "shoulder": ("chest", "spine", "hips"),
+        "neck": ("chest", "spine", "hips"),
+        "chest": ("spine", "hips"),
+        "spine": ("chest", "hips"),
+    }
+)
+_MIDDLE: Final = frozenset({"hips", "spine", "chest", "neck", "head"})
+# Parts along which front and outward turn; the others have the body's own.
+_LIMBS: Final = frozenset({"upper_arm", "forearm", "hand", "finger", "thigh", "shin"})
+# Thigh and shin, and upper arm and forearm, as shares of the body's height.
+_LEG_SHARE: Final = 0.485
+_ARM_SHARE: Final = 0.332
+_TINY: Final = 1e-9
+# Of a bone's length: nearer than this is at its head or tail.
+_AT_END: Final = 1e-3
+
+
+class RestBone(Protocol):
+    """A bone at rest in armature space: head (3,), axes (3, 3) with X, Y and Z as columns, Y to its tail, length."""
+
+    @property
+    def head(self) -> FloatArray: ...  # noqa: D102
+    @property
+    def axes(self) -> FloatArray: ...  # noqa: D102
+    @property
+    def length(self) -> float: ...  # noqa: D102
+
+
+class BoneEnd(NamedTuple):
+    """One end of the bone that stands for a part."""
+
+    part: str
+    end: End = "HEAD"
+    finger: str = ""
+    number: int = 0
+
+    def role(self, side: str) -> Role:
+        """The role of the bone, on one side where there are two."""
+        number = self.number or int(self.part == "toe")
+        return Role(self.part, "" if self.part in _MIDDLE else side, self.finger, number)
+
+
+@dataclass(frozen=True)
+class Landmark:
+    """A place on the body.
+
+    part: what it moves with; finger and number: which bone of a finger. joint: from where it is told. front, out, up:
+    per cent of the body's height; on limbs and hands, as they are with the arms hanging and the thumbs in front: "up"
+    along the limb, "out" away from the body, else to the left. weight: how strongly a marker there pulls.
+    """
+
+    part: str
+    joint: str
+    front: float = 0.0
+    out: float = 0.0
+    up: float = 0.0
+    weight: float = 1.0
+    finger: str = ""
+    number: int = 0
+
+
+class Spot(NamedTuple):
+    """Where a landmark lies on a bone: at its head or tail, or at an offset in the bone's frame, armature units."""
+
+    end: End | None
+    offset: tuple[float, float, float] | None
+
+
+# The bones at whose ends the joints are; the first one that a rig has counts.
+_JOINTS: Final[Mapping[str, tuple[BoneEnd, ...]]] = MappingProxyType(
+    {
+        "hip": (BoneEnd("thigh"), BoneEnd("hips")),
+        "knee": (BoneEnd("shin"), BoneEnd("thigh", "TAIL")),
+        "ankle": (BoneEnd("foot"), BoneEnd("shin", "TAIL")),
+        "ball": (BoneEnd("toe"), BoneEnd("foot", "TAIL")),
+        "toe tip": (BoneEnd("toe", "TAIL"), BoneEnd("foot", "TAIL")),
+        "shoulder": (BoneEnd("upper_arm"), BoneEnd("shoulder", "TAIL")),
+        "elbow": (BoneEnd("forearm"), BoneEnd("upper_arm", "TAIL")),
+        "wrist": (BoneEnd("hand"), BoneEnd("forearm", "TAIL")),
+        "neck": (BoneEnd("neck"), BoneEnd("chest", "TAIL"), BoneEnd("spine", "TAIL"), BoneEnd("head")),
+        "skull": (BoneEnd("head"), BoneEnd("neck", "TAIL")),
+    }
+    | {f"{finger} {number}": (BoneEnd("finger", "HEAD", finger, number),) for finger in FINGERS for number in (1, 2, 3)}
+    | {f"{finger} tip": (BoneEnd("finger", "TAIL", finger, 3),) for finger in FINGERS}
+)
+# In the middle between both sides.
+_PAIRS: Final[Mapping[str, str]] = MappingProxyType({"mid hip": "hip", "mid shoulder": "shoulder"})
+
+_ON_THE_BODY: Final[Mapping[str, Landmark]] = MappingProxyType(
+    {
+        # pelvis
+        "asis": Landmark("hips", "hip", front=4.3, out=2.3, up=5.0),
+        "psis": Landmark("hips", "hip", front=-5.5, out=-2.3, up=5.0),
+        "back of waist": Landmark("hips", "hip", front=-5.0, up=6.0),
+        "sacrum": Landmark("hips", "mid hip", front=-5.8, up=5.0),
+        "iliac crest": Landmark("hips", "hip", out=3.0, up=8.0, weight=0.5),
+        "hip": Landmark("hips", "hip"),
+        "middle of hips": Landmark("hips", "mid hip"),
+        # trunk
+        "c7": Landmark("chest", "neck", front=-3.5, up=2.0),
+        "t10": Landmark("chest", "neck", front=-6.0, up=-13.0),
+        "back": Landmark("chest", "neck", front=-6.0, out=4.5, up=-8.0, weight=0.5),
+        "jugular notch": Landmark("chest", "neck", front=4.5, up=-2.0),
+        "sternum": Landmark("chest", "neck", front=5.5, up=-6.0),
+        "xiphoid": Landmark("chest", "neck", front=6.0, up=-12.0),
+        "middle of shoulders": Landmark("chest", "mid shoulder"),
+        "acromion": Landmark("shoulder", "shoulder", up=3.0),
+        "front of shoulder": Landmark("shoulder", "shoulder", front=3.0, up=0.5, weight=0.5),
+        "back of shoulder": Landmark("shoulder", "shoulder", front=-3.5, weight=0.5),
+        "shoulder": Landmark("shoulder", "shoulder"),
+        # head
+        "forehead": Landmark("head", "skull", front=5.5, up=6.0),
+        "front of head": Landmark("head", "skull", front=4.5, out=4.0, up=6.0),
+        "back of head": Landmark("head", "skull", front=-5.5, out=4.0, up=6.0),
+        "rear of head": Landmark("head", "skull", front=-6.0, up=6.0),
+        "temple": Landmark("head", "skull", front=3.0, out=4.2, up=5.5),
+        "crown": Landmark("head", "skull", up=11.0),
+        "middle of head": Landmark("head", "skull", up=5.0, weight=0.5),
+        "nose": Landmark("head", "skull", front=6.5, up=3.5, weight=0.5),
+        "eye": Landmark("head", "skull", front=5.0, out=1.8, up=5.5, weight=0.3),
+        "inner eye": Landmark("head", "skull", front=5.2, out=1.0, up=5.5, weight=0.2),
+        "outer eye": Landmark("head", "skull", front=4.7, out=2.6, up=5.5, weight=0.2),
+        "ear": Landmark("head", "skull", front=0.5, out=4.2, up=4.0, weight=0.5),
+        "mouth": Landmark("head", "skull", front=5.5, out=1.4, up=1.5, weight=0.2),
+        # arms
+        "upper arm": Landmark("upper_arm", "elbow", out=2.2, up=9.0, weight=0.5),
+        "biceps": Landmark("upper_arm", "elbow", front=2.5, up=9.0, weight=0.3),
+        "outer elbow": Landmark("upper_arm", "elbow", out=2.0),
+        "inner elbow": Landmark("upper_arm", "elbow", out=-2.0),
+        "elbow": Landmark("upper_arm", "elbow"),
+        "forearm": Landmark("forearm", "wrist", out=1.8, up=7.0, weight=0.5),
+        "thumb side of wrist": Landmark("forearm", "wrist", front=1.9),
+        "little finger side of wrist": Landmark("forearm", "wrist", front=-1.9),
+        "back of wrist": Landmark("forearm", "wrist", out=1.5),
+        "wrist": Landmark("forearm", "wrist"),
+        "knuckles": Landmark("hand", "wrist", out=1.3, up=-5.0),
+        "middle of hand": Landmark("hand", "wrist", up=-5.0, weight=0.5),
+        "index knuckle": Landmark("hand", "wrist", front=1.6, up=-5.2, weight=0.5),
+        "little knuckle": Landmark("hand", "wrist", front=-1.6, up=-4.7, weight=0.5),
+        "thumb": Landmark("hand", "wrist", front=2.5, up=-3.5, weight=0.3),
+        # legs
+        "trochanter": Landmark("thigh", "hip", out=4.5),
+        "thigh": Landmark("thigh", "knee", out=4.2, up=10.0, weight=0.5),
+        "upper thigh": Landmark("thigh", "hip", front=2.0, out=4.5, up=-11.0, weight=0.5),
+        "front of thigh": Landmark("thigh", "hip", front=5.3, up=-15.0, weight=0.5),
+        "rear of thigh": Landmark("thigh", "hip", front=1.3, out=4.0, up=-18.0, weight=0.5),
+        "outer knee": Landmark("thigh", "knee", out=3.2),
+        "inner knee": Landmark("thigh", "knee", out=-3.2),
+        "kneecap": Landmark("thigh", "knee", front=3.3, weight=0.5),
+        "knee": Landmark("thigh", "knee"),
+        "shank": Landmark("shin", "ankle", out=3.0, up=10.0, weight=0.5),
+        "upper shank": Landmark("shin", "knee", front=-0.5, out=3.5, up=-4.0, weight=0.5),
+        "front of shank": Landmark("shin", "knee", front=3.0, up=-6.0, weight=0.5),
+        "rear of shank": Landmark("shin", "knee", front=-0.5, out=3.7, up=-8.5, weight=0.5),
+        "tibial tuberosity": Landmark("shin", "knee", front=2.8, up=-3.5, weight=0.5),
+        "outer ankle": Landmark("shin", "ankle", out=2.7),
+        "inner ankle": Landmark("shin", "ankle", out=-2.0),
+        "ankle": Landmark("shin", "ankle"),
+        "heel": Landmark("foot", "ankle", front=-3.7, up=-2.2),
+        "outer heel": Landmark("foot", "ankle", front=-2.0, out=1.7, up=-3.0),
+        "inner heel": Landmark("foot", "ankle", front=-2.0, out=-1.7, up=-3.0),
+        "top of foot": Landmark("foot", "ankle", front=4.0, up=-1.0),
+        "outer side of foot": Landmark("foot", "ankle", front=3.5, out=3.0, up=-2.7),
+        "second toe's ball": Landmark("foot", "ball", up=1.0),
+        "big toe's ball": Landmark("foot", "ball", front=1.0, out=-2.0),
+        "little toe's ball": Landmark("foot", "ball", out=3.2),
+        "little toe": Landmark("foot", "ball", front=1.0, out=2.5, weight=0.5),
+        "big toe": Landmark("toe", "toe tip", out=-1.0, weight=0.5),
+        "tip of toes": Landmark("toe", "toe tip", up=0.5, weight=0.5),
+    }
+)
+
+
+def _finger_landmarks() -> dict[str, Landmark]:
+    """The joints of fingers, each on the bone before it, and their tips."""
+    places = {f"{finger} 1": Landmark("hand", f"{finger} 1") for finger in FINGERS}
+    for finger in FINGERS:
+        for number, end in enumerate(("2", "3", "tip"), start=1):
+            name = f"{finger} {end}"
+            places[name] = Landmark("finger", name, weight=0.5, finger=finger, number=number)
+    return places
+
+
+LANDMARKS: Final[Mapping[str, Landmark]] = MappingProxyType({**_ON_THE_BODY, **_finger_landmarks()})
+
+
+def carrier(landmark: Landmark, side: str, parts: Mapping[Role, str]) -> str | None:
+    """The bone that carries a landmark; None where the rig has none for it."""
+    for part in (landmark.part, *_STAND_INS.get(landmark.part, ())):
+        role = BoneEnd(part, finger=landmark.finger, number=landmark.number).role(side)
+        if role in parts:
+            return parts[role]
+    return None
+
+
+class RigBody:
+    """A rig at rest as a body: its joints, its directions and its height.
+
+    parts: the bone that stands for each role. rest: the bones.
+    """
+
+    def __init__(self, parts: Mapping[Role, str], rest: Mapping[str, RestBone]) -> None:
+        self._bones = {role: rest[name] for role, name in parts.items() if name in rest}
+        self._rest = rest
+        self._directions = self._body_directions()
+        self._height = self._body_height()
+
+    def spot(self, landmark: Landmark, side: str, bone: str) -> Spot | None:
+        """Where a landmark lies on a bone; None where the rig lacks the joint or says nothing of its directions."""
+        joint = self._joint(landmark.joint, side)
+        directions = self._frame(landmark, side)
+        carrying = self._rest.get(bone)
+        if joint is None or directions is None or carrying is None or not self._height:
+            return None
+        shift = 0.01 * self._height * np.array([landmark.front, landmark.out, landmark.up])
+        offset = carrying.axes.T @ (joint + shift @ directions - carrying.head)
+        for end, place in (("HEAD", 0.0), ("TAIL", carrying.length)):
+            if np.linalg.norm(offset - (0.0, place, 0.0)) < _AT_END * carrying.length:
+                return Spot("HEAD" if end == "HEAD" else "TAIL", None)
+        x, y, z = (float(value) for value in offset)
+        return Spot(None, (x, y, z))
+
+    def _joint(self, name: str, side: str) -> FloatArray | None:
+        """(3,) where a joint is, None where the rig has none."""
+        if name in _PAIRS:
+            both = [self._joint(_PAIRS[name], one) for one in "LR"]
+            there = [joint for joint in both if joint is not None]
+            return np.mean(there, axis=0) if len(there) == 2 else None
+        for bone_end in _JOINTS[name]:
+            bone = self._bones.get(bone_end.role(side))
+            if bone is not None:
+                return _end(bone, bone_end.end)
+        return None
+
+    def _frame(self, landmark: Landmark, side: str) -> FloatArray | None:
+        """(3, 3) the ways to front, out and up as rows."""
+        if self._directions is None:
+            return None
+        forward, left, up = self._directions
+        sign = -1.0 if side == "R" else 1.0
+        bone = self._bones.get(BoneEnd(landmark.part, finger=landmark.finger, number=landmark.number).role(side))
+        if landmark.part not in _LIMBS or bone is None:
+            return np.array([forward, sign * left, up])
+        along = self._along(landmark.part, side, bone)
+        front = forward - (forward @ along) * along
+        # A limb that is stretched out to the front has its front up.
+        front = _unit(front if np.linalg.norm(front) > 0.5 else up - (up @ along) * along)
+        return np.array([front, sign * np.cross(front, along), -along])
+
+    def _along(self, part: str, side: str, bone: RestBone) -> FloatArray:
+        """(3,) unit, from a limb's joint to the next one; along the bone where there is none."""
+        following = {"upper_arm": "elbow", "forearm": "wrist", "thigh": "knee", "shin": "ankle"}.get(part)
+        end = self._joint(following, side) if following else None
+        span = bone.axes[:, 1] if end is None else end - bone.head
+        return _unit(span if np.linalg.norm(span) > _TINY else bone.axes[:, 1])
+
+    def _body_directions(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        """Forward, left and up, unit vectors; None where the rig has too few joints to tell."""
+        low = self._middle("mid hip", Role("hips"))
+        high = self._middle("mid shoulder", Role("neck"), Role("head"))
+        across = [self._across(joint) for joint in ("hip", "shoulder")]
+        left = np.sum([span for span in across if span is not None], axis=0)
+        if low is None or high is None or np.linalg.norm(left) < _TINY:
+            return None
+        left = _unit(left)
+        up = high - low - ((high - low) @ left) * left
+        if np.linalg.norm(up) < _TINY:
+            return None
+        return np.cross(left, _unit(up)), left, _unit(up)
+
+    def _middle(self, joint: str, *roles: Role) -> FloatArray | None:
+        """(3,) the middle of a pair of joints, else the head of the first bone there is."""
+        heads = [self._bones[role].head for role in roles if role in self._bones]
+        middle = self._joint(joint, "")
+        return middle if middle is not None else next(iter(heads), None)
+
+    def _across(self, joint: str) -> FloatArray | None:
+        """(3,) from a joint on the right to the one on the left."""
+        left, right = self._joint(joint, "L"), self._joint(joint, "R")
+        return None if left is None or right is None else left - right
+
+    def _body_height(self) -> float:
+        """How tall the body is, by its legs, else by its arms; 0 where it has neither."""
+        for joints, share in ((("hip", "knee", "ankle"), _LEG_SHARE), (("shoulder", "elbow", "wrist"), _ARM_SHARE)):
+            for side in "LR":
+                start, middle, end = (self._joint(joint, side) for joint in joints)
+                if start is not None and middle is not None and end is not None:
+                    return float(np.linalg.norm(middle - start) + np.linalg.norm(end - middle)) / share
+        return 0.0
+
+
+def simple_end(landmark: Landmark) -> End:
+    """The end of its bone that a landmark is nearest to, where nothing is known of the rig's shape."""
+    own = any(end.part == landmark.part and end.end == "HEAD" for end in _JOINTS.get(landmark.joint, ()))
+    return "HEAD" if own or landmark.joint in {"mid hip", "skull"} else "TAIL"
+
+
+def _end(bone: RestBone, end: End) -> FloatArray:
+    return bone.head if end == "HEAD" else np.asarray(bone.head + bone.length * bone.axes[:, 1])
+
+
+def _unit(vector: FloatArray) -> FloatArray:
+    return np.asarray(vector / np.linalg.norm(vector))

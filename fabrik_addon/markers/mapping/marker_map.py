@@ -1,0 +1,215 @@
+"""Which marker belongs to which point of which bone, and the JSON file that says so.
+
+``{"fabrik_marker_map": 1, "markers": {"LKnee": {"bone": "thigh.L", "point": "TAIL", "weight": 1.0},
+"LFHD": {"bone": "head", "offset": [0.05, 0.1, 0.08]}, "LToe": "foot.L"}}``: a name alone means
+that bone's tail.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from ...core.errors import FabrikError
+
+Point = Literal["HEAD", "TAIL", "OFFSET"]
+
+_FORMAT: Final = "fabrik_marker_map"
+_VERSION: Final = 1
+# From here on, of 1, an unknown name is taken for a slip of a known one.
+_LIKENESS: Final = 0.7
+_ENTRY_KEYS: Final = frozenset({"bone", "point", "offset", "weight"})
+
+
+class MapError(FabrikError):
+    """A marker map that cannot be read or does not fit; the sentence names what is wrong."""
+
+
+@dataclass(frozen=True)
+class MappedMarker:
+    """One marker and the point it is fixed to.
+
+    offset: metres in the bone's rest frame, from its head; only where ``point`` is "OFFSET".
+    weight: how strongly the marker pulls, 0 or more.
+    Raises MapError where point and offset contradict each other or numbers make no sense.
+    """
+
+    marker: str
+    bone: str
+    point: Point = "TAIL"
+    offset: tuple[float, float, float] | None = None
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check what the types cannot."""
+        who = f"marker {self.marker!r}"
+        if not self.marker or not self.bone:
+            raise MapError(f"{who} on bone {self.bone!r}: neither name may be empty")
+        if self.point not in ("HEAD", "TAIL", "OFFSET"):
+            raise MapError(f"{who}: the point must be HEAD, TAIL or OFFSET, not {self.point!r}")
+        if (self.point == "OFFSET") != (self.offset is not None):
+            raise MapError(f"{who}: an offset goes with the point OFFSET, not with {self.point}")
+        if self.offset is not None and not all(map(math.isfinite, self.offset)):
+            raise MapError(f"{who}: the offset must be finite, not {self.offset}")
+        if not (math.isfinite(self.weight) and self.weight >= 0.0):
+            raise MapError(f"{who}: the weight must be 0 or more, not {self.weight}")
+
+
+def read_map(path: str | os.PathLike[str]) -> tuple[MappedMarker, ...]:
+    """Read a marker map, in the file's order.
+
+    Raises MapError, one sentence that names the file, where it is missing, no JSON, of another
+    version, maps nothing, or has an entry that makes no sense.
+    """
+    path = Path(path)
+    try:
+        return _parse(_file_text(path))
+    except MapError as trouble:
+        raise MapError(f"{path.name}: {trouble}") from None
+
+
+def write_map(path: str | os.PathLike[str], entries: Iterable[MappedMarker]) -> None:
+    """Write a marker map that ``read_map`` gives back as it is.
+
+    Raises MapError for a marker that is there twice, or where the file cannot be written.
+    """
+    entries = tuple(entries)
+    _check_once(entries)
+    markers = {entry.marker: _as_json(entry) for entry in entries}
+    text = json.dumps({_FORMAT: _VERSION, "markers": markers}, indent=2, ensure_ascii=False)
+    path = Path(path)
+    try:
+        path.write_text(text + "\n", encoding="utf-8")
+    except OSError as trouble:
+        raise MapError(f"{path.name}: cannot be written: {trouble.strerror} ({path})") from None
+
+
+def check_map(entries: Sequence[MappedMarker], marker_names: Iterable[str], bone_names: Iterable[str]) -> None:
+    """Raise MapError naming every marker and bone of the map that is not among the names given."""
+    _check_once(entries)
+    problems = [
+        _unknown("marker", "markers", (entry.marker for entry in entries), tuple(marker_names)),
+        _unknown("bone", "bones", (entry.bone for entry in entries), tuple(bone_names)),
+    ]
+    found = "; ".join(problem for problem in problems if problem)
+    if found:
+        raise MapError(f"the marker map names {found}")
+
+
+def _unknown(one: str, many: str, wanted: Iterable[str], known: Sequence[str]) -> str:
+    """What to say of the names that are not known; empty where all are."""
+    there = set(known)
+    missing = [name for name in dict.fromkeys(wanted) if name not in there]
+    if not missing:
+        return ""
+    listed = ", ".join(repr(name) for name in missing)
+    close = difflib.get_close_matches(missing[0], known, n=1, cutoff=_LIKENESS)
+    hint = f" (did you mean {close[0]!r}?)" if close and len(missing) == 1 else ""
+    return f"unknown {one if len(missing) == 1 else many} {listed}{hint}"
+
+
+def _check_once(entries: Iterable[MappedMarker]) -> None:
+    """Raise where a marker has more than one entry."""
+    counts = Counter(entry.marker for entry in entries)
+    twice = [name for name, count in counts.items() if count > 1]
+    if twice:
+        raise MapError(f"marker {twice[0]!r} is mapped more than once")
+
+
+def _file_text(path: Path) -> str:
+    """Everything in the file; raise where it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise MapError(f"there is no such file ({path})") from None
+    except OSError as trouble:
+        raise MapError(f"cannot be read: {trouble.strerror} ({path})") from None
+    except UnicodeDecodeError:
+        raise MapError("the file is not UTF-8 text") from None
+
+
+def _parse(text: str) -> tuple[MappedMarker, ...]:
+    """The entries of a map's text."""
+    try:
+        content: object = json.loads(text, object_pairs_hook=_pairs_once)
+    except json.JSONDecodeError as trouble:
+        raise MapError(f"not JSON: {trouble.msg} on line {trouble.lineno}") from None
+    if not isinstance(content, dict) or _FORMAT not in content:
+        raise MapError(f"not a marker map: there is no {_FORMAT!r} in it")
+    if content[_FORMAT] != _VERSION:
+        raise MapError(f"version {content[_FORMAT]!r} of the map is not known, only {_VERSION}")
+    markers = content.get("markers")
+    if not isinstance(markers, dict) or not markers:
+        raise MapError("the map has no markers")
+    return tuple(_entry(marker, told) for marker, told in markers.items())
+
+
+def _pairs_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """A JSON object; raise where a key is there twice, of which JSON would keep the last."""
+    for key, count in Counter(key for key, _ in pairs).items():
+        if count > 1:
+            raise MapError(f"{key!r} is there more than once")
+    return dict(pairs)
+
+
+def _entry(marker: str, told: object) -> MappedMarker:
+    """One entry from its JSON: a bone's name, or an object."""
+    if isinstance(told, str):
+        return MappedMarker(marker, told)
+    if not isinstance(told, dict):
+        raise MapError(f"marker {marker!r}: expected a bone's name or an object, not {told!r}")
+    strange = sorted(set(told) - _ENTRY_KEYS)
+    if strange:
+        raise MapError(f"marker {marker!r}: {strange[0]!r} is not one of {sorted(_ENTRY_KEYS)}")
+    bone = told.get("bone")
+    if not isinstance(bone, str):
+        raise MapError(f"marker {marker!r}: 'bone' must be a bone's name, not {bone!r}")
+    offset = _offset(marker, told.get("offset"))
+    point = _point(marker, told.get("point", "TAIL" if offset is None else "OFFSET"))
+    return MappedMarker(marker, bone, point, offset, _real(marker, "weight", told.get("weight", 1.0)))
+
+
+def _point(marker: str, told: object) -> Point:
+    """The point's name in any case."""
+    for point in ("HEAD", "TAIL", "OFFSET"):
+        if isinstance(told, str) and told.upper() == point:
+            return point
+    raise MapError(f"marker {marker!r}: the point must be HEAD, TAIL or OFFSET, not {told!r}")
+
+
+def _offset(marker: str, told: object) -> tuple[float, float, float] | None:
+    """Three numbers, or None where nothing is told."""
+    if told is None:
+        return None
+    if not isinstance(told, list) or len(told) != 3:
+        raise MapError(f"marker {marker!r}: the offset must be three numbers, not {told!r}")
+    x, y, z = (_real(marker, "offset", value) for value in told)
+    return x, y, z
+
+
+def _real(marker: str, what: str, told: object) -> float:
+    """A number that is not a truth value."""
+    if isinstance(told, bool) or not isinstance(told, int | float):
+        raise MapError(f"marker {marker!r}: the {what} needs numbers, not {told!r}")
+    return float(told)
+
+
+def _as_json(entry: MappedMarker) -> object:
+    """The shortest JSON that ``_entry`` reads back."""
+    if entry.point == "TAIL" and entry.weight == 1.0:
+        return entry.bone
+    told: dict[str, object] = {"bone": entry.bone}
+    if entry.offset is not None:
+        told["offset"] = list(entry.offset)
+    else:
+        told["point"] = entry.point
+    if entry.weight != 1.0:
+        told["weight"] = entry.weight
+    return told

@@ -1,0 +1,436 @@
+"""The command line: files in, files out, one clear line where something is wrong."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import bpy
+import numpy as np
+import pytest
+from support import scenes
+
+from fabrik_addon.blender.bake import command_line as cli
+from fabrik_addon.blender.rig import keyframes
+
+pytestmark = pytest.mark.usefixtures("clean_scene")
+
+FRAMES = 12
+# A name alone is a tail; the others are points beside the bones, in metres.
+POINTS = {
+    "Head": ("head", (0.05, 0.12, 0.1)),
+    "Nose": ("head", (0.0, 0.1, 0.15)),
+    "Chest": ("spine", (0.03, 0.1, 0.12)),
+    "Back": ("spine", (0.0, 0.15, -0.1)),
+    "LHip": ("hips", (0.15, 0.05, 0.02)),
+    "RHip": ("hips", (-0.15, 0.05, 0.02)),
+    "LElbow": ("upper_arm.L", None),
+    "LWrist": ("forearm.L", None),
+    "RElbow": ("upper_arm.R", None),
+    "RWrist": ("forearm.R", None),
+    "LKnee": ("thigh.L", None),
+    "LAnkle": ("shin.L", None),
+    "RKnee": ("thigh.R", None),
+    "RAnkle": ("shin.R", None),
+}
+
+
+class Files:
+    """A rig, a recording and a map in a folder, and what is to be written there."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.rig, self.markers = folder / "rig.blend", folder / "walk.trc"
+        self.map, self.output, self.report = folder / "map.json", folder / "out.blend", folder / "out.csv"
+
+    def arguments(self, *more):
+        named = ["--map", self.map, "--output", self.output, "--report", self.report]
+        return [str(argument) for argument in (self.rig, self.markers, *named, *more)]
+
+    def written(self):
+        """What is in the folder besides the three inputs."""
+        return sorted(path.name for path in self.folder.iterdir() if path not in {self.rig, self.markers, self.map})
+
+
+def make_files(folder, scale=1.0, size=1.0, hidden=()):
+    """Files of a person that walks; the recorded one is `size` times as large as the rig."""
+    files = Files(folder)
+    rig = scenes.place(scenes.make_rig(), scale=scale)
+    points = [
+        (bone, (0.0, rig.data.bones[bone].length, 0.0) if offset is None else np.divide(offset, scale))
+        for bone, offset in POINTS.values()
+    ]
+    positions = size * scenes.record(rig, points, *scenes.smooth_motion(rig, FRAMES, 31, most=0.4, travel=1.0))
+    for rows, column in hidden:
+        positions[rows, column] = np.nan
+    scenes.write_trc(files.markers, POINTS, positions)
+    entries = {
+        name: bone if offset is None else {"bone": bone, "offset": list(offset)}
+        for name, (bone, offset) in POINTS.items()
+    }
+    files.map.write_text(json.dumps({"fabrik_marker_map": 1, "markers": entries}))
+    bpy.ops.wm.save_as_mainfile(filepath=str(files.rig))
+    return files
+
+
+@pytest.fixture
+def files(tmp_path):
+    return make_files(tmp_path)
+
+
+def rows_of(path, scope):
+    with path.open(newline="") as file:
+        return [row for row in csv.DictReader(file) if row["scope"] == scope]
+
+
+class TestBake:
+    """A recording goes in, keyframes come out."""
+
+    def test_blend_report_and_table(self, files, capfd):
+        assert cli.run_command(files.arguments()) == 0
+        printed = capfd.readouterr()
+        assert printed.err == ""
+        for name in POINTS:
+            assert f"\n{name} " in printed.out
+        assert "14 markers, 12 frames at 50 Hz, mm, Y up, scaled by 1" in printed.out
+        assert f"Wrote {files.output} and {files.report}" in printed.out
+        assert files.written() == ["out.blend", "out.csv"]
+        markers = rows_of(files.report, "marker")
+        assert [row["name"] for row in markers] == list(POINTS)
+        assert max(float(row["max_m"]) for row in markers) < 2e-3
+        assert [int(row["frame"]) for row in rows_of(files.report, "frame")] == list(range(1, FRAMES + 1))
+
+    @pytest.mark.parametrize("scale", [1.0, 0.1])
+    def test_saved_rig_meets_its_markers(self, tmp_path, scale):
+        files = make_files(tmp_path, scale=scale)
+        cli.run_command(files.arguments())
+        bpy.ops.wm.open_mainfile(filepath=str(files.output))
+        rig = bpy.data.objects["Rig"]
+        for frame in (1, 6, FRAMES):
+            bpy.context.scene.frame_set(frame)
+            for effector in rig.fabrik.capture.markers:
+                bone = rig.pose.bones[effector.bone]
+                point = bone.matrix @ effector.offset if effector.point == "OFFSET" else bone.tail
+                assert (rig.matrix_world @ point - effector.target.matrix_world.translation).length < 2e-3
+
+    def test_saved_file_can_be_baked_again_by_hand(self, files):
+        cli.run_command(files.arguments("--action", "Walk"))
+        bpy.ops.wm.open_mainfile(filepath=str(files.output))
+        rig, scene = bpy.data.objects["Rig"], bpy.context.scene
+        assert rig.animation_data.action.name == "Walk"
+        assert (scene.frame_start, scene.frame_end, scene.frame_current) == (1, FRAMES, 1)
+        assert scene.render.fps / scene.render.fps_base == pytest.approx(50.0)
+        assert rig.fabrik.root == "FREE"
+        before = keys_of(rig)
+        scenes.make_active(rig)
+        assert bpy.ops.fabrik.bake() == {"FINISHED"}
+        after = keys_of(rig)
+        assert before.keys() == after.keys()
+        assert all(np.allclose(before[key], after[key], atol=1e-5) for key in before)
+
+    def test_markers_are_those_of_the_map(self, files):
+        bpy.ops.wm.open_mainfile(filepath=str(files.rig))
+        scenes.aim(bpy.data.objects["Rig"], "head", scenes.empty_at((9, 9, 9)))
+        bpy.ops.wm.save_mainfile()
+        cli.run_command(files.arguments())
+        bpy.ops.wm.open_mainfile(filepath=str(files.output))
+        kept = bpy.data.objects["Rig"].fabrik.capture.markers
+        assert [(effector.name, effector.bone) for effector in kept] == [(name, POINTS[name][0]) for name in POINTS]
+        assert np.allclose(kept["Nose"].offset, POINTS["Nose"][1])
+
+    def test_range_step_and_start_frame(self, files):
+        cli.run_command(files.arguments("--range", "12", "20", "--step", "4", "--start-frame", "10"))
+        assert [int(row["frame"]) for row in rows_of(files.report, "frame")] == [12, 16, 20]
+
+    def test_keep_time_takes_the_scene_s_rate(self, files):
+        cli.run_command(files.arguments("--timing", "keep-time"))
+        bpy.ops.wm.open_mainfile(filepath=str(files.output))
+        assert bpy.context.scene.render.fps == 24
+        # 12 samples at 50 Hz last 0.22 s: five frames and a bit.
+        assert [int(row["frame"]) for row in rows_of(files.report, "frame")] == [1, 2, 3, 4, 5, 6]
+
+    @pytest.mark.parametrize("scale", [1.0, 0.1])
+    def test_auto_scale_makes_the_person_as_large_as_the_rig(self, tmp_path, capfd, scale):
+        files = make_files(tmp_path, scale=scale, size=1.25)
+        assert cli.run_command(files.arguments("--scale", "auto")) == 0
+        assert "scaled by 0.8\n" in capfd.readouterr().out
+        assert float(rows_of(files.report, "total")[0]["max_m"]) < 2e-3
+
+    def test_pinned_root(self, files):
+        cli.run_command(files.arguments("--root", "fixed"))
+        bpy.ops.wm.open_mainfile(filepath=str(files.output))
+        rig = bpy.data.objects["Rig"]
+        assert rig.fabrik.root == "FIXED"
+        assert not any(curve.data_path.endswith("location") for curve in keyframes.curves(rig))
+
+    def test_without_a_report(self, files):
+        arguments = files.arguments()
+        place = arguments.index("--report")
+        del arguments[place : place + 2]
+        assert cli.run_command(arguments) == 0
+        assert files.written() == ["out.blend"]
+
+
+def keys_of(rig):
+    return {(curve.data_path, curve.array_index): keyframes.keys(curve) for curve in keyframes.curves(rig)}
+
+
+def no_rig(files):
+    files.rig = files.folder / "nothing.blend"
+
+
+def no_markers(files):
+    files.markers = files.folder / "nothing.trc"
+
+
+def no_map(files):
+    files.map = files.folder / "nothing.json"
+
+
+def rig_is_no_blend(files):
+    files.rig.write_text("not a Blender file")
+
+
+def empty_markers(files):
+    files.markers.write_text("")
+
+
+def truncated_markers(files):
+    files.markers.write_text("\n".join(files.markers.read_text().splitlines()[:4]))
+
+
+def unknown_names(files):
+    entries = {"Head": "head", "LTail": "tail", "Nose": "noze"}
+    files.map.write_text(json.dumps({"fabrik_marker_map": 1, "markers": entries}))
+
+
+def map_is_no_json(files):
+    files.map.write_text("{")
+
+
+def edit_rig(files, change):
+    bpy.ops.wm.open_mainfile(filepath=str(files.rig))
+    change(bpy.data.objects["Rig"])
+    bpy.ops.wm.save_mainfile()
+
+
+def remove(rig):
+    bpy.data.objects.remove(rig)
+
+
+def no_armature(files):
+    edit_rig(files, remove)
+
+
+def two_armatures(files):
+    edit_rig(files, lambda _rig: scenes.make_rig(name="Other"))
+
+
+def scaled_bone(files):
+    edit_rig(files, lambda rig: setattr(rig.pose.bones["spine"], "scale", (2, 2, 2)))
+
+
+def linked_armature(files):
+    source = files.folder / "source.blend"
+    files.rig.rename(source)
+    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+    with bpy.data.libraries.load(str(source), link=True) as (_, wanted):
+        wanted.objects = ["Rig"]
+    bpy.context.scene.collection.objects.link(bpy.data.objects["Rig"])
+    bpy.ops.wm.save_as_mainfile(filepath=str(files.rig))
+
+
+def unseen_everywhere(files):
+    text = files.markers.read_text().splitlines()
+    text[6:] = ["\t".join(line.split("\t")[:2]) + "\t" * 42 for line in text[6:]]
+    files.markers.write_text("\n".join(text))
+
+
+def output_in_no_folder(files):
+    files.output = files.folder / "missing" / "out.blend"
+
+
+def report_is_a_folder(files):
+    files.report = files.folder / "sub"
+    files.report.mkdir()
+
+
+class TestWrongInput:
+    """One line on stderr, exit status 1, and no file written."""
+
+    TROUBLES = (
+        (no_rig, ("nothing.blend", "no such file")),
+        (no_markers, ("nothing.trc", "no such file")),
+        (no_map, ("nothing.json", "no such file")),
+        (rig_is_no_blend, ("rig.blend", "not a file that this Blender")),
+        (empty_markers, ("walk.trc", "empty")),
+        (truncated_markers, ("walk.trc",)),
+        (unknown_names, ("'LTail'", "'tail'", "'noze'")),
+        (map_is_no_json, ("map.json", "not JSON")),
+        (no_armature, ("There is no armature",)),
+        (two_armatures, ("'Rig'", "'Other'", "--armature")),
+        (scaled_bone, ("'spine'",)),
+        (linked_armature, ("'Rig'", "linked", "override")),
+        (unseen_everywhere, ("walk.trc", "no marker is seen")),
+        (output_in_no_folder, ("out.blend", "no folder")),
+        (report_is_a_folder, ("folder of that name",)),
+    )
+
+    @pytest.mark.parametrize(("spoil", "words"), TROUBLES, ids=[spoil.__name__ for spoil, _ in TROUBLES])
+    def test_trouble_is_named(self, files, capfd, spoil, words):
+        spoil(files)
+        before = {path: path.read_bytes() for path in files.folder.iterdir() if path.is_file()}
+        capfd.readouterr()
+        assert cli.run_command(files.arguments()) == 1
+        lines = capfd.readouterr().err.splitlines()
+        assert len(lines) == 1
+        assert lines[0].startswith("fabrik_bake: ")
+        assert all(word in lines[0] for word in words), lines[0]
+        assert {path: path.read_bytes() for path in files.folder.iterdir() if path.is_file()} == before
+
+    def test_unknown_armature(self, files, capfd):
+        assert cli.run_command(files.arguments("--armature", "Nobody")) == 1
+        assert "There is no armature 'Nobody' in scene 'Scene', but 'Rig'" in capfd.readouterr().err
+        assert files.written() == []
+
+    def test_range_without_markers(self, files, capfd):
+        assert cli.run_command(files.arguments("--range", "500", "510")) == 1
+        assert "No marker is seen in frames 500-510." in capfd.readouterr().err
+        assert files.written() == []
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            ([], "required"),
+            (["rig.blend", "walk.trc", "--map", "m", "--output", "o", "--scale", "-1"], "neither auto nor a number"),
+            (["rig.blend", "walk.trc", "--map", "m", "--output", "o", "--up", "X"], "--up"),
+            (["rig.blend", "walk.trc", "--map", "m", "--output", "o", "--step", "two"], "--step"),
+            (["rig.blend", "walk.trc", "--map", "m", "--output", "o", "--nonsense"], "--nonsense"),
+        ],
+    )
+    def test_wrong_call(self, capfd, arguments, words):
+        assert cli.run_command(arguments) == 2
+        (line,) = capfd.readouterr().err.splitlines()
+        assert words in line
+
+
+@pytest.fixture
+def run_module(addon_folder):
+    """Run `python -m fabrik_addon` in a process of its own."""
+
+    def run(*arguments):
+        command = [sys.executable, "-m", "fabrik_addon", *map(str, arguments)]
+        # `-m` looks in the working folder first.
+        return subprocess.run(command, cwd=addon_folder, capture_output=True, text=True, timeout=120, check=False)
+
+    return run
+
+
+class TestModule:
+    """`python -m fabrik_addon`, from the outside."""
+
+    def test_bake(self, files, run_module):
+        done = run_module("bake", *files.arguments())
+        assert (done.returncode, done.stderr) == (0, "")
+        assert files.written() == ["out.blend", "out.csv"]
+
+    def test_failure(self, files, run_module):
+        files.markers.write_text("")
+        done = run_module("bake", *files.arguments())
+        assert done.returncode == 1
+        assert done.stderr.count("\n") == 1
+        assert files.written() == []
+
+    def test_help_and_wrong_call(self, run_module):
+        assert run_module("bake", "--help").returncode == 0
+        wrong = run_module("simmer")
+        assert wrong.returncode == 2
+        assert wrong.stderr.count("\n") == 1
+
+
+class TestSeveralTakes:
+    """One line a take, and an exit status."""
+
+    def takes(self, files, count=2):
+        """Copies of the recording, and folders to write to."""
+        recordings = [files.folder / f"take{number}.trc" for number in range(1, count + 1)]
+        for recording in recordings:
+            recording.write_bytes(files.markers.read_bytes())
+        for name in ("blends", "reports"):
+            (files.folder / name).mkdir()
+        return recordings
+
+    def arguments(self, files, recordings, *more):
+        out = ["--output", files.folder / "blends", "--report", files.folder / "reports", "--map", files.map]
+        return [str(argument) for argument in (files.rig, *recordings, *out, *more)]
+
+    def test_each_has_its_files_and_its_line(self, files, capfd):
+        recordings = self.takes(files)
+        assert cli.run_command(self.arguments(files, recordings)) == 0
+        lines = [line for line in capfd.readouterr().out.splitlines() if line.startswith(("take", "2 of"))]
+        assert [line.split(":")[0] for line in lines[:2]] == ["take1.trc", "take2.trc"]
+        assert all("RMS" in line and line.endswith(".blend") for line in lines[:2])
+        assert lines[2] == "2 of 2 takes baked"
+        assert sorted(path.name for path in (files.folder / "blends").iterdir()) == ["take1.blend", "take2.blend"]
+        assert sorted(path.name for path in (files.folder / "reports").iterdir()) == ["take1.csv", "take2.csv"]
+
+    def test_a_bad_take_does_not_stop_the_others(self, files, capfd):
+        recordings = self.takes(files, 3)
+        recordings[1].write_text("rubbish")
+        assert cli.run_command(self.arguments(files, recordings)) == 1
+        out = capfd.readouterr().out
+        assert "take2.trc: FAILED: take2.trc: this is not a TRC file" in out
+        assert "2 of 3 takes baked" in out
+        assert sorted(path.name for path in (files.folder / "blends").iterdir()) == ["take1.blend", "take3.blend"]
+
+    @pytest.mark.parametrize(
+        ("change", "sentence"),
+        [
+            (
+                lambda files, takes: (files.folder / "blends").rmdir(),
+                "there is no such folder to write several takes to",
+            ),
+            (lambda files, takes: takes.append(takes[0]), "two recordings are called 'take1'"),
+        ],
+    )
+    def test_what_cannot_be_written_is_said_at_once(self, files, capfd, change, sentence):
+        recordings = self.takes(files)
+        change(files, recordings)
+        assert cli.run_command(self.arguments(files, recordings)) == 1
+        assert sentence in capfd.readouterr().err
+
+
+class TestChoices:
+    """What else can be asked for."""
+
+    def test_strip_fewer_keys_and_travelling_object(self, files):
+        more = ("--write", "nla", "--fewer-keys", "1", "--root-motion", "object", "--action", "Take")
+        assert cli.run_command(files.arguments(*more)) == 0
+        bpy.ops.wm.open_mainfile(filepath=str(files.output))
+        rig = bpy.data.objects["Rig"]
+        (track,) = rig.animation_data.nla_tracks
+        assert track.strips[0].action.name == "Take"
+        places = []
+        for frame in (1, FRAMES):
+            bpy.context.scene.frame_set(frame)
+            places.append(rig.matrix_world.translation.copy())
+        assert (places[1] - places[0]).length > 0.3
+
+    def test_samples_gaps_and_smoothing(self, tmp_path, capfd):
+        files = make_files(tmp_path, hidden=[(slice(3, 10), 6), (slice(3, 10), 7)])
+        more = ("--samples", "2", "11", "--gaps", "unkeyed", "--low-pass", "20", "--key-error")
+        assert cli.run_command(files.arguments(*more)) == 0
+        assert "Gaps: " in capfd.readouterr().out
+        assert len(rows_of(files.report, "frame")) == 10
+        bpy.ops.wm.open_mainfile(filepath=str(files.output))
+        assert "fabrik_error" in bpy.data.objects["Rig"]
+
+    def test_without_a_map_unknown_labels_are_refused(self, files, capfd):
+        content = files.markers.read_text()
+        for number, name in enumerate(POINTS):
+            content = content.replace(f"\t{name}\t", f"\tq{number}\t")
+        files.markers.write_text(content)
+        arguments = [str(files.rig), str(files.markers), "--output", str(files.output)]
+        assert cli.run_command(arguments) == 1
+        assert "no label is known, so say by --map which marker is on which bone" in capfd.readouterr().err
+        assert not files.output.exists()

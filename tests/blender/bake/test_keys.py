@@ -1,0 +1,239 @@
+"""Where a bake's keys go and which there are: strips, root motion, fewer keys, locks, chosen bones."""
+
+import bpy
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import scenes
+
+from fabrik_addon.blender.bake.bake import BakeError, BakeSettings, bake, run_bake
+from fabrik_addon.blender.rig import keyframes
+from fabrik_addon.blender.rig.key_reduction import location_keys, rotation_keys
+from fabrik_addon.blender.rig.legal import angles_between
+from fabrik_addon.blender.rig.rotation_modes import from_channels, to_channels
+from fabrik_addon.core.errors import FabrikError
+
+pytestmark = pytest.mark.usefixtures("clean_scene")
+
+FRAMES = 12
+
+
+def run(rig, **options):
+    return bake(bpy.context, rig, frame_start=1, frame_end=FRAMES, **options)
+
+
+def paths(owner):
+    return {curve.data_path for curve in keyframes.curves(owner)}
+
+
+def world_tails(rig, frame):
+    """(N, 3) where the tails are in the world, as Blender evaluates them."""
+    tails = scenes.evaluated_tails(rig, rig.pose.bones.keys(), frame)
+    matrix = np.array(rig.evaluated_get(bpy.context.evaluated_depsgraph_get()).matrix_world)
+    return tails @ matrix[:3, :3].T + matrix[:3, 3]
+
+
+def all_tails(rig):
+    return np.array([world_tails(rig, frame) for frame in range(1, FRAMES + 1)])
+
+
+def traveller(seed=3, **where):
+    rig, _ = scenes.walking_rig(FRAMES, seed=seed, travel=1.5, **where)
+    rig.fabrik.root = "FREE"
+    return rig
+
+
+class TestFewerKeys:
+    """What is left out can be had back within the tolerance."""
+
+    @settings(max_examples=40)
+    @given(st.sampled_from(scenes.MODES), st.floats(0.001, 0.3), st.integers(1, 80), st.integers(0, 999))
+    def test_rotations(self, mode, angle, frames, seed):
+        rng = np.random.default_rng(seed)
+        steps = np.cumsum(rng.normal(size=(frames, 4)) * 0.1, axis=0) + rng.normal(size=4)
+        _, values = to_channels(mode, steps / np.linalg.norm(steps, axis=1, keepdims=True))
+        kept = rotation_keys(mode, values, angle)
+        between = np.stack([np.interp(np.arange(frames), kept, column[kept]) for column in values.T], axis=1)
+        off = angles_between(from_channels(mode, between), from_channels(mode, values))
+        assert off.max() <= angle + 1e-9
+        assert {0, frames - 1} <= set(kept)
+
+    @settings(max_examples=40)
+    @given(st.floats(0.001, 0.3), st.integers(1, 80), st.integers(0, 999))
+    def test_locations(self, distance, frames, seed):
+        values = np.cumsum(np.random.default_rng(seed).normal(size=(frames, 3)) * 0.1, axis=0)
+        kept = location_keys(values, distance)
+        between = np.stack([np.interp(np.arange(frames), kept, column[kept]) for column in values.T], axis=1)
+        assert np.linalg.norm(between - values, axis=1).max() <= distance + 1e-9
+
+    def test_what_does_not_move_has_two_keys(self):
+        assert location_keys(np.ones((50, 3)), 1e-6).tolist() == [0, 49]
+
+    def test_zero_keeps_what_bends(self):
+        values = np.stack([np.arange(20.0) ** 2] * 3, axis=1)
+        assert len(location_keys(values, 0.0)) == 20
+
+    def test_a_bake_with_few_keys_is_near_the_one_with_all(self):
+        rig = traveller()
+        run(rig)
+        every, keys = all_tails(rig), sum(len(curve.keyframe_points) for curve in keyframes.curves(rig))
+        run(rig, key_angle=0.02, key_distance=0.005)
+        assert sum(len(curve.keyframe_points) for curve in keyframes.curves(rig)) < keys
+        # At most five bones one after the other are off, each by no more than the angle times what hangs on it.
+        assert np.linalg.norm(all_tails(rig) - every, axis=2).max() < 0.02 * 5 * scenes.HEIGHT / 2 + 0.005
+
+
+class TestRootMotion:
+    """On the root bone, on the object, or nowhere."""
+
+    def test_object_takes_the_motion_over_and_the_world_looks_the_same(self):
+        rig = traveller()
+        run(rig)
+        wanted = all_tails(rig)
+        run(rig, root_motion="OBJECT")
+        assert np.abs(all_tails(rig) - wanted).max() < 1e-3
+        assert "location" in paths(rig)
+        bpy.context.scene.frame_set(7)
+        assert np.allclose(rig.pose.bones["hips"].location, 0.0, atol=1e-5)
+
+    def test_baking_to_the_object_again_gives_the_same(self):
+        rig = traveller(seed=4, scale=0.5)
+        run(rig, root_motion="OBJECT")
+        wanted = all_tails(rig)
+        run(rig, root_motion="OBJECT")
+        assert np.abs(all_tails(rig) - wanted).max() < 1e-3
+
+    def test_in_place_keeps_height_and_loses_travel(self):
+        rig = traveller()
+        run(rig)
+        free = all_tails(rig)
+        run(rig, root_motion="IN_PLACE")
+        standing = all_tails(rig)
+        assert np.allclose(standing[..., 2], free[..., 2], atol=1e-4)
+        hips = [bone.name for bone in rig.pose.bones].index("hips")
+        rest = rig.matrix_world @ rig.data.bones["hips"].head_local
+        bpy.context.scene.frame_set(9)
+        head = rig.matrix_world @ rig.pose.bones["hips"].head
+        assert np.allclose(head.xy, rest.xy, atol=1e-4)
+        assert np.ptp(free[:, hips, :2], axis=0).max() > 0.5
+
+    def test_an_object_on_a_parent_is_refused(self):
+        rig = traveller()
+        rig.parent = scenes.empty_at((0, 0, 0), "Carrier")
+        before = scenes.digest()
+        with pytest.raises(BakeError, match="'Rig' is moved by a parent"):
+            run(rig, root_motion="OBJECT")
+        assert scenes.digest() == before
+
+
+class TestStrips:
+    """A bake as an NLA strip."""
+
+    def test_strip_plays_what_an_action_would(self):
+        rig = traveller(seed=5)
+        run(rig)
+        wanted = all_tails(rig)
+        rig.animation_data_clear()
+        run_bake(bpy.context, rig, BakeSettings(1, FRAMES, action="NLA", action_name="Take 1"))
+        assert rig.animation_data.action is None
+        (track,) = rig.animation_data.nla_tracks
+        (strip,) = track.strips
+        assert (track.name, strip.action.name) == ("Take 1", "Take 1")
+        assert (strip.frame_start, strip.frame_end) == (1, FRAMES)
+        assert np.abs(all_tails(rig) - wanted).max() < 1e-4
+
+    def test_present_action_becomes_a_strip_below(self):
+        rig = traveller(seed=5)
+        rig.pose.bones["head"].keyframe_insert("scale", frame=3)
+        old = rig.animation_data.action
+        run(rig, action="NLA")
+        tracks = rig.animation_data.nla_tracks
+        assert [track.strips[0].action.name for track in tracks] == [old.name, "Rig FABRIK"]
+        assert rig.animation_data.action is None
+
+    def test_saved_and_opened(self, tmp_path):
+        rig = traveller(seed=6)
+        run(rig, action="NLA")
+        wanted = all_tails(rig)
+        bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "strip.blend"))
+        bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "strip.blend"))
+        assert np.abs(all_tails(bpy.data.objects["Rig"]) - wanted).max() < 1e-5
+
+
+def select(rig, *names):
+    for bone in rig.pose.bones:
+        holder = bone if hasattr(bone, "select") else bone.bone
+        holder.select = bone.name in names
+
+
+class TestWhichBones:
+    """Only those asked for, and no locked channel."""
+
+    def test_selected(self):
+        rig = traveller()
+        select(rig, "head", "forearm.L", "shin.R")
+        run(rig, bones="SELECTED")
+        keyed = {"head", "forearm.L", "shin.R"}
+        assert paths(rig) == {f'pose.bones["{bone}"].rotation_quaternion' for bone in keyed}
+
+    def test_none_selected_is_refused(self):
+        rig = traveller()
+        select(rig)
+        before = scenes.digest()
+        with pytest.raises(FabrikError, match="None of the bones to be keyed is selected"):
+            run(rig, bones="SELECTED")
+        assert scenes.digest() == before
+
+    def test_mapped(self):
+        rig = traveller()
+        run(rig, bones="MAPPED")
+        assert paths(rig) == {
+            'pose.bones["hips"].location',
+            *(f'pose.bones["{bone}"].rotation_quaternion' for bone in scenes.ENDS),
+        }
+
+    @pytest.mark.parametrize(
+        ("mode", "locks", "keyed"),
+        [
+            ("XYZ", {"lock_rotation": (True, False, True)}, {1}),
+            ("XYZ", {"lock_rotation": (True, True, True)}, set()),
+            ("QUATERNION", {"lock_rotation": (True, True, True)}, set()),
+            ("QUATERNION", {"lock_rotation": (True, False, False), "lock_rotations_4d": False}, {0, 1, 2, 3}),
+            ("QUATERNION", {"lock_rotation": (True, False, False), "lock_rotations_4d": True}, {0, 2, 3}),
+        ],
+    )
+    def test_locked_channels_get_no_keys(self, mode, locks, keyed):
+        rig, _ = scenes.walking_rig(FRAMES, seed=9, mode=mode)
+        head = rig.pose.bones["head"]
+        for name, value in locks.items():
+            setattr(head, name, value)
+        run(rig)
+        found = {curve.array_index for curve in keyframes.curves(rig) if '"head"' in curve.data_path}
+        assert found == keyed
+
+    def test_locked_root_location(self):
+        rig = traveller()
+        rig.pose.bones["hips"].lock_location = (False, True, False)
+        run(rig)
+        found = {curve.array_index for curve in keyframes.curves(rig) if curve.data_path.endswith("location")}
+        assert found == {0, 2}
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"source": "NOTHING"}, "source is 'NOTHING': it must be one of AUTO, MARKERS, EFFECTORS"),
+        ({"bones": "NO"}, "bones is 'NO'"),
+        ({"root_motion": "NO"}, "root_motion is 'NO'"),
+        ({"key_angle": -1.0}, "key_angle is -1.0: it must be 0 or more"),
+        ({"key_distance": float("nan")}, "key_distance is nan"),
+        ({"source": "MARKERS"}, "'Rig' has no marker on a bone: match its markers first"),
+    ],
+)
+def test_settings_that_make_no_sense(options, sentence):
+    rig = traveller()
+    before = scenes.digest()
+    with pytest.raises(FabrikError, match=sentence):
+        run(rig, **options)
+    assert scenes.digest() == before

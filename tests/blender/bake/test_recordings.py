@@ -1,0 +1,146 @@
+"""Real recordings on the sample person, read from the folder that FABRIK_TEST_DATA names; skipped without it."""
+
+import os
+from pathlib import Path
+
+import bpy
+import numpy as np
+import pytest
+
+from fabrik_addon.blender.bake.file import BakeFileRequest, bake_file
+from fabrik_addon.markers.clip import to_z_up
+from fabrik_addon.markers.feet import StandingSettings, find_stances
+
+ROOT = Path(__file__).parents[3]
+DATA = Path(os.environ.get("FABRIK_TEST_DATA", ROOT.parent / "shared" / "data"))
+SAMPLES = ROOT / "sample_rigs"
+HEIGHT = 1.75
+
+pytestmark = pytest.mark.usefixtures("clean_scene")
+
+
+@pytest.fixture
+def balancing(tmp_path):
+    """Joint keypoints of a markerless recording, baked onto the sample person."""
+    recording = DATA / "Pose2Sim_markers.trc"
+    if not recording.exists():
+        pytest.skip("FABRIK_TEST_DATA has no Pose2Sim_markers.trc")
+    request = BakeFileRequest(
+        rig=SAMPLES / "human.blend",
+        markers=recording,
+        mapping=SAMPLES / "pose2sim_map.json",
+        output=tmp_path / "balancing.blend",
+        report=tmp_path / "balancing.csv",
+        scale=None,
+    )
+    return bake_file(request), request
+
+
+def test_a_markerless_recording_fits_a_person_of_other_proportions(balancing):
+    result, _ = balancing
+    assert result.scale == pytest.approx(1.03, abs=0.02)
+    assert result.bake.report.total().rms < 0.027
+    assert all(marker.rms < 0.04 for marker in result.bake.report.per_marker())
+
+
+def test_no_joint_jumps(balancing):
+    """At 60 Hz: nobody's hand moves faster than 10 m/s in a balancing trial."""
+    result, _ = balancing
+    for solution in result.bake.solutions:
+        steps = np.linalg.norm(np.diff(solution.tails, axis=0), axis=2)
+        assert steps.max() < 10.0 / 60.0
+
+
+def test_the_saved_file_shows_what_was_solved(balancing):
+    result, request = balancing
+    bpy.ops.wm.open_mainfile(filepath=str(request.output))
+    rig = next(thing for thing in bpy.data.objects if thing.type == "ARMATURE")
+    for tree in result.bake.trees:
+        for row in range(0, len(result.bake.frames), 9):
+            bpy.context.scene.frame_set(int(result.bake.frames[row]))
+            shown = np.array([rig.pose.bones[name].tail for name in tree.goals.tree.skeleton.names])
+            assert np.abs(shown - tree.solution.tails[row]).max() < 1e-4 * HEIGHT
+
+
+def biggest_turn(solution):
+    """Degrees by which some bone turns from one frame to the next."""
+    cosines = np.abs((solution.rotations[1:] * solution.rotations[:-1]).sum(axis=2))
+    return np.degrees(2.0 * np.arccos(np.clip(cosines, 0.0, 1.0))).max()
+
+
+def presets_only(folder, name, static=None, **bake):
+    """A recording on the sample person with nothing but its labels, and a static trial where there is one."""
+    files = [DATA / each for each in (name, static) if each is not None]
+    for file in files:
+        if not file.exists():
+            pytest.skip(f"FABRIK_TEST_DATA has no {file.name}")
+    request = BakeFileRequest(
+        rig=SAMPLES / "human.blend",
+        markers=files[0],
+        output=folder / "baked.blend",
+        static=files[1] if static else None,
+        bake=bake,
+    )
+    return bake_file(request)
+
+
+@pytest.fixture(scope="module")
+def walking(tmp_path_factory):
+    """A walk on a treadmill, calibrated from its static trial."""
+    folder = tmp_path_factory.mktemp("walk")
+    return presets_only(folder, "gait2354_subject01_walk1.trc", "gait2354_subject01_static.trc")
+
+
+class TestPresetsOnly:
+    """Other people's recordings, matched and calibrated by themselves."""
+
+    def test_nine_markers_in_ten_find_their_bone(self, walking):
+        matched = walking.matched
+        assert matched.preset == "HELEN_HAYES"
+        assert len(matched.markers) >= 0.9 * len(walking.clip.names)
+
+    def test_it_fits_about_as_well_as_a_model_made_for_the_person(self, walking):
+        """OpenSim's scaled model of this person is at 11.53 mm, weighted; this rig is somebody else's."""
+        total = walking.bake.report.total()
+        assert total.weighted_rms <= 1.2 * 11.53e-3
+        assert walking.calibration.scale == pytest.approx(0.97, abs=0.03)
+
+    def test_no_pops(self, walking):
+        """At 60 Hz no bone of somebody who walks turns by more than 15 degrees, or 900 in a second."""
+        (solution,) = walking.bake.solutions
+        assert biggest_turn(solution) < 15.0
+        bends = np.linalg.norm(np.diff(solution.tails, 2, axis=0), axis=2)
+        assert bends.max() < 0.03
+
+    def test_feet_go_with_the_belt_while_they_stand(self, walking):
+        """The heels' and toes' own speed over the belt, whose speed is that of the recorded feet."""
+        (tree,) = walking.bake.trees
+        skeleton, solution = tree.goals.tree.skeleton, tree.solution
+        rate = walking.clip.rate
+        for side in "LR":
+            column = walking.clip.names.index(f"{side}.Toe.Tip")
+            marker = to_z_up(walking.clip).positions[:, column] * walking.scale
+            low = marker[:, 2] < np.percentile(marker[:, 2], 35)
+            belt = np.median(np.gradient(marker, axis=0)[low] * rate, axis=0)
+            effector = next(each for each in tree.goals.effectors if each.bone in (f"foot.{side}", f"toe.{side}"))
+            shown = (solution.matrices[:, skeleton.index(effector.bone)] @ (*effector.offset, 1.0))[:, :3]
+            carried = shown - np.arange(len(shown))[:, None] * belt / rate
+            spans = find_stances(carried, rate, settings=StandingSettings(speed=0.25))
+            assert spans
+            drifts = [np.ptp(carried[first:end, :2], axis=0).max() for first, end in spans]
+            assert max(drifts) < 0.05
+
+    def test_planted_feet_neither_slide_nor_pop(self, tmp_path):
+        files = ("gait2354_subject01_walk1.trc", "gait2354_subject01_static.trc")
+        (tree,) = presets_only(tmp_path, *files, plant_feet=True).bake.trees
+        assert max(stance.drift_before for stance in tree.planted.stances) > 0.02
+        assert max(stance.drift_after for stance in tree.planted.stances) < 0.01
+        assert biggest_turn(tree.solution) < 15.0
+
+    def test_plug_in_gait_legs_from_a_c3d(self, tmp_path):
+        result = presets_only(tmp_path, "PiG_Motion3_FF.c3d")
+        assert result.matched.preset == "PLUG_IN_GAIT"
+        assert len(result.matched.markers) == 16
+        assert result.bake.report.total().rms < 0.012
+        (solution,) = result.bake.solutions
+        assert np.linalg.norm(np.diff(solution.tails, axis=0), axis=2).max() < 10.0 / result.clip.rate

@@ -1,0 +1,163 @@
+"""Pins: where they hold, how they come and go, and what they are in a file."""
+
+import importlib.util
+from pathlib import Path
+
+import bpy
+import numpy as np
+import pytest
+from support import scenes
+
+from fabrik_addon.blender.goals.pins import is_pinned, pin_bones, pins, unpin_bones
+from fabrik_addon.blender.posing.drag.session import begin_drag
+from fabrik_addon.blender.rig.armature import RigError
+from fabrik_addon.blender.ui.keymap import KEYMAP, KEYS
+
+pytestmark = pytest.mark.usefixtures("clean_scene")
+
+
+@pytest.fixture
+def rig():
+    made = scenes.make_rig()
+    scenes.make_active(made)
+    bpy.ops.object.mode_set(mode="POSE")
+    return made
+
+
+def select(rig, *names):
+    for bone in rig.pose.bones:
+        (bone if hasattr(bone, "select") else bone.bone).select = bone.name in names
+    rig.data.bones.active = rig.data.bones[names[0]]
+
+
+def pinned(rig):
+    return {effector.bone for effector in rig.fabrik.effectors if effector.kind == "PIN"}
+
+
+def test_a_pin_stores_where_the_bone_is_in_the_armatures_own_space(rig):
+    scenes.place(rig, scale=3.0)
+    scenes.pose(rig, scenes.smooth_motion(rig, 1, 2)[0][0])
+    pin_bones(rig, ["forearm.L"], point="HEAD")
+    pin_bones(rig, ["shin.R"], hold_rotation=False)
+    arm, leg = rig.fabrik.effectors
+    assert np.allclose(arm.pin_location, rig.pose.bones["forearm.L"].head, atol=1e-6)
+    assert np.allclose(arm.pin_rotation, rig.pose.bones["forearm.L"].matrix.to_quaternion(), atol=1e-6)
+    assert np.allclose(leg.pin_location, rig.pose.bones["shin.R"].tail, atol=1e-6)
+    assert (arm.hold_rotation, leg.hold_rotation) == (True, False)
+
+
+def test_pinning_again_moves_the_pin(rig):
+    pin_bones(rig, ["forearm.L"])
+    scenes.pose(rig, scenes.smooth_motion(rig, 1, 2)[0][0])
+    pin_bones(rig, ["forearm.L"])
+    assert len(rig.fabrik.effectors) == 1
+    assert np.allclose(rig.fabrik.effectors[0].pin_location, rig.pose.bones["forearm.L"].tail, atol=1e-6)
+
+
+def test_unpinning_keeps_other_effectors(rig):
+    scenes.aim(rig, "head", scenes.empty_at((0, 0, 2)))
+    pin_bones(rig, ["forearm.L", "shin.L"])
+    scenes.aim(rig, "forearm.L", scenes.empty_at((1, 0, 1)))
+    assert unpin_bones(rig, ["forearm.L", "head"]) == 1
+    assert [(each.kind, each.bone) for each in rig.fabrik.effectors] == [
+        ("TARGET", "head"),
+        ("PIN", "shin.L"),
+        ("TARGET", "forearm.L"),
+    ]
+
+
+def test_rotation_is_held_too(rig):
+    pin_bones(rig, ["shin.L"])
+    pin_bones(rig, ["shin.R"], hold_rotation=False)
+    before = {side: rig.pose.bones[f"shin.{side}"].matrix.to_quaternion() for side in "LR"}
+    drag = begin_drag(bpy.context, rig, "hips")
+    drag.step(drag.start + np.array((0.1, -0.05, 0.0)))
+    bpy.context.view_layer.update()
+    turned = {
+        side: rig.pose.bones[f"shin.{side}"].matrix.to_quaternion().rotation_difference(before[side]).angle
+        for side in "LR"
+    }
+    assert turned["L"] < 2e-3 < turned["R"]
+
+
+def test_a_dragged_pin_comes_along(rig):
+    pin_bones(rig, ["forearm.L"])
+    bpy.ops.fabrik.drag(bone="forearm.L", translation=(-0.1, -0.1, 0.0))
+    assert np.allclose(rig.fabrik.effectors[0].pin_location, rig.pose.bones["forearm.L"].tail, atol=1e-6)
+    drag = begin_drag(bpy.context, rig, "forearm.L")
+    before = tuple(rig.fabrik.effectors[0].pin_location)
+    drag.step(drag.start + np.array((0.1, 0.1, 0.0)))
+    drag.cancel()
+    assert tuple(rig.fabrik.effectors[0].pin_location) == before
+
+
+def test_a_pin_that_is_off_holds_nothing(rig):
+    pin_bones(rig, ["shin.L", "shin.R"])
+    rig.fabrik.effectors[0].enabled = False
+    assert [pin.bone for pin in pins(rig)] == ["shin.R"]
+    assert is_pinned(rig, "shin.L")
+
+
+def test_a_pin_whose_bone_is_gone_is_named(rig):
+    pin_bones(rig, ["shin.L"])
+    rig.fabrik.effectors[0].bone = "shin"
+    with pytest.raises(RigError, match=r"Pin 'shin\.L pin': 'Rig' has no bone 'shin' \(was it renamed\?\): remove it"):
+        begin_drag(bpy.context, rig, "forearm.L")
+
+
+def test_a_bone_that_is_not_there_pins_nothing(rig):
+    with pytest.raises(RigError, match="has no bone 'nose'"):
+        pin_bones(rig, ["shin.L", "nose"])
+    assert not rig.fabrik.effectors
+
+
+def test_the_operator_toggles_the_selected_bones(rig):
+    select(rig, "shin.L", "shin.R")
+    assert bpy.ops.fabrik.pin() == {"FINISHED"}
+    assert pinned(rig) == {"shin.L", "shin.R"}
+    select(rig, "shin.L", "head")
+    bpy.ops.fabrik.pin()
+    assert pinned(rig) == {"shin.L", "shin.R", "head"}
+    bpy.ops.fabrik.pin()
+    assert pinned(rig) == {"shin.R"}
+
+
+def test_the_operator_takes_keywords(rig):
+    bpy.ops.fabrik.pin(bones="shin.L,head", action="PIN", point="HEAD", hold_rotation=False)
+    assert pinned(rig) == {"shin.L", "head"}
+    assert {each.point for each in rig.fabrik.effectors} == {"HEAD"}
+    bpy.ops.fabrik.pin(bones="shin.L", action="PIN")
+    assert pinned(rig) == {"shin.L", "head"}
+    bpy.ops.fabrik.pin(bones="shin.R,head", action="UNPIN")
+    assert pinned(rig) == {"shin.L"}
+
+
+def test_pins_are_kept_in_the_file(rig, tmp_path):
+    pin_bones(rig, ["shin.L"])
+    before = tuple(rig.fabrik.effectors[0].pin_location)
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "pinned.blend"))
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "pinned.blend"))
+    again = bpy.data.objects["Rig"]
+    assert pinned(again) == {"shin.L"}
+    assert tuple(again.fabrik.effectors[0].pin_location) == before
+
+
+def default_keys():
+    """What Blender's own keymap has: (keymap, key, whether with Shift, Ctrl, Alt or another key held)."""
+    folder = Path(bpy.utils.system_resource("SCRIPTS")) / "presets" / "keyconfig" / "keymap_data"
+    spec = importlib.util.spec_from_file_location("blender_default", folder / "blender_default.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name, _, content in module.generate_keymaps(module.Params(select_mouse="LEFT")):
+        for _, event, _ in content["items"]:
+            held = [event.get(each) for each in ("shift", "ctrl", "alt", "oskey")]
+            yield name, event["type"], any(held)
+
+
+def test_the_keys_clash_with_none_of_blenders_own():
+    # What Blender looks into, in this order, when a key is pressed over the viewport in Pose mode.
+    places = {"Pose", "Object Non-modal", "Frames", "3D View", "3D View Generic", "Screen", "Window", "Grease Pencil"}
+    taken = {key for name, key, held in default_keys() if name in places and not held}
+    assert {"G", "H", "I"} <= taken
+    assert KEYMAP in places
+    assert not taken & {key for _, key in KEYS}

@@ -1,0 +1,157 @@
+"""Polygon limits as a list of points: added, moved and removed by the present pose, and taken from an action."""
+
+from itertools import pairwise
+from math import pi
+
+import bpy
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mathutils import Quaternion, Vector
+from support import limited
+
+from fabrik_addon.blender.limits.corners import present_lean
+from fabrik_addon.blender.limits.from_action import fitted_polygon
+from fabrik_addon.blender.limits.lean_hull import convex_hull, window_around
+from fabrik_addon.blender.rig.legal import angles_between, legal_rotations
+from fabrik_addon.blender.settings.limit_properties import WINDOW, read_limit, write_limit
+from fabrik_addon.core import Fixed, Polygon
+from fabrik_addon.core.limits.swing_twist import compose_arrays
+
+SQUARE = ((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5))
+
+
+@pytest.fixture
+def bone(clean_scene):
+    """The active bone of a rig, with a square for a window."""
+    rig = limited.make_mirrored_rig()
+    limited.select(rig, ["head"], active="head")
+    made = rig.pose.bones["head"]
+    made.rotation_mode = "QUATERNION"
+    write_limit(made, Polygon(SQUARE, (-0.3, 0.3)))
+    return made
+
+
+def lean_to(bone, x, z, twist=0.4):
+    bone.rotation_quaternion = compose_arrays(np.array([x]), np.array([z]), np.array([twist]))[0]
+
+
+def corners(bone):
+    return np.array(bone[WINDOW]).reshape(-1, 2)
+
+
+class TestPoints:
+    @pytest.mark.parametrize("lean", [(0.7, 0.1), (-0.2, -1.5), (0.0, 0.0)])
+    def test_the_lean_of_the_present_pose(self, bone, lean):
+        lean_to(bone, *lean)
+        assert present_lean(bone) == pytest.approx(lean, abs=1e-6)
+
+    def test_leaning_toward_x(self, bone):
+        bone.rotation_quaternion = Quaternion((0, 0, 1), -0.6)  # takes Y toward +X
+        assert present_lean(bone) == pytest.approx((0.6, 0.0), abs=1e-6)
+
+    @pytest.mark.parametrize(("lean", "place"), [((0.9, 0.1), 2), ((-0.1, 0.8), 3), ((-0.9, 0.0), 4), ((0.1, -0.7), 1)])
+    def test_a_point_is_put_into_the_edge_that_it_is_nearest_to(self, bone, lean, place):
+        lean_to(bone, *lean)
+        bpy.ops.fabrik.add_limit_point(from_pose=True)
+        wanted = [*SQUARE[:place], lean, *SQUARE[place:]]
+        assert corners(bone) == pytest.approx(np.array(wanted), abs=1e-6)
+        assert read_limit(bone).twist == (-0.3, 0.3)
+
+    def test_one_that_is_there_already_is_refused(self, bone):
+        lean_to(bone, 0.5, 0.5)
+        assert "There is a point" in limited.refusal(bpy.ops.fabrik.add_limit_point, from_pose=True)
+        assert corners(bone) == pytest.approx(np.array(SQUARE))
+
+    def test_a_point_is_moved_to_the_pose(self, bone):
+        lean_to(bone, 0.9, -0.8)
+        bpy.ops.fabrik.move_limit_point(index=1)
+        assert corners(bone) == pytest.approx(np.array([SQUARE[0], (0.9, -0.8), *SQUARE[2:]]), abs=1e-6)
+
+    def test_a_move_that_makes_no_outline_is_refused(self, bone):
+        lean_to(bone, 0.0, 0.9)
+        assert "simple" in limited.refusal(bpy.ops.fabrik.move_limit_point, index=1)
+        assert "no point number 4" in limited.refusal(bpy.ops.fabrik.move_limit_point, index=4)
+        assert corners(bone) == pytest.approx(np.array(SQUARE))
+
+    def test_only_polygons_have_points(self, bone):
+        write_limit(bone, Fixed())
+        assert "is no polygon" in limited.refusal(bpy.ops.fabrik.move_limit_point, index=0)
+
+
+POINTS = st.lists(st.tuples(st.floats(-1.5, 1.5), st.floats(-1.5, 1.5)), min_size=1, max_size=40)
+
+
+class TestHull:
+    def test_a_square(self):
+        rng = np.random.default_rng(1)
+        inside = rng.uniform(-0.5, 0.5, (50, 2))
+        found = convex_hull(np.array([*inside, *SQUARE]))
+        assert {tuple(point) for point in found.tolist()} == set(SQUARE)
+
+    @given(points=POINTS, margin=st.floats(0.0, 0.5))
+    @settings(max_examples=60, deadline=None)
+    def test_every_lean_is_inside_with_its_margin_and_corners_are_few(self, points, margin):
+        leans = np.array(points)
+        found = window_around(leans, margin)
+        Polygon([tuple(point) for point in found])
+        assert len(found) <= 12 or np.linalg.norm(found, axis=1).max() > 3.0
+        for first, second in pairwise([*found, found[0]]):
+            edge = second - first
+            inward = np.array([-edge[1], edge[0]]) / np.linalg.norm(edge)
+            assert ((leans - first) @ inward).min() > margin - 1e-9
+
+    def test_it_is_hardly_larger_than_it_must_be(self):
+        angles = np.linspace(0.0, 2.0 * pi, 500)
+        circle = 0.8 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        found = window_around(circle, 0.0)
+        assert np.linalg.norm(found, axis=1).max() < 0.8 / np.cos(pi / 12) * 1.05
+
+    def test_no_corner_is_beyond_half_a_turn(self):
+        found = window_around(np.array([(3.0, 0.0), (0.0, 3.0), (-2.0, -2.0)]), 0.4)
+        assert np.linalg.norm(found, axis=1).max() <= pi + 1e-12
+        Polygon([tuple(point) for point in found])
+
+
+class TestFromRotations:
+    @given(seed=st.integers(0, 2**32 - 1), margin=st.floats(0.0, 0.2))
+    @settings(max_examples=25, deadline=None)
+    def test_it_holds_them(self, seed, margin):
+        rng = np.random.default_rng(seed)
+        turns = compose_arrays(*rng.uniform(-1.2, 1.2, (3, 30)))
+        limit = fitted_polygon(turns, margin)
+        assert angles_between(turns, legal_rotations(limit, turns)).max() < 1e-6
+
+    def test_a_bone_that_does_not_turn_is_fixed(self):
+        assert fitted_polygon(np.array([[1.0, 0.0, 0.0, 0.0]] * 3)) == Fixed()
+
+    def test_a_single_pose(self):
+        turn = compose_arrays(np.array([0.3]), np.array([0.2]), np.array([0.1]))
+        limit = fitted_polygon(turn, 0.1)
+        assert angles_between(turn, legal_rotations(limit, turn))[0] < 1e-6
+        assert limit.twist == pytest.approx((0.0, 0.2))
+
+    def test_an_l_of_leans_has_no_more_than_its_hull(self):
+        leg = np.linspace(0.0, 1.0, 20)
+        turns = compose_arrays(np.append(leg, 0 * leg), np.append(0 * leg, leg), np.zeros(40))
+        limit = fitted_polygon(turns)
+        far = compose_arrays(np.array([0.7]), np.array([0.7]), np.zeros(1))
+        assert angles_between(far, legal_rotations(limit, far))[0] > 0.2
+
+
+def test_from_an_action(bone):
+    leans = [(0.2, 0.9), (-0.6, 0.1), (0.4, -0.3), (0.0, 0.0)]
+    for frame, lean in enumerate(leans, start=1):
+        lean_to(bone, *lean, twist=0.1 * frame)
+        bone.keyframe_insert("rotation_quaternion", frame=10 * frame)
+    bpy.ops.fabrik.limits_from_action(bones="head", shape="POLYGON", margin=0.05)
+    limit = read_limit(bone)
+    assert isinstance(limit, Polygon)
+    assert len(limit.window) <= 12
+    for frame in range(10, 41):
+        bpy.context.scene.frame_set(frame)
+        turn = np.array(bone.matrix_basis.to_quaternion())[None]
+        assert angles_between(turn, legal_rotations(limit, turn))[0] < 1e-5
+    assert Vector(present_lean(bone)).length < 1e-5
+    assert limit.twist == pytest.approx((0.05, 0.45), abs=0.02)

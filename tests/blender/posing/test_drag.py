@@ -1,0 +1,521 @@
+"""Dragging a bone without a window: what follows, what stays, and what is put back."""
+
+from pathlib import Path
+
+import bpy
+import numpy as np
+import pytest
+from mathutils import Matrix, Quaternion, Vector
+from support import scenes
+
+from fabrik_addon.blender.goals.pins import pin_bones
+from fabrik_addon.blender.posing.drag.part import pull_rope
+from fabrik_addon.blender.posing.drag.session import begin_drag
+from fabrik_addon.blender.posing.drag.setup import DragSettings
+from fabrik_addon.blender.rig.armature import RigError, read_trees
+from fabrik_addon.blender.rig.keyframes import curves
+from fabrik_addon.blender.rig.legal import angles_between, legal_rotations
+from fabrik_addon.blender.settings.limit_properties import read_limits
+
+HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
+FEET = ("foot.L", "foot.R")
+DIRECTIONS = [(1, 0, 0), (-1, 0, 0), (0, -1, 0), (0, 1, 0), (0, 0, 1), (0, 0, -1), (-0.6, -0.6, 0.5), (0.6, -0.6, 0.5)]
+
+pytestmark = pytest.mark.usefixtures("clean_scene")
+
+
+@pytest.fixture
+def human():
+    """The sample person, limits and all, in Pose mode."""
+    bpy.ops.wm.open_mainfile(filepath=str(HUMAN))
+    return active(bpy.data.objects["Rig"])
+
+
+def active(rig):
+    scenes.make_active(rig)
+    bpy.ops.object.mode_set(mode="POSE")
+    return rig
+
+
+def person(**options):
+    return active(scenes.make_rig(**options))
+
+
+def world(rig, bone, end="tail"):
+    bpy.context.view_layer.update()
+    return np.array(rig.matrix_world @ getattr(rig.pose.bones[bone], end))
+
+
+def drag_by(rig, bone, shift, point="TAIL", **settings):
+    """Drag in ten steps; the last one's result."""
+    drag = begin_drag(bpy.context, rig, bone, point=point, settings=DragSettings(**settings))
+    for share in np.linspace(0.1, 1.0, 10):
+        result = drag.step(drag.start + share * np.array(shift))
+    drag.finish(bpy.context)
+    bpy.context.view_layer.update()
+    return result
+
+
+def channels(rig):
+    """What every bone's channels hold, to the bit."""
+    return scenes.digest()["objects"][rig.name]["bones"]
+
+
+def changed(rig, before):
+    now = channels(rig)
+    return {bone for bone in before if before[bone] != now[bone]}
+
+
+def farthest_outside(rig):
+    """Radians that the worst bone is outside its limit."""
+    tree = read_trees(rig)[0]
+    limits = read_limits(rig)
+    turns = [(tree.rotations[tree.skeleton.index(name)][None], limit) for name, limit in limits.items()]
+    return max(float(angles_between(turn, legal_rotations(limit, turn)).max()) for turn, limit in turns)
+
+
+def heads(rig):
+    bpy.context.view_layer.update()
+    return np.array([bone.matrix for bone in rig.pose.bones])
+
+
+class TestHuman:
+    @pytest.mark.parametrize("direction", DIRECTIONS)
+    def test_hand_goes_30_cm_while_pinned_feet_stay_and_limits_hold(self, human, direction):
+        pin_bones(human, FEET)
+        before = [world(human, foot, end) for foot in FEET for end in ("head", "tail")]
+        hand = world(human, "hand.L")
+        shift = 0.3 * np.array(direction) / np.linalg.norm(direction)
+        result = drag_by(human, "hand.L", shift)
+        after = [world(human, foot, end) for foot in FEET for end in ("head", "tail")]
+        assert np.linalg.norm(np.subtract(after, before), axis=1).max() < 1e-3
+        assert np.linalg.norm(world(human, "hand.L") - hand - shift) < 1e-3
+        assert result.error < 1e-3
+        assert farthest_outside(human) < 1e-4
+
+    def test_what_is_out_of_reach_moves_no_pin(self, human):
+        pin_bones(human, FEET)
+        before = [world(human, foot, end) for foot in FEET for end in ("head", "tail")]
+        result = drag_by(human, "hand.L", (0.0, -0.6, 1.5))
+        after = [world(human, foot, end) for foot in FEET for end in ("head", "tail")]
+        assert result.error > 0.3
+        assert result.line.endswith("mm short")
+        assert np.linalg.norm(np.subtract(after, before), axis=1).max() < 1e-3
+        assert farthest_outside(human) < 1e-4
+
+    @pytest.mark.parametrize("root", ["FIXED", "FREE", "FOLLOW"])
+    def test_back_where_it_began_from_anywhere(self, human, root):
+        rng = np.random.default_rng(3)
+        scenes.pose(human, scenes.smooth_motion(human, 1, 5, most=0.2)[0][0])
+        bpy.ops.fabrik.clamp_pose(bones=",".join(human.pose.bones.keys()))
+        pin_bones(human, FEET, hold_rotation=False)
+        before, matrices = channels(human), heads(human)
+        drag = begin_drag(bpy.context, human, "hand.R", settings=DragSettings(root=root))
+        for shift in rng.uniform(-0.8, 0.8, (12, 3)):
+            drag.step(drag.start + shift)
+        assert np.abs(heads(human) - matrices).max() > 0.05
+        drag.step(drag.start + 1e-6)
+        assert np.abs(heads(human) - matrices).max() < 1e-4
+        drag.step(drag.start)
+        drag.finish(bpy.context)
+        assert changed(human, before) == set()
+
+    def test_cancel_restores_every_bit(self, human):
+        scenes.pose(human, scenes.smooth_motion(human, 1, 6)[0][0])
+        before = scenes.digest()
+        drag = begin_drag(bpy.context, human, "hand.L", settings=DragSettings(root="FREE"))
+        drag.step(drag.start + np.array((0.4, -0.3, 0.2)))
+        assert scenes.digest() != before
+        drag.cancel()
+        assert scenes.digest() == before
+
+
+class TestSpaces:
+    """The same drag in the armature's own space, wherever the armature is."""
+
+    def dragged(self, matrix, parent=None):
+        bpy.ops.wm.open_mainfile(filepath=str(HUMAN))
+        rig = active(bpy.data.objects["Rig"])
+        if parent is not None:
+            rig.parent = scenes.empty_at((0, 0, 0), "Parent")
+            rig.parent.matrix_world = parent
+        rig.matrix_basis = matrix
+        bpy.context.view_layer.update()
+        pin_bones(rig, FEET)
+        shift = np.array(rig.matrix_world.to_3x3()) @ (0.1, -0.25, 0.1)
+        drag_by(rig, "hand.L", shift)
+        return heads(rig)
+
+    def test_scaled_turned_and_parented(self):
+        plain = self.dragged(Matrix.Identity(4))
+        turned = Matrix.LocRotScale(Vector((3, -2, 1)), Matrix.Rotation(1.1, 3, (1, 2, 3)), None)
+        for scale in (0.01, 100.0):
+            own = turned @ Matrix.Scale(scale, 4)
+            assert np.abs(self.dragged(own) - plain).max() < 1e-4
+            assert np.abs(self.dragged(turned, parent=own) - plain).max() < 1e-4
+
+
+class TestReach:
+    ARM = frozenset({"upper_arm.L", "forearm.L"})
+
+    def test_whole_rig_but_nothing_off_the_way(self):
+        rig = person(mode="MIXED")
+        before = channels(rig)
+        drag_by(rig, "forearm.L", (-0.1, -0.2, 0.1))
+        assert changed(rig, before) == {"hips", "spine", *self.ARM}
+
+    @pytest.mark.parametrize("count", [1, 2, 3])
+    def test_a_number_of_bones_whatever_carries_them(self, count):
+        rig = person(mode="MIXED")
+        scenes.pose(rig, scenes.smooth_motion(rig, 1, 7)[0][0], move=(0.1, 0.2, 0.3))
+        rig.data.bones["upper_arm.L"].use_inherit_rotation = False
+        before, hand = channels(rig), world(rig, "forearm.L")
+        shift = np.array((-0.02, -0.03, 0.02))
+        result = drag_by(rig, "forearm.L", shift, reach="BONES", bones=count)
+        assert changed(rig, before) == set(["forearm.L", "upper_arm.L", "spine"][:count])
+        assert abs(np.linalg.norm(world(rig, "forearm.L") - hand - shift) - result.error) < 1e-4
+        assert (result.error < 1e-3) == (count > 1)
+
+    def test_held_by_its_head_a_bone_does_not_count(self):
+        rig = person()
+        before = channels(rig)
+        drag_by(rig, "forearm.L", (0.0, -0.1, 0.0), point="HEAD", reach="BONES", bones=1)
+        assert changed(rig, before) == {"upper_arm.L"}
+
+    def test_up_to_the_nearest_pin(self):
+        rig = person()
+        before = channels(rig)
+        pin_bones(rig, ["spine"])
+        drag_by(rig, "forearm.L", (-0.1, -0.2, 0.1), reach="PIN")
+        assert changed(rig, before) == self.ARM
+
+    def test_pins_below_the_chain_hold(self):
+        rig = person()
+        before = channels(rig)
+        pin_bones(rig, ["forearm.L", "shin.L"], hold_rotation=False)
+        hand = world(rig, "forearm.L")
+        drag_by(rig, "upper_arm.L", (0.0, -0.02, 0.05), reach="BONES", bones=2)
+        assert np.linalg.norm(world(rig, "forearm.L") - hand) < 1e-3
+        assert changed(rig, before) == {"spine", *self.ARM}
+
+
+class TestRoot:
+    def test_free_goes_where_the_rest_is_needed(self):
+        rig = person()
+        shift = np.array((0.0, -1.0, 0.3))
+        hips = world(rig, "hips", "head")
+        assert drag_by(rig, "forearm.L", shift, root="FREE").error < 1e-3
+        assert np.linalg.norm(world(rig, "hips", "head") - hips) > 0.3
+
+    def test_follow_pulls_like_a_rope(self):
+        rig = person()
+        hips, hand = world(rig, "hips", "head"), world(rig, "forearm.L")
+        drag_by(rig, "forearm.L", (1.0, 0.0, 0.0), root="FOLLOW")
+        moved = world(rig, "hips", "head") - hips
+        assert np.linalg.norm(world(rig, "forearm.L") - hand - (1, 0, 0)) < 1e-3
+        assert 0.3 < moved[0] < 1.0
+
+    def test_a_rope_pulled_along_itself_moves_as_one(self):
+        joints = np.array([[0.0, 0, 0], [1, 0, 0], [2, 0, 0]])
+        assert np.allclose(pull_rope(joints, np.array((3.0, 0, 0)), np.array((5.0, 0, 0))), (2, 0, 0))
+        sideways = pull_rope(joints, np.array((3.0, 0, 0)), np.array((3.0, 0.5, 0)))
+        assert np.linalg.norm(sideways) < 0.5
+
+    def test_pins_come_before_following(self):
+        rig = person()
+        pin_bones(rig, ["shin.L", "shin.R"], hold_rotation=False)
+        feet = [world(rig, "shin.L"), world(rig, "shin.R")]
+        drag_by(rig, "forearm.L", (0.3, 0.0, 0.0), root="FOLLOW")
+        assert np.linalg.norm(np.subtract([world(rig, "shin.L"), world(rig, "shin.R")], feet), axis=1).max() < 1e-3
+
+    def test_a_locked_location_keeps_the_root_in_place(self):
+        rig = person()
+        rig.pose.bones["hips"].lock_location = (False, False, True)
+        drag_by(rig, "forearm.L", (0.0, -1.0, 0.0), root="FREE")
+        assert tuple(rig.pose.bones["hips"].location) == (0.0, 0.0, 0.0)
+
+    def test_dragging_the_roots_head_needs_a_root_that_moves(self):
+        rig = person()
+        with pytest.raises(RigError, match="let the root bone move"):
+            begin_drag(bpy.context, rig, "hips", point="HEAD")
+        hips = world(rig, "hips", "head")
+        drag_by(rig, "hips", (0.1, 0.2, 0.3), point="HEAD", root="FREE")
+        assert np.allclose(world(rig, "hips", "head") - hips, (0.1, 0.2, 0.3), atol=1e-3)
+
+
+class TestTurning:
+    def turned(self, rig, bone, vector, shift=(0.0, 0.0, 0.0)):
+        """Radians between how a bone is turned after a drag and how it should be."""
+        before = rig.pose.bones[bone].matrix.to_quaternion()
+        drag = begin_drag(bpy.context, rig, bone)
+        drag.step(drag.start + np.array(shift), vector)
+        drag.finish(bpy.context)
+        bpy.context.view_layer.update()
+        turn = rig.matrix_world.to_quaternion().inverted() @ Quaternion(vector, Vector(vector).length)
+        wanted = turn @ rig.matrix_world.to_quaternion() @ before
+        return (wanted.inverted() @ rig.pose.bones[bone].matrix.to_quaternion()).angle
+
+    @pytest.mark.parametrize("vector", [(0.5, 0, 0), (0, -0.6, 0), (0, 0, 0.7), (0.3, 0.3, -0.4)])
+    def test_a_bone_turns_about_its_point(self, vector):
+        rig = scenes.place(person(mode="MIXED"), scale=2.0)
+        hand = world(rig, "forearm.L")
+        off = self.turned(rig, "forearm.L", vector)
+        assert min(off, 2 * np.pi - off) < 5e-3
+        assert np.linalg.norm(world(rig, "forearm.L") - hand) < 2e-3
+
+    def test_a_bone_moves_and_turns(self):
+        rig = person()
+        hand, shift = world(rig, "forearm.L"), np.array((-0.05, -0.1, 0.05))
+        off = self.turned(rig, "forearm.L", (0.0, 0.2, 0.3), shift)
+        assert min(off, 2 * np.pi - off) < 5e-3
+        assert np.linalg.norm(world(rig, "forearm.L") - hand - shift) < 2e-3
+
+    def test_the_mirrored_bone_turns_the_mirrored_way(self):
+        rig = person()
+        rig.pose.use_mirror_x = True
+        drag = begin_drag(bpy.context, rig, "forearm.L")
+        drag.step(drag.start + np.array((-0.02, -0.05, 0.05)), (0.1, 0.2, 0.3))
+        left, right = world(rig, "forearm.L", "head"), world(rig, "forearm.R", "head")
+        assert np.allclose(left * (-1, 1, 1), right, atol=2e-3)
+
+    def test_without_a_turn_it_is_as_at_the_start(self):
+        rig = person()
+        before = channels(rig)
+        drag = begin_drag(bpy.context, rig, "forearm.L")
+        drag.step(drag.start, (0.4, 0.0, 0.0))
+        drag.step(drag.start, (0.0, 0.0, 0.0))
+        assert changed(rig, before) == set()
+
+
+class TestMirror:
+    def test_the_other_side_goes_the_mirrored_way(self, human):
+        human.pose.use_mirror_x = True
+        shift = np.array((-0.1, -0.2, 0.15))
+        left, right = world(human, "hand.L"), world(human, "hand.R")
+        drag_by(human, "hand.L", shift)
+        assert np.linalg.norm(world(human, "hand.L") - left - shift) < 1e-3
+        assert np.linalg.norm(world(human, "hand.R") - right - shift * (-1, 1, 1)) < 1e-3
+
+    def test_both_arms_with_short_chains(self, human):
+        human.pose.use_mirror_x = True
+        before = channels(human)
+        right = world(human, "hand.R")
+        drag_by(human, "hand.L", (-0.05, -0.1, 0.05), reach="BONES", bones=3)
+        arm = ("hand", "forearm", "upper_arm")
+        assert changed(human, before) == {f"{bone}.{side}" for bone in arm for side in "LR"}
+        assert np.linalg.norm(world(human, "hand.R") - right - (0.05, -0.1, 0.05)) < 1e-3
+
+
+class TestLeftAlone:
+    def drag(self, rig, bone="forearm.L"):
+        drag = begin_drag(bpy.context, rig, bone)
+        drag.step(drag.start + np.array((-0.05, -0.08, 0.05)))
+        drag.finish(bpy.context)
+        return drag.left_alone
+
+    def test_nothing_above_what_a_constraint_moves_follows(self):
+        rig = person()
+        constraint = rig.pose.bones["spine"].constraints.new("COPY_ROTATION")
+        constraint.target = scenes.empty_at((0, 0, 0))
+        constraint.target.rotation_euler = (0.2, 0.1, 0.3)
+        before, hand = channels(rig), world(rig, "forearm.L")
+        drag = begin_drag(bpy.context, rig, "forearm.L")
+        shift = np.array((-0.05, -0.08, 0.05))
+        drag.step(drag.start + shift)
+        assert drag.left_alone == ["Bone 'spine' is left alone: constraint 'Copy Rotation' moves it"]
+        assert changed(rig, before) == {"upper_arm.L", "forearm.L"}
+        assert np.linalg.norm(world(rig, "forearm.L") - hand - shift) < 1e-3
+
+    def test_what_a_constraint_moves_is_not_dragged(self):
+        rig = person()
+        constraint = rig.pose.bones["shin.L"].constraints.new("IK")
+        constraint.target, constraint.chain_count = scenes.empty_at((0.1, 0, 0.1)), 2
+        bpy.context.view_layer.update()
+        for bone in ("shin.L", "thigh.L"):
+            with pytest.raises(RigError, match=f"Bone '{bone}' can't be dragged: constraint 'IK' moves it"):
+                begin_drag(bpy.context, rig, bone)
+
+    def test_muted_constraints_and_limits_own_nothing(self):
+        rig = person()
+        rig.pose.bones["spine"].constraints.new("COPY_ROTATION").mute = True
+        rig.pose.bones["spine"].constraints.new("LIMIT_ROTATION")
+        assert self.drag(rig) == []
+
+    def test_driven_hidden_and_unselectable_bones_ride_along(self):
+        rig = person()
+        scenes.pose(rig, scenes.smooth_motion(rig, 1, 8)[0][0])
+        spine = rig.pose.bones["spine"] if hasattr(rig.pose.bones["spine"], "hide") else rig.data.bones["spine"]
+        spine.hide = True
+        rig.data.bones["hips"].hide_select = True
+        rig.pose.bones["upper_arm.L"].driver_add("rotation_quaternion", 1).driver.expression = "0.3"
+        bpy.context.view_layer.update()
+        before = channels(rig)
+        assert sorted(self.drag(rig)) == [
+            "Bone 'hips' is left alone: it can't be selected",
+            "Bone 'spine' is left alone: it is hidden",
+            "Bone 'upper_arm.L' is left alone: a driver turns it",
+        ]
+        assert changed(rig, before) == {"forearm.L"}
+
+    def test_bones_of_hidden_collections_ride_along(self):
+        rig = person()
+        collection = rig.data.collections.new("Unseen")
+        collection.assign(rig.data.bones["upper_arm.L"])
+        collection.is_visible = False
+        before, hand = channels(rig), world(rig, "forearm.L")
+        assert self.drag(rig) == ["Bone 'upper_arm.L' is left alone: it is hidden"]
+        assert changed(rig, before) == {"hips", "spine", "forearm.L"}
+        assert np.linalg.norm(world(rig, "forearm.L") - hand - (-0.05, -0.08, 0.05)) < 1e-3
+
+    def test_nothing_left_to_turn(self):
+        rig = person()
+        for bone in rig.pose.bones:
+            bone.lock_rotation = (True, True, True)
+        before = scenes.digest()
+        with pytest.raises(RigError, match=r"'forearm\.L' can't be dragged: its rotation is locked, and no bone above"):
+            begin_drag(bpy.context, rig, "forearm.L")
+        assert scenes.digest() == before
+
+
+class TestLocks:
+    @pytest.mark.parametrize("mode", ["XYZ", "ZYX", "QUATERNION", "AXIS_ANGLE"])
+    @pytest.mark.parametrize("locks", [(False, True, True), (True, True, False), (False, True, False)])
+    def test_locked_channels_hold_what_they_held(self, mode, locks):
+        rig = person(mode=mode)
+        bone = rig.pose.bones["forearm.L"]
+        bone.lock_rotation, bone.lock_rotations_4d = locks, False
+        hand = world(rig, "forearm.L")
+        shift = np.array((-0.05, -0.1, 0.05))
+        drag_by(rig, "forearm.L", shift)
+        order = mode if mode in {"XYZ", "ZYX"} else "XYZ"
+        angles = np.array(bone.matrix_basis.to_euler(order))
+        assert np.abs(angles[list(locks)]).max() < 1e-6
+        assert np.linalg.norm(world(rig, "forearm.L") - hand - shift) < 1e-3
+
+    @pytest.mark.parametrize("locks", [(False, True, True), (False, True, False), (True, False, False)])
+    def test_locked_components_of_a_quaternion(self, locks):
+        rig = person()
+        bone = rig.pose.bones["forearm.L"]
+        bone.lock_rotations_4d, bone.lock_rotation = True, locks
+        hand = world(rig, "forearm.L")
+        shift = np.array((-0.05, -0.1, 0.05))
+        drag_by(rig, "forearm.L", shift)
+        assert not np.array(bone.rotation_quaternion)[1:][list(locks)].any()
+        assert np.linalg.norm(world(rig, "forearm.L") - hand - shift) < 1e-3
+
+
+class TestKeys:
+    def keyed(self, rig):
+        return {curve.data_path.split('"')[1] for curve in curves(rig)}
+
+    def test_auto_keying_keys_the_bones_that_changed(self):
+        rig = person(mode="MIXED")
+        bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
+        bpy.context.scene.frame_set(7)
+        drag_by(rig, "forearm.L", (-0.05, -0.1, 0.05), reach="BONES", bones=2)
+        assert self.keyed(rig) == {"forearm.L", "upper_arm.L"}
+        assert {key.co[0] for curve in curves(rig) for key in curve.keyframe_points} == {7.0}
+        assert {curve.group.name for curve in curves(rig)} == {"forearm.L", "upper_arm.L"}
+
+    def test_a_root_that_moved_is_keyed_too(self):
+        rig = person()
+        bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
+        drag_by(rig, "hips", (0.0, 0.1, 0.0), point="HEAD", root="FREE")
+        assert {curve.data_path for curve in curves(rig)} == {'pose.bones["hips"].location'}
+
+    def test_no_keys_without_it(self):
+        rig = person()
+        drag_by(rig, "forearm.L", (-0.05, -0.1, 0.05))
+        assert rig.animation_data is None
+
+    def test_only_where_curves_are_if_that_is_preferred(self):
+        rig = person()
+        rig.pose.bones["forearm.L"].keyframe_insert("rotation_quaternion")
+        bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
+        bpy.context.preferences.edit.use_keyframe_insert_available = True
+        try:
+            drag_by(rig, "forearm.L", (-0.05, -0.1, 0.05))
+        finally:
+            bpy.context.preferences.edit.use_keyframe_insert_available = False
+        assert self.keyed(rig) == {"forearm.L"}
+
+
+class TestLive:
+    """Live posing rests during a drag, and its targets are where the pose is afterwards."""
+
+    def live_person(self):
+        rig = person()
+        for bone in ("forearm.L", "shin.L"):
+            scenes.aim(rig, bone, scenes.empty_at(world(rig, bone), f"{bone} target"))
+        rig.fabrik.live = True
+        bpy.context.view_layer.update()
+        return rig
+
+    def test_the_pose_and_the_target_are_where_the_bone_was_dragged(self):
+        rig = self.live_person()
+        shift = np.array((-0.1, -0.1, 0.1))
+        wanted = world(rig, "forearm.L") + shift
+        drag_by(rig, "forearm.L", shift)
+        bpy.context.view_layer.update()
+        assert np.linalg.norm(world(rig, "forearm.L") - wanted) < 2e-3
+        assert (bpy.data.objects["forearm.L target"].location - Vector(wanted)).length < 2e-3
+        assert rig.fabrik.live
+
+    def test_it_goes_on_after_a_drag_that_is_cancelled(self):
+        rig = self.live_person()
+        target = bpy.data.objects["forearm.L target"]
+        drag = begin_drag(bpy.context, rig, "forearm.L")
+        drag.step(drag.start + np.array((-0.1, -0.1, 0.1)))
+        drag.cancel()
+        bpy.context.view_layer.update()
+        target.location.z += 0.05
+        bpy.context.view_layer.update()
+        assert (rig.pose.bones["forearm.L"].tail - target.location).length < 1e-3
+
+
+class TestOperator:
+    def test_moves_by_so_much_or_to_a_place(self):
+        rig = person()
+        hand = world(rig, "forearm.L")
+        assert bpy.ops.fabrik.drag(bone="forearm.L", translation=(-0.1, -0.1, 0.0)) == {"FINISHED"}
+        assert np.linalg.norm(world(rig, "forearm.L") - hand - (-0.1, -0.1, 0.0)) < 1e-3
+        rig.data.bones.active = rig.data.bones["forearm.L"]
+        assert bpy.ops.fabrik.drag(location=hand) == {"FINISHED"}
+        assert np.linalg.norm(world(rig, "forearm.L") - hand) < 1e-3
+
+    def test_turns(self):
+        rig = person()
+        before = rig.pose.bones["forearm.L"].matrix.to_quaternion()
+        bpy.ops.fabrik.drag(bone="forearm.L", rotation=(0.0, 0.0, 0.4))
+        bpy.context.view_layer.update()
+        turn = rig.pose.bones["forearm.L"].matrix.to_quaternion() @ before.inverted()
+        assert np.allclose(turn.to_euler()[:], (0.0, 0.0, 0.4), atol=5e-3)
+
+    def test_settings_come_from_the_rig_unless_given(self):
+        rig = person()
+        rig.fabrik.drag.reach, rig.fabrik.drag.bones = "BONES", 2
+        before = channels(rig)
+        bpy.ops.fabrik.drag(bone="forearm.L", translation=(-0.05, -0.05, 0.0))
+        assert changed(rig, before) == {"upper_arm.L", "forearm.L"}
+        bpy.ops.fabrik.drag(bone="head", translation=(0.05, 0.0, 0.0), reach="WHOLE")
+        assert "spine" in changed(rig, before)
+
+    def test_works_outside_pose_mode(self):
+        rig = person()
+        bpy.ops.object.mode_set(mode="OBJECT")
+        assert bpy.ops.fabrik.drag(bone="head", translation=(0.05, 0.0, 0.0)) == {"FINISHED"}
+        assert rig.mode == "OBJECT"
+
+    def test_what_cannot_be_dragged_is_named_and_changes_nothing(self):
+        rig = person()
+        rig.data.bones.active = None
+        before = scenes.digest()
+        with pytest.raises(RuntimeError, match="Pick a bone in Pose mode first"):
+            bpy.ops.fabrik.drag()
+        with pytest.raises(RuntimeError, match="has no bone 'nose'"):
+            bpy.ops.fabrik.drag(bone="nose", translation=(1, 0, 0))
+        rig.pose.bones["shin.L"].scale = (1, 2, 1)
+        with pytest.raises(RuntimeError, match=r"'shin\.L' is scaled"):
+            bpy.ops.fabrik.drag(bone="head", translation=(1, 0, 0))
+        rig.pose.bones["shin.L"].scale = (1, 1, 1)
+        assert scenes.digest() == before

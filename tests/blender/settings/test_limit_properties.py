@@ -1,0 +1,273 @@
+"""The custom properties of limits: what is written is what is read, and what makes no sense is named."""
+
+from math import inf, nan, pi
+
+import bpy
+import numpy as np
+import pytest
+from hypothesis import given
+from support import limited, scenes
+
+from fabrik_addon.blender.settings.limit_properties import (
+    CONE,
+    HINGE,
+    HINGE_AXIS,
+    LIMIT,
+    PROPERTIES,
+    TWIST,
+    WINDOW,
+    LimitPropertyError,
+    clear_limit,
+    limit_type,
+    read_limit,
+    read_limits,
+    read_settings,
+    write_limit,
+    write_settings,
+)
+from fabrik_addon.blender.settings.limit_values import LimitSettings
+from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
+
+pytestmark = pytest.mark.usefixtures("clean_scene")
+
+
+@pytest.fixture
+def rig():
+    made = scenes.make_rig()
+    scenes.make_active(made)
+    return made
+
+
+@pytest.fixture
+def bone(rig):
+    return rig.pose.bones["upper_arm.L"]
+
+
+def same(found, wanted):
+    """Whether two limits are the same but for how they are written down."""
+    if type(found) is not type(wanted):
+        return False
+    if isinstance(wanted, Ball):
+        return np.allclose([*found.angles, *found.twist], [*wanted.angles, *wanted.twist], atol=2e-5)
+    if isinstance(wanted, Hinge):
+        return found.axis == wanted.axis and np.allclose([found.low, found.high], [wanted.low, wanted.high], atol=2e-5)
+    if isinstance(wanted, Polygon):
+        return np.allclose(found.window, wanted.window) and np.allclose(found.twist, wanted.twist, atol=2e-5)
+    return True
+
+
+class TestRoundTrip:
+    """A limit comes back as it was written, also over one of another kind."""
+
+    @limited.in_one_scene(100)
+    @given(limited.limits, limited.limits)
+    def test_every_kind(self, bone, before, limit):
+        write_limit(bone, before)
+        write_limit(bone, limit)
+        assert same(read_limit(bone), limit)
+
+    def test_one_angle_is_four(self, bone):
+        write_limit(bone, Ball(0.5))
+        assert read_limit(bone) == Ball((0.5, 0.5, 0.5, 0.5))
+        assert list(bone[CONE]) == [0.5] * 4
+
+    def test_whole_numbers_become_floats(self, bone):
+        write_limit(bone, Ball((1, 1, 1, 1), (-1, 1)))
+        bone[CONE][0] = 0.25
+        assert read_limit(bone).angles == (0.25, 1.0, 1.0, 1.0)
+
+    def test_what_another_type_uses_is_kept(self, bone):
+        write_limit(bone, Ball((0.1, 0.2, 0.3, 0.4), (-0.5, 0.6)))
+        write_limit(bone, Hinge("Z", 0.1, 2.0))
+        assert read_settings(bone) == LimitSettings("HINGE", (0.1, 0.2, 0.3, 0.4), (-0.5, 0.6), "Z", (0.1, 2.0))
+
+    def test_read_limits_has_the_limited_bones_only(self, rig):
+        write_limit(rig.pose.bones["head"], Fixed())
+        write_limit(rig.pose.bones["spine"], Hinge("X", 0.0, 1.0))
+        write_settings(rig.pose.bones["hips"], LimitSettings())
+        assert read_limits(rig) == {"head": Fixed(), "spine": Hinge("X", 0.0, 1.0)}
+        assert read_limits(rig, ["spine", "hips", "shin.L"]) == {"spine": Hinge("X", 0.0, 1.0)}
+
+    def test_none_clears(self, bone):
+        write_limit(bone, Polygon([(0, 0), (1, 0), (0, 1)]))
+        write_limit(bone, None)
+        assert read_limit(bone) is None
+        assert not any(name in bone for name in PROPERTIES)
+
+    def test_clearing_a_free_bone_does_nothing(self, bone):
+        clear_limit(bone)
+        assert list(bone.keys()) == []
+
+
+class TestAbsent:
+    """A property that is not there means what the documentation says."""
+
+    def test_no_limit_is_free(self, bone):
+        assert read_limit(bone) is None
+        assert limit_type(bone) == "FREE"
+
+    @pytest.mark.parametrize(
+        ("kind", "limit"), [("BALL", Ball()), ("HINGE", Hinge()), ("FIXED", Fixed()), ("FREE", None)]
+    )
+    def test_type_alone(self, bone, kind, limit):
+        bone[LIMIT] = kind
+        assert read_limit(bone) == limit or same(read_limit(bone), limit)
+
+    def test_a_polygon_without_a_window_is_named(self, bone):
+        bone[LIMIT] = "POLYGON"
+        with pytest.raises(LimitPropertyError, match=r"'upper_arm\.L'.*'fabrik_window'.*three points"):
+            read_limit(bone)
+
+
+class TestSliders:
+    """The properties are real ones with bounds and units, and may be overridden."""
+
+    @pytest.mark.parametrize("name", [CONE, TWIST, HINGE, WINDOW])
+    def test_angles(self, bone, name):
+        write_limit(bone, Polygon([(0, 0), (1, 0), (0, 1)]))
+        shown = bone.id_properties_ui(name).as_dict()
+        assert shown["subtype"] == "ANGLE"
+        assert (shown["soft_min"], shown["soft_max"]) == ((0.0, pi) if name == CONE else (-pi, pi))
+        assert len(shown["default"]) == len(bone[name])
+        assert shown["description"]
+
+    @pytest.mark.parametrize("name", PROPERTIES)
+    def test_overridable(self, bone, name):
+        write_limit(bone, Polygon([(0, 0), (1, 0), (0, 1)]))
+        assert bone.is_property_overridable_library(f'["{name}"]')
+
+    def test_overridable_after_the_window_has_grown(self, bone):
+        write_limit(bone, Polygon([(0, 0), (1, 0), (0, 1)]))
+        write_limit(bone, Polygon([(0, 0), (1, 0), (1, 1), (0, 1)]))
+        assert len(bone[WINDOW]) == 8
+        assert bone.is_property_overridable_library(f'["{WINDOW}"]')
+        assert bone.id_properties_ui(WINDOW).as_dict()["subtype"] == "ANGLE"
+
+    def test_a_property_of_the_wrong_kind_is_made_anew(self, bone):
+        bone[CONE], bone[LIMIT], bone[HINGE] = "wide", 7, [1, 2]
+        write_limit(bone, Ball(0.5))
+        assert read_limit(bone) == Ball((0.5,) * 4)
+        assert bone.id_properties_ui(CONE).as_dict()["subtype"] == "ANGLE"
+        write_limit(bone, Hinge("X", 0.25, 0.75))
+        assert read_limit(bone) == Hinge("X", 0.25, 0.75)
+
+
+class TestSinglePrecision:
+    """What a slider, a curve or an override holds is rounded, and is still what it was meant to be."""
+
+    def test_half_a_turn(self, bone):
+        write_limit(bone, Ball())
+        bone[CONE] = [float(np.float32(pi))] * 4
+        bone[TWIST] = [float(np.float32(-2.0)), float(np.float32(2 * pi - 2.0))]
+        limit = read_limit(bone)
+        assert limit.angles == (pi,) * 4
+        assert limit.twist[1] - limit.twist[0] >= 2 * pi
+
+    def test_a_whole_turn_of_a_hinge(self, bone):
+        write_limit(bone, Hinge())
+        bone[HINGE] = [float(np.float32(-pi)) + 2e-7, float(np.float32(pi)) - 2e-7]
+        assert not read_limit(bone).bounded
+
+    def test_corners_at_half_a_turn(self, bone):
+        write_limit(bone, Polygon([(0, 0), (1, 0), (0, 1)]))
+        bone[WINDOW] = [0.0, 0.0, float(np.float32(pi)), 0.0, 0.0, float(np.float32(pi))]
+        assert np.allclose(read_limit(bone).window, [(0, 0), (pi, 0), (0, pi)])
+
+    def test_nothing_is_rounded_that_is_really_outside(self, bone):
+        write_limit(bone, Ball())
+        bone[CONE] = [pi + 1e-3, 1.0, 1.0, 1.0]
+        with pytest.raises(LimitPropertyError, match="0 to pi"):
+            read_limit(bone)
+
+
+NONSENSE = [
+    ("BALL", LIMIT, "BAL", "'BAL'"),
+    ("BALL", LIMIT, 3, "3"),
+    ("BALL", CONE, [1.0, 1.0, 1.0], "3 numbers"),
+    ("BALL", CONE, [1.0, -0.5, 1.0, 1.0], "0 to pi"),
+    ("BALL", CONE, [1.0, nan, 1.0, 1.0], "finite"),
+    ("BALL", CONE, 1.0, "4 numbers"),
+    ("BALL", CONE, "wide", "'wide'"),
+    ("BALL", TWIST, [1.0, -1.0], "lower one first"),
+    ("BALL", TWIST, [0.0, inf], "finite"),
+    ("HINGE", HINGE_AXIS, "W", "X, Y, Z"),
+    ("HINGE", HINGE_AXIS, 1, "X, Y, Z"),
+    ("HINGE", HINGE, [2.0, 1.0], "lower one first"),
+    ("HINGE", HINGE, [0.0, 1.0, 2.0], "3 numbers"),
+    ("POLYGON", WINDOW, [0.0, 0.0, 1.0, 0.0], "three points"),
+    ("POLYGON", WINDOW, [0.0, 0.0, 1.0, 0.0, 1.0], "5 numbers"),
+    ("POLYGON", WINDOW, [0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0], "simple"),
+    ("POLYGON", WINDOW, [0.0, 0.0, 4.0, 0.0, 0.0, 1.0], "pi"),
+    ("POLYGON", TWIST, [3.0, 1.0], "lower one first"),
+]
+
+
+class TestNonsense:
+    """A value that makes no sense is an error that names bone and property."""
+
+    @pytest.mark.parametrize(("kind", "name", "value", "reason"), NONSENSE)
+    def test_reading(self, rig, bone, kind, name, value, reason):
+        bone[LIMIT] = kind
+        if kind == "POLYGON":
+            bone[WINDOW] = [0.0, 0.0, 1.0, 0.0, 0.0, 1.0]
+        if name in bone:
+            del bone[name]
+        bone[name] = value
+        for read in (lambda: read_limit(bone), lambda: read_limits(rig)):
+            with pytest.raises(LimitPropertyError) as wrong:
+                read()
+            assert "'upper_arm.L'" in str(wrong.value)
+            assert repr(name) in str(wrong.value)
+            assert reason in str(wrong.value)
+            assert len(str(wrong.value).splitlines()) == 1
+
+    @pytest.mark.parametrize(("kind", "name", "value", "reason"), NONSENSE)
+    def test_another_bone_s_is_not_looked_at(self, rig, bone, kind, name, value, reason):
+        bone[LIMIT] = kind
+        if name in bone:
+            del bone[name]
+        bone[name] = value
+        assert read_limits(rig, ["head", "spine"]) == {}
+
+    def test_what_the_type_does_not_use_is_not_looked_at(self, bone):
+        bone[LIMIT], bone[CONE], bone[WINDOW] = "HINGE", "wide", [1.0]
+        assert read_limit(bone) is not None
+        assert read_settings(bone).cone == (pi,) * 4
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            LimitSettings("BALL", cone=(4.0, 1.0, 1.0, 1.0)),
+            LimitSettings("FIXED", twist=(1.0, 0.0)),
+            LimitSettings("BALL", hinge=(nan, 0.0)),
+            LimitSettings("HINGE", axis="W"),
+            LimitSettings("POLYGON"),
+            LimitSettings("SPRING"),
+            LimitSettings("POLYGON", window=(0.0, 0.0, 1.0)),
+        ],
+    )
+    def test_writing_changes_nothing(self, rig, bone, wrong):
+        write_limit(bone, Ball(0.5))
+        before = limited.kept(rig)
+        with pytest.raises(LimitPropertyError, match=r"'upper_arm\.L'"):
+            write_settings(bone, wrong)
+        assert limited.kept(rig) == before
+
+
+class TestAnimated:
+    """Numbers may be keyed and driven: what is read is what they are on the present frame."""
+
+    def test_keys(self, bone):
+        write_limit(bone, Hinge("X", 0.0, 1.0))
+        bone.keyframe_insert(f'["{HINGE}"]', frame=1)
+        bone[HINGE] = [0.0, 2.0]
+        bone.keyframe_insert(f'["{HINGE}"]', frame=11)
+        for frame, high in ((1, 1.0), (6, 1.5), (11, 2.0)):
+            bpy.context.scene.frame_set(frame)
+            assert read_limit(bone).high == pytest.approx(high, abs=1e-6)
+
+    def test_driver(self, bone):
+        write_limit(bone, Ball(0.5))
+        bone.driver_add(f'["{CONE}"]', 1).driver.expression = "frame * 0.1"
+        bpy.context.scene.frame_set(7)
+        assert read_limit(bone).angles == pytest.approx((0.5, 0.7, 0.5, 0.5))

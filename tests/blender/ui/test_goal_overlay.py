@@ -1,0 +1,136 @@
+"""What the overlay of goals shows and when, in a Blender without windows: everything but the drawing itself."""
+
+import bpy
+import numpy as np
+import pytest
+from mathutils import Vector
+from support import scenes
+
+from fabrik_addon.blender.ui.overlays import goals as goal_overlay
+from fabrik_addon.blender.ui.overlays import handlers as drawing_handlers
+from fabrik_addon.blender.ui.overlays.goal_shapes import Goal, Look, goal_lines
+
+ORIGIN, AWAY = np.zeros(3), np.array([0.0, 3.0, 4.0])
+
+
+@pytest.fixture
+def rig(clean_scene):
+    """A person in the world with one target, not met."""
+    made = scenes.place(scenes.make_rig(), scale=2.0)
+    scenes.aim(made, "forearm.L", scenes.empty_at((0.4, -0.3, 1.2)))
+    scenes.make_active(made)
+    return made
+
+
+def forms(lines):
+    """How many edges each body of a goal has."""
+    return [len(each.ends) for each in lines]
+
+
+def views(rig):
+    bpy.context.view_layer.update()
+    return goal_overlay.views(rig)
+
+
+class TestShapes:
+    def test_what_is_met_missed_pinned_or_bent_toward_differs_in_form(self):
+        kinds = [(Goal.TARGET, True), (Goal.TARGET, False), (Goal.PIN, True), (Goal.PIN, False), (Goal.BEND, True)]
+        found = [goal_lines(goal, ORIGIN, AWAY, 0.1, met=met) for goal, met in kinds]
+        outlines = {tuple(np.round(lines[0].points - AWAY, 6).ravel().tolist()) for lines in found}
+        assert len(outlines) == 4, "diamond, cross, box and pyramid"
+        assert len({tuple(forms(lines)) + tuple(lines[0].points.shape) for lines in found}) == 5
+
+    def test_a_missed_goal_has_a_line_to_its_effector(self):
+        lines = goal_lines(Goal.TARGET, ORIGIN, AWAY, 0.1, met=False)
+        (line,) = [each for each in lines if len(each.ends) == 1]
+        assert np.linalg.norm(line.points[1] - line.points[0]) == pytest.approx(5.0)
+        assert {each.look for each in lines} == {Look.MISSED}
+
+    @pytest.mark.parametrize("goal", Goal)
+    @pytest.mark.parametrize("met", [True, False])
+    def test_marks_are_about_their_places_and_as_large_as_asked(self, goal, met):
+        mark = goal_lines(goal, ORIGIN, AWAY, 0.1, met=met)[0]
+        assert np.linalg.norm(mark.points - AWAY, axis=1).max() == pytest.approx(0.1, rel=0.3)
+        assert mark.ends.max() < len(mark.points)
+
+
+class TestViews:
+    def test_they_are_where_effector_and_target_are(self, rig):
+        (view,) = views(rig)
+        assert view.goal is Goal.TARGET
+        assert not view.met
+        assert view.effector == pytest.approx(np.array(rig.matrix_world @ rig.pose.bones["forearm.L"].tail), abs=1e-5)
+        assert view.place == pytest.approx((0.4, -0.3, 1.2))
+
+    def test_solved_it_is_met(self, rig):
+        rig.fabrik.effectors[0].target.location = rig.matrix_world @ Vector((0.4, -0.3, 1.2))
+        bpy.ops.fabrik.solve()
+        (view,) = views(rig)
+        assert view.met
+        assert goal_overlay.label(view, bpy.context.scene) == ""
+
+    def test_the_label_is_the_error_in_the_scene_s_units(self, rig):
+        tip = rig.matrix_world @ rig.pose.bones["forearm.L"].tail
+        rig.fabrik.effectors[0].target.location = tip + Vector((0.0, 0.0, 0.125))
+        (view,) = views(rig)
+        bpy.context.scene.unit_settings.system = "METRIC"
+        assert goal_overlay.label(view, bpy.context.scene) == "12.5 cm"
+        bpy.context.scene.unit_settings.system = "IMPERIAL"
+        assert goal_overlay.label(view, bpy.context.scene).endswith(("in", '"'))
+
+    def test_points_on_bones_and_target_bones(self, rig):
+        other = scenes.make_rig([("tip", "", (0.2, 0.3, 1.1), (0.2, 0.3, 1.4))], "Other")
+        effector = rig.fabrik.effectors[0]
+        effector.point, effector.offset = "OFFSET", (0.1, 0.2, 0.3)
+        effector.target, effector.target_bone = other, "tip"
+        (view,) = views(rig)
+        bone = rig.pose.bones["forearm.L"]
+        assert view.effector == pytest.approx(
+            np.array(rig.matrix_world @ bone.matrix @ Vector((0.1, 0.2, 0.3))), abs=1e-5
+        )
+        assert view.place == pytest.approx((0.2, 0.3, 1.1), abs=1e-5)
+
+    def test_pins_and_bend_targets(self, rig):
+        effector = rig.fabrik.effectors[0]
+        effector.kind, effector.pin_location = "PIN", (0.1, 0.2, 0.3)
+        effector.bend_target = scenes.empty_at((1.0, 2.0, 3.0), "Pole")
+        pin, bend = views(rig)
+        assert (pin.goal, bend.goal) == (Goal.PIN, Goal.BEND)
+        assert pin.place == pytest.approx(np.array(rig.matrix_world @ Vector((0.1, 0.2, 0.3))), abs=1e-5)
+        assert bend.place == pytest.approx((1.0, 2.0, 3.0))
+        assert goal_overlay.label(pin, bpy.context.scene).startswith("pin ")
+
+    def test_what_makes_no_sense_is_left_out(self, rig):
+        rig.fabrik.effectors[0].target = None
+        assert views(rig) == []
+        rig.fabrik.effectors[0].bone = "nobody"
+        assert views(rig) == []
+
+
+class TestDrawing:
+    def test_it_is_ends_of_lines_and_their_colors(self, rig):
+        drawing = goal_overlay.drawing(views(rig))
+        assert len(drawing.triangles) == 0
+        for ends, colors in drawing.lines.values():
+            assert len(ends) == len(colors) > 0
+            assert len(ends) % 2 == 0
+
+    def test_what_is_missed_is_thicker(self, rig):
+        missed = goal_overlay.drawing(views(rig))
+        rig.fabrik.effectors[0].target.location = rig.matrix_world @ rig.pose.bones["forearm.L"].tail
+        met = goal_overlay.drawing(views(rig))
+        assert min(missed.lines) >= 2 * max(met.lines)
+
+    def test_rigs_with_effectors_are_shown_in_object_and_pose_mode_unless_it_is_off(self, rig):
+        scenes.make_rig(name="Without")
+        scenes.make_active(rig.fabrik.effectors[0].target)
+        assert drawing_handlers.shown_rigs(bpy.context) == [rig]
+        scenes.make_active(rig)
+        bpy.ops.object.mode_set(mode="POSE")
+        assert drawing_handlers.shown_rigs(bpy.context) == [rig]
+        bpy.context.scene.fabrik_show_goals = False
+        assert drawing_handlers.shown_rigs(bpy.context) == []
+
+    def test_hidden_rigs_are_not(self, rig):
+        rig.hide_set(True)
+        assert drawing_handlers.shown_rigs(bpy.context) == []

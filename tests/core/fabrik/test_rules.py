@@ -1,0 +1,94 @@
+"""The two rules that let limited joints reach, each with and without, and the paper's plain method beside."""
+
+import numpy as np
+import pytest
+from support.families import FAMILIES
+
+from fabrik_addon.core import Options, Status, solve
+from fabrik_addon.core.backend import array as many
+from fabrik_addon.core.fabrik.bodies import build_bodies, effector_points, place_bodies
+from fabrik_addon.core.fabrik.limbs import find_links
+from fabrik_addon.core.fabrik.passes import Sweeper, make_goals
+from fabrik_addon.core.fabrik.start import bend_straight_limbs
+
+FRAMES = 200
+SWEEPS = 20
+TOLERANCE = 1e-3
+
+
+def share_solved(family, sweeps, *, carrying=True, linking=True):
+    """The share of reachable targets that sweeps alone meet, with either rule switched off."""
+    targets = family.targets(np.random.default_rng(21), FRAMES)
+    bodies = build_bodies(family.skeleton, family.effectors, family.limits, many)
+    sweeper = Sweeper(many, bodies, find_links(bodies) if linking else [], free_root=False, plain=False)
+    goals = make_goals(
+        many, bodies, [many.vector(column) for column in np.moveaxis(targets, 1, 0)], [1.0] * targets.shape[1]
+    )
+    unturned = many.quaternion(np.tile([1.0, 0.0, 0.0, 0.0], (FRAMES, 1)))
+    local = [unturned if body.limit is None else body.limit.clamp(many, unturned) for body in bodies]
+    root = many.vector(np.tile(family.skeleton.rest[0, :3, 3], (FRAMES, 1)))
+    start = local = bend_straight_limbs(many, bodies, local, root)
+    bound = [np.zeros(FRAMES, dtype=bool) for _ in bodies]
+    for _ in range(sweeps):
+        if not carrying:
+            bound = [np.zeros(FRAMES, dtype=bool) for _ in bodies]
+        turning = [free if body.limit is None else own for body, free, own in zip(bodies, start, local, strict=True)]
+        pose = place_bodies(bodies, local, root)
+        local = sweeper.sweep(pose, turning, bound, goals)
+    points = many.stack(effector_points(bodies, place_bodies(bodies, local, root), targets.shape[1]), FRAMES)
+    return met(family, np.linalg.norm(points - targets, axis=2))
+
+
+def share_solved_plainly(family, sweeps):
+    """The same by the paper's way: limits clamped at each step of both passes."""
+    targets = family.targets(np.random.default_rng(21), FRAMES)
+    options = Options(plain=True, max_sweeps=sweeps, tolerance=TOLERANCE)
+    return met(family, solve(family.skeleton, family.effectors, targets, limits=family.limits, options=options).errors)
+
+
+def met(family, errors):
+    return float((errors.max(axis=1) <= TOLERANCE * family.size).mean())
+
+
+@pytest.mark.parametrize(
+    ("name", "without"),
+    [
+        ("arm", 0.65),
+        ("leg", 0.5),
+        ("leg, asymmetric", 0.3),
+        ("8 hinges never straight", 0.1),
+        ("6 crossed hinges", 0.05),
+        ("human, 5 goals", 0.05),
+        ("hand, 5 goals", 0.05),
+    ],
+)
+def test_a_bone_whose_limit_binds_moves_without_turning(name, without):
+    """So that the bones before it learn what it needs from them."""
+    family = FAMILIES[name]
+    assert share_solved(family, SWEEPS, carrying=False) <= without
+    assert share_solved(family, SWEEPS) >= without + 0.2
+
+
+@pytest.mark.parametrize(("name", "without"), [("arm", 0.85), ("leg", 0.65), ("finger", 0.4), ("alternating", 0.4)])
+def test_a_ball_and_its_hinges_are_one_link(name, without):
+    family = FAMILIES[name]
+    assert share_solved(family, SWEEPS, linking=False) <= without
+    assert share_solved(family, SWEEPS) >= max(0.8, without + 0.1)
+
+
+@pytest.mark.parametrize("name", ["arm", "leg", "finger", "6 crossed hinges", "human, 5 goals", "hand, 5 goals"])
+def test_the_plain_method_leaves_most_of_them_unsolved(name):
+    family = FAMILIES[name]
+    plainly = share_solved_plainly(family, SWEEPS)
+    assert plainly <= 0.15
+    assert share_solved(family, SWEEPS, carrying=False, linking=False) <= 0.15
+    assert share_solved(family, SWEEPS) >= plainly + 0.2
+
+
+def test_sweeps_put_together_by_hand_are_those_of_a_solve():
+    """What is measured here is what `Options(finish=False)` does."""
+    family = FAMILIES["leg"]
+    targets = family.targets(np.random.default_rng(21), FRAMES)
+    options = Options(finish=False, max_sweeps=SWEEPS, tolerance=TOLERANCE)
+    solution = solve(family.skeleton, family.effectors, targets, limits=family.limits, options=options)
+    assert share_solved(family, SWEEPS) == pytest.approx((solution.status == Status.SOLVED).mean(), abs=0.03)

@@ -1,0 +1,154 @@
+"""What holds for every kind of limit, against brute force; `test_limit_kinds` has what is special about each."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from support import checker
+from support.strategies import limits, rotations
+
+from fabrik_addon.core import Fixed, Hinge, Polygon
+from fabrik_addon.core.backend import array as many
+
+ROUNDING = 1e-7
+HALF_TURN = np.pi - 1e-3
+
+
+def clamp(limit, quaternions):
+    """(N, 4) clamped on the many-poses system."""
+    return many.stack([limit.clamp(many, many.quaternion(quaternions))], len(quaternions))[:, 0]
+
+
+def apart(a, b):
+    """(N,) radians between rotations."""
+    return checker.size_of_turn(np.swapaxes(checker.matrices(a), -1, -2) @ checker.matrices(b))
+
+
+def has_a_twist(quaternions):
+    """Where lean and twist are told apart: short of half a turn's lean."""
+    lean, _ = checker.lean_and_twist(checker.matrices(quaternions))
+    return np.linalg.norm(lean, axis=-1) < HALF_TURN
+
+
+def inside(limit, seed=0, count=50):
+    return checker.random_rotations_inside(limit, np.random.default_rng(seed), count)
+
+
+@given(limit=limits, turns=rotations())
+def test_what_is_clamped_is_inside(limit, turns):
+    clamped = clamp(limit, turns)
+    assert np.abs(np.linalg.norm(clamped, axis=1) - 1).max() < 1e-12
+    told_apart = has_a_twist(clamped)
+    outside, _ = checker.distances(limit, checker.matrices(clamped))
+    assert outside[told_apart].max(initial=0.0) < ROUNDING
+
+
+@given(limit=limits, turns=rotations())
+def test_clamping_twice_is_clamping_once(limit, turns):
+    once = clamp(limit, turns)
+    told_apart = has_a_twist(once)
+    assert apart(clamp(limit, once), once)[told_apart].max(initial=0.0) < ROUNDING
+
+
+@given(limit=limits)
+def test_what_is_inside_is_left_alone(limit):
+    turns = inside(limit)
+    told_apart = has_a_twist(turns)
+    assert apart(clamp(limit, turns), turns)[told_apart].max(initial=0.0) < ROUNDING
+
+
+@given(limit=limits, turns=rotations())
+@settings(max_examples=200)
+def test_what_is_outside_goes_to_the_nearest_place_on_the_chart(limit, turns):
+    turns = turns[has_a_twist(turns)]
+    if not len(turns) or isinstance(limit, Fixed):
+        return
+    clamped = checker.matrices(clamp(limit, turns))
+    expected = checker.clamped(limit, checker.matrices(turns))
+    if isinstance(limit, Hinge):
+        assert_as_near(
+            hinge_angle(limit, clamped), hinge_angle(limit, expected), hinge_angle(limit, checker.matrices(turns))
+        )
+        return
+    lean, twist = checker.lean_and_twist(checker.matrices(turns))
+    clamped_lean, clamped_twist = checker.lean_and_twist(clamped)
+    expected_lean, expected_twist = checker.lean_and_twist(expected)
+    far = np.linalg.norm(expected_lean, axis=1) > HALF_TURN  # where the chart's rim meets itself
+    moved, needed = np.linalg.norm(clamped_lean - lean, axis=1), np.linalg.norm(expected_lean - lean, axis=1)
+    assert (moved - needed)[~far].max(initial=0.0) < ROUNDING
+    assert_as_near(clamped_twist[~far], expected_twist[~far], twist[~far])
+
+
+def assert_as_near(found, expected, start):
+    """Angles found are as near to the start, round the circle, as those expected."""
+    assert (round_the_circle(found - start) - round_the_circle(expected - start)).max(initial=0.0) < 1e-6
+
+
+def round_the_circle(angle):
+    return np.abs(np.mod(angle + np.pi, 2 * np.pi) - np.pi)
+
+
+def hinge_angle(limit, turns):
+    axis = "XYZ".index(limit.axis)
+    i, j = (axis + 1) % 3, (axis + 2) % 3
+    return np.arctan2(turns[:, j, i] - turns[:, i, j], turns[:, i, i] + turns[:, j, j])
+
+
+@given(limit=limits)
+def test_samples_are_inside_and_reach_the_corners(limit):
+    corners = np.stack(np.meshgrid(*[[0.0, 0.25, 0.5, 1.0]] * 3), axis=-1).reshape(-1, 3)
+    samples = limit.sample(corners)
+    outside, _ = checker.distances(limit, checker.matrices(samples))
+    assert outside[has_a_twist(samples)].max(initial=0.0) < ROUNDING
+
+
+@given(limit=limits)
+@settings(max_examples=200)
+def test_walls_tell_how_far_it_is_and_which_way(limit):
+    """Near a wall its slack is the distance to the outline; turning by ω brings it nearer by normal · ω."""
+    turns = clamp(limit, rough(inside(limit), 0.02))
+    turns = turns[has_a_twist(turns)]
+    if not len(turns) or isinstance(limit, Fixed):
+        return
+    slack, normals = seen_walls(limit, turns)
+    if not len(slack):
+        return
+    _, true = checker.distances(limit, checker.matrices(turns))
+    binds = slack.min(axis=0) <= 1e-4
+    assert not (binds & (true > 1.1e-4)).any()
+    assert not (~binds & (true < 0.9e-4)).any()
+    step = 1e-6
+    for axis in np.eye(3):
+        turned = many.turn_by(many.Vector(axis * step)) @ many.quaternion(turns)
+        ahead, _ = seen_walls(limit, many.stack([turned], len(turns))[:, 0])
+        slope = (slack - ahead) / step
+        near = (slack < 1e-3) & (slack > 5e-6)
+        if isinstance(limit, Polygon):
+            near[-1] = False  # the second edge is another one beyond the corner
+        assert np.abs(slope - normals @ axis)[near].max(initial=0.0) < 0.1
+
+
+def rough(turns, size):
+    """Rotations a little off, so that some of them are clamped onto the outline and others stand close to it."""
+    rng = np.random.default_rng(1)
+    noise = np.concatenate([np.ones((len(turns), 1)), rng.normal(size=(len(turns), 3)) * size], axis=1)
+    noise /= np.linalg.norm(noise, axis=1, keepdims=True)
+    return many.stack([many.quaternion(turns) @ many.quaternion(noise)], len(turns))[:, 0]
+
+
+def seen_walls(limit, turns):
+    """(W, N) slack and (W, N, 3) normals of all walls."""
+    walls = limit.walls(many, many.quaternion(turns))
+    if not walls:
+        return np.zeros((0, len(turns))), np.zeros((0, len(turns), 3))
+    slack = np.stack([np.broadcast_to(np.minimum(wall.slack, 10.0), len(turns)) for wall in walls])
+    return slack, np.stack([many.stack([wall.normal], len(turns))[:, 0] for wall in walls])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_checker_composes_what_it_takes_apart(seed):
+    rng = np.random.default_rng(seed)
+    lean = rng.uniform(-2, 2, (200, 2))
+    twist = rng.uniform(-3.1, 3.1, 200)
+    again_lean, again_twist = checker.lean_and_twist(checker.composed(lean, twist))
+    assert np.abs(again_lean - lean).max() < 1e-9
+    assert np.abs(again_twist - twist).max() < 1e-9

@@ -1,0 +1,58 @@
+"""Pops are found and mended from their neighbours, only on request."""
+
+import numpy as np
+from support.rigs import from_joints
+
+from fabrik_addon.core import Ball, Effector, Hinge, Options, Status, solve
+from fabrik_addon.core.strategy.temporal import FARTHER, jumps, places
+
+ARM = from_joints(
+    [
+        ("upper", -1, (0, 0, 0), (0, 0.3, 0)),
+        ("fore", 0, (0, 0.3, 0), (0, 0.55, 0)),
+        ("hand", 1, (0, 0.55, 0), (0, 0.65, 0)),
+    ]
+)
+LIMITS = {"upper": Ball(1.7), "fore": Hinge("X", 0.0, 2.6), "hand": Ball(1.0)}
+
+
+def through(points, frames):
+    """Targets that go through points on straight lines."""
+    shares = np.linspace(0, len(points) - 1, frames)
+    return np.stack([np.interp(shares, range(len(points)), axis) for axis in np.transpose(points)], axis=1)[:, None]
+
+
+def test_poses_are_carried_on_from_pops_and_failures():
+    pops = np.zeros(20, dtype=bool)
+    pops[[3, 6]] = True
+    failed = np.zeros(21, dtype=bool)
+    failed[[12, 13]] = True
+    assert places(pops, failed) == [4, 7, 12]
+
+
+def test_a_wrung_span_is_put_right_from_its_neighbours():
+    targets = through([(0.25, 0.3, 0.1), (0.2, 0.35, -0.1)], 40)
+    start = np.tile([1.0, 0, 0, 0], (40, 3, 1))
+    swivelled = solve(ARM, [Effector("hand")], targets[20], limits=LIMITS, start=wrung()).rotations
+    start[18:23] = swivelled
+    popped = solve(ARM, [Effector("hand")], targets, limits=LIMITS, start=start)
+    assert jumps(popped, targets).max() > FARTHER
+    mended = solve(ARM, [Effector("hand")], targets, limits=LIMITS, start=start, options=Options(repair_pops=True))
+    assert (mended.status == Status.SOLVED).all()
+    assert jumps(mended, targets).max() < min(FARTHER, jumps(popped, targets).max())
+    kept = np.r_[0:18, 23:40]
+    assert np.abs(mended.rotations[kept] - popped.rotations[kept]).max() == 0
+
+
+def wrung():
+    """The arm with its upper bone turned about itself by a quarter."""
+    pose = np.tile([1.0, 0, 0, 0], (3, 1))
+    pose[0] = [np.cos(0.75), 0, np.sin(0.75), 0]
+    return pose
+
+
+def test_without_the_option_frames_stay_as_they_were_solved():
+    targets = through([(0.25, 0.3, 0.1), (-0.2, 0.35, -0.1)], 30)
+    together = solve(ARM, [Effector("hand")], targets, limits=LIMITS)
+    apart = [solve(ARM, [Effector("hand")], targets[frame : frame + 1], limits=LIMITS) for frame in range(30)]
+    assert np.abs(together.rotations - np.concatenate([part.rotations for part in apart])).max() < 1e-12

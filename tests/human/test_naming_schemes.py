@@ -1,0 +1,89 @@
+"""What bones are, told from their names: every scheme, and names that mean nothing."""
+
+import pytest
+from support import humans
+
+from fabrik_addon.human.body_parts import FINGERS, PARTS, Role
+from fabrik_addon.human.naming_schemes import match, role_of
+
+
+@pytest.mark.parametrize("scheme", humans.SCHEMES)
+def test_every_bone_of_every_scheme_is_known(scheme):
+    plain = [row.name for row in humans.human()]
+    names = [humans.SCHEMES[scheme](name) for name in plain]
+    found = match([*names, "hair.001", "ear.L", "Camera"])
+    assert found.keys() == set(names)
+    for name, was in zip(names, plain, strict=True):
+        role, stem, side = found[name], *was.partition(".")[::2]
+        assert role.side == side, name
+        assert role.part in PARTS
+        finger, _, number = stem.partition("_")
+        if finger in FINGERS:
+            assert (role.part, role.finger, role.number) == ("finger", finger, int(number)), name
+        elif stem == "chest":
+            assert role.part in {"spine", "chest"}, name
+        else:
+            assert role.part == stem, name
+
+
+def test_roles_told_from_single_names():
+    expected = {
+        "upper_chest": Role("chest"),
+        "palm.04.R": Role("palm", "R", "pinky"),
+        "metacarpal2.L": Role("palm", "L", "middle"),
+        "index_metacarpal_l": Role("palm", "L", "index"),
+        "little_metacarpal": Role("palm", "", "pinky"),
+        "leftThumbMetacarpal": Role("finger", "L", "thumb", 1),
+        "middle_middle": Role("finger", "", "middle", 2),
+        "upperarm02.L": Role("rigid", "L"),
+        "lowerleg02.R": Role("rigid", "R"),
+        "pelvis.L": Role("rigid", "L"),
+        "pelvis": Role("hips"),
+        "shoulder01.L": Role("shoulder", "L"),
+        "toe3-2.L": Role("toe", "L", number=2),
+        "mixamorigRightArm": Role("upper_arm", "R"),
+        "mixamorig7:RightToeBase": Role("toe", "R", number=1),
+        "someone:mixamorig:LeftUpLeg": Role("thigh", "L"),
+        "wrist": Role("hand"),
+    }
+    assert {name: role_of(name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "", "Bone", "Bone.001", "middle", "ring", "earring.L", "hand_ik.L", "ik_hand_l", "DEF-upper_arm.L", "ORG-spine",
+        "MCH-foot.L", "upperarm_twist_01_l", "mixamorig:LeftHandIndex4", "mixamorig:HeadTop_End",
+        "mixamorig:LeftToe_End", "J_Sec_L_Bust1", "J_Adj_L_FaceEye", "heel.02.L", "breast.L", "hand.L.001", "head.L",
+        "left_right_hand", "finger6-1.L", "finger0-1.L", "metacarpal5.L", "palm", "骨", "ﬁnger1-1.L",
+    ],
+)  # fmt: skip
+def test_names_that_say_nothing(name):
+    assert role_of(name) is None
+
+
+def test_a_spine_is_rigifys_only_where_nothing_else_is_the_hips():
+    rigify = ["spine", "spine.001", "spine.002", "spine.003", "spine.004", "spine.005", "spine.006"]
+    parts = [role.part for role in match(rigify).values()]
+    assert parts == ["hips", "spine", "spine", "chest", "neck", "neck", "head"]
+    parts = {name: role.part for name, role in match(["hips", *rigify, "head"]).items()}
+    assert set(parts.values()) == {"hips", "spine", "head"}
+    assert parts["spine.006"] == "spine"
+
+
+def test_a_root_stands_for_the_hips_only_where_there_are_none():
+    assert match(["root", "spine05"])["root"] == Role("hips")
+    assert "root" not in match(["root", "pelvis", "spine_01"])
+
+
+@pytest.mark.parametrize(
+    "thumb",
+    [
+        ("leftThumbProximal", "leftThumbIntermediate", "leftThumbDistal"),
+        ("leftThumbMetacarpal", "leftThumbProximal", "leftThumbDistal"),
+        ("thumb_01_l", "thumb_02_l", "thumb_03_l"),
+        ("thumb_metacarpal.L", "thumb_proximal.L", "thumb_middle.L", "thumb_distal.L"),
+    ],
+)
+def test_thumbs_are_counted_from_what_there_is(thumb):
+    assert [match(thumb)[name].number for name in thumb] == list(range(1, len(thumb) + 1))

@@ -1,0 +1,157 @@
+"""One factor between rig and recording, from distances that no pose changes."""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabrik_addon.markers.calibrate.size import CalibrationError, rigid_pairs, uniform_scale
+from fabrik_addon.markers.mapping.marker_map import MappedMarker
+
+PARENTS = {
+    "hips": None,
+    "thigh.L": "hips",
+    "thigh.R": "hips",
+    "shin.L": "thigh.L",
+    "foot.L": "shin.L",
+}
+CONNECTED = {"shin.L", "foot.L"}
+
+
+def pairs_of(*points: tuple[str, str], connected: set[str] = CONNECTED) -> set[tuple[int, int]]:
+    """The rigid pairs of markers on these (bone, point)."""
+    entries = [
+        MappedMarker(f"M{i}", bone, point, (0.0, 0.1, 0.0) if point == "OFFSET" else None)  # type: ignore[arg-type]
+        for i, (bone, point) in enumerate(points)
+    ]
+    return set(rigid_pairs(entries, PARENTS, connected))
+
+
+class TestRigidPairs:
+    def test_everything_on_one_bone(self) -> None:
+        points = [("shin.L", "HEAD"), ("shin.L", "TAIL"), ("shin.L", "OFFSET")]
+        assert pairs_of(*points) == {(0, 1), (0, 2), (1, 2)}
+
+    def test_a_head_is_fixed_on_the_parent(self) -> None:
+        assert pairs_of(("hips", "OFFSET"), ("thigh.L", "HEAD")) == {(0, 1)}
+        assert pairs_of(("hips", "OFFSET"), ("thigh.L", "TAIL")) == set()
+        assert pairs_of(("hips", "OFFSET"), ("shin.L", "HEAD")) == set()
+
+    def test_two_heads_on_one_parent(self) -> None:
+        assert pairs_of(("thigh.L", "HEAD"), ("thigh.R", "HEAD")) == {(0, 1)}
+
+    def test_both_ends_of_a_bone_by_heads_alone(self) -> None:
+        assert pairs_of(("thigh.L", "HEAD"), ("shin.L", "HEAD"), ("foot.L", "HEAD")) == {
+            (0, 1),
+            (1, 2),
+        }
+
+    def test_both_ends_of_a_bone_by_tails_alone_if_connected(self) -> None:
+        tails = [("thigh.L", "TAIL"), ("shin.L", "TAIL"), ("foot.L", "TAIL")]
+        assert pairs_of(*tails) == {(0, 1), (1, 2)}
+        assert pairs_of(*tails, connected=set()) == set()
+
+    def test_bones_that_are_not_listed_are_roots(self) -> None:
+        assert pairs_of(("prop", "HEAD"), ("prop", "TAIL"), ("hips", "TAIL")) == {(0, 1)}
+
+    def test_they_keep_their_distance_whatever_the_pose(self) -> None:
+        """A chain in the plane, posed at random: the pairs are those whose distance stays."""
+        bones, parents = ["a", "b", "c"], {"a": None, "b": "a", "c": "b"}
+        mapped = [(bone, point) for bone in bones for point in ("HEAD", "TAIL", "OFFSET")]
+        rng = np.random.default_rng(3)
+        frames = []
+        for _ in range(5):
+            head, angle, found = 0j, 0.0, {}
+            for bone in bones:
+                angle += rng.uniform(-2, 2)
+                turn = complex(math.cos(angle), math.sin(angle))
+                tail = head + turn
+                found |= {(bone, "HEAD"): head, (bone, "TAIL"): tail}
+                found[bone, "OFFSET"] = head + (0.3 + 0.2j) * turn
+                head = tail
+            frames.append([found[key] for key in mapped])
+        places = np.array(frames)
+        kept = {
+            (i, j) for i, j in combinations(range(len(mapped)), 2) if np.ptp(abs(places[:, i] - places[:, j])) < 1e-9
+        }
+        entries = [
+            MappedMarker(str(i), bone, point, (0.2, 0.3, 0.0) if point == "OFFSET" else None)  # type: ignore[arg-type]
+            for i, (bone, point) in enumerate(mapped)
+        ]
+        assert set(rigid_pairs(entries, parents, {"b", "c"})) == kept
+
+
+def turned_and_moved(points: np.ndarray, seed: int) -> np.ndarray:
+    """The points (M, 3) after some rigid motion."""
+    rng = np.random.default_rng(seed)
+    turn, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+    return points @ turn.T + rng.normal(size=3)
+
+
+SHAPE = np.array([[0.0, 0, 0], [0.4, 0, 0], [0.4, 0.3, 0], [0.1, 0.2, 0.5], [0.0, 0.3, 0.1]])
+ALL_PAIRS = tuple(combinations(range(5), 2))
+
+
+class TestUniformScale:
+    @given(scale=st.floats(1e-3, 1e3), seed=st.integers(0, 10_000))
+    def test_a_scaled_copy_anywhere(self, scale: float, seed: int) -> None:
+        positions = np.array([turned_and_moved(SHAPE, seed + k) / scale for k in range(3)])
+        assert uniform_scale(SHAPE, ALL_PAIRS, positions) == pytest.approx(scale, rel=1e-9)
+
+    @given(seed=st.integers(0, 10_000), share=st.floats(0.0, 0.6))
+    def test_what_is_not_seen_does_not_count(self, seed: int, share: float) -> None:
+        positions = np.array([turned_and_moved(SHAPE, seed + k) / 2.5 for k in range(30)])
+        away = np.random.default_rng(seed).uniform(size=positions.shape[:2]) < share
+        positions[away] = np.nan
+        assert uniform_scale(SHAPE, ALL_PAIRS, positions) == pytest.approx(2.5, rel=1e-9)
+
+    def test_some_bad_frames_and_one_bad_marker_do_not_matter(self) -> None:
+        positions = np.array([turned_and_moved(SHAPE, k) for k in range(21)])
+        positions[:8] *= 7.0
+        positions[:, 4] += [50.0, 0.0, 0.0]
+        positions[20, 1] = np.inf
+        assert uniform_scale(SHAPE, ALL_PAIRS, positions) == pytest.approx(1.0, rel=1e-9)
+
+    def test_noise(self) -> None:
+        rng = np.random.default_rng(5)
+        positions = np.array([turned_and_moved(SHAPE, k) for k in range(200)]) / 1.3
+        positions += rng.normal(scale=0.005, size=positions.shape)
+        assert uniform_scale(SHAPE, ALL_PAIRS, positions) == pytest.approx(1.3, rel=2e-3)
+
+    def test_long_pairs_say_more_than_short_ones(self) -> None:
+        rest = np.array([[0, 0, 0], [1.0, 0, 0], [0, 0.1, 0], [0, 0.2, 0]])
+        positions = rest.copy()
+        positions[1, 0] = 0.5
+        positions[2:, 1] = [0.3, 0.7]
+        pairs = [(0, 1), (0, 2), (2, 3)]
+        assert uniform_scale(rest, pairs, positions[None]) == pytest.approx(2.0)
+
+    def test_pairs_at_one_place_are_left_out(self) -> None:
+        rest = np.array([[0, 0, 0], [0, 0, 0], [0, 1.0, 0]])
+        positions = np.array([[[0, 0, 0], [0, 0, 0.3], [0, 2.0, 0]]])
+        assert uniform_scale(rest, [(0, 1), (0, 2)], positions) == pytest.approx(0.5)
+
+    @pytest.mark.parametrize(
+        ("pairs", "positions", "message"),
+        [
+            ((), SHAPE[None], "no two mapped markers keep their distance"),
+            (ALL_PAIRS, np.full((4, 5, 3), np.nan), "ever seen on the same frame"),
+            (ALL_PAIRS, np.zeros((0, 5, 3)), "ever seen on the same frame"),
+            (ALL_PAIRS, np.ones((4, 5, 3)), "ever seen on the same frame"),
+            (ALL_PAIRS, np.zeros((4, 4, 3)), r"\(F, 5, 3\) for 5 points, not \(4, 4, 3\)"),
+            (((0, 5),), SHAPE[None], r"pair \(0, 5\)"),
+        ],
+        ids=["no-pairs", "unseen", "no-frames", "one-point", "shape", "place"],
+    )
+    def test_what_cannot_be_measured(
+        self, pairs: tuple[tuple[int, int], ...], positions: np.ndarray, message: str
+    ) -> None:
+        with pytest.raises(CalibrationError, match=message):
+            uniform_scale(SHAPE, pairs, positions)
+
+    def test_rest_points_that_are_none(self) -> None:
+        with pytest.raises(CalibrationError, match="finite"):
+            uniform_scale(np.full((5, 3), np.nan), ALL_PAIRS, SHAPE[None])

@@ -1,0 +1,158 @@
+"""The marker map: what is written is read back, and what is wrong is named."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabrik_addon.markers.mapping.marker_map import MapError, MappedMarker, check_map, read_map, write_map
+
+names = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12)
+reals = st.floats(allow_nan=False, allow_infinity=False)
+weights = st.one_of(st.just(1.0), st.floats(0.0, 1e6))
+entries = st.one_of(
+    st.builds(MappedMarker, names, names, st.sampled_from(["HEAD", "TAIL"]), st.none(), weights),
+    st.builds(MappedMarker, names, names, st.just("OFFSET"), st.tuples(reals, reals, reals), weights),
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "map.json"
+
+
+def written(path: Path, markers: object, **others: object) -> Path:
+    """The path, after writing a map of these markers."""
+    content = {"fabrik_marker_map": 1, "markers": markers, **others}
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+@given(st.lists(entries, min_size=1, max_size=8, unique_by=lambda entry: entry.marker))
+def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, wanted: list[MappedMarker]) -> None:
+    path = tmp_path_factory.getbasetemp() / "map.json"
+    write_map(path, wanted)
+    assert read_map(path) == tuple(wanted)
+
+
+def test_every_way_to_say_it(path: Path) -> None:
+    markers = {
+        "LKnee": {"bone": "thigh.L", "point": "TAIL", "weight": 1.0},
+        "LFHD": {"bone": "head", "offset": [0.05, 0.1, 0.08]},
+        "LHip": {"bone": "thigh.L", "point": "head", "weight": 2},
+        "RFHD": {"bone": "head", "point": "OFFSET", "offset": [0, 1, 2], "weight": 0},
+        "Subject:LTOE": "foot.L",
+    }
+    assert read_map(written(path, markers)) == (
+        MappedMarker("LKnee", "thigh.L", "TAIL", None, 1.0),
+        MappedMarker("LFHD", "head", "OFFSET", (0.05, 0.1, 0.08), 1.0),
+        MappedMarker("LHip", "thigh.L", "HEAD", None, 2.0),
+        MappedMarker("RFHD", "head", "OFFSET", (0.0, 1.0, 2.0), 0.0),
+        MappedMarker("Subject:LTOE", "foot.L", "TAIL", None, 1.0),
+    )
+
+
+def test_the_file_reads_well(path: Path) -> None:
+    write_map(path, [MappedMarker("Fuß", "foot.L"), MappedMarker("B", "head", "HEAD", None, 0.5)])
+    assert json.loads(path.read_text(encoding="utf-8")) == {
+        "fabrik_marker_map": 1,
+        "markers": {"Fuß": "foot.L", "B": {"bone": "head", "point": "HEAD", "weight": 0.5}},
+    }
+    assert "Fuß" in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (7, "marker 'A': expected a bone's name or an object, not 7"),
+        (["x", "y"], "expected a bone's name"),
+        ("", "neither name may be empty"),
+        ({}, "'bone' must be a bone's name, not None"),
+        ({"bone": 3}, "'bone' must be a bone's name, not 3"),
+        ({"bone": "b", "wieght": 2.0}, "'wieght' is not one of"),
+        ({"bone": "b", "point": "MIDDLE"}, "HEAD, TAIL or OFFSET, not 'MIDDLE'"),
+        ({"bone": "b", "point": None}, "HEAD, TAIL or OFFSET, not None"),
+        ({"bone": "b", "point": "OFFSET"}, "an offset goes with the point OFFSET"),
+        ({"bone": "b", "point": "HEAD", "offset": [0, 0, 0]}, "an offset goes with"),
+        ({"bone": "b", "offset": [1, 2]}, "three numbers, not \\[1, 2\\]"),
+        ({"bone": "b", "offset": {"x": 1}}, "three numbers"),
+        ({"bone": "b", "offset": [1, 2, "3"]}, "offset needs numbers, not '3'"),
+        ({"bone": "b", "offset": [1, 2, math.nan]}, "offset must be finite"),
+        ({"bone": "b", "weight": True}, "weight needs numbers, not True"),
+        ({"bone": "b", "weight": -1}, "weight must be 0 or more, not -1"),
+        ({"bone": "b", "weight": math.inf}, "weight must be 0 or more"),
+    ],
+)
+def test_an_entry_that_makes_no_sense(path: Path, entry: object, message: str) -> None:
+    with pytest.raises(MapError, match=message) as caught:
+        read_map(written(path, {"A": entry}))
+    assert str(caught.value).startswith("map.json: marker 'A'")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not JSON: .* on line 1"),
+        ('{"fabrik_marker_map": 1,\n "markers": {"A": }}', "not JSON: .* on line 2"),
+        ("[1, 2]", "not a marker map"),
+        ('{"markers": {"A": "b"}}', "not a marker map"),
+        ('{"fabrik_marker_map": 2, "markers": {"A": "b"}}', "version 2 of the map"),
+        ('{"fabrik_marker_map": 1}', "no markers"),
+        ('{"fabrik_marker_map": 1, "markers": {}}', "no markers"),
+        ('{"fabrik_marker_map": 1, "markers": ["A"]}', "no markers"),
+        (
+            '{"fabrik_marker_map": 1, "markers": {"A": "b", "A": "c"}}',
+            "'A' is there more than once",
+        ),
+    ],
+)
+def test_a_file_that_is_no_map(path: Path, text: str, message: str) -> None:
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(MapError, match=rf"^map\.json: .*{message}"):
+        read_map(path)
+
+
+def test_files_that_cannot_be_read_or_written(tmp_path: Path) -> None:
+    with pytest.raises(MapError, match=r"none\.json: there is no such file"):
+        read_map(tmp_path / "none.json")
+    with pytest.raises(MapError, match="cannot be read"):
+        read_map(tmp_path)
+    with pytest.raises(MapError, match=r"map\.json: cannot be written"):
+        write_map(tmp_path / "no" / "map.json", [MappedMarker("A", "b")])
+    (tmp_path / "latin.json").write_bytes(b'{"\xe9": 1}')
+    with pytest.raises(MapError, match="not UTF-8"):
+        read_map(tmp_path / "latin.json")
+
+
+def test_a_byte_order_mark_is_no_trouble(path: Path) -> None:
+    written(path, {"A": "b"})
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert read_map(path) == (MappedMarker("A", "b"),)
+
+
+class TestCheck:
+    ENTRIES = (MappedMarker("LKnee", "thigh.L"), MappedMarker("LAnkle", "shin.L"))
+
+    def test_all_known(self) -> None:
+        check_map(self.ENTRIES, ["RKnee", "LAnkle", "LKnee"], {"thigh.L": 0, "shin.L": 1})
+
+    def test_everything_unknown_is_named_in_one_sentence(self) -> None:
+        with pytest.raises(MapError) as caught:
+            check_map(self.ENTRIES, [], ["spine", "thigh.L"])
+        assert str(caught.value) == ("the marker map names unknown markers 'LKnee', 'LAnkle'; unknown bone 'shin.L'")
+
+    def test_a_near_miss_is_hinted_at(self) -> None:
+        with pytest.raises(MapError, match=r"unknown marker 'LKnee' \(did you mean 'Sub:LKnee'\?\)"):
+            check_map(self.ENTRIES, ["Sub:LKnee", "LAnkle"], ["thigh.L", "shin.L"])
+
+    def test_a_marker_mapped_twice(self, path: Path) -> None:
+        twice = [*self.ENTRIES, MappedMarker("LKnee", "shin.L")]
+        with pytest.raises(MapError, match="'LKnee' is mapped more than once"):
+            check_map(twice, ["LKnee", "LAnkle"], ["thigh.L", "shin.L"])
+        with pytest.raises(MapError, match="'LKnee' is mapped more than once"):
+            write_map(path, twice)
+        assert not path.exists()
