@@ -2,9 +2,11 @@
 
 from .errors import FabrikError, LimitError, OptionsError, SkeletonError, TargetError
 from .limits.kinds import Ball, Fixed, Hinge, Polygon
+from .model.effector import Effector
 from .model.kinematics import forward_kinematics
+from .model.options import Options
 from .model.skeleton import Skeleton
-from .solution import Effector, Options, Solution, Status
+from .solution import Solution, Status
 from .solve import Solver, solve
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What goes into a solve besides the skeleton, and what comes out."""
+"""What comes out of a solve."""
 
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray
-from .errors import OptionsError
 from .model.kinematics import forward_kinematics, tails
 from .model.skeleton import Skeleton
 
@@ -28,70 +27,6 @@ class Status(IntEnum):
     """Gave up before it was either solved or stationary."""
     UNSEEN = 5
     """Every target is NaN: the start pose."""
-
-
-@dataclass(frozen=True)
-class Effector:
-    """A point of a bone that is to reach a target.
-
-    Attributes:
-        bone: the bone's name.
-        offset: the point in the bone's frame; None is its tail (0, length, 0).
-        weight: how much this target counts beside the others, more than zero.
-        rotation_weight: how much the target's rotation counts, 0 to 1. At 1 a radian counts as much as a tenth of the
-            path length from the root, and a sweep gives the bone its rotation outright; below that a share of it.
-        priority: 0 is met first; where not all can be met, effectors with a higher number give way.
-        target_bone: the target is a point on this bone of the same skeleton (a closed loop): both sides give way. The
-            effector's entry among the targets does not count, and may be NaN.
-        target_offset: that point in the frame of `target_bone`; None is its tail.
-    """
-
-    bone: str
-    offset: tuple[float, float, float] | None = None
-    weight: float = 1.0
-    rotation_weight: float = 0.0
-    priority: int = 0
-    target_bone: str | None = None
-    target_offset: tuple[float, float, float] | None = None
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a solve goes about it.
-
-    Attributes:
-        tolerance: the error allowed, as a fraction of each effector's path length from the root; the same number in
-            radians is allowed between a rotation and its target.
-        max_sweeps: most forward-and-backward sweeps, when nothing else ends them; 0 leaves it all to the finish, for
-            a start pose that is close.
-        finish: end with the exact finish after a few sweeps; False leaves the sweeps alone.
-        plain: the paper's plain method: sweeps only, limits clamped in both passes.
-        restarts: how many further start poses inside the limits are tried where limits seem to keep a target away.
-        repair_pops: over frames, solve again what jumped or failed, starting from its neighbours. The pose of a frame
-            then depends on the frames about it.
-        chunk: how many frames are solved at once, so that memory stays flat.
-
-    Raises:
-        OptionsError: naming the value out of range.
-    """
-
-    tolerance: float = 1e-4
-    max_sweeps: int = 1000
-    finish: bool = True
-    plain: bool = False
-    restarts: int = 16
-    repair_pops: bool = False
-    chunk: int = 2000
-
-    def __post_init__(self) -> None:
-        if not self.tolerance > 0:
-            raise OptionsError(f"The tolerance is {self.tolerance}: it must be more than zero.")
-        if self.max_sweeps < 0:
-            raise OptionsError(f"max_sweeps is {self.max_sweeps}: it must be zero or more.")
-        if self.restarts < 0:
-            raise OptionsError(f"restarts is {self.restarts}: it must be zero or more.")
-        if self.chunk < 1:
-            raise OptionsError(f"chunk is {self.chunk}: it must be at least 1.")
 
 
 @dataclass(frozen=True)

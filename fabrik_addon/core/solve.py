@@ -10,16 +10,18 @@ import numpy.typing as npt
 from .arrays import BoolArray, FloatArray
 from .backend import array as many
 from .fabrik import chain as chains
-from .fabrik.bodies import Body, Reaches, build_bodies, effector_points, path_reaches, place_bodies
 from .fabrik.limbs import find_links
 from .fabrik.one_chain import OneChain
 from .fabrik.passes import Sweeper
 from .fabrik.start import spread_places, straight_runs
-from .least_squares.residuals import make_measures
 from .least_squares.solve import LeastSquares
 from .limits.kinds import Limit
+from .model.bodies import Body, Reaches, build_bodies, effector_points, path_reaches, place_bodies
+from .model.effector import Effector
 from .model.loops import with_partners
+from .model.options import Options
 from .model.prismatic import SlideRange, at_factors, find_slides, moved_with, nearest_to_rest
+from .model.residuals import make_measures
 from .model.skeleton import Skeleton
 from .model.targets import Wanted
 from .model.validation import (
@@ -34,7 +36,7 @@ from .model.validation import (
     checked_turns,
     checked_weights,
 )
-from .solution import Effector, Options, Solution
+from .solution import Solution
 from .stages import Kernel, Run
 from .strategy.bend_targets import Bends, find_limbs
 from .strategy.priorities import Groups

@@ -9,12 +9,12 @@ import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray, Quaternion, Scalar, lengths
 from .fabrik import chain as chains
-from .fabrik.bodies import Body, Pose
 from .fabrik.passes import Goals, Sweeper, make_goals
 from .fabrik.start import align_root, bend_straight_limbs
 from .least_squares.active_limits import binding
-from .least_squares.residuals import Measures, holders_of, rotation_errors, turning_spread
 from .least_squares.solve import LeastSquares
+from .model.bodies import Body, Pose
+from .model.residuals import Measures, holders_of, rotation_errors, turning_spread
 from .model.targets import Wanted
 from .solution import Solution, Status
 from .state import Work

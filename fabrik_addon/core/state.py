@@ -7,8 +7,8 @@ from types import ModuleType
 import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray, Quaternion, Scalar, Vector, lengths, squares
-from .fabrik.bodies import Body, Pose, place_bodies
-from .least_squares.residuals import Measures
+from .model.bodies import Body, Pose, place_bodies
+from .model.residuals import Measures
 
 
 @dataclass

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from ..core import Solution, Solver, forward_kinematics
-from ..core.fabrik.bodies import participants
+from ..core.model.bodies import participants
 from .calibrate.bundle import joint_columns
 from .calibrate.offsets import effector_points
 from .clip import BoolArray, FloatArray

@@ -18,7 +18,7 @@ import numpy as np
 from ..core import Solution, Solver, Status, forward_kinematics
 from ..core.backend import array as many
 from ..core.errors import FabrikError
-from ..core.fabrik.bodies import effector_offset
+from ..core.model.bodies import effector_offset
 from .calibrate.offsets import points_on, seen_from_bones
 from .clip import BoolArray, FloatArray, true_spans
 from .determined import lost_certainty

@@ -9,10 +9,10 @@ from mathutils import Matrix, Quaternion, Vector
 
 from ...core.arrays import FloatArray
 from ...core.backend import array as many
-from ...core.fabrik.bodies import build_bodies, place_bodies
 from ...core.fabrik.limbs import find_links
-from ...core.least_squares.residuals import make_measures
+from ...core.model.bodies import build_bodies, place_bodies
 from ...core.model.loops import with_partners
+from ...core.model.residuals import make_measures
 from ...core.strategy.bend_targets import find_limbs
 from ..capture.import_markers import MARKER_NAME
 from ..goals.effectors import Goals, check_effectors, core_effector, gather_goals

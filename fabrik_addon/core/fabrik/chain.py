@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from ..arrays import FloatArray, IntArray, Quaternion, Scalar, Vector
-from ..solution import Options
+from ..model.bodies import Body, Pose, carried_turn, effector_points, place_bodies
+from ..model.options import Options
 from ..state import Work
-from .bodies import Body, Pose, carried_turn, effector_points, place_bodies
 from .spheres import joint_between
 
 _TINY = 1e-30

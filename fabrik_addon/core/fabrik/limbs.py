@@ -14,7 +14,7 @@ import numpy as np
 from ..arrays import FloatArray, Quaternion, Scalar, Vector
 from ..backend import array as many
 from ..limits.kinds import Fixed, Hinge
-from .bodies import Attachment, Body
+from ..model.bodies import Attachment, Body
 
 _STEPS = 129
 

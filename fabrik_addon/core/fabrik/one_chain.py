@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import FloatArray, Quaternion, Vector
+from ..model.bodies import Body, Reaches, place_bodies
+from ..model.options import Options
 from ..model.skeleton import Skeleton
 from ..model.validation import checked_root_location, checked_start
-from ..solution import Options, Solution, Status
+from ..solution import Solution, Status
 from . import chain as chains
-from .bodies import Body, Reaches, place_bodies
 from .start import bend_limbs, straight_runs
 
 

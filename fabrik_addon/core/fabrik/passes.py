@@ -14,8 +14,8 @@ from types import ModuleType
 from typing import NamedTuple
 
 from ..arrays import Quaternion, Scalar, Vector
-from ..least_squares.residuals import rotation_vector
-from .bodies import Attachment, Body, Pose, carried_frame, carried_head
+from ..model.bodies import Attachment, Body, Pose, carried_frame, carried_head
+from ..model.residuals import rotation_vector
 from .limbs import Link
 
 _TINY = 1e-30

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..arrays import FloatArray, Quaternion, Vector
 from ..limits.kinds import Hinge
-from .bodies import Body, Pose, carried_frame, place_bodies
+from ..model.bodies import Body, Pose, carried_frame, place_bodies
 
 _STRAIGHT = 1e-3
 _BEND = 0.1

@@ -7,7 +7,7 @@ from types import ModuleType
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, Quaternion, lengths
-from ..fabrik.bodies import Body, Pose, carried_frame
+from ..model.bodies import Body, Pose, carried_frame
 
 AT_LIMIT = 1e-4
 _PUSH = 1e-9

@@ -6,7 +6,7 @@ from types import ModuleType
 import numpy as np
 
 from ..arrays import FloatArray
-from ..fabrik.bodies import Body, Pose
+from ..model.bodies import Body, Pose
 
 # An open hinge's projector has trace 1, a closed one's trace 0.
 _CLOSED = 0.5

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
-from ..fabrik.bodies import Body
+from ..model.bodies import Body
 from ..model.prismatic import slide_levers
+from ..model.residuals import Measures
 from .dofs import Ways
-from .residuals import Measures
 
 # The six different entries of a symmetric 3×3 matrix: row (as a column of the moments) and column of each,
 # and back from the moments to the full matrix.

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from ..arrays import FloatArray, IntArray, Quaternion, Scalar, lengths
-from ..fabrik.bodies import Body, Pose, carried_frame
+from ..model.bodies import Body, Pose, carried_frame
 from ..model.prismatic import Slides
+from ..model.residuals import Measures
 from ..state import Work
 from .active_limits import AT_LIMIT, Walls
 from .jacobian import Equations, Levers
-from .residuals import Measures
 
 _MOST_STEPS = 60
 _FIRST_DAMPING = 1e-3

@@ -6,7 +6,7 @@ is the arm from one to the other. In a sweep both are to come to the middle betw
 
 from collections.abc import Sequence
 
-from ..solution import Effector
+from .effector import Effector
 
 
 def loops_of(effectors: Sequence[Effector]) -> tuple[int, ...]:

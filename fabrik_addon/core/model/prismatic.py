@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray
-from ..fabrik.bodies import Body
-from ..solution import Effector
+from .bodies import Body
+from .effector import Effector
 from .skeleton import Skeleton
 
 SlideRange = tuple[float, float]

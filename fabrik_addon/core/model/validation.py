@@ -8,7 +8,7 @@ import numpy.typing as npt
 from ..arrays import FloatArray, lengths
 from ..errors import LimitError, OptionsError, TargetError
 from ..limits.kinds import Limit
-from ..solution import Effector
+from .effector import Effector
 from .skeleton import Skeleton
 
 _NO_LENGTH = 1e-6

@@ -12,12 +12,12 @@ from types import ModuleType
 import numpy as np
 
 from ..arrays import FloatArray, IntArray, Quaternion, Scalar, Vector
-from ..fabrik.bodies import Attachment, Body, Pose, carried_frame, only_child
 from ..fabrik.limbs import Link
 from ..fabrik.passes import sum_vectors
-from ..least_squares.residuals import Measures
 from ..least_squares.solve import LeastSquares
 from ..limits.kinds import Hinge
+from ..model.bodies import Attachment, Body, Pose, carried_frame, only_child
+from ..model.residuals import Measures
 from ..state import Work
 
 _ROUNDS = 6

@@ -10,9 +10,9 @@ from types import ModuleType
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray
-from ..fabrik.bodies import Body
-from ..least_squares.residuals import Measures
 from ..least_squares.solve import LeastSquares
+from ..model.bodies import Body
+from ..model.residuals import Measures
 from ..state import Work
 
 # What a group counts beside the ones before it: so little that they barely give way, so much that it gets anywhere.

@@ -15,10 +15,10 @@ import numpy as np
 
 from ...core import Effector, Skeleton
 from ...core.backend import array as many
-from ...core.fabrik.bodies import build_bodies
 from ...core.least_squares.jacobian import Levers
-from ...core.least_squares.residuals import make_measures
 from ...core.limits.kinds import Limit
+from ...core.model.bodies import build_bodies
+from ...core.model.residuals import make_measures
 from ..clip import FloatArray
 
 # Against joints that nothing determines, as a share of the mean diagonal.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...core import Effector, Skeleton
-from ...core.fabrik.bodies import effector_offset
+from ...core.model.bodies import effector_offset
 from ..clip import BoolArray, FloatArray
 from ..mapping.marker_map import MappedMarker
 from ..robust import weighted_location

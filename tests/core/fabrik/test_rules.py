@@ -6,10 +6,10 @@ from support.families import FAMILIES
 
 from fabrik_addon.core import Options, Status, solve
 from fabrik_addon.core.backend import array as many
-from fabrik_addon.core.fabrik.bodies import build_bodies, effector_points, place_bodies
 from fabrik_addon.core.fabrik.limbs import find_links
 from fabrik_addon.core.fabrik.passes import Sweeper, make_goals
 from fabrik_addon.core.fabrik.start import bend_straight_limbs
+from fabrik_addon.core.model.bodies import build_bodies, effector_points, place_bodies
 
 FRAMES = 200
 SWEEPS = 20

@@ -6,9 +6,9 @@ from support.families import ball, hinge, limb
 
 from fabrik_addon.core import Effector, Fixed
 from fabrik_addon.core.backend import array as many
-from fabrik_addon.core.fabrik.bodies import build_bodies, place_bodies
 from fabrik_addon.core.least_squares.jacobian import Levers
-from fabrik_addon.core.least_squares.residuals import make_measures
+from fabrik_addon.core.model.bodies import build_bodies, place_bodies
+from fabrik_addon.core.model.residuals import make_measures
 
 FRAMES = 3
 LIMITS = (ball(80), hinge("X", -90, 120), Fixed(), hinge("Z", -60, 60), ball(45))

@@ -8,9 +8,9 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, Quaternion, Scalar, Vector
 from ..limits.kinds import Limit
-from ..model.skeleton import Skeleton
 from ..rotations import quaternion_from_matrix
-from ..solution import Effector
+from .effector import Effector
+from .skeleton import Skeleton
 
 _SAME_POINT = 1e-9
 

@@ -11,11 +11,11 @@ from types import ModuleType
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, Quaternion, Scalar, Vector
-from ..fabrik.bodies import Body, Pose, effector_points
-from ..model.loops import loops_of
-from ..model.targets import Wanted
 from ..rotations import matrix_from_quaternion
-from ..solution import Effector
+from .bodies import Body, Pose, effector_points
+from .effector import Effector
+from .loops import loops_of
+from .targets import Wanted
 
 LEVER = 0.1
 _TINY = 1e-30

@@ -1,0 +1,44 @@
+"""How a solve goes about it."""
+
+from dataclasses import dataclass
+
+from ..errors import OptionsError
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a solve goes about it.
+
+    Attributes:
+        tolerance: the error allowed, as a fraction of each effector's path length from the root; the same number in
+            radians is allowed between a rotation and its target.
+        max_sweeps: most forward-and-backward sweeps, when nothing else ends them; 0 leaves it all to the finish, for
+            a start pose that is close.
+        finish: end with the exact finish after a few sweeps; False leaves the sweeps alone.
+        plain: the paper's plain method: sweeps only, limits clamped in both passes.
+        restarts: how many further start poses inside the limits are tried where limits seem to keep a target away.
+        repair_pops: over frames, solve again what jumped or failed, starting from its neighbours. The pose of a frame
+            then depends on the frames about it.
+        chunk: how many frames are solved at once, so that memory stays flat.
+
+    Raises:
+        OptionsError: naming the value out of range.
+    """
+
+    tolerance: float = 1e-4
+    max_sweeps: int = 1000
+    finish: bool = True
+    plain: bool = False
+    restarts: int = 16
+    repair_pops: bool = False
+    chunk: int = 2000
+
+    def __post_init__(self) -> None:
+        if not self.tolerance > 0:
+            raise OptionsError(f"The tolerance is {self.tolerance}: it must be more than zero.")
+        if self.max_sweeps < 0:
+            raise OptionsError(f"max_sweeps is {self.max_sweeps}: it must be zero or more.")
+        if self.restarts < 0:
+            raise OptionsError(f"restarts is {self.restarts}: it must be zero or more.")
+        if self.chunk < 1:
+            raise OptionsError(f"chunk is {self.chunk}: it must be at least 1.")
