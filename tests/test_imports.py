@@ -2,6 +2,7 @@
 
 import ast
 from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def test_parts_of_a_folder_import_one_way(folder):
             for other in others
             if any(
                 path.is_relative_to(folder / above) and other.is_relative_to(folder / below)
-                for below, above in zip(circle, circle[1:], strict=False)
+                for below, above in pairwise(circle)
             )
         ]
         pytest.fail("\n".join(guilty))
