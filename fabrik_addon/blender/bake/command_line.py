@@ -3,7 +3,7 @@
 import argparse
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -27,18 +27,19 @@ class _Parser(argparse.ArgumentParser):
         self.exit(_USAGE, f"{self.prog}: {message} (see --help)\n")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run `python -m fabrik_addon`; returns the exit status: 0, 1 when it failed, 2 when it was called wrongly."""
+def main(register: Callable[[], None], unregister: Callable[[], None]) -> int:
+    """Run `python -m fabrik_addon`; returns the exit status: 0, 1 when it failed, 2 when it was called wrongly.
+
+    register, unregister: switch the add-on on and off; they need Blender, which asking for help does not.
+    """
     parser = _Parser(prog="python -m fabrik_addon", description="FABRIK for Blender without a window.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="bake", parser_class=_Parser)
     _add_arguments(commands.add_parser("bake", help=_DESCRIPTION, description=_DESCRIPTION))
     try:
-        chosen = parser.parse_args(arguments)
+        chosen = parser.parse_args()
     except SystemExit as leaving:
         return _status(leaving)
     try:
-        from ... import register, unregister  # noqa: PLC0415  needs Blender, which asking for help does not
-
         register()
     except ModuleNotFoundError as missing:
         if missing.name != "bpy":

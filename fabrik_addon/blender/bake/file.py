@@ -19,12 +19,14 @@ from ...markers.mapping.marker_map import MappedMarker, check_map, read_map
 from ...markers.resample import retimed
 from ..capture.calibrate import CalibrationResult, calibrate_markers
 from ..capture.clip import scene_rate
-from ..capture.import_markers import MARKER_NAME, Timing, choose_performer, import_clip, part_of, remove_take
+from ..capture.import_markers import Timing, choose_performer, import_clip, part_of, remove_take
 from ..capture.matching import match_markers, scaled_entry, set_entry
 from ..goals.effectors import object_scale
 from ..rig.armature import check_editable, check_rig
+from ..settings.markers import MARKER_NAME
 from ..settings.rig import rig_settings
-from .bake import BakeResult, BakeSettings, run_bake
+from .bake import BakeResult, run_bake
+from .settings import BakeSettings
 
 
 class BakeFileError(FabrikError):

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import bpy
 import numpy as np
 
 from ...core import Solution
 from ...core.arrays import BoolArray, FloatArray, IntArray
-from ...core.errors import FabrikError
 from ...markers.feet import Planted
 from ...markers.take import FilledSpan
 from ..goals.effectors import Goals, object_scale
@@ -23,16 +22,10 @@ from ..rig.locks import locked_channels
 from ..rig.rotation_modes import to_channels
 from ..rig.stretch import stretch_channels
 from ..settings.rig import rig_settings
-
-if TYPE_CHECKING:
-    from .bake import BakeSettings
+from .settings import BakeError, BakeSettings
 
 ERROR_PROPERTY: Final = "fabrik_error"
 _OBJECT_LOCATION: Final = "location"
-
-
-class BakeError(FabrikError):
-    """A bake that cannot be done; the sentence says why."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +71,7 @@ class Writing:
     """What is to be written: F frames, the solved trees, (F, 4, 4) world matrices of the armature, (F,) metres."""
 
     armature: bpy.types.Object
-    settings: "BakeSettings"
+    settings: BakeSettings
     trees: Sequence[BakedTree]
     matrices: FloatArray
     error: FloatArray | None = None

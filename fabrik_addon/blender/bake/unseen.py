@@ -6,12 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core import Solution
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
-
-# Below this angle (radians) a straight line between quaternions is as good as the arc.
-_SMALL_ANGLE = 1e-6
+from ...core.arrays import BoolArray, FloatArray
+from ...core.rotations import slerp
 
 
 def fill_unseen(solution: Solution, turned_by: BoolArray, seen: BoolArray) -> Solution:
@@ -60,15 +56,3 @@ def _fill_turns(turns: FloatArray, known: BoolArray) -> FloatArray:
     first, last, share = _between(known)
     filled = slerp(turns[first], turns[last], share)
     return np.where(known[:, None], turns, filled)
-
-
-def slerp(start: FloatArray, end: FloatArray, share: FloatArray) -> FloatArray:
-    """(F, 4) quaternions a (F,) share of the way from one to the other, on the shorter arc."""
-    cosine = np.sum(start * end, axis=-1)
-    end = np.where(cosine[:, None] < 0.0, -end, end)
-    angle = np.arctan2(np.linalg.norm(end - start, axis=-1), np.linalg.norm(end + start, axis=-1)) * 2.0
-    small = angle < _SMALL_ANGLE
-    sine = np.where(small, 1.0, np.sin(angle))
-    weights = [np.where(small, straight, np.sin(straight * angle) / sine) for straight in (1.0 - share, share)]
-    mixed = weights[0][:, None] * start + weights[1][:, None] * end
-    return mixed / np.linalg.norm(mixed, axis=-1, keepdims=True)

@@ -18,8 +18,8 @@ from ...markers.clip import Clip
 from ...markers.mapping.labels import match, parts_of
 from ...markers.mapping.marker_map import MappedMarker
 from ...markers.steps import at_once, within
-from ..bake.followed import check_followed
 from ..goals.effectors import object_scale
+from ..goals.followed import check_followed
 from ..limits.preset import read_rest
 from ..rig.armature import Tree, check_editable, check_rig, read_trees
 from ..rig.pose_keeper import PoseKeeper

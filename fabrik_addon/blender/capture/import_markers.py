@@ -14,12 +14,9 @@ from ...markers.clip import Clip, ClipError, to_z_up, trim
 from ...markers.files.any_file import performers, select_performer
 from ...markers.resample import retimed
 from ..rig.keyframes import new_action, write_curves
+from ..settings.markers import MARKER_NAME, MARKER_STEP
 
 Timing: TypeAlias = Literal["SET_SCENE_RATE", "KEEP_TIME", "KEEP_FRAMES"]
-
-# Custom properties of each empty: the marker's name in its file, and the frames from one sample to the next.
-MARKER_NAME: Final = "fabrik_marker"
-MARKER_STEP: Final = "fabrik_marker_step"
 
 # Blender's own bounds for times and rates.
 _LAST_FRAME: Final = 1_048_574

@@ -14,9 +14,8 @@ from ...markers.mapping.marker_map import MappedMarker, read_map, write_map
 from ..goals.effectors import object_scale
 from ..limits.preset import read_rest
 from ..rig.armature import check_editable, check_rig
-from ..settings.markers import FabrikCapture, FabrikMarker
+from ..settings.markers import MARKER_NAME, FabrikCapture, FabrikMarker
 from ..settings.rig import rig_settings
-from .import_markers import MARKER_NAME
 
 
 class MarkerError(FabrikError):

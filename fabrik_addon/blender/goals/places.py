@@ -10,7 +10,7 @@ from mathutils import Matrix, Quaternion
 
 from ...core import Solution, Solver
 from ...core.arrays import FloatArray
-from ..capture.import_markers import MARKER_NAME
+from ..settings.markers import MARKER_NAME
 from .effectors import Goals, Pin, Target
 from .loops import Partner
 from .sampling import is_seen, sample_steps

@@ -12,9 +12,9 @@ from mathutils import Matrix, Vector
 from ...core.arrays import BoolArray, FloatArray
 from ...core.errors import TargetError
 from ...markers.steps import finish
-from ..capture.import_markers import MARKER_NAME, MARKER_STEP
 from ..rig import keyframes
 from ..rig.animated import bone_path
+from ..settings.markers import MARKER_NAME, MARKER_STEP
 
 Target: TypeAlias = tuple[bpy.types.Object, str]
 # What is filled frame by frame: (F, …), how it is read of a target in the evaluated scene, and the target.

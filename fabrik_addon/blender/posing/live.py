@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import bpy
 from bpy.app.handlers import persistent
 
-from ..settings.rig import rig_settings
+from ..settings.rig import LIVE_LISTENERS, rig_settings
 from ..settings.why_not import enabled_effectors
 
 _Handler: TypeAlias = Callable[..., None]
@@ -20,6 +20,7 @@ _Handler: TypeAlias = Callable[..., None]
 
 def start() -> None:
     """Be ready for files with live rigs, and go on with those of the present one."""
+    LIVE_LISTENERS.append(switched)
     bpy.app.handlers.load_post.append(_after_load)
     if hasattr(bpy.data, "objects"):
         follow()
@@ -30,6 +31,7 @@ def start() -> None:
 
 def stop() -> None:
     """Leave nothing behind."""
+    LIVE_LISTENERS.remove(switched)
     if bpy.app.timers.is_registered(follow):
         bpy.app.timers.unregister(follow)
     _remove(bpy.app.handlers.load_post, _after_load)

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
-from ..bake.unseen import slerp
+from ...core.rotations import slerp
 from ..goals.effectors import Goals, check_effectors, gather_goals
 from ..goals.places import present_places
 from ..rig.armature import check_editable, read_trees, write_pose

@@ -14,11 +14,11 @@ from ...core.model.bodies import build_bodies, place_bodies
 from ...core.model.loops import with_partners
 from ...core.model.residuals import make_measures
 from ...core.strategy.bend_targets import find_limbs
-from ..capture.import_markers import MARKER_NAME
 from ..goals.effectors import Goals, check_effectors, core_effector, gather_goals
 from ..goals.places import present_places, tree_space
 from ..rig.armature import RigError, check_editable, read_trees
 from ..rig.base_pose import store_pose
+from ..settings.markers import MARKER_NAME
 from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors
 from . import live

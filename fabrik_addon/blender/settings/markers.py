@@ -18,6 +18,10 @@ from bpy.props import (
 )
 from bpy.types import PropertyGroup
 
+# Custom properties of each imported empty: the marker's name in its file, and the frames from one sample to the next.
+MARKER_NAME: Final = "fabrik_marker"
+MARKER_STEP: Final = "fabrik_marker_step"
+
 OVERRIDABLE: Final = {"LIBRARY_OVERRIDABLE"}
 POINTS: Final = (
     ("TAIL", "Tail", "The marker is at the bone's tail"),

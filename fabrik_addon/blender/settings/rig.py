@@ -3,7 +3,8 @@
 The only state of the add-on. It is saved with the file, and can be changed on a library override.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import bpy
 from bpy.props import (
@@ -92,12 +93,15 @@ LIMIT_AXES = (
 )
 
 
+# Called with each armature whose live posing is switched on or off; who poses it puts itself in here.
+LIVE_LISTENERS: Final[list[Callable[[bpy.types.Object], None]]] = []
+
+
 def live_switched(kept: "FabrikRig", _context: bpy.types.Context) -> None:
     """Blender calls this where live is switched on or off."""
-    from ..posing.live import switched
-
     rig: Any = kept.id_data
-    switched(rig)
+    for listener in LIVE_LISTENERS:
+        listener(rig)
 
 
 def solved_anew(group: PropertyGroup, _context: bpy.types.Context) -> None:

@@ -8,14 +8,13 @@ import pytest
 from support.scenes import write_trc
 
 from fabrik_addon.blender.capture.import_markers import (
-    MARKER_NAME,
-    MARKER_STEP,
     ImportMarkersError,
     choose_performer,
     import_clip,
     part_of,
 )
 from fabrik_addon.blender.rig import keyframes
+from fabrik_addon.blender.settings.markers import MARKER_NAME, MARKER_STEP
 from fabrik_addon.blender.ui.file_handler import FABRIK_FH_markers
 from fabrik_addon.markers.clip import Clip
 from fabrik_addon.markers.resample import resample

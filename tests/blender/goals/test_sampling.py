@@ -8,8 +8,9 @@ import pytest
 from mathutils import Matrix
 
 from fabrik_addon.blender.capture.import_markers import import_clip
-from fabrik_addon.blender.goals.sampling import MARKER_NAME, is_seen, sample_matrices, sample_steps, sample_targets
+from fabrik_addon.blender.goals.sampling import is_seen, sample_matrices, sample_steps, sample_targets
 from fabrik_addon.blender.rig import keyframes
+from fabrik_addon.blender.settings.markers import MARKER_NAME
 from fabrik_addon.core.errors import TargetError
 from fabrik_addon.markers.clip import Clip
 from fabrik_addon.markers.steps import finish

@@ -12,7 +12,8 @@ from .asking import can_run
 from .in_steps import InSteps
 
 if TYPE_CHECKING:
-    from ...bake.bake import BakeResult, BakeSettings, Steps
+    from ...bake.bake import BakeResult, Steps
+    from ...bake.settings import BakeSettings
 
 # Keywords that are kept on the rig under the same name.
 _KEPT = ("mend_jumps", "source", "bones", "root_motion", "key_angle", "key_distance")
@@ -96,7 +97,7 @@ class FABRIK_OT_bake(InSteps, Operator):
 
     def _settings(self, context: Context) -> "BakeSettings":
         """What to bake: the keywords given, else the rig's settings."""
-        from ...bake.bake import BakeSettings
+        from ...bake.settings import BakeSettings
 
         kept, capture = rig_settings(context.object).bake, rig_settings(context.object).capture
         source = context.scene if kept.use_scene_range else kept

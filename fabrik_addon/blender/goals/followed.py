@@ -1,15 +1,15 @@
-"""What a bake follows: the rig's mapped markers, or its effectors."""
+"""What a rig follows: the rig's mapped markers, or its effectors."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
 
 import bpy
 
-from ..goals.effectors import check_effectors, why_no_target
 from ..rig.armature import RigError
 from ..settings.markers import FabrikMarker
 from ..settings.rig import FabrikEffector
 from ..settings.why_not import enabled_effectors, mapped_markers, why_no_rig
+from .effectors import check_effectors, why_no_target
 
 Followed: TypeAlias = "FabrikEffector | FabrikMarker"
 
