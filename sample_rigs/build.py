@@ -2,7 +2,7 @@
 
     python -m sample_rigs.build [FOLDER]
 
-Runs in a Python with Blender 4.2's `bpy`, so that 4.2 and everything later opens the rigs. The person and the hand get
+Runs in a Python with `bpy`. The files there now were written by Blender 4.2. The person and the hand get
 the joint limits that the add-on's preset has for them.
 """
 
