@@ -19,6 +19,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
@@ -138,17 +139,23 @@ def _table(lines: Sequence[_Line]) -> _Table:
     at = next((i for i, line in enumerate(lines) if line.cells[0].lower().startswith("frame")), None)
     if at is None:
         raise MarkerFileError("the header is truncated: there is no Frame# line with marker names")
-    keys = [key.lower() for key in lines[1].cells]
-    if at < 2 or "datarate" not in keys:
+    fields = _fields(lines[1], lines[2] if at > 2 else _Line(0, ())) if at > 1 else {}
+    if "datarate" not in fields:
         raise MarkerFileError("the header is truncated: there is no line of DataRate and its fellows")
-    values = lines[2].cells if at > 2 else ()
     rows = tuple(lines[at + 1 :])
     axis_columns = _axis_columns(rows[0]) if rows else 0
     rows = rows[1:] if axis_columns else rows
     if not rows:
         raise MarkerFileError("there are no frames after the header")
-    fields = dict(zip(keys, values, strict=False))
     return _Table(fields, lines[at].cells[_COLUMNS_BEFORE:], axis_columns, rows)
+
+
+def _fields(keys: _Line, values: _Line) -> dict[str, str]:
+    """The header's fields: word by word, since writers put in tabs as they like; by place where one is blank."""
+    pairs = [" ".join(line.cells).split() for line in (keys, values)]
+    if len(pairs[0]) != len(pairs[1]):
+        pairs = [list(keys.cells), list(values.cells)]
+    return {key.lower(): value for key, value in zip_longest(*pairs, fillvalue="") if key}
 
 
 def _axis_columns(line: _Line) -> int:
@@ -164,7 +171,7 @@ def _marker_names(table: _Table) -> list[str]:
     """
     cells = _without_blank_end(table.names)
     if not cells:
-        raise MarkerFileError("no markers: the Frame# line has no names")
+        raise MarkerFileError("no markers: the Frame# line has no names after tabs")
     for place, cell in enumerate(cells):
         if cell and place % 3:
             raise MarkerFileError(f"the name {cell!r} does not stand on a marker's first column")
