@@ -46,26 +46,25 @@ def dotted(path):
 
 
 def imports(path):
-    """(level, dotted name, whether at the module's top) of each import in a file."""
+    """(level, dotted name) of each import in a file."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    inside = {node for scope in ast.walk(tree) if isinstance(scope, ast.FunctionDef) for node in ast.walk(scope)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from ((0, alias.name, node not in inside) for alias in node.names)
+            yield from ((0, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             for alias in node.names:
-                yield node.level, ".".join(filter(None, (node.module, alias.name))), node not in inside
+                yield node.level, ".".join(filter(None, (node.module, alias.name)))
 
 
 def rooms_imported(path):
     """The first name below `fabrik_addon` of each import from the add-on itself."""
-    for level, name, _top in imports(path):
+    for level, name in imports(path):
         if level:
             yield (*dotted(path)[:-level], *name.split("."))[1]
 
 
-def packages_imported(path, *, top_only):
-    return {name.partition(".")[0] for level, name, top in imports(path) if not level and (top or not top_only)}
+def packages_imported(path):
+    return {name.partition(".")[0] for level, name in imports(path) if not level}
 
 
 def test_changelog_begins_with_the_manifests_version():
@@ -100,10 +99,10 @@ class TestModule:
             assert set(rooms_imported(path)) <= {room, *BELOW[room]}
 
     def test_own_modules_are_imported_relatively(self, path):
-        assert "fabrik_addon" not in packages_imported(path, top_only=False)
+        assert "fabrik_addon" not in packages_imported(path)
 
     def test_no_star_import(self, path):
-        assert not [name for _level, name, _top in imports(path) if name.endswith("*")]
+        assert not [name for _level, name in imports(path) if name.endswith("*")]
 
     def test_only_keyframes_asks_for_blenders_version(self, path):
         if path != ADDON / "blender" / "rig" / "keyframes.py":
@@ -115,8 +114,7 @@ def test_pure_rooms_need_numpy_alone(path):
     allowed = {"numpy", *sys.stdlib_module_names}
     if path == ADDON / "core" / "backend" / "scalar.py":
         allowed |= {"mathutils"}
-    assert packages_imported(path, top_only=True) <= allowed
-    assert packages_imported(path, top_only=False) <= {*allowed, "c3d"}
+    assert packages_imported(path) <= allowed
 
 
 def test_pure_rooms_import_where_all_but_numpy_is_blocked():

@@ -42,7 +42,6 @@ def installed(pytestconfig):
 
 def test_zip_holds_the_addon_and_nothing_else(extension_zip):
     files = {path for path in (ROOT / "fabrik_addon").rglob("*") if path.is_file() and path.suffix != ".pyc"}
-    files |= set((ROOT / "wheels").glob("*.whl"))
     expected = {str(path.relative_to(ROOT)) for path in files} | {"__init__.py", "blender_manifest.toml", "LICENSE"}
     with zipfile.ZipFile(extension_zip) as archive:
         held = {name for name in archive.namelist() if not name.endswith("/")}
@@ -64,13 +63,6 @@ def test_every_module_under_test_is_the_installed_one(installed, pytestconfig):
 def test_package_is_the_name_that_blender_enabled(installed):
     assert installed in bpy.context.preferences.addons
     assert addon_utils.check(installed) == (True, True)
-
-
-def test_wheels_are_unpacked_for_blender(installed, pytestconfig):
-    packages = Path(pytestconfig.blender_profile) / "extensions" / ".local" / "lib"
-    found = {path.name for path in packages.glob("python3.*/site-packages/*.dist-info")}
-    bundled = {path.name.partition("-py3-")[0] for path in (ROOT / "wheels").glob("*.whl")}
-    assert {f"{name}.dist-info" for name in bundled} <= found
 
 
 def test_installed_extension_switches_off_and_on(installed):

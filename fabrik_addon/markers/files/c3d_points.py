@@ -15,13 +15,14 @@ from typing import Final
 import numpy as np
 
 from ..clip import BoolArray, FloatArray, MarkerFileError
-from .c3d_parameters import BLOCK, Parameters
+from .c3d_parameters import BLOCK, FASTEST, Parameters
 
 # More frames than the header can count are written as this many.
 _MANY_FRAMES: Final = 65535
-_FASTEST: Final = 1e5
 # How tall a person's markers stand, in millimetres: of two scales the likelier one comes nearer.
 _TALL: Final = 1600.0
+# No file has a larger scale; bytes that are none, read as one, are mostly larger.
+_LARGEST: Final = 1e5
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def read_points(content: bytes, parameters: Parameters) -> Points:
 def first_frame(parameters: Parameters) -> int:
     """The number of the first frame, 1 where the file does not say."""
     number = parameters.long_number("TRIAL:ACTUAL_START_FIELD")
-    return int(number) if number >= 1.0 else max(1, int(parameters.header.first_frame))
+    return int(number) if number >= 1.0 else max(1, parameters.header.first_frame)
 
 
 def frame_rate(parameters: Parameters) -> tuple[float, tuple[str, ...]]:
@@ -86,10 +87,10 @@ def frame_rate(parameters: Parameters) -> tuple[float, tuple[str, ...]]:
     """
     told = [
         parameters.number("POINT:RATE"),
-        float(parameters.header.frame_rate),
+        parameters.header.rate,
         parameters.number("TRIAL:CAMERA_RATE"),
     ]
-    rates = [rate for rate in told if 0.0 < rate < _FASTEST]
+    rates = [rate for rate in told if 0.0 < rate < FASTEST]
     if not rates:
         raise MarkerFileError("the frame rate is not known: neither the header nor POINT:RATE says one")
     if told[0] == rates[0] and told[1] in rates and not math.isclose(told[0], told[1], rel_tol=1e-4):
@@ -133,12 +134,12 @@ def _counts(values: Iterable[float]) -> list[int]:
 
 
 def _starts(parameters: Parameters) -> list[int]:
-    blocks = _counts([float(parameters.header.data_block), parameters.number("POINT:DATA_START")])
+    blocks = _counts([parameters.header.data_block, parameters.number("POINT:DATA_START")])
     return [(block - 1) * BLOCK for block in blocks if block > 1] or [parameters.end]
 
 
 def _point_counts(parameters: Parameters) -> list[int]:
-    return _counts([parameters.number("POINT:USED"), float(parameters.header.point_count)])
+    return _counts([parameters.number("POINT:USED"), parameters.header.point_count])
 
 
 def _analog_counts(parameters: Parameters) -> list[int]:
@@ -146,8 +147,8 @@ def _analog_counts(parameters: Parameters) -> list[int]:
     header, used = parameters.header, parameters.number("ANALOG:USED")
     rates = parameters.number("ANALOG:RATE"), parameters.number("POINT:RATE")
     ratio = rates[0] / rates[1] if rates[1] > 0.0 else math.nan
-    told = [used * round(ratio) if math.isfinite(ratio) else math.nan, used * float(header.analog_per_frame)]
-    return list(dict.fromkeys([int(header.analog_count), *_counts(told), 0]))
+    told = [used * round(ratio) if math.isfinite(ratio) else math.nan, used * header.analog_per_frame]
+    return list(dict.fromkeys([header.analog_count, *_counts(told), 0]))
 
 
 def _frame_counts(parameters: Parameters) -> list[int]:
@@ -156,7 +157,7 @@ def _frame_counts(parameters: Parameters) -> list[int]:
     start, end = (parameters.long_number(f"TRIAL:ACTUAL_{which}_FIELD") for which in ("START", "END"))
     counted = header.first_frame >= 1 and header.last_frame != _MANY_FRAMES
     told = [
-        float(header.last_frame) - float(header.first_frame) + 1.0 if counted else math.nan,
+        header.last_frame - header.first_frame + 1.0 if counted else math.nan,
         end - start + 1.0,
         parameters.number("POINT:LONG_FRAMES"),
         parameters.number("POINT:FRAMES"),
@@ -166,8 +167,8 @@ def _frame_counts(parameters: Parameters) -> list[int]:
 
 def _scales(parameters: Parameters) -> list[float]:
     """The scales that the file says, the parameter's first; negative: the numbers are floats and need none."""
-    told = [parameters.number("POINT:SCALE"), float(parameters.header.scale_factor)]
-    return [scale for scale in told if math.isfinite(scale) and 0.0 < abs(scale) < _FASTEST]
+    told = [parameters.number("POINT:SCALE"), parameters.header.scale]
+    return [scale for scale in told if math.isfinite(scale) and 0.0 < abs(scale) < _LARGEST]
 
 
 def _number_kinds(parameters: Parameters) -> list[bool]:

@@ -1,11 +1,8 @@
 """C3D files: every kind of number, what is crooked but readable, and what is refused in one sentence."""
 
-import base64
-import hashlib
 import io
 import logging
 import os
-import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -509,17 +506,3 @@ class TestRealFiles:
         frames = frames[:, [names.index(name) for name in clip.names]]
         np.testing.assert_array_equal(clip.seen, frames[..., 3] >= 0.0)
         np.testing.assert_allclose(clip.positions[clip.seen], frames[clip.seen][:, :3] / 1000.0, rtol=1e-6)
-
-
-def test_the_wheel_is_the_packages_own() -> None:
-    """Its files are those that its own list has the sums of."""
-    (path,) = (ROOT / "wheels").glob("*.whl")
-    with zipfile.ZipFile(path) as wheel:
-        record = next(name for name in wheel.namelist() if name.endswith(".dist-info/RECORD"))
-        lines = [line.split(",") for line in wheel.read(record).decode().splitlines()]
-        for name, told, _size in lines:
-            kind, _, digest = told.partition("=")
-            if kind:
-                real_digest = base64.urlsafe_b64encode(hashlib.new(kind, wheel.read(name)).digest()).rstrip(b"=")
-                assert real_digest.decode() == digest, name
-        assert {name for name, *_rest in lines} == set(wheel.namelist())
