@@ -20,7 +20,7 @@ from ..rig.key_reduction import location_keys, rotation_keys
 from ..rig.keyframes import add_strip, current_or_new_action, new_action_like, new_strip_action, write_curves
 from ..rig.locks import locked_channels
 from ..rig.rotation_modes import to_channels
-from ..rig.stretch import stretch_channels
+from ..rig.stretch import stretch_scales
 from ..settings.rig import rig_settings
 from .settings import BakeError, BakeSettings
 
@@ -152,9 +152,8 @@ def _stretch(writing: Writing, tree: BakedTree, bone: str) -> Iterator[_Track]:
     scale = float(object_scale(writing.matrices[0]))
     fewer = writing.settings.key_angle > 0.0
     rows = location_keys(lengths[:, None], writing.settings.key_distance / scale) if fewer else np.arange(len(lengths))
-    for shown in stretch_channels(writing.armature, bone, lengths[rows] / skeleton.lengths[place]):
-        path = bone_path(shown.bone, shown.channel)
-        yield _Track(path, shown.bone, writing.settings.frames[rows], shown.values, shown.components)
+    scales = stretch_scales(lengths[rows] / skeleton.lengths[place])
+    yield _Track(bone_path(bone, "scale"), bone, writing.settings.frames[rows], scales, (1,))
 
 
 def _root(writing: Writing, tree: BakedTree) -> Iterator[_Track]:
@@ -206,9 +205,7 @@ def _replaced_paths(writing: Writing) -> set[str]:
     """The data paths that a new action does not take over from the present one: those that the bake stands for."""
     trees = writing.trees
     paths = {bone_path(bone, channel) for tree in trees for bone in tree.bones for channel in ROTATION_CHANNELS}
-    stretching = [bone for tree in trees for bone in tree.bones if bone in tree.goals.slides]
-    shown = [each for bone in stretching for each in stretch_channels(writing.armature, bone, [1.0])]
-    paths |= {bone_path(each.bone, each.channel) for each in shown}
+    paths |= {bone_path(bone, "scale") for tree in trees for bone in tree.bones if bone in tree.goals.slides}
     moving = [tree.goals.tree.skeleton.names[0] for tree in trees if writing.moves(tree)]
     if moving and writing.settings.root_motion == "OBJECT":
         paths.add(_OBJECT_LOCATION)

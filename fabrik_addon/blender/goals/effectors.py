@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ...core import Effector, Fixed, Solver
 from ...core.limits.kinds import Limit
-from ..rig.armature import RigError, Tree
+from ..rig.armature import RigError, Tree, check_unscaled
 from ..rig.locks import hinge_of_locks
 from ..rig.ownership import constrained_bones, unkeyable_bones
 from ..rig.stretch import solved_slides, stretched
@@ -227,6 +227,7 @@ def _goals_of(
     closed = [effector.target_bone is not None for effector in effectors]
     ends = {name for effector in effectors for name in (effector.bone, effector.target_bone) if name}
     on_way = {bone for name in ends for bone in skeleton.path(skeleton.index(name))}
+    check_unscaled(rig, [skeleton.names[bone] for bone in on_way])
     here = {name: held[name] for bone, name in enumerate(skeleton.names) if bone in on_way and name in held}
     root = rig.pose.bones[skeleton.names[0]]
     goals = Goals(
@@ -244,7 +245,7 @@ def _goals_of(
     )
     _check_loops(goals)
     by_markers = any(isinstance(each, FabrikMarker) for each in own)
-    slides = {} if by_markers else solved_slides(rig, goals.bone_names, ends)
+    slides = {} if by_markers else solved_slides(rig, goals.bone_names)
     tree = stretched(rig, goals.tree, except_for=slides)
     return replace(goals, tree=tree, limits=limits_of(rig, goals.bone_names), slides=slides)
 

@@ -11,7 +11,6 @@ from ..rig import keyframes
 from ..rig.animated import bone_path
 from ..rig.armature import RigError, check_editable, read_trees
 from ..rig.rotation_modes import from_channels, property_name, to_channels
-from ..rig.stretch import stretch_channels
 from .solve_frame import moves_root
 
 
@@ -29,9 +28,8 @@ def key_pose(context: bpy.types.Context, rig: bpy.types.Object) -> list[str]:
     for bone in bones:
         channel = _beside_its_keys(rig, rig.pose.bones[bone], context.scene.frame_current_final)
         _insert(rig, bone, channel)
-    for shown in (shown for goals in trees for bone in goals.slides for shown in stretch_channels(rig, bone, [1.0])):
-        for component in shown.components:
-            _insert(rig, shown.bone, shown.channel, component)
+    for bone in (bone for goals in trees for bone in goals.slides):
+        _insert(rig, bone, "scale", 1)
     for bone in roots:
         _insert(rig, bone, "location")
     return bones

@@ -8,7 +8,6 @@ import numpy as np
 from ...core.arrays import FloatArray, IntArray
 from ..settings.limit_properties import NUMBERS, read_slide
 from ..settings.limit_values import NO_SLIDE
-from ..settings.rig import rig_settings
 from .armature import RigError, Tree
 from .keyframes import curves
 
@@ -53,19 +52,12 @@ def check_still(armature: bpy.types.Object, bones: Sequence[str], frames: IntArr
         slides = pose_bone.parent is not None and not pose_bone.bone.use_connect
         for channel in ("location", "scale") if slides else ("scale",):
             for index, values in _keyed(armature, bone, channel, frames):
-                if np.ptp(values) > _STILL and not _is_stretch(armature, pose_bone, channel, index):
+                stretches = channel == "scale" and index == 1 and read_slide(pose_bone) != NO_SLIDE
+                if np.ptp(values) > _STILL and not stretches:
                     raise RigError(
                         f"Bone {bone!r} has an animated {channel} in frames {frames[0]}-{frames[-1]}, "
                         "but only rotations can be baked: remove those keys first."
                     )
-
-
-def _is_stretch(armature: bpy.types.Object, bone: bpy.types.PoseBone, channel: str, index: int) -> bool:
-    """Whether a bone's channel shows how far it, or its parent, is stretched."""
-    by_location = rig_settings(armature).stretch_as == "LOCATION"
-    if channel == "location":
-        return by_location and bone.parent is not None and read_slide(bone.parent) != NO_SLIDE
-    return index == 1 and not by_location and read_slide(bone) != NO_SLIDE
 
 
 def root_heads(armature: bpy.types.Object, tree: Tree, frames: IntArray) -> FloatArray:

@@ -1,6 +1,6 @@
 """Between an armature object and the solver's trees of bones: reading the present pose, writing one back."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -13,7 +13,6 @@ from ...core.errors import FabrikError
 from ...core.model.skeleton import Skeleton
 from ..settings.limit_properties import read_slide
 from ..settings.limit_values import NO_SLIDE
-from ..settings.rig import rig_settings
 from .rotation_modes import channel_count, from_channels, property_name, to_channels
 
 # Bones or pose bones.
@@ -63,15 +62,12 @@ def read_trees(armature: bpy.types.Object, *, at_rest: bool = False) -> list[Tre
 
     Raises:
         RigError: naming the object when it is no armature, has no bones or no pose, is in Edit mode or is scaled
-            non-uniformly; naming the bone when its scale is not 1, but for the Y scale of one
-            that may stretch.
+            non-uniformly.
     """
     check_rig(armature)
     bones = _read_bones(armature)
     rotations, locations = _read_channels(armature, bones)
-    matrices = _with_locations(
-        bones, np.zeros_like(locations) if at_rest else locations, _moved_by_stretch(armature, bones)
-    )
+    matrices = _with_locations(bones, np.zeros_like(locations) if at_rest else locations)
     roots = _roots(bones.parents)
     return [_tree(bones, matrices, rotations, np.flatnonzero(roots == root)) for root in np.unique(roots)]
 
@@ -97,6 +93,17 @@ def _check_object_scale(armature: bpy.types.Object) -> None:
     if square == 0.0 or np.abs(products / square - np.eye(3)).max() > 2.0 * _SCALE_TOLERANCE:
         scale = ", ".join(f"{length:.4g}" for length in np.linalg.norm(axes, axis=0))
         raise RigError(f"Object {armature.name!r} is scaled non-uniformly ({scale}): apply its scale first.")
+
+
+def check_unscaled(armature: bpy.types.Object, bones: Iterable[str]) -> None:
+    """Raise RigError, naming one of some bones whose scale is not 1, but for the Y scale of one that may stretch."""
+    for name in bones:
+        pose_bone = armature.pose.bones[name]
+        scale = np.array(pose_bone.scale, dtype=np.float64)
+        stretches = scale[1] > 0.0 and read_slide(pose_bone) != NO_SLIDE
+        if np.abs(scale - 1.0)[[0, 2] if stretches else [0, 1, 2]].max() > _SCALE_TOLERANCE:
+            shown = ", ".join(f"{value:.4g}" for value in scale)
+            raise RigError(f"Bone {name!r} is scaled ({shown}): only a scale of 1 can be solved.")
 
 
 def check_editable(armature: bpy.types.Object) -> None:
@@ -180,12 +187,6 @@ def _read_bones(armature: bpy.types.Object) -> _Bones:
 def _read_channels(armature: bpy.types.Object, bones: _Bones) -> tuple[FloatArray, FloatArray]:
     """(N, 4) rotations and (N, 3) locations that the channels of the bones hold, in the order of `bones`."""
     pose_bones = armature.pose.bones
-    scales = _floats(pose_bones, "scale", 3)
-    for row in np.flatnonzero(np.abs(scales - 1.0).max(axis=1) > _SCALE_TOLERANCE):
-        if _stretches(armature, pose_bones[int(row)], scales[row]):
-            continue
-        scale = ", ".join(f"{value:.4g}" for value in scales[row])
-        raise RigError(f"Bone {pose_bones[int(row)].name!r} is scaled ({scale}): only a scale of 1 can be solved.")
     modes = np.array([bone.rotation_mode for bone in pose_bones])
     rotations = np.empty((len(modes), 4))
     for mode in np.unique(modes):
@@ -196,34 +197,14 @@ def _read_channels(armature: bpy.types.Object, bones: _Bones) -> tuple[FloatArra
     return rotations[order], _floats(pose_bones, "location", 3)[order]
 
 
-def _stretches(armature: bpy.types.Object, pose_bone: bpy.types.PoseBone, scale: FloatArray) -> bool:
-    """Whether a bone's scale (3,) is no more than its length, which may change."""
-    across = np.abs(scale[[0, 2]] - 1.0).max()
-    if rig_settings(armature).stretch_as != "SCALE":
-        return False
-    return bool(across <= _SCALE_TOLERANCE and scale[1] > 0.0 and read_slide(pose_bone) != NO_SLIDE)
-
-
-def _moved_by_stretch(armature: bpy.types.Object, bones: _Bones) -> BoolArray:
-    """(N,) the bones that the stretching of their parents moves by their location."""
-    moved = np.zeros(len(bones.names), dtype=np.bool_)
-    if rig_settings(armature).stretch_as == "LOCATION":
-        slides = np.array([read_slide(armature.pose.bones[name]) != NO_SLIDE for name in bones.names])
-        moved = slides[bones.parents] & (bones.parents >= 0)
-    return moved
-
-
-def _with_locations(bones: _Bones, locations: FloatArray, moved_by_stretch: BoolArray) -> FloatArray:
+def _with_locations(bones: _Bones, locations: FloatArray) -> FloatArray:
     """(N, 4, 4) rest matrices with every head moved by the location channels of its bone and of those before it.
 
     A location is in the bone's own rest axes, or in its parent's (for a root: the armature's) without local location;
-    connected bones have none. Rest rotations stay, so that each head's place in its parent's frame is what it is now,
-    but along a parent that stretches by moving its children, (N,) flags: there it is what it is at rest.
+    connected bones have none. Rest rotations stay, so that each head's place in its parent's frame is what it is now.
     """
     axes = np.where(bones.local_location[:, None, None], bones.matrices[:, :3, :3], _parent_axes(bones))
     moves = np.where(bones.connected[:, None], 0.0, (axes @ locations[:, :, None])[:, :, 0])
-    along = bones.matrices[bones.parents, :3, 1] * moved_by_stretch[:, None]
-    moves -= along * (moves * along).sum(axis=1, keepdims=True)
     for bone, parent in enumerate(bones.parents):
         if parent >= 0:
             moves[bone] += moves[parent]

@@ -47,14 +47,6 @@ DRAG_ROOTS = (
     ("FREE", "Free", "The root bone moves where that suits pins and dragged bone best"),
     ("FOLLOW", "Follow", "The root bone is pulled along, as by a rope"),
 )
-STRETCHES = (
-    ("SCALE", "Y Scale", "Stretching bones are scaled along their length, and their children keep their size"),
-    (
-        "LOCATION",
-        "Location of Children",
-        "Children that are not connected move along stretching bones; those with an effector keep their length",
-    ),
-)
 STARTS = (
     ("REST", "Rest", "Each frame is solved from the rest pose and depends on that frame's targets only"),
     ("PREVIOUS", "Previous Frame", "Each frame is solved from the pose of the frame before it"),
@@ -336,13 +328,6 @@ class FabrikRig(PropertyGroup):
         name="Root",
         description="Whether solving may move the root bone",
         items=ROOTS,
-        update=solved_anew,
-        override=OVERRIDABLE,
-    )
-    stretch_as: EnumProperty(
-        name="Stretch As",
-        description="How bones that may stretch show their length",
-        items=STRETCHES,
         update=solved_anew,
         override=OVERRIDABLE,
     )

@@ -514,8 +514,18 @@ class TestOperator:
             bpy.ops.fabrik.drag()
         with pytest.raises(RuntimeError, match="has no bone 'nose'"):
             bpy.ops.fabrik.drag(bone="nose", translation=(1, 0, 0))
-        rig.pose.bones["shin.L"].scale = (1, 2, 1)
-        with pytest.raises(RuntimeError, match=r"'shin\.L' is scaled"):
+        rig.pose.bones["spine"].scale = (1, 2, 1)
+        with pytest.raises(RuntimeError, match=r"'spine' is scaled"):
             bpy.ops.fabrik.drag(bone="head", translation=(1, 0, 0))
-        rig.pose.bones["shin.L"].scale = (1, 1, 1)
+        rig.pose.bones["spine"].scale = (1, 1, 1)
         assert scenes.digest() == before
+
+    def test_a_scaled_bone_counts_only_on_the_way(self):
+        rig = person()
+        rig.pose.bones["shin.L"].scale = (1.0, 2.0, 1.0)
+        before = world(rig, "head")
+        drag_by(rig, "head", (0.05, 0.0, 0.0))
+        assert np.linalg.norm(world(rig, "head") - before - (0.05, 0.0, 0.0)) < 1e-3
+        pin_bones(rig, ["shin.L"])
+        with pytest.raises(RigError, match=r"'shin\.L' is scaled"):
+            begin_drag(bpy.context, rig, "head")

@@ -141,6 +141,15 @@ def test_points_on_bones():
     assert (rig.pose.bones["forearm.L"].matrix @ effector.offset - ball.location).length < 1e-3
 
 
+def test_a_scaled_bone_that_no_effector_needs_changes_nothing():
+    rig = reaching_rig(10)
+    for effector in list(rig.fabrik.effectors):
+        effector.enabled = effector.bone != "shin.L"
+    rig.pose.bones["shin.L"].scale = (1.0, 2.0, 1.0)
+    assert solve_frame(bpy.context, rig).met == len(scenes.ENDS) - 1
+    assert distances(rig)[[name != "shin.L" for name in scenes.ENDS]].max() < 1e-3 * scenes.HEIGHT
+
+
 def test_what_cannot_be_solved_is_named_and_changes_nothing():
     rig = reaching_rig(10)
     rig.pose.bones["shin.L"].scale = (1.0, 2.0, 1.0)

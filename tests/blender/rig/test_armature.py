@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 from mathutils import Euler, Matrix, Quaternion, Vector
 
-from fabrik_addon.blender.rig.armature import RigError, Tree, read_trees, root_location_channel, write_pose
+from fabrik_addon.blender.rig.armature import (
+    RigError,
+    Tree,
+    check_unscaled,
+    read_trees,
+    root_location_channel,
+    write_pose,
+)
 from fabrik_addon.core import forward_kinematics
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
@@ -324,7 +331,8 @@ def test_a_scaled_bone_is_refused_by_name(chain):
     chain.pose.bones["b"].scale = (1.0, 1.001, 1.0)
 
     with pytest.raises(RigError, match=r"Bone 'b' is scaled \(1, 1.001, 1\)"):
-        read_trees(chain)
+        check_unscaled(chain, ["a", "b"])
+    check_unscaled(chain, ["a"])
 
 
 def test_other_objects_are_refused_by_name():

@@ -15,9 +15,9 @@ from ...goals.effectors import closes, core_effector
 from ...goals.loops import Partner
 from ...goals.pins import pin_grip, pins, point_offset
 from ...limits.mirror import opposite_bone
-from ...rig.armature import RigError, Tree, read_trees
+from ...rig.armature import RigError, Tree, check_unscaled, read_trees
 from ...rig.ownership import constrained_bones, unkeyable_bones
-from ...rig.stretch import stretched, tail_factors
+from ...rig.stretch import present_factors, stretched
 from ...settings.rig import FabrikEffector
 from ...settings.why_not import enabled_effectors
 from .part import DragPart, Grip, tree_below
@@ -121,10 +121,17 @@ class DragSetup:
         grips = [self._grip(bone, turning=turning) for bone in self.dragged if bone in names]
         grips += [pin_grip(pin, bones[pin.bone]) for pin in self._held if pin.bone in names]
         grips += [grip for each, partner in self._loops for grip in self._loop_grips(each, partner, names)]
-        factors = tail_factors(self._armature, names)
+        check_unscaled(self._armature, self._carrying(top, grips))
+        factors = present_factors(self._armature, names)
         grips = [replace(grip, effector=moved_with([grip.effector], factors)[0]) for grip in grips]
         root = self._settings.root if self._moves_root(top) else "FIXED"
         return DragPart(self._armature, tree, grips, self.frozen, root)
+
+    def _carrying(self, top: str, grips: Sequence[Grip]) -> list[str]:
+        """The bones from the tree's root to the bones that are held or dragged."""
+        skeleton = self._trees[top].skeleton
+        ends = {end for grip in grips for end in (grip.effector.bone, grip.effector.target_bone) if end}
+        return [skeleton.names[bone] for end in ends for bone in skeleton.path(skeleton.index(end))]
 
     def _moves_root(self, top: str) -> bool:
         """Whether a bone is a root that may go elsewhere."""

@@ -4,7 +4,6 @@ Apart from the panel's class, which Blender is told of at its start, since limit
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import bpy
 from bpy.types import Context, PoseBone, UILayout
@@ -23,7 +22,7 @@ from ...settings.limit_properties import (
     why_not_writable,
 )
 from ...settings.limit_values import AXES, NO_SLIDE, LimitSettings
-from ...settings.rig import LIMIT_TYPES, rig_settings
+from ...settings.rig import LIMIT_TYPES
 from ..operators import limits
 from .rig import short_lines
 
@@ -122,8 +121,6 @@ def _draw_stretch(layout: UILayout, bone: PoseBone) -> None:
         return
     for index, label in enumerate(("Stretch from", "to")):
         column.prop(bone, f'["{SLIDE}"]', index=index, text=label, slider=True)
-    rig: Any = bone.id_data
-    column.prop(rig_settings(rig), "stretch_as")
 
 
 def _draw_buttons(layout: UILayout) -> None:
