@@ -19,8 +19,8 @@ from ...markers.report import Report
 from ...markers.steps import finish, within
 from ..capture.calibrate import kept_factors
 from ..capture.clip import scene_rate
-from ..goals.effectors import Goals, gather_goals, object_scale
 from ..goals.followed import check_followed, followed, follows_markers
+from ..goals.goals import Goals, gather_goals
 from ..goals.places import Places, sampled_steps
 from ..limits.to_constraints import is_own
 from ..posing import live
@@ -30,6 +30,7 @@ from ..rig.armature import check_editable, check_rig, read_trees
 from ..rig.keyframes import check_action
 from ..rig.legal import legal_pose
 from ..rig.pose_keeper import PoseKeeper
+from ..rig.spaces import object_scale
 from ..settings.rig import rig_settings
 from .keys import BakedTree, Writing, check_root_motion, write_keys
 from .report import make_report, note_results, take_notes

@@ -11,7 +11,7 @@ from ...core.arrays import FloatArray
 from ...human.naming_schemes import match as match_bones
 from ...markers.calibrate.offsets import effector_points
 from ...markers.feet import FootPoint, Planted, Stance, StandingSettings, plant_feet
-from ..goals.effectors import Goals
+from ..goals.goals import Goals
 
 _FOOT_PARTS: Final = ("foot", "toe")
 # With so many markers on a foot, its heel and its toes are among them.

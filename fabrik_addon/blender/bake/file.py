@@ -21,8 +21,8 @@ from ..capture.calibrate import CalibrationResult, calibrate_markers
 from ..capture.clip import scene_rate
 from ..capture.import_markers import Timing, choose_performer, import_clip, part_of, remove_take
 from ..capture.matching import match_markers, scaled_entry, set_entry
-from ..goals.effectors import object_scale
 from ..rig.armature import check_editable, check_rig
+from ..rig.spaces import metres_per_unit
 from ..settings.markers import MARKER_NAME
 from ..settings.rig import rig_settings
 from .bake import BakeResult, run_bake
@@ -167,7 +167,7 @@ def set_markers(
     capture.markers.clear()
     capture.factors.clear()
     capture.active_marker = 0
-    metre = 1.0 / _scale_of(rig)
+    metre = 1.0 / metres_per_unit(rig)
     for entry in entries:
         marker = capture.markers.add()
         marker.name, marker.target = entry.marker, targets[entry.marker]
@@ -207,11 +207,6 @@ def _find_armature(scene: bpy.types.Scene, name: str) -> bpy.types.Object:
     return armatures[name] if name else next(iter(armatures.values()))
 
 
-def _scale_of(rig: bpy.types.Object) -> float:
-    """World metres to one unit of the armature."""
-    return float(object_scale(np.array(rig.matrix_world)))
-
-
 def _measured_scale(rig: bpy.types.Object, entries: Sequence[MappedMarker], clip: Clip) -> float:
     """The factor that makes the recorded person as large as the rig."""
     bones = rig.data.bones
@@ -225,7 +220,7 @@ def _measured_scale(rig: bpy.types.Object, entries: Sequence[MappedMarker], clip
 def _rest_point(rig: bpy.types.Object, entry: MappedMarker) -> FloatArray:
     """(3,) where a mapped point is at rest, metres from the armature's origin."""
     bone = rig.data.bones[entry.bone]
-    scale = _scale_of(rig)
+    scale = metres_per_unit(rig)
     if entry.offset is not None:
         return np.array(bone.matrix_local @ (Vector(entry.offset) / scale)) * scale
     return np.array(bone.head_local if entry.point == "HEAD" else bone.tail_local) * scale

@@ -11,7 +11,7 @@ from ...core import Solution
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...markers.feet import Planted
 from ...markers.take import FilledSpan
-from ..goals.effectors import Goals, object_scale
+from ..goals.goals import Goals
 from ..goals.sampling import is_led
 from ..posing.solve_frame import moves_root
 from ..rig.animated import ROTATION_CHANNELS, bone_path
@@ -20,6 +20,7 @@ from ..rig.key_reduction import location_keys, rotation_keys
 from ..rig.keyframes import add_strip, current_or_new_action, new_action_like, new_strip_action, write_curves
 from ..rig.locks import locked_channels
 from ..rig.rotation_modes import to_channels
+from ..rig.spaces import object_scale
 from ..rig.stretch import stretch_scales
 from ..settings.rig import rig_settings
 from .settings import BakeError, BakeSettings

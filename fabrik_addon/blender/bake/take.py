@@ -15,7 +15,8 @@ from ...markers.feet import Planted
 from ...markers.steady import steadied_steps
 from ...markers.steps import within
 from ...markers.take import Gaps, Take, solve_take_steps
-from ..goals.effectors import Goals, world_to_armature
+from ..goals.goals import Goals
+from ..rig.spaces import world_to_armature
 from .feet import plant
 
 # The share of the time until every frame has been solved once.

@@ -18,11 +18,11 @@ from ...markers.clip import Clip
 from ...markers.mapping.labels import match, parts_of
 from ...markers.mapping.marker_map import MappedMarker
 from ...markers.steps import at_once, within
-from ..goals.effectors import object_scale
 from ..goals.followed import check_followed
 from ..limits.preset import read_rest
 from ..rig.armature import Tree, check_editable, check_rig, read_trees
 from ..rig.pose_keeper import PoseKeeper
+from ..rig.spaces import metres_per_unit
 from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings
 from .clip import check_scalable, marker_clip, recorded_range, scale_markers
@@ -251,7 +251,7 @@ def kept_factors(rig: bpy.types.Object, names: Collection[str]) -> FloatArray | 
 
 def _result(rig: bpy.types.Object, found: Sequence[Calibration], factor: float) -> CalibrationResult:
     """What to tell people."""
-    metre = float(object_scale(np.array(rig.matrix_world)))
+    metre = metres_per_unit(rig)
     residuals = metre * np.concatenate([calibration.residuals for calibration in found])
     names = [marker.marker for calibration in found for marker in calibration.markers]
     worst = int(np.argmax(np.nan_to_num(residuals)))

@@ -10,10 +10,10 @@ from mathutils import Vector
 from ...core.arrays import FloatArray
 from ...markers.clip import Clip
 from ...markers.steps import finish
-from ..goals.effectors import world_to_armature
 from ..goals.sampling import is_led, sample_steps
 from ..rig import keyframes
 from ..rig.animated import bone_path
+from ..rig.spaces import world_to_armature
 from .matching import MarkerError, SceneMarker
 
 # Fewer than this share of a factor from 1, and nothing is scaled.

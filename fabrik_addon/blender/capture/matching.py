@@ -5,15 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import bpy
-import numpy as np
 
 from ...core.errors import FabrikError
 from ...human.naming_schemes import match as match_bones
 from ...markers.mapping.labels import Matched, is_unlabelled, match, parts_of
 from ...markers.mapping.marker_map import MappedMarker, read_map, write_map
-from ..goals.effectors import object_scale
 from ..limits.preset import read_rest
 from ..rig.armature import check_editable, check_rig
+from ..rig.spaces import metres_per_unit
 from ..settings.markers import MARKER_NAME, FabrikCapture, FabrikMarker
 from ..settings.rig import rig_settings
 
@@ -204,7 +203,7 @@ def save_map(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
     entries = mapping_of(rig_settings(rig).capture)
     if not entries:
         raise MarkerError(f"{rig.name!r} has no marker on a bone that could be saved.")
-    write_map(path, [scaled_entry(entry, _metres(rig)) for entry in entries])
+    write_map(path, [scaled_entry(entry, metres_per_unit(rig)) for entry in entries])
     return len(entries)
 
 
@@ -228,14 +227,9 @@ def load_map(rig: bpy.types.Object, path: str | os.PathLike[str]) -> tuple[int, 
         if entry is None:
             entry = markers.add()
             entry.name = mapped.marker
-        set_entry(entry, scaled_entry(mapped, 1.0 / _metres(rig)))
+        set_entry(entry, scaled_entry(mapped, 1.0 / metres_per_unit(rig)))
         entry.enabled = entry.target is not None
     return found, len(entries)
-
-
-def _metres(rig: bpy.types.Object) -> float:
-    """World metres to one unit of the armature."""
-    return float(object_scale(np.array(rig.matrix_world)))
 
 
 def scaled_entry(entry: MappedMarker, factor: float) -> MappedMarker:

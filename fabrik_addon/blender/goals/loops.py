@@ -12,8 +12,7 @@ import bpy
 from ...core import Effector
 from ...core.model.skeleton import Skeleton
 from ..rig import keyframes
-
-_AT_HEAD = (0.0, 0.0, 0.0)
+from ..rig.spaces import BONE_HEAD
 
 
 class Partner(NamedTuple):
@@ -36,7 +35,7 @@ def partner_of(rig: bpy.types.Object, holder: bpy.types.Object, bone: str) -> Pa
     if not carrier or carrier not in rig.pose.bones:
         return None
     if holder == rig:
-        return Partner(carrier, _AT_HEAD)
+        return Partner(carrier, BONE_HEAD)
     if bone or holder.constraints or rig.data.bones[carrier].use_relative_parent or _is_animated(holder):
         return None
     place = (holder.matrix_parent_inverse @ holder.matrix_basis).translation

@@ -3,13 +3,9 @@
 from collections.abc import Sequence
 
 import bpy
-import numpy as np
-from mathutils import Vector
 
-from ...core import Effector
-from ...core.arrays import FloatArray
-from ..posing.drag.part import Grip
 from ..rig.armature import RigError, check_editable
+from ..rig.spaces import armature_point
 from ..settings.rig import FabrikEffector, rig_settings
 from .effectors import remove_effector
 
@@ -66,27 +62,8 @@ def unpin_bones(armature: bpy.types.Object, bones: Sequence[str]) -> int:
 
 def set_pin(pin: FabrikEffector, bone: bpy.types.PoseBone) -> None:
     """Put a pin where its bone is now."""
-    pin.pin_location = bone.matrix @ Vector(point_offset(pin.point, pin.offset, bone.bone.length).tolist())
+    pin.pin_location = armature_point(bone, pin.point, pin.offset)
     pin.pin_rotation = bone.matrix.to_quaternion()
-
-
-def pin_grip(pin: FabrikEffector, bone: bpy.types.PoseBone) -> Grip:
-    """What holds a pinned bone."""
-    offset = point_offset(pin.point, pin.offset, bone.bone.length)
-    effector = Effector(
-        pin.bone,
-        offset=tuple(offset.tolist()),
-        weight=pin.weight,
-        rotation_weight=pin.rotation_weight if pin.hold_rotation else 0.0,
-        priority=pin.priority,
-    )
-    turn = np.array(pin.pin_rotation, dtype=np.float64)
-    return Grip(effector, np.array(pin.pin_location, dtype=np.float64), turn, np.zeros(3))
-
-
-def point_offset(point: str, offset: Sequence[float], length: float) -> FloatArray:
-    """(3,) an effector's point in its bone's frame, whatever it is called."""
-    return np.array({"TAIL": (0.0, length, 0.0), "HEAD": (0.0, 0.0, 0.0), "OFFSET": tuple(offset)}[point])
 
 
 def _pins_of(armature: bpy.types.Object, bone: str) -> list[int]:

@@ -11,7 +11,8 @@ from mathutils import Matrix, Quaternion
 from ...core import Solution, Solver
 from ...core.arrays import FloatArray
 from ..settings.markers import MARKER_NAME
-from .effectors import Goals, Pin, Target
+from .effectors import Pin, Target
+from .goals import Goals
 from .loops import Partner
 from .sampling import is_seen, sample_steps
 

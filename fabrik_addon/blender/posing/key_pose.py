@@ -6,7 +6,8 @@ import bpy
 import numpy as np
 
 from ...core.arrays import FloatArray
-from ..goals.effectors import check_effectors, gather_goals
+from ..goals.effectors import check_effectors
+from ..goals.goals import gather_goals
 from ..rig import keyframes
 from ..rig.animated import bone_path
 from ..rig.armature import RigError, check_editable, read_trees

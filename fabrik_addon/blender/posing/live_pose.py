@@ -8,7 +8,8 @@ import numpy as np
 from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
 from ...core.rotations import slerp
-from ..goals.effectors import Goals, check_effectors, gather_goals
+from ..goals.effectors import check_effectors
+from ..goals.goals import Goals, gather_goals
 from ..goals.places import present_places
 from ..rig.armature import check_editable, read_trees, write_pose
 from ..rig.base_pose import BasePose

@@ -14,10 +14,12 @@ from ...core.model.bodies import build_bodies, place_bodies
 from ...core.model.loops import with_partners
 from ...core.model.residuals import make_measures
 from ...core.strategy.bend_targets import find_limbs
-from ..goals.effectors import Goals, check_effectors, core_effector, gather_goals
+from ..goals.effectors import check_effectors
+from ..goals.goals import Goals, gather_goals
 from ..goals.places import present_places, tree_space
 from ..rig.armature import RigError, check_editable, read_trees
 from ..rig.base_pose import store_pose
+from ..rig.spaces import armature_point
 from ..settings.markers import MARKER_NAME
 from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors
@@ -80,9 +82,7 @@ def _loops(rig: bpy.types.Object) -> set[tuple[str, str | None]]:
 def effector_matrix(rig: bpy.types.Object, effector: FabrikEffector) -> Matrix:
     """An effector's point, with its bone's rotation, in armature space as the pose has it now."""
     bone = rig.pose.bones[effector.bone]
-    offset = core_effector(effector).offset
-    point = bone.tail if offset is None else bone.matrix @ Vector(offset)
-    return Matrix.LocRotScale(point, bone.matrix.to_quaternion(), None)
+    return Matrix.LocRotScale(armature_point(bone, effector.point, effector.offset), bone.matrix.to_quaternion(), None)
 
 
 def _to_effector(rig: bpy.types.Object, effector: FabrikEffector) -> _Move:

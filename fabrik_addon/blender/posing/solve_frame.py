@@ -8,11 +8,13 @@ import numpy as np
 
 from ...core import Solution
 from ...core.arrays import FloatArray
-from ..goals.effectors import Goals, check_effectors, gather_goals, object_scale
+from ..goals.effectors import check_effectors
+from ..goals.goals import Goals, gather_goals
 from ..goals.places import Places, present_places, tree_space
 from ..rig.armature import check_editable, check_rig, read_trees, write_pose
 from ..rig.legal import angles_between
 from ..rig.locks import with_locks
+from ..rig.spaces import object_scale
 from ..rig.stretch import write_stretches
 from ..rig.subtrees import freeze
 from ..settings.rig import rig_settings

@@ -6,14 +6,10 @@ import pytest
 from mathutils import Vector
 from support import scenes
 
-from fabrik_addon.blender.goals.effectors import (
-    COLLECTION_NAME,
-    check_effectors,
-    gather_goals,
-    object_scale,
-    world_to_armature,
-)
+from fabrik_addon.blender.goals.effectors import COLLECTION_NAME, check_effectors
+from fabrik_addon.blender.goals.goals import gather_goals
 from fabrik_addon.blender.rig.armature import RigError, read_trees
+from fabrik_addon.blender.rig.spaces import object_scale, world_to_armature
 from fabrik_addon.blender.settings.why_not import why_no_rig
 
 pytestmark = pytest.mark.usefixtures("clean_scene")

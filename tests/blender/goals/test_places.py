@@ -6,7 +6,7 @@ import pytest
 from mathutils import Euler, Quaternion, Vector
 from support import scenes
 
-from fabrik_addon.blender.goals.effectors import gather_goals
+from fabrik_addon.blender.goals.goals import gather_goals
 from fabrik_addon.blender.goals.places import present_places
 from fabrik_addon.blender.rig.armature import read_trees
 

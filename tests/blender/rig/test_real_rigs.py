@@ -10,7 +10,7 @@ import pytest
 from mathutils import Vector
 from support import scenes
 
-from fabrik_addon.blender.goals.effectors import gather_goals
+from fabrik_addon.blender.goals.goals import gather_goals
 from fabrik_addon.blender.goals.places import tree_space
 from fabrik_addon.blender.posing.solve_frame import solve_frame
 from fabrik_addon.blender.rig.armature import RigError, read_trees

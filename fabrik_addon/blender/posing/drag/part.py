@@ -13,7 +13,7 @@ from ....core.arrays import BoolArray, FloatArray
 from ....core.limits.kinds import Limit
 from ....core.model.skeleton import Skeleton
 from ....core.rotations import matrix_from_quaternion
-from ...goals.effectors import limits_of
+from ...goals.goals import limits_of
 from ...goals.loops import turning_bones
 from ...rig.armature import Tree, nearest_rotations
 from ...rig.legal import angles_between

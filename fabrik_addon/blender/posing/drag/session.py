@@ -12,12 +12,12 @@ import numpy.typing as npt
 from mathutils import Quaternion, Vector
 
 from ....core.arrays import FloatArray
-from ...goals.effectors import object_scale
 from ...goals.pins import set_pin
 from ...rig.armature import RigError, check_editable, check_rig, nearest_rotations
 from ...rig.auto_key import auto_key, check_auto_keying
 from ...rig.pose_keeper import PoseKeeper
 from ...rig.pose_writer import PoseWriter
+from ...rig.spaces import object_scale
 from ...settings.rig import rig_settings
 from .. import live
 from ..snap_targets import snap_targets

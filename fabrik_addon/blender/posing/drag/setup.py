@@ -7,16 +7,16 @@ from typing import Final
 
 import bpy
 import numpy as np
-from mathutils import Vector
 
 from ....core import Effector
 from ....core.model.prismatic import moved_with
 from ...goals.effectors import closes, core_effector
 from ...goals.loops import Partner
-from ...goals.pins import pin_grip, pins, point_offset
+from ...goals.pins import pins
 from ...limits.mirror import opposite_bone
 from ...rig.armature import RigError, Tree, check_unscaled, read_trees
 from ...rig.ownership import constrained_bones, unkeyable_bones
+from ...rig.spaces import BONE_HEAD, armature_point, bone_offset
 from ...rig.stretch import present_factors, stretched
 from ...settings.rig import FabrikEffector
 from ...settings.why_not import enabled_effectors
@@ -117,9 +117,8 @@ class DragSetup:
         """The piece of the rig from one bone down, with all that is dragged or pinned on it."""
         tree = tree_below(self._armature, self._trees[top], top, self.owned, self.frozen)
         names = tree.skeleton.names
-        bones = self._armature.pose.bones
         grips = [self._grip(bone, turning=turning) for bone in self.dragged if bone in names]
-        grips += [pin_grip(pin, bones[pin.bone]) for pin in self._held if pin.bone in names]
+        grips += [_pin_grip(pin, self._armature.pose.bones[pin.bone]) for pin in self._held if pin.bone in names]
         grips += [grip for each, partner in self._loops for grip in self._loop_grips(each, partner, names)]
         check_unscaled(self._armature, self._carrying(top, grips))
         factors = present_factors(self._armature, names)
@@ -158,21 +157,26 @@ class DragSetup:
     def _still(self, follower: Effector, leader: Effector) -> Grip:
         """What keeps a point where another one is now."""
         bone = self._armature.pose.bones[leader.bone]
-        offset = (0.0, bone.bone.length, 0.0) if leader.offset is None else leader.offset
-        place = np.array(bone.matrix @ Vector(offset), dtype=np.float64)
+        point = "TAIL" if leader.offset is None else "OFFSET"
+        place = np.array(armature_point(bone, point, leader.offset or BONE_HEAD), dtype=np.float64)
         return Grip(follower, place, np.array((1.0, 0.0, 0.0, 0.0)), np.zeros(3))
 
     def _grip(self, bone: str, *, turning: bool) -> Grip:
         """What takes hold of a bone; it gives way to all pins."""
         pose_bone = self._armature.pose.bones[bone]
-        matrix = pose_bone.matrix
-        offset = point_offset(self._point, (), pose_bone.bone.length)
         effector = Effector(
             bone,
-            offset=tuple(offset.tolist()),
+            offset=bone_offset(pose_bone, self._point),
             rotation_weight=1.0 if turning else 0.0,
             priority=1 + max((each.priority for each in self._kept), default=-1),
         )
-        place = np.array(matrix @ Vector(offset.tolist()), dtype=np.float64)
-        turn = np.array(matrix.to_quaternion(), dtype=np.float64)
+        place = np.array(armature_point(pose_bone, self._point), dtype=np.float64)
+        turn = np.array(pose_bone.matrix.to_quaternion(), dtype=np.float64)
         return Grip(effector, place, turn, self.dragged[bone])
+
+
+def _pin_grip(pin: FabrikEffector, bone: bpy.types.PoseBone) -> Grip:
+    """What holds a pinned bone."""
+    effector = replace(core_effector(pin), offset=bone_offset(bone, pin.point, pin.offset))
+    turn = np.array(pin.pin_rotation, dtype=np.float64)
+    return Grip(effector, np.array(pin.pin_location, dtype=np.float64), turn, np.zeros(3))

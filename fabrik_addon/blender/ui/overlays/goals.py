@@ -12,7 +12,7 @@ import numpy as np
 from mathutils import Vector
 
 from ....core.arrays import FloatArray
-from ...goals.effectors import core_effector, object_scale
+from ...rig.spaces import armature_point, metres_per_unit
 from ...settings.rig import FabrikEffector
 from ...settings.why_not import enabled_effectors
 from .goal_shapes import Goal, Look, goal_lines
@@ -54,7 +54,7 @@ class GoalView:
 def views(rig: bpy.types.Object) -> list[GoalView]:
     """All that is to be seen of a rig's goals; those without a bone or a target are left out."""
     found: list[GoalView] = []
-    scale = float(object_scale(np.array(rig.matrix_world)))
+    scale = metres_per_unit(rig)
     for effector in enabled_effectors(rig):
         bone: bpy.types.PoseBone | None = rig.pose.bones.get(effector.bone)
         if bone is not None:
@@ -89,8 +89,7 @@ def _views_of(
 ) -> Iterator[GoalView]:
     """An effector's goal, and what its limb bends toward; scale: world metres to an armature unit."""
     world = rig.matrix_world
-    offset = core_effector(effector).offset
-    point = np.array(world @ (bone.tail if offset is None else bone.matrix @ Vector(offset)))
+    point = np.array(world @ armature_point(bone, effector.point, effector.offset))
     size = _SIZE * bone.length * scale
     place = _place(rig, effector)
     if place is not None:

@@ -1,0 +1,193 @@
+"""The goals of a rig, tree by tree: what the solver is asked for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import bpy
+import numpy as np
+
+from ...core import Effector, Fixed, Solver
+from ...core.arrays import BoolArray
+from ...core.limits.kinds import Limit
+from ..rig.armature import RigError, Tree, check_unscaled
+from ..rig.locks import hinge_of_locks
+from ..rig.ownership import constrained_bones, unkeyable_bones
+from ..rig.stretch import solved_slides, stretched
+from ..rig.subtrees import cut_tree, freeze
+from ..settings.limit_properties import read_limits
+from ..settings.markers import FabrikMarker
+from ..settings.rig import FabrikEffector
+from ..settings.why_not import enabled_effectors
+from .effectors import Pin, Target, bend_of, closes, core_effector, goal_of
+from .loops import Partner, carrying_bone, close_loops, turning_bones
+
+
+@dataclass(frozen=True)
+class Goals:
+    """The effectors of one tree of bones and where they are to go.
+
+    Attributes:
+        tree: the bones and their pose.
+        names: E effector names, for people.
+        effectors: E points on bones, for the solver.
+        targets: E objects, each with the name of its bone or "" for the object itself; or pins; or, for effectors that
+            close loops, the points of other bones.
+        limits: those of the bones to be solved, by name.
+        slides: those of them that may stretch, with the factors between which they may.
+        bends: E objects, with bones as above, that limbs bend toward; None where they bend as they do.
+        held: bones between root and effectors that are not to be turned, with the reason.
+        carrier: the bone that the tree hangs on and that something else moves; "" for the armature itself. Places are
+            then in the space in which that bone is at rest.
+        root_moves: whether a free root may move at all.
+    """
+
+    tree: Tree
+    names: tuple[str, ...]
+    effectors: tuple[Effector, ...]
+    targets: tuple[Target | Pin | Partner, ...]
+    limits: Mapping[str, Limit] = field(default_factory=dict)
+    bends: tuple[Target | None, ...] = ()
+    held: Mapping[str, str] = field(default_factory=dict)
+    carrier: str = ""
+    root_moves: bool = True
+    slides: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def turned_by(self) -> BoolArray:
+        """(E, J) whether turning a bone, one that may be turned, moves an effector."""
+        skeleton = self.tree.skeleton
+        turned = np.zeros((len(self.effectors), len(skeleton)), dtype=bool)
+        for row, effector in zip(turned, self.effectors, strict=True):
+            row[sorted(turning_bones(skeleton, effector))] = True
+        turned[:, [name in self.held for name in skeleton.names]] = False
+        return turned
+
+    @property
+    def bones(self) -> list[int]:
+        """The bones to be solved, as places in the skeleton: those whose turning moves an effector."""
+        return [int(bone) for bone in np.flatnonzero(self.turned_by.any(axis=0))]
+
+    @property
+    def bone_names(self) -> list[str]:
+        """The same by name."""
+        return [self.tree.skeleton.names[bone] for bone in self.bones]
+
+    @property
+    def left_alone(self) -> list[str]:
+        """Sentences on the bones between root and effectors that are not turned."""
+        return [f"Bone {name!r} is left alone: {reason}" for name, reason in self.held.items()]
+
+    def solver(self, *, free_root: bool) -> Solver:
+        """The solver for these effectors, inside the limits."""
+        root = "FREE" if free_root and self.root_moves else "FIXED"
+        return Solver(self.tree.skeleton, self.effectors, limits=self.all_limits, slides=self.slides, root=root)
+
+    @property
+    def all_limits(self) -> dict[str, Limit]:
+        """The limits, and those of the bones that are not to be turned."""
+        return {**self.limits, **{name: Fixed() for name in self.held}}
+
+
+def gather_goals(
+    rig: bpy.types.Object, trees: Sequence[Tree], wanted: Sequence[FabrikEffector | FabrikMarker] | None = None
+) -> list[Goals]:
+    """The enabled effectors, tree by tree; trees without any are left out. Limits are as they are on the present frame.
+
+    wanted: markers, or some of the effectors, in place of them. They must have passed `check_effectors` or
+    `check_followed`. Raises RigError where no bone can move any of them, and LimitPropertyError for a limit that makes
+    no sense.
+    """
+    enabled = enabled_effectors(rig) if wanted is None else wanted
+    owned, unkeyable = constrained_bones(rig), unkeyable_bones(rig)
+    held = {**unkeyable, **owned}
+    partners = [closes(rig, effector) for effector in enabled]
+    ends = {effector.bone for effector in enabled} | {each.bone for each in partners if each is not None}
+    goals = []
+    for tree, carrier in (part for whole in trees for part in cut_tree(whole, owned, ends)):
+        own = [effector for effector in enabled if effector.bone in tree.skeleton.names]
+        if own:
+            goals.append(_goals_of(rig, tree, carrier, own, held))
+    moved = [goal for goal in goals if goal.bones]
+    if not moved:
+        raise RigError(_why_nothing_moves(rig, goals))
+    _check_not_chased(rig, moved)
+    return moved
+
+
+def _check_not_chased(rig: bpy.types.Object, goals: Sequence[Goals]) -> None:
+    """Raise RigError, naming it, where a goal is carried by bones that reach for goals: it would run away for ever."""
+    solved = {name for goal in goals for name in goal.bone_names}
+    for goal in goals:
+        for target in (*goal.targets, *goal.bends):
+            bone = "" if target is None or isinstance(target, (Pin, Partner)) else carrying_bone(rig, *target)
+            if bone and solved.intersection([bone, *(above.name for above in rig.pose.bones[bone].parent_recursive)]):
+                raise RigError(f"The target at bone {bone!r} moves with bones that reach for targets: choose another")
+
+
+def _check_loops(goals: Goals) -> None:
+    """Raise RigError for a loop that nothing can close or open, and for one that is to take over a rotation."""
+    for name, effector, turned in zip(goals.names, goals.effectors, goals.turned_by, strict=True):
+        if effector.target_bone is None:
+            continue
+        if effector.rotation_weight > 0.0:
+            raise RigError(
+                f"Effector {name!r} can't take over the rotation of {effector.target_bone!r}, which gives way itself: "
+                "switch Take Rotation off"
+            )
+        if effector.target_bone == effector.bone or not turned.any():
+            raise RigError(f"Effector {name!r}: its target moves with bone {effector.bone!r} itself: choose another")
+
+
+def _goals_of(
+    rig: bpy.types.Object,
+    tree: Tree,
+    carrier: str,
+    own: Sequence[FabrikEffector | FabrikMarker],
+    held: Mapping[str, str],
+) -> Goals:
+    """The goals of one tree, limits included."""
+    skeleton = tree.skeleton
+    partners = [closes(rig, effector) for effector in own]
+    effectors = close_loops(skeleton, [core_effector(effector) for effector in own], partners, held)
+    closed = [effector.target_bone is not None for effector in effectors]
+    ends = {name for effector in effectors for name in (effector.bone, effector.target_bone) if name}
+    on_way = {bone for name in ends for bone in skeleton.path(skeleton.index(name))}
+    check_unscaled(rig, [skeleton.names[bone] for bone in on_way])
+    here = {name: held[name] for bone, name in enumerate(skeleton.names) if bone in on_way and name in held}
+    root = rig.pose.bones[skeleton.names[0]]
+    goals = Goals(
+        freeze(tree, here),
+        tuple(effector.name for effector in own),
+        tuple(effectors),
+        tuple(
+            partner if partner is not None and loop else goal_of(effector)
+            for effector, partner, loop in zip(own, partners, closed, strict=True)
+        ),
+        bends=tuple(bend_of(each) for each in own),
+        held=here,
+        carrier=carrier,
+        root_moves=root.name not in here and not all(root.lock_location),
+    )
+    _check_loops(goals)
+    by_markers = any(isinstance(each, FabrikMarker) for each in own)
+    slides = {} if by_markers else solved_slides(rig, goals.bone_names)
+    tree = stretched(rig, goals.tree, except_for=slides)
+    return replace(goals, tree=tree, limits=limits_of(rig, goals.bone_names), slides=slides)
+
+
+def limits_of(rig: bpy.types.Object, names: Sequence[str]) -> dict[str, Limit]:
+    """The limits of bones by name; a free one that is a hinge by its locks counts as one."""
+    limits = read_limits(rig, names)
+    for name in names:
+        hinge = None if name in limits else hinge_of_locks(rig.pose.bones[name])
+        if hinge is not None:
+            limits[name] = hinge
+    return limits
+
+
+def _why_nothing_moves(rig: bpy.types.Object, goals: Sequence[Goals]) -> str:
+    """Why none of the effectors can be moved."""
+    alone = [sentence for goal in goals for sentence in goal.left_alone]
+    if alone:
+        return f"No bone that may be turned moves an effector of {rig.name!r}. {alone[-1]}"
+    return f"The effectors of {rig.name!r} lie at its root's head, which no bone can move: choose others"

@@ -1,0 +1,42 @@
+"""Points on bones and the spaces that they are in: a bone's own, the armature's, the world."""
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+import bpy
+import numpy as np
+from mathutils import Vector
+
+from ...core.arrays import FloatArray
+
+Offset: TypeAlias = tuple[float, float, float]
+BONE_HEAD: Final[Offset] = (0.0, 0.0, 0.0)
+
+
+def bone_offset(bone: bpy.types.PoseBone, point: str, offset: Sequence[float] = BONE_HEAD) -> Offset:
+    """(3,) the "TAIL", the "HEAD", or the "OFFSET" given, in the bone's own frame, measured from its head."""
+    if point == "OFFSET":
+        x, y, z = offset
+        return x, y, z
+    return (0.0, bone.bone.length, 0.0) if point == "TAIL" else BONE_HEAD
+
+
+def armature_point(bone: bpy.types.PoseBone, point: str, offset: Sequence[float] = BONE_HEAD) -> Vector:
+    """Where such a point of a bone is in armature space, as the pose was last evaluated."""
+    return bone.matrix @ Vector(bone_offset(bone, point, offset))
+
+
+def metres_per_unit(armature: bpy.types.Object) -> float:
+    """World metres to one unit of an armature's space."""
+    return float(object_scale(np.array(armature.matrix_world)))
+
+
+def object_scale(world_matrices: FloatArray) -> FloatArray:
+    """(...) uniform scale of (..., 4, 4) object matrices: world metres to one armature unit."""
+    return np.cbrt(np.abs(np.linalg.det(world_matrices[..., :3, :3])))
+
+
+def world_to_armature(points: FloatArray, world_matrices: FloatArray) -> FloatArray:
+    """([F,] E, 3) world points in the space of the armature whose matrices are ([F,] 4, 4)."""
+    into = np.linalg.inv(world_matrices)
+    return points @ np.swapaxes(into[..., :3, :3], -1, -2) + into[..., None, :3, 3]
