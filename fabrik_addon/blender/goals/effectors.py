@@ -13,7 +13,7 @@ from ..settings.why_not import enabled_effectors, why_no_solve
 from .loops import Partner, partner_of
 
 # An object, with the name of one of its bones or "" for the object itself.
-Target: TypeAlias = "tuple[bpy.types.Object, str]"
+Target: TypeAlias = tuple[bpy.types.Object, str]
 COLLECTION_NAME = "FABRIK Targets"
 # A target empty's size, as a share of its bone's length.
 _TARGET_SIZE = 0.2
