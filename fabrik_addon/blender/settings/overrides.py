@@ -19,5 +19,12 @@ def keep_overrides(*_arguments: object) -> None:
     for rig in rigs:
         original: Any = rig.override_library.reference
         if original is not None:
-            # Looking at a group makes it, and those around it.
-            _ = rig_settings(original).bake
+            _make_groups(rig_settings(original))
+
+
+def _make_groups(group: bpy.types.PropertyGroup) -> None:
+    """Make the groups in a group, and those in them: Blender makes one when it is first looked at."""
+    for name in {*group.bl_rna.properties.keys()} - {"rna_type"}:
+        inner = getattr(group, name)
+        if isinstance(inner, bpy.types.PropertyGroup):
+            _make_groups(inner)
