@@ -166,7 +166,7 @@ def bake_steps(context: bpy.types.Context, armature: bpy.types.Object, settings:
     _check(context.scene, armature, settings)
     seconds: dict[str, float] = {}
     keyed: list[str] = []
-    live.pause()
+    live.pause(armature)
     keeper = PoseKeeper(context.scene, armature)
     try:
         goals = _goals_at(context, armature, settings)

@@ -6,8 +6,10 @@ before, so that undo, a file opened again, or frames in any order find the same 
 nothing is written, and things come to rest.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, Final, TypeAlias
 
 import bpy
 from bpy.app.handlers import persistent
@@ -53,10 +55,11 @@ def switched(rig: bpy.types.Object) -> None:
 
 
 def follow() -> None:
-    """Watch the scenes while they have a live rig, and no longer."""
-    some = any(live_rigs(scene) for scene in bpy.data.scenes)
-    _watch(on=some)
-    if some:
+    """Look for live rigs, those that rest included, and watch the scenes while there is one, and no longer."""
+    _WATCHED.rigs = list(dict.fromkeys(rig for scene in bpy.data.scenes for rig in live_rigs(scene)))
+    _WATCHED.resting.clear()
+    _watch(on=bool(_WATCHED.rigs))
+    if _WATCHED.rigs:
         # Undo can bring a live rig back after the last one was switched off.
         for handlers, handler in _history_handlers():
             _add(handlers, handler)
@@ -67,9 +70,9 @@ def is_watching() -> bool:
     return _on_update in bpy.app.handlers.depsgraph_update_post
 
 
-def pause() -> None:
-    """No live posing until `follow` is called, for what goes through frames by itself."""
-    _watch(on=False)
+def pause(rig: bpy.types.Object) -> None:
+    """No live posing of a rig until `follow` is called, for what poses it by itself; other rigs go on."""
+    _WATCHED.resting.append(rig)
 
 
 def live_rigs(scene: bpy.types.Scene) -> list[bpy.types.Object]:
@@ -77,46 +80,120 @@ def live_rigs(scene: bpy.types.Scene) -> list[bpy.types.Object]:
     return [thing for thing in scene.objects if thing.type == "ARMATURE" and rig_settings(thing).live]
 
 
-def _pose_all(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, *, changed: bool) -> None:
-    """Pose the live rigs of a scene; where `changed` only those that something in the depsgraph's updates concerns."""
-    if graph.mode != "VIEWPORT" or bpy.app.is_job_running("RENDER"):
+@dataclass
+class _Watched:
+    """The live rigs of the file, found once as scenes may have thousands of objects.
+
+    Attributes:
+        rigs: references to them. Blender tells when one of them is gone; they are looked for anew after undo, redo, and
+            the opening of a file, and what is copied or appended is seen in the depsgraph's updates.
+        resting: those that are not to be posed for the time being.
+        evaluating: whether the scene is evaluated for what has just been posed, in which case nothing is posed.
+    """
+
+    rigs: list[bpy.types.Object] = field(default_factory=list)
+    resting: list[bpy.types.Object] = field(default_factory=list)
+    evaluating: bool = False
+
+
+_WATCHED: Final = _Watched()
+
+
+def _pose_all(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, updated: set[bpy.types.ID] | None) -> None:
+    """Pose the live rigs of a scene, leaders first; with `updated` only those that one of these concerns."""
+    if _WATCHED.evaluating or graph.mode != "VIEWPORT" or bpy.app.is_job_running("RENDER"):
         # A render that finds its pose changed under its hands crashes.
         return
+    rigs = [rig for rig in _WATCHED.rigs if _is_there(rig, graph) and rig not in _WATCHED.resting]
+    leaders = _leaders(rigs)
+    posed: set[bpy.types.ID] = set()
+    for rig in _leaders_first(leaders):
+        led = not posed.isdisjoint(leaders[rig])
+        if updated is None or led or not updated.isdisjoint(_heeded(rig)):
+            if led:
+                _evaluate(graph)
+                posed.clear()
+            _pose(graph, scene, rig)
+            posed.add(rig)
+
+
+def _pose(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
+    """Pose a rig, and keep what keeps it from being posed, for the sidebar."""
     from .live_pose import try_pose
 
-    for rig in live_rigs(scene):
-        if not changed or _concerns(graph, rig):
-            _note(rig, try_pose(graph, scene, rig))
-
-
-def _concerns(graph: bpy.types.Depsgraph, rig: bpy.types.Object) -> bool:
-    """Whether something that a rig's pose depends on has been evaluated anew."""
-    heeded = {rig, rig.data}
-    for effector in enabled_effectors(rig):
-        heeded.update((effector.target, effector.bend_target))
-    return any(
-        (update.is_updated_transform or update.is_updated_geometry) and update.id.original in heeded
-        for update in graph.updates
-    )
-
-
-def _note(rig: bpy.types.Object, trouble: str) -> None:
-    """Keep what keeps a rig from being posed, for the sidebar."""
-    kept = rig_settings(rig)
+    trouble, kept = try_pose(graph, scene, rig), rig_settings(rig)
     if kept.live_trouble != trouble:
         kept.live_trouble = trouble
+
+
+def _evaluate(graph: bpy.types.Depsgraph) -> None:
+    """Have the scene evaluated with what has been posed, without being called for that."""
+    _WATCHED.evaluating = True
+    try:
+        graph.update()
+    finally:
+        _WATCHED.evaluating = False
+
+
+def _is_there(rig: bpy.types.Object, graph: bpy.types.Depsgraph) -> bool:
+    """Whether a rig still exists, is live, and is part of what is evaluated."""
+    try:
+        return bool(rig_settings(rig).live and rig.evaluated_get(graph).is_evaluated)
+    except ReferenceError:
+        return False
+
+
+def _heeded(rig: bpy.types.Object) -> set[bpy.types.ID | None]:
+    """What a rig's pose depends on, itself included."""
+    heeded: set[bpy.types.ID | None] = {rig, rig.data}
+    for effector in enabled_effectors(rig):
+        heeded.update((effector.target, effector.bend_target))
+    return heeded
+
+
+def _leaders(rigs: Sequence[bpy.types.Object]) -> dict[bpy.types.Object, set[bpy.types.Object]]:
+    """For each rig those of the others that its targets are, hang on, or are constrained to."""
+    if len(rigs) < 2:
+        return {rig: set() for rig in rigs}
+    return {rig: _carriers(_heeded(rig) - {rig, rig.data, None}).intersection(rigs) - {rig} for rig in rigs}
+
+
+def _carriers(things: Iterable[Any]) -> set[Any]:
+    """Objects, with all that they hang on or are constrained to."""
+    found: set[Any] = set()
+    waiting = list(things)
+    while waiting:
+        thing = waiting.pop()
+        if thing is not None and thing not in found:
+            found.add(thing)
+            waiting += [thing.parent, *(getattr(each, "target", None) for each in thing.constraints)]
+    return found
+
+
+def _leaders_first(leaders: dict[bpy.types.Object, set[bpy.types.Object]]) -> list[bpy.types.Object]:
+    """The rigs in an order in which each comes after its leaders; as they are where some lead one another."""
+    try:
+        return list(TopologicalSorter(leaders).static_order())
+    except CycleError:
+        return list(leaders)
 
 
 @persistent  # type: ignore[untyped-decorator]
 def _on_update(scene: bpy.types.Scene, graph: bpy.types.Depsgraph) -> None:
     """Something has changed."""
-    _pose_all(graph, scene, changed=True)
+    updated: set[Any] = {
+        update.id.original for update in graph.updates if update.is_updated_transform or update.is_updated_geometry
+    }
+    for thing in updated.difference(_WATCHED.rigs):
+        if isinstance(thing, bpy.types.Object) and thing.type == "ARMATURE" and rig_settings(thing).live:
+            _WATCHED.rigs.append(thing)
+    _pose_all(graph, scene, updated)
 
 
 @persistent  # type: ignore[untyped-decorator]
 def _on_frame(scene: bpy.types.Scene, graph: bpy.types.Depsgraph) -> None:
     """The frame has changed."""
-    _pose_all(graph, scene, changed=False)
+    _pose_all(graph, scene, None)
 
 
 @persistent  # type: ignore[untyped-decorator]

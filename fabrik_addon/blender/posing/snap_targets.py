@@ -61,7 +61,7 @@ def snap_targets(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[int
     going = [move for move in moves if not _why_stays(move)]
     if not going and not pins:
         raise RigError(stays[0])
-    live.pause()
+    live.pause(rig)
     try:
         for pin in pins:
             _repin(rig, pin)

@@ -148,7 +148,7 @@ def begin_drag(
     context.view_layer.update()
     drag = Drag(context, armature, DragSetup(armature, bone, point, settings or DragSettings()))
     if rig_settings(armature).live:
-        live.pause()
+        live.pause(armature)
     return drag
 
 
