@@ -15,7 +15,7 @@ from ....core.arrays import FloatArray
 from ...goals.sampling import is_seen
 from ...settings.markers import FabrikMarker
 from ...settings.why_not import mapped_markers
-from ..panels.marker_state import BAD, FAIR
+from ..marker_state import BAD, FAIR
 
 # Blue, yellow and vermilion can be told apart by people who can't tell red from green; worse lines are thicker too.
 _LEVELS: Final = (((0.30, 0.66, 1.0, 1.0), 1.5), ((1.0, 0.85, 0.2, 1.0), 2.5), ((1.0, 0.25, 0.10, 1.0), 4.0))

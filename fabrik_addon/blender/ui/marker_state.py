@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from ...settings.markers import FabrikMarker
+from ..settings.markers import FabrikMarker
 
 # Metres of a marker's error from which on it is worth a look, and from which on something is wrong.
 FAIR: Final = 0.02
