@@ -21,41 +21,6 @@ _WINDOW_LEAST: Final = radians(5.0)
 _WINDOW_MOST: Final = radians(45.0)
 
 
-def chosen_bones(context: bpy.types.Context, rig: bpy.types.Object, names: str = "") -> Bones:
-    """The bones named, "" for the selected ones, or the active one where none is selected.
-
-    names: separated by commas. Raises RigError for a name that no bone has, and where nothing is selected.
-    """
-    if names:
-        return [_named(rig, name) for name in ([names] if names in rig.pose.bones else names.split(","))]
-    chosen = selected_bones(context, rig)
-    active = active_bone(rig)
-    if not chosen and active is None:
-        raise RigError(f"No bone of {rig.name!r} is selected: select some in Pose mode, or give their names")
-    return chosen or [active]
-
-
-def active_bone(rig: bpy.types.Object) -> bpy.types.PoseBone | None:
-    """The active pose bone of an armature."""
-    active = rig.data.bones.active
-    return None if active is None else rig.pose.bones.get(active.name)
-
-
-def _named(rig: bpy.types.Object, name: str) -> bpy.types.PoseBone:
-    bone: bpy.types.PoseBone | None = rig.pose.bones.get(name) or rig.pose.bones.get(name.strip())
-    if bone is None:
-        raise RigError(f"{rig.name!r} has no bone {name.strip()!r}")
-    return bone
-
-
-def selected_bones(context: bpy.types.Context, rig: bpy.types.Object) -> Bones:
-    """The selected bones that can be seen; outside Pose mode all that will be selected there."""
-    if rig.mode == "POSE":
-        return [bone for bone in context.selected_pose_bones or () if bone.id_data == rig]
-    # Blender 5.0 keeps the selection with the pose, older ones with the armature.
-    return [bone for bone in rig.pose.bones if getattr(bone, "select", getattr(bone.bone, "select", False))]
-
-
 def set_limits(bones: Bones, **values: Any) -> str:
     """Change what is given of the bones' limits: `LimitSettings` by name, or low and high; the rest stays as it is.
 

@@ -23,7 +23,7 @@ from ..settings.limit_properties import (
     write_settings,
 )
 from ..settings.limit_values import NO_SLIDE, Cone, LimitSettings, Range, points
-from .editing import active_bone
+from ..settings.selection import active_bone
 
 # Where the mirror images of local X and of local Z lie in the other bone's frame: (row of _PLANE, sign).
 _Axes: TypeAlias = tuple[tuple[int, int], tuple[int, int]]

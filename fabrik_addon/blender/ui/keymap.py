@@ -5,7 +5,7 @@ from typing import Any, Final
 import bpy
 
 from .operators.drag import FABRIK_OT_drag
-from .operators.pins import FABRIK_OT_pin
+from .operators.effectors import FABRIK_OT_pin
 
 KEYMAP: Final = "Pose"
 KEYS: Final[tuple[tuple[str, Any], ...]] = ((FABRIK_OT_drag.bl_idname, "F"), (FABRIK_OT_pin.bl_idname, "P"))

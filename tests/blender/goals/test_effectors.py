@@ -148,7 +148,7 @@ class TestPolls:
         assert reason in refusal(getattr(bpy.ops.fabrik, name))
 
     def test_nothing_to_remove(self, rig):
-        assert "'Rig' has no effector to remove" in refusal(bpy.ops.fabrik.remove_effector)
+        assert "'Rig' has no effector: add one first" in refusal(bpy.ops.fabrik.remove_effector)
 
     @pytest.mark.parametrize("name", ["solve", "bake"])
     def test_no_effector(self, rig, name):

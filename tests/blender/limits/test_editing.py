@@ -282,12 +282,13 @@ class TestRefusals:
 
     @pytest.mark.parametrize("name", [name for name in OPERATORS if name != "check_action"])
     def test_nothing_selected(self, rig, name):
-        assert "No bone of 'Rig' is selected" in limited.refusal(getattr(bpy.ops.fabrik, name))
+        sentence = "Pick a bone in Pose mode first" if name.endswith("_point") else "No bone of 'Rig' is selected"
+        assert sentence in limited.refusal(getattr(bpy.ops.fabrik, name))
 
     @pytest.mark.parametrize(
         ("name", "given", "sentence"),
         [
-            ("copy_limit", {"bones": "head"}, "Pick the bone to copy from"),
+            ("copy_limit", {"bones": "head"}, "Pick a bone in Pose mode first"),
             ("copy_limit", {"bones": "head", "source": "head"}, "Only 'head' is selected"),
             ("copy_limit", {"bones": "head", "source": "tail"}, "'Rig' has no bone 'tail'"),
             ("mirror_limits", {"bones": "head"}, "No bone of another side was found for 'head'"),

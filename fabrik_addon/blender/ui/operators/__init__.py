@@ -9,22 +9,17 @@ from . import (
     drag,
     effectors,
     import_markers,
-    limit_preset,
     limit_tools,
     limits,
     match_markers,
-    pins,
     posing,
     report,
-    solve,
 )
 
 CLASSES = (
     *effectors.CLASSES,
-    *solve.CLASSES,
     *posing.CLASSES,
     *drag.CLASSES,
-    *pins.CLASSES,
     *bake.CLASSES,
     *import_markers.CLASSES,
     *match_markers.CLASSES,
@@ -32,5 +27,4 @@ CLASSES = (
     *report.CLASSES,
     *limits.CLASSES,
     *limit_tools.CLASSES,
-    *limit_preset.CLASSES,
 )

@@ -8,7 +8,6 @@ from bpy.types import Context, Operator
 from ...settings.markers import GAPS
 from ...settings.rig import ACTIONS, BAKED_BONES, ROOT_MOTIONS, SOURCES, STARTS, rig_settings
 from ...settings.why_not import why_no_bake
-from .asking import can_run
 from .in_steps import InSteps
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ class FABRIK_OT_bake(InSteps, Operator):
 
     bl_idname = "fabrik.bake"
     bl_label = "Bake"
-    bl_options = {"REGISTER", "UNDO"}
+    why_not = staticmethod(why_no_bake)
     doing = "baking"
 
     frame_start: IntProperty(name="Start", description="First frame to bake")
@@ -76,11 +75,6 @@ class FABRIK_OT_bake(InSteps, Operator):
         name="Key Error",
         description="Key each frame's RMS error as the custom property fabrik_error, to be seen in the Graph Editor",
     )
-
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        """On an armature with something to reach."""
-        return can_run(cls, why_no_bake(context.object))
 
     def steps(self, context: Context) -> "Steps":
         """The bake."""

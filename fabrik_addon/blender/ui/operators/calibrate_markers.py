@@ -9,7 +9,6 @@ from bpy.types import Context, Operator
 from ...settings.markers import PROPORTIONS, FabrikCapture
 from ...settings.rig import rig_settings
 from ...settings.why_not import why_no_mapped
-from .asking import can_run
 from .in_steps import InSteps
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
 
     bl_idname = "fabrik.calibrate_markers"
     bl_label = "Calibrate"
-    bl_options = {"REGISTER", "UNDO"}
+    why_not = staticmethod(why_no_mapped)
     doing = "calibrating the markers of"
 
     proportions: EnumProperty(
@@ -41,11 +40,6 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
         name="Reference End", description="Last frame to measure on; the first alone if not given"
     )
     refine: BoolProperty(name="Refine", description="Improve the markers' places over the whole take", default=True)
-
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        """On an armature with markers on its bones."""
-        return can_run(cls, why_no_mapped(context.object))
 
     def steps(self, context: Context) -> "Generator[float, None, CalibrationResult]":
         """The calibration."""

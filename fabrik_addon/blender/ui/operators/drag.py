@@ -8,12 +8,11 @@ from bpy.types import Context, Event, Operator
 from mathutils import Quaternion, Vector
 
 from ...settings.rig import DRAG_ROOTS, POINTS, REACHES, rig_settings
-from ...settings.why_not import why_no_rig
-from .asking import can_run
+from .base import OnRig, count_of, says_why_not
+from .watch import Watch
 
 if TYPE_CHECKING:
     from ....core.arrays import FloatArray
-    from ....core.errors import FabrikError
     from ...posing.drag.mouse import DragInput
     from ...posing.drag.session import Drag
 
@@ -29,7 +28,7 @@ _HELP: Final = (
 )
 
 
-class FABRIK_OT_drag(Operator):
+class FABRIK_OT_drag(OnRig, Operator):
     """Drag a bone and let the rig follow, inside its limits and with pinned bones held"""
 
     bl_idname = "fabrik.drag"
@@ -75,47 +74,33 @@ class FABRIK_OT_drag(Operator):
         options={*_ASIDE, "HIDDEN"},
     )
 
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        """On an armature that can be posed."""
-        return can_run(cls, why_no_rig(context.object))
-
+    @says_why_not
     def execute(self, context: Context) -> set[str]:
         """Drag by so much, in one go."""
         import numpy as np
 
-        from ....core.errors import FabrikError
-
-        try:
-            drag = self._begin(context)
-        except FabrikError as error:
-            return self._failed(error)
+        drag = self._begin(context)
         try:
             target = self.location if self.properties.is_property_set("location") else drag.start + self.translation
             result = drag.step(np.array(target), self._given_turn())
             return self._finished(context, drag, result.line)
-        except FabrikError as error:
-            drag.cancel()
-            return self._failed(error)
         except BaseException:
             drag.cancel()
             raise
 
+    @says_why_not
     def invoke(self, context: Context, event: Event) -> set[str]:
         """Take hold of the bone; from then on it follows the mouse."""
-        from ....core.errors import FabrikError
         from ...posing.drag.view import DragView, has_view
         from ..overlays import drag_lines
 
         if not has_view(context):
             return self.execute(context)
         self._view = DragView(context)
-        try:
-            if self.pick:
-                self._pick(context, event)
-            self._drag = self._begin(context)
-        except FabrikError as error:
-            return self._failed(error)
+        if self.pick:
+            self._pick(context, event)
+        self._drag = self._begin(context)
+        self._watch = Watch(context.object)
         self._mouse = self._view.press(event) if self.pick else self._view.mouse(event)
         self._seen = self._mouse
         self._input = self._first_input()
@@ -126,10 +111,14 @@ class FABRIK_OT_drag(Operator):
         self._show(context)
         return {"RUNNING_MODAL"}
 
+    @says_why_not
     def modal(self, context: Context, event: Event) -> set[str]:
         """Follow the mouse and the keys; nothing else gets through to the scene meanwhile."""
-        from ....core.errors import FabrikError
-
+        lost = self._watch.why_lost()
+        if lost:
+            self.cancel(context)
+            self.report({"ERROR"}, f"{lost}: the drag has ended")
+            return {"CANCELLED"}
         try:
             if self._confirms(event):
                 return self._confirm(context)
@@ -138,9 +127,6 @@ class FABRIK_OT_drag(Operator):
                 return {"CANCELLED"}
             if self._heeds(event):
                 self._step(context)
-        except FabrikError as error:
-            self.cancel(context)
-            return self._failed(error)
         except BaseException:
             self.cancel(context)
             raise
@@ -148,7 +134,12 @@ class FABRIK_OT_drag(Operator):
 
     def cancel(self, context: Context) -> None:
         """Put everything back; Blender calls it too, such as when its window closes."""
-        self._drag.cancel()
+        from ...posing import live
+
+        if self._watch.why_lost():
+            live.follow()
+        else:
+            self._drag.cancel()
         self._clear(context)
 
     def draw(self, _context: Context) -> None:
@@ -162,17 +153,12 @@ class FABRIK_OT_drag(Operator):
 
     def _begin(self, context: Context) -> "Drag":
         """Take hold of the bone that is meant, with the settings given or else the rig's."""
-        from ...limits.editing import active_bone
         from ...posing.drag.session import begin_drag
         from ...posing.drag.setup import DragSettings
-        from ...rig.armature import RigError
+        from ...settings.selection import chosen_bone
 
         rig = context.object
-        if not self.bone:
-            active = active_bone(rig)
-            if active is None:
-                raise RigError("Pick a bone in Pose mode first, or give its name")
-            self.bone = active.name
+        self.bone = self.bone or chosen_bone(context, rig).name
         kept = rig_settings(rig).drag
         for name in ("reach", "bones", "root"):
             if not self.properties.is_property_set(name):
@@ -283,9 +269,10 @@ class FABRIK_OT_drag(Operator):
         context.area.tag_redraw()
 
     def _clear(self, context: Context) -> None:
-        """Take the lines and the texts away."""
+        """Take watch, lines and texts away."""
         from ..overlays import drag_lines
 
+        self._watch.stop()
         drag_lines.stop(self._lines)
         context.workspace.status_text_set(None)
         if context.area is not None:
@@ -296,13 +283,9 @@ class FABRIK_OT_drag(Operator):
         count = drag.finish(context)
         for sentence in drag.left_alone:
             self.report({"WARNING"}, sentence)
-        moved = f"{count} {'bone' if count == 1 else 'bones'} turned"
+        moved = f"{count_of(count, 'bone')} turned"
         self.report({"INFO"}, f"{self.bone}: {', '.join(filter(None, [moved, line]))}")
         return {"FINISHED"}
-
-    def _failed(self, error: "FabrikError") -> set[str]:
-        self.report({"ERROR"}, str(error))
-        return {"CANCELLED"}
 
 
 CLASSES = (FABRIK_OT_drag,)

@@ -1,20 +1,33 @@
-"""Adding, removing and ordering effectors."""
+"""Adding, removing and ordering effectors, and pinning bones."""
 
 import bpy
-from bpy.props import EnumProperty, IntProperty, StringProperty
+from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
 from bpy.types import Context, Operator
 
 from ...settings.rig import POINTS, rig_settings
 from ...settings.why_not import why_no_rig
-from .asking import can_run, says_why_not
+from .base import Bones, Done, OnBones, OnRig, count_of
+
+_PINNING = (
+    ("TOGGLE", "Toggle", "Unpin the bones if all of them are pinned, else pin them"),
+    ("PIN", "Pin", "Hold the bones where they are now"),
+    ("UNPIN", "Unpin", "Let the bones go"),
+)
 
 
-class FABRIK_OT_add_effector(Operator):
+def _why_no_effector(rig: bpy.types.Object | None) -> str:
+    """What keeps an object from having an effector, and what to do; "" where it has one."""
+    reason = why_no_rig(rig)
+    if reason or rig is None:
+        return reason
+    return "" if len(rig_settings(rig).effectors) else f"{rig.name!r} has no effector: add one first"
+
+
+class FABRIK_OT_add_effector(OnRig, Operator):
     """Let a point of the active bone reach for a target, a new empty at that point unless one is named"""
 
     bl_idname = "fabrik.add_effector"
     bl_label = "Add Effector"
-    bl_options = {"REGISTER", "UNDO"}
 
     bone: StringProperty(name="Bone", description="The bone that is to reach the target; the active one when empty")
     point: EnumProperty(name="Point", description="Which point of the bone is to reach the target", items=POINTS[:2])
@@ -23,101 +36,82 @@ class FABRIK_OT_add_effector(Operator):
         name="Target Bone", description="Where the target is another armature: its bone whose head is to be reached"
     )
 
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        """On an armature that can be changed."""
-        return can_run(cls, why_no_rig(context.object))
-
-    @says_why_not
-    def execute(self, context: Context) -> set[str]:
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
         """Add the effector."""
         from ...goals.effectors import add_effector
+        from ...settings.selection import chosen_bone
 
-        rig = context.object
-        bone = self.bone or _active_bone(rig)
+        bone = self.bone or chosen_bone(context, rig).name
         target = _object(self.target)
         effector = add_effector(context, rig, bone, point=self.point, target=target, target_bone=self.target_bone)
-        self.report({"INFO"}, f"{bone!r} now reaches for {effector.target.name!r}")
-        return {"FINISHED"}
+        return f"{bone!r} now reaches for {effector.target.name!r}", []
 
 
-class FABRIK_OT_remove_effector(Operator):
+class FABRIK_OT_remove_effector(OnRig, Operator):
     """Remove an effector; its target object stays"""
 
     bl_idname = "fabrik.remove_effector"
     bl_label = "Remove Effector"
-    bl_options = {"REGISTER", "UNDO"}
+    why_not = staticmethod(_why_no_effector)
 
     index: IntProperty(
         name="Index", description="Place of the effector in the list; the active one when negative", default=-1, min=-1
     )
 
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        """Where there is an effector on an armature that can be changed."""
-        reason = why_no_rig(context.object)
-        if not reason and not len(rig_settings(context.object).effectors):
-            reason = f"{context.object.name!r} has no effector to remove"
-        return can_run(cls, reason)
-
-    @says_why_not
-    def execute(self, context: Context) -> set[str]:
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
         """Remove the effector."""
         from ...goals.effectors import remove_effector
 
-        kept = rig_settings(context.object)
-        name = remove_effector(context.object, kept.active_effector if self.index < 0 else self.index)
-        self.report({"INFO"}, f"Removed effector {name!r}")
-        return {"FINISHED"}
+        name = remove_effector(rig, rig_settings(rig).active_effector if self.index < 0 else self.index)
+        return f"Removed effector {name!r}", []
 
 
-class FABRIK_OT_order_effectors(Operator):
+class FABRIK_OT_order_effectors(OnRig, Operator):
     """Order the effectors of a human rig by its bones' names: feet are met first, then hands, trunk and head"""
 
     bl_idname = "fabrik.order_effectors"
     bl_label = "Order Human Effectors"
-    bl_options = {"REGISTER", "UNDO"}
+    why_not = staticmethod(_why_no_effector)
 
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        """Where there is an effector on an armature that can be changed."""
-        reason = why_no_rig(context.object)
-        if not reason and not len(rig_settings(context.object).effectors):
-            reason = f"{context.object.name!r} has no effector to order: add some first"
-        return can_run(cls, reason)
-
-    @says_why_not
-    def execute(self, context: Context) -> set[str]:
-        """Order them, or say in one line why not."""
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        """Order them."""
         from ...goals.order import order_effectors
 
-        done, left = order_effectors(context.object)
-        for sentence in left:
-            self.report({"WARNING"}, sentence)
-        self.report({"INFO"}, done)
-        return {"FINISHED"}
+        return order_effectors(rig)
 
 
-def _active_bone(rig: bpy.types.Object) -> str:
-    """The name of the active bone; raises RigError where there is none."""
-    from ...rig.armature import RigError
+class FABRIK_OT_pin(OnBones, Operator):
+    """Hold the selected bones where they are while others are dragged, or let them go"""
 
-    active = rig.data.bones.active
-    if active is None:
-        raise RigError("Pick a bone in Pose mode first, or give its name")
-    name: str = active.name
-    return name
+    bl_idname = "fabrik.pin"
+    bl_label = "Pin"
+
+    action: EnumProperty(name="Action", description="What to do with the bones", items=_PINNING)
+    point: EnumProperty(name="Point", description="Which end is held where the rotation is not", items=POINTS[:2])
+    hold_rotation: BoolProperty(
+        name="Hold Rotation", description="Hold the bones' rotation as well as their place", default=True
+    )
+
+    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+        """Pin or unpin."""
+        from ...goals.pins import is_pinned, pin_bones, unpin_bones
+
+        names = [bone.name for bone in bones]
+        unpin = self.action == "UNPIN" or (self.action == "TOGGLE" and all(is_pinned(rig, name) for name in names))
+        if unpin:
+            return f"Unpinned {unpin_bones(rig, names)} of {count_of(len(names), 'bone')}", []
+        context.view_layer.update()
+        pin_bones(rig, names, point=self.point, hold_rotation=self.hold_rotation)
+        return f"Pinned {count_of(len(names), 'bone')}", []
 
 
 def _object(name: str) -> bpy.types.Object | None:
     """The object of that name, None for no name; raises RigError where there is none."""
     from ...rig.armature import RigError
 
-    if not name:
-        return None
-    if name not in bpy.data.objects:
+    if name and name not in bpy.data.objects:
         raise RigError(f"There is no object {name!r}")
-    return bpy.data.objects[name]
+    return bpy.data.objects[name] if name else None
 
 
-CLASSES = (FABRIK_OT_add_effector, FABRIK_OT_remove_effector, FABRIK_OT_order_effectors)
+CLASSES = (FABRIK_OT_add_effector, FABRIK_OT_remove_effector, FABRIK_OT_order_effectors, FABRIK_OT_pin)

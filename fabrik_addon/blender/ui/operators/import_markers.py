@@ -11,7 +11,7 @@ from bpy.types import Context, Event, Menu, Operator, OperatorFileListElement
 from bpy_extras.io_utils import ImportHelper
 
 from ....markers.files.suffixes import SUFFIXES
-from .asking import says_why_not
+from .base import says_why_not
 
 if TYPE_CHECKING:
     from ....markers.clip import Clip

@@ -2,15 +2,14 @@
 
 import time
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, ClassVar
+from contextlib import suppress
+from typing import Any, ClassVar
 
 import bpy
-from bpy.types import Context, Event, Operator, Timer
+from bpy.types import Context, Event, Timer
 
-from .asking import says_why_not
-
-# Only classes that are registered may be operators themselves.
-_Operator = Operator if TYPE_CHECKING else object
+from .base import OnRig, says_why_not
+from .watch import Watch
 
 # Seconds of work between two looks at the window, and between two calls.
 _WORK = 0.1
@@ -18,7 +17,7 @@ _PAUSE = 0.001
 _PERCENT = 100
 
 
-class InSteps(_Operator):
+class InSteps(OnRig):
     """What such an operator has beside its own: `steps` that it takes, and `done` with what they return.
 
     Nothing may have changed in the scene until the last step.
@@ -28,6 +27,7 @@ class InSteps(_Operator):
     """What it is doing, for the status bar."""
     _steps: Generator[float, None, Any]
     _timer: Timer
+    _watch: Watch
 
     def steps(self, context: Context) -> Generator[float, None, Any]:
         """The work; yields the share done."""
@@ -56,8 +56,9 @@ class InSteps(_Operator):
         except StopIteration as end:
             return self.done(end.value)
         except FabrikError as error:
-            return self._failed(error)
-        manager = context.window_manager
+            return self._failed(str(error))
+        self._watch = Watch(context.object)
+        manager: Any = context.window_manager
         self._timer = manager.event_timer_add(_PAUSE, window=context.window)
         manager.progress_begin(0, _PERCENT)
         manager.modal_handler_add(self)
@@ -74,6 +75,10 @@ class InSteps(_Operator):
             return {"CANCELLED"}
         if event.type != "TIMER":
             return {"RUNNING_MODAL"}
+        lost = self._watch.why_lost()
+        if lost:
+            self.cancel(context)
+            return self._failed(f"{lost}: {self.doing} it has stopped")
         try:
             self._show(context, self._work())
         except StopIteration as end:
@@ -81,7 +86,7 @@ class InSteps(_Operator):
             return self.done(end.value)
         except FabrikError as error:
             self._clear(context)
-            return self._failed(error)
+            return self._failed(str(error))
         except BaseException:
             self._clear(context)
             raise
@@ -89,7 +94,9 @@ class InSteps(_Operator):
 
     def cancel(self, context: Context) -> None:
         """Stop without having changed anything; Blender calls it too, such as when its window closes."""
-        self._steps.close()
+        # What the work would put back may be gone.
+        with suppress(ReferenceError):
+            self._steps.close()
         self._clear(context)
 
     def _work(self) -> float:
@@ -104,14 +111,15 @@ class InSteps(_Operator):
         """The share done, in the status bar and at the pointer."""
         percent = int(_PERCENT * share)
         context.window_manager.progress_update(percent)
-        context.workspace.status_text_set(f"FABRIK: {self.doing} {context.object.name}, {percent} %   |   Esc: stop")
+        context.workspace.status_text_set(f"FABRIK: {self.doing} {self._watch.name}, {percent} %   |   Esc: stop")
 
     def _clear(self, context: Context) -> None:
-        """Take timer, progress and status text away."""
+        """Take watch, timer, progress and status text away."""
+        self._watch.stop()
         context.window_manager.event_timer_remove(self._timer)
         context.window_manager.progress_end()
         context.workspace.status_text_set(None)
 
-    def _failed(self, error: Exception) -> set[str]:
-        self.report({"ERROR"}, str(error))
+    def _failed(self, reason: str) -> set[str]:
+        self.report({"ERROR"}, reason)
         return {"CANCELLED"}

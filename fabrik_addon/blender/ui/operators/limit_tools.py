@@ -1,6 +1,5 @@
-"""Limits from what a rig already has, and limits at work beyond the solver."""
+"""Limits from what a rig already has or as a human's, and limits at work beyond the solver."""
 
-from collections.abc import Sequence
 from math import radians
 from typing import TYPE_CHECKING
 
@@ -8,9 +7,11 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatProperty
 from bpy.types import Context, Operator
 
-from .limits import OnBones
+from .base import Bones, Done, OnBones
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ...limits.check_action import Breach
 
 
@@ -20,9 +21,7 @@ class FABRIK_OT_limits_from_ik(OnBones, Operator):
     bl_idname = "fabrik.limits_from_ik"
     bl_label = "Limits from IK"
 
-    def run(
-        self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
-    ) -> tuple[str, list[str]]:
+    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         """Take the limits over."""
         from ...limits.from_ik import limits_from_ik
 
@@ -60,9 +59,7 @@ class FABRIK_OT_limits_from_action(OnBones, Operator):
         soft_max=radians(20.0),
     )
 
-    def run(
-        self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
-    ) -> tuple[str, list[str]]:
+    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         """Fit the limits."""
         from ...limits.from_action import limits_from_action
 
@@ -75,9 +72,7 @@ class FABRIK_OT_clamp_pose(OnBones, Operator):
     bl_idname = "fabrik.clamp_pose"
     bl_label = "Clamp Pose"
 
-    def run(
-        self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
-    ) -> tuple[str, list[str]]:
+    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         """Clamp the pose."""
         from ...limits.clamp_pose import clamp_pose
 
@@ -92,17 +87,15 @@ class FABRIK_OT_check_action(OnBones, Operator):
 
     mend: BoolProperty(name="Mend", description="Bring the animation inside the limits, by keys where it is outside")
 
-    def chosen(self, context: Context, rig: bpy.types.Object) -> Sequence[bpy.types.PoseBone]:
+    def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
         """The bones named, else the selected ones, else all."""
-        from ...limits.editing import selected_bones
+        from ...settings.selection import selected_bones
 
         if self.bones:
             return super().chosen(context, rig)
         return selected_bones(context, rig) or list(rig.pose.bones)
 
-    def run(
-        self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
-    ) -> tuple[str, list[str]]:
+    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         """Check, and mend if asked to."""
         from ...limits.check_action import check_action, mend_action
 
@@ -119,13 +112,34 @@ class FABRIK_OT_limits_to_constraints(OnBones, Operator):
     bl_idname = "fabrik.limits_to_constraints"
     bl_label = "Limits to Constraints"
 
-    def run(
-        self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
-    ) -> tuple[str, list[str]]:
+    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         """Make the constraints."""
         from ...limits.to_constraints import limits_to_constraints
 
         return limits_to_constraints(bones), []
+
+
+class FABRIK_OT_limit_preset(OnBones, Operator):
+    """Limit the bones of a human as the joints of a human are, told by their names and their rest pose"""
+
+    bl_idname = "fabrik.limit_preset"
+    bl_label = "Human Preset"
+
+    only_selected: BoolProperty(
+        name="Only Selected", description="Leave bones that are not selected as they are", default=False
+    )
+
+    def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
+        """The bones named, else the selected ones if only they are meant, else all."""
+        if self.bones or self.only_selected:
+            return super().chosen(context, rig)
+        return list(rig.pose.bones)
+
+    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+        """Set the limits."""
+        from ...limits.preset import apply_preset, described
+
+        return described(apply_preset(rig, bones))
 
 
 def _summary(found: "Sequence[Breach]", what: str) -> str:
@@ -142,4 +156,5 @@ CLASSES = (
     FABRIK_OT_clamp_pose,
     FABRIK_OT_check_action,
     FABRIK_OT_limits_to_constraints,
+    FABRIK_OT_limit_preset,
 )

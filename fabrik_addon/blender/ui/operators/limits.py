@@ -1,6 +1,5 @@
 """Setting, clearing, copying and mirroring joint limits."""
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import bpy
@@ -8,51 +7,10 @@ from bpy.props import BoolProperty, EnumProperty, FloatProperty, FloatVectorProp
 from bpy.types import Context, Operator
 
 from ...settings.rig import LIMIT_AXES, LIMIT_TYPES
-from ...settings.why_not import why_no_rig
-from .asking import can_run, says_why_not
+from .base import Bones, Done, OnBones
 
 # What is not given keeps what the bone has, so nothing may be left over from the call before.
 _ASIDE = {"SKIP_SAVE"}
-
-
-class OnBones:
-    """An operator on some bones of the active armature: a line on what was done, a warning for each thing left."""
-
-    bl_options = {"REGISTER", "UNDO"}
-    # What operators have from Blender.
-    report: Callable[[set[str], str], None]
-    bones: StringProperty(
-        name="Bones",
-        description="Names of the bones, separated by commas; the selected ones when empty, or the active one",
-        options=_ASIDE,
-    )
-
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        """On an armature that can be changed."""
-        return can_run(cls, why_no_rig(context.object))
-
-    @says_why_not
-    def execute(self, context: Context) -> set[str]:
-        """Do it, or say in one line why not."""
-        rig = context.object
-        done, left = self.run(context, rig, self.chosen(context, rig))
-        for sentence in left:
-            self.report({"WARNING"}, sentence)
-        self.report({"INFO"}, done)
-        return {"FINISHED"}
-
-    def chosen(self, context: Context, rig: bpy.types.Object) -> Sequence[bpy.types.PoseBone]:
-        """The bones that it is about."""
-        from ...limits.editing import chosen_bones
-
-        return chosen_bones(context, rig, self.bones)
-
-    def run(
-        self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
-    ) -> tuple[str, list[str]]:
-        """Do it; a line on what was done, and a sentence for each thing that was left."""
-        raise NotImplementedError
 
 
 class FABRIK_OT_set_limit(OnBones, Operator):
@@ -98,9 +56,7 @@ class FABRIK_OT_set_limit(OnBones, Operator):
         options=_ASIDE,
     )
 
-    def run(
-        self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
-    ) -> tuple[str, list[str]]:
+    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         """Set what is given."""
         from ...limits.editing import set_limits
 
@@ -131,9 +87,7 @@ class FABRIK_OT_clear_limit(OnBones, Operator):
     bl_idname = "fabrik.clear_limit"
     bl_label = "Clear Limit"
 
-    def run(
-        self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
-    ) -> tuple[str, list[str]]:
+    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         """Clear the limits."""
         from ...limits.editing import clear_limits
 
@@ -150,17 +104,12 @@ class FABRIK_OT_copy_limit(OnBones, Operator):
         name="From", description="The bone whose limit is copied; the active one when empty", options=_ASIDE
     )
 
-    def run(
-        self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
-    ) -> tuple[str, list[str]]:
+    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         """Copy the limit."""
-        from ...limits.editing import active_bone, chosen_bones, copy_limit
-        from ...rig.armature import RigError
+        from ...limits.editing import copy_limit
+        from ...settings.selection import chosen_bone
 
-        source = chosen_bones(context, rig, self.source)[0] if self.source else active_bone(rig)
-        if source is None:
-            raise RigError("Pick the bone to copy from in Pose mode first, or give its name")
-        return copy_limit(source, bones), []
+        return copy_limit(chosen_bone(context, rig, self.source), bones), []
 
 
 class FABRIK_OT_mirror_limits(OnBones, Operator):
@@ -169,16 +118,24 @@ class FABRIK_OT_mirror_limits(OnBones, Operator):
     bl_idname = "fabrik.mirror_limits"
     bl_label = "Mirror Limits"
 
-    def run(
-        self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
-    ) -> tuple[str, list[str]]:
+    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         """Mirror the limits."""
         from ...limits.mirror import mirror_limits
 
         return mirror_limits(rig, bones)
 
 
-class FABRIK_OT_add_limit_point(OnBones, Operator):
+class _OnPolygon(OnBones):
+    """An operator on a corner of one bone's window."""
+
+    def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
+        """The bone named, else the active one."""
+        from ...settings.selection import chosen_bone
+
+        return [chosen_bone(context, rig, self.bones)]
+
+
+class FABRIK_OT_add_limit_point(_OnPolygon, Operator):
     """Add a corner to the window of a polygon limit, in the middle of its longest edge or where the bone leans now"""
 
     bl_idname = "fabrik.add_limit_point"
@@ -186,19 +143,14 @@ class FABRIK_OT_add_limit_point(OnBones, Operator):
 
     from_pose: BoolProperty(name="From Pose", description="Put the corner where the bone leans now", options=_ASIDE)
 
-    def chosen(self, context: Context, rig: bpy.types.Object) -> Sequence[bpy.types.PoseBone]:
-        return _one_bone(context, rig, self.bones)
-
-    def run(
-        self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
-    ) -> tuple[str, list[str]]:
+    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         """Add the point."""
         from ...limits.corners import add_point
 
         return add_point(bones[0], from_pose=self.from_pose), []
 
 
-class FABRIK_OT_move_limit_point(OnBones, Operator):
+class FABRIK_OT_move_limit_point(_OnPolygon, Operator):
     """Move a corner of the window of a polygon limit to where the bone leans now"""
 
     bl_idname = "fabrik.move_limit_point"
@@ -206,19 +158,14 @@ class FABRIK_OT_move_limit_point(OnBones, Operator):
 
     index: IntProperty(name="Index", description="Place of the corner, from 0", min=0, options=_ASIDE)
 
-    def chosen(self, context: Context, rig: bpy.types.Object) -> Sequence[bpy.types.PoseBone]:
-        return _one_bone(context, rig, self.bones)
-
-    def run(
-        self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
-    ) -> tuple[str, list[str]]:
+    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         """Move the point."""
         from ...limits.corners import move_point
 
         return move_point(bones[0], self.index), []
 
 
-class FABRIK_OT_remove_limit_point(OnBones, Operator):
+class FABRIK_OT_remove_limit_point(_OnPolygon, Operator):
     """Remove a corner from the window of a polygon limit"""
 
     bl_idname = "fabrik.remove_limit_point"
@@ -226,24 +173,11 @@ class FABRIK_OT_remove_limit_point(OnBones, Operator):
 
     index: IntProperty(name="Index", description="Place of the corner, from 0", min=0, options=_ASIDE)
 
-    def chosen(self, context: Context, rig: bpy.types.Object) -> Sequence[bpy.types.PoseBone]:
-        return _one_bone(context, rig, self.bones)
-
-    def run(
-        self, context: Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
-    ) -> tuple[str, list[str]]:
+    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         """Remove the point."""
         from ...limits.corners import remove_point
 
         return remove_point(bones[0], self.index), []
-
-
-def _one_bone(context: Context, rig: bpy.types.Object, names: str) -> Sequence[bpy.types.PoseBone]:
-    """The bone named, else the active one."""
-    from ...limits.editing import active_bone, chosen_bones
-
-    active = active_bone(rig)
-    return chosen_bones(context, rig, names) if names or active is None else [active]
 
 
 CLASSES = (

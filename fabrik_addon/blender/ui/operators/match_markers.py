@@ -11,7 +11,7 @@ from bpy_extras.io_utils import ExportHelper, ImportHelper
 from ....markers.mapping.marker_sets import PRESETS
 from ...settings.rig import rig_settings
 from ...settings.why_not import why_no_mapped, why_no_rig
-from .asking import can_run, says_why_not
+from .base import Done, OnRig
 
 _PRESETS = (
     ("AUTO", "By Labels", "The set of labels that fits the markers best"),
@@ -21,20 +21,11 @@ _PRESETS = (
 _NAMED = 6
 
 
-class OnRig:
-    """An operator on the active armature."""
-
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        return can_run(cls, why_no_rig(context.object))
-
-
 class FABRIK_OT_match_markers(OnRig, Operator):
     """List the scene's markers on the rig, each with the bone that its label stands for"""
 
     bl_idname = "fabrik.match_markers"
     bl_label = "Match Markers"
-    bl_options = {"REGISTER", "UNDO"}
 
     preset: EnumProperty(name="Labels", description="The set of labels that the markers have", items=_PRESETS)
     take: StringProperty(
@@ -52,19 +43,15 @@ class FABRIK_OT_match_markers(OnRig, Operator):
     )
     keep: BoolProperty(name="Keep", description="Leave markers that are on a bone already as they are")
 
-    @says_why_not
-    def execute(self, context: Context) -> set[str]:
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
         """Match."""
         from ...capture.matching import match_markers
 
         take = _named(bpy.data.collections, self.take, "collection")
         armature = _named(context.scene.objects, self.armature, "object")
-        found = match_markers(
-            context, context.object, preset=self.preset, take=take, take_armature=armature, keep=self.keep
-        )
+        found = match_markers(context, rig, preset=self.preset, take=take, take_armature=armature, keep=self.keep)
         labels = PRESETS[found.preset].title if found.preset else "no known labels"
-        self.report({"INFO"}, f"{len(found.markers)} markers on bones ({labels}){_listed(found.unmatched)}")
-        return {"FINISHED"}
+        return f"{len(found.markers)} markers on bones ({labels}){_listed(found.unmatched)}", []
 
 
 def _named(things: Any, name: str, kind: str) -> Any:
@@ -83,30 +70,29 @@ def _listed(labels: tuple[str, ...]) -> str:
     return f"; without a bone: {', '.join(labels[:_NAMED])}{more}"
 
 
+def _why_no_marker(rig: bpy.types.Object | None) -> str:
+    """What keeps a listed marker from being put on the active bone, and what to do; "" where nothing does."""
+    reason = why_no_rig(rig)
+    if reason or rig is None:
+        return reason
+    if not len(rig_settings(rig).capture.markers):
+        return "There is no marker in the list: match the markers first"
+    return "" if rig.data.bones.active is not None else "Pick a bone in Pose mode"
+
+
 class FABRIK_OT_marker_bone(OnRig, Operator):
     """Put the marker chosen in the list on the active bone"""
 
     bl_idname = "fabrik.marker_bone"
     bl_label = "Marker on Active Bone"
-    bl_options = {"REGISTER", "UNDO"}
+    why_not = staticmethod(_why_no_marker)
 
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        """With a marker and an active bone."""
-        reason = why_no_rig(context.object)
-        if not reason and not len(rig_settings(context.object).capture.markers):
-            reason = "There is no marker in the list: match the markers first"
-        if not reason and context.object.data.bones.active is None:
-            reason = "Pick a bone in Pose mode"
-        return can_run(cls, reason)
-
-    def execute(self, context: Context) -> set[str]:
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
         """Take the active bone over."""
-        capture = rig_settings(context.object).capture
-        place = min(max(capture.active_marker, 0), len(capture.markers) - 1)
-        marker = capture.markers[place]
-        marker.bone, marker.enabled = context.object.data.bones.active.name, True
-        return {"FINISHED"}
+        capture = rig_settings(rig).capture
+        marker = capture.markers[min(max(capture.active_marker, 0), len(capture.markers) - 1)]
+        marker.bone, marker.enabled = rig.data.bones.active.name, True
+        return f"{marker.name!r} is on bone {marker.bone!r}", []
 
 
 class FABRIK_OT_save_marker_map(OnRig, Operator, ExportHelper):
@@ -114,23 +100,17 @@ class FABRIK_OT_save_marker_map(OnRig, Operator, ExportHelper):
 
     bl_idname = "fabrik.save_marker_map"
     bl_label = "Save Marker Map"
+    bl_options = {"REGISTER"}
+    why_not = staticmethod(why_no_mapped)
 
     filename_ext = ".json"
     filter_glob: StringProperty(default="*.json", options={"HIDDEN"})
 
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        """With markers on bones."""
-        return can_run(cls, why_no_mapped(context.object))
-
-    @says_why_not
-    def execute(self, context: Context) -> set[str]:
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
         """Write the file."""
         from ...capture.matching import save_map
 
-        count = save_map(context.object, _path(self))
-        self.report({"INFO"}, f"{count} markers saved to {_path(self).name}")
-        return {"FINISHED"}
+        return f"{save_map(rig, _path(self))} markers saved to {_path(self).name}", []
 
 
 class FABRIK_OT_load_marker_map(OnRig, Operator, ImportHelper):
@@ -138,19 +118,16 @@ class FABRIK_OT_load_marker_map(OnRig, Operator, ImportHelper):
 
     bl_idname = "fabrik.load_marker_map"
     bl_label = "Load Marker Map"
-    bl_options = {"REGISTER", "UNDO"}
 
     filename_ext = ".json"
     filter_glob: StringProperty(default="*.json", options={"HIDDEN"})
 
-    @says_why_not
-    def execute(self, context: Context) -> set[str]:
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
         """Read the file."""
         from ...capture.matching import load_map
 
-        found, count = load_map(context.object, _path(self))
-        self.report({"INFO"}, f"{found} of the map's {count} markers are in the list, and on its bones now")
-        return {"FINISHED"}
+        found, count = load_map(rig, _path(self))
+        return f"{found} of the map's {count} markers are in the list, and on its bones now", []
 
 
 def _path(chosen: Any) -> Path:

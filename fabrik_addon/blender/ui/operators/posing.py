@@ -1,54 +1,62 @@
-"""Between poses, keys and targets."""
+"""Posing the present frame; between poses, keys and targets."""
 
+import bpy
+from bpy.props import EnumProperty
 from bpy.types import Context, Operator
 
 from ...settings.why_not import why_no_solve
-from .asking import can_run, says_why_not
+from .base import Done, OnRig
+
+STARTS = (
+    ("PRESENT", "Present Pose", "Go from the present pose to the nearest one that meets the targets"),
+    ("REST", "Rest", "Start from the rest pose, so that the result depends on the targets only"),
+)
 
 
-class _OnSolvedRig:
-    """An operator for an armature with something to reach."""
+class FABRIK_OT_solve(OnRig, Operator):
+    """Pose the rig so that its effectors meet their targets on the present frame"""
 
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        """On an armature with something to reach."""
-        return can_run(cls, why_no_solve(context.object))
+    bl_idname = "fabrik.solve"
+    bl_label = "Solve"
+    why_not = staticmethod(why_no_solve)
+
+    start: EnumProperty(name="Start From", description="The pose that solving starts from", items=STARTS)
+
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        """Pose the rig and say how well it went."""
+        from ...posing.solve_frame import solve_frame
+
+        result = solve_frame(context, rig, self.start)
+        return result.line, result.left_alone
 
 
-class FABRIK_OT_key_pose(_OnSolvedRig, Operator):
+class FABRIK_OT_key_pose(OnRig, Operator):
     """Insert keys on this frame for the bones that solving moves, and for no others"""
 
     bl_idname = "fabrik.key_pose"
     bl_label = "Key Pose"
-    bl_options = {"REGISTER", "UNDO"}
+    why_not = staticmethod(why_no_solve)
 
-    @says_why_not
-    def execute(self, context: Context) -> set[str]:
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
         """Key the pose."""
         from ...posing.key_pose import key_pose
 
-        bones = key_pose(context, context.object)
-        self.report({"INFO"}, f"Keyed {len(bones)} bones on frame {context.scene.frame_current}")
-        return {"FINISHED"}
+        return f"Keyed {len(key_pose(context, rig))} bones on frame {context.scene.frame_current}", []
 
 
-class FABRIK_OT_snap_targets(_OnSolvedRig, Operator):
+class FABRIK_OT_snap_targets(OnRig, Operator):
     """Move targets, bend targets and pins to where the pose is, so that solving goes on from it without a jump"""
 
     bl_idname = "fabrik.snap_targets"
     bl_label = "Snap Targets to Pose"
-    bl_options = {"REGISTER", "UNDO"}
+    why_not = staticmethod(why_no_solve)
 
-    @says_why_not
-    def execute(self, context: Context) -> set[str]:
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
         """Move the targets."""
         from ...posing.snap_targets import snap_targets
 
-        count, stays = snap_targets(context, context.object)
-        for sentence in stays:
-            self.report({"WARNING"}, sentence)
-        self.report({"INFO"}, f"{count} targets are where the pose is")
-        return {"FINISHED"}
+        count, stays = snap_targets(context, rig)
+        return f"{count} targets are where the pose is", stays
 
 
-CLASSES = (FABRIK_OT_key_pose, FABRIK_OT_snap_targets)
+CLASSES = (FABRIK_OT_solve, FABRIK_OT_key_pose, FABRIK_OT_snap_targets)

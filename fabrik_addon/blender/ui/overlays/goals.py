@@ -1,6 +1,6 @@
 """Goals, pins and bend targets drawn in the viewport, with how far each effector is from its own.
 
-`drawing_handlers.py` has them drawn; `gpu` is imported only then, since it does not work without a window.
+`handlers.py` has them drawn; `gpu` is imported only then, since it does not work without a window.
 """
 
 from collections.abc import Iterator, Sequence

@@ -61,12 +61,17 @@ def shown_rigs(context: bpy.types.Context) -> list[bpy.types.Object]:
     ]
 
 
+def shows_limits(context: bpy.types.Context) -> bool:
+    """Whether limits are drawn: where an armature is posed, and their overlay is on."""
+    rig = context.active_object
+    return context.mode == "POSE" and rig is not None and getattr(context.scene, LIMITS_SWITCH)
+
+
 def _draw_limits() -> None:
     """Blender's handler: the limits of the active and the selected bones."""
     context: Any = bpy.context
     overlay = context.space_data.overlay
-    shown = overlay.show_overlays and overlay.show_bones and getattr(context.scene, LIMITS_SWITCH)
-    if shown and context.mode == "POSE":
+    if overlay.show_overlays and overlay.show_bones and shows_limits(context):
         from .limits import draw_limits
 
         draw_limits(context)

@@ -1,6 +1,6 @@
 """The limits of the active and the selected bones, drawn in the viewport while they are posed.
 
-`drawing_handlers.py` has it drawn; `gpu` is imported only then, since it does not work without a window.
+`handlers.py` has it drawn; `gpu` is imported only then, since it does not work without a window.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from mathutils import Matrix
 from ....core.arrays import FloatArray, IntArray
 from ....core.limits.kinds import Limit
 from ...settings.limit_properties import LimitPropertyError, has_limit, read_limit
-from .handlers import LIMITS_SWITCH
+from ...settings.selection import active_bone, selected_bones
 from .limit_shapes import Kind, Shape, shapes_of
 
 _Color = tuple[float, ...]
@@ -55,13 +55,11 @@ class Drawing:
 
 
 def shown_bones(context: bpy.types.Context) -> list[bpy.types.PoseBone]:
-    """The bones of the active armature whose limits are drawn: the active one first, then the selected ones."""
-    rig = context.active_object
-    if context.mode != "POSE" or rig is None or rig.type != "ARMATURE" or not getattr(context.scene, LIMITS_SWITCH):
-        return []
-    active = context.active_pose_bone
+    """The bones of the active armature whose limits are drawn in Pose mode: the active one, then the selected ones."""
+    rig: Any = context.active_object
+    active = active_bone(rig)
     bones = [] if active is None else [active]
-    bones += [bone for bone in context.selected_pose_bones or () if bone != active and bone.id_data == rig]
+    bones += [bone for bone in selected_bones(context, rig) if bone != active]
     return [bone for bone in bones if has_limit(bone)]
 
 

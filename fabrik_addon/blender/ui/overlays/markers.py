@@ -1,6 +1,6 @@
 """A line from each marker to the point of its bone, drawn in the viewport.
 
-`drawing_handlers.py` has them drawn; `gpu` is imported only then, since it does not work without a window.
+`handlers.py` has them drawn; `gpu` is imported only then, since it does not work without a window.
 """
 
 from collections.abc import Iterator

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 import bpy
 from bpy.types import Context, PoseBone, UILayout
 
-from ...limits.editing import active_bone, selected_bones
 from ...settings.limit_properties import (
     CONE,
     HINGE,
@@ -23,6 +22,7 @@ from ...settings.limit_properties import (
 )
 from ...settings.limit_values import AXES, NO_SLIDE, LimitSettings
 from ...settings.rig import LIMIT_TYPES
+from ...settings.selection import active_bone, selected_bones
 from ..operators import limits
 from .rig import short_lines
 

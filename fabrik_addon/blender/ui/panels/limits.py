@@ -4,7 +4,6 @@ import bpy
 from bpy.types import Context, Panel, UILayout
 
 from ..operators import limit_tools as tools
-from ..operators.limit_preset import FABRIK_OT_limit_preset
 from ..overlays.handlers import LIMITS_SWITCH
 from .rig import AboutRig
 
@@ -37,7 +36,7 @@ class FABRIK_PT_limit_tools(AboutRig, Panel):
 
     def draw_rig(self, _context: Context, layout: UILayout, _rig: bpy.types.Object) -> None:
         """Draw the buttons."""
-        layout.operator(FABRIK_OT_limit_preset.bl_idname, icon="OUTLINER_OB_ARMATURE")
+        layout.operator(tools.FABRIK_OT_limit_preset.bl_idname, icon="OUTLINER_OB_ARMATURE")
         column = layout.column(align=True)
         column.operator(tools.FABRIK_OT_limits_from_ik.bl_idname, text="From IK and Constraints", icon="CON_KINEMATIC")
         column.operator(tools.FABRIK_OT_limits_from_action.bl_idname, text="From Action", icon="ACTION")

@@ -7,10 +7,10 @@ from bpy.types import Context, Panel, UILayout, UIList
 
 from ...settings.markers import FabrikCapture, FabrikMarker
 from ...settings.rig import rig_settings
+from ..marker_state import marker_state
 from ..operators import match_markers as matching
 from ..operators.calibrate_markers import FABRIK_OT_calibrate_markers
 from ..operators.report import FABRIK_OT_export_report, FABRIK_OT_worst_frame
-from ..marker_state import marker_state
 from .rig import AboutRig
 
 # Colours and, for those who can't tell these apart, figures beside them.

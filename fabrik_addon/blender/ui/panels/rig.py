@@ -9,11 +9,14 @@ from ...settings.rig import FabrikBakeSettings, FabrikEffector, FabrikRig, rig_s
 from ...settings.why_not import why_no_rig, why_no_solve
 from ..operators.bake import FABRIK_OT_bake
 from ..operators.drag import FABRIK_OT_drag
-from ..operators.effectors import FABRIK_OT_add_effector, FABRIK_OT_order_effectors, FABRIK_OT_remove_effector
+from ..operators.effectors import (
+    FABRIK_OT_add_effector,
+    FABRIK_OT_order_effectors,
+    FABRIK_OT_pin,
+    FABRIK_OT_remove_effector,
+)
 from ..operators.import_markers import FABRIK_OT_import_markers
-from ..operators.pins import FABRIK_OT_pin
-from ..operators.posing import FABRIK_OT_key_pose, FABRIK_OT_snap_targets
-from ..operators.solve import FABRIK_OT_solve
+from ..operators.posing import FABRIK_OT_key_pose, FABRIK_OT_snap_targets, FABRIK_OT_solve
 from ..overlays.handlers import GOALS_SWITCH
 
 

@@ -1,0 +1,52 @@
+"""The bones of an armature that are meant: active, selected, or named."""
+
+from collections.abc import Sequence
+
+import bpy
+
+from ...core.errors import FabrikError
+
+
+def active_bone(rig: bpy.types.Object) -> bpy.types.PoseBone | None:
+    """The active pose bone of an armature."""
+    active = rig.data.bones.active
+    return None if active is None else rig.pose.bones.get(active.name)
+
+
+def selected_bones(context: bpy.types.Context, rig: bpy.types.Object) -> list[bpy.types.PoseBone]:
+    """The selected bones that can be seen; outside Pose mode all that will be selected there."""
+    if rig.mode == "POSE":
+        return [bone for bone in context.selected_pose_bones or () if bone.id_data == rig]
+    # Blender 5.0 keeps the selection with the pose, older ones with the armature.
+    return [bone for bone in rig.pose.bones if getattr(bone, "select", getattr(bone.bone, "select", False))]
+
+
+def chosen_bones(context: bpy.types.Context, rig: bpy.types.Object, names: str = "") -> Sequence[bpy.types.PoseBone]:
+    """The bones named, "" for the selected ones, or the active one where none is selected.
+
+    names: separated by commas. Raises FabrikError for a name that no bone has, and where nothing is selected.
+    """
+    if names:
+        return [_named(rig, name) for name in ([names] if names in rig.pose.bones else names.split(","))]
+    active = active_bone(rig)
+    chosen = selected_bones(context, rig) or ([] if active is None else [active])
+    if not chosen:
+        raise FabrikError(f"No bone of {rig.name!r} is selected: select some in Pose mode, or give their names")
+    return chosen
+
+
+def chosen_bone(context: bpy.types.Context, rig: bpy.types.Object, name: str = "") -> bpy.types.PoseBone:
+    """The bone named, "" for the active one. Raises FabrikError where there is none."""
+    if name:
+        return chosen_bones(context, rig, name)[0]
+    active = active_bone(rig)
+    if active is None:
+        raise FabrikError("Pick a bone in Pose mode first, or give its name")
+    return active
+
+
+def _named(rig: bpy.types.Object, name: str) -> bpy.types.PoseBone:
+    bone: bpy.types.PoseBone | None = rig.pose.bones.get(name) or rig.pose.bones.get(name.strip())
+    if bone is None:
+        raise FabrikError(f"{rig.name!r} has no bone {name.strip()!r}")
+    return bone

@@ -1,0 +1,113 @@
+"""What operators share: polls that say why not, the bones that are meant, and one way of reporting.
+
+An operator has `run`, which calls one function and says what was done and what was left.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import signature
+from typing import Any, TypeAlias
+
+import bpy
+from bpy.props import StringProperty
+from bpy.types import Context, Event
+
+from ...settings.why_not import why_no_rig
+
+# A line on what was done, and a sentence for each thing that was left.
+Done: TypeAlias = tuple[str, Sequence[str]]
+Bones: TypeAlias = Sequence[bpy.types.PoseBone]
+
+_Runs: TypeAlias = Callable[..., set[str]]
+
+
+def says_why_not(method: _Runs) -> _Runs:
+    """An operator's `execute`, `invoke` or `modal` that says in one line what keeps it from going on.
+
+    That is where a FabrikError tells.
+    """
+
+    def guarded(self: Any, *arguments: Any) -> set[str]:
+        from ....core.errors import FabrikError
+
+        try:
+            return method(self, *arguments)
+        except FabrikError as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+
+    # Blender counts what a method takes.
+    @wraps(method)
+    def at_once(self: Any, context: Context) -> set[str]:
+        return guarded(self, context)
+
+    @wraps(method)
+    def on_event(self: Any, context: Context, event: Event) -> set[str]:
+        return guarded(self, context, event)
+
+    return on_event if "event" in signature(method).parameters else at_once
+
+
+class OnRig:
+    """An operator on the active armature.
+
+    Attributes:
+        why_not: says what keeps an object from being worked on, "" where nothing does; the button's tooltip tells.
+    """
+
+    bl_options: Any = {"REGISTER", "UNDO"}
+    # What operators have from Blender.
+    report: Callable[[set[str], str], None]
+    poll_message_set: Callable[[str], None]
+    properties: Any
+    why_not = staticmethod(why_no_rig)
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        """Where nothing is against it."""
+        reason = cls.why_not(context.object)
+        if reason:
+            cls.poll_message_set(reason)
+        return not reason
+
+    @says_why_not
+    def execute(self, context: Context) -> set[str]:
+        """Do it and say so, or say in one line why not."""
+        done, left = self.run(context, context.object)
+        for sentence in left:
+            self.report({"WARNING"}, sentence)
+        self.report({"INFO"}, done)
+        return {"FINISHED"}
+
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        """Do it."""
+        raise NotImplementedError
+
+
+class OnBones(OnRig):
+    """An operator on some bones of the active armature."""
+
+    bones: StringProperty(
+        name="Bones",
+        description="Names of the bones, separated by commas; the selected ones when empty, or the active one",
+        options={"SKIP_SAVE"},
+    )
+
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        """Do it with the bones that are meant."""
+        return self.run_on(context, rig, self.chosen(context, rig))
+
+    def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
+        """The bones that it is about."""
+        from ...settings.selection import chosen_bones
+
+        return chosen_bones(context, rig, self.bones)
+
+    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+        """Do it."""
+        raise NotImplementedError
+
+
+def count_of(number: int, thing: str) -> str:
+    """A number of things, such as "1 bone" or "2 bones"."""
+    return f"{number} {thing if number == 1 else thing + 's'}"

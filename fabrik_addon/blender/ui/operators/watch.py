@@ -1,0 +1,42 @@
+"""The rig that a modal operator works on, while other windows go on."""
+
+from typing import Any
+
+import bpy
+
+
+class Watch:
+    """Whether a rig is still as a modal operator has found it; from its making until `stop`.
+
+    Undo leaves references that must not be used, and so does whatever takes bones away.
+    """
+
+    def __init__(self, rig: bpy.types.Object) -> None:
+        self.name = rig.name
+        self._rig, self._mode = rig, rig.mode
+        self._undone = False
+        for handlers in self._histories():
+            handlers.append(self._note_undo)
+
+    def stop(self) -> None:
+        """Watch no more."""
+        for handlers in self._histories():
+            handlers.remove(self._note_undo)
+
+    def why_lost(self) -> str:
+        """What has happened to the rig that ends the work on it; "" where nothing has."""
+        if self._undone:
+            return f"Something was undone or redone while {self.name!r} was worked on"
+        try:
+            mode = self._rig.mode
+        except ReferenceError:
+            return f"{self.name!r} was deleted while it was worked on"
+        return "" if mode == self._mode else f"{self.name!r} was put into another mode while it was worked on"
+
+    def _note_undo(self, *_arguments: object) -> None:
+        self._undone = True
+
+    @staticmethod
+    def _histories() -> list[Any]:
+        """The handlers of undo and redo."""
+        return [bpy.app.handlers.undo_post, bpy.app.handlers.redo_post]

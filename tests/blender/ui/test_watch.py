@@ -1,0 +1,57 @@
+"""A rig that is worked on step by step, and what people do to it meanwhile in another window."""
+
+import bpy
+import pytest
+from support import scenes
+
+from fabrik_addon.blender.ui.operators.watch import Watch
+
+
+@pytest.fixture
+def rig(clean_scene):
+    made = scenes.make_rig()
+    scenes.make_active(made)
+    return made
+
+
+@pytest.fixture
+def watch(rig):
+    made = Watch(rig)
+    yield made
+    made.stop()
+
+
+def test_nothing_has_happened(rig, watch):
+    rig.name, rig.location = "Renamed", (1.0, 2.0, 3.0)
+    scenes.empty_at((0.0, 0.0, 0.0))
+    bpy.context.view_layer.update()
+    assert watch.why_lost() == ""
+
+
+def test_the_rig_is_deleted(rig, watch):
+    bpy.data.objects.remove(rig)
+    assert watch.why_lost() == "'Rig' was deleted while it was worked on"
+
+
+def test_the_rig_s_bones_are_edited(rig, watch):
+    bpy.ops.object.mode_set(mode="EDIT")
+    assert "'Rig' was put into another mode" in watch.why_lost()
+
+
+@pytest.mark.parametrize("way", ["undo", "redo"])
+def test_something_is_undone(rig, way):
+    for message in ("before", "after"):
+        bpy.ops.ed.undo_push(message=message)
+    if way == "redo":
+        bpy.ops.ed.undo()
+    watch = Watch(bpy.data.objects["Rig"])
+    getattr(bpy.ops.ed, way)()
+    watch.stop()
+    assert watch.why_lost() == "Something was undone or redone while 'Rig' was worked on"
+
+
+def test_it_leaves_no_handler_behind(rig):
+    before = [list(handlers) for handlers in (bpy.app.handlers.undo_post, bpy.app.handlers.redo_post)]
+    watch = Watch(rig)
+    watch.stop()
+    assert [list(handlers) for handlers in (bpy.app.handlers.undo_post, bpy.app.handlers.redo_post)] == before
