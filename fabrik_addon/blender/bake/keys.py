@@ -18,7 +18,7 @@ from ..rig.animated import ROTATION_CHANNELS, bone_path
 from ..rig.armature import root_location_channel
 from ..rig.key_reduction import location_keys, rotation_keys
 from ..rig.keyframes import add_strip, current_or_new_action, new_action_like, new_strip_action, write_curves
-from ..rig.locks import locked_channels
+from ..rig.locks import unlocked_rotation
 from ..rig.rotation_modes import to_channels
 from ..rig.spaces import object_scale
 from ..rig.stretch import stretch_scales
@@ -189,17 +189,6 @@ def _reduced(
     """A location's keys, fewer of them where that was asked for."""
     rows = location_keys(values, distance) if writing.settings.key_angle > 0.0 else np.arange(len(values))
     return _Track(path, group, writing.settings.frames[rows], values[rows], components)
-
-
-def unlocked_rotation(bone: bpy.types.PoseBone) -> tuple[int, ...]:
-    """Which numbers of a bone's rotation channels may be keyed.
-
-    A quaternion or axis-angle is locked as a whole where its three axes are; else each number by its own lock, or,
-    where the locks stand for Euler angles (`lock_rotations_4d` is off), not at all.
-    """
-    if all(bone.lock_rotation):
-        return ()
-    return tuple(int(part) for part in np.flatnonzero(~locked_channels(bone)))
 
 
 def _replaced_paths(writing: Writing) -> set[str]:

@@ -11,6 +11,7 @@ from ..goals.goals import gather_goals
 from ..rig import keyframes
 from ..rig.animated import bone_path
 from ..rig.armature import RigError, check_editable, read_trees
+from ..rig.keying import key_channels, why_no_key
 from ..rig.rotation_modes import from_channels, property_name, to_channels
 from .solve_frame import moves_root
 
@@ -18,30 +19,22 @@ from .solve_frame import moves_root
 def key_pose(context: bpy.types.Context, rig: bpy.types.Object) -> list[str]:
     """Insert keys on the present frame for the bones that the effectors move, as they are posed; returns their names.
 
-    Raises a FabrikError, with nothing keyed, where the rig can't be solved or its action can't be written.
+    Raises a FabrikError, with nothing keyed, where the rig can't be solved, its action can't be written, or the active
+    keying set has none of those bones.
     """
     check_effectors(context.scene, rig)
     check_editable(rig)
     keyframes.check_action(rig, new=False)
     trees = gather_goals(rig, read_trees(rig))
     bones = [bone for goals in trees for bone in goals.bone_names]
-    roots = [goals.tree.skeleton.names[0] for goals in trees if moves_root(rig, goals)]
-    for bone in bones:
-        channel = _beside_its_keys(rig, rig.pose.bones[bone], context.scene.frame_current_final)
-        _insert(rig, bone, channel)
-    for bone in (bone for goals in trees for bone in goals.slides):
-        _insert(rig, bone, "scale", 1)
-    for bone in roots:
-        _insert(rig, bone, "location")
-    return bones
-
-
-def _insert(rig: bpy.types.Object, bone: str, channel: str, index: int = -1) -> None:
-    """Key a channel as Blender does, by the user's preferences; raises RigError where it won't."""
-    try:
-        rig.pose.bones[bone].keyframe_insert(channel, index=index, group=bone)
-    except RuntimeError as error:
-        raise RigError(f"Bone {bone!r} can't be keyed: {error}") from None
+    frame = context.scene.frame_current_final
+    channels = [(bone, _beside_its_keys(rig, rig.pose.bones[bone], frame)) for bone in bones]
+    channels += [(bone, "scale") for goals in trees for bone in goals.slides]
+    channels += [(goals.tree.skeleton.names[0], "location") for goals in trees if moves_root(rig, goals)]
+    keyed = key_channels(context, rig, channels, automatic=False)
+    if not keyed:
+        raise RigError(why_no_key(context, automatic=False))
+    return keyed
 
 
 def _beside_its_keys(rig: bpy.types.Object, bone: bpy.types.PoseBone, frame: float) -> str:

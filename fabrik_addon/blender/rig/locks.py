@@ -38,6 +38,17 @@ def locked_channels(bone: bpy.types.PoseBone) -> BoolArray:
     return np.zeros(4, dtype=bool)
 
 
+def unlocked_rotation(bone: bpy.types.PoseBone) -> tuple[int, ...]:
+    """Which numbers of a bone's rotation channels may be keyed.
+
+    A quaternion or axis-angle is locked as a whole where its three axes are; else each number by its own lock, or,
+    where the locks stand for Euler angles (`lock_rotations_4d` is off), not at all.
+    """
+    if all(bone.lock_rotation):
+        return ()
+    return tuple(int(part) for part in np.flatnonzero(~locked_channels(bone)))
+
+
 def hinge_of_locks(bone: bpy.types.PoseBone) -> Hinge | None:
     """The hinge that a bone is where two of its angles are locked at zero, as animators do with elbows and knees."""
     free: list[Any] = [axis for axis, locked in zip(AXES, bone.lock_rotation, strict=True) if not locked]

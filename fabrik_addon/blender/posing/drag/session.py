@@ -14,7 +14,7 @@ from mathutils import Quaternion, Vector
 from ....core.arrays import FloatArray
 from ...goals.pins import set_pin
 from ...rig.armature import RigError, check_editable, check_rig, nearest_rotations
-from ...rig.auto_key import auto_key, check_auto_keying
+from ...rig.keying import check_auto_keying, is_auto_keying, key_channels, why_no_key
 from ...rig.pose_keeper import PoseKeeper
 from ...rig.pose_writer import PoseWriter
 from ...rig.spaces import object_scale
@@ -109,7 +109,8 @@ class Drag:
         """
         context.view_layer.update()
         changed = [pair for writer in self._writers for pair in writer.changed()]
-        auto_key(context, self._armature, changed)
+        if changed and is_auto_keying(context) and not key_channels(context, self._armature, changed, automatic=True):
+            self.left_alone.append(why_no_key(context, automatic=True))
         kept = rig_settings(self._armature)
         for pin in kept.effectors:
             if pin.kind == "PIN" and pin.bone in self._dragged:

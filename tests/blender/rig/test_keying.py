@@ -1,0 +1,149 @@
+"""Keys for what has been posed: only what is not locked, by the preferences and by the active keying set."""
+
+import bpy
+import numpy as np
+import pytest
+from support import scenes
+
+from fabrik_addon.blender.posing.drag.session import begin_drag
+from fabrik_addon.blender.posing.drag.setup import DragSettings
+from fabrik_addon.blender.rig.keyframes import curves, keys
+
+pytestmark = pytest.mark.usefixtures("clean_scene")
+
+ARM = 'pose.bones["upper_arm.L"]'
+FOREARM = 'pose.bones["forearm.L"]'
+
+
+@pytest.fixture
+def rig():
+    """A person whose left hand has a target."""
+    made = scenes.make_rig(mode="XYZ")
+    scenes.aim(made, "forearm.L", scenes.empty_at((0.4, -0.3, 1.2)))
+    scenes.make_active(made)
+    bpy.ops.object.mode_set(mode="POSE")
+    return made
+
+
+@pytest.fixture
+def tools():
+    return bpy.context.scene.tool_settings
+
+
+@pytest.fixture
+def preferences():
+    """Blender's; put back at the end, as a new file does not."""
+    edit = bpy.context.preferences.edit
+    names = ("use_keyframe_insert_available", "use_keyframe_insert_needed", "use_auto_keyframe_insert_needed")
+    before = {name: getattr(edit, name) for name in names}
+    yield edit
+    for name, value in before.items():
+        setattr(edit, name, value)
+
+
+def drag(rig):
+    """Drag the hand, so that forearm and upper arm turn; the drag, finished."""
+    dragged = begin_drag(bpy.context, rig, "forearm.L", settings=DragSettings(reach="BONES", bones=2))
+    dragged.step(dragged.start + np.array((-0.05, -0.1, 0.05)))
+    dragged.finish(bpy.context)
+    return dragged
+
+
+def keyed(rig):
+    """(data path, index) of the curves with a key."""
+    return {(curve.data_path, curve.array_index) for curve in curves(rig) if len(keys(curve))}
+
+
+def by_hand(rig):
+    bpy.ops.fabrik.key_pose()
+
+
+def automatically(rig):
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
+    drag(rig)
+
+
+@pytest.mark.parametrize("how", [by_hand, automatically])
+def test_locked_numbers_get_no_key(rig, how):
+    rig.pose.bones["upper_arm.L"].lock_rotation = (False, True, False)
+    how(rig)
+    assert {index for path, index in keyed(rig) if path.startswith(ARM)} == {0, 2}
+    assert {index for path, index in keyed(rig) if path.startswith(FOREARM)} == {0, 1, 2}
+
+
+def test_locked_axes_of_a_free_root_get_no_key(rig):
+    rig.fabrik.root = "FREE"
+    rig.pose.bones["hips"].lock_location = (False, True, False)
+    by_hand(rig)
+    assert {index for path, index in keyed(rig) if path.endswith("location")} == {0, 2}
+
+
+def test_only_what_is_needed_if_the_preferences_say_so(rig, preferences):
+    preferences.use_keyframe_insert_needed = True
+    by_hand(rig)
+    bpy.context.scene.frame_set(9)
+    rig.pose.bones["forearm.L"].rotation_euler.x += 0.3
+    by_hand(rig)
+    later = {(curve.data_path, curve.array_index) for curve in curves(rig) if keys(curve)[-1, 0] == 9}
+    assert later == {(f"{FOREARM}.rotation_euler", 0)}
+
+
+class TestKeyingSets:
+    def use(self, name):
+        sets = bpy.context.scene.keying_sets_all
+        sets.active = next(each for each in sets if each.bl_idname == name)
+
+    def test_one_of_blender_s_says_what_gets_keys(self, rig):
+        self.use("LocRotScale")
+        by_hand(rig)
+        assert {path.rpartition(".")[2] for path, _ in keyed(rig)} == {"location", "rotation_euler", "scale"}
+        assert {path.split('"')[1] for path, _ in keyed(rig)} == {"hips", "spine", "upper_arm.L", "forearm.L"}
+
+    def test_auto_keying_goes_by_it_only_if_told_to(self, rig, tools):
+        self.use("Location")
+        automatically(rig)
+        assert {path.rpartition(".")[2] for path, _ in keyed(rig)} == {"rotation_euler"}
+        tools.use_keyframe_insert_keyingset = True
+        rig.animation_data_clear()
+        automatically(rig)
+        assert keyed(rig) == {(f"{bone}.location", axis) for bone in (ARM, FOREARM) for axis in range(3)}
+
+    def test_somebody_s_own_keys_what_it_lists(self, rig):
+        own = bpy.context.scene.keying_sets.new(idname="own", name="Own")
+        own.paths.add(rig, f"{ARM}.rotation_euler", index=1)
+        own.paths.add(rig, 'pose.bones["thigh.L"].rotation_euler')
+        bpy.context.scene.keying_sets.active = own
+        by_hand(rig)
+        assert keyed(rig) == {(f"{ARM}.rotation_euler", 1)}
+        assert len(own.paths) == 2
+
+    def test_one_without_these_bones_is_told(self, rig):
+        own = bpy.context.scene.keying_sets.new(idname="own", name="Own")
+        own.paths.add(rig, 'pose.bones["thigh.L"].rotation_euler')
+        bpy.context.scene.keying_sets.active = own
+        with pytest.raises(RuntimeError, match="the active keying set, Own, has no property of these bones"):
+            by_hand(rig)
+        assert not keyed(rig)
+
+
+class TestNoKeyIsSaid:
+    """A drag whose keys Blender's settings keep from being set: as Blender's own transform, but not silently."""
+
+    def test_only_insert_available(self, rig, tools, preferences):
+        tools.use_keyframe_insert_auto = True
+        preferences.use_keyframe_insert_available = True
+        dragged = drag(rig)
+        assert not keyed(rig)
+        assert any("Only Insert Available" in sentence for sentence in dragged.left_alone)
+
+    def test_only_replace(self, rig, tools):
+        tools.use_keyframe_insert_auto = True
+        tools.auto_keying_mode = "REPLACE_KEYS"
+        dragged = drag(rig)
+        assert not keyed(rig)
+        assert any("only replaces keys" in sentence for sentence in dragged.left_alone)
+
+    def test_nothing_is_said_where_keys_were_set(self, rig, tools):
+        tools.use_keyframe_insert_auto = True
+        assert not drag(rig).left_alone
+        assert keyed(rig)
