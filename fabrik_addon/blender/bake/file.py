@@ -196,7 +196,9 @@ def _open(path: Path) -> None:
 
 def _find_armature(scene: bpy.types.Scene, name: str) -> bpy.types.Object:
     """The armature of that name in the scene, or the only one; raises BakeFileError where that is not clear."""
-    armatures = {found.name: found for found in scene.objects if found.type == "ARMATURE"}
+    # The file's own last: they count where a linked one has the same name.
+    things = sorted(scene.objects, key=lambda thing: thing.library is None)
+    armatures = {found.name: found for found in things if found.type == "ARMATURE"}
     listed = ", ".join(repr(found) for found in armatures)
     if not armatures:
         raise BakeFileError(f"There is no armature in scene {scene.name!r}.")

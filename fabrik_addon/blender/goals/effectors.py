@@ -7,6 +7,7 @@ import bpy
 from ...core import Effector
 from ..rig.armature import RigError
 from ..rig.spaces import BONE_HEAD, armature_point, metres_per_unit
+from ..settings.lookup import is_in_scene
 from ..settings.markers import FabrikMarker
 from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors, why_no_solve
@@ -60,8 +61,7 @@ def _check_object(
     scene: bpy.types.Scene, rig: bpy.types.Object, effector: str, target: bpy.types.Object, bone: str
 ) -> None:
     """Raise RigError where an effector can't go by an object, or by a bone of it."""
-    # The effector itself keeps a deleted object in the file, outside of every scene.
-    if scene.objects.get(target.name) != target:
+    if not is_in_scene(scene, target):
         raise RigError(f"Effector {effector!r}: its target {target.name!r} is not in scene {scene.name!r}")
     reason = why_no_target(rig, target, bone)
     if reason:

@@ -6,6 +6,7 @@ from typing import TypeAlias
 import bpy
 
 from ..rig.armature import RigError
+from ..settings.lookup import is_in_scene
 from ..settings.markers import FabrikMarker
 from ..settings.rig import FabrikEffector
 from ..settings.why_not import enabled_effectors, mapped_markers, why_no_rig
@@ -47,8 +48,7 @@ def _check_marker(scene: bpy.types.Scene, rig: bpy.types.Object, marker: FabrikM
         )
     if marker.target is None:
         raise RigError(f"Marker {marker.name!r} has no object (was it deleted?): choose one, or switch the marker off")
-    # The list itself keeps a deleted object in the file, outside of every scene.
-    if scene.objects.get(marker.target.name) != marker.target:
+    if not is_in_scene(scene, marker.target):
         raise RigError(f"Marker {marker.name!r}: its object {marker.target.name!r} is not in scene {scene.name!r}")
     reason = why_no_target(rig, marker.target, marker.target_bone)
     if reason:

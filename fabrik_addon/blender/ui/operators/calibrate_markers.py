@@ -6,6 +6,7 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
 from bpy.types import Context, Operator
 
+from ...settings.lookup import named
 from ...settings.markers import PROPORTIONS, FabrikCapture
 from ...settings.rig import rig_settings
 from ...settings.why_not import why_no_mapped
@@ -48,7 +49,7 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
         kept = rig_settings(context.object).capture
         given = self.properties.is_property_set
         choices = {name: getattr(self if given(name) else kept, name) for name in _KEPT}
-        static = _collection(self.static) if self.static else kept.static
+        static = named(bpy.data.collections, self.static, "collection") or kept.static
         reference = self._reference(kept)
         return calibrate_markers_steps(context, context.object, reference=reference, static=static, **choices)
 
@@ -64,15 +65,6 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
             first = self.reference_start if given("reference_start") else self.reference_end
             return first, self.reference_end if given("reference_end") else first
         return (kept.reference_start, kept.reference_end) if kept.use_reference else None
-
-
-def _collection(name: str) -> bpy.types.Collection:
-    """A collection by name; raises CalibrateError where there is none."""
-    from ...capture.calibrate import CalibrateError
-
-    if name not in bpy.data.collections:
-        raise CalibrateError(f"There is no collection {name!r}.")
-    return bpy.data.collections[name]
 
 
 CLASSES = (FABRIK_OT_calibrate_markers,)

@@ -4,6 +4,7 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
 from bpy.types import Context, Operator
 
+from ...settings.lookup import named
 from ...settings.rig import POINTS, rig_settings
 from ...settings.why_not import why_no_rig
 from .base import Bones, Done, OnBones, OnRig, count_of
@@ -42,7 +43,7 @@ class FABRIK_OT_add_effector(OnRig, Operator):
         from ...settings.selection import chosen_bone
 
         bone = self.bone or chosen_bone(context, rig).name
-        target = _object(self.target)
+        target = named(bpy.data.objects, self.target, "object")
         effector = add_effector(context, rig, bone, point=self.point, target=target, target_bone=self.target_bone)
         return f"{bone!r} now reaches for {effector.target.name!r}", []
 
@@ -103,15 +104,6 @@ class FABRIK_OT_pin(OnBones, Operator):
         context.view_layer.update()
         pin_bones(rig, names, point=self.point, hold_rotation=self.hold_rotation)
         return f"Pinned {count_of(len(names), 'bone')}", []
-
-
-def _object(name: str) -> bpy.types.Object | None:
-    """The object of that name, None for no name; raises RigError where there is none."""
-    from ...rig.armature import RigError
-
-    if name and name not in bpy.data.objects:
-        raise RigError(f"There is no object {name!r}")
-    return bpy.data.objects[name] if name else None
 
 
 CLASSES = (FABRIK_OT_add_effector, FABRIK_OT_remove_effector, FABRIK_OT_order_effectors, FABRIK_OT_pin)

@@ -9,6 +9,7 @@ from bpy.types import Context, Operator
 from bpy_extras.io_utils import ExportHelper, ImportHelper
 
 from ....markers.mapping.marker_sets import PRESETS
+from ...settings.lookup import named
 from ...settings.rig import rig_settings
 from ...settings.why_not import why_no_mapped, why_no_rig
 from .base import Done, OnRig
@@ -47,20 +48,11 @@ class FABRIK_OT_match_markers(OnRig, Operator):
         """Match."""
         from ...capture.matching import match_markers
 
-        take = _named(bpy.data.collections, self.take, "collection")
-        armature = _named(context.scene.objects, self.armature, "object")
+        take = named(bpy.data.collections, self.take, "collection")
+        armature = named(context.scene.objects, self.armature, "object")
         found = match_markers(context, rig, preset=self.preset, take=take, take_armature=armature, keep=self.keep)
         labels = PRESETS[found.preset].title if found.preset else "no known labels"
         return f"{len(found.markers)} markers on bones ({labels}){_listed(found.unmatched)}", []
-
-
-def _named(things: Any, name: str, kind: str) -> Any:
-    """The thing of a name, None without one; raises FabrikError where it is not there."""
-    from ....core.errors import FabrikError
-
-    if name and name not in things:
-        raise FabrikError(f"There is no {kind} {name!r}.")
-    return things[name] if name else None
 
 
 def _listed(labels: tuple[str, ...]) -> str:

@@ -1,0 +1,65 @@
+"""Objects by name, where one of this file and a linked one are called the same."""
+
+import bpy
+import pytest
+from support import limited, scenes
+
+from fabrik_addon.blender.goals.effectors import check_effectors
+from fabrik_addon.blender.goals.followed import check_followed
+
+pytestmark = pytest.mark.usefixtures("clean_scene")
+
+BOTH_ORDERS = pytest.mark.parametrize("linked_first", [True, False], ids=["linked-first", "own-first"])
+
+
+@pytest.fixture
+def twins(tmp_path):
+    """Gives a function that makes a thing and links another one of its name from a file."""
+
+    def make(thing, *, linked_first):
+        name, path = thing().name, tmp_path / "library.blend"
+        bpy.ops.wm.save_as_mainfile(filepath=str(path))
+        if linked_first:
+            linked = limited.bring(path, name, link=True)
+            return thing(), linked
+        bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+        own = thing()
+        with bpy.data.libraries.load(str(path), link=True) as (_, wanted):
+            wanted.objects = [name]
+        (linked,) = wanted.objects
+        bpy.context.scene.collection.objects.link(linked)
+        return own, linked
+
+    return make
+
+
+@BOTH_ORDERS
+def test_both_are_in_the_scene_as_targets(twins, linked_first):
+    both = twins(lambda: scenes.empty_at((0, 0, 1)), linked_first=linked_first)
+    assert len({thing.name for thing in both}) == 1
+    rig = scenes.make_rig()
+    for target in both:
+        rig.fabrik.effectors.clear()
+        scenes.aim(rig, "head", target)
+        check_effectors(bpy.context.scene, rig)
+        rig.fabrik.capture.markers.clear()
+        marker = rig.fabrik.capture.markers.add()
+        marker.bone, marker.target = "head", target
+        check_followed(bpy.context.scene, rig, "MARKERS")
+
+
+@BOTH_ORDERS
+def test_a_name_is_that_of_the_own_object(twins, linked_first):
+    own, _ = twins(lambda: scenes.empty_at((0, 0, 1)), linked_first=linked_first)
+    scenes.make_active(scenes.make_rig())
+    bpy.ops.fabrik.add_effector(bone="head", target=own.name)
+    assert bpy.context.object.fabrik.effectors[0].target == own
+
+
+@BOTH_ORDERS
+def test_an_armature_for_markers_is_the_own_one(twins, linked_first):
+    own, _ = twins(lambda: scenes.make_rig(name="Markers"), linked_first=linked_first)
+    rig = scenes.make_rig()
+    scenes.make_active(rig)
+    bpy.ops.fabrik.match_markers(armature="Markers")
+    assert rig.fabrik.capture.take_armature == own
