@@ -112,9 +112,7 @@ def add_strip(owner: bpy.types.Object, action: bpy.types.Action) -> bpy.types.Nl
     animation = _animation_data(owner)
     present = animation.action
     if present is not None and present != action:
-        slot = getattr(animation, "action_slot", None)
-        animation.action = None
-        _new_strip(animation, present, slot)
+        _push_down(animation, present)
     return _new_strip(animation, action, _own_slot(action, owner) if _has_slots(action) else None)
 
 
@@ -242,10 +240,28 @@ def _animation_data(owner: bpy.types.Object) -> bpy.types.AnimData:
     return owner.animation_data or owner.animation_data_create()
 
 
+def _push_down(animation: bpy.types.AnimData, action: bpy.types.Action) -> None:
+    """Make the present action a strip that plays just as it does: as much, blended and going on beyond its ends."""
+    slot, influence = getattr(animation, "action_slot", None), animation.action_influence
+    blend_type, extrapolation = animation.action_blend_type, animation.action_extrapolation
+    animation.action = None
+    strip = _new_strip(animation, action, slot)
+    strip.blend_type, strip.extrapolation = blend_type, extrapolation
+    if influence < 1.0:
+        # A strip's influence is its own only where it is animated; the curve's one key takes this value over.
+        strip.influence = influence
+        strip.use_animated_influence = True
+
+
 def _new_strip(animation: bpy.types.AnimData, action: bpy.types.Action, slot: _Slot) -> bpy.types.NlaStrip:
+    """A strip of an action, on a track of its own above all others, on the frames that its keys are on."""
     track = animation.nla_tracks.new()
     track.name = action.name
-    strip = track.strips.new(action.name, int(np.floor(action.frame_range[0])), action)
+    first = action.frame_range[0]
+    strip = track.strips.new(action.name, int(np.floor(first)), action)
+    # Blender makes strips on whole frames.
+    strip.frame_end_raw += first - strip.frame_start_raw
+    strip.frame_start_raw = first
     if slot is not None:
         strip.action_slot = slot
     return strip

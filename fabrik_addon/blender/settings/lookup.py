@@ -23,5 +23,5 @@ def named(things: Iterable[_Thing], name: str, kind: str) -> _Thing | None:
 
 def is_in_scene(scene: bpy.types.Scene, thing: bpy.types.Object) -> bool:
     """Whether an object is in a scene; a list keeps a deleted one in the file, outside of every scene."""
-    found = scene.objects.get(thing.name)
+    found: bpy.types.Object | None = scene.objects.get(thing.name)
     return found == thing or (found is not None and scene in thing.users_scene)

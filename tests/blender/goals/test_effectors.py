@@ -90,7 +90,7 @@ def test_an_existing_object_can_be_the_target(rig):
     [
         ({}, "Pick a bone in Pose mode first, or give its name"),
         ({"bone": "tentacle"}, "'Rig' has no bone 'tentacle'"),
-        ({"bone": "head", "target": "Nobody"}, "There is no object 'Nobody'"),
+        ({"bone": "head", "target": "Nobody"}, "There is no object 'Nobody'."),
         ({"bone": "head", "target": "Rig"}, "'Rig' can't be its own target: choose another object"),
         ({"bone": "head", "target": "Ball", "target_bone": "tip"}, "'Ball' is no armature, so has no bone 'tip'"),
     ],

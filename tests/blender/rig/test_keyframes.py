@@ -335,3 +335,41 @@ def test_curves_survive_saving(tmp_path):
     bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "walk.blend"))
 
     np.testing.assert_allclose(shown(bpy.data.objects["Empty"], FRAMES), values, atol=1e-6)
+
+
+FRACTIONS = (0.0, 1.0, 1.75, 4.5, 8.0, 11.25, 12.0, 20.0)
+
+
+def places_on(thing, frames):
+    """Where an object is on frames, as Blender plays it."""
+    found = []
+    for frame in frames:
+        bpy.context.scene.frame_set(int(frame), subframe=frame - int(frame))
+        found.append(tuple(thing.matrix_world.translation))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("extrapolation", ["NOTHING", "HOLD", "HOLD_FORWARD"])
+@pytest.mark.parametrize(
+    ("influence", "blend_type"), [(1.0, "REPLACE"), (0.3, "REPLACE"), (0.6, "ADD"), (1.0, "SUBTRACT")]
+)
+def test_an_action_plays_as_before_once_it_is_a_strip(clean_scene, influence, blend_type, extrapolation):
+    """Under a new strip that moves something else; influence, blending and ends count above another strip only."""
+    thing = bpy.data.objects.new("Thing", None)
+    clean_scene.collection.objects.link(thing)
+    below = keyframes.new_action(thing, "Below")
+    keyframes.write_curves(below, thing, "location", [-5.0, 30.0], [(3.0, -1.0, 0.5), (-2.0, 4.0, 1.0)], "Location")
+    thing.animation_data.action = None
+    keyframes.add_strip(thing, below)
+    present = keyframes.new_action(thing, "Present")
+    keyframes.write_curves(present, thing, "location", [1.5, 11.25], [(0.5, 2.0, 1.0), (4.0, 1.0, 3.0)], "Location")
+    animation = thing.animation_data
+    animation.action_influence, animation.action_blend_type = influence, blend_type
+    animation.action_extrapolation = extrapolation
+    before = places_on(thing, FRACTIONS)
+    turning = keyframes.new_strip_action(thing, "Turning")
+    keyframes.write_curves(turning, thing, "rotation_euler", [0.5, 9.0], [(0, 0, 0), (1, 1, 1)], "Rotation")
+    keyframes.add_strip(thing, turning)
+    strips = {strip.name: strip for track in animation.nla_tracks for strip in track.strips}
+    assert (strips["Present"].frame_start, strips["Turning"].frame_start) == (1.5, 0.5)
+    np.testing.assert_allclose(places_on(thing, FRACTIONS), before, atol=1e-6)
