@@ -198,7 +198,7 @@ def check_writable(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> No
 
 
 def clear_limit(pose_bone: bpy.types.PoseBone) -> None:
-    """Take a bone's limit away; on a library override, where it would come back, it becomes "FREE".
+    """Take a bone's limit away; on a library override, where it would come back, it is "FREE" and keeps its length.
 
     Raises LimitPropertyError where the bone can't be changed.
     """
@@ -210,6 +210,7 @@ def clear_limit(pose_bone: bpy.types.PoseBone) -> None:
         raise LimitPropertyError(reason)
     if _is_override(pose_bone):
         _put(pose_bone, LIMIT, FREE)
+        _put(pose_bone, SLIDE, NO_SLIDE)
     else:
         for name in present:
             del pose_bone[name]

@@ -1,4 +1,4 @@
-"""Keys in Pose mode. Blender uses neither F nor P there for anything of its own."""
+"""Keys in Pose mode, where Blender's own keymap uses neither F nor P for anything."""
 
 from typing import Any, Final
 
@@ -9,9 +9,16 @@ from .operators.effectors import FABRIK_OT_pin
 
 KEYMAP: Final = "Pose"
 KEYS: Final[tuple[tuple[str, Any], ...]] = ((FABRIK_OT_drag.bl_idname, "F"), (FABRIK_OT_pin.bl_idname, "P"))
+# Keymaps that have another use for them: here F is Frame Selected, and P is Set Parent.
+WITHOUT_KEYS: Final = frozenset({"Industry_Compatible"})
 
 # What Blender gives for a key, to be handed back; here only while the extension is on.
 _ITEMS: Final[list[tuple[bpy.types.KeyMap, bpy.types.KeyMapItem]]] = []
+
+
+def keys_for(keymap: str) -> tuple[tuple[str, Any], ...]:
+    """The operators and their keys, beside one of Blender's keymaps."""
+    return () if keymap in WITHOUT_KEYS else KEYS
 
 
 def start() -> None:
@@ -20,7 +27,7 @@ def start() -> None:
     if keys is None:
         return
     keymap = keys.keymaps.new(KEYMAP, space_type="EMPTY")
-    for operator, key in KEYS:
+    for operator, key in keys_for(bpy.context.preferences.keymap.active_keyconfig):
         _ITEMS.append((keymap, keymap.keymap_items.new(operator, key, "PRESS")))
 
 

@@ -1,8 +1,5 @@
 """Pins: where they hold, how they come and go, and what they are in a file."""
 
-import importlib.util
-from pathlib import Path
-
 import bpy
 import numpy as np
 import pytest
@@ -11,7 +8,6 @@ from support import scenes
 from fabrik_addon.blender.goals.pins import is_pinned, pin_bones, pins, unpin_bones
 from fabrik_addon.blender.posing.drag.session import begin_drag
 from fabrik_addon.blender.rig.armature import RigError
-from fabrik_addon.blender.ui.keymap import KEYMAP, KEYS
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -140,24 +136,3 @@ def test_pins_are_kept_in_the_file(rig, tmp_path):
     again = bpy.data.objects["Rig"]
     assert pinned(again) == {"shin.L"}
     assert tuple(again.fabrik.effectors[0].pin_location) == before
-
-
-def default_keys():
-    """What Blender's own keymap has: (keymap, key, whether with Shift, Ctrl, Alt or another key held)."""
-    folder = Path(bpy.utils.system_resource("SCRIPTS")) / "presets" / "keyconfig" / "keymap_data"
-    spec = importlib.util.spec_from_file_location("blender_default", folder / "blender_default.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    for name, _, content in module.generate_keymaps(module.Params(select_mouse="LEFT")):
-        for _, event, _ in content["items"]:
-            held = [event.get(each) for each in ("shift", "ctrl", "alt", "oskey")]
-            yield name, event["type"], any(held)
-
-
-def test_the_keys_clash_with_none_of_blenders_own():
-    # What Blender looks into, in this order, when a key is pressed over the viewport in Pose mode.
-    places = {"Pose", "Object Non-modal", "Frames", "3D View", "3D View Generic", "Screen", "Window", "Grease Pencil"}
-    taken = {key for name, key, held in default_keys() if name in places and not held}
-    assert {"G", "H", "I"} <= taken
-    assert KEYMAP in places
-    assert not taken & {key for _, key in KEYS}

@@ -16,6 +16,7 @@ from fabrik_addon.blender.settings.limit_properties import (
     clear_limit,
     read_limit,
     read_limits,
+    read_slides,
     why_not_writable,
     write_limit,
 )
@@ -152,6 +153,19 @@ class TestOverride:
             assert again.pose.bones["forearm.L"][LIMIT] == "FREE"
             assert "forearm.L" not in read_limits(again)
             assert not any(name in again.pose.bones["spine"] for name in PROPERTIES)
+
+    def test_clearing_takes_the_stretching_away_too(self, rig, tmp_path):
+        """Whether the library's bone stretches, or the override's own."""
+        bones = ("forearm.L", "head")
+        bpy.ops.fabrik.set_limit(bones="forearm.L", slide=(0.5, 2.0))
+        bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "source.blend"))
+        own = limited.override(tmp_path / "source.blend", "Rig")
+        bpy.ops.fabrik.set_limit(bones="head", slide=(0.5, 2.0))
+        assert read_slides(own, bones) == dict.fromkeys(bones, (0.5, 2.0))
+        bpy.ops.fabrik.clear_limit(bones="forearm.L,head")
+        assert read_slides(own, bones) == {}
+        for again in self.reopened(tmp_path):
+            assert read_slides(again, bones) == {}
 
     def test_cleared_and_set_again(self, own, tmp_path):
         clear_limit(own.pose.bones["forearm.L"])

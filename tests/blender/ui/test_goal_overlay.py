@@ -1,5 +1,7 @@
 """What the overlay of goals shows and when, in a Blender without windows: everything but the drawing itself."""
 
+import sys
+
 import bpy
 import numpy as np
 import pytest
@@ -25,6 +27,25 @@ def rig(clean_scene):
 def forms(lines):
     """How many edges each body of a goal has."""
     return [len(each.ends) for each in lines]
+
+
+def steps_of(call):
+    """How many instructions Python executes for a call."""
+    count = 0
+
+    def trace(frame, event, _argument):
+        nonlocal count
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return trace
+
+    call()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(None)
+    return count
 
 
 def views(rig):
@@ -130,6 +151,43 @@ class TestDrawing:
         assert drawing_handlers.shown_rigs(bpy.context) == [rig]
         bpy.context.scene.fabrik_show_goals = False
         assert drawing_handlers.shown_rigs(bpy.context) == []
+
+    def test_a_redraw_looks_at_no_object_but_armatures(self, rig):
+        """Else it would take milliseconds in a scene of thousands of objects, with or without a rig."""
+        few = steps_of(lambda: drawing_handlers.shown_rigs(bpy.context))
+        for place in range(200):
+            scenes.empty_at((place, 0.0, 0.0))
+        bpy.context.view_layer.update()
+        assert drawing_handlers.shown_rigs(bpy.context) == [rig]
+        assert steps_of(lambda: drawing_handlers.shown_rigs(bpy.context)) == few
+
+    def test_rigs_come_and_go(self, rig):
+        shown = lambda: {thing.name for thing in drawing_handlers.shown_rigs(bpy.context)}  # noqa: E731
+        bpy.ops.ed.undo_push(message="one rig")
+        assert shown() == {"Rig"}
+        rig.select_set(True)
+        bpy.ops.object.duplicate()
+        assert shown() == {"Rig", "Rig.001"}
+        bpy.ops.ed.undo_push(message="two rigs")
+        bpy.ops.ed.undo()
+        assert shown() == {"Rig"}
+        bpy.ops.ed.redo()
+        assert shown() == {"Rig", "Rig.001"}
+        bpy.data.objects.remove(bpy.data.objects["Rig"])
+        assert shown() == {"Rig.001"}
+        bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+        assert shown() == set()
+
+    def test_rigs_of_other_view_layers_are_not(self, rig):
+        apart = bpy.data.collections.new("Apart")
+        bpy.context.scene.collection.children.link(apart)
+        apart.objects.link(rig)
+        bpy.context.scene.collection.objects.unlink(rig)
+        assert drawing_handlers.shown_rigs(bpy.context) == [rig]
+        bpy.context.view_layer.layer_collection.children["Apart"].exclude = True
+        assert drawing_handlers.shown_rigs(bpy.context) == []
+        bpy.context.view_layer.layer_collection.children["Apart"].exclude = False
+        assert drawing_handlers.shown_rigs(bpy.context) == [rig]
 
     def test_hidden_rigs_are_not(self, rig):
         rig.hide_set(True)

@@ -10,10 +10,12 @@ from typing import Any, Final
 import bpy
 
 from ...settings.rig import rig_settings
+from .armatures import Armatures
 
 # Properties of the scene.
 LIMITS_SWITCH: Final = "fabrik_show_limits"
 GOALS_SWITCH: Final = "fabrik_show_goals"
+ARMATURES: Final = Armatures()
 
 
 class DrawingHandlers:
@@ -33,6 +35,7 @@ class DrawingHandlers:
         """Draw no more."""
         while self._handles:
             bpy.types.SpaceView3D.draw_handler_remove(self._handles.pop(), "WINDOW")
+        ARMATURES.forget()
 
     def is_on(self) -> bool:
         """Whether a handler is there."""
@@ -54,11 +57,7 @@ def shown_rigs(context: bpy.types.Context) -> list[bpy.types.Object]:
     """The visible armatures with effectors, in Object and Pose mode; none where the overlay of goals is off."""
     if not getattr(context.scene, GOALS_SWITCH) or context.mode not in {"OBJECT", "POSE"}:
         return []
-    return [
-        thing
-        for thing in context.view_layer.objects
-        if thing.type == "ARMATURE" and len(rig_settings(thing).effectors) and thing.visible_get()
-    ]
+    return [rig for rig in ARMATURES.visible() if len(rig_settings(rig).effectors)]
 
 
 def shows_limits(context: bpy.types.Context) -> bool:

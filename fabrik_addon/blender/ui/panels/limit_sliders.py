@@ -24,7 +24,7 @@ from ...settings.limit_values import AXES, NO_SLIDE, LimitSettings
 from ...settings.rig import LIMIT_TYPES
 from ...settings.selection import active_bone, selected_bones
 from ..operators import limits
-from .rig import short_lines
+from .rig import draw_lines
 
 # As long as it is, or half as long again where it has to be.
 FIRST_STRETCH = (1.0, 1.5)
@@ -39,8 +39,7 @@ def draw_active_limit(context: Context, layout: UILayout, rig: bpy.types.Object)
         return
     _draw_bone(layout, bone, selected_bones(context, rig))
     reason = why_not_writable(bone)
-    for line in short_lines(reason):
-        layout.label(text=line, icon="INFO")
+    draw_lines(layout, reason, "INFO")
     body = layout.column()
     body.enabled = not reason
     _draw_limit(body, bone)
@@ -69,8 +68,7 @@ def _draw_limit(layout: UILayout, bone: PoseBone) -> None:
     }
     if settings.type in kinds:
         kinds[settings.type](layout, bone, settings)
-    for line in short_lines(_trouble(bone)):
-        layout.label(text=line, icon="ERROR")
+    draw_lines(layout, _trouble(bone), "ERROR")
 
 
 def _draw_ball(layout: UILayout, bone: PoseBone, _settings: LimitSettings) -> None:

@@ -56,22 +56,40 @@ class InSidebar:
 
 
 class AboutRig(InSidebar):
-    """A panel about the active armature; without one it says what to do."""
+    """A panel about the active armature, there only while one can be worked on."""
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        """Where nothing is against it; `FABRIK_PT_no_rig` says what is."""
+        return not why_no_rig(context.object)
 
     def draw(self, context: Context) -> None:
         """Draw the rig's settings."""
-        layout = self.layout
-        layout.use_property_split = True
-        layout.use_property_decorate = False
-        reason = why_no_rig(context.object)
-        if reason:
-            layout.label(text=reason, icon="INFO")
-        else:
-            self.draw_rig(context, layout, context.object)
+        self.layout.use_property_split = True
+        self.layout.use_property_decorate = False
+        self.draw_rig(context, self.layout, context.object)
 
     def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         """Draw what the panel is for."""
         raise NotImplementedError
+
+
+class FABRIK_PT_no_rig(InSidebar, Panel):
+    """What to do first, where there is no armature to work on."""
+
+    bl_idname = "FABRIK_PT_no_rig"
+    bl_order = 0
+    bl_label = "No Rig"
+    bl_options = {"HIDE_HEADER"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        """Where something keeps the other panels away."""
+        return bool(why_no_rig(context.object))
+
+    def draw(self, context: Context) -> None:
+        """Draw the reason."""
+        draw_lines(self.layout, why_no_rig(context.object), "INFO")
 
 
 class FABRIK_PT_effectors(AboutRig, Panel):
@@ -147,7 +165,7 @@ class FABRIK_PT_solve(AboutRig, Panel):
         """Draw live, the buttons, and why they are greyed where they are."""
         kept = rig_settings(rig)
         reason = why_no_solve(rig)
-        _draw_lines(layout, reason, "INFO")
+        draw_lines(layout, reason, "INFO")
         _draw_live(layout, kept, enabled=not reason or kept.live)
         column = layout.column()
         column.enabled = not reason
@@ -242,11 +260,11 @@ def _draw_live(layout: UILayout, kept: FabrikRig, *, enabled: bool) -> None:
     share.enabled = kept.live
     share.prop(kept, "influence", slider=True)
     if kept.live:
-        _draw_lines(layout, kept.live_trouble, "ERROR")
+        draw_lines(layout, kept.live_trouble, "ERROR")
         layout.label(text="Off in renders: bake first", icon="INFO")
 
 
-def _draw_lines(layout: UILayout, sentence: str, icon: Any) -> None:
+def draw_lines(layout: UILayout, sentence: str, icon: Any) -> None:
     """A sentence, in as many lines as it takes."""
     for line in short_lines(sentence):
         layout.label(text=line, icon=icon)
@@ -277,6 +295,7 @@ def short_lines(sentence: str, most: int = 44) -> list[str]:
 
 CLASSES = (
     FABRIK_UL_effectors,
+    FABRIK_PT_no_rig,
     FABRIK_PT_effectors,
     FABRIK_PT_effector_ways,
     FABRIK_PT_solve,
