@@ -5,8 +5,6 @@ from typing import TypeVar
 
 import bpy
 
-from ...core.errors import FabrikError
-
 _Thing = TypeVar("_Thing", bound=bpy.types.ID)
 
 
@@ -15,6 +13,8 @@ def named(things: Iterable[_Thing], name: str, kind: str) -> _Thing | None:
 
     Raises FabrikError where there is none of that name; kind: what it is called then.
     """
+    from ...core.errors import FabrikError  # noqa: PLC0415  operators import this at Blender's start
+
     of_name = sorted((thing for thing in things if thing.name == name), key=lambda thing: thing.library is not None)
     if name and not of_name:
         raise FabrikError(f"There is no {kind} {name!r}.")
