@@ -1,6 +1,7 @@
 """Putting the frame and the pose back, poses that nobody has keyed included."""
 
 from collections.abc import Collection
+from contextlib import suppress
 
 import bpy
 import numpy as np
@@ -22,7 +23,15 @@ class PoseKeeper:
         self._pose = {name: _read(rig, name, width) for name, width in _CHANNELS.items()}
 
     def restore(self, keyed: Collection[str] = ()) -> None:
-        """Put frame and pose back; the `keyed` bones go where the animation has them on that frame."""
+        """Put frame and pose back; the `keyed` bones go where the animation has them on that frame.
+
+        Where the armature, its bones or the scene are gone meanwhile, there is nothing to put back.
+        """
+        with suppress(ReferenceError):
+            if len(self._rig.pose.bones) == len(self._pose["location"]):
+                self._put_back_all(keyed)
+
+    def _put_back_all(self, keyed: Collection[str]) -> None:
         if keyed or (self._scene.frame_current, self._scene.frame_subframe) != (self._frame, self._subframe):
             # New curves show only once the frame is set.
             self._scene.frame_set(self._frame, subframe=self._subframe)

@@ -520,6 +520,34 @@ class TestOperator:
         rig.pose.bones["spine"].scale = (1, 1, 1)
         assert scenes.digest() == before
 
+    @pytest.mark.parametrize("how", ["deleted", "undone", "a bone is gone"])
+    def test_what_is_gone_ends_the_drag_and_live_goes_on(self, how):
+        other, rig = person(name="Other"), person()
+        scenes.aim(other, "forearm.L", scenes.empty_at((0.4, -0.3, 1.2)))
+        other.fabrik.live = rig.fabrik.live = True
+        bpy.ops.ed.undo_push(message="before")
+        rig.location.x = 1.0
+        bpy.ops.ed.undo_push(message="moved")
+        drag = begin_drag(bpy.context, rig, "head")
+        if how == "deleted":
+            bpy.data.objects.remove(rig)
+        elif how == "undone":
+            bpy.ops.ed.undo()
+        else:
+            bpy.ops.object.mode_set(mode="EDIT")
+            rig.data.edit_bones.remove(rig.data.edit_bones["head"])
+            bpy.ops.object.mode_set(mode="POSE")
+        before = scenes.digest()
+        with pytest.raises(RigError, match="'head' was changed during the drag"):
+            drag.step(drag.start + np.array((0.1, 0.0, 0.0)))
+        drag.cancel()
+        assert scenes.digest() == before
+        ball = bpy.data.objects["Other"].fabrik.effectors[0].target
+        ball.location = (0.2, -0.5, 1.5)
+        assert np.linalg.norm(world(bpy.data.objects["Other"], "forearm.L") - (0.2, -0.5, 1.5)) < 1e-3 * scenes.HEIGHT
+        for thing in bpy.data.objects:
+            thing.fabrik.live = False
+
     def test_a_scaled_bone_counts_only_on_the_way(self):
         rig = person()
         rig.pose.bones["shin.L"].scale = (1.0, 2.0, 1.0)

@@ -71,6 +71,7 @@ class Drag:
         self._writers = [
             PoseWriter(armature, part.tree, part.turned, moves_root=part.moves_root) for part in self._turning_parts
         ]
+        self._bones = armature.pose.bones.keys()
         world = np.array(armature.matrix_world, dtype=np.float64)
         self._space, self._turn = world[:3, :3], armature.matrix_world.to_quaternion()
         self._scale = float(object_scale(world))
@@ -87,7 +88,12 @@ class Drag:
             location: (3,) in world space.
             turn: (3,) rotation vector in radians and world space, from how the bone was turned at the start; None
                 lets it turn as it will.
+
+        Raises:
+            RigError: where the armature, or a bone of it, is gone meanwhile.
         """
+        if not self._is_there():
+            raise RigError(f"The armature of bone {self._dragged[0]!r} was changed during the drag: drag again")
         shift = np.linalg.solve(self._space, np.asarray(location, dtype=np.float64) - self.start)
         vector = Vector(np.zeros(3).tolist() if turn is None else np.asarray(turn, dtype=np.float64).tolist())
         if np.abs(shift).max() <= self._least and vector.length <= _NO_TURN:
@@ -101,6 +107,13 @@ class Drag:
             writer.write(pose.rotations, pose.head)
             error, pin_error = max(error, pose.error), max(pin_error, pose.pin_error)
         return StepResult(error * self._scale, pin_error * self._scale)
+
+    def _is_there(self) -> bool:
+        """Whether the armature has the bones that it had: undo, or another window, may have taken some away."""
+        try:
+            return self._armature.pose.bones.keys() == self._bones
+        except ReferenceError:
+            return False
 
     def finish(self, context: bpy.types.Context) -> int:
         """Keep the pose: key what has changed if auto-keying asks for it, and move the dragged bones' own pins along.
@@ -121,8 +134,10 @@ class Drag:
 
     def cancel(self) -> None:
         """Put everything back, bit for bit."""
-        self._keeper.restore()
-        live.follow()
+        try:
+            self._keeper.restore()
+        finally:
+            live.follow()
 
 
 def begin_drag(
