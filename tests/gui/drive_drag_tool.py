@@ -111,9 +111,31 @@ def use_the_tool():
     assert (tail("forearm.R") - before).length > 0.08, tail("forearm.R") - before
     assert not g.window().modal_operators
     posed = channels()
+    yield from a_cancelled_press_leaves_the_selection()
+    assert channels() == posed
     yield from press_and_drag(Vector((1.0, 0.0, 0.5)), (0.1, 0.0, 0.1))
     assert channels() == posed
     g.shot("drag_tool_used.png")
+
+
+def a_cancelled_press_leaves_the_selection():
+    select("hips", "spine")
+    chosen = [each.select for each in rig().pose.bones]
+    place = rig().matrix_world @ rig().pose.bones["forearm.L"].center
+    g.goto(*g.view_xy(place))
+    yield
+    g.press()
+    yield
+    yield from g.drag_to(*g.view_xy(place + Vector((0.1, 0.0, 0.1))))
+    yield
+    assert g.window().modal_operators
+    g.key("ESC")
+    yield 0.6
+    g.release()
+    yield 0.6
+    assert not g.window().modal_operators
+    assert rig().data.bones.active.name == "hips"
+    assert [each.select for each in rig().pose.bones] == chosen
 
 
 def press_and_drag(place, shift):

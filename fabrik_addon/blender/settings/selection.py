@@ -1,6 +1,8 @@
 """The bones of an armature that are meant: active, selected, or named."""
 
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
 
 import bpy
 
@@ -17,8 +19,7 @@ def selected_bones(context: bpy.types.Context, rig: bpy.types.Object) -> list[bp
     """The selected bones that can be seen; outside Pose mode all that will be selected there."""
     if rig.mode == "POSE":
         return [bone for bone in context.selected_pose_bones or () if bone.id_data == rig]
-    # Blender 5.0 keeps the selection with the pose, older ones with the armature.
-    return [bone for bone in rig.pose.bones if getattr(bone, "select", getattr(bone.bone, "select", False))]
+    return [bone for bone in rig.pose.bones if _is_selected(bone)]
 
 
 def chosen_bones(context: bpy.types.Context, rig: bpy.types.Object, names: str = "") -> Sequence[bpy.types.PoseBone]:
@@ -43,6 +44,36 @@ def chosen_bone(context: bpy.types.Context, rig: bpy.types.Object, name: str = "
     if active is None:
         raise FabrikError("Pick a bone in Pose mode first, or give its name")
     return active
+
+
+class SelectionKeeper:
+    """Which bones of the armatures in Pose mode are selected, and which bone and object are active, when it is made."""
+
+    def __init__(self, context: bpy.types.Context) -> None:
+        self._active = context.view_layer.objects.active
+        rigs = {thing for thing in (self._active, *context.objects_in_mode) if thing is not None and thing.pose}
+        self._rigs = [(rig, rig.data.bones.active, [_is_selected(bone) for bone in rig.pose.bones]) for rig in rigs]
+
+    def restore(self, context: bpy.types.Context) -> None:
+        """Select what was selected; what is gone meanwhile is left out."""
+        with suppress(ReferenceError):
+            context.view_layer.objects.active = self._active
+            for rig, active, selected in self._rigs:
+                rig.data.bones.active = active
+                for bone, chosen in zip(rig.pose.bones, selected, strict=False):
+                    _select(bone, chosen=chosen)
+
+
+def _is_selected(bone: bpy.types.PoseBone) -> bool:
+    # Blender 5.0 keeps the selection with the pose, older ones with the armature.
+    return bool(getattr(bone, "select", getattr(bone.bone, "select", False)))
+
+
+def _select(bone: Any, *, chosen: bool) -> None:
+    if hasattr(bone, "select"):
+        bone.select = chosen
+    else:
+        bone.bone.select = bone.bone.select_head = bone.bone.select_tail = chosen
 
 
 def _named(rig: bpy.types.Object, name: str) -> bpy.types.PoseBone:

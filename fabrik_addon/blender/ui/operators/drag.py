@@ -92,14 +92,20 @@ class FABRIK_OT_drag(OnRig, Operator):
     def invoke(self, context: Context, event: Event) -> set[str]:
         """Take hold of the bone; from then on it follows the mouse."""
         from ...posing.drag.view import DragView, has_view
+        from ...settings.selection import SelectionKeeper
         from ..overlays import drag_lines
 
         if not has_view(context):
             return self.execute(context)
         self._view = DragView(context)
-        if self.pick:
-            self._pick(context, event)
-        self._drag = self._begin(context)
+        self._selection = SelectionKeeper(context)
+        try:
+            if self.pick:
+                self._pick(context, event)
+            self._drag = self._begin(context)
+        except BaseException:
+            self._selection.restore(context)
+            raise
         self._watch = Watch(context.object)
         self._mouse = self._view.press(event) if self.pick else self._view.mouse(event)
         self._seen = self._mouse
@@ -140,6 +146,7 @@ class FABRIK_OT_drag(OnRig, Operator):
             live.follow()
         else:
             self._drag.cancel()
+            self._selection.restore(context)
         self._clear(context)
 
     def draw(self, _context: Context) -> None:
