@@ -1,13 +1,14 @@
 # Every target sets up what it needs under .venv/ and works on a fresh machine with Python 3.11 and make.
 #
 #   make demo                   bake the sample walk onto the sample person: a .blend, a report and a contact sheet in build/demo/
-#   make test                   all tests on one Blender: make test BLENDER=5.0 (4.5 without it)
-#   make test-core              what needs no Blender, in plain Python
+#   make test                   every test: what needs no Blender in plain Python, the rest on Blender 4.5 (BLENDER=5.0 for another)
+#   make test T=tests/core      the tests in one file or folder; what CI runs in all is in .ci/run
 #   make test-all               plain Python and every Blender
 #   make check                  linter, formatter and types; `make format` mends what can be mended
 #   make zip                    the extension, build/fabrik.zip
-#   make test-zip               install the zip into an empty profile of every Blender and test what was installed
-#   make test-gui               drive a real Blender with windows; needs FABRIK_GUI_TOOLS, the folder of the tools for it
+#   make test-zip               install the zip into an empty profile of every Blender and try what was installed
+#   make test-5.2               the Blender tests on 5.2; needs FABRIK_GUI_TOOLS, the folder of the tools for a real Blender
+#   make test-gui               drive a real Blender with windows; needs FABRIK_GUI_TOOLS
 #   make bench                  measure everything, into docs/bench; quarter of an hour. With FABRIK_GUI_TOOLS redraws of windows too
 #   make bench-guard            whether what matters has become slower beside plain Python; a minute
 #   make bench-paper            repeat the paper's experiments: tables and figures in docs/paper/, in a few minutes
@@ -19,6 +20,7 @@ BLENDER ?= 4.5
 PYTHON ?= python3.11
 FABRIK_GUI_TOOLS ?=
 PYTEST_ARGS ?=
+T ?=
 PIP_VERSION := 26.3
 
 python = .venv/$(1)/bin/python
@@ -32,9 +34,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-core test-all check format zip test-zip test-gui bench bench-guard bench-paper \
-	rigs clean distclean \
-	$(BLENDERS:%=test-%) $(BLENDERS:%=test-zip-%)
+.PHONY: help demo test test-plain test-all environments check format zip test-zip test-5.2 test-gui real-blender \
+	bench bench-guard bench-paper rigs clean distclean $(BLENDERS:%=test-%) $(BLENDERS:%=test-zip-%)
 
 help:
 	@sed -n '/^#   make/s/^#   //p' Makefile
@@ -54,15 +55,28 @@ demo: $(call ready,$(BLENDER))
 		--map sample_rigs/walk_map.json --output build/demo/walk.blend --report build/demo/walk.csv
 	$(call python,$(BLENDER)) sample_rigs/contact_sheet.py build/demo/walk.blend build/demo/walk.png
 
-test: test-$(BLENDER)
+# A Blender takes its own tests, and those of the solver that solve one pose: it does that with its mathutils.
+on_blender = -m "blender or one_pose" tests
 
-$(BLENDERS:%=test-%): test-%: $(call ready,%)
-	$(call pytest,$*) tests --ignore=tests/gui
+ifeq ($(T),)
+test: test-$(BLENDER) test-plain
+else
+# In plain Python where that is enough and no Blender is asked for.
+place = $(if $(or $(findstring command line,$(origin BLENDER)),$(findstring tests/blender,$(T))),$(BLENDER),plain)
+test: $(call ready,$(place))
+	$(call pytest,$(place)) $(T)
+endif
 
-test-core: $(call ready,plain)
+test-plain: $(call ready,plain)
 	$(call pytest,plain) tests --ignore=tests/gui
 
-test-all: test-core $(BLENDERS:%=test-%)
+$(BLENDERS:%=test-%): test-%: $(call ready,%)
+	$(call pytest,$*) $(on_blender) --ignore=tests/gui
+
+test-all: $(BLENDERS:%=test-%) test-plain
+
+environments: $(foreach name,plain check $(BLENDERS) $(if $(FABRIK_GUI_TOOLS),5.2),$(call ready,$(name))) \
+	$(if $(FABRIK_GUI_TOOLS),real-blender)
 
 check: $(call ready,check)
 	$(call python,check) -m ruff check --output-format concise .
@@ -75,25 +89,49 @@ format: $(call ready,check)
 
 # What `blender --command extension` runs.
 extension = $(call python,$(1)) .venv/$(1)/lib/python3.11/site-packages/bpy/*/scripts/addons_core/bl_pkg/cli/blender_ext.py
-zip: $(call ready,$(BLENDER))
+zip: build/fabrik.zip
+build/fabrik.zip: __init__.py blender_manifest.toml LICENSE $(shell find fabrik_addon -name '*.py') $(call ready,$(BLENDER))
 	mkdir -p build
 	$(call extension,$(BLENDER)) validate .
-	$(call extension,$(BLENDER)) build --source-dir . --output-filepath build/fabrik.zip
-	$(call extension,$(BLENDER)) validate build/fabrik.zip
+	$(call extension,$(BLENDER)) build --source-dir . --output-filepath $@
+	$(call extension,$(BLENDER)) validate $@
 
 test-zip: $(BLENDERS:%=test-zip-%)
 
+# What an installed extension could have lost: modules, files, names and wheels, from the solver to a baked file.
+smoke = $(addprefix tests/blender/,test_extension.py test_registration.py posing/test_solve.py capture/test_import_markers.py \
+	bake/test_bake.py)
 $(BLENDERS:%=test-zip-%): test-zip-%: $(call ready,%) zip
-	$(call pytest,$*) tests/blender --extension-zip=build/fabrik.zip
+	$(call pytest,$*) $(smoke) --extension-zip=build/fabrik.zip
 
-test-gui: $(if $(FABRIK_GUI_TOOLS),$(call ready,plain) zip)
 ifeq ($(FABRIK_GUI_TOOLS),)
-	@echo "test-gui: skipped; set FABRIK_GUI_TOOLS to the folder of the tools that drive a Blender with windows"
-else ifeq ($(wildcard tests/gui/test_*.py),)
-	@echo "test-gui: skipped; there are no tests in tests/gui yet"
+test-5.2 test-gui:
+	@echo "$@: skipped; set FABRIK_GUI_TOOLS to the folder of the tools that start a real Blender"
 else
-	$(FABRIK_GUI_TOOLS)/setup_gui_blender.sh
-	FABRIK_GUI_TOOLS=$(abspath $(FABRIK_GUI_TOOLS)) $(call pytest,plain) tests/gui
+# A Blender 5.2 in a Debian of its own, where a folder is seen when it is bound.
+tools = $(abspath $(FABRIK_GUI_TOOLS))
+data = $(wildcard $(or $(FABRIK_TEST_DATA),../shared/data))
+inside = $(tools)/screenshot.sh --exec --limit 1800 --out $(CURDIR)/build/5.2 \
+	$(foreach folder,$(CURDIR) $(realpath .venv) $(abspath $(data)),--bind $(folder)) -- \
+	env OPENBLAS_NUM_THREADS=1 FABRIK_TEST_DATA=$(abspath $(data)) $(if $(CI),CI=$(CI))
+
+# Its Python is another one than ours.
+.venv/5.2/ready: pyproject.toml $(call ready,plain)
+	@echo "setting up .venv/5.2"
+	@rm -rf .venv/5.2
+	@$(call python,plain) -m pip install --quiet --target .venv/5.2 --python-version 3.14 --only-binary=:all: --group test
+	@touch $@
+
+real-blender:
+	$(tools)/setup_gui_blender.sh
+
+test-5.2: .venv/5.2/ready real-blender
+	@mkdir -p build/5.2
+	$(inside) blender -b --factory-startup --python $(CURDIR)/tests/run_in_blender.py -- $(realpath .venv)/5.2 \
+		-p no:cacheprovider $(PYTEST_ARGS) $(or $(T),$(on_blender)) --ignore=tests/gui
+
+test-gui: $(call ready,plain) zip real-blender
+	FABRIK_GUI_TOOLS=$(tools) $(call pytest,plain) tests/gui
 endif
 
 # The figures' plotting library joins the environment when somebody measures.

@@ -281,7 +281,7 @@ def _add_camera(scene: bpy.types.Scene, extent: Extent, size: tuple[int, int]) -
     camera.rotation_mode = "QUATERNION"
     scene.camera = camera
     shown = MARGIN * max(extent.height, 0.8 * extent.width * size[1] / size[0])
-    camera["distance"] = shown * LENS_MM / SENSOR_MM
+    camera["distance"] = float(shown * LENS_MM / SENSOR_MM)
     return camera
 
 

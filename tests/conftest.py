@@ -47,6 +47,12 @@ def pytest_unconfigure(config):
     shutil.rmtree(config.blender_profile, ignore_errors=True)
 
 
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.path.is_relative_to(ROOT / "tests" / "blender"):
+            item.add_marker("blender")
+
+
 def _install(zip_path):
     """Install and enable the zip, and let its modules answer to the names that they have in a checkout."""
     import addon_utils

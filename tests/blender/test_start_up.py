@@ -1,8 +1,8 @@
 """What Blender loads at its start: what there is to be told of the extension, and nothing that does the work."""
 
-import subprocess
-import sys
 from pathlib import Path
+
+from support.processes import run_python
 
 ROOT = Path(__file__).parents[2]
 TABLES = {"markers.files", "markers.files.suffixes", "markers.mapping", "markers.mapping.marker_sets"}
@@ -21,7 +21,7 @@ os._exit(0)  # Blender's module is not always able to leave in peace
 
 
 def test_neither_the_solver_nor_numpy_is_loaded():
-    done = subprocess.run([sys.executable, "-c", REGISTER], cwd=ROOT, capture_output=True, text=True)
+    done = run_python(REGISTER, path=ROOT)
     assert done.returncode == 0, done.stderr
     said = {line.split()[0]: set(line.split()[1:]) for line in done.stdout.splitlines() if line.strip()}
     assert "blender.registration" in said["LOADED"]

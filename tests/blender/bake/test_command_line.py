@@ -326,6 +326,7 @@ def run_module(addon_folder):
     return run
 
 
+@pytest.mark.skipif(bool(bpy.app.binary_path), reason="this Blender is a program, and no module of Python")
 class TestModule:
     """`python -m fabrik_addon`, from the outside."""
 

@@ -4,8 +4,6 @@ What a limit allows is asked by geometry: a bone is turned toward a side of the 
 """
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import bpy
@@ -14,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import humans, scenes
+from support.processes import run_python
 
 from fabrik_addon.blender.limits.preset import apply_preset, described, read_rest
 from fabrik_addon.blender.settings.limit_properties import read_limit, read_limits
@@ -561,7 +560,7 @@ rows = []
 for bone in bpy.context.object.data.bones:
     matrix = [list(row) for row in bone.matrix_local]
     rows.append((bone.name, bone.parent.name if bone.parent else "", matrix, bone.length))
-with open(sys.argv[1], "w") as file:
+with open(sys.argv[-1], "w") as file:
     json.dump(rows, file)
 os._exit(0)
 """
@@ -571,7 +570,8 @@ os._exit(0)
 def metarig(tmp_path_factory):
     """Rigify's meta-rig of a human, which Blender brings along, at rest."""
     path = tmp_path_factory.mktemp("rigify") / "metarig.json"
-    subprocess.run([sys.executable, "-c", METARIG, path], check=True, timeout=120, stdout=subprocess.DEVNULL)
+    ended = run_python(METARIG, path)
+    assert ended.returncode == 0, ended.stderr
     rows = [(name, parent, np.array(matrix), length) for name, parent, matrix, length in json.loads(path.read_text())]
     return {name: RestBone(parent, matrix[:3, 3], matrix[:3, :3], length) for name, parent, matrix, length in rows}
 

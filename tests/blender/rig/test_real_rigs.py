@@ -1,14 +1,13 @@
 """Rigs as animators have them: bones that constraints, drivers and locks own are named and left alone."""
 
 import os
-import subprocess
-import sys
 
 import bpy
 import numpy as np
 import pytest
 from mathutils import Vector
 from support import scenes
+from support.processes import run_python
 
 from fabrik_addon.blender.goals.goals import gather_goals
 from fabrik_addon.blender.goals.places import tree_space
@@ -282,7 +281,7 @@ for bone in data.bones:
     arm.assign(bone)
 bpy.ops.pose.rigify_generate()
 bpy.context.object.name = "Generated"
-bpy.ops.wm.save_as_mainfile(filepath=sys.argv[1])
+bpy.ops.wm.save_as_mainfile(filepath=sys.argv[-1])
 os._exit(0)
 """
 
@@ -292,10 +291,10 @@ def generated_arm(tmp_path):
     """An arm as Rigify generates it, where Blender has Rigify."""
     file = tmp_path / "arm.blend"
     profile = {**os.environ, "BLENDER_USER_RESOURCES": str(tmp_path)}
-    ended = subprocess.run([sys.executable, "-c", GENERATE, str(file)], env=profile, capture_output=True, timeout=300)
+    ended = run_python(GENERATE, file, env=profile)
     if ended.returncode == 3:
         pytest.skip("this Blender has no Rigify")
-    assert ended.returncode == 0, ended.stderr.decode()
+    assert ended.returncode == 0, ended.stderr
     bpy.ops.wm.open_mainfile(filepath=str(file))
     scenes.make_active(bpy.data.objects["Generated"])
     return bpy.data.objects["Generated"]
