@@ -25,13 +25,13 @@ from ..goals.places import Places, sampled_steps
 from ..limits.to_constraints import is_own
 from ..posing import live
 from ..posing.solve_frame import moves_root
-from ..rig.animated import animated_limits, check_still, root_heads
 from ..rig.armature import check_editable, check_rig, read_trees
 from ..rig.keyframes import check_action
 from ..rig.legal import legal_pose
 from ..rig.pose_keeper import PoseKeeper
 from ..rig.spaces import object_scale
 from ..settings.rig import rig_settings
+from .animated import animated_limits, check_still, root_heads
 from .keys import BakedTree, Writing, check_root_motion, write_keys
 from .report import make_report, note_results, take_notes
 from .settings import BakeError, BakeSettings

@@ -14,15 +14,22 @@ from ...markers.take import FilledSpan
 from ..goals.goals import Goals
 from ..goals.sampling import is_led
 from ..posing.solve_frame import moves_root
-from ..rig.animated import ROTATION_CHANNELS, bone_path
 from ..rig.armature import root_location_channel
-from ..rig.key_reduction import location_keys, rotation_keys
-from ..rig.keyframes import add_strip, current_or_new_action, new_action_like, new_strip_action, write_curves
+from ..rig.keyframes import (
+    ROTATION_CHANNELS,
+    add_strip,
+    bone_path,
+    current_or_new_action,
+    new_action_like,
+    new_strip_action,
+    write_curves,
+)
 from ..rig.locks import unlocked_rotation
 from ..rig.rotation_modes import to_channels
 from ..rig.spaces import object_scale
 from ..rig.stretch import stretch_scales
 from ..settings.rig import rig_settings
+from .key_reduction import location_keys, rotation_keys
 from .settings import BakeError, BakeSettings
 
 ERROR_PROPERTY: Final = "fabrik_error"

@@ -12,7 +12,7 @@ from ...markers.clip import Clip
 from ...markers.steps import finish
 from ..goals.sampling import is_led, sample_steps
 from ..rig import keyframes
-from ..rig.animated import bone_path
+from ..rig.keyframes import bone_path
 from ..rig.spaces import world_to_armature
 from .matching import MarkerError, SceneMarker
 

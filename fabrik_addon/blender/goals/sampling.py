@@ -13,7 +13,7 @@ from ...core.arrays import BoolArray, FloatArray
 from ...core.errors import TargetError
 from ...markers.steps import finish
 from ..rig import keyframes
-from ..rig.animated import bone_path
+from ..rig.keyframes import bone_path
 from ..settings.markers import MARKER_NAME, MARKER_STEP
 
 Target: TypeAlias = tuple[bpy.types.Object, str]

@@ -7,9 +7,8 @@ import bpy
 import numpy as np
 
 from ...core.arrays import FloatArray
-from ..rig.animated import bone_path
 from ..rig.armature import RigError
-from ..rig.keyframes import curves, keys
+from ..rig.keyframes import bone_path, curves, keys
 from ..rig.rotation_modes import channel_count, from_channels, property_name
 
 

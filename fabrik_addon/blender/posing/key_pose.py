@@ -9,8 +9,8 @@ from ...core.arrays import FloatArray
 from ..goals.effectors import check_effectors
 from ..goals.goals import gather_goals
 from ..rig import keyframes
-from ..rig.animated import bone_path
 from ..rig.armature import RigError, check_editable, read_trees
+from ..rig.keyframes import bone_path
 from ..rig.keying import key_channels, why_no_key
 from ..rig.rotation_modes import from_channels, property_name, to_channels
 from .solve_frame import moves_root

@@ -44,7 +44,7 @@ def stop() -> None:
 
 def switched(rig: bpy.types.Object) -> None:
     """Live has been switched on or off for a rig."""
-    from ..rig.base_pose import forget_pose, store_pose
+    from .base_pose import forget_pose, store_pose
 
     kept = rig_settings(rig)
     if not kept.live:

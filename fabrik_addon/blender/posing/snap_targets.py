@@ -18,12 +18,12 @@ from ..goals.effectors import check_effectors
 from ..goals.goals import Goals, gather_goals
 from ..goals.places import present_places, tree_space
 from ..rig.armature import RigError, check_editable, read_trees
-from ..rig.base_pose import store_pose
 from ..rig.spaces import armature_point
 from ..settings.markers import MARKER_NAME
 from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors
 from . import live
+from .base_pose import store_pose
 
 # Shares of a limb's length: how far its middle is beside its line before it has a side to bend to; and how far away a
 # bend target goes that is on that line.

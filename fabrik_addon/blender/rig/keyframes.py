@@ -28,6 +28,19 @@ _SAME_FRAME: Final = 1e-3
 _HANDLES: Final = "AUTO_CLAMPED"
 
 
+ROTATION_CHANNELS: Final = ("rotation_quaternion", "rotation_axis_angle", "rotation_euler")
+
+
+def bone_path(bone: str, channel: str) -> str:
+    """The data path of a pose bone's channel, from its armature object."""
+    return f'pose.bones["{bpy.utils.escape_identifier(bone)}"].{channel}'
+
+
+def bone_property_path(bone: str, name: str) -> str:
+    """The data path of a custom property of a pose bone, from its armature object."""
+    return f'pose.bones["{bpy.utils.escape_identifier(bone)}"]["{name}"]'
+
+
 class KeyframeError(FabrikError):
     """An action that cannot be written; the sentence names it."""
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import bpy
 
-from .animated import bone_path
-from .keyframes import KeyframeError, check_action
+from .keyframes import KeyframeError, bone_path, check_action
 from .locks import unlocked_rotation
 
 

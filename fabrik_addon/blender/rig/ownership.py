@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import bpy
 
-from .animated import ROTATION_CHANNELS, bone_path
+from .keyframes import ROTATION_CHANNELS, bone_path
 from .locks import is_locked
 
 # Constraints that turn and move nothing, or only keep what an animator does within bounds.

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from support import scenes
 
 from fabrik_addon.blender.bake.bake import bake, run_bake
+from fabrik_addon.blender.bake.key_reduction import location_keys, rotation_keys
 from fabrik_addon.blender.bake.settings import BakeError, BakeSettings
 from fabrik_addon.blender.rig import keyframes
-from fabrik_addon.blender.rig.key_reduction import location_keys, rotation_keys
 from fabrik_addon.blender.rig.legal import angles_between
 from fabrik_addon.blender.rig.rotation_modes import from_channels, to_channels
 from fabrik_addon.core.errors import FabrikError

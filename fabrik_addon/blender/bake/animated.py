@@ -6,24 +6,13 @@ import bpy
 import numpy as np
 
 from ...core.arrays import FloatArray, IntArray
+from ..rig.armature import RigError, Tree
+from ..rig.keyframes import bone_path, bone_property_path, curves
 from ..settings.limit_properties import NUMBERS, read_slide
 from ..settings.limit_values import NO_SLIDE
-from .armature import RigError, Tree
-from .keyframes import curves
 
 # How far a channel may wander (armature units for locations, a factor for scales) and still count as still.
 _STILL = 1e-4
-ROTATION_CHANNELS = ("rotation_quaternion", "rotation_axis_angle", "rotation_euler")
-
-
-def bone_path(bone: str, channel: str) -> str:
-    """The data path of a pose bone's channel, from its armature object."""
-    return f'pose.bones["{bpy.utils.escape_identifier(bone)}"].{channel}'
-
-
-def bone_property_path(bone: str, name: str) -> str:
-    """The data path of a custom property of a pose bone, from its armature object."""
-    return f'pose.bones["{bpy.utils.escape_identifier(bone)}"]["{name}"]'
 
 
 def animated_limits(armature: bpy.types.Object, bones: Sequence[str], frames: IntArray) -> Iterator[str]:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 
 from ...core.arrays import FloatArray, IntArray
-from .legal import angles_between
-from .rotation_modes import from_channels
+from ..rig.legal import angles_between
+from ..rig.rotation_modes import from_channels
 
 
 def rotation_keys(rotation_mode: str, values: FloatArray, angle: float) -> IntArray:

@@ -9,11 +9,11 @@ import bpy
 import numpy as np
 
 from ...core.arrays import FloatArray
+from ..rig import keyframes
+from ..rig.armature import root_place
+from ..rig.keyframes import bone_path
+from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.rig import FabrikStoredBone, rig_settings
-from . import keyframes
-from .animated import bone_path
-from .armature import root_place
-from .rotation_modes import from_channels, property_name, to_channels
 
 _NO_TURN = (1.0, 0.0, 0.0, 0.0)
 
