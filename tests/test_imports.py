@@ -1,6 +1,12 @@
-"""Who imports whom: one way between folders, and no file in a circle. Imports inside functions and for types count."""
+"""Who imports whom: one way between folders, and no file in a circle. Imports inside functions and for types count.
+
+Without Blender there is numpy alone: what needs no Blender imports nothing else.
+"""
 
 import ast
+import os
+import subprocess
+import sys
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from pathlib import Path
@@ -12,9 +18,25 @@ MODULES = sorted(ADDON.rglob("*.py"))
 FOLDERS = sorted({path.parent for path in MODULES})
 MOST_MODULES = 14
 
-# From the bottom up: a room imports only from rooms before it.
+# From the bottom up: a room imports only from rooms before it. The first three need no Blender.
 ROOMS = ("core", "human", "markers", "blender")
+PURE_MODULES = [path for path in MODULES if path.relative_to(ADDON).parts[0] in {"core", "human", "markers"}]
 BLENDER_ROOMS = ("settings", "rig", "limits", "goals", "posing", "capture", "bake", "ui", "registration")
+
+IMPORT_ALL = """
+import importlib, pathlib, sys
+import numpy
+allowed = {"fabrik_addon", *sys.stdlib_module_names, *(name.partition(".")[0] for name in sys.modules)}
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] not in allowed:
+            raise ImportError(f"{name} is not to be imported here")
+sys.meta_path.insert(0, Blocker())
+for path in sorted(pathlib.Path("fabrik_addon").rglob("*.py")):
+    if path.parts[1] in {"core", "human", "markers"} and path.name != "scalar.py":
+        importlib.import_module(".".join(path.with_suffix("").parts))
+print(len([name for name in sys.modules if name.startswith("fabrik_addon.")]))
+"""
 
 
 def name_of(path):
@@ -85,3 +107,42 @@ def test_rooms_import_from_rooms_before_them(folder, order):
 @pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
 def test_a_folder_is_taken_in_at_a_glance(folder):
     assert len([path for path in folder.glob("*.py") if path.name != "__init__.py"]) <= MOST_MODULES
+
+
+def names_imported(path):
+    """(level, dotted name) of each name that a file imports, from anywhere."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((0, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((node.level, f"{node.module or ''}.{alias.name}") for alias in node.names)
+
+
+def packages_imported(path):
+    return {name.partition(".")[0] for level, name in names_imported(path) if not level}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_own_modules_are_imported_relatively_and_by_name(path):
+    assert "fabrik_addon" not in packages_imported(path)
+    assert not [name for _level, name in names_imported(path) if name.endswith("*")]
+
+
+@pytest.mark.parametrize("path", PURE_MODULES, ids=name_of)
+def test_pure_rooms_need_numpy_alone(path):
+    allowed = {"numpy", *sys.stdlib_module_names}
+    if path == ADDON / "core" / "backend" / "scalar.py":
+        allowed |= {"mathutils"}
+    assert packages_imported(path) <= allowed
+
+
+def test_pure_rooms_import_where_all_but_numpy_is_blocked():
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT_ALL],
+        cwd=ADDON.parent,
+        env={**os.environ, "PYTHONPATH": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) >= len(PURE_MODULES) - 1
