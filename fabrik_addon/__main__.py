@@ -3,6 +3,12 @@
 import sys
 
 from . import register, unregister
-from .blender.bake.command_line import main
+
+try:
+    from .blender.bake.command_line import main
+except ModuleNotFoundError as missing:
+    if missing.name != "bpy":
+        raise
+    sys.exit("fabrik_bake: this needs Blender as a Python module: pip install bpy")
 
 sys.exit(main(register, unregister))

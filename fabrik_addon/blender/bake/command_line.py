@@ -5,18 +5,24 @@ import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, Final, NoReturn
+
+from bpy.props import BoolProperty, IntProperty
 
 from ...core.errors import FabrikError
 from ...markers.mapping.labels import PRESETS
-
-if TYPE_CHECKING:
-    from ..capture.import_markers import Timing
-    from .file import BakeFileRequest, BakeFileResult
+from ..capture.import_markers import Timing
+from ..settings.bake_options import OPTIONS
+from .file import BakeFileRequest, BakeFileResult, bake_file
 
 _FAILURE = 1
 _USAGE = 2
 _DESCRIPTION = "Bake motion-capture files onto a rig: keyframes into new .blend files, a report of how well they fit."
+
+
+# Flags that are not called as the option is, and what numbers are in.
+_FLAGS: Final = {"action": "--write", "key_angle": "--fewer-keys"}
+_UNITS: Final = {"ANGLE": "DEGREES", "LENGTH": "METRES"}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -30,7 +36,7 @@ class _Parser(argparse.ArgumentParser):
 def main(register: Callable[[], None], unregister: Callable[[], None]) -> int:
     """Run `python -m fabrik_addon`; returns the exit status: 0, 1 when it failed, 2 when it was called wrongly.
 
-    register, unregister: switch the add-on on and off; they need Blender, which asking for help does not.
+    register, unregister: switch the add-on on and off.
     """
     parser = _Parser(prog="python -m fabrik_addon", description="FABRIK for Blender without a window.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="bake", parser_class=_Parser)
@@ -39,12 +45,7 @@ def main(register: Callable[[], None], unregister: Callable[[], None]) -> int:
         chosen = parser.parse_args()
     except SystemExit as leaving:
         return _status(leaving)
-    try:
-        register()
-    except ModuleNotFoundError as missing:
-        if missing.name != "bpy":
-            raise
-        return _fail("this needs Blender as a Python module: pip install bpy")
+    register()
     try:
         return _bake(chosen)
     finally:
@@ -73,7 +74,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "CSV to write with the errors of each marker and frame; of several recordings the folder"
     parser.add_argument("--report", type=Path, metavar="OUT.csv", help=text)
     parser.add_argument("--armature", default="", metavar="NAME", help="the armature object, where there are several")
-    for add in (_add_matching, _add_frames, _add_positions, _add_solving, _add_keys):
+    for add in (_add_matching, _add_frames, _add_positions, _add_options):
         add(parser.add_argument_group(add.__doc__.rstrip(".") if add.__doc__ else ""))
 
 
@@ -103,7 +104,6 @@ def _add_frames(group: Any) -> None:
     group.add_argument("--samples", type=int, nargs=2, metavar=("A", "B"), help=text)
     text = "first and last scene frame to bake (default: all that was imported)"
     group.add_argument("--range", type=int, nargs=2, metavar=("A", "B"), help=text)
-    group.add_argument("--step", type=int, default=1, metavar="N", help="frames from key to key (default: 1)")
     timings = ("set-rate", "keep-time", "keep-frames")
     text = "set the scene's rate to the recording's (default), resample to the scene's, or keep one sample a frame"
     group.add_argument("--timing", choices=timings, default="set-rate", help=text)
@@ -118,33 +118,34 @@ def _add_positions(group: Any) -> None:
     group.add_argument("--scale", type=_scale, default=1.0, metavar="auto|FACTOR", help=text)
 
 
-def _add_solving(group: Any) -> None:
-    """How the poses are found."""
-    choices = ("fixed", "free")
-    group.add_argument("--root", choices=choices, default="free", help="whether the root bone moves (default: free)")
-    starts = ("rest", "previous")
-    text = "pose that each frame is solved from (default: rest)"
-    group.add_argument("--start", choices=starts, default="rest", help=text)
-    gaps = ("solve", "hold", "interpolate", "unkeyed")
-    text = "what bones do whose markers are not seen (default: solve)"
-    group.add_argument("--gaps", choices=gaps, default="solve", help=text)
-    group.add_argument("--low-pass", type=float, default=0.0, metavar="HZ", help="smooth the markers above so many Hz")
-    group.add_argument("--all-markers", action="store_true", help="let outliers count like the others")
-    group.add_argument("--plant-feet", action="store_true", help="keep feet from sliding while they stand")
+def _add_options(group: Any) -> None:
+    """How the poses are found, and which keys are written."""
+    for name, declared in OPTIONS.items():
+        if name == "source":
+            continue
+        words = declared.keywords
+        flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
+        text = f"{words['description'][0].lower()}{words['description'][1:]} (default: %(default)s)"
+        if "items" in words:
+            choices = [_in_lower_case(identifier) for identifier, *_ in words["items"]]
+            group.add_argument(flag, dest=name, choices=choices, default=choices[0], help=text)
+        elif declared.function is BoolProperty:
+            default = words.get("default", False)
+            group.add_argument(flag, dest=name, action=argparse.BooleanOptionalAction, default=default, help=text)
+        else:
+            kind = int if declared.function is IntProperty else float
+            unit = _UNITS.get(words.get("subtype", words.get("unit", "")), "N")
+            group.add_argument(flag, dest=name, type=kind, default=words["default"], metavar=unit, help=text)
+    roots = ("fixed", "free")
+    group.add_argument("--root", choices=roots, default="free", help="whether the root bone moves (default: free)")
+    text = "let outliers count like the others: the same as --no-robust"
+    group.add_argument("--all-markers", dest="robust", action="store_false", help=text)
+    group.add_argument("--action", dest="action_name", default="", metavar="NAME", help="name of the action to write")
 
 
-def _add_keys(group: Any) -> None:
-    """Which keys are written."""
-    group.add_argument("--action", default="", metavar="NAME", help="name of the action that is written")
-    text = "a new action (default), the rig's present one, or a strip of its NLA"
-    group.add_argument("--write", choices=("new", "current", "nla"), default="new", help=text)
-    motions = ("bone", "object", "in-place")
-    text = "what travels: the root bone (default), the object, or nothing"
-    group.add_argument("--root-motion", choices=motions, default="bone", help=text)
-    text = "leave out keys as long as no bone is off by more"
-    group.add_argument("--fewer-keys", type=float, default=0.0, metavar="DEGREES", help=text)
-    text = "key each frame's error as a custom property"
-    group.add_argument("--key-error", action="store_true", help=text)
+def _in_lower_case(identifier: str) -> str:
+    """A choice as it is written on the command line."""
+    return identifier.lower().replace("_", "-")
 
 
 def _scale(text: str) -> float | None:
@@ -164,8 +165,6 @@ def _bake(chosen: argparse.Namespace) -> int:
     """Bake, print how it went, and return the exit status."""
     if len(chosen.markers) > 1:
         return _bake_all(chosen)
-    from .file import bake_file  # noqa: PLC0415  needs Blender
-
     request = _request(chosen, chosen.markers[0], chosen.output, chosen.report)
     try:
         result = bake_file(request)
@@ -177,8 +176,6 @@ def _bake(chosen: argparse.Namespace) -> int:
 
 def _bake_all(chosen: argparse.Namespace) -> int:
     """Bake several recordings, print a line for each, and return 0 only where all went well."""
-    from .file import bake_file  # noqa: PLC0415  needs Blender
-
     trouble = _batch_trouble(chosen)
     if trouble:
         return _fail(trouble)
@@ -207,10 +204,8 @@ def _batch_trouble(chosen: argparse.Namespace) -> str:
     return f"two recordings are called {twice!r}: their files would be too" if twice else ""
 
 
-def _request(chosen: argparse.Namespace, markers: Path, output: Path, report: Path | None) -> "BakeFileRequest":
+def _request(chosen: argparse.Namespace, markers: Path, output: Path, report: Path | None) -> BakeFileRequest:
     """The arguments as the Blender side takes them."""
-    from .file import BakeFileRequest  # noqa: PLC0415  needs Blender
-
     timings: dict[str, Timing] = {
         "set-rate": "SET_SCENE_RATE",
         "keep-time": "KEEP_TIME",
@@ -227,38 +222,33 @@ def _request(chosen: argparse.Namespace, markers: Path, output: Path, report: Pa
         samples=tuple(chosen.samples) if chosen.samples else None,
         start_frame=chosen.start_frame,
         frame_range=tuple(chosen.range) if chosen.range else None,
-        step=chosen.step,
         timing=timings[chosen.timing],
         up_axis=None if chosen.up == "auto" else chosen.up,
         units=None if chosen.units == "auto" else chosen.units,
         scale=chosen.scale,
         root=chosen.root.upper(),
-        start=chosen.start.upper(),
-        action_name=chosen.action,
         preset=chosen.preset,
         calibrate=chosen.calibrate,
         static=chosen.static,
         proportions=chosen.proportions.upper(),
         reference=tuple(chosen.reference) if chosen.reference else None,
-        bake=_bake_choices(chosen),
+        action_name=chosen.action_name,
+        options=_bake_options(chosen),
     )
 
 
-def _bake_choices(chosen: argparse.Namespace) -> dict[str, Any]:
-    """The arguments that go to the bake as they are."""
-    return {
-        "action": chosen.write.upper(),
-        "gaps": chosen.gaps.upper(),
-        "low_pass": chosen.low_pass,
-        "robust": not chosen.all_markers,
-        "plant_feet": chosen.plant_feet,
-        "root_motion": chosen.root_motion.upper().replace("-", "_"),
-        "key_angle": math.radians(chosen.fewer_keys),
-        "key_error": chosen.key_error,
-    }
+def _bake_options(chosen: argparse.Namespace) -> dict[str, Any]:
+    """The arguments that are options of the bake."""
+    options = {name: getattr(chosen, name) for name in OPTIONS if name != "source"}
+    for name, value in options.items():
+        if "items" in OPTIONS[name].keywords:
+            options[name] = value.upper().replace("-", "_")
+        elif OPTIONS[name].keywords.get("subtype") == "ANGLE":
+            options[name] = math.radians(value)
+    return options
 
 
-def _summary(request: "BakeFileRequest", result: "BakeFileResult") -> list[str]:
+def _summary(request: BakeFileRequest, result: BakeFileResult) -> list[str]:
     """What to print: the recording, the table, the times and the files."""
     clip, baked = result.clip, result.bake
     times = ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in baked.timings.items())

@@ -43,8 +43,8 @@ class BakeFileRequest:
     None for all. frame_range: first and last scene frame to bake, None for all that was imported. up_axis, units: None
     to take them from the markers. scale: factor on marker positions, None to measure it on the rig. preset: the labels,
     as in `match_markers`. calibrate: measure where the markers are on the rig; None: only where there is no map.
-    static: a recording to calibrate from, or None. proportions, reference: as in `calibrate_markers`. bake: more
-    choices of `BakeSettings`. The rest is as in `import_clip` and `bake`.
+    static: a recording to calibrate from, or None. proportions, reference: as in `calibrate_markers`.
+    options: those of `BakeSettings`. The rest is as in `import_clip` and `bake`.
     """
 
     rig: Path
@@ -57,20 +57,18 @@ class BakeFileRequest:
     samples: tuple[int, int] | None = None
     start_frame: int = 1
     frame_range: tuple[int, int] | None = None
-    step: int = 1
     timing: Timing = "SET_SCENE_RATE"
     up_axis: str | None = None
     units: str | None = None
     scale: float | None = 1.0
     root: str = "FREE"
-    start: str = "REST"
     action_name: str = ""
     preset: str = "AUTO"
     calibrate: bool | None = None
     static: Path | None = None
     proportions: str = "UNIFORM"
     reference: tuple[int, int] | None = None
-    bake: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -115,8 +113,8 @@ def bake_file(request: BakeFileRequest) -> BakeFileResult:
         scale *= calibration.scale
     rig_settings(rig).root = request.root
     first, last = request.frame_range or _recorded_range(context.scene, clip, request)
-    more = {"action_name": request.action_name, "source": "MARKERS", **request.bake}
-    result = run_bake(context, rig, BakeSettings(first, last, request.step, request.start, **more))
+    settings = BakeSettings(first, last, action_name=request.action_name, source="MARKERS", **request.options)
+    result = run_bake(context, rig, settings)
     _show_range(context.scene, first, last)
     _write(request, result)
     return BakeFileResult(clip, scale, result, matched, calibration)

@@ -25,7 +25,7 @@ from ..rig.pose_keeper import PoseKeeper
 from ..rig.spaces import metres_per_unit
 from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings
-from .clip import check_scalable, marker_clip, recorded_range, scale_markers
+from .clip import check_scalable, marker_clip, recorded_range, scale_markers, targets_of
 from .matching import SceneMarker, in_collection, mapping_of
 from .rest_fitting import check_fittable, fit_rest
 
@@ -136,10 +136,10 @@ def _calibrations(
 ) -> Generator[float, None, list[Calibration]]:
     """A calibration for each tree of bones that has markers; yields the share done."""
     measured = other or take
-    span = recorded_range(scene, measured)
+    span = recorded_range(scene, targets_of(measured))
     frames = _within(reference, span)
     measured_clip = marker_clip(scene, rig, measured, span)
-    take_clip = marker_clip(scene, rig, take, recorded_range(scene, take)) if other else measured_clip
+    take_clip = marker_clip(scene, rig, take, recorded_range(scene, targets_of(take))) if other else measured_clip
     mapping = mapping_of(rig_settings(rig).capture)
     scale = _SCALES[proportions]
     found: list[Calibration] = []

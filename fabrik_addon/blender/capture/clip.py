@@ -10,7 +10,7 @@ from mathutils import Vector
 from ...core.arrays import FloatArray
 from ...markers.clip import Clip
 from ...markers.steps import finish
-from ..goals.sampling import is_led, sample_steps
+from ..goals.sampling import Target, is_led, sample_steps
 from ..rig import keyframes
 from ..rig.keyframes import bone_path
 from ..rig.spaces import world_to_armature
@@ -25,20 +25,25 @@ def scene_rate(scene: bpy.types.Scene) -> float:
     return float(scene.render.fps / scene.render.fps_base)
 
 
-def recorded_range(scene: bpy.types.Scene, markers: Iterable[SceneMarker]) -> tuple[int, int]:
+def recorded_range(scene: bpy.types.Scene, targets: Iterable[Target]) -> tuple[int, int]:
     """The first and the last whole frame on which markers have keys; those of the scene where none has any."""
-    times = [time for marker in markers for time in _key_range(marker)]
+    times = [time for holder, bone in targets if holder is not None for time in _key_range(holder, bone)]
     if not times:
         return scene.frame_start, scene.frame_end
     return int(np.ceil(min(times) - 1e-3)), int(np.floor(max(times) + 1e-3))
 
 
-def _key_range(marker: SceneMarker) -> Iterable[float]:
+def _key_range(holder: bpy.types.Object, bone: str) -> Iterable[float]:
     """The first and the last frame of each curve that a marker's place has."""
-    path = bone_path(marker.bone, "location") if marker.bone else "location"
-    for curve in keyframes.curves(marker.holder):
+    path = bone_path(bone, "location") if bone else "location"
+    for curve in keyframes.curves(holder):
         if curve.data_path == path and len(curve.keyframe_points):
             yield from keyframes.keys(curve)[[0, -1], 0]
+
+
+def targets_of(markers: Iterable[SceneMarker]) -> list[Target]:
+    """What markers are sampled as."""
+    return [(marker.holder, marker.bone) for marker in markers]
 
 
 def marker_clip(
@@ -49,8 +54,7 @@ def marker_clip(
     Raises TargetError where an object is not part of the evaluated scene.
     """
     times = np.arange(frames[0], frames[1] + 1)
-    targets = [(marker.holder, marker.bone) for marker in markers]
-    world, rigs = finish(sample_steps(scene, targets, [(rig, "")], times, recorded=True))
+    world, rigs = finish(sample_steps(scene, targets_of(markers), [(rig, "")], times, recorded=True))
     local = world_to_armature(world, rigs[:, 0])
     return Clip(tuple(marker.label for marker in markers), scene_rate(scene), local, up_axis="Z", source=scene.name)
 

@@ -7,9 +7,10 @@ import bpy
 from ...core import Effector
 from ..rig.armature import RigError
 from ..rig.spaces import BONE_HEAD, armature_point, metres_per_unit
+from ..settings.effector import FabrikEffector
 from ..settings.lookup import is_in_scene
 from ..settings.markers import FabrikMarker
-from ..settings.rig import FabrikEffector, rig_settings
+from ..settings.rig import rig_settings
 from ..settings.why_not import enabled_effectors, why_no_solve
 from .loops import Partner, partner_of
 

@@ -6,9 +6,9 @@ from typing import TypeAlias
 import bpy
 
 from ..rig.armature import RigError
+from ..settings.effector import FabrikEffector
 from ..settings.lookup import is_in_scene
 from ..settings.markers import FabrikMarker
-from ..settings.rig import FabrikEffector
 from ..settings.why_not import enabled_effectors, mapped_markers, why_no_rig
 from .effectors import check_effectors, why_no_target
 

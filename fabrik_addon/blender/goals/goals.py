@@ -14,9 +14,9 @@ from ..rig.locks import hinge_of_locks
 from ..rig.ownership import constrained_bones, unkeyable_bones
 from ..rig.stretch import solved_slides, stretched
 from ..rig.subtrees import cut_tree, freeze
+from ..settings.effector import FabrikEffector
 from ..settings.limit_properties import read_limits
 from ..settings.markers import FabrikMarker
-from ..settings.rig import FabrikEffector
 from ..settings.why_not import enabled_effectors
 from .effectors import Pin, Target, bend_of, closes, core_effector, goal_of
 from .loops import Partner, carrying_bone, close_loops, turning_bones

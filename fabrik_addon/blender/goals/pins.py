@@ -6,7 +6,8 @@ import bpy
 
 from ..rig.armature import RigError, check_editable
 from ..rig.spaces import armature_point
-from ..settings.rig import FabrikEffector, rig_settings
+from ..settings.effector import FabrikEffector
+from ..settings.rig import rig_settings
 from .effectors import remove_effector
 
 

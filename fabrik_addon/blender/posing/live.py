@@ -14,7 +14,8 @@ from typing import Any, Final, TypeAlias
 import bpy
 from bpy.app.handlers import persistent
 
-from ..settings.rig import LIVE_LISTENERS, rig_settings
+from ..settings.live import LIVE_LISTENERS
+from ..settings.rig import rig_settings
 from ..settings.why_not import enabled_effectors
 
 _Handler: TypeAlias = Callable[..., None]

@@ -19,8 +19,9 @@ from ..goals.goals import Goals, gather_goals
 from ..goals.places import present_places, tree_space
 from ..rig.armature import RigError, check_editable, read_trees
 from ..rig.spaces import armature_point
+from ..settings.effector import FabrikEffector
 from ..settings.markers import MARKER_NAME
-from ..settings.rig import FabrikEffector, rig_settings
+from ..settings.rig import rig_settings
 from ..settings.why_not import enabled_effectors
 from . import live
 from .base_pose import store_pose

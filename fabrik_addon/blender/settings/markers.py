@@ -18,21 +18,17 @@ from bpy.props import (
 )
 from bpy.types import PropertyGroup
 
+from .bake_options import MarkerOptions
+from .overridable import overridable
+
 # Custom properties of each imported empty: the marker's name in its file, and the frames from one sample to the next.
 MARKER_NAME: Final = "fabrik_marker"
 MARKER_STEP: Final = "fabrik_marker_step"
 
-OVERRIDABLE: Final = {"LIBRARY_OVERRIDABLE"}
 POINTS: Final = (
     ("TAIL", "Tail", "The marker is at the bone's tail"),
     ("HEAD", "Head", "The marker is at the bone's head"),
     ("OFFSET", "Offset", "The marker is at a point fixed on the bone"),
-)
-GAPS: Final = (
-    ("SOLVE", "Solve Through", "Bones go on by what is still seen, their limits and the time about the gap"),
-    ("HOLD", "Hold", "Bones without markers hold the pose before the gap"),
-    ("INTERPOLATE", "Interpolate", "Bones without markers go from the pose before the gap to the one after it"),
-    ("UNKEYED", "Leave Unkeyed", "Bones without markers get no keys on the frames of the gap"),
 )
 PROPORTIONS: Final = (
     ("UNIFORM", "One Scale", "The recording is made as large as the rig, by one factor"),
@@ -42,173 +38,94 @@ PROPORTIONS: Final = (
 )
 
 
+@overridable
 class FabrikMarker(PropertyGroup):
     """A marker, and the point of a bone that it is fixed to."""
 
-    target: PointerProperty(
-        name="Marker",
-        description="The object that moves as the marker did",
-        type=bpy.types.Object,
-        override=OVERRIDABLE,
-    )
+    target: PointerProperty(name="Marker", description="The object that moves as the marker did", type=bpy.types.Object)
     target_bone: StringProperty(
         name="Marker Bone",
         description="Where the markers are bones of another armature: the one whose head is the marker",
-        override=OVERRIDABLE,
     )
-    bone: StringProperty(name="Bone", description="The bone that the marker is fixed to", override=OVERRIDABLE)
-    point: EnumProperty(name="Point", description="Where on its bone the marker is", items=POINTS, override=OVERRIDABLE)
+    bone: StringProperty(name="Bone", description="The bone that the marker is fixed to")
+    point: EnumProperty(name="Point", description="Where on its bone the marker is", items=POINTS)
     offset: FloatVectorProperty(
         name="Offset",
         description="The marker's place in the bone's own axes, measured from its head",
         subtype="XYZ",
         unit="LENGTH",
         precision=4,
-        override=OVERRIDABLE,
     )
     weight: FloatProperty(
-        name="Weight",
-        description="How much this marker counts beside the others",
-        default=1.0,
-        min=0.0,
-        soft_max=10.0,
-        override=OVERRIDABLE,
+        name="Weight", description="How much this marker counts beside the others", default=1.0, min=0.0, soft_max=10.0
     )
-    enabled: BoolProperty(
-        name="Enabled", description="Whether baking heeds this marker", default=True, override=OVERRIDABLE
-    )
+    enabled: BoolProperty(name="Enabled", description="Whether baking heeds this marker", default=True)
     error: FloatProperty(
         name="Error",
         description="Distance from the marker to its point on the bone in the last bake, RMS; negative before a bake",
         default=-1.0,
         unit="LENGTH",
         precision=4,
-        override=OVERRIDABLE,
     )
-    worst: FloatProperty(
-        name="Worst", description="The farthest that it was off in the last bake", unit="LENGTH", override=OVERRIDABLE
-    )
-    worst_frame: IntProperty(
-        name="Worst Frame", description="The frame on which it was farthest off", override=OVERRIDABLE
-    )
+    worst: FloatProperty(name="Worst", description="The farthest that it was off in the last bake", unit="LENGTH")
+    worst_frame: IntProperty(name="Worst Frame", description="The frame on which it was farthest off")
     coverage: FloatProperty(
         name="Seen",
         description="Share of the frames of the last bake on which it was seen",
         subtype="PERCENTAGE",
         min=0.0,
         max=100.0,
-        override=OVERRIDABLE,
     )
 
 
+@overridable
 class FabrikFactor(PropertyGroup):
     """How much longer than the rig's a bone of the recorded person is; its name is the bone's."""
 
-    factor: FloatProperty(
-        name="Factor", description="The person's length over the rig's", default=1.0, override=OVERRIDABLE
-    )
+    factor: FloatProperty(name="Factor", description="The person's length over the rig's", default=1.0)
 
 
-class FabrikCapture(PropertyGroup):
+@overridable
+class FabrikCapture(MarkerOptions, PropertyGroup):
     """The markers of a rig, and how they are calibrated and baked."""
 
-    markers: CollectionProperty(
-        name="Markers",
-        description="The markers that this rig follows",
-        type=FabrikMarker,
-        override={"LIBRARY_OVERRIDABLE", "USE_INSERTION"},
-    )
-    active_marker: IntProperty(
-        name="Active Marker", description="The marker whose details are shown", override=OVERRIDABLE
-    )
-    preset: StringProperty(
-        name="Preset", description="The set of labels that the markers were matched with", override=OVERRIDABLE
-    )
+    markers: CollectionProperty(name="Markers", description="The markers that this rig follows", type=FabrikMarker)
+    active_marker: IntProperty(name="Active Marker", description="The marker whose details are shown")
+    preset: StringProperty(name="Preset", description="The set of labels that the markers were matched with")
     factors: CollectionProperty(
         name="Proportions",
         description="The recorded person's bones where they are not as long as the rig's",
         type=FabrikFactor,
-        override={"LIBRARY_OVERRIDABLE", "USE_INSERTION"},
     )
-    take: PointerProperty(
-        name="Take", description="The collection of the markers", type=bpy.types.Collection, override=OVERRIDABLE
-    )
+    take: PointerProperty(name="Take", description="The collection of the markers", type=bpy.types.Collection)
     take_armature: PointerProperty(
         name="Marker Armature",
         description="Where the markers are bones, as another importer makes them: their armature",
         type=bpy.types.Object,
         poll=lambda _self, thing: thing.type == "ARMATURE",
-        override=OVERRIDABLE,
     )
     static: PointerProperty(
         name="Static Take",
         description="A recording of the same person standing, to calibrate from; the take itself when empty",
         type=bpy.types.Collection,
-        override=OVERRIDABLE,
     )
     use_reference: BoolProperty(
         name="Choose Reference",
         description="Calibrate from a range of frames; otherwise those on which most markers are seen",
-        override=OVERRIDABLE,
     )
-    reference_start: IntProperty(
-        name="Reference Start", description="First frame to calibrate from", default=1, override=OVERRIDABLE
-    )
-    reference_end: IntProperty(
-        name="Reference End", description="Last frame to calibrate from", default=1, override=OVERRIDABLE
-    )
+    reference_start: IntProperty(name="Reference Start", description="First frame to calibrate from", default=1)
+    reference_end: IntProperty(name="Reference End", description="Last frame to calibrate from", default=1)
     proportions: EnumProperty(
-        name="Proportions",
-        description="How a recorded person of another build meets the rig",
-        items=PROPORTIONS,
-        override=OVERRIDABLE,
+        name="Proportions", description="How a recorded person of another build meets the rig", items=PROPORTIONS
     )
     refine: BoolProperty(
         name="Refine",
         description="After the reference, improve the markers' places on their bones over the whole take",
         default=True,
-        override=OVERRIDABLE,
     )
-    gaps: EnumProperty(
-        name="Gaps", description="What bones do whose markers are not seen", items=GAPS, override=OVERRIDABLE
-    )
-    robust: BoolProperty(
-        name="Ignore Outliers",
-        description="Markers that are far from where the others say, such as swapped or fallen ones, do not count",
-        default=True,
-        override=OVERRIDABLE,
-    )
-    steady: BoolProperty(
-        name="Steady",
-        description="Bones that the markers leave undecided, such as a spine's, go by the frames before and after",
-        default=True,
-        override=OVERRIDABLE,
-    )
-    low_pass: FloatProperty(
-        name="Low-Pass",
-        description="Smooth the markers: what changes faster than so many times a second is taken out; 0 leaves them",
-        default=0.0,
-        min=0.0,
-        soft_max=30.0,
-        override=OVERRIDABLE,
-    )
-    plant_feet: BoolProperty(
-        name="Plant Feet", description="Keep feet from sliding while they stand", override=OVERRIDABLE
-    )
-    key_error: BoolProperty(
-        name="Key Error",
-        description="Key each frame's RMS error as the custom property fabrik_error, to be seen in the Graph Editor",
-        override=OVERRIDABLE,
-    )
-    show_errors: BoolProperty(
-        name="Show Errors", description="Draw a line from each marker to its point on the bone", override=OVERRIDABLE
-    )
-    worst_frame: IntProperty(
-        name="Worst Frame", description="The frame of the last bake that was met least well", override=OVERRIDABLE
-    )
-    report: PointerProperty(
-        name="Report", description="The report of the last bake, as text", type=bpy.types.Text, override=OVERRIDABLE
-    )
+    show_errors: BoolProperty(name="Show Errors", description="Draw a line from each marker to its point on the bone")
+    worst_frame: IntProperty(name="Worst Frame", description="The frame of the last bake that was met least well")
+    report: PointerProperty(name="Report", description="The report of the last bake, as text", type=bpy.types.Text)
 
 
 CLASSES = (FabrikMarker, FabrikFactor, FabrikCapture)

@@ -5,8 +5,9 @@ Nothing here needs the solver, so that asking does not load it.
 
 import bpy
 
+from .effector import FabrikEffector
 from .markers import FabrikMarker
-from .rig import FabrikEffector, rig_settings
+from .rig import rig_settings
 
 
 def why_no_rig(rig: bpy.types.Object | None) -> str:

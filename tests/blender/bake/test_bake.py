@@ -412,7 +412,7 @@ class TestWrongInput:
         ("options", "sentence"),
         [
             ({"first": 5, "last": 4}, r"The last frame \(4\) is before the first \(5\)"),
-            ({"step": 0}, "The step is 0"),
+            ({"step": 0}, "step is 0: it must be 1 or more"),
             ({"start": "MIDDLE"}, "start is 'MIDDLE': it must be one of REST, PREVIOUS"),
             ({"action": "OLD"}, "action is 'OLD'"),
         ],
@@ -448,7 +448,7 @@ class TestOperator:
     def test_settings_of_the_rig_are_used(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=24)
         kept = rig.fabrik.bake
-        kept.use_scene_range, kept.frame_start, kept.frame_end, kept.step = False, 2, 10, 4
+        kept.frame_range, kept.frame_start, kept.frame_end, kept.step = "OWN", 2, 10, 4
         assert bpy.ops.fabrik.bake() == {"FINISHED"}
         assert set(keyed_frames(rig, 'pose.bones["head"].rotation_quaternion')) == {2, 6, 10}
 

@@ -68,7 +68,7 @@ def biggest_turn(solution):
     return np.degrees(2.0 * np.arccos(np.clip(cosines, 0.0, 1.0))).max()
 
 
-def presets_only(folder, name, static=None, **bake):
+def presets_only(folder, name, static=None, **options):
     """A recording on the sample person with nothing but its labels, and a static trial where there is one."""
     files = [DATA / each for each in (name, static) if each is not None]
     for file in files:
@@ -79,7 +79,7 @@ def presets_only(folder, name, static=None, **bake):
         markers=files[0],
         output=folder / "baked.blend",
         static=files[1] if static else None,
-        bake=bake,
+        options=options,
     )
     return bake_file(request)
 

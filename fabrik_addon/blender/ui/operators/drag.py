@@ -7,7 +7,8 @@ from bpy.props import BoolProperty, EnumProperty, FloatVectorProperty, IntProper
 from bpy.types import Context, Event, Operator
 from mathutils import Quaternion, Vector
 
-from ...settings.rig import DRAG_ROOTS, POINTS, REACHES, rig_settings
+from ...settings.effector import POINTS
+from ...settings.rig import DRAG_ROOTS, REACHES, rig_settings
 from .base import OnRig, count_of, says_why_not
 from .watch import Watch
 

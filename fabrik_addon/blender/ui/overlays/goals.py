@@ -13,7 +13,7 @@ from mathutils import Vector
 
 from ....core.arrays import FloatArray
 from ...rig.spaces import armature_point, metres_per_unit
-from ...settings.rig import FabrikEffector
+from ...settings.effector import FabrikEffector
 from ...settings.why_not import enabled_effectors
 from .goal_shapes import Goal, Look, goal_lines
 from .limits import Drawing, colored, draw_lines

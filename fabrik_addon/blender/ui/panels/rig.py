@@ -5,7 +5,9 @@ from typing import Any
 import bpy
 from bpy.types import Context, Panel, UILayout, UIList
 
-from ...settings.rig import FabrikBakeSettings, FabrikEffector, FabrikRig, rig_settings
+from ...settings.bake_options import FabrikBakeSettings
+from ...settings.effector import FabrikEffector
+from ...settings.rig import FabrikRig, rig_settings
 from ...settings.why_not import why_no_rig, why_no_solve
 from ..operators.bake import FABRIK_OT_bake
 from ..operators.drag import FABRIK_OT_drag
@@ -272,13 +274,14 @@ def draw_lines(layout: UILayout, sentence: str, icon: Any) -> None:
 
 
 def _draw_range(column: UILayout, scene: bpy.types.Scene, settings: FabrikBakeSettings) -> None:
-    """The frames to bake: the scene's, or its own."""
-    column.prop(settings, "use_scene_range")
-    holder: Any = scene if settings.use_scene_range else settings
-    own = column.column(align=True)
-    own.enabled = not settings.use_scene_range
-    own.prop(holder, "frame_start", text="Start")
-    own.prop(holder, "frame_end", text="End")
+    """The frames to bake: the take's, the scene's, or its own."""
+    column.prop(settings, "frame_range")
+    if settings.frame_range != "AUTO":
+        holder: Any = settings if settings.frame_range == "OWN" else scene
+        own = column.column(align=True)
+        own.enabled = holder == settings
+        own.prop(holder, "frame_start", text="Start")
+        own.prop(holder, "frame_end", text="End")
     column.prop(settings, "step")
 
 
