@@ -8,6 +8,47 @@ from .arrays import FloatArray
 
 # Below this angle (radians) a straight line between quaternions is as good as the arc: it is off by its square.
 _SMALL_ANGLE: Final = 1e-6
+# A sine below this is that of no turn at all.
+_NO_SINE: Final = 1e-12
+
+
+def product(left: FloatArray, right: FloatArray) -> FloatArray:
+    """(..., 4) quaternion products: `right` first, then `left`."""
+    w, x, y, z = np.moveaxis(np.broadcast_to(left, right.shape), -1, 0)
+    a, b, c, d = np.moveaxis(right, -1, 0)
+    parts = [
+        w * a - x * b - y * c - z * d,
+        w * b + x * a + y * d - z * c,
+        w * c - x * d + y * a + z * b,
+        w * d + x * c - y * b + z * a,
+    ]
+    return np.stack(parts, axis=-1)
+
+
+def conjugate(quaternions: FloatArray) -> FloatArray:
+    """(..., 4) unit quaternions that turn back."""
+    return np.asarray(quaternions * np.array([1.0, -1.0, -1.0, -1.0]))
+
+
+def angle_between(quaternions: FloatArray, others: FloatArray) -> FloatArray:
+    """(...) radians, 0 to π, between the rotations of (..., 4) unit quaternions."""
+    sine = np.linalg.norm(product(conjugate(quaternions), np.broadcast_to(others, quaternions.shape))[..., 1:], axis=-1)
+    return np.asarray(2.0 * np.arctan2(sine, np.abs(np.sum(quaternions * others, axis=-1))))
+
+
+def rotation_vector_from_quaternion(quaternion: FloatArray) -> FloatArray:
+    """(..., 3) axis times angle, up to half a turn, of (..., 4) unit quaternions."""
+    quaternion = np.where(quaternion[..., :1] < 0.0, -quaternion, quaternion)
+    sine = np.linalg.norm(quaternion[..., 1:], axis=-1, keepdims=True)
+    angle = 2.0 * np.arctan2(sine, quaternion[..., :1])
+    return np.asarray(quaternion[..., 1:] * np.where(sine > _NO_SINE, angle / np.maximum(sine, _NO_SINE), 2.0))
+
+
+def quaternion_from_rotation_vector(vector: FloatArray) -> FloatArray:
+    """(..., 4) unit quaternions that turn by (..., 3) axis times angle."""
+    angle = np.linalg.norm(vector, axis=-1, keepdims=True)
+    factor = np.where(angle > _NO_SINE, np.sin(0.5 * angle) / np.maximum(angle, _NO_SINE), 0.5)
+    return np.concatenate([np.cos(0.5 * angle), vector * factor], axis=-1)
 
 
 def matrix_from_quaternion(quaternion: FloatArray) -> FloatArray:

@@ -78,8 +78,7 @@ def _columns(solver: Solver, matrices: FloatArray) -> tuple[FloatArray, FloatArr
     skeleton, effectors = solver.skeleton, solver.effectors
     points = effector_points(skeleton, effectors, matrices)
     columns = joint_columns(skeleton, effectors, solver.limits, matrices, points)
-    size = max(float(np.ptp(skeleton.rest[:, :3, 3], axis=0).max()), float(skeleton.lengths.max()), 1e-12)
-    columns[..., :-3] /= size
+    columns[..., :-3] /= skeleton.size
     return columns, np.array([effector.weight for effector in effectors])
 
 

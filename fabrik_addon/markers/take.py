@@ -19,10 +19,11 @@ from ..core import Solution, Solver, Status, forward_kinematics
 from ..core.backend import array as many
 from ..core.errors import FabrikError
 from ..core.model.bodies import effector_offset
+from ..core.rotations import angle_between
 from .calibrate.offsets import points_on, seen_from_bones
 from .clip import BoolArray, FloatArray, true_spans
 from .determined import lost_certainty
-from .gaps.bridge import MOST_BESIDE, bridge_gaps, fill_points, hold, smoothed_turns, turned_apart
+from .gaps.bridge import MOST_BESIDE, bridge_gaps, fill_points, hold, smoothed_turns
 from .gaps.fill_from_motion import recall_turns
 from .robust import outlier_weights, usual_distances
 from .steps import at_once
@@ -205,7 +206,7 @@ class _Take:
         """
         beside = np.convolve(~known.all(axis=1), np.ones(2 * MOST_BESIDE + 1), mode="same") > 0.5
         smooth = smoothed_turns(self.solution.rotations, _BESIDE)
-        rough = turned_apart(smooth, self.solution.rotations).max(axis=1) > _ROUGH
+        rough = angle_between(smooth, self.solution.rotations).max(axis=1) > _ROUGH
         frames = np.flatnonzero(rough & beside[: len(rough)])
         if len(frames):
             self.solution.rotations[frames] = self._legal(smooth[frames])
@@ -303,9 +304,8 @@ class _Take:
     def _allowed(self, distances: FloatArray) -> FloatArray:
         """(E,) how far off a sample of each marker may be."""
         skeleton = self.solver.skeleton
-        size = float(np.linalg.norm(np.ptp(skeleton.rest[:, :3, 3], axis=0)) + skeleton.lengths.max())
         usual = _USUAL_TIMES * np.nan_to_num(usual_distances(distances))
-        return np.clip(usual, _ALWAYS_SHARE * size, _NEVER_SHARE * size)
+        return np.clip(usual, _ALWAYS_SHARE * skeleton.size, _NEVER_SHARE * skeleton.size)
 
     def _measure(self) -> None:
         """Errors of what is seen, whatever it weighed; frames that show nothing say so."""

@@ -1,6 +1,7 @@
 """The immutable tree of bones that the solver works on."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,11 @@ class Skeleton:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @cached_property
+    def size(self) -> float:
+        """From one end of the rest pose to the other, about: the diagonal of the heads' box and the longest bone."""
+        return float(np.linalg.norm(np.ptp(self.rest[:, :3, 3], axis=0)) + self.lengths.max())
 
     def index(self, name: str) -> int:
         """The place of a bone in the arrays.

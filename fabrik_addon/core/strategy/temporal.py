@@ -32,8 +32,7 @@ def jumps(solution: Solution, targets: FloatArray) -> FloatArray:
     turns sharply, if only about itself, counts as a joint that moves too far.
     """
     joints = np.concatenate([solution.heads, solution.tails], axis=1)
-    size = np.linalg.norm(np.ptp(solution.skeleton.rest[:, :3, 3], axis=0)) + solution.skeleton.lengths.max()
-    moved = _farthest(joints) / np.maximum(_farthest(targets), _AT_LEAST * size)
+    moved = _farthest(joints) / np.maximum(_farthest(targets), _AT_LEAST * solution.skeleton.size)
     alike = np.abs((solution.rotations[1:] * solution.rotations[:-1]).sum(axis=2)).min(axis=1)
     turned = 2.0 * np.arccos(np.minimum(alike, 1.0))
     return np.asarray(np.maximum(moved, FARTHER * turned / _SHARPEST))

@@ -80,26 +80,26 @@ def length_columns(
 def shared_step(
     joints: FloatArray,
     shared: FloatArray,
-    misses: FloatArray,
+    residuals: FloatArray,
     weights: FloatArray,
-    stay: FloatArray,
-    home: FloatArray,
+    prior_weights: FloatArray,
+    to_prior_mean: FloatArray,
 ) -> FloatArray:
     """(P,) by how much the shared parameters are to change.
 
     Args:
         joints: (F, M, 3, D) how the points move with the joints.
         shared: (F, M, 3, P) and with the parameters.
-        misses: (F, M, 3) from the points to their targets, anything where the weight is zero.
+        residuals: (F, M, 3) from the points to their targets, anything where the weight is zero.
         weights: (F, M).
-        stay: (P,) how strongly each parameter wants to be at home.
-        home: (P,) how far from here that is.
+        prior_weights: (P,) how strongly a prior holds each parameter.
+        to_prior_mean: (P,) how far from here it expects them.
     """
     root = np.sqrt(weights)[..., None]
-    frames, rows = len(misses), 3 * misses.shape[1]
+    frames, rows = len(residuals), 3 * residuals.shape[1]
     a = (joints * root[..., None]).reshape(frames, rows, -1)
     k = (shared * root[..., None]).reshape(frames, rows, -1)
-    r = np.where(root > 0.0, misses * root, 0.0).reshape(frames, rows, 1)
+    r = np.where(root > 0.0, residuals * root, 0.0).reshape(frames, rows, 1)
     across = np.swapaxes(a, 1, 2)
     square = across @ a
     diagonal = np.einsum("fii->fi", square)
@@ -107,6 +107,6 @@ def shared_step(
     both = np.concatenate([k, r], axis=2)
     left = both - a @ np.linalg.solve(square, across @ both)
     summed = (np.swapaxes(k, 1, 2) @ left).sum(axis=0)
-    matrix = summed[:, :-1] + np.diag(stay + 1e-12)
-    step: FloatArray = np.linalg.solve(matrix, summed[:, -1] + stay * home)
+    matrix = summed[:, :-1] + np.diag(prior_weights + 1e-12)
+    step: FloatArray = np.linalg.solve(matrix, summed[:, -1] + prior_weights * to_prior_mean)
     return step

@@ -19,7 +19,8 @@ from ...core.limits.kinds import Limit
 from ..clip import BoolArray, Clip, FloatArray
 from ..mapping.marker_map import MappedMarker
 from ..steps import at_once, within
-from .fitting import Fit, Search, at_best_scale, over_take, with_best_limbs
+from .fit import Fit
+from .fitting import Search, at_best_scale, over_take, with_best_limbs
 from .offsets import guessed_offsets, make_effectors, measured_offsets
 from .proportions import height_factor
 from .size import CalibrationError, first_scale

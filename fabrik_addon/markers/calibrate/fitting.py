@@ -1,103 +1,27 @@
-"""A skeleton with markers on it, fitted to recorded positions: its poses, and what all poses share."""
+"""What all poses of a recording share, found together with the poses: rounds of Gauss-Newton steps."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Final, TypeAlias
 
 import numpy as np
 
-from ...core import Options, Skeleton, Solution, Solver
-from ...core.limits.kinds import Limit
+from ...core import Solution
 from ..clip import FloatArray
-from ..mapping.marker_map import MappedMarker
-from ..robust import outlier_weights, usual_distances
-from .bundle import joint_columns, shared_step
-from .offsets import bones_of, make_effectors, points_on
+from .bundle import shared_step
+from .fit import Fit
 from .shared import Limbs, Offsets, Scale, Shared
 
-_OPTIONS: Final = Options(tolerance=1e-6, restarts=0)
 # Scales about the first one that are tried before the best of them is improved.
 _TRIED_SCALES: Final = np.geomspace(0.75, 1.35, 13)
 _ROUNDS: Final = 8
 # A round that makes it better by less than this share is the last one.
 _WORTH_WHILE: Final = 2e-3
-# A sample may be so many times farther off than its marker usually is, and always this share of the skeleton's size.
-_USUAL_TIMES: Final = 4.0
-_ALWAYS_SHARE: Final = 0.01
 
 # A search in small steps: yields the share done, at the most.
 Search: TypeAlias = "Generator[float, None, Fit]"
-
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """What is being fitted.
-
-    Attributes:
-        skeleton: the rig's bones, or those of a person of other proportions.
-        mapping: M markers.
-        offsets: (M, 3) of the markers in their bones' frames.
-        limits: bone name to limit.
-        factors: (J,) lengths over those of the rig.
-        scale: the recording's positions times this are at the skeleton's size.
-    """
-
-    skeleton: Skeleton
-    mapping: Sequence[MappedMarker]
-    offsets: FloatArray
-    limits: dict[str, Limit]
-    factors: FloatArray
-    scale: float = 1.0
-
-    @cached_property
-    def weights(self) -> FloatArray:
-        """(M,) of the markers."""
-        return np.array([entry.weight for entry in self.mapping])
-
-    @cached_property
-    def bones(self) -> list[int]:
-        """M places of the markers' bones."""
-        return bones_of(self.skeleton, self.mapping)
-
-    @cached_property
-    def size(self) -> float:
-        """From one end of the skeleton to the other, about."""
-        heads = self.skeleton.rest[:, :3, 3]
-        return float(np.linalg.norm(np.ptp(heads, axis=0)) + self.skeleton.lengths.max())
-
-    def solve(
-        self, positions: FloatArray, weights: FloatArray | None = None, start: Solution | None = None
-    ) -> Solution:
-        """The poses that fit positions (F, M, 3) of the recording best."""
-        effectors = make_effectors(self.mapping, self.offsets)
-        solver = Solver(self.skeleton, effectors, limits=self.limits, root="FREE", options=_OPTIONS)
-        targets = positions * self.scale
-        if start is None:
-            return solver.solve(targets, weights=weights)
-        return solver.solve(targets, weights=weights, start=start.rotations, start_location=start.root_location)
-
-    def points(self, solution: Solution) -> FloatArray:
-        """(F, M, 3) where the markers are."""
-        return points_on(solution.matrices, self.bones, self.offsets)
-
-    def distances(self, solution: Solution, positions: FloatArray) -> FloatArray:
-        """(F, M) of the markers from where positions want them, NaN where those are."""
-        distances: FloatArray = np.linalg.norm(self.points(solution) - positions * self.scale, axis=2)
-        return distances
-
-    def believed(self, distances: FloatArray) -> FloatArray:
-        """(F, M) weights, next to nothing for outliers, zero where not seen."""
-        usual = np.nan_to_num(usual_distances(distances))
-        allowed = np.maximum(_USUAL_TIMES * usual, _ALWAYS_SHARE * self.size)
-        return outlier_weights(distances, allowed) * self.weights
-
-    def joint_columns(self, solution: Solution) -> FloatArray:
-        """(F, M, 3, D) how the markers move with the joints."""
-        effectors = make_effectors(self.mapping, self.offsets)
-        return joint_columns(self.skeleton, effectors, self.limits, solution.matrices, self.points(solution))
 
 
 def at_best_scale(fit: Fit, positions: FloatArray, first: float) -> Search:
@@ -148,9 +72,9 @@ class _Round:
         squares = np.nan_to_num(fit.distances(solution, positions)) ** 2
         return cls(fit, solution, weights, float((weights * squares).sum()) / fit.scale**2)
 
-    def doubted(self, positions: FloatArray) -> _Round:
+    def reweighted(self, positions: FloatArray) -> _Round:
         """With outliers weighing next to nothing."""
-        weights = self.fit.believed(self.fit.distances(self.solution, positions))
+        weights = self.fit.inlier_weights(self.fit.distances(self.solution, positions))
         return self.solved(self.fit, positions, weights, self.solution)
 
     def noise(self) -> float:
@@ -164,7 +88,7 @@ def _search(fit: Fit, positions: FloatArray, shared: Sequence[Shared], *, robust
     noise = now.noise()
     for done in range(_ROUNDS):
         yield done / _ROUNDS
-        now = now.doubted(positions) if robust else now
+        now = now.reweighted(positions) if robust else now
         yield (done + 0.5) / _ROUNDS
         step = _step(now, positions, shared, noise)
         after = _tried(now, positions, shared, step)
@@ -181,11 +105,11 @@ def _step(now: _Round, positions: FloatArray, shared: Sequence[Shared], noise: f
     """(P,) the change of the shared parameters; noise: how far markers were from their targets at first."""
     fit, solution = now.fit, now.solution
     columns = np.concatenate([one.columns(fit, solution) for one in shared], axis=-1)
-    trust = float(now.weights.sum()) / max(len(fit.mapping), 1)
-    stay = np.concatenate([one.stay(fit, noise, trust) for one in shared])
-    home = np.concatenate([one.home(fit) for one in shared])
-    misses = np.nan_to_num(positions * fit.scale - fit.points(solution))
-    return shared_step(fit.joint_columns(solution), columns, misses, now.weights, stay, home)
+    sample_weight = float(now.weights.sum()) / max(len(fit.mapping), 1)
+    prior_weights = np.concatenate([one.prior_weights(fit, noise, sample_weight) for one in shared])
+    to_prior = np.concatenate([one.to_prior_mean(fit) for one in shared])
+    residuals = np.nan_to_num(positions * fit.scale - fit.points(solution))
+    return shared_step(fit.joint_columns(solution), columns, residuals, now.weights, prior_weights, to_prior)
 
 
 def _tried(now: _Round, positions: FloatArray, shared: Sequence[Shared], step: FloatArray) -> _Round | None:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from ...core import Solution
 from ..clip import FloatArray
 from .bundle import length_columns, offset_columns
+from .fit import Fit
 from .proportions import with_factors
-
-if TYPE_CHECKING:
-    from .fitting import Fit
 
 # How far guesses may well be off: offsets as a share of the skeleton's size, limbs as a share of their length.
 _OFFSET_SHARE: Final = 0.015
@@ -40,15 +38,15 @@ class Shared(ABC):
         """(F, M, 3, P) how the markers move with them."""
 
     @abstractmethod
-    def stay(self, fit: Fit, noise: float, trust: float) -> FloatArray:
-        """(P,) how strongly they want to be at home.
+    def prior_weights(self, fit: Fit, noise: float, sample_weight: float) -> FloatArray:
+        """(P,) how strongly the prior holds each of them.
 
-        noise: RMS distance of the markers. trust: the weight of all of a marker's samples.
+        noise: RMS distance of the markers. sample_weight: the weight of all of a marker's samples.
         """
 
     @abstractmethod
-    def home(self, fit: Fit) -> FloatArray:
-        """(P,) how far home is."""
+    def to_prior_mean(self, fit: Fit) -> FloatArray:
+        """(P,) from here to what the prior expects."""
 
     @abstractmethod
     def changed(self, fit: Fit, step: FloatArray) -> Fit:
@@ -75,12 +73,16 @@ class Scale(Shared):
         together: FloatArray = length_columns(fit.skeleton, solution.matrices, fit.bones, offsets).sum(axis=-1)
         return together[..., None]
 
-    def stay(self, fit: Fit, noise: float, trust: float) -> FloatArray:
+    def prior_weights(self, fit: Fit, noise: float, sample_weight: float) -> FloatArray:
         """Near what the reference has found."""
-        stay = 0.0 if self.first is None else trust * len(fit.mapping) / _FRAMES_WORTH * (noise / _SCALE_SHARE) ** 2
-        return np.full(1, stay)
+        weight = (
+            0.0
+            if self.first is None
+            else sample_weight * len(fit.mapping) / _FRAMES_WORTH * (noise / _SCALE_SHARE) ** 2
+        )
+        return np.full(1, weight)
 
-    def home(self, fit: Fit) -> FloatArray:
+    def to_prior_mean(self, fit: Fit) -> FloatArray:
         """Where the reference has it."""
         return np.full(1, 0.0 if self.first is None else fit.scale / self.first - 1.0)
 
@@ -105,17 +107,17 @@ class Limbs(Shared):
         """Each length by itself."""
         return length_columns(fit.skeleton, solution.matrices, fit.bones, fit.offsets if self.grows else None)
 
-    def stay(self, fit: Fit, noise: float, trust: float) -> FloatArray:
+    def prior_weights(self, fit: Fit, noise: float, sample_weight: float) -> FloatArray:
         """As a bone is seldom a tenth longer than the rig's; while markers are only guessed, guesses are the noise."""
-        spread = max(noise, _OFFSET_SHARE * fit.size) if self.grows else noise
-        worth = trust if self.grows else trust / _FRAMES_WORTH
-        stay = worth * (spread / _LENGTH_SHARE) ** 2 + 1e-9 * trust * fit.size**2
-        return np.full(len(fit.skeleton), stay)
+        spread = max(noise, _OFFSET_SHARE * fit.skeleton.size) if self.grows else noise
+        worth = sample_weight if self.grows else sample_weight / _FRAMES_WORTH
+        weight = worth * (spread / _LENGTH_SHARE) ** 2 + 1e-9 * sample_weight * fit.skeleton.size**2
+        return np.full(len(fit.skeleton), weight)
 
-    def home(self, fit: Fit) -> FloatArray:
+    def to_prior_mean(self, fit: Fit) -> FloatArray:
         """As long as the rig's."""
-        home: FloatArray = 1.0 / fit.factors - 1.0
-        return home
+        away: FloatArray = 1.0 / fit.factors - 1.0
+        return away
 
     def changed(self, fit: Fit, step: FloatArray) -> Fit:
         """Every bone grows by its share."""
@@ -140,12 +142,14 @@ class Offsets(Shared):
         """Each marker with its own."""
         return offset_columns(solution.matrices, fit.bones)
 
-    def stay(self, fit: Fit, noise: float, trust: float) -> FloatArray:
+    def prior_weights(self, fit: Fit, noise: float, sample_weight: float) -> FloatArray:
         """As markers are seldom more than some centimetres from where the reference has them."""
-        stay = trust / _FRAMES_WORTH * (noise / (_OFFSET_SHARE * fit.size)) ** 2 + 1e-6 * trust
-        return np.full(fit.offsets.size, stay)
+        weight = (
+            sample_weight / _FRAMES_WORTH * (noise / (_OFFSET_SHARE * fit.skeleton.size)) ** 2 + 1e-6 * sample_weight
+        )
+        return np.full(fit.offsets.size, weight)
 
-    def home(self, fit: Fit) -> FloatArray:
+    def to_prior_mean(self, fit: Fit) -> FloatArray:
         """Where the reference has them."""
         return np.asarray(self.first - fit.offsets).ravel()
 

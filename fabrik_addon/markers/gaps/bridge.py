@@ -7,6 +7,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from ...core.rotations import (
+    conjugate,
+    product,
+    quaternion_from_rotation_vector,
+    rotation_vector_from_quaternion,
+)
 from ..clip import BoolArray, FloatArray, true_spans
 from ..robust import outlier_weights
 
@@ -73,9 +79,9 @@ def fill_turns(turns: FloatArray, known: BoolArray, longest: float) -> FloatArra
         base = turns[first - 1] if first > 0 else turns[end]
         near = slice(max(first - MOST_BESIDE - 1, 0), end + MOST_BESIDE + 1)
         vectors = np.zeros((len(turns), 3))
-        vectors[near] = rotation_vectors(combined(inverted(base), turns[near]))
+        vectors[near] = rotation_vector_from_quaternion(product(conjugate(base), turns[near]))
         across = _across(vectors, known, first, end, longest)
-        filled[first:end] = combined(base, quaternions_of(across))
+        filled[first:end] = product(base, quaternion_from_rotation_vector(across))
     return filled
 
 
@@ -100,12 +106,6 @@ def smoothed_turns(turns: FloatArray, beside: int) -> FloatArray:
     return smooth
 
 
-def turned_apart(turns: FloatArray, others: FloatArray) -> FloatArray:
-    """(...) radians between (..., 4) unit quaternions."""
-    cosine = np.abs(np.sum(turns * others, axis=-1))
-    return np.asarray(2.0 * np.arccos(np.clip(cosine, 0.0, 1.0)))
-
-
 def hold(values: FloatArray, known: BoolArray, ease: int) -> FloatArray:
     """(F, C) values that stay where they are not known (F,), and over the last frames of a gap go to what comes.
 
@@ -121,22 +121,6 @@ def hold(values: FloatArray, known: BoolArray, ease: int) -> FloatArray:
         share = _smooth(np.clip(1.0 - left, 0.0, 1.0))[:, None]
         filled[first:end] = (1.0 - share) * before + share * after
     return filled
-
-
-def rotation_vectors(turns: FloatArray) -> FloatArray:
-    """(..., 3) axis times angle, up to half a turn, of (..., 4) unit quaternions."""
-    turns = np.where(turns[..., :1] < 0.0, -turns, turns)
-    sine = np.linalg.norm(turns[..., 1:], axis=-1, keepdims=True)
-    angle = 2.0 * np.arctan2(sine, turns[..., :1])
-    vectors: FloatArray = turns[..., 1:] * np.where(sine > _TINY, angle / np.maximum(sine, _TINY), 2.0)
-    return vectors
-
-
-def quaternions_of(vectors: FloatArray) -> FloatArray:
-    """(..., 4) unit quaternions that turn by (..., 3) axis times angle."""
-    angle = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    factor = np.where(angle > _TINY, np.sin(0.5 * angle) / np.maximum(angle, _TINY), 0.5)
-    return np.concatenate([np.cos(0.5 * angle), vectors * factor], axis=-1)
 
 
 def _gaps(known: BoolArray) -> list[tuple[int, int]]:
@@ -196,21 +180,3 @@ def _quintic(share: FloatArray, start: FloatArray, stop: FloatArray) -> FloatArr
 def _smooth(share: FloatArray) -> FloatArray:
     """From 0 to 1 without a jump in speed."""
     return np.asarray(share**2 * (3.0 - 2.0 * share))
-
-
-def combined(left: FloatArray, right: FloatArray) -> FloatArray:
-    """(..., 4) quaternion products."""
-    w, x, y, z = np.moveaxis(np.broadcast_to(left, right.shape), -1, 0)
-    a, b, c, d = np.moveaxis(right, -1, 0)
-    parts = [
-        w * a - x * b - y * c - z * d,
-        w * b + x * a + y * d - z * c,
-        w * c - x * d + y * a + z * b,
-        w * d + x * c - y * b + z * a,
-    ]
-    return np.stack(parts, axis=-1)
-
-
-def inverted(turn: FloatArray) -> FloatArray:
-    """(..., 4) the turns back."""
-    return np.asarray(turn * np.array([1.0, -1.0, -1.0, -1.0]))

@@ -13,8 +13,15 @@ from typing import Final
 
 import numpy as np
 
+from ...core.rotations import (
+    angle_between,
+    conjugate,
+    product,
+    quaternion_from_rotation_vector,
+    rotation_vector_from_quaternion,
+)
 from ..clip import BoolArray, FloatArray, true_spans
-from .bridge import combined, fill_turns, inverted, quaternions_of, rotation_vectors, turned_apart
+from .bridge import fill_turns
 
 # How the other bones move is seen from where they are so many seconds before and after.
 _LAG: Final = 0.08
@@ -51,11 +58,11 @@ def recall_turns(rotations: FloatArray, known: BoolArray, bone: int, longest: fl
 def _features(rotations: FloatArray, known: BoolArray, part: slice, lag: int) -> FloatArray | None:
     """(F, N) how the bones that are known throughout a part of the take stand and move; NaN where one is not known."""
     others = np.flatnonzero(known[part].all(axis=0))
-    moving = [bone for bone in others if turned_apart(rotations[:, bone], rotations[part.start, bone]).max() > 1e-3]
+    moving = [bone for bone in others if angle_between(rotations[:, bone], rotations[part.start, bone]).max() > 1e-3]
     if not moving or len(rotations) < 4 * lag:
         return None
     base = rotations[part.start, moving]
-    vectors = rotation_vectors(combined(inverted(base), rotations[:, moving]))
+    vectors = rotation_vector_from_quaternion(product(conjugate(base), rotations[:, moving]))
     vectors[~known[:, moving]] = np.nan
     now = vectors.reshape(len(vectors), -1)
     before, after = np.roll(now, lag, axis=0), np.roll(now, -lag, axis=0)
@@ -75,7 +82,7 @@ def _is_better(
         hidden[part] = False
         plain = fill_turns(turns, hidden | ~usable, longest)[part]
         recalled = _recalled(turns, hidden, features, part, plain)
-        errors.append([turned_apart(guess, turns[part]).mean() for guess in (plain, recalled)])
+        errors.append([angle_between(guess, turns[part]).mean() for guess in (plain, recalled)])
     if not errors:
         return False
     plain_error, recalled_error = np.mean(errors, axis=0)
@@ -98,7 +105,7 @@ def _recalled(turns: FloatArray, usable: BoolArray, features: FloatArray, part: 
     """(N, 4) rotations for a part of the take, the `plain` ones where nothing alike has been seen."""
     learnt = _learnt(usable, part)
     base = turns[part.start - 1]
-    vectors = rotation_vectors(combined(inverted(base), turns[learnt]))
+    vectors = rotation_vector_from_quaternion(product(conjugate(base), turns[learnt]))
     middle = vectors.mean(axis=0)
     among, toward = _squares(features[learnt], features[learnt]), _squares(features[part], features[learnt])
     size = _likeness(among, learnt, part.stop - part.start)
@@ -107,8 +114,8 @@ def _recalled(turns: FloatArray, usable: BoolArray, features: FloatArray, part: 
     weights = np.linalg.solve(kernel, cross.T).T
     sure = np.clip((weights * cross).sum(axis=1), 0.0, 1.0)[:, None]
     found = middle + weights @ (vectors - middle)
-    otherwise = rotation_vectors(combined(inverted(base), plain))
-    return combined(base, quaternions_of(sure * found + (1.0 - sure) * otherwise))
+    otherwise = rotation_vector_from_quaternion(product(conjugate(base), plain))
+    return product(base, quaternion_from_rotation_vector(sure * found + (1.0 - sure) * otherwise))
 
 
 def _learnt(usable: BoolArray, part: slice) -> FloatArray:
