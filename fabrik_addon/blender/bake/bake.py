@@ -25,8 +25,8 @@ from ..goals.places import Places, sampled_steps
 from ..limits.to_constraints import is_own
 from ..posing import live
 from ..posing.solve_frame import moves_root
+from ..rig.actions import check_action
 from ..rig.armature import check_editable, check_rig, read_trees
-from ..rig.keyframes import check_action
 from ..rig.legal import legal_pose
 from ..rig.pose_keeper import PoseKeeper
 from ..rig.spaces import object_scale

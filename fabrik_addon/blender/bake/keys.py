@@ -14,16 +14,9 @@ from ...markers.take import FilledSpan
 from ..goals.goals import Goals
 from ..goals.sampling import is_led
 from ..posing.solve_frame import moves_root
+from ..rig.actions import add_strip, current_or_new_action, new_action_like, new_strip_action
 from ..rig.armature import root_location_channel
-from ..rig.keyframes import (
-    ROTATION_CHANNELS,
-    add_strip,
-    bone_path,
-    current_or_new_action,
-    new_action_like,
-    new_strip_action,
-    write_curves,
-)
+from ..rig.keyframes import ROTATION_CHANNELS, bone_path, write_curves
 from ..rig.locks import unlocked_rotation
 from ..rig.rotation_modes import to_channels
 from ..rig.spaces import object_scale

@@ -13,7 +13,8 @@ from ...core.errors import FabrikError
 from ...markers.clip import Clip, ClipError, to_z_up, trim
 from ...markers.files.any_file import performers, select_performer
 from ...markers.resample import retimed
-from ..rig.keyframes import new_action, write_curves
+from ..rig.actions import new_action
+from ..rig.keyframes import write_curves
 from ..settings.markers import MARKER_NAME, MARKER_STEP
 
 Timing: TypeAlias = Literal["SET_SCENE_RATE", "KEEP_TIME", "KEEP_FRAMES"]

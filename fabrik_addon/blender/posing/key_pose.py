@@ -9,6 +9,7 @@ from ...core.arrays import FloatArray
 from ..goals.effectors import check_effectors
 from ..goals.goals import gather_goals
 from ..rig import keyframes
+from ..rig.actions import check_action
 from ..rig.armature import RigError, check_editable, read_trees
 from ..rig.keyframes import bone_path
 from ..rig.keying import key_channels, why_no_key
@@ -24,7 +25,7 @@ def key_pose(context: bpy.types.Context, rig: bpy.types.Object) -> list[str]:
     """
     check_effectors(context.scene, rig)
     check_editable(rig)
-    keyframes.check_action(rig, new=False)
+    check_action(rig, new=False)
     trees = gather_goals(rig, read_trees(rig))
     bones = [bone for goals in trees for bone in goals.bone_names]
     frame = context.scene.frame_current_final

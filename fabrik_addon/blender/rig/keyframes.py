@@ -1,8 +1,4 @@
-"""Animation curves: the only place that knows how Blender's versions keep them in an action.
-
-Up to 4.3 an action holds its curves itself; from 4.4 on each animated data-block has a slot, and the curves are in the
-slot's channel bag, on the one strip of the one layer that there can be. Both are told apart by what they offer.
-"""
+"""Animation curves: keys written and read many at a time."""
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
@@ -14,12 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.arrays import FloatArray, IntArray
-from ...core.errors import FabrikError
+from .actions import KeyframeError, channel_bags, channels_of
 
-# What holds curves and their groups: an Action up to 4.3, a channel bag later. Not every version has the other types.
-_Channels: TypeAlias = Any
-_Slot: TypeAlias = Any
-_Strip: TypeAlias = Any
 _ListOfKeys: TypeAlias = "bpy.types.FCurveKeyframePoints"
 
 # Two keys nearer to each other than this, in frames, are on the same frame.
@@ -39,94 +31,6 @@ def bone_path(bone: str, channel: str) -> str:
 def bone_property_path(bone: str, name: str) -> str:
     """The data path of a custom property of a pose bone, from its armature object."""
     return f'pose.bones["{bpy.utils.escape_identifier(bone)}"]["{name}"]'
-
-
-class KeyframeError(FabrikError):
-    """An action that cannot be written; the sentence names it."""
-
-
-def new_action(owner: bpy.types.Object, name: str) -> bpy.types.Action:
-    """A new, empty action that animates `owner`. The one it had is kept in the file, even if nothing else uses it.
-
-    Raises KeyframeError where the owner's action cannot be exchanged.
-    """
-    animation = _animation_data(owner)
-    previous = animation.action
-    action = bpy.data.actions.new(name)
-    animation.action = action
-    if previous is not None and previous.library is None and previous.users == 0:
-        previous.use_fake_user = True
-    if _has_slots(action):
-        animation.action_slot = _new_slot(action, owner)
-    return action
-
-
-def check_action(owner: bpy.types.Object, *, new: bool) -> None:
-    """Raise KeyframeError, naming the trouble, where the owner's action cannot be exchanged or, not `new`, written."""
-    _check_owner(owner)
-    animation = owner.animation_data
-    if not new and animation is not None and animation.action is not None and not animation.action.is_editable:
-        name = animation.action.name
-        raise KeyframeError(f"Action {name!r} is linked from another file: bake to a new action instead.")
-
-
-def new_action_like(owner: bpy.types.Object, name: str, *, without: Collection[str] = ()) -> bpy.types.Action:
-    """A new action that animates `owner` as its present one does, except for the data paths `without`.
-
-    The present one is kept in the file as it is. Raises KeyframeError where it cannot be exchanged.
-    """
-    animation = _animation_data(owner)
-    previous = animation.action
-    if previous is None:
-        return new_action(owner, name)
-    slot = _slot_identifier(owner)
-    action = previous.copy()
-    action.name = name
-    animation.action = action
-    previous.use_fake_user = previous.use_fake_user or (previous.library is None and previous.users == 0)
-    if _has_slots(action):
-        animation.action_slot = action.slots[slot] if slot else _new_slot(action, owner)
-    _remove_curves(action, owner, without)
-    return action
-
-
-def current_or_new_action(owner: bpy.types.Object, name: str) -> bpy.types.Action:
-    """The action that animates `owner`, with a slot for it; a new one called `name` where there is none.
-
-    Raises KeyframeError where the action cannot be written, such as one linked from another file.
-    """
-    animation = _animation_data(owner)
-    action = animation.action
-    if action is None:
-        return new_action(owner, name)
-    check_action(owner, new=False)
-    if _has_slots(action) and animation.action_slot is None:
-        animation.action_slot = _own_slot(action, owner)
-    return action
-
-
-def new_strip_action(owner: bpy.types.Object, name: str) -> bpy.types.Action:
-    """A new, empty action made for `owner` and not assigned to it, to become a strip once it has its keys.
-
-    Raises KeyframeError where the owner's animation cannot be changed.
-    """
-    _check_owner(owner)
-    action = bpy.data.actions.new(name)
-    if _has_slots(action):
-        _new_slot(action, owner)
-    return action
-
-
-def add_strip(owner: bpy.types.Object, action: bpy.types.Action) -> bpy.types.NlaStrip:
-    """Play an action as an NLA strip on a track of its own, above all others, on the frames that its keys are on.
-
-    The owner's present action, which would hide every strip, becomes a strip below it, as Blender's Push Down does.
-    """
-    animation = _animation_data(owner)
-    present = animation.action
-    if present is not None and present != action:
-        _push_down(animation, present)
-    return _new_strip(animation, action, _own_slot(action, owner) if _has_slots(action) else None)
 
 
 def write_curves(
@@ -162,7 +66,7 @@ def write_curves(
     table = table[:, None] if table.ndim == 1 else table
     if not (np.isfinite(table).all() and np.isfinite(times).all()):
         raise KeyframeError(f"A key of {data_path} in action {action.name!r} would not be a finite number.")
-    channels = _channels(action, owner)
+    channels = channels_of(action, owner)
     heading = channels.groups.get(group) or channels.groups.new(group)
     for index, column in enumerate(table.T):
         if components is not None and index not in components:
@@ -197,7 +101,7 @@ def amend_curve(
         values: (F,)
         group: heading of a curve that has to be made.
     """
-    channels = _channels(action, owner)
+    channels = channels_of(action, owner)
     curve = channels.fcurves.find(data_path, index=index) or channels.fcurves.new(data_path, index=index)
     if curve.group is None:
         curve.group = channels.groups.get(group) or channels.groups.new(group)
@@ -209,10 +113,8 @@ def curves(owner: bpy.types.Object) -> Iterator[bpy.types.FCurve]:
     animation = owner.animation_data
     if animation is None or animation.action is None:
         return
-    if not _has_slots(animation.action):
-        yield from animation.action.fcurves
-    elif animation.action_slot is not None:
-        for channels in _bags(animation.action, animation.action_slot):
+    if animation.action_slot is not None:
+        for channels in channel_bags(animation.action, animation.action_slot):
             yield from channels.fcurves
 
 
@@ -245,98 +147,6 @@ def all_linear(curve: bpy.types.FCurve) -> bool:
     """Whether every key of a curve goes on to the next in a straight line."""
     kinds = _get(curve.keyframe_points, "interpolation", 1, np.int32)
     return bool((kinds == _enum_value("interpolation", "LINEAR")).all())
-
-
-def _animation_data(owner: bpy.types.Object) -> bpy.types.AnimData:
-    """The owner's animation data, made where there is none, with an action that may be exchanged."""
-    _check_owner(owner)
-    return owner.animation_data or owner.animation_data_create()
-
-
-def _push_down(animation: bpy.types.AnimData, action: bpy.types.Action) -> None:
-    """Make the present action a strip that plays just as it does: as much, blended and going on beyond its ends."""
-    slot, influence = getattr(animation, "action_slot", None), animation.action_influence
-    blend_type, extrapolation = animation.action_blend_type, animation.action_extrapolation
-    animation.action = None
-    strip = _new_strip(animation, action, slot)
-    strip.blend_type, strip.extrapolation = blend_type, extrapolation
-    if influence < 1.0:
-        # A strip's influence is its own only where it is animated; the curve's one key takes this value over.
-        strip.influence = influence
-        strip.use_animated_influence = True
-
-
-def _new_strip(animation: bpy.types.AnimData, action: bpy.types.Action, slot: _Slot) -> bpy.types.NlaStrip:
-    """A strip of an action, on a track of its own above all others, on the frames that its keys are on."""
-    track = animation.nla_tracks.new()
-    track.name = action.name
-    first = action.frame_range[0]
-    strip = track.strips.new(action.name, int(np.floor(first)), action)
-    # Blender makes strips on whole frames.
-    strip.frame_end_raw += first - strip.frame_start_raw
-    strip.frame_start_raw = first
-    if slot is not None:
-        strip.action_slot = slot
-    return strip
-
-
-def _check_owner(owner: bpy.types.Object) -> None:
-    """Raise KeyframeError where the owner cannot be animated as things are."""
-    if owner.library is not None:
-        raise KeyframeError(f"{owner.name!r} is linked from another file: make a library override first.")
-    if owner.animation_data is not None and owner.animation_data.use_tweak_mode:
-        raise KeyframeError(f"{owner.name!r} has an NLA strip in tweak mode: leave it first.")
-
-
-def _has_slots(action: bpy.types.Action) -> bool:
-    return hasattr(action, "slots")
-
-
-def _new_slot(action: bpy.types.Action, owner: bpy.types.Object) -> _Slot:
-    return action.slots.new(id_type=owner.id_type, name=owner.name)
-
-
-def _own_slot(action: bpy.types.Action, owner: bpy.types.Object) -> _Slot:
-    """The slot of an action for its owner: the one assigned, the one of its name, or a new one.
-
-    Never one of another name: it may animate something else.
-    """
-    animation = owner.animation_data
-    if animation is not None and animation.action == action and animation.action_slot is not None:
-        return animation.action_slot
-    own = (slot for slot in action.slots if slot.target_id_type == owner.id_type and slot.name_display == owner.name)
-    return next(own, None) or _new_slot(action, owner)
-
-
-def _slot_identifier(owner: bpy.types.Object) -> str:
-    """What the owner's slot is called in its present action; "" where there are no slots or it has none."""
-    slot = getattr(owner.animation_data, "action_slot", None)
-    return slot.identifier if slot is not None else ""
-
-
-def _remove_curves(action: bpy.types.Action, owner: bpy.types.Object, data_paths: Collection[str]) -> None:
-    """Take the curves of some data paths out of an action."""
-    channels = _channels(action, owner)
-    for curve in [curve for curve in channels.fcurves if curve.data_path in data_paths]:
-        channels.fcurves.remove(curve)
-
-
-def _channels(action: bpy.types.Action, owner: bpy.types.Object) -> _Channels:
-    """What holds the curves of `action` for `owner`, made where it is not there yet."""
-    if not _has_slots(action):
-        return action
-    layer = action.layers[0] if action.layers else action.layers.new("Layer")
-    strip: _Strip = layer.strips[0] if layer.strips else layer.strips.new(type="KEYFRAME")
-    return strip.channelbag(_own_slot(action, owner), ensure=True)
-
-
-def _bags(action: bpy.types.Action, slot: _Slot) -> Iterator[_Channels]:
-    """The channel bags of a slot that are there."""
-    strips: list[_Strip] = [strip for layer in action.layers for strip in layer.strips]
-    for strip in strips:
-        bag = strip.channelbag(slot)
-        if bag is not None:
-            yield bag
 
 
 def _replace_keys(curve: bpy.types.FCurve, frames: FloatArray, values: FloatArray, interpolation: str) -> None:

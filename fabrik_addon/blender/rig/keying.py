@@ -5,7 +5,8 @@ from typing import Any
 
 import bpy
 
-from .keyframes import KeyframeError, bone_path, check_action
+from .actions import KeyframeError, check_action
+from .keyframes import bone_path
 from .locks import unlocked_rotation
 
 

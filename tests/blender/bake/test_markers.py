@@ -9,7 +9,7 @@ import pytest
 from support import scenes
 
 from fabrik_addon.blender.bake.bake import bake
-from fabrik_addon.blender.rig import keyframes
+from fabrik_addon.blender.rig import actions, keyframes
 from fabrik_addon.blender.ui.marker_state import marker_state
 from fabrik_addon.blender.ui.overlays.markers import error_lines
 from fabrik_addon.core.errors import FabrikError
@@ -204,7 +204,7 @@ class TestReport:
 def marker_armature(positions, labels, name="Other"):
     """Markers as io_anim_c3d makes them: bones at the origin whose location has keys where they are seen."""
     holder = scenes.make_rig([(label, "", (0, 0, 0), (0, 0, 0.02)) for label in labels], name=name)
-    action = keyframes.new_action(holder, "recording")
+    action = actions.new_action(holder, "recording")
     for column, label in enumerate(labels):
         bone = holder.data.bones[label]
         seen = ~np.isnan(positions[:, column]).any(axis=1)

@@ -9,7 +9,7 @@ from mathutils import Euler, Quaternion
 from support import checker, limited, scenes
 
 from fabrik_addon.blender.limits.check_action import Breach, check_action, mend_action
-from fabrik_addon.blender.rig import keyframes
+from fabrik_addon.blender.rig import actions, keyframes
 from fabrik_addon.blender.settings.limit_properties import read_limit, write_limit
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
 
@@ -312,7 +312,7 @@ class TestAmendedCurves:
 
     @pytest.fixture
     def action(self, rig):
-        action = keyframes.new_action(rig, "Test")
+        action = actions.new_action(rig, "Test")
         keyframes.write_curves(action, rig, "location", [1, 5, 9], np.zeros((3, 3)), "g", interpolation="CONSTANT")
         return action
 

@@ -1,23 +1,21 @@
-"""Animation curves, on every version's Action API, as Blender evaluates them."""
+"""Animation curves, as Blender evaluates them."""
 
 import bpy
 import numpy as np
 import pytest
 
-from fabrik_addon.blender.rig import keyframes
-from fabrik_addon.blender.rig.keyframes import (
+from fabrik_addon.blender.rig import actions, keyframes
+from fabrik_addon.blender.rig.actions import (
     KeyframeError,
     check_action,
     current_or_new_action,
-    curves,
     new_action,
     new_action_like,
-    write_curves,
 )
+from fabrik_addon.blender.rig.keyframes import curves, write_curves
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
-HAS_SLOTS = "slots" in bpy.types.Action.bl_rna.properties
 FRAMES = np.arange(1.0, 21.0)
 
 
@@ -211,8 +209,7 @@ def test_a_new_action_like_the_present_one_leaves_that_as_it_is():
     assert [curve.data_path for curve in curves(empty)] == ["scale"] * 3 + ["location"] * 3
     np.testing.assert_allclose(shown(empty, [3.0]), [(5.0, 5.0, 5.0)])
     empty.animation_data.action = action
-    if HAS_SLOTS:
-        empty.animation_data.action_slot = action.slots[0]
+    empty.animation_data.action_slot = action.slots[0]
     assert action.use_fake_user
     assert [curve.data_path for curve in curves(empty)] == ["location"] * 3 + ["scale"] * 3
     np.testing.assert_allclose(shown(empty, [3.0]), [(1.0, 1.0, 1.0)])
@@ -243,7 +240,6 @@ def test_the_current_action_is_used():
     assert "unused" not in bpy.data.actions
 
 
-@pytest.mark.skipif(not HAS_SLOTS, reason="actions have no slots in this Blender")
 def test_the_slot_of_another_object_is_left_alone():
     empty, other = new_empty(), new_empty("Other")
     bezier_curve(other)
@@ -260,7 +256,6 @@ def test_the_slot_of_another_object_is_left_alone():
     np.testing.assert_allclose(shown(empty, [3.0]), np.ones((1, 3)))
 
 
-@pytest.mark.skipif(not HAS_SLOTS, reason="actions have no slots in this Blender")
 def test_an_action_whose_slot_was_taken_off_gets_it_back():
     empty = new_empty()
     action = new_action(empty, "Walk")
@@ -357,19 +352,19 @@ def test_an_action_plays_as_before_once_it_is_a_strip(clean_scene, influence, bl
     """Under a new strip that moves something else; influence, blending and ends count above another strip only."""
     thing = bpy.data.objects.new("Thing", None)
     clean_scene.collection.objects.link(thing)
-    below = keyframes.new_action(thing, "Below")
+    below = actions.new_action(thing, "Below")
     keyframes.write_curves(below, thing, "location", [-5.0, 30.0], [(3.0, -1.0, 0.5), (-2.0, 4.0, 1.0)], "Location")
     thing.animation_data.action = None
-    keyframes.add_strip(thing, below)
-    present = keyframes.new_action(thing, "Present")
+    actions.add_strip(thing, below)
+    present = actions.new_action(thing, "Present")
     keyframes.write_curves(present, thing, "location", [1.5, 11.25], [(0.5, 2.0, 1.0), (4.0, 1.0, 3.0)], "Location")
     animation = thing.animation_data
     animation.action_influence, animation.action_blend_type = influence, blend_type
     animation.action_extrapolation = extrapolation
     before = places_on(thing, FRACTIONS)
-    turning = keyframes.new_strip_action(thing, "Turning")
+    turning = actions.new_strip_action(thing, "Turning")
     keyframes.write_curves(turning, thing, "rotation_euler", [0.5, 9.0], [(0, 0, 0), (1, 1, 1)], "Rotation")
-    keyframes.add_strip(thing, turning)
+    actions.add_strip(thing, turning)
     strips = {strip.name: strip for track in animation.nla_tracks for strip in track.strips}
     assert (strips["Present"].frame_start, strips["Turning"].frame_start) == (1.5, 0.5)
     np.testing.assert_allclose(places_on(thing, FRACTIONS), before, atol=1e-6)

@@ -1,0 +1,180 @@
+"""Actions, their slots and NLA strips: the only place that knows how Blender keeps curves in an action.
+
+Each animated data-block has a slot, and its curves are in the slot's channel bag, on the one strip of the one layer
+that there can be.
+"""
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import bpy
+import numpy as np
+
+from ...core.errors import FabrikError
+
+
+class KeyframeError(FabrikError):
+    """An action that cannot be written; the sentence names it."""
+
+
+def new_action(owner: bpy.types.Object, name: str) -> bpy.types.Action:
+    """A new, empty action that animates `owner`. The one it had is kept in the file, even if nothing else uses it.
+
+    Raises KeyframeError where the owner's action cannot be exchanged.
+    """
+    animation = _animation_data(owner)
+    previous = animation.action
+    action = bpy.data.actions.new(name)
+    animation.action = action
+    if previous is not None and previous.library is None and previous.users == 0:
+        previous.use_fake_user = True
+    animation.action_slot = _new_slot(action, owner)
+    return action
+
+
+def check_action(owner: bpy.types.Object, *, new: bool) -> None:
+    """Raise KeyframeError, naming the trouble, where the owner's action cannot be exchanged or, not `new`, written."""
+    _check_owner(owner)
+    animation = owner.animation_data
+    if not new and animation is not None and animation.action is not None and not animation.action.is_editable:
+        name = animation.action.name
+        raise KeyframeError(f"Action {name!r} is linked from another file: bake to a new action instead.")
+
+
+def new_action_like(owner: bpy.types.Object, name: str, *, without: Collection[str] = ()) -> bpy.types.Action:
+    """A new action that animates `owner` as its present one does, except for the data paths `without`.
+
+    The present one is kept in the file as it is. Raises KeyframeError where it cannot be exchanged.
+    """
+    animation = _animation_data(owner)
+    previous = animation.action
+    if previous is None:
+        return new_action(owner, name)
+    slot = animation.action_slot
+    action = previous.copy()
+    action.name = name
+    animation.action = action
+    previous.use_fake_user = previous.use_fake_user or (previous.library is None and previous.users == 0)
+    animation.action_slot = _new_slot(action, owner) if slot is None else action.slots[slot.identifier]
+    _remove_curves(action, owner, without)
+    return action
+
+
+def current_or_new_action(owner: bpy.types.Object, name: str) -> bpy.types.Action:
+    """The action that animates `owner`, with a slot for it; a new one called `name` where there is none.
+
+    Raises KeyframeError where the action cannot be written, such as one linked from another file.
+    """
+    animation = _animation_data(owner)
+    action = animation.action
+    if action is None:
+        return new_action(owner, name)
+    check_action(owner, new=False)
+    if animation.action_slot is None:
+        animation.action_slot = _own_slot(action, owner)
+    return action
+
+
+def new_strip_action(owner: bpy.types.Object, name: str) -> bpy.types.Action:
+    """A new, empty action made for `owner` and not assigned to it, to become a strip once it has its keys.
+
+    Raises KeyframeError where the owner's animation cannot be changed.
+    """
+    _check_owner(owner)
+    action = bpy.data.actions.new(name)
+    _new_slot(action, owner)
+    return action
+
+
+def add_strip(owner: bpy.types.Object, action: bpy.types.Action) -> bpy.types.NlaStrip:
+    """Play an action as an NLA strip on a track of its own, above all others, on the frames that its keys are on.
+
+    The owner's present action, which would hide every strip, becomes a strip below it, as Blender's Push Down does.
+    """
+    animation = _animation_data(owner)
+    present = animation.action
+    if present is not None and present != action:
+        _push_down(animation, present)
+    return _new_strip(animation, action, _own_slot(action, owner))
+
+
+def channels_of(action: bpy.types.Action, owner: bpy.types.Object) -> Any:
+    """The channel bag with the curves and groups of `action` for `owner`, made where it is not there yet."""
+    layer = action.layers[0] if action.layers else action.layers.new("Layer")
+    strip: Any = layer.strips[0] if layer.strips else layer.strips.new(type="KEYFRAME")
+    return strip.channelbag(_own_slot(action, owner), ensure=True)
+
+
+def channel_bags(action: bpy.types.Action, slot: bpy.types.ActionSlot) -> Iterator[Any]:
+    """The channel bags of a slot that are there."""
+    strips: list[Any] = [strip for layer in action.layers for strip in layer.strips]
+    for strip in strips:
+        bag = strip.channelbag(slot)
+        if bag is not None:
+            yield bag
+
+
+def _animation_data(owner: bpy.types.Object) -> bpy.types.AnimData:
+    """The owner's animation data, made where there is none, with an action that may be exchanged."""
+    _check_owner(owner)
+    return owner.animation_data or owner.animation_data_create()
+
+
+def _push_down(animation: bpy.types.AnimData, action: bpy.types.Action) -> None:
+    """Make the present action a strip that plays just as it does: as much, blended and going on beyond its ends."""
+    slot, influence = animation.action_slot, animation.action_influence
+    blend_type, extrapolation = animation.action_blend_type, animation.action_extrapolation
+    animation.action = None
+    strip = _new_strip(animation, action, slot)
+    strip.blend_type, strip.extrapolation = blend_type, extrapolation
+    if influence < 1.0:
+        # A strip's influence is its own only where it is animated; the curve's one key takes this value over.
+        strip.influence = influence
+        strip.use_animated_influence = True
+
+
+def _new_strip(
+    animation: bpy.types.AnimData, action: bpy.types.Action, slot: bpy.types.ActionSlot | None
+) -> bpy.types.NlaStrip:
+    """A strip of an action, on a track of its own above all others, on the frames that its keys are on."""
+    track = animation.nla_tracks.new()
+    track.name = action.name
+    first = action.frame_range[0]
+    strip = track.strips.new(action.name, int(np.floor(first)), action)
+    # Blender makes strips on whole frames.
+    strip.frame_end_raw += first - strip.frame_start_raw
+    strip.frame_start_raw = first
+    if slot is not None:
+        strip.action_slot = slot
+    return strip
+
+
+def _check_owner(owner: bpy.types.Object) -> None:
+    """Raise KeyframeError where the owner cannot be animated as things are."""
+    if owner.library is not None:
+        raise KeyframeError(f"{owner.name!r} is linked from another file: make a library override first.")
+    if owner.animation_data is not None and owner.animation_data.use_tweak_mode:
+        raise KeyframeError(f"{owner.name!r} has an NLA strip in tweak mode: leave it first.")
+
+
+def _new_slot(action: bpy.types.Action, owner: bpy.types.Object) -> bpy.types.ActionSlot:
+    return action.slots.new(id_type=owner.id_type, name=owner.name)
+
+
+def _own_slot(action: bpy.types.Action, owner: bpy.types.Object) -> bpy.types.ActionSlot:
+    """The slot of an action for its owner: the one assigned, the one of its name, or a new one.
+
+    Never one of another name: it may animate something else.
+    """
+    animation = owner.animation_data
+    if animation is not None and animation.action == action and animation.action_slot is not None:
+        return animation.action_slot
+    own = (slot for slot in action.slots if slot.target_id_type == owner.id_type and slot.name_display == owner.name)
+    return next(own, None) or _new_slot(action, owner)
+
+
+def _remove_curves(action: bpy.types.Action, owner: bpy.types.Object, data_paths: Collection[str]) -> None:
+    """Take the curves of some data paths out of an action."""
+    channels = channels_of(action, owner)
+    for curve in [curve for curve in channels.fcurves if curve.data_path in data_paths]:
+        channels.fcurves.remove(curve)
