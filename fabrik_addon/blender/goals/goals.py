@@ -1,6 +1,6 @@
 """The goals of a rig, tree by tree: what the solver is asked for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import bpy
@@ -81,6 +81,12 @@ class Goals:
         """The solver for these effectors, inside the limits."""
         root = "FREE" if free_root and self.root_moves else "FIXED"
         return Solver(self.tree.skeleton, self.effectors, limits=self.all_limits, slides=self.slides, root=root)
+
+    def around(self, tree: Tree, locked: Collection[str]) -> "Goals":
+        """The same goals for a tree that stands otherwise and some of whose bones are locked where they are."""
+        held = {**self.held, **dict.fromkeys(locked, "its rotation is locked")}
+        limits = {name: limit for name, limit in self.limits.items() if name not in locked}
+        return replace(self, tree=tree, held=held, limits=limits)
 
     @property
     def all_limits(self) -> dict[str, Limit]:

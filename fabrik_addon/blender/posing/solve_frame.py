@@ -1,7 +1,7 @@
 """Posing the present frame so that the effectors meet their targets."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import dataclass
 
 import bpy
 import numpy as np
@@ -11,16 +11,12 @@ from ...core.arrays import FloatArray
 from ..goals.effectors import check_effectors
 from ..goals.goals import Goals, gather_goals
 from ..goals.places import Places, present_places, tree_space
-from ..rig.armature import check_editable, check_rig, read_trees, write_pose
-from ..rig.legal import angles_between
+from ..rig.armature import Tree, check_editable, check_rig, read_trees, write_pose
 from ..rig.locks import with_locks
 from ..rig.spaces import object_scale
 from ..rig.stretch import write_stretches
-from ..rig.subtrees import freeze
 from ..settings.rig import rig_settings
-
-# Radians that locked channels may be off by.
-_KEPT = 1e-4
+from .locked import solve_around_locks
 
 
 @dataclass(frozen=True)
@@ -88,24 +84,16 @@ def solve_tree(
     armature: bpy.types.Object, goals: Goals, places: Places, start: FloatArray, start_location: FloatArray
 ) -> Solution:
     """The pose of one tree from (J, 4) start rotations and the (3,) start of its root's head; locked channels stay."""
-    solver = goals.solver(free_root=moves_root(armature, goals))
-    solution = places.solve(solver, start, start_location)
-    kept = _kept_by_locks(armature, goals, start, solution)
-    if not kept:
-        return solution
-    # The bones with locks go where those let them, and the others make up for it.
-    turned = solution.rotations.copy()
-    for bone, rotation in kept.items():
-        turned[bone] = rotation
-    names = goals.tree.skeleton.names
-    held = {**goals.held, **{names[bone]: "its rotation is locked" for bone in kept}}
-    tree = freeze(replace(goals.tree, rotations=turned), [names[bone] for bone in kept])
-    limits = {name: limit for name, limit in goals.limits.items() if name not in held}
-    again = replace(goals, tree=tree, held=held, limits=limits)
-    others = places.solve(again.solver(free_root=moves_root(armature, goals)), tree.rotations, solution.root_location)
-    rotations = np.array(others.rotations)
-    rotations[list(kept)] = turned[list(kept)]
-    return replace(others, skeleton=goals.tree.skeleton, rotations=rotations)
+    free = moves_root(armature, goals)
+    bones = [armature.pose.bones[name] for name in goals.bone_names]
+    locks = {place: with_locks(bone, start[place]) for place, bone in zip(goals.bones, bones, strict=True)}
+
+    def solve(tree: Tree, locked: Collection[str], rotations: FloatArray, location: FloatArray) -> Solution:
+        solver = goals.around(tree, locked).solver(free_root=free)
+        return places.solve(solver, rotations, location)
+
+    own = {place: lock for place, lock in locks.items() if lock is not None}
+    return solve_around_locks(solve, goals.tree, start, start_location, own)
 
 
 def stretch_factors(goals: Goals, solution: Solution) -> dict[str, float]:
@@ -118,20 +106,6 @@ def stretch_factors(goals: Goals, solution: Solution) -> dict[str, float]:
 def moves_root(armature: bpy.types.Object, goals: Goals) -> bool:
     """Whether solving may move the root of a tree."""
     return bool(rig_settings(armature).root == "FREE" and goals.root_moves)
-
-
-def _kept_by_locks(
-    armature: bpy.types.Object, goals: Goals, start: FloatArray, solution: Solution
-) -> Mapping[int, FloatArray]:
-    """The solved bones that the solution turns although they are locked in part, with what the locks make of it."""
-    kept = {}
-    for bone, name in zip(goals.bones, goals.bone_names, strict=True):
-        locks = with_locks(armature.pose.bones[name], start[bone])
-        if locks is not None:
-            allowed = locks(solution.rotations[bone])
-            if angles_between(allowed, solution.rotations[bone]) > _KEPT:
-                kept[bone] = allowed
-    return kept
 
 
 def _met(armature: bpy.types.Object, goals: Goals, solution: Solution) -> FloatArray:

@@ -1,12 +1,15 @@
 """Trees with bones that are not to be turned: cut where something else moves a bone, frozen where it only rides."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
+import bpy
 import numpy as np
 
-from ...core import Skeleton, forward_kinematics
-from ...core.arrays import IntArray
-from .armature import Tree
+from ...core import forward_kinematics
+from ...core.arrays import BoolArray, FloatArray, IntArray
+from ...core.model.skeleton import Skeleton
+from ...core.rotations import matrix_from_quaternion
+from .armature import Tree, nearest_rotations
 
 _NO_TURN = (1.0, 0.0, 0.0, 0.0)
 
@@ -48,6 +51,30 @@ def freeze(tree: Tree, held: Collection[str]) -> Tree:
     return Tree(frozen, rotations, tree.root_location)
 
 
+def tree_below(
+    armature: bpy.types.Object, tree: Tree, top: str, owned: Collection[str], frozen: Collection[str]
+) -> Tree:
+    """The bones of a tree from one bone down, at rest in such a way that they stand as Blender shows them now.
+
+    What carries the top bone stays as it is, so its rest frame is the frame that it is carried in; frozen bones have
+    the frame in which they stand. Bones that constraints own, and those below them, are not there.
+    """
+    skeleton = tree.skeleton
+    members = _members(skeleton, skeleton.index(top), owned)
+    names = [skeleton.names[bone] for bone in members]
+    rotations = tree.rotations[members].copy()
+    rotations[[name in frozen for name in names]] = _NO_TURN
+    posed = _posed(armature, names)
+    carried = posed.copy()
+    carried[:, :3, :3] = posed[:, :3, :3] @ np.swapaxes(matrix_from_quaternion(rotations), 1, 2)
+    places = {bone: place for place, bone in enumerate(members)}
+    parents = [places.get(int(skeleton.parents[bone]), -1) for bone in members]
+    inherits = skeleton.inherits_rotation[members]
+    rest = _rest(posed, carried, parents, inherits)
+    below = Skeleton(names, parents, rest, skeleton.lengths[members], inherits)
+    return Tree(below, rotations, rest[0, :3, 3].copy())
+
+
 def _part(tree: Tree, members: IntArray, *, at_rest: bool) -> Tree:
     """The bones at the places `members`, parents first."""
     skeleton = tree.skeleton
@@ -63,3 +90,32 @@ def _part(tree: Tree, members: IntArray, *, at_rest: bool) -> Tree:
     if at_rest:
         rotations[0] = _NO_TURN
     return Tree(part, rotations, skeleton.rest[members[0], :3, 3].copy())
+
+
+def _members(skeleton: Skeleton, top: int, owned: Collection[str]) -> list[int]:
+    """A bone and all below it down to those that are owned, parents first."""
+    inside = {top}
+    for bone in range(top + 1, len(skeleton)):
+        if int(skeleton.parents[bone]) in inside and skeleton.names[bone] not in owned:
+            inside.add(bone)
+    return sorted(inside)
+
+
+def _posed(armature: bpy.types.Object, names: Sequence[str]) -> FloatArray:
+    """(N, 4, 4) where bones are, in armature space, without scale."""
+    posed = np.array([armature.pose.bones[name].matrix for name in names], dtype=np.float64)
+    posed[:, :3, :3] = nearest_rotations(posed[:, :3, :3])
+    return posed
+
+
+def _rest(posed: FloatArray, carried: FloatArray, parents: Sequence[int], inherits: BoolArray) -> FloatArray:
+    """(N, 4, 4) a rest pose from which the present rotations lead to the present pose."""
+    rest = carried.copy()
+    for bone, parent in enumerate(parents):
+        if parent < 0:
+            continue
+        rest[bone] = rest[parent] @ np.linalg.inv(posed[parent]) @ carried[bone]
+        if not inherits[bone]:
+            rest[bone, :3, :3] = carried[bone, :3, :3]
+    rest[:, :3, :3] = nearest_rotations(rest[:, :3, :3])
+    return rest

@@ -18,9 +18,10 @@ from ...rig.armature import RigError, Tree, check_unscaled, read_trees
 from ...rig.ownership import constrained_bones, unkeyable_bones
 from ...rig.spaces import BONE_HEAD, armature_point, bone_offset
 from ...rig.stretch import present_factors, stretched
+from ...rig.subtrees import tree_below
 from ...settings.effector import FabrikEffector
 from ...settings.why_not import enabled_effectors
-from .part import DragPart, Grip, tree_below
+from .part import DragPart, Grip
 
 _ALONG: Final = np.array((1.0, 1.0, 1.0))
 _MIRRORED: Final = np.array((-1.0, 1.0, 1.0))
