@@ -86,6 +86,10 @@ class Solution:
         """The only frame, without its axis."""
         return Solution(skeleton=self.skeleton, **{name: getattr(self, name)[0] for name in self.FRAME_ARRAYS})
 
+    def part(self, frames: slice) -> "Solution":
+        """Some frames; what is written to them is written to the whole."""
+        return Solution(skeleton=self.skeleton, **{name: getattr(self, name)[frames] for name in self.FRAME_ARRAYS})
+
     def put(self, frames: int | slice | IntArray, part: "Solution") -> None:
         """Take over some frames, in place."""
         for name in self.FRAME_ARRAYS:

@@ -1,57 +1,42 @@
-"""The door: what is to be solved is made ready once, and solved chunk by chunk."""
+"""The door: solve() checks, prepares the problem, and takes each chunk of frames from its start to its solution."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property, partial
-from types import ModuleType
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import BoolArray, FloatArray
-from .backend import array as many
-from .fabrik import chain as chains
-from .fabrik.limbs import find_links
-from .fabrik.one_chain import OneChain
-from .fabrik.passes import Sweeper
-from .fabrik.start import spread_places, straight_runs
-from .least_squares.solve import LeastSquares
+from .arrays import FloatArray
+from .backend import array
 from .limits.kinds import Limit
-from .model.bodies import Body, Reaches, build_bodies, effector_points, path_reaches, place_bodies
 from .model.effector import Effector
-from .model.loops import with_partners
 from .model.options import Options
-from .model.prismatic import SlideRange, at_factors, find_slides, moved_with, nearest_to_rest
-from .model.residuals import make_measures
+from .model.prismatic import SlideRange
 from .model.skeleton import Skeleton
-from .model.targets import Wanted
+from .model.targets import Targets
 from .model.validation import (
-    check_effectors,
-    check_limits,
-    check_root,
-    check_slides,
-    checked_poles,
+    checked_bend_targets,
     checked_root_location,
     checked_start,
+    checked_target_rotations,
     checked_targets,
-    checked_turns,
     checked_weights,
 )
+from .problem import Problem, make_problem
 from .solution import Solution
-from .stages import Kernel, Run
-from .strategy.bend_targets import Bends, find_limbs
-from .strategy.priorities import Groups
+from .state import Start, State
+from .strategy.attempt import attempt, start_state
+from .strategy.bend_targets import turn_to_bend_targets
+from .strategy.one_chain import OneChain
+from .strategy.outcome import write_solution
+from .strategy.priorities import meet_groups
+from .strategy.restarts import restart, take_better
 from .strategy.temporal import repair_pops
-
-_SPREAD_POSES = 256
-# No more than one in so many frames of a chunk is put off.
-_PUT_OFF = 10
-# An unlimited chain needs little room for a frame, and many frames to be worth numpy's while.
-_CHUNKS_OF_A_CHAIN = 5
 
 
 def solve(  # noqa: PLR0913  the one public door: what it takes is the contract
     skeleton: Skeleton,
-    effectors: Sequence[Effector],
+    effectors: Iterable[Effector],
     targets: npt.ArrayLike,
     *,
     limits: Mapping[str, Limit] | None = None,
@@ -94,41 +79,43 @@ def solve(  # noqa: PLR0913  the one public door: what it takes is the contract
 
 
 class Solver:
-    """A skeleton and its effectors made ready once, to be solved many times (see `solve` for the arguments)."""
+    """A problem made ready once, to be solved many times (see `solve` for the arguments)."""
 
     def __init__(
         self,
         skeleton: Skeleton,
-        effectors: Sequence[Effector],
+        effectors: Iterable[Effector],
         *,
         limits: Mapping[str, Limit] | None = None,
         slides: Mapping[str, SlideRange] | None = None,
         root: str = "FIXED",
         options: Options | None = None,
     ) -> None:
-        check_root(root)
-        check_effectors(skeleton, effectors)
-        self.limits = dict(limits or {})
-        check_limits(skeleton, self.limits)
-        self.skeleton = skeleton
-        self.effectors = tuple(effectors)
-        self.free_root = root == "FREE"
-        self.options = options or Options()
-        self.slides = dict(slides or {})
-        check_slides(skeleton, self.slides)
-        self.limits_by_bone = [skeleton.index(name) for name in self.limits], list(self.limits.values())
-        self._factors = {name: nearest_to_rest(ends) for name, ends in self.slides.items()}
-        self.shape = at_factors(skeleton, self._factors)
-        self.reaches = self._reaches()
+        self.problem = problem = make_problem(skeleton, effectors, limits, slides, root, options)
+        self.skeleton, self.effectors, self.limits = problem.skeleton, problem.effectors, problem.limits
+        self.free_root, self.options, self.reaches = problem.free_root, problem.options, problem.reaches
 
-    def _reaches(self) -> Reaches:
-        """How far effectors get, with all slides out."""
-        reaches = path_reaches(self.shape, moved_with(self.effectors, self._factors))
-        if not self.slides:
-            return reaches
-        longest = {name: high for name, (_, high) in self.slides.items()}
-        out = path_reaches(at_factors(self.skeleton, longest), moved_with(self.effectors, longest))
-        return Reaches(out.far, np.zeros_like(out.near), reaches.tolerance_lengths)
+    @property
+    def frames_at_once(self) -> int:
+        """How many frames are solved together."""
+        return self.problem.frames_at_once
+
+    @cached_property
+    def _for_one(self) -> Problem:
+        """The problem on the backend for a single pose: mathutils where there is one."""
+        try:
+            from .backend import scalar  # noqa: PLC0415  mathutils comes with Blender only
+        except ImportError:
+            return self.problem
+        return self.problem.on(scalar)
+
+    @cached_property
+    def _one_chain(self) -> OneChain | None:
+        """The short way to one pose, where there is nothing but a chain without limits."""
+        problem = self._for_one
+        if problem.numbers is array or problem.free_root or problem.slides or not problem.is_chain:
+            return None
+        return OneChain(problem)
 
     def solve(
         self,
@@ -145,53 +132,15 @@ class Solver:
             alone = self._one_chain.solve(targets, start, start_location)
             if alone is not None:
                 return alone
-        points, is_one = checked_targets(targets, len(self.effectors))
-        wanted = self._wanted(points, weights, target_rotations, bend_targets)
-        frames = len(wanted)
-        rotations = checked_start(start, self.skeleton, frames)
-        locations = checked_root_location(start_location, self.skeleton, frames)
-        kernel = self._for_one if is_one else self._for_many
-        result = self._solved(kernel, wanted, rotations, locations, hurry=frames > self.frames_at_once)
-        if self.options.repair_pops and not is_one:
-            again = self.repair_pops(
-                result,
-                points,
-                start_location,
-                weights=weights,
-                target_rotations=target_rotations,
-                bend_targets=bend_targets,
-            )
-            list(again)
-        return result.single() if is_one else result
-
-    def _solved(
-        self, kernel: Kernel, wanted: Wanted, rotations: FloatArray, locations: FloatArray, *, hurry: bool
-    ) -> Solution:
-        """All frames, a chunk at a time; in a hurry those that take long are put off, to be solved all together."""
-        frames, at_once = len(wanted), self.frames_at_once
-        result = Solution.empty(self.skeleton, frames, len(self.effectors))
-        put_off = [np.arange(0)]
-        for first in range(0, frames, at_once):
-            part = slice(first, first + at_once)
-            run = Run(self, kernel, wanted.part(part), rotations[part], locations[part])
-            put_off.append(first + run.solve(at_once // _PUT_OFF if hurry else 0))
-            run.settle()
-            run.write(result, part)
-        late = np.concatenate(put_off)
-        if len(late):
-            result.put(late, self._solved(kernel, wanted.part(late), rotations[late], locations[late], hurry=False))
-        return result
-
-    def _wanted(
-        self,
-        points: FloatArray,
-        weights: npt.ArrayLike | None,
-        target_rotations: npt.ArrayLike | None,
-        bend_targets: npt.ArrayLike | None,
-    ) -> Wanted:
-        shape = len(points), len(self.effectors)
-        weighed = checked_weights(weights, self.effectors, len(points))
-        return Wanted(points, weighed, checked_turns(target_rotations, *shape), checked_poles(bend_targets, *shape))
+        positions, is_one = checked_targets(targets, len(self.effectors))
+        wanted = self._targets(positions, weights, target_rotations, bend_targets)
+        begun = self._start(start, start_location, len(wanted))
+        if is_one:
+            return solve_frames(self._for_one, begun, wanted).single()
+        solution = solve_frames(self.problem, begun, wanted)
+        if self.options.repair_pops:
+            list(self._repair(solution, begun, wanted))
+        return solution
 
     def repair_pops(
         self,
@@ -203,98 +152,98 @@ class Solver:
         target_rotations: npt.ArrayLike | None = None,
         bend_targets: npt.ArrayLike | None = None,
     ) -> Iterator[bool]:
-        """Solve again, in place, what jumps or failed in F frames of a solution; see `pops`.
+        """Solve again, in place, what jumps or failed in F frames of a solution; see `temporal`.
 
         Yields:
             After each span of frames, whether it was replaced, so that long work can be watched and stopped.
         """
-        points, _ = checked_targets(targets, len(self.effectors))
-        locations = checked_root_location(start_location, self.skeleton, len(points))
-        wanted = self._wanted(points, weights, target_rotations, bend_targets)
-        return repair_pops(solution, points, partial(self._continue, wanted, locations))
+        positions, _ = checked_targets(targets, len(self.effectors))
+        wanted = self._targets(positions, weights, target_rotations, bend_targets)
+        return self._repair(solution, self._start(None, start_location, len(wanted)), wanted)
 
-    def _continue(
-        self, wanted: Wanted, locations: FloatArray, frame: int, rotations: FloatArray, root: FloatArray
-    ) -> Solution:
-        """One frame carried on from its neighbour's pose: the finish alone, which moves no more than it must."""
-        head = root if self.free_root else locations[frame]
-        this = wanted.part(slice(frame, frame + 1))
-        result = Solution.empty(self.skeleton, 1, len(self.effectors))
-        run = Run(self, self._for_one, this, rotations[None], head[None])
-        run.follow()
-        run.settle()
-        run.write(result, slice(0, 1))
-        return result.single()
+    def _repair(self, solution: Solution, start: Start, targets: Targets) -> Iterator[bool]:
+        def from_neighbour(frame: int, rotations: FloatArray, root: FloatArray) -> Solution:
+            begun = Start(rotations[None], root[None] if self.free_root else start.roots[frame : frame + 1])
+            return refine_frame(self._for_one, begun, targets.part(slice(frame, frame + 1)))
 
-    @cached_property
-    def frames_at_once(self) -> int:
-        """How many frames are solved together."""
-        is_chain = not self.free_root and chains.is_chain(self._for_many.bodies)
-        return self.options.chunk * (_CHUNKS_OF_A_CHAIN if is_chain else 1)
+        return repair_pops(solution, targets.positions, from_neighbour)
 
-    @cached_property
-    def wishes_within_freedom(self) -> BoolArray:
-        """Entry n: whether n targets, places and rotations, ask no more of the joints than they are free to give."""
-        bodies = self._for_many.bodies
-        freedom = sum(3 if body.limit is None else body.limit.freedom for body in bodies) + 3 * self.free_root
-        return 3 * np.arange(2 * len(self.effectors) + 1) <= freedom
+    def _targets(
+        self,
+        positions: FloatArray,
+        weights: npt.ArrayLike | None,
+        target_rotations: npt.ArrayLike | None,
+        bend_targets: npt.ArrayLike | None,
+    ) -> Targets:
+        shape = len(positions), len(self.effectors)
+        return Targets(
+            positions,
+            checked_weights(weights, self.effectors, len(positions)),
+            checked_target_rotations(target_rotations, *shape),
+            checked_bend_targets(bend_targets, *shape),
+        )
 
-    @cached_property
-    def spread_poses(self) -> tuple[FloatArray, FloatArray]:
-        """(P, J, 4) a fixed sequence of poses that fill the limits, (P, E, 3) their effectors from the root's head."""
-        count = len(self.skeleton)
-        poses = np.tile([1.0, 0.0, 0.0, 0.0], (_SPREAD_POSES, count, 1))
-        places = np.stack([spread_places(index + 1, count) for index in range(_SPREAD_POSES)])
-        for name, limit in self.limits.items():
-            bone = self.skeleton.index(name)
-            inside = limit.clamp(many, many.quaternion(limit.sample(places[:, bone])))
-            poses[:, bone] = many.stack([inside], _SPREAD_POSES)[:, 0]
-        bodies = self._for_many.bodies
-        local = [many.quaternion(poses[:, body.bone]) for body in bodies]
-        pose = place_bodies(bodies, local, many.Vector((0.0, 0.0, 0.0)))
-        points = effector_points(bodies, pose, len(with_partners(self.effectors)))
-        return poses, many.stack(points[: len(self.effectors)], _SPREAD_POSES)
+    def _start(self, start: npt.ArrayLike | None, start_location: npt.ArrayLike | None, frames: int) -> Start:
+        rotations = checked_start(start, self.skeleton, frames)
+        return Start(rotations, checked_root_location(start_location, self.skeleton, frames))
 
-    @cached_property
-    def _for_many(self) -> Kernel:
-        return self._kernel(many, self._bodies(many))
 
-    @cached_property
-    def _for_one(self) -> Kernel:
-        """The number system for a single pose: mathutils where there is one."""
-        try:
-            from .backend import scalar as one  # noqa: PLC0415  mathutils comes with Blender only
-        except ImportError:
-            return self._for_many
-        return self._kernel(one, self._bodies(one))
+def solve_frames(problem: Problem, start: Start, targets: Targets) -> Solution:
+    """F frames, a chunk at a time: from the start by passes and least squares, then restarts, then what comes after."""
+    solution = Solution.empty(problem.skeleton, len(targets), len(problem.effectors))
+    for first in range(0, len(targets), problem.frames_at_once):
+        part = slice(first, first + problem.frames_at_once)
+        begun, wanted = _legal(problem, start.part(part)), targets.part(part)
+        state = start_state(problem, begun, wanted)
+        _solve_from_start(problem, state)
+        restart(problem, begun, state)
+        _post_process(problem, begun, state)
+        write_solution(problem, begun, wanted, state, solution.part(part))
+    return solution
 
-    @cached_property
-    def _one_chain(self) -> OneChain | None:
-        """The short way to one pose, where there is nothing but a chain without limits."""
-        kernel = self._for_one
-        more = self.free_root or self.slides or kernel.measures.special or not chains.is_chain(kernel.bodies)
-        if more or kernel.numbers is many:
-            return None
-        tolerance = float(kernel.measures.tolerances[0])
-        return OneChain(kernel.numbers, kernel.bodies, self.skeleton, self.reaches, tolerance, self.options)
 
-    def _bodies(self, numbers: ModuleType) -> list[Body]:
-        points = moved_with(with_partners(self.effectors), self._factors)
-        return build_bodies(self.shape, points, self.limits, numbers)
+def refine_frame(problem: Problem, start: Start, targets: Targets) -> Solution:
+    """One frame taken from its start to the nearest pose that meets the targets: by least squares alone."""
+    solution = Solution.empty(problem.skeleton, 1, len(problem.effectors))
+    begun = _legal(problem, start)
+    state = start_state(problem, begun, targets)
+    problem.least_squares.run(problem.numbers, state)
+    _post_process(problem, begun, state)
+    write_solution(problem, begun, targets, state, solution)
+    return solution.single()
 
-    def _kernel(self, numbers: ModuleType, bodies: list[Body]) -> Kernel:
-        measures = make_measures(bodies, self.effectors, self.reaches.tolerance_lengths, self.options.tolerance)
-        links = [
-            link
-            for link in find_links(bodies if numbers is many else self._for_many.bodies)
-            if not {link.ball, *link.hinges}.intersection(measures.holders)
-        ]
-        sweeper = Sweeper(numbers, bodies, links, self.free_root, self.options.plain)
-        finish = LeastSquares(bodies, measures, self.free_root)
-        slides = find_slides(bodies, self.skeleton, self.slides)
-        stretch = LeastSquares(bodies, measures, self.free_root, slides) if slides.bodies else None
-        groups = Groups(numbers, bodies, measures, stretch or finish)
-        bends = Bends(numbers, bodies, find_limbs(bodies, links, measures), finish)
-        arrays = None if numbers is many else self._for_many
-        bones, runs = [body.bone for body in bodies], straight_runs(bodies)
-        return Kernel(numbers, bodies, bones, runs, measures, sweeper, finish, stretch, bends, groups, arrays)
+
+def _legal(problem: Problem, start: Start) -> Start:
+    return Start(problem.legal(start.rotations), start.roots)
+
+
+def _solve_from_start(problem: Problem, state: State) -> None:
+    """One attempt for the frames that their start does not meet; none ends worse than it began."""
+    frames = np.flatnonzero(state.unmet(state.errors(problem.numbers, problem.bodies)))
+    if not len(frames):
+        return
+    part = state.part(problem.numbers, frames)
+    points = attempt(problem, part)
+    state.iterations[frames] = part.iterations
+    take_better(problem, state, frames, part, points)
+
+
+def _post_process(problem: Problem, start: Start, state: State) -> None:
+    """Slides give way, groups are met in their order, limbs turn toward their bend targets."""
+    if problem.options.plain:
+        return
+    if problem.sliding_least_squares is not None:
+        _slide(problem, state)
+    meet_groups(problem, start, state)
+    if problem.bend_limbs and not np.isnan(state.bend_targets).all():
+        turn_to_bend_targets(problem, state)
+
+
+def _slide(problem: Problem, state: State) -> None:
+    """Where not all is met at the lengths nearest to rest, let the slides give way."""
+    frames = np.flatnonzero(state.unmet(state.errors(problem.numbers, problem.bodies)))
+    if len(frames) and problem.sliding_least_squares is not None:
+        part = state.part(problem.numbers, frames)
+        part.stationary[:] = False
+        problem.sliding_least_squares.run(problem.numbers, part)
+        state.replace(problem.numbers, frames, part)

@@ -8,12 +8,24 @@ import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray, Quaternion, Scalar, Vector, lengths, squares
 from .model.bodies import Body, Pose, place_bodies
-from .model.residuals import Measures
+from .model.residuals import Residuals
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where F frames of J bones begin: (F, J, 4) local rotations inside all limits, (F, 3) the root's head."""
+
+    rotations: FloatArray
+    roots: FloatArray
+
+    def part(self, frames: slice) -> "Start":
+        """The same for some of the frames."""
+        return Start(self.rotations[frames], self.roots[frames])
 
 
 @dataclass
-class Work:
-    """F frames of a solve with B bodies, E effectors and M vectors that are measured (see `Measures`).
+class State:
+    """F frames of a solve with B bodies, E effectors and M vectors that are measured (see `Residuals`).
 
     Attributes:
         local: B local rotations.
@@ -25,9 +37,9 @@ class Work:
         tolerances: (F, M) distances and radians.
         iterations: (F,) sweeps and steps taken.
         stationary: (F,) nothing makes it better.
-        turns: (F, E, 4) rotations that effectors' bodies are to have; none is NaN where one has a rotation weight.
-        poles: (F, E, 3) points toward which limbs bend, NaN where there is none.
-        measures: what the M vectors are.
+        target_rotations: (F, E, 4) what effectors' bodies are to have; none is NaN where one has a rotation weight.
+        bend_targets: (F, E, 3) points toward which limbs bend, NaN where there is none.
+        residuals: what the M vectors are.
         factors: by body that slides, the factor of its length.
     """
 
@@ -40,14 +52,14 @@ class Work:
     tolerances: FloatArray
     iterations: IntArray
     stationary: BoolArray
-    turns: FloatArray
-    poles: FloatArray
-    measures: Measures
+    target_rotations: FloatArray
+    bend_targets: FloatArray
+    residuals: Residuals
     factors: dict[int, Scalar]
 
-    def part(self, numbers: ModuleType, frames: IntArray) -> "Work":
-        """The work on some of the frames."""
-        return Work(
+    def part(self, numbers: ModuleType, frames: IntArray) -> "State":
+        """The state of some of the frames."""
+        return State(
             [numbers.take(rotation, frames) for rotation in self.local],
             numbers.take(self.root, frames),
             [numbers.take(rotation, frames) for rotation in self.rest],
@@ -57,13 +69,13 @@ class Work:
             self.tolerances[frames],
             self.iterations[frames],
             self.stationary[frames],
-            self.turns[frames],
-            self.poles[frames],
-            self.measures,
+            self.target_rotations[frames],
+            self.bend_targets[frames],
+            self.residuals,
             {body: numbers.take(factor, frames) for body, factor in self.factors.items()},
         )
 
-    def replace(self, numbers: ModuleType, frames: IntArray, part: "Work") -> None:
+    def replace(self, numbers: ModuleType, frames: IntArray, part: "State") -> None:
         """Take over pose and progress of some of the frames."""
         count = len(self.targets)
         pairs = zip(self.local, part.local, strict=True)
@@ -85,7 +97,7 @@ class Work:
 
     def points_of(self, numbers: ModuleType, bodies: Sequence[Body], pose: Pose) -> FloatArray:
         """(F, M, 3) the same for bodies that stand in a pose."""
-        return self.measures.vectors(numbers, bodies, pose, self.turns)
+        return self.residuals.vectors(numbers, bodies, pose, self.target_rotations)
 
     def errors(self, numbers: ModuleType, bodies: Sequence[Body]) -> FloatArray:
         """(F, M) distances from the targets, zero where not seen."""

@@ -9,11 +9,7 @@ from mathutils import Matrix, Quaternion, Vector
 
 from ...core.arrays import FloatArray
 from ...core.backend import array as many
-from ...core.fabrik.limbs import find_links
-from ...core.model.bodies import build_bodies, place_bodies
-from ...core.model.loops import with_partners
-from ...core.model.residuals import make_measures
-from ...core.strategy.bend_targets import find_limbs
+from ...core.model.bodies import place_bodies
 from ..goals.effectors import check_effectors
 from ..goals.goals import Goals, gather_goals
 from ..goals.places import present_places, tree_space
@@ -118,12 +114,10 @@ def _tree_bends(context: bpy.types.Context, rig: bpy.types.Object, goals: Goals)
 
 def _limb_sides(goals: Goals) -> Iterator[tuple[int, Callable[[FloatArray], FloatArray]]]:
     """For each effector that ends a limb, what turns a point (3,) about the limb to the side on which it bends."""
-    solver = goals.solver(free_root=False)
-    bodies = build_bodies(solver.skeleton, with_partners(solver.effectors), solver.limits, many)
-    measures = make_measures(bodies, solver.effectors, solver.reaches.tolerance_lengths, solver.options.tolerance)
-    local = [many.quaternion(goals.tree.rotations[None, body.bone]) for body in bodies]
-    pose = place_bodies(bodies, local, many.vector(goals.tree.root_location[None]))
-    for limb in find_limbs(bodies, find_links(bodies), measures):
+    problem = goals.solver(free_root=False).problem
+    local = [many.quaternion(goals.tree.rotations[None, bone]) for bone in problem.bones]
+    pose = place_bodies(problem.bodies, local, many.vector(goals.tree.root_location[None]))
+    for limb in problem.bend_limbs:
         points = [pose.heads[limb.bodies[0]], pose.point(limb.bodies[-1], limb.end)]
         points += [pose.heads[index] for index in limb.middle]
         yield limb.effector, _Side(many.stack(points, 1)[0])

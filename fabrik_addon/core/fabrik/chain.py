@@ -12,7 +12,7 @@ from types import ModuleType
 from ..arrays import FloatArray, IntArray, Quaternion, Scalar, Vector
 from ..model.bodies import Body, Pose, carried_turn, effector_points, place_bodies
 from ..model.options import Options
-from ..state import Work
+from ..state import State
 from .spheres import joint_between
 
 _TINY = 1e-30
@@ -80,39 +80,39 @@ def chain_points(bodies: Sequence[Body], links: Sequence[int], pose: Pose) -> li
     return [pose.heads[index] for index in links] + effector_points(bodies, pose, 1)
 
 
-def solve_chain(numbers: ModuleType, bodies: Sequence[Body], work: Work, options: Options) -> FloatArray:
+def solve_chain(numbers: ModuleType, bodies: Sequence[Body], state: State, options: Options) -> FloatArray:
     """Bring a chain's tip to its target, in place; (F, 1, 3) where that puts it."""
     links = links_of(bodies)
     if not links:
-        return work.points(numbers, bodies)
-    points = chain_points(bodies, links, place_bodies(bodies, work.local, work.root))
+        return state.points(numbers, bodies)
+    points = chain_points(bodies, links, place_bodies(bodies, state.local, state.root))
     distances = [bodies[index].attachments[0].distance for index in links]
-    chain = Chain(points, distances, numbers.scalar(work.iterations), len(work.targets))
-    target, tolerance = numbers.vector(work.targets[:, 0]), numbers.scalar(work.tolerances[:, 0])
+    chain = Chain(points, distances, numbers.scalar(state.iterations), len(state.targets))
+    target, tolerance = numbers.vector(state.targets[:, 0]), numbers.scalar(state.tolerances[:, 0])
     reach(numbers, chain, target, tolerance, options)
-    work.iterations[:] = chain.iterations
+    state.iterations[:] = chain.iterations
     aims = dict(zip(links, chain.points[1:], strict=True))
-    work.local, pose = turn_bodies(numbers, bodies, work.rest, work.root, aims)
-    return work.points_of(numbers, bodies, pose)
+    state.local, pose = turn_bodies(numbers, bodies, state.rest, state.root, aims)
+    return state.points_of(numbers, bodies, pose)
 
 
-def pull_chain(numbers: ModuleType, bodies: Sequence[Body], work: Work) -> FloatArray:
+def pull_chain(numbers: ModuleType, bodies: Sequence[Body], state: State) -> FloatArray:
     """Pull a chain without a base along by its tip, in place: the first half of Algorithm 1, and the root follows.
 
     Returns:
         (F, 1, 3) where that puts the tip.
     """
-    pose = place_bodies(bodies, work.local, work.root)
+    pose = place_bodies(bodies, state.local, state.root)
     links = links_of(bodies)
-    points = [numbers.vector(work.targets[:, 0])]
+    points = [numbers.vector(state.targets[:, 0])]
     for index in reversed(links):
         points.append(numbers.slide(points[-1], pose.heads[index], bodies[index].attachments[0].distance))
     points.reverse()
-    work.root = points[0]
-    work.iterations += 1
+    state.root = points[0]
+    state.iterations += 1
     aims = dict(zip(links, points[1:], strict=True))
-    work.local, pose = turn_bodies(numbers, bodies, work.rest, work.root, aims)
-    return work.points_of(numbers, bodies, pose)
+    state.local, pose = turn_bodies(numbers, bodies, state.rest, state.root, aims)
+    return state.points_of(numbers, bodies, pose)
 
 
 def reach(numbers: ModuleType, chain: Chain, target: Vector, tolerance: Scalar, options: Options) -> None:

@@ -4,7 +4,7 @@ Upper arm and forearm, thigh and shin, a finger. The link runs from the ball's h
 its length follows from one number, the share of their ranges at which all hinges stand.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import pi
 from types import ModuleType
@@ -14,13 +14,14 @@ import numpy as np
 from ..arrays import FloatArray, Quaternion, Scalar, Vector
 from ..backend import array as many
 from ..limits.kinds import Fixed, Hinge
-from ..model.bodies import Attachment, Body
+from ..model.bodies import Attachment, Body, only_child
+from ..model.residuals import Residuals
 
 _STEPS = 129
 
 
 @dataclass(frozen=True)
-class Link:
+class HingeLimb:
     """A link: its ball body, its hinge bodies in order, length by share as a rising table, the hinges' ranges."""
 
     ball: int
@@ -50,9 +51,9 @@ class Link:
         return turns, _span(bodies, self.hinges, turns)
 
 
-def find_links(bodies: Sequence[Body]) -> list[Link]:
+def find_hinge_limbs(bodies: Sequence[Body]) -> list[HingeLimb]:
     """Every ball joint on which nothing but a run of hinges hangs; `bodies` are those of `many`."""
-    links = []
+    limbs = []
     for ball, body in enumerate(bodies):
         if isinstance(body.limit, Hinge | Fixed):
             continue
@@ -62,8 +63,8 @@ def find_links(bodies: Sequence[Body]) -> list[Link]:
             hinges.append(child)
             child = _only_hinge(bodies, child)
         if hinges and len(bodies[hinges[-1]].attachments) == 1:
-            links.append(_make_link(bodies, ball, tuple(hinges)))
-    return links
+            limbs.append(_make_limb(bodies, ball, tuple(hinges)))
+    return limbs
 
 
 def _only_hinge(bodies: Sequence[Body], index: int) -> int | None:
@@ -77,7 +78,7 @@ def _only_hinge(bodies: Sequence[Body], index: int) -> int | None:
     return child if usable else None
 
 
-def _make_link(bodies: Sequence[Body], ball: int, hinges: tuple[int, ...]) -> Link:
+def _make_limb(bodies: Sequence[Body], ball: int, hinges: tuple[int, ...]) -> HingeLimb:
     """Tabulate a link's length, from its greatest one down the side on which it falls farther."""
     shares = np.linspace(0.0, 1.0, _STEPS)
     ranges = _ranges(bodies, hinges)
@@ -87,7 +88,7 @@ def _make_link(bodies: Sequence[Body], ball: int, hinges: tuple[int, ...]) -> Li
     down, up = _falling(lengths[top:]), _falling(lengths[top::-1])
     count, step = (down, 1) if lengths[top + down - 1] <= lengths[top - up + 1] else (up, -1)
     chosen = (top + step * np.arange(count))[::-1]
-    return Link(ball, hinges, lengths[chosen], shares[chosen], ranges)
+    return HingeLimb(ball, hinges, lengths[chosen], shares[chosen], ranges)
 
 
 def _falling(values: FloatArray) -> int:
@@ -113,3 +114,70 @@ def _span(bodies: Sequence[Body], hinges: Sequence[int], turns: Sequence[Quatern
         body = bodies[index]
         span = body.head_offset + (body.rest_turn @ turn) @ span
     return span
+
+
+@dataclass(frozen=True)
+class BendLimb:
+    """A run of bodies that ends at an effector, each hanging alone on the one before it.
+
+    Attributes:
+        effector: the effector.
+        bodies: two or more bodies, base first, that turn with the limb.
+        middle: those of them at whose heads the limb bends.
+        end: what hangs on the last of them.
+        hand: the body after them that keeps its frame, because more hangs on it than the effector or because its frame
+            is wanted; None where the limb ends at the effector itself.
+    """
+
+    effector: int
+    bodies: tuple[int, ...]
+    middle: tuple[int, ...]
+    end: Attachment
+    hand: int | None
+
+
+def find_bend_limbs(bodies: Sequence[Body], hinge_limbs: Sequence[HingeLimb], residuals: Residuals) -> list[BendLimb]:
+    """The limb of every effector that has one: from its sub-base, the root, or the last ball before a run of hinges.
+
+    Args:
+        bodies: parents first.
+        hinge_limbs: the limited limbs among them, which begin at a ball.
+        residuals: which effectors there are, and which of them keep the frames of their bodies.
+    """
+    hinges = {limb.ball: limb.hinges for limb in hinge_limbs}
+    limbs = []
+    for holder, body in enumerate(bodies):
+        for attachment in body.attachments:
+            alone = len(body.attachments) == len(attachment.effectors) == 1 and not attachment.children
+            for effector in attachment.effectors:
+                hand = None if alone and effector not in residuals.oriented else holder
+                run = _run_to(bodies, holder, hand is not None, hinges)
+                if len(run) > 1 and effector < residuals.count:
+                    middle = tuple(index for index in hinges.get(run[0], ()) if index in run) or run[1:]
+                    limbs.append(BendLimb(effector, run, middle, bodies[run[-1]].attachments[0], hand))
+    return limbs
+
+
+def _run_to(bodies: Sequence[Body], last: int, before: bool, balls: Collection[int]) -> tuple[int, ...]:
+    """The bodies up from one, or from the one before it, as long as nothing else hangs on them."""
+    run = [] if before else [last]
+    parent = bodies[last].parent
+    while last not in balls or (before and not run):
+        if parent < 0 or only_child(bodies[parent]) != last:
+            break
+        last, parent = parent, bodies[parent].parent
+        run.insert(0, last)
+    return tuple(run)
+
+
+def straight_runs(bodies: Sequence[Body]) -> list[list[int]]:
+    """The limbs: runs of two or more bodies, each with one attachment on which just the next one sits."""
+    runs: list[list[int]] = []
+    for index, body in enumerate(bodies):
+        if len(body.attachments) != 1 or body.attachments[0].distance == 0:
+            continue
+        if runs and runs[-1][-1] == body.parent and only_child(bodies[body.parent]) == index:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    return [run for run in runs if len(run) > 1]

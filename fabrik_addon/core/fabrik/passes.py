@@ -5,7 +5,7 @@ where its parent carries its head, turned about it, and clamped by its limit, so
 With one attachment a body and no limits this is Algorithm 1.
 
 Two rules let limited joints reach. A body whose limit binds moves forward without turning, so that those before it
-learn what it really needs from them. A ball and the hinges after it are one link of variable length (see `links`).
+learn what it really needs from them. A ball and the hinges after it are one limb of variable length (see `limbs`).
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ..arrays import Quaternion, Scalar, Vector
 from ..model.bodies import Attachment, Body, Pose, carried_frame, carried_head
 from ..model.residuals import rotation_vector
-from .limbs import Link
+from .limbs import HingeLimb
 
 _TINY = 1e-30
 _FIT_STEPS = 2
@@ -24,7 +24,7 @@ _HEAD_SHARE = 0.05
 _SAME_TURN = 1e-6
 
 
-class Wish(NamedTuple):
+class Aim(NamedTuple):
     """Where an attachment should be, and how much that counts (0: nothing below it is seen)."""
 
     attachment: Attachment
@@ -33,30 +33,30 @@ class Wish(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Goals:
-    """What a solve wants on every frame.
+class SweepTargets:
+    """What the next sweep is to bring about on every frame.
 
     Attributes:
-        targets: E points.
+        positions: E points.
         weights: E weights.
         pulls: each body's pull on its parent.
-        frames: by body, the frames that bodies are to have, and how much of the way there they are turned at once.
+        orientations: by body, those that bodies are to have, and how much of the way there they are turned at once.
     """
 
-    targets: list[Vector]
+    positions: list[Vector]
     weights: list[Scalar]
     pulls: list[Scalar]
-    frames: dict[int, tuple[Quaternion, Scalar]]
+    orientations: dict[int, tuple[Quaternion, Scalar]]
 
 
-def make_goals(
+def sweep_targets(
     numbers: ModuleType,
     bodies: Sequence[Body],
-    targets: list[Vector],
+    positions: list[Vector],
     weights: list[Scalar],
-    frames: dict[int, tuple[Quaternion, Scalar]] | None = None,
-) -> Goals:
-    """Goals with every body's pull: the mean weight of the effectors seen at or below it."""
+    orientations: dict[int, tuple[Quaternion, Scalar]] | None = None,
+) -> SweepTargets:
+    """The targets with every body's pull: the mean weight of the effectors seen at or below it."""
     sums: list[Scalar] = [0.0] * len(bodies)
     counts: list[Scalar] = [0.0] * len(bodies)
     for index in range(len(bodies) - 1, -1, -1):
@@ -68,126 +68,128 @@ def make_goals(
                 sums[index] = sums[index] + sums[child]
                 counts[index] = counts[index] + counts[child]
     pulls = [total / numbers.larger(count, 1.0) for total, count in zip(sums, counts, strict=True)]
-    return Goals(targets, weights, pulls, frames or {})
+    return SweepTargets(positions, weights, pulls, orientations or {})
 
 
-class Sweeper:
+class Passes:
     """Both passes for one set of bodies on one number system.
 
     Args:
         numbers: the number system of `bodies`.
         bodies: parents first.
-        links: the limited limbs among them.
+        limbs: the limited limbs among them.
         free_root: whether the root's head goes where the fit wants it.
         plain: the paper's way with limits: clamp in both passes, without the two rules.
     """
 
     def __init__(
-        self, numbers: ModuleType, bodies: Sequence[Body], links: Sequence[Link], free_root: bool, plain: bool
+        self, numbers: ModuleType, bodies: Sequence[Body], limbs: Sequence[HingeLimb], free_root: bool, plain: bool
     ) -> None:
         self.numbers, self.bodies = numbers, bodies
         self.free_root, self.plain = free_root, plain
-        self.links = {} if plain else {link.ball: link for link in links}
-        self.linked = {hinge for link in self.links.values() for hinge in link.hinges}
+        self.limbs = {} if plain else {limb.ball: limb for limb in limbs}
+        self.in_limbs = {hinge for limb in self.limbs.values() for hinge in limb.hinges}
 
-    def sweep(self, pose: Pose, local: Sequence[Quaternion], bound: list[Scalar], goals: Goals) -> list[Quaternion]:
+    def sweep(
+        self, pose: Pose, local: Sequence[Quaternion], bound: list[Scalar], targets: SweepTargets
+    ) -> list[Quaternion]:
         """One forward and one backward pass, in place; returns the local rotations of the pose.
 
         Args:
             pose: heads and frames.
             local: the local rotation that each body turns from (a limited one's present, a free one's of the start).
             bound: whether each body's limit bound in the last backward pass.
-            goals: what to reach.
+            targets: what to reach.
         """
         root = pose.heads[0]
-        wishes = self._forward(pose, bound, goals)
+        aims = self._forward_pass(pose, bound, targets)
         if not self.free_root:
             pose.heads[0] = root
-        return self._backward(pose, local, bound, wishes, goals)
+        return self._backward_pass(pose, local, bound, aims, targets)
 
-    def _forward(self, pose: Pose, bound: list[Scalar], goals: Goals) -> list[list[Wish]]:
-        """Move every body to its wishes, leaves first; returns the wishes of each."""
-        result: list[list[Wish]] = [[] for _ in self.bodies]
+    def _forward_pass(self, pose: Pose, bound: list[Scalar], targets: SweepTargets) -> list[list[Aim]]:
+        """Move every body to its aims, leaves first; returns the aims of each."""
+        result: list[list[Aim]] = [[] for _ in self.bodies]
         for index in range(len(self.bodies) - 1, -1, -1):
             body = self.bodies[index]
-            wishes = result[index] = [self._wish(attachment, pose, goals) for attachment in body.attachments]
-            if index in self.links:
-                self._meet_link(index, result[self.links[index].hinges[-1]][0], pose, bound)
-            elif index in goals.frames:
-                self._meet_turned(index, wishes, pose, bound, goals)
-            elif index not in self.linked:
-                self._meet(index, wishes, pose, bound)
+            aims = result[index] = [self._aim(attachment, pose, targets) for attachment in body.attachments]
+            if index in self.limbs:
+                self._meet_limb(index, result[self.limbs[index].hinges[-1]][0], pose, bound)
+            elif index in targets.orientations:
+                self._meet_turned(index, aims, pose, bound, targets)
+            elif index not in self.in_limbs:
+                self._meet(index, aims, pose, bound)
         return result
 
-    def _wish(self, attachment: Attachment, pose: Pose, goals: Goals) -> Wish:
+    def _aim(self, attachment: Attachment, pose: Pose, targets: SweepTargets) -> Aim:
         """The weighted centroid of what its effectors and child bodies want (section 4.1's sub-base)."""
         children, effectors = attachment.children, attachment.effectors
         if len(children) == 1 and not effectors:
-            return Wish(attachment, pose.heads[children[0]], goals.pulls[children[0]])
-        wanted = [(pose.heads[child], goals.pulls[child]) for child in children]
-        wanted += [(goals.targets[effector], goals.weights[effector]) for effector in effectors]
+            return Aim(attachment, pose.heads[children[0]], targets.pulls[children[0]])
+        wanted = [(pose.heads[child], targets.pulls[child]) for child in children]
+        wanted += [(targets.positions[effector], targets.weights[effector]) for effector in effectors]
         point, weight = wanted[0]
         if len(wanted) == 1:
-            return Wish(attachment, point, weight)
+            return Aim(attachment, point, weight)
         total = point * weight
         for other, share in wanted[1:]:
             total, weight = total + other * share, weight + share
-        return Wish(attachment, total * (1.0 / self.numbers.larger(weight, _TINY)), weight)
+        return Aim(attachment, total * (1.0 / self.numbers.larger(weight, _TINY)), weight)
 
-    def _meet(self, index: int, wishes: list[Wish], pose: Pose, bound: list[Scalar]) -> None:
-        """Forward step of one body: slide along the line, fit rigidly, or move without turning where it is bound."""
+    def _meet(self, index: int, aims: list[Aim], pose: Pose, bound: list[Scalar]) -> None:
+        """Forward step of one body: put on the line, fit rigidly, or move without turning where it is bound."""
         numbers, head, frame = self.numbers, pose.heads[index], pose.frames[index]
-        if len(wishes) == 1:
-            moved, turned = self._slide(wishes[0], head, frame), frame
+        if len(aims) == 1:
+            moved, turned = self._point_on_line(aims[0], head, frame), frame
         else:
-            moved, turned = self._fit(wishes, head, frame)
+            moved, turned = self._fit(aims, head, frame)
         if self.bodies[index].limit is not None and not self.plain and numbers.any_of(bound[index]):
-            moved = numbers.select(bound[index], self._carry(wishes, head, frame), moved)
+            moved = numbers.select(bound[index], self._moved_unturned(aims, head, frame), moved)
             turned = numbers.select(bound[index], frame, turned)
         pose.heads[index], pose.frames[index] = moved, turned
         if self.plain:
-            self._clamp_forward(index, wishes, pose)
+            self._clamp_forward(index, aims, pose)
 
-    def _meet_turned(self, index: int, wishes: list[Wish], pose: Pose, bound: list[Scalar], goals: Goals) -> None:
+    def _meet_turned(self, index: int, aims: list[Aim], pose: Pose, bound: list[Scalar], targets: SweepTargets) -> None:
         """Forward step of a body whose rotation is wanted: it has it outright, and its head goes where that puts it."""
-        frame = self._turned_toward(pose.frames[index], *goals.frames[index])
+        frame = self._turned_toward(pose.frames[index], *targets.orientations[index])
         if self.bodies[index].limit is not None and not self.plain:
             frame = self.numbers.select(bound[index], pose.frames[index], frame)
-        pose.heads[index], pose.frames[index] = self._carry(wishes, pose.heads[index], frame), frame
+        pose.heads[index], pose.frames[index] = self._moved_unturned(aims, pose.heads[index], frame), frame
 
     def _turned_toward(self, frame: Quaternion, wanted: Quaternion, share: Scalar) -> Quaternion:
         """A frame turned a share of the way to another."""
         turn = rotation_vector(self.numbers, wanted @ frame.conjugated())
         return (self.numbers.turn_by(turn * share) @ frame).normalized()
 
-    def _slide(self, wish: Wish, head: Vector, frame: Quaternion) -> Vector:
+    def _point_on_line(self, aim: Aim, head: Vector, frame: Quaternion) -> Vector:
         """The paper's point on a line."""
         numbers, point = self.numbers, head
-        away = (head - wish.point).length_squared > _TINY
+        away = (head - aim.point).length_squared > _TINY
         if numbers.any_of(numbers.opposite(away)):
-            point = numbers.select(away, head, wish.point - frame @ wish.attachment.offset)
-        return numbers.select(wish.weight > 0, numbers.slide(wish.point, point, wish.attachment.distance), head)
+            point = numbers.select(away, head, aim.point - frame @ aim.attachment.offset)
+        return numbers.select(aim.weight > 0, numbers.slide(aim.point, point, aim.attachment.distance), head)
 
-    def _carry(self, wishes: list[Wish], head: Vector, frame: Quaternion) -> Vector:
-        """The head of a body that meets its wishes as it stands, without turning."""
-        if len(wishes) == 1:
-            place = wishes[0].point - frame @ wishes[0].attachment.offset
-            return self.numbers.select(wishes[0].weight > 0, place, head)
-        total = _total(wishes)
-        place = sum_vectors([(wish.point - frame @ wish.attachment.offset) * wish.weight for wish in wishes])
+    def _moved_unturned(self, aims: list[Aim], head: Vector, frame: Quaternion) -> Vector:
+        """The head of a body that meets its aims as it stands, without turning."""
+        if len(aims) == 1:
+            place = aims[0].point - frame @ aims[0].attachment.offset
+            return self.numbers.select(aims[0].weight > 0, place, head)
+        total = _total(aims)
+        place = sum_vectors([(aim.point - frame @ aim.attachment.offset) * aim.weight for aim in aims])
         return self.numbers.select(total > 0, place * (1.0 / self.numbers.larger(total, _TINY)), head)
 
-    def _fit(self, wishes: list[Wish], head: Vector, frame: Quaternion) -> tuple[Vector, Quaternion]:
-        """The weighted best rigid fit of a body to its wishes, its present head counting a little.
+    def _fit(self, aims: list[Aim], head: Vector, frame: Quaternion) -> tuple[Vector, Quaternion]:
+        """The weighted best rigid fit of a body to its aims, its present head counting a little.
 
         So it is always determined. Iterative rotation extraction from the present frame (Müller et al. 2016).
         """
-        total = _total(wishes)
+        total = _total(aims)
         share = total * _HEAD_SHARE + _TINY
         scale = 1.0 / (total + share)
-        middle = sum_vectors([wish.attachment.offset * wish.weight for wish in wishes]) * scale
-        wanted = (sum_vectors([wish.point * wish.weight for wish in wishes]) + head * share) * scale
-        pairs = [(wish.attachment.offset - middle, wish.point - wanted, wish.weight) for wish in wishes]
+        middle = sum_vectors([aim.attachment.offset * aim.weight for aim in aims]) * scale
+        wanted = (sum_vectors([aim.point * aim.weight for aim in aims]) + head * share) * scale
+        pairs = [(aim.attachment.offset - middle, aim.point - wanted, aim.weight) for aim in aims]
         pairs.append((-middle, head - wanted, share))
         turned = self._turn_onto(pairs, frame)
         return wanted - turned @ middle, turned
@@ -201,37 +203,37 @@ class Sweeper:
             frame = (self.numbers.turn_by(torque * (1.0 / (abs(grip) + _TINY))) @ frame).normalized()
         return frame
 
-    def _meet_link(self, index: int, wish: Wish, pose: Pose, bound: list[Scalar]) -> None:
-        """Forward step of a link: its length is clamped between its bounds and its head slides on the line."""
-        numbers, link, head = self.numbers, self.links[index], pose.heads[index]
-        line = head - wish.point
+    def _meet_limb(self, index: int, aim: Aim, pose: Pose, bound: list[Scalar]) -> None:
+        """Forward step of a limb: its length is clamped between its bounds and its head is put on the line."""
+        numbers, limb, head = self.numbers, self.limbs[index], pose.heads[index]
+        line = head - aim.point
         length = numbers.sqrt(numbers.larger(line.length_squared, _TINY))
-        slid = wish.point + line * (numbers.clamp(length, link.shortest, link.longest) / length)
+        slid = aim.point + line * (numbers.clamp(length, limb.shortest, limb.longest) / length)
         if self.bodies[index].limit is not None:
-            present = pose.point(link.hinges[-1], link.end(self.bodies)) - head
-            slid = numbers.select(bound[index], wish.point - present, slid)
-        pose.heads[index] = numbers.select(wish.weight > 0, slid, head)
+            present = pose.point(limb.hinges[-1], limb.end(self.bodies)) - head
+            slid = numbers.select(bound[index], aim.point - present, slid)
+        pose.heads[index] = numbers.select(aim.weight > 0, slid, head)
 
-    def _clamp_forward(self, index: int, wishes: list[Wish], pose: Pose) -> None:
+    def _clamp_forward(self, index: int, aims: list[Aim], pose: Pose) -> None:
         """The paper's forward clamp: turn the body, its head with it, so that the limit of the one after it holds."""
-        numbers, wish = self.numbers, wishes[0]
-        if len(wishes) > 1:
+        numbers, aim = self.numbers, aims[0]
+        if len(aims) > 1:
             return
         frame = pose.frames[index]
-        aim = numbers.arc(frame @ wish.attachment.offset, wish.point - pose.heads[index])
-        frame = (aim @ frame).normalized()
-        child = wish.attachment.children[0] if len(wish.attachment.children) == 1 else None
+        turned = numbers.arc(frame @ aim.attachment.offset, aim.point - pose.heads[index])
+        frame = (turned @ frame).normalized()
+        child = aim.attachment.children[0] if len(aim.attachment.children) == 1 else None
         limit = None if child is None else self.bodies[child].limit
         if child is not None and limit is not None and self.bodies[child].inherits_rotation:
             turn = self.bodies[child].rest_turn
             local = limit.clamp(numbers, ((frame @ turn).conjugated() @ pose.frames[child]).normalized())
             frame = (pose.frames[child] @ local.conjugated() @ turn.conjugated()).normalized()
-        seen = wish.weight > 0
+        seen = aim.weight > 0
         pose.frames[index] = numbers.select(seen, frame, pose.frames[index])
-        pose.heads[index] = numbers.select(seen, wish.point - frame @ wish.attachment.offset, pose.heads[index])
+        pose.heads[index] = numbers.select(seen, aim.point - frame @ aim.attachment.offset, pose.heads[index])
 
-    def _backward(
-        self, pose: Pose, local: Sequence[Quaternion], bound: list[Scalar], wishes: list[list[Wish]], goals: Goals
+    def _backward_pass(
+        self, pose: Pose, local: Sequence[Quaternion], bound: list[Scalar], aims: list[list[Aim]], targets: SweepTargets
     ) -> list[Quaternion]:
         """Put every head where its parent carries it and turn the body about it, root first."""
         turns = list(local)
@@ -240,53 +242,53 @@ class Sweeper:
                 pose.heads[index] = carried_head(body, pose)
             carried = carried_frame(body, pose)
             unturned = carried @ turns[index]
-            if index in self.links:
-                frame = self._aim_link(index, pose, carried, unturned, wishes, turns, bound)
-            elif index in self.linked:
+            if index in self.limbs:
+                frame = self._turn_limb(index, pose, carried, unturned, aims, turns, bound)
+            elif index in self.in_limbs:
                 frame = unturned
             else:
-                frame = self._aim(wishes[index], pose.heads[index], unturned, pose.frames[index])
-                if index in goals.frames:
-                    frame = self._turned_toward(frame, *goals.frames[index])
+                frame = self._turn_body(aims[index], pose.heads[index], unturned, pose.frames[index])
+                if index in targets.orientations:
+                    frame = self._turned_toward(frame, *targets.orientations[index])
                 frame, turns[index] = self._clamped(index, carried, frame, bound)
             pose.frames[index] = frame
         return turns
 
-    def _aim(self, wishes: list[Wish], head: Vector, unturned: Quaternion, present: Quaternion) -> Quaternion:
-        """Backward step of one body: its frame, turned about its head to meet its wishes.
+    def _turn_body(self, aims: list[Aim], head: Vector, unturned: Quaternion, present: Quaternion) -> Quaternion:
+        """Backward step of one body: its frame, turned about its head to meet its aims.
 
-        One wish leaves the twist open: the least turn, so that nothing rolls.
+        One aim leaves the twist open: the least turn, so that nothing rolls.
         """
         numbers = self.numbers
-        if len(wishes) == 1:
-            wish = wishes[0]
-            turn = numbers.arc(unturned @ wish.attachment.offset, wish.point - head)
-            return numbers.select(wish.weight > 0, (turn @ unturned).normalized(), unturned)
-        pairs = [(wish.attachment.offset, wish.point - head, wish.weight) for wish in wishes]
-        return numbers.select(_total(wishes) > 0, self._turn_onto(pairs, present), unturned)
+        if len(aims) == 1:
+            aim = aims[0]
+            turn = numbers.arc(unturned @ aim.attachment.offset, aim.point - head)
+            return numbers.select(aim.weight > 0, (turn @ unturned).normalized(), unturned)
+        pairs = [(aim.attachment.offset, aim.point - head, aim.weight) for aim in aims]
+        return numbers.select(_total(aims) > 0, self._turn_onto(pairs, present), unturned)
 
-    def _aim_link(
+    def _turn_limb(
         self,
         index: int,
         pose: Pose,
         carried: Quaternion,
         unturned: Quaternion,
-        wishes: list[list[Wish]],
+        aims: list[list[Aim]],
         turns: list[Quaternion],
         bound: list[Scalar],
     ) -> Quaternion:
-        """Backward step of a link: bend its hinges to length, turn it onto the target, clamp, aim once more."""
-        numbers, link = self.numbers, self.links[index]
-        wish = wishes[link.hinges[-1]][0]
-        line, seen = wish.point - pose.heads[index], wish.weight > 0
-        bends, span = link.bend(numbers, self.bodies, line.length)
+        """Backward step of a limb: bend its hinges to length, turn it onto the target, clamp, aim once more."""
+        numbers, limb = self.numbers, self.limbs[index]
+        aim = aims[limb.hinges[-1]][0]
+        line, seen = aim.point - pose.heads[index], aim.weight > 0
+        bends, span = limb.bend(numbers, self.bodies, line.length)
         frame, local = unturned, turns[index]
         for _ in range(2):
             aimed = (numbers.arc(frame @ span, line) @ frame).normalized()
             frame, local = self._clamped(index, carried, aimed, bound)
             if frame is aimed:  # nowhere moved by the limit
                 break
-        for hinge, bend in zip(link.hinges, bends, strict=True):
+        for hinge, bend in zip(limb.hinges, bends, strict=True):
             turns[hinge] = numbers.select(seen, bend, turns[hinge])
         turns[index] = numbers.select(seen, local, turns[index])
         return numbers.select(seen, frame, unturned)
@@ -311,5 +313,5 @@ def sum_vectors(vectors: Sequence[Vector]) -> Vector:
     return total
 
 
-def _total(wishes: list[Wish]) -> Scalar:
-    return sum((wish.weight for wish in wishes[1:]), wishes[0].weight)
+def _total(aims: list[Aim]) -> Scalar:
+    return sum((aim.weight for aim in aims[1:]), aims[0].weight)

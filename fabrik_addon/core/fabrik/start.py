@@ -1,31 +1,23 @@
 """What happens to a start pose before the first sweep: dead straight limbs are bent, a free root is aligned."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import ModuleType
 
 import numpy as np
 
 from ..arrays import FloatArray, Quaternion, Vector
-from ..limits.kinds import Hinge
+from ..backend import array
+from ..limits.kinds import Hinge, Limit
 from ..model.bodies import Body, Pose, carried_frame, place_bodies
+from ..model.skeleton import Skeleton
+from .limbs import straight_runs
 
 _STRAIGHT = 1e-3
 _BEND = 0.1
+# Of so many poses the nearest ones are a start for whatever the limits allow.
+_SPREAD_POSES = 256
 _TINY = 1e-30
 _TOWARD_START = 1e-6
-
-
-def straight_runs(bodies: Sequence[Body]) -> list[list[int]]:
-    """The limbs: runs of two or more bodies, each with one attachment on which just the next one sits."""
-    runs: list[list[int]] = []
-    for index, body in enumerate(bodies):
-        if len(body.attachments) != 1 or body.attachments[0].distance == 0:
-            continue
-        if runs and runs[-1][-1] == body.parent and _only_child(bodies[body.parent], index):
-            runs[-1].append(index)
-        else:
-            runs.append([index])
-    return [run for run in runs if len(run) > 1]
 
 
 def bend_straight_limbs(
@@ -89,7 +81,19 @@ def _bend_hinges(
     return bent
 
 
-def spread_places(index: int, count: int) -> FloatArray:
+def spread_poses(skeleton: Skeleton, limits: Mapping[str, Limit]) -> FloatArray:
+    """(P, J, 4) a fixed sequence of poses that fill the limits; bones without one stay at rest."""
+    count = len(skeleton)
+    poses = np.tile([1.0, 0.0, 0.0, 0.0], (_SPREAD_POSES, count, 1))
+    places = np.stack([_spread_places(index + 1, count) for index in range(_SPREAD_POSES)])
+    for name, limit in limits.items():
+        bone = skeleton.index(name)
+        inside = limit.clamp(array, array.quaternion(limit.sample(places[:, bone])))
+        poses[:, bone] = array.stack([inside], _SPREAD_POSES)[:, 0]
+    return poses
+
+
+def _spread_places(index: int, count: int) -> FloatArray:
     """(count, 3) entry `index` of a fixed sequence that fills the unit cube of 3 `count` dimensions evenly.
 
     Additive recurrence with the powers of the generalised golden ratio (Roberts 2018, the R sequence).
@@ -132,10 +136,6 @@ def align_root(
     matrix[:, 1:, 1:] = spread + np.swapaxes(spread, 1, 2) - trace[:, None, None] * np.eye(3)
     rotation = np.linalg.eigh(matrix)[1][..., -1]
     return np.where(rotation[:, :1] < 0, -rotation, rotation), middle, wanted
-
-
-def _only_child(body: Body, index: int) -> bool:
-    return body.attachments[0].children == (index,) and not body.attachments[0].effectors
 
 
 def _is_straight(numbers: ModuleType, bodies: Sequence[Body], pose: Pose, run: list[int]) -> object:

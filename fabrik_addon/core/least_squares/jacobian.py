@@ -8,7 +8,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..model.bodies import Body
 from ..model.prismatic import slide_levers
-from ..model.residuals import Measures
+from ..model.residuals import Residuals
 from .dofs import Ways
 
 # The six different entries of a symmetric 3×3 matrix: row (as a column of the moments) and column of each,
@@ -28,7 +28,9 @@ class Levers:
     head to the effector, or to the head of the first body between them that does not inherit rotation.
     """
 
-    def __init__(self, bodies: Sequence[Body], measures: Measures, free_root: bool, slides: Sequence[int] = ()) -> None:
+    def __init__(
+        self, bodies: Sequence[Body], measures: Residuals, free_root: bool, slides: Sequence[int] = ()
+    ) -> None:
         self.bodies = bodies
         self.measures = measures
         self.count = count = measures.ends

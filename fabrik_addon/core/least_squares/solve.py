@@ -16,8 +16,8 @@ import numpy as np
 from ..arrays import FloatArray, IntArray, Quaternion, Scalar, lengths
 from ..model.bodies import Body, Pose, carried_frame
 from ..model.prismatic import Slides
-from ..model.residuals import Measures
-from ..state import Work
+from ..model.residuals import Residuals
+from ..state import State
 from .active_limits import AT_LIMIT, Walls
 from .jacobian import Equations, Levers
 
@@ -78,13 +78,13 @@ class LeastSquares:
     """The finish for one set of bodies, what is measured of them, and a root whose place is fixed or free."""
 
     def __init__(
-        self, bodies: Sequence[Body], measures: Measures, free_root: bool, slides: Slides | None = None
+        self, bodies: Sequence[Body], measures: Residuals, free_root: bool, slides: Slides | None = None
     ) -> None:
         self.bodies, self.slides = bodies, slides
         self.levers = Levers(bodies, measures, free_root, slides.bodies if slides else ())
         self.limited = any(body.limit is not None for body in bodies)
 
-    def run(self, numbers: ModuleType, work: Work, most_steps: int | None = None, leave: int = 0) -> None:
+    def run(self, numbers: ModuleType, work: State, most_steps: int | None = None, leave: int = 0) -> None:
         """Improve the frames in place until each is met or stationary; `work.stationary` says which are.
 
         Args:
@@ -110,7 +110,7 @@ class LeastSquares:
             state, damping = self._step(numbers, part, state, damping)
         work.replace(numbers, open_frames, part)
 
-    def steepness(self, numbers: ModuleType, work: Work) -> FloatArray:
+    def steepness(self, numbers: ModuleType, work: State) -> FloatArray:
         """(F,) how much one body by itself could still bring the effectors nearer inside its limit.
 
         0: whichever is turned, nothing gets better. 1: one could turn straight toward all that is missing.
@@ -125,12 +125,12 @@ class LeastSquares:
         scale = np.sqrt(work.cost(state.points))[:, None] * equations.arms()
         return np.asarray((pulls / np.maximum(scale, _TINY)).max(axis=1))
 
-    def _state(self, numbers: ModuleType, work: Work) -> "_State":
+    def _state(self, numbers: ModuleType, work: State) -> "_State":
         pose = work.pose(self.bodies)
         return _State(pose, work.points_of(numbers, self.bodies, pose))
 
     def _step(
-        self, numbers: ModuleType, work: Work, state: "_State", damping: FloatArray
+        self, numbers: ModuleType, work: State, state: "_State", damping: FloatArray
     ) -> tuple["_State", FloatArray]:
         """One damped step on every frame, kept where it is better; the state after it and the next damping."""
         step, promise = self._steps(numbers, work, state, damping)
@@ -153,7 +153,7 @@ class LeastSquares:
         return trial.back(numbers, worse, state), damping
 
     def _steps(
-        self, numbers: ModuleType, work: Work, state: "_State", damping: FloatArray
+        self, numbers: ModuleType, work: State, state: "_State", damping: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """(F, D) the damped steps, and (F,) what they promise; in blocks whose matrices stay in the cache."""
         problem, count = self._problem(numbers, work, state), len(damping)
@@ -168,7 +168,7 @@ class LeastSquares:
             promise[frames] = equations.promise(step[frames])
         return step, promise
 
-    def _problem(self, numbers: ModuleType, work: Work, state: "_State") -> "_Problem":
+    def _problem(self, numbers: ModuleType, work: State, state: "_State") -> "_Problem":
         frames, misses = len(work.targets), work.targets - state.points
         heads = numbers.stack(state.pose.heads, frames)
         hinges = self.levers.ways.hinge_axes(numbers, state.pose, frames)
@@ -189,11 +189,11 @@ class LeastSquares:
         columns[:, self.levers.slid] = ~self.slides.locked(problem.factors, equations.force()[:, self.levers.slid])
         return equations.locked(columns)
 
-    def _factors(self, work: Work) -> FloatArray:
+    def _factors(self, work: State) -> FloatArray:
         """(F, S) of the bodies that slide."""
         return np.stack([np.broadcast_to(factor, len(work.targets)) for factor in work.factors.values()], axis=1)
 
-    def _slid(self, numbers: ModuleType, work: Work, step: FloatArray) -> dict[int, Scalar]:
+    def _slid(self, numbers: ModuleType, work: State, step: FloatArray) -> dict[int, Scalar]:
         """The factors of the slides after a step."""
         if self.slides is None:
             return work.factors
@@ -232,7 +232,7 @@ class LeastSquares:
         shift = step[:, turning : turning + 3] if self.levers.free_root else np.zeros((len(step), 3))
         return step[:, :turning].reshape(len(step), -1, 3), shift
 
-    def _turned(self, numbers: ModuleType, work: Work, pose: Pose, turns: FloatArray) -> list[Quaternion]:
+    def _turned(self, numbers: ModuleType, work: State, pose: Pose, turns: FloatArray) -> list[Quaternion]:
         """Local rotations after each body has been turned by its share, the shares of those above included."""
         result = []
         for index, (body, rotation) in enumerate(zip(self.bodies, work.local, strict=True)):

@@ -15,7 +15,7 @@ from ..rotations import matrix_from_quaternion
 from .bodies import Body, Pose, effector_points
 from .effector import Effector
 from .loops import loops_of
-from .targets import Wanted
+from .targets import Targets
 
 LEVER = 0.1
 _TINY = 1e-30
@@ -23,7 +23,7 @@ _LEAST_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True)
-class Measures:
+class Residuals:
     """What is measured of a pose: E points of effectors, then the turns of the O effectors that have a rotation weight.
 
     Of the K effectors that close loops it is the arm from their partners (see `loops`); both their points stand at the
@@ -49,23 +49,28 @@ class Measures:
     tolerances: FloatArray
     ranks: IntArray
 
-    def seen(self, wanted: Wanted) -> BoolArray:
+    def seen(self, targets: Targets) -> BoolArray:
         """(F, M) which of them are asked for on each frame."""
-        points: BoolArray = ~np.isnan(wanted.points[..., 0])
+        points: BoolArray = ~np.isnan(targets.positions[..., 0])
         if not self.special:
             return points
-        turns = ~np.isnan(wanted.turns[..., 0])
+        turns = ~np.isnan(targets.rotations[..., 0])
         points[:, list(self.loops)] = True
-        unused = np.zeros((len(wanted), 2 * len(self.loops)), dtype=bool)
+        unused = np.zeros((len(targets), 2 * len(self.loops)), dtype=bool)
         return np.concatenate([points, turns[:, list(self.oriented)], unused], axis=1)
 
-    def weigh(self, wanted: Wanted, seen: BoolArray) -> FloatArray:
+    def weigh(self, targets: Targets, seen: BoolArray) -> FloatArray:
         """(F, M) what each counts; nothing where it is not seen."""
         if not self.special:
-            return np.asarray(wanted.weights * seen)
-        turning = wanted.weights[:, list(self.oriented)] * self.factors
-        unused = np.zeros((len(wanted), 2 * len(self.loops)))
-        return np.asarray(np.concatenate([wanted.weights, turning, unused], axis=1) * seen)
+            return np.asarray(targets.weights * seen)
+        turning = targets.weights[:, list(self.oriented)] * self.factors
+        unused = np.zeros((len(targets), 2 * len(self.loops)))
+        return np.asarray(np.concatenate([targets.weights, turning, unused], axis=1) * seen)
+
+    @property
+    def last_rank(self) -> int:
+        """The rank of what is met last."""
+        return int(self.ranks.max())
 
     @property
     def asked(self) -> int:
@@ -87,7 +92,7 @@ class Measures:
         """(E,) 1 for effectors with targets in space, 0 for those that close loops."""
         return np.asarray(~np.isin(np.arange(self.count), self.loops), dtype=np.float64)
 
-    def goals(
+    def sweep_positions(
         self, numbers: ModuleType, bodies: Sequence[Body], pose: Pose, targets: FloatArray, weights: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """(F, E + K, 3) where effectors and partners are to go in a sweep, and their (F, E + K) weights.
@@ -103,14 +108,14 @@ class Measures:
         places[:, list(self.loops)] = middle
         return places, np.concatenate([shares, shares[:, list(self.loops)]], axis=1)
 
-    def targets(self, wanted: Wanted, seen: BoolArray) -> FloatArray:
+    def wanted(self, targets: Targets, seen: BoolArray) -> FloatArray:
         """(F, M, 3) what the measured vectors are to be; zero where nothing is asked for."""
         if not self.special:
-            return np.asarray(np.where(seen[..., None], wanted.points, 0.0))
-        targets = np.zeros((len(wanted), len(self.ranks), 3))
-        targets[:, : self.count] = np.nan_to_num(wanted.points)
-        targets[:, list(self.loops)] = 0.0
-        return targets
+            return np.asarray(np.where(seen[..., None], targets.positions, 0.0))
+        vectors = np.zeros((len(targets), len(self.ranks), 3))
+        vectors[:, : self.count] = np.nan_to_num(targets.positions)
+        vectors[:, list(self.loops)] = 0.0
+        return vectors
 
     def points(self, vectors: FloatArray) -> FloatArray:
         """(F, E + K, 3) where effectors and partners are, from the measured vectors (F, M, 3)."""
@@ -122,7 +127,7 @@ class Measures:
         points[:, list(self.loops)] = vectors[:, -2 * len(self.loops) : -len(self.loops)]
         return points
 
-    def frames(
+    def sweep_orientations(
         self, numbers: ModuleType, turns: FloatArray, weights: FloatArray
     ) -> dict[int, tuple[Quaternion, Scalar]]:
         """By body: the frame that it is to have, and how much of the way there a sweep turns it."""
@@ -147,9 +152,9 @@ class Measures:
         return stacked
 
 
-def make_measures(
+def make_residuals(
     bodies: Sequence[Body], effectors: Sequence[Effector], lengths: FloatArray, tolerance: float
-) -> Measures:
+) -> Residuals:
     """What is to be measured of bodies with E effectors whose paths have lengths (E,).
 
     The tolerance is a fraction of these lengths, and the same number in radians.
@@ -160,7 +165,7 @@ def make_measures(
     shares = tuple(effectors[index].rotation_weight for index in oriented)
     ranks = np.unique([effector.priority for effector in effectors], return_inverse=True)[1].reshape(-1)
     unused = np.zeros(2 * len(loops))
-    return Measures(
+    return Residuals(
         count=len(effectors),
         loops=loops,
         oriented=oriented,
@@ -193,20 +198,20 @@ def rotation_vector(numbers: ModuleType, rotation: Quaternion) -> Vector:
     return axis * numbers.select(rotation.w < 0, -scale, scale)
 
 
-def turning_spread(measures: Measures, frames: FloatArray, turns: FloatArray, weights: FloatArray) -> FloatArray:
+def turning_spread(residuals: Residuals, frames: FloatArray, turns: FloatArray, weights: FloatArray) -> FloatArray:
     """(F, 3, 3) what wanted rotations add to the spread of a rigid fit: half the weight times Σ R_k · wanted_kᵀ.
 
     Turning by θ then costs weight · θ², as it does in the finish.
 
     Args:
-        measures: what is measured.
+        residuals: what is measured.
         frames: (F, B, 4) of the bodies.
         turns: (F, E, 4) wanted.
         weights: (F, M).
     """
-    own = matrix_from_quaternion(frames[:, list(measures.holders)])
-    wanted = matrix_from_quaternion(turns[:, list(measures.oriented)])
-    return np.asarray(np.einsum("fo,foij,fokj->fik", weights[:, measures.count : measures.asked] / 2.0, own, wanted))
+    own = matrix_from_quaternion(frames[:, list(residuals.holders)])
+    wanted = matrix_from_quaternion(turns[:, list(residuals.oriented)])
+    return np.asarray(np.einsum("fo,foij,fokj->fik", weights[:, residuals.count : residuals.asked] / 2.0, own, wanted))
 
 
 def rotation_errors(frames: FloatArray, turns: FloatArray) -> FloatArray:

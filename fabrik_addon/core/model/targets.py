@@ -8,29 +8,29 @@ from ..arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Targets:
     """Targets of E effectors on F frames, in armature space.
 
     Attributes:
-        points: (F, E, 3) where the effectors are to be; NaN where a target is not seen.
+        positions: (F, E, 3) where the effectors are to be; NaN where a target is not seen.
         weights: (F, E) what each target counts.
-        turns: (F, E, 4) unit quaternions w x y z, the frames that their bones are to have; NaN where there is none.
-        poles: (F, E, 3) points toward which the limbs that end at the effectors bend; NaN where there is none.
+        rotations: (F, E, 4) unit quaternions w x y z that their bones are to have; NaN where there is none.
+        bend: (F, E, 3) points toward which the limbs that end at the effectors bend; NaN where there is none.
     """
 
-    points: FloatArray
+    positions: FloatArray
     weights: FloatArray
-    turns: FloatArray
-    poles: FloatArray
+    rotations: FloatArray
+    bend: FloatArray
 
     def __len__(self) -> int:
-        return len(self.points)
+        return len(self.positions)
 
-    def part(self, frames: slice | IntArray) -> "Wanted":
+    def part(self, frames: slice | IntArray) -> "Targets":
         """The same for some of the frames."""
-        return Wanted(self.points[frames], self.weights[frames], self.turns[frames], self.poles[frames])
+        return Targets(self.positions[frames], self.weights[frames], self.rotations[frames], self.bend[frames])
 
     @property
     def bending(self) -> bool:
-        """Whether there is a pole on some frame."""
-        return not bool(np.isnan(self.poles).all())
+        """Whether some limb is to bend toward a point on some frame."""
+        return not bool(np.isnan(self.bend).all())

@@ -98,7 +98,7 @@ def checked_targets(targets: npt.ArrayLike, count: int) -> tuple[FloatArray, boo
     return (array[None] if one else array), one
 
 
-def checked_poles(bend_targets: npt.ArrayLike | None, frames: int, count: int) -> FloatArray:
+def checked_bend_targets(bend_targets: npt.ArrayLike | None, frames: int, count: int) -> FloatArray:
     """(F, E, 3) points toward which limbs bend, NaN where there is none."""
     if bend_targets is None:
         return np.broadcast_to(np.nan, (frames, count, 3))
@@ -112,7 +112,7 @@ def checked_poles(bend_targets: npt.ArrayLike | None, frames: int, count: int) -
     return np.broadcast_to(np.where(missing, np.nan, array), (frames, count, 3))
 
 
-def checked_turns(target_rotations: npt.ArrayLike | None, frames: int, count: int) -> FloatArray:
+def checked_target_rotations(target_rotations: npt.ArrayLike | None, frames: int, count: int) -> FloatArray:
     """(F, E, 4) unit quaternions that effectors' bones are to have, NaN where there is none."""
     if target_rotations is None:
         return np.broadcast_to(np.nan, (frames, count, 4))

@@ -4,70 +4,83 @@ When all targets can be met the order does not matter. When they cannot, the pos
 where the groups begin: each is brought as near as the ones before it let it, and these stay where they are.
 """
 
-from collections.abc import Sequence
-from types import ModuleType
-
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray
-from ..least_squares.solve import LeastSquares
-from ..model.bodies import Body
-from ..model.residuals import Measures
-from ..state import Work
+from ..arrays import BoolArray, FloatArray, IntArray
+from ..problem import Problem
+from ..state import Start, State
+from .attempt import attempt, local_rotations, slides_at_rest
 
 # What a group counts beside the ones before it: so little that they barely give way, so much that it gets anywhere.
 _GRADE = 1e-4
 
 
-class Groups:
-    """The groups of one set of bodies on one number system; `ranks` (M,) says which group a measured vector is in."""
+def meet_groups(problem: Problem, start: Start, state: State) -> None:
+    """Where not all is met, meet the groups in order: from the present pose, and if need be from the start."""
+    if not (problem.residuals.last_rank and problem.options.finish):
+        return
+    frames = np.flatnonzero(state.unmet(state.errors(problem.numbers, problem.bodies)))
+    if not len(frames):
+        return
+    part = state.part(problem.numbers, frames)
+    _in_order(problem, part)
+    state.replace(problem.numbers, frames, part)
+    again = np.flatnonzero((_costs(problem, part)[:, :-1] > 0.0).any(axis=1))
+    if len(again):
+        _first_group_first(problem, start, state, frames[again])
+    # A group barely gives way to those after it: so the status is judged, too.
+    state.weights[frames] *= _GRADE**problem.residuals.ranks
 
-    def __init__(self, numbers: ModuleType, bodies: Sequence[Body], measures: Measures, finish: LeastSquares) -> None:
-        self.numbers, self.bodies, self.finish = numbers, bodies, finish
-        self.ranks = measures.ranks
-        self.last = int(self.ranks.max())
 
-    def in_order(self, work: Work) -> None:
-        """Bring each group as near to its targets as those before it let it, in place.
+def _first_group_first(problem: Problem, start: Start, state: State, frames: IntArray) -> None:
+    """Solve some frames anew from their start pose, the first group by itself before the others join in."""
+    before = state.part(problem.numbers, frames)
+    part = before.part(problem.numbers, np.arange(len(frames)))
+    weights, part.weights = part.weights, part.weights * _only(problem, 0)
+    part.local = local_rotations(problem, start.rotations[frames])
+    part.root = problem.numbers.vector(start.roots[frames])
+    part.factors = slides_at_rest(problem, len(frames))
+    attempt(problem, part)
+    part.weights = weights
+    _in_order(problem, part)
+    better = np.flatnonzero(_no_worse(problem, part, before))
+    state.replace(problem.numbers, frames[better], part.part(problem.numbers, better))
 
-        On the way back what the earlier ones have given way is made good.
-        """
-        own, stationary = work.weights, work.stationary
-        for group in (*range(self.last + 1), *reversed(range(self.last))):
-            self._finish(work, own * np.where(self.ranks < group, 1.0, self._only(group) * (_GRADE if group else 1.0)))
-            stationary = work.stationary.copy() if group == self.last else stationary
-        work.weights, work.stationary = own, stationary
 
-    def first_alone(self, work: Work) -> FloatArray:
-        """(F, M) weights of the first group, with none for the others."""
-        return np.asarray(work.weights * self._only(0))
+def _in_order(problem: Problem, state: State) -> None:
+    """Bring each group as near to its targets as those before it let it, in place.
 
-    def graded(self, weights: FloatArray) -> FloatArray:
-        """(F, M) weights with which a group barely gives way to those after it."""
-        return np.asarray(weights * _GRADE**self.ranks)
+    On the way back what the earlier ones have given way is made good.
+    """
+    ranks, last = problem.residuals.ranks, problem.residuals.last_rank
+    least_squares = problem.sliding_least_squares or problem.least_squares
+    own, stationary = state.weights, state.stationary
+    for group in (*range(last + 1), *reversed(range(last))):
+        shares = np.where(ranks < group, 1.0, _only(problem, group) * (_GRADE if group else 1.0))
+        state.weights = own * shares
+        state.stationary[:] = False
+        least_squares.run(problem.numbers, state)
+        stationary = state.stationary.copy() if group == last else stationary
+    state.weights, state.stationary = own, stationary
 
-    def unmet_above_last(self, work: Work) -> BoolArray:
-        """(F,) whether something is missed besides what is in the last group."""
-        return np.asarray((self._costs(work)[:, : self.last] > 0.0).any(axis=1))
 
-    def no_worse(self, work: Work, than: Work) -> BoolArray:
-        """(F,) whether the first group that differs is nearer to its targets; met is met."""
-        mine, others = self._costs(work), self._costs(than)
-        differ = mine != others
-        first = differ.argmax(axis=1)[:, None]
-        less = np.take_along_axis(mine < others, first, axis=1)[:, 0]
-        return np.asarray(less | ~differ.any(axis=1))
+def _no_worse(problem: Problem, state: State, than: State) -> BoolArray:
+    """(F,) whether the first group that differs is nearer to its targets; met is met."""
+    mine, others = _costs(problem, state), _costs(problem, than)
+    differ = mine != others
+    first = differ.argmax(axis=1)[:, None]
+    less = np.take_along_axis(mine < others, first, axis=1)[:, 0]
+    return np.asarray(less | ~differ.any(axis=1))
 
-    def _finish(self, work: Work, weights: FloatArray) -> None:
-        work.weights = weights
-        work.stationary[:] = False
-        self.finish.run(self.numbers, work)
 
-    def _only(self, group: int) -> FloatArray:
-        return np.asarray(self.ranks == group, dtype=np.float64)
+def _only(problem: Problem, group: int) -> FloatArray:
+    """(M,) 1 for what is in a group."""
+    return np.asarray(problem.residuals.ranks == group, dtype=np.float64)
 
-    def _costs(self, work: Work) -> FloatArray:
-        """(F, G) Σ weight · distance² of each group, without what is within its tolerance."""
-        errors = work.errors(self.numbers, self.bodies)
-        missed = np.where(errors > work.tolerances, work.weights * errors**2, 0.0)
-        return np.stack([(missed * self._only(group)).sum(axis=1) for group in range(self.last + 1)], axis=1)
+
+def _costs(problem: Problem, state: State) -> FloatArray:
+    """(F, G) Σ weight · distance² of each group, without what is within its tolerance."""
+    errors = state.errors(problem.numbers, problem.bodies)
+    missed = np.where(errors > state.tolerances, state.weights * errors**2, 0.0)
+    groups = range(problem.residuals.last_rank + 1)
+    return np.stack([(missed * _only(problem, group)).sum(axis=1) for group in groups], axis=1)

@@ -18,7 +18,7 @@ from ...core.backend import array as many
 from ...core.least_squares.jacobian import Levers
 from ...core.limits.kinds import Limit
 from ...core.model.bodies import build_bodies
-from ...core.model.residuals import make_measures
+from ...core.model.residuals import make_residuals
 from ..clip import FloatArray
 
 # Against joints that nothing determines, as a share of the mean diagonal.
@@ -38,7 +38,7 @@ def joint_columns(
     """
     bodies = build_bodies(skeleton, effectors, limits, many)
     heads = matrices[:, [body.bone for body in bodies]][..., :3, 3]
-    measures = make_measures(bodies, effectors, np.ones(len(effectors)), tolerance=1.0)
+    measures = make_residuals(bodies, effectors, np.ones(len(effectors)), tolerance=1.0)
     levers = Levers(bodies, measures, free_root=True)
     columns = levers.jacobian(points, heads, np.ones(points.shape[:2]))
     for index, body in enumerate(bodies):

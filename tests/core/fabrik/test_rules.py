@@ -6,8 +6,8 @@ from support.families import FAMILIES
 
 from fabrik_addon.core import Options, Status, solve
 from fabrik_addon.core.backend import array as many
-from fabrik_addon.core.fabrik.limbs import find_links
-from fabrik_addon.core.fabrik.passes import Sweeper, make_goals
+from fabrik_addon.core.fabrik.limbs import find_hinge_limbs
+from fabrik_addon.core.fabrik.passes import Passes, sweep_targets
 from fabrik_addon.core.fabrik.start import bend_straight_limbs
 from fabrik_addon.core.model.bodies import build_bodies, effector_points, place_bodies
 
@@ -20,8 +20,8 @@ def share_solved(family, sweeps, *, carrying=True, linking=True):
     """The share of reachable targets that sweeps alone meet, with either rule switched off."""
     targets = family.targets(np.random.default_rng(21), FRAMES)
     bodies = build_bodies(family.skeleton, family.effectors, family.limits, many)
-    sweeper = Sweeper(many, bodies, find_links(bodies) if linking else [], free_root=False, plain=False)
-    goals = make_goals(
+    sweeper = Passes(many, bodies, find_hinge_limbs(bodies) if linking else [], free_root=False, plain=False)
+    targeted = sweep_targets(
         many, bodies, [many.vector(column) for column in np.moveaxis(targets, 1, 0)], [1.0] * targets.shape[1]
     )
     unturned = many.quaternion(np.tile([1.0, 0.0, 0.0, 0.0], (FRAMES, 1)))
@@ -34,7 +34,7 @@ def share_solved(family, sweeps, *, carrying=True, linking=True):
             bound = [np.zeros(FRAMES, dtype=bool) for _ in bodies]
         turning = [free if body.limit is None else own for body, free, own in zip(bodies, start, local, strict=True)]
         pose = place_bodies(bodies, local, root)
-        local = sweeper.sweep(pose, turning, bound, goals)
+        local = sweeper.sweep(pose, turning, bound, targeted)
     points = many.stack(effector_points(bodies, place_bodies(bodies, local, root), targets.shape[1]), FRAMES)
     return met(family, np.linalg.norm(points - targets, axis=2))
 

@@ -8,7 +8,7 @@ from fabrik_addon.core import Effector, Fixed
 from fabrik_addon.core.backend import array as many
 from fabrik_addon.core.least_squares.jacobian import Levers
 from fabrik_addon.core.model.bodies import build_bodies, place_bodies
-from fabrik_addon.core.model.residuals import make_measures
+from fabrik_addon.core.model.residuals import make_residuals
 
 FRAMES = 3
 LIMITS = (ball(80), hinge("X", -90, 120), Fixed(), hinge("Z", -60, 60), ball(45))
@@ -22,7 +22,7 @@ class Problem:
         family = limb((0.3, 0.25, 0.2, 0.15, 0.1), *LIMITS)
         effectors = [Effector(name, (0.02 * place, 0.1, 0.03)) for place, name in enumerate(ends)]
         self.bodies = build_bodies(family.skeleton, effectors, family.limits, many)
-        measures = make_measures(self.bodies, effectors, np.ones(len(ends)), tolerance=1e-6)
+        measures = make_residuals(self.bodies, effectors, np.ones(len(ends)), tolerance=1e-6)
         samples = [limit.sample(rng.random((FRAMES, 3))) for limit in LIMITS]
         pose = place_bodies(self.bodies, [many.quaternion(turns) for turns in samples], many.Vector((0.0, 0.0, 0.0)))
         self.levers = Levers(self.bodies, measures, free_root)

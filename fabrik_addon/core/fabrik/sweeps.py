@@ -1,0 +1,55 @@
+"""Sweeps over many frames: both passes, again and again, until each frame is met or moves no more."""
+
+import numpy as np
+
+from ..model.bodies import Pose
+from ..state import State
+from .passes import Passes, SweepTargets, sweep_targets
+
+# A frame whose effectors move less than this share of their tolerances in a sweep has come to rest.
+_NO_CHANGE = 0.01
+
+
+def sweep_frames(passes: Passes, state: State, most: int) -> None:
+    """Sweep F frames in place until each is met, moves no more, or has had the most sweeps."""
+    numbers, bodies, frames, part = passes.numbers, passes.bodies, np.arange(len(state.targets)), state
+    pose = part.pose(bodies)
+    targets, before = _targets(passes, part, pose), part.points_of(numbers, bodies, pose)
+    for _ in range(most):
+        _sweep(passes, part, pose, targets)
+        points = part.points_of(numbers, bodies, pose)
+        part.stationary = ~part.moved(points, before, _NO_CHANGE)
+        going = part.unmet(part.misses(points)) & ~part.stationary
+        before = points
+        if not going.all():
+            state.replace(numbers, frames, part)
+            kept = np.flatnonzero(going)
+            if not len(kept):
+                return
+            frames, part, before = frames[kept], part.part(numbers, kept), points[kept]
+            pose = part.pose(bodies)
+            targets = _targets(passes, part, pose)
+        elif state.residuals.loops:
+            targets = _targets(passes, part, pose)
+    state.replace(numbers, frames, part)
+
+
+def _targets(passes: Passes, state: State, pose: Pose) -> SweepTargets:
+    """What the next sweep wants; it stays the same where no loop is closed."""
+    numbers, residuals = passes.numbers, state.residuals
+    places, shares = residuals.sweep_positions(numbers, passes.bodies, pose, state.targets, state.weights)
+    positions = [numbers.vector(places[:, end]) for end in range(residuals.ends)]
+    weights = [numbers.scalar(shares[:, end]) for end in range(residuals.ends)]
+    orientations = residuals.sweep_orientations(numbers, state.target_rotations, state.weights)
+    return sweep_targets(numbers, passes.bodies, positions, weights, orientations)
+
+
+def _sweep(passes: Passes, state: State, pose: Pose, targets: SweepTargets) -> None:
+    """Sweep the bodies once from the pose in which they stand; it changes in place."""
+    turning = [
+        rest if body.limit is None else local
+        for body, rest, local in zip(passes.bodies, state.rest, state.local, strict=True)
+    ]
+    state.local = passes.sweep(pose, turning, state.bound, targets)
+    state.root = pose.heads[0]
+    state.iterations += 1

@@ -1,0 +1,102 @@
+"""One attempt: from a start pose to its targets by a few sweeps and least squares."""
+
+import numpy as np
+
+from ..arrays import FloatArray, Quaternion, Scalar
+from ..fabrik.chain import pull_chain, solve_chain
+from ..fabrik.start import align_root, bend_straight_limbs
+from ..fabrik.sweeps import sweep_frames
+from ..model.residuals import turning_spread
+from ..model.targets import Targets
+from ..problem import Problem
+from ..state import Start, State
+from .bend_targets import aim_limbs, bow_limbs
+
+# With the two rules five sweeps bring nearly all frames close enough for least squares (docs: solver, table).
+_OPENING_SWEEPS = 5
+_NO_TURN = np.array([1.0, 0.0, 0.0, 0.0])
+
+
+def start_state(problem: Problem, start: Start, targets: Targets) -> State:
+    """F frames as they stand before anything is done."""
+    numbers, residuals, frames = problem.numbers, problem.residuals, len(targets)
+    seen, wanted = residuals.seen(targets), targets.rotations
+    local = local_rotations(problem, start.rotations)
+    return State(
+        local=local,
+        root=numbers.vector(start.roots),
+        rest=local,
+        bound=[numbers.scalar(np.zeros(frames)) > 0 for _ in problem.bodies],
+        targets=residuals.wanted(targets, seen),
+        weights=residuals.weigh(targets, seen),
+        tolerances=np.broadcast_to(residuals.tolerances, seen.shape),
+        iterations=np.zeros(frames, dtype=np.int64),
+        stationary=np.zeros(frames, dtype=bool),
+        target_rotations=np.where(np.isnan(wanted), _NO_TURN, wanted) if residuals.oriented else wanted,
+        bend_targets=targets.bend,
+        residuals=residuals,
+        factors=slides_at_rest(problem, frames),
+    )
+
+
+def local_rotations(problem: Problem, rotations: FloatArray) -> list[Quaternion]:
+    """The bodies' of those of all bones (F, J, 4)."""
+    turns: list[Quaternion] = problem.numbers.quaternions(rotations, problem.bones)
+    return turns
+
+
+def slides_at_rest(problem: Problem, frames: int) -> dict[int, Scalar]:
+    """By body that slides, a factor of 1."""
+    return {body: problem.numbers.scalar(np.ones(frames)) for body in problem.sliding_bodies}
+
+
+def attempt(problem: Problem, state: State, *, bending: bool = True, most_steps: int | None = None) -> FloatArray:
+    """Bring frames from the pose in which they stand to their targets, in place.
+
+    Args:
+        problem: what is solved.
+        state: F frames.
+        bending: whether limbs are turned to their bend targets first.
+        most_steps: how many least-squares steps there may be.
+
+    Returns:
+        (F, M, 3) what is measured of the pose then.
+    """
+    numbers, bodies, options = problem.numbers, problem.bodies, problem.options
+    bending = bending and bool(problem.bend_limbs) and not np.isnan(state.bend_targets).all()
+    if problem.follows_its_end and problem.is_chain:
+        state.rest = state.local
+        return pull_chain(numbers, bodies, state)
+    if problem.free_root and not problem.follows_its_end:
+        align(problem, state)
+    if bending:
+        bow_limbs(problem, state)
+    state.local = bend_straight_limbs(numbers, bodies, state.local, state.root, problem.straight_runs)
+    if bending:
+        aim_limbs(problem, state)
+    state.rest = state.local
+    if problem.is_chain:
+        return solve_chain(numbers, bodies, state, options)
+    only_sweeps = options.plain or not options.finish
+    sweep_frames(problem.passes, state, options.max_sweeps if only_sweeps else min(options.max_sweeps, _OPENING_SWEEPS))
+    if not only_sweeps:
+        state.stationary[:] = False
+        problem.least_squares.run(numbers, state, most_steps)
+    return state.points(numbers, bodies)
+
+
+def align(problem: Problem, state: State) -> None:
+    """Turn and move the whole pose of a free root to where it fits its targets best, in place."""
+    numbers, residuals, body = problem.numbers, problem.residuals, problem.bodies[0]
+    pose, count = state.pose(problem.bodies), residuals.count
+    points = state.points_of(numbers, problem.bodies, pose)[:, :count]
+    weights = state.weights[:, :count] * residuals.in_space
+    turning = None
+    if residuals.oriented:
+        frames = numbers.stack(pose.frames, len(points))
+        turning = turning_spread(residuals, frames, state.target_rotations, state.weights)
+    rotation, centre, goes_to = align_root(points, state.targets[:, :count], weights, turning)
+    turn, own = numbers.quaternion(rotation), body.rest_turn
+    state.root = numbers.vector(goes_to) + turn @ (state.root - numbers.vector(centre))
+    turned = (own.conjugated() @ turn @ own @ state.local[0]).normalized()
+    state.local = [turned if body.limit is None else body.limit.clamp(numbers, turned), *state.local[1:]]

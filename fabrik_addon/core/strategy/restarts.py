@@ -1,0 +1,138 @@
+"""Other start poses, for frames that joint limits seem to keep from their targets."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray, IntArray
+from ..problem import Problem
+from ..state import Start, State
+from .attempt import attempt, local_rotations
+
+# Rest alone helps most of those that can be helped, a few poses more nearly all others (in the benchmarks' families).
+_BATCH_ENDS = (1, 5)
+# A restart shows in so many steps whether it leads anywhere; the best of them goes on to its end.
+_STEPS = 25
+# Where targets ask for more numbers than joints have freedoms a small miss is the normal end. A large one, as a root
+# mean square in shares of the effectors' paths, may be a fold that another start pose gets out of.
+_LARGE_MISS = 0.01
+# Another pose than the start's own is worth a jump only where it is nearer by so much: 5 % in Σ weight · distance².
+_CLEAR_GAIN = 0.95
+
+
+def take_better(
+    problem: Problem, state: State, frames: IntArray, found: State, points: FloatArray, share: float = 1.0
+) -> None:
+    """Take over, for some frames, the poses found that meet the targets or come nearer.
+
+    Args:
+        problem: what is solved.
+        state: all frames.
+        frames: (N,) some of them.
+        found: N frames.
+        points: (N, M, 3) what is measured of the poses found.
+        share: of the present Σ weight · distance², what a pose found may have left.
+    """
+    present = state.part(problem.numbers, frames).points(problem.numbers, problem.bodies)
+    own, other = found.misses(present), found.misses(points)
+    nearer = found.cost(points) <= share * found.cost(present)
+    better = nearer | (found.unmet(own) & ~found.unmet(other))
+    taken, iterations = np.flatnonzero(better), state.iterations[frames]
+    state.replace(problem.numbers, frames[taken], found.part(problem.numbers, taken))
+    state.iterations[frames] = iterations
+
+
+def restart(problem: Problem, start: Start, state: State) -> None:
+    """Try other start poses, several at once, for the frames that may be stuck."""
+    frames = _stuck(problem, start, state, np.arange(len(state.targets)))
+    if len(frames) and problem.on_arrays is not None:
+        # There all start poses of the one frame are solved at once.
+        _restart_on_arrays(problem, problem.on_arrays, start, state)
+        return
+    for batch in _batches(problem.options.restarts):
+        if not len(frames):
+            return
+        several = max(1, problem.frames_at_once // len(batch))
+        for first in range(0, len(frames), several):
+            _try_batch(problem, start, state, frames[first : first + several], batch)
+        frames = _stuck(problem, start, state, frames)
+
+
+def _restart_on_arrays(problem: Problem, on_arrays: Problem, start: Start, state: State) -> None:
+    """The same for one frame by way of the other backend."""
+    there, back = on_arrays.numbers, problem.numbers
+    turns = back.stack(state.local, 1)
+    other = state.part(back, np.arange(1))
+    other.local = there.quaternions(turns, range(len(state.local)))
+    other.rest = other.local
+    other.root = there.vector(back.stack([state.root], 1)[:, 0])
+    other.bound = [there.scalar(np.zeros(1)) > 0 for _ in state.bound]
+    other.factors = {body: there.scalar(np.ones(1)) for body in state.factors}
+    restart(on_arrays, start, other)
+    state.local = back.quaternions(there.stack(other.local, 1), range(len(state.local)))
+    state.root = back.vector(there.stack([other.root], 1)[:, 0])
+    state.iterations, state.stationary = other.iterations, other.stationary
+
+
+def _try_batch(problem: Problem, start: Start, state: State, frames: IntArray, batch: range) -> None:
+    """Solve some frames from each start pose of a batch, and take the best of them where it is better."""
+    numbers, count = problem.numbers, len(frames)
+    part = state.part(numbers, np.tile(frames, len(batch)))
+    part.local = local_rotations(problem, _start_poses(problem, start, state, frames, batch))
+    part.iterations[:] = 0
+    points = attempt(problem, part, bending=False, most_steps=_STEPS)
+    costs = part.cost(points).reshape(len(batch), count)
+    state.iterations[frames] += part.iterations.reshape(costs.shape).sum(axis=0)
+    best = part.part(numbers, costs.argmin(axis=0) * count + np.arange(count))
+    if not best.stationary.all():
+        problem.least_squares.run(numbers, best)
+    take_better(problem, state, frames, best, best.points(numbers, problem.bodies), _CLEAR_GAIN)
+
+
+def _stuck(problem: Problem, start: Start, state: State, frames: IntArray) -> IntArray:
+    """Those of some frames that another start pose may bring nearer to their targets."""
+    options = problem.options
+    if not (options.finish and options.restarts and problem.least_squares.limited) or options.plain or not len(frames):
+        return frames[:0]
+    part = state.part(problem.numbers, frames)
+    misses = part.misses(part.points(problem.numbers, problem.bodies))
+    stuck = part.unmet(misses) & ~problem.beyond_lengths(part.targets, part.weights, start.roots[frames])
+    return frames[stuck & (problem.within_freedom(part.weights) | _misses_much(problem, part, misses))]
+
+
+def _misses_much(problem: Problem, state: State, misses: FloatArray) -> BoolArray:
+    """(F,) whether effectors and rotations are far from their targets."""
+    shares = misses * problem.options.tolerance / state.tolerances
+    weights = state.weights > 0
+    return np.asarray((shares**2 * weights).sum(axis=1) > _LARGE_MISS**2 * weights.sum(axis=1))
+
+
+def _batches(restarts: int) -> list[range]:
+    """The restarts in the order in which they are tried: rest, a few, all others."""
+    ends = [0, *(end for end in _BATCH_ENDS if end < restarts), restarts]
+    return [range(*pair) for pair in pairwise(ends)]
+
+
+def _start_poses(problem: Problem, start: Start, state: State, frames: IntArray, batch: range) -> FloatArray:
+    """(R * F, J, 4) for R restarts of F frames, restart by restart.
+
+    First the legal pose nearest to rest, then those of a fixed set that bring the effectors nearest.
+    """
+    poses = []
+    if 0 in batch:
+        rest = np.broadcast_to([1.0, 0.0, 0.0, 0.0], (len(frames), len(problem.skeleton), 4))
+        poses.append(problem.legal(rest))
+    others = [number - 1 for number in batch if number > 0]
+    if others:
+        spread, nearest = problem.spread_poses[0], _nearest_poses(problem, start, state, frames)
+        poses += [spread[nearest[:, min(place, len(spread) - 1)]] for place in others]
+    return np.concatenate(poses)
+
+
+def _nearest_poses(problem: Problem, start: Start, state: State, frames: IntArray) -> IntArray:
+    """(F, P) the spread poses in the order of how near they bring the effectors."""
+    count = problem.residuals.count
+    aims = state.targets[frames, :count] - start.roots[frames, None]
+    shares = state.weights[frames, :count] * problem.residuals.in_space
+    misses = [(shares * ((points - aims) ** 2).sum(axis=2)).sum(axis=1) for points in problem.spread_poses[1]]
+    return np.asarray(np.argsort(np.stack(misses, axis=1), axis=1, kind="stable"))
