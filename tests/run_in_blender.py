@@ -9,6 +9,7 @@ import os
 import sys
 from pathlib import Path
 
+sys.dont_write_bytecode = True
 packages, *arguments = sys.argv[sys.argv.index("--") + 1 :]
 sys.path.append(packages)
 os.chdir(Path(__file__).parents[1])
