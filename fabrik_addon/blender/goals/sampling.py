@@ -1,5 +1,6 @@
 """Where targets and armatures are in world space, frame by frame."""
 
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
@@ -20,8 +21,10 @@ Target: TypeAlias = tuple[bpy.types.Object, str]
 # What is filled frame by frame: (F, …), how it is read of a target in the evaluated scene, and the target.
 _Column: TypeAlias = tuple[FloatArray, Callable[[bpy.types.Depsgraph, Target], Any], Target]
 
-# Frames between two looks at the Esc key.
-_EVALUATED_AT_ONCE: Final = 500
+# Seconds of work between two looks at the Esc key, and frames at least: after each look one more is evaluated, the one
+# that the scene was on.
+_LOOK_EVERY: Final = 0.1
+_LEAST_FRAMES: Final = 4
 
 # A marker is seen between two keys that are no farther apart than this many steps of its recording.
 _SEEN_STEPS: Final = 1.5
@@ -100,11 +103,18 @@ def sample_steps(
 
 def _evaluated(scene: bpy.types.Scene, frames: FloatArray, columns: Sequence[_Column]) -> Generator[float, None, None]:
     """Fill columns (F, …) with what is read of their targets as the scene is evaluated on each frame."""
-    for first in range(0, len(frames), _EVALUATED_AT_ONCE):
-        for row, graph in _on_frames(scene, frames[first : first + _EVALUATED_AT_ONCE]):
-            for column, read, target in columns:
-                column[first + row] = read(graph, target)
-        yield min(1.0, (first + _EVALUATED_AT_ONCE) / len(frames))
+    done = 0
+    while done < len(frames):
+        first, began = done, time.monotonic()
+        with _frame_kept(scene):
+            while done < len(frames) and (done < first + _LEAST_FRAMES or time.monotonic() < began + _LOOK_EVERY):
+                whole = int(np.floor(frames[done]))
+                scene.frame_set(whole, subframe=float(frames[done] - whole))
+                graph = _depsgraph(scene)
+                for column, read, target in columns:
+                    column[done] = read(graph, target)
+                done += 1
+        yield done / len(frames)
 
 
 def _is_there(target: Target, frames: FloatArray, *, recorded: bool) -> BoolArray:
@@ -192,17 +202,9 @@ def _world_matrix(graph: bpy.types.Depsgraph, target: Target) -> Matrix:
     return evaluated.matrix_world @ evaluated.pose.bones[bone].matrix if bone else evaluated.matrix_world
 
 
-def _on_frames(scene: bpy.types.Scene, frames: FloatArray) -> Iterator[tuple[int, bpy.types.Depsgraph]]:
-    """Each frame's place and the scene as evaluated on it; the frame is put back at the end, whatever happens."""
-    with _frame_kept(scene):
-        for row, frame in enumerate(frames):
-            whole = int(np.floor(frame))
-            scene.frame_set(whole, subframe=float(frame - whole))
-            yield row, _depsgraph(scene)
-
-
 @contextmanager
 def _frame_kept(scene: bpy.types.Scene) -> Iterator[None]:
+    """The scene is put back on its frame, whatever happens."""
     frame, subframe = scene.frame_current, scene.frame_subframe
     try:
         yield

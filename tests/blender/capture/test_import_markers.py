@@ -1,5 +1,6 @@
 """Marker recordings as animated empties, from clips and through the operator."""
 
+import os
 from types import SimpleNamespace
 
 import bpy
@@ -16,6 +17,7 @@ from fabrik_addon.blender.capture.import_markers import (
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.settings.markers import MARKER_NAME, MARKER_STEP
 from fabrik_addon.blender.ui.file_handler import FABRIK_FH_markers
+from fabrik_addon.blender.ui.operators.import_markers import performers_at_hand
 from fabrik_addon.markers.clip import Clip
 from fabrik_addon.markers.resample import resample
 
@@ -301,14 +303,26 @@ def test_operator_imports_a_part(trc):
     assert keyframes.keys(curve)[:, 0].tolist() == [7, 8]
 
 
-def test_settings_are_remembered_in_the_file(trc, tmp_path):
+def test_nothing_is_left_in_the_scene_but_its_rate_and_range(trc):
     bpy.ops.fabrik.import_markers(filepath=trc(), up_axis="Z", timing="KEEP_FRAMES", start_frame=5, first=2)
-    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "kept.blend"))
-    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "kept.blend"))
-    kept = bpy.context.scene["fabrik_import"].to_dict()
-    assert kept["up_axis"], kept["timing"] == ("Z", "KEEP_FRAMES")
-    assert kept["start_frame"] == 5
-    assert "first" not in kept
+    assert list(bpy.context.scene.keys()) == []
+
+
+def test_performers_are_looked_up_once_for_a_file_as_it_is(tmp_path):
+    """The dialogue asks at each keystroke, and a recording may take a second to read."""
+    path, clip = tmp_path / "two.trc", two_performers()
+    write_trc(path, clip.names, clip.positions)
+    chosen = SimpleNamespace(files=[], filepath=str(path))
+    context = SimpleNamespace(space_data=None)
+    assert performers_at_hand(chosen, context) == ["Anna", "Bob"]
+    written = path.stat()
+    path.write_text("no recording any more")
+    os.utime(path, ns=(written.st_atime_ns, written.st_mtime_ns))
+    assert performers_at_hand(chosen, context) == ["Anna", "Bob"]
+    os.utime(path, ns=(written.st_atime_ns, written.st_mtime_ns + 1_000_000))
+    assert performers_at_hand(chosen, context) == []
+    path.unlink()
+    assert performers_at_hand(chosen, context) == []
 
 
 def test_files_can_be_dropped_on_the_viewport_only():

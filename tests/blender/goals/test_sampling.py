@@ -1,5 +1,6 @@
 """Targets over the frames: by their curves, and as Blender evaluates them."""
 
+import time
 from dataclasses import replace
 
 import bpy
@@ -399,3 +400,16 @@ def test_an_armature_of_which_only_bones_move_is_not_evaluated_frame_by_frame():
 
     np.testing.assert_allclose(matrices, np.tile(np.array(Matrix.Translation((1.0, 2.0, 3.0))), (30, 1, 1)))
     assert tuple(other.location) == (7.0, 7.0, 7.0)
+
+
+def test_esc_is_looked_at_between_a_few_frames_of_a_heavy_scene(clean_scene):
+    """Each frame takes longer than what may pass between two looks, so there is one after every four."""
+    target = new_object()
+    target.parent = new_object("Parent")
+    slow = lambda *_: time.sleep(0.11)  # noqa: E731
+    bpy.app.handlers.frame_change_pre.append(slow)
+    try:
+        shares = list(sample_steps(clean_scene, [(target, "")], (), range(1, 9)))
+    finally:
+        bpy.app.handlers.frame_change_pre.remove(slow)
+    assert shares == [0.5, 1.0, 1.0]

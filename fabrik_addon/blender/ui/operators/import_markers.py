@@ -2,6 +2,7 @@
 
 import os
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,9 +35,19 @@ _TIMINGS = (
     ("KEEP_TIME", "Keep Time", "The scene keeps its frame rate, and the recording is resampled to it"),
     ("KEEP_FRAMES", "Keep Frames", "The scene keeps its frame rate; one sample a frame, so the speed may change"),
 )
-# The custom property of a scene in which what was chosen last is remembered, and what that is.
-_REMEMBERED_IN: Final = "fabrik_import"
-_REMEMBERED: Final = ("units", "up_axis", "timing", "start_frame", "step", "scale")
+# What is handed on where the dialogue has to be shown again.
+_CHOSEN: Final = (
+    "units",
+    "up_axis",
+    "timing",
+    "start_frame",
+    "step",
+    "scale",
+    "first",
+    "last",
+    "directory",
+    "filepath",
+)
 
 
 class FABRIK_OT_import_markers(Operator, ImportHelper):
@@ -53,7 +64,7 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
     performer: StringProperty(
         name="Performer",
         description="Whose markers to import where a file has several people's, told apart by their labels' prefixes",
-        search=lambda chosen, context, _typed: _performers(chosen, context),
+        search=lambda chosen, context, _typed: performers_at_hand(chosen, context),
         options={"SKIP_SAVE"},
     )
     units: EnumProperty(name="Units", description="Units of the positions in the file", items=_UNITS)
@@ -81,9 +92,6 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
 
     def invoke(self, context: Context, event: Event) -> set[str]:
         """Show the file browser; a small dialogue where the files are known, as they have been dropped."""
-        for name, value in context.scene.get(_REMEMBERED_IN, {}).items():
-            if name in _REMEMBERED and not self.properties.is_property_set(name):
-                setattr(self, name, value)
         if self.files or self.properties.is_property_set("filepath"):
             return set(self.invoke_popup(context))
         return set(super().invoke(context, event))
@@ -102,7 +110,6 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
         _check_rates(clips, self.timing)
         for clip in clips:
             import_clip(context, clip, timing=self.timing, start_frame=self.start_frame, scale=self.scale)
-        context.scene[_REMEMBERED_IN] = {name: getattr(self, name) for name in _REMEMBERED}
         for clip in clips:
             for note in clip.notes:
                 self.report({"WARNING"}, f"{clip.source}: {note}")
@@ -112,7 +119,7 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
     def _ask(self, names: tuple[str, ...]) -> set[str]:
         """Begin again with the dialogue, in which a performer is to be chosen."""
         self.report({"INFO"}, f"There are {len(names)} performers: choose whose markers to import")
-        chosen = {name: getattr(self, name) for name in (*_REMEMBERED, "first", "last", "directory", "filepath")}
+        chosen = {name: getattr(self, name) for name in _CHOSEN}
         files = [{"name": file.name} for file in self.files]
         operators: Any = bpy.ops
         operators.fabrik.import_markers("INVOKE_DEFAULT", **chosen, files=files, performer=names[0])
@@ -136,19 +143,23 @@ def _paths(chosen: Any) -> list[Path]:
     return [Path(bpy.path.abspath(chosen.filepath))]
 
 
-def _performers(chosen: Any, context: Context) -> list[str]:
+def performers_at_hand(chosen: Any, context: Context) -> list[str]:
     """Those of the files at hand, to choose from: what the file browser shows as chosen, else what was dropped."""
+    params: Any = getattr(context.space_data, "params", None)
+    paths = _paths(chosen) if params is None else [Path(os.fsdecode(params.directory)) / params.filename]
+    return [name for path in paths if path.is_file() for name in _performers_in(path, path.stat().st_mtime_ns)]
+
+
+@lru_cache(maxsize=16)
+def _performers_in(path: Path, _changed: int) -> tuple[str, ...]:
+    """Those of one file, which is read once and not at each keystroke; _changed: when it was written, nanoseconds."""
     from ....core.errors import FabrikError
     from ....markers.files.any_file import performers, read_markers
 
-    params: Any = getattr(context.space_data, "params", None)
-    paths = _paths(chosen) if params is None else [Path(os.fsdecode(params.directory)) / params.filename]
-    found: list[str] = []
-    for path in paths:
-        # What is wrong with a file will be said when it is imported.
-        with suppress(FabrikError):
-            found += performers(read_markers(path))
-    return found
+    # What is wrong with a file will be said when it is imported.
+    with suppress(FabrikError):
+        return performers(read_markers(path))
+    return ()
 
 
 def _check_rates(clips: "list[Clip]", timing: str) -> None:
