@@ -19,6 +19,7 @@ from ...markers.report import Report
 from ...markers.steps import finish, within
 from ..capture.calibrate import kept_factors
 from ..capture.clip import scene_rate
+from ..capture.matching import of_take, take_name
 from ..goals.followed import check_followed, followed, follows_markers
 from ..goals.goals import Goals, gather_goals
 from ..goals.places import Places, sampled_steps
@@ -62,6 +63,7 @@ class BakeResult:
         warnings: sentences on what may keep the rig from showing the result.
         timings: seconds for "sample", "solve" and "write".
         notes: lines on what was done about gaps, outliers and feet.
+        take: the name of the recording; "" where effectors were followed, or markers that were picked one by one.
     """
 
     report: Report
@@ -70,6 +72,7 @@ class BakeResult:
     warnings: tuple[str, ...]
     timings: dict[str, float]
     notes: tuple[str, ...] = ()
+    take: str = ""
 
     @property
     def solutions(self) -> tuple[Solution, ...]:
@@ -82,7 +85,7 @@ class BakeResult:
         total = self.report.total()
         bones = sum(len(tree.bones) for tree in self.trees)
         return (
-            f"{bones} bones, {len(self.frames)} frames",
+            f"{bones} bones, {len(self.frames)} frames{of_take(self.take)}",
             f"RMS {1000.0 * total.rms:.1f} mm, worst {1000.0 * total.max:.1f} mm",
             f"{total.worst_marker}, frame {total.worst_frame}",
         )
@@ -183,12 +186,27 @@ def bake_steps(context: bpy.types.Context, armature: bpy.types.Object, settings:
     finally:
         keeper.restore(keyed)
         live.follow()
+    return _told(armature, settings, trees, report, matrices, seconds)
+
+
+def _told(
+    armature: bpy.types.Object,
+    settings: BakeSettings,
+    trees: tuple[BakedTree, ...],
+    report: Report,
+    matrices: FloatArray,
+    seconds: dict[str, float],
+) -> BakeResult:
+    """The result, of which the rig keeps what the sidebar shows."""
+    keyed = [bone for tree in trees for bone in tree.bones]
     left = (sentence for tree in trees for sentence in tree.goals.left_alone)
     warnings = (*_warnings(armature, keyed), *animated_limits(armature, keyed, settings.frames), *left)
     notes = tuple(take_notes(trees, 1.0 / float(object_scale(matrices[0]))))
-    result = BakeResult(report, settings.frames, trees, warnings, seconds, notes)
+    by_markers = follows_markers(armature, settings.source)
+    take = take_name(armature) if by_markers else ""
+    result = BakeResult(report, settings.frames, trees, warnings, seconds, notes, take)
     rig_settings(armature).last_result = "\n".join((*result.lines, *notes))
-    if follows_markers(armature, settings.source):
+    if by_markers:
         note_results(armature, report)
     return result
 

@@ -26,7 +26,7 @@ from ..rig.spaces import metres_per_unit
 from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings
 from .clip import check_scalable, marker_clip, recorded_range, scale_markers, targets_of
-from .matching import SceneMarker, in_collection, mapping_of
+from .matching import SceneMarker, in_collection, mapping_of, of_take, take_name
 from .rest_fitting import check_fittable, fit_rest
 
 Frames: TypeAlias = tuple[int, int]
@@ -45,10 +45,12 @@ class CalibrateError(FabrikError):
 class CalibrationResult:
     """What a calibration found.
 
-    scale: the factor that the markers in the scene were given. rms: metres from the markers to where the rig has
-    them, at the reference or over the take. worst: the label of the marker that is farthest off, and how far.
+    take: the name of the recording. scale: the factor that the markers in the scene were given. rms: metres from the
+    markers to where the rig has them, at the reference or over the take. worst: the label of the marker that is
+    farthest off, and how far.
     """
 
+    take: str
     markers: int
     scale: float
     rms: float
@@ -59,7 +61,7 @@ class CalibrationResult:
         """The result in one line."""
         name, distance = self.worst
         return (
-            f"{self.markers} markers calibrated: RMS {1000.0 * self.rms:.1f} mm, "
+            f"{self.markers} markers{of_take(self.take)} calibrated: RMS {1000.0 * self.rms:.1f} mm, "
             f"worst {name} {1000.0 * distance:.1f} mm, markers scaled by {self.scale:.4g}"
         )
 
@@ -256,4 +258,4 @@ def _result(rig: bpy.types.Object, found: Sequence[Calibration], factor: float) 
     names = [marker.marker for calibration in found for marker in calibration.markers]
     worst = int(np.argmax(np.nan_to_num(residuals)))
     rms = float(np.sqrt(np.nanmean(residuals**2)))
-    return CalibrationResult(len(names), factor, rms, (names[worst], float(residuals[worst])))
+    return CalibrationResult(take_name(rig), len(names), factor, rms, (names[worst], float(residuals[worst])))

@@ -24,6 +24,8 @@ from .overridable import overridable
 # Custom properties of each imported empty: the marker's name in its file, and the frames from one sample to the next.
 MARKER_NAME: Final = "fabrik_marker"
 MARKER_STEP: Final = "fabrik_marker_step"
+# That of a collection of them that was there when some rig was matched.
+TAKE_SEEN: Final = "fabrik_seen"
 
 POINTS: Final = (
     ("TAIL", "Tail", "The marker is at the bone's tail"),

@@ -466,6 +466,20 @@ class TestOperator:
         bpy.ops.fabrik.bake()
         assert set(keyed_frames(rig, 'pose.bones["head"].rotation_quaternion')) == set(range(3, 9))
 
+    def test_markers_are_baked_as_long_as_their_take(self):
+        """Importing widens the scene's range and never narrows it: what is beyond the take would only be frozen."""
+        rig, _ = scenes.walking_rig(FRAMES, seed=24)
+        for effector in rig.fabrik.effectors:
+            marker = rig.fabrik.capture.markers.add()
+            marker.name, marker.target, marker.bone = effector.name, effector.target, effector.bone
+        bpy.context.scene.frame_start, bpy.context.scene.frame_end = 1, 250
+        bpy.ops.fabrik.bake()
+        assert set(keyed_frames(rig, 'pose.bones["head"].rotation_quaternion')) == set(range(1, FRAMES + 1))
+        rig.fabrik.bake.frame_range = "SCENE"
+        bpy.context.scene.frame_end = FRAMES + 5
+        bpy.ops.fabrik.bake()
+        assert set(keyed_frames(rig, 'pose.bones["head"].rotation_quaternion')) == set(range(1, FRAMES + 6))
+
     def test_keywords_go_first(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=24)
         rig.fabrik.bake.step = 4

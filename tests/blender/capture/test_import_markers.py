@@ -308,6 +308,17 @@ def test_nothing_is_left_in_the_scene_but_its_rate_and_range(trc):
     assert list(bpy.context.scene.keys()) == []
 
 
+def test_a_changed_rate_is_told_and_the_take_is_named(trc, capfd):
+    path = trc()
+    bpy.context.scene.render.fps = 24
+    bpy.ops.fabrik.import_markers(filepath=path)
+    told = capfd.readouterr().out
+    assert "frames a second now, 24 before" in told
+    assert f"as {bpy.context.scene.collection.children[0].name!r}" in told
+    bpy.ops.fabrik.import_markers(filepath=path)
+    assert "before" not in capfd.readouterr().out
+
+
 def test_performers_are_looked_up_once_for_a_file_as_it_is(tmp_path):
     """The dialogue asks at each keystroke, and a recording may take a second to read."""
     path, clip = tmp_path / "two.trc", two_performers()

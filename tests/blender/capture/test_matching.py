@@ -256,3 +256,59 @@ class TestOperators:
         assert scenes.digest() != before
         bpy.ops.ed.undo()
         assert scenes.digest() == before
+
+
+class TestSeveralTakes:
+    """Which recording is meant where several are in the scene, and what messages call it."""
+
+    @staticmethod
+    def standing(source="static.trc"):
+        """A static trial: nothing gets about by more than a centimetre."""
+        where = np.random.default_rng(1).uniform(0.5, 1.0, (1, len(LABELS), 3))
+        sway = np.random.default_rng(2).uniform(0.0, 0.01, (30, len(LABELS), 3))
+        return import_clip(bpy.context, Clip(LABELS, 50.0, where + sway, up_axis="Z", source=source))
+
+    def test_a_take_imported_since_is_matched(self):
+        rig = person()
+        take(source="first.trc")
+        match_markers(bpy.context, rig)
+        second = take(source="second.trc")
+        match_markers(bpy.context, rig)
+        assert rig.fabrik.capture.take == second
+        assert {entry.target for entry in rig.fabrik.capture.markers} == set(second.objects)
+
+    def test_another_rig_s_take_is_left_to_it(self):
+        anna = person()
+        hers = take(source="anna.trc")
+        match_markers(bpy.context, anna)
+        bob = person()
+        his = take(source="bob.trc")
+        match_markers(bpy.context, bob)
+        match_markers(bpy.context, anna)
+        assert (anna.fabrik.capture.take, bob.fabrik.capture.take) == (hers, his)
+
+    def test_a_static_trial_imported_after_the_walk_is_not_what_is_baked(self):
+        rig = person()
+        walk = take(source="walk.trc")
+        self.standing()
+        match_markers(bpy.context, rig)
+        assert rig.fabrik.capture.take == walk
+        match_markers(bpy.context, rig)
+        assert rig.fabrik.capture.take == walk
+
+    def test_a_static_trial_alone_is_matched(self):
+        rig = person()
+        static = self.standing()
+        match_markers(bpy.context, rig)
+        assert rig.fabrik.capture.take == static
+
+    def test_messages_name_the_take(self, capfd):
+        rig = person()
+        take(source="walk.trc", frames=3)
+        bpy.ops.fabrik.match_markers()
+        assert "5 markers of 'walk' on bones" in capfd.readouterr().out
+        bpy.ops.fabrik.calibrate_markers()
+        assert "5 markers of 'walk' calibrated" in capfd.readouterr().out
+        bpy.ops.fabrik.bake()
+        assert "3 frames of 'walk'" in capfd.readouterr().out
+        assert "3 frames of 'walk'" in rig.fabrik.last_result

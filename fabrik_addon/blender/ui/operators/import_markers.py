@@ -35,6 +35,8 @@ _TIMINGS = (
     ("KEEP_TIME", "Keep Time", "The scene keeps its frame rate, and the recording is resampled to it"),
     ("KEEP_FRAMES", "Keep Frames", "The scene keeps its frame rate; one sample a frame, so the speed may change"),
 )
+# Frames a second: rates are kept in single precision.
+_SAME_RATE: Final = 1e-3
 # What is handed on where the dialogue has to be shown again.
 _CHOSEN: Final = (
     "units",
@@ -99,6 +101,7 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
     @says_why_not
     def execute(self, context: Context) -> set[str]:
         """Read every file, then import them: a file that can't be read leaves the scene as it was."""
+        from ...capture.clip import scene_rate
         from ...capture.import_markers import SeveralPerformersError, import_clip
 
         try:
@@ -108,12 +111,15 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
                 raise
             return self._ask(error.names)
         _check_rates(clips, self.timing)
+        before = scene_rate(context.scene)
         for clip in clips:
-            import_clip(context, clip, timing=self.timing, start_frame=self.start_frame, scale=self.scale)
-        for clip in clips:
+            take = import_clip(context, clip, timing=self.timing, start_frame=self.start_frame, scale=self.scale)
             for note in clip.notes:
                 self.report({"WARNING"}, f"{clip.source}: {note}")
-            self.report({"INFO"}, _summary(clip))
+            self.report({"INFO"}, f"{_summary(clip)}, as {take.name!r}")
+        after = scene_rate(context.scene)
+        if abs(after - before) > _SAME_RATE:
+            self.report({"WARNING"}, f"The scene plays {after:g} frames a second now, {before:g} before")
         return {"FINISHED"}
 
     def _ask(self, names: tuple[str, ...]) -> set[str]:

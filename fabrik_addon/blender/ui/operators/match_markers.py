@@ -31,7 +31,7 @@ class FABRIK_OT_match_markers(OnRig, Operator):
     preset: EnumProperty(name="Labels", description="The set of labels that the markers have", items=_PRESETS)
     take: StringProperty(
         name="Take",
-        description="Collection of the markers; without one the rig's own, else the one imported last, "
+        description="Collection of the markers; without one the one imported since the last match, else the rig's own, "
         "else the selected empties",
         search=lambda _self, _context, _typed: [collection.name for collection in bpy.data.collections],
     )
@@ -46,13 +46,16 @@ class FABRIK_OT_match_markers(OnRig, Operator):
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         """Match."""
-        from ...capture.matching import match_markers
+        from ...capture.matching import match_markers, of_take, take_name
 
         take = named(bpy.data.collections, self.take, "collection")
         armature = named(context.scene.objects, self.armature, "object")
         found = match_markers(context, rig, preset=self.preset, take=take, take_armature=armature, keep=self.keep)
         labels = PRESETS[found.preset].title if found.preset else "no known labels"
-        return f"{len(found.markers)} markers on bones ({labels}){_listed(found.unmatched)}", []
+        return (
+            f"{len(found.markers)} markers{of_take(take_name(rig))} on bones ({labels}){_listed(found.unmatched)}",
+            [],
+        )
 
 
 def _listed(labels: tuple[str, ...]) -> str:
