@@ -17,7 +17,7 @@ CHANNELS = ("location", "rotation_quaternion", "rotation_euler", "rotation_axis_
 
 
 def module(name):
-    return importlib.import_module(f"{EXTENSION}.fabrik_addon.blender.{name}")
+    return importlib.import_module(f"{EXTENSION}.fabrik_addon.{name}")
 
 
 def rig():
@@ -44,12 +44,12 @@ def matrices():
 
 def outside():
     """Radians that the worst bone is outside its limit."""
-    limits = module("limit_properties").read_limits(rig())
-    legal = module("legal")
+    limits = module("blender.settings.limit_properties").read_limits(rig())
+    legal, angle_between = module("blender.rig.legal"), module("core.rotations").angle_between
     worst = 0.0
     for name, limit in limits.items():
         turn = np.array(rig().pose.bones[name].matrix_basis.to_quaternion())[None]
-        worst = max(worst, float(legal.angles_between(turn, legal.legal_rotations(limit, turn)).max()))
+        worst = max(worst, float(angle_between(turn, legal.legal_rotations(limit, turn)).max()))
     return worst
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ...core.arrays import FloatArray, IntArray
-from ..rig.legal import angles_between
+from ...core.rotations import angle_between
 from ..rig.rotation_modes import from_channels
 
 
@@ -18,7 +18,7 @@ def rotation_keys(rotation_mode: str, values: FloatArray, angle: float) -> IntAr
     exact = from_channels(rotation_mode, values)
 
     def off(interpolated: FloatArray, frames: IntArray) -> FloatArray:
-        return angles_between(from_channels(rotation_mode, interpolated), exact[frames])
+        return angle_between(from_channels(rotation_mode, interpolated), exact[frames])
 
     return _kept(values, off, angle)
 

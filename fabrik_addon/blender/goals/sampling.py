@@ -57,15 +57,6 @@ def sample_targets(
     return positions
 
 
-def sample_matrices(scene: bpy.types.Scene, target: bpy.types.Object, frames: npt.ArrayLike) -> FloatArray:
-    """(F, 4, 4) world matrices of an object on F frames; the scene is evaluated only if the object may move.
-
-    Raises TargetError where the object is not part of the evaluated scene.
-    """
-    _, matrices = finish(sample_steps(scene, (), [(target, "")], frames))
-    return matrices[:, 0]
-
-
 def sample_steps(
     scene: bpy.types.Scene,
     targets: Sequence[Target],

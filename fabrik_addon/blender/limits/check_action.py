@@ -10,9 +10,10 @@ import numpy as np
 
 from ...core.arrays import FloatArray, IntArray
 from ...core.limits.kinds import Limit
+from ...core.rotations import angle_between
 from ..rig.armature import RigError, check_editable
 from ..rig.keyframes import amend_curve
-from ..rig.legal import angles_between, legal_rotations
+from ..rig.legal import legal_rotations
 from ..rig.pose_keeper import PoseKeeper
 from ..rig.rotation_modes import to_channels
 from ..settings.limit_properties import read_limit
@@ -106,7 +107,7 @@ def _breach(curves: BoneCurves, limit: Limit, tolerance: float) -> Breach | None
 
 def _excess(limit: Limit, rotations: FloatArray) -> FloatArray:
     """(F,) radians that rotations (F, 4) are outside of a limit."""
-    return angles_between(rotations, legal_rotations(limit, rotations))
+    return angle_between(rotations, legal_rotations(limit, rotations))
 
 
 def _mend(rig: bpy.types.Object, curves: BoneCurves, limit: Limit, tolerance: float) -> None:

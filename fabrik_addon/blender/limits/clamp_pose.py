@@ -7,8 +7,9 @@ import bpy
 
 from ...core.arrays import FloatArray
 from ...core.limits.kinds import Limit
+from ...core.rotations import angle_between
 from ..rig.armature import RigError, check_editable
-from ..rig.legal import angles_between, legal_rotations
+from ..rig.legal import legal_rotations
 from ..rig.locks import with_locks
 from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.limit_properties import read_limit
@@ -42,7 +43,7 @@ def clamp_pose(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]:
 
 def _excess(limit: Limit, rotation: FloatArray) -> float:
     """Radians that a rotation (4,) is outside of a limit."""
-    return float(angles_between(rotation, legal_rotations(limit, rotation[None])[0]))
+    return float(angle_between(rotation, legal_rotations(limit, rotation[None])[0]))
 
 
 def _rotation(bone: bpy.types.PoseBone) -> FloatArray:
@@ -68,6 +69,6 @@ def _legal(bone: bpy.types.PoseBone, limit: Limit) -> FloatArray | None:
     for _ in range(_ATTEMPTS):
         rotation = kept(legal)
         legal = legal_rotations(limit, rotation[None])[0]
-        if angles_between(legal, rotation) <= _OUTSIDE:
+        if angle_between(legal, rotation) <= _OUTSIDE:
             return rotation
     return None

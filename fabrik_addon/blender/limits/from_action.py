@@ -15,7 +15,8 @@ from ...core.arrays import FloatArray
 from ...core.backend import array as many
 from ...core.limits.kinds import Limit
 from ...core.limits.swing_twist import lean_of, twist_of
-from ..rig.legal import angles_between, legal_rotations
+from ...core.rotations import angle_between
+from ..rig.legal import legal_rotations
 from ..settings.limit_properties import read_settings
 from ..settings.limit_values import ALL_ROUND, AXES, Range, settings_of
 from .action_rotations import rotation_curves, whole_frames
@@ -62,7 +63,7 @@ def limits_from_action(
 
 def fitted_limit(rotations: FloatArray, margin: float = 0.0, hinge_tolerance: float = 0.0) -> Limit:
     """The limit that holds successive rotations (F, 4), widened by a margin."""
-    if angles_between(rotations, _REST).max() < _STILL:
+    if angle_between(rotations, _REST).max() < _STILL:
         return Fixed()
     off_axis = {axis: _off_axis(rotations, axis) for axis in AXES}
     axis: Any = min(AXES, key=off_axis.__getitem__)
@@ -75,7 +76,7 @@ def fitted_limit(rotations: FloatArray, margin: float = 0.0, hinge_tolerance: fl
 
 def fitted_polygon(rotations: FloatArray, margin: float = 0.0) -> Limit:
     """The polygon around the leans of successive rotations (F, 4), wider by a margin."""
-    if angles_between(rotations, _REST).max() < _STILL:
+    if angle_between(rotations, _REST).max() < _STILL:
         return Fixed()
     quaternions = many.quaternion(rotations)
     lean = lean_of(many, quaternions)
@@ -86,7 +87,7 @@ def fitted_polygon(rotations: FloatArray, margin: float = 0.0) -> Limit:
 
 def _off_axis(rotations: FloatArray, axis: Any) -> float:
     """How far the rotations are from turns about an axis."""
-    return float(angles_between(rotations, legal_rotations(Hinge(axis), rotations)).max())
+    return float(angle_between(rotations, legal_rotations(Hinge(axis), rotations)).max())
 
 
 def _range(angles: FloatArray, margin: float) -> Range:

@@ -66,11 +66,6 @@ def follow() -> None:
             _add(handlers, handler)
 
 
-def is_watching() -> bool:
-    """Whether the handlers are there."""
-    return _on_update in bpy.app.handlers.depsgraph_update_post
-
-
 def pause(rig: bpy.types.Object) -> None:
     """No live posing of a rig until `follow` is called, for what poses it by itself; other rigs go on."""
     _WATCHED.resting.append(rig)

@@ -7,12 +7,12 @@ import numpy as np
 
 from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
-from ...core.rotations import slerp
+from ...core.rotations import angle_between, slerp
 from ..goals.effectors import check_effectors
 from ..goals.goals import Goals, gather_goals
 from ..goals.places import present_places
 from ..rig.armature import check_editable, read_trees, write_pose
-from ..rig.legal import angles_between, legal_rotations
+from ..rig.legal import legal_rotations
 from ..rig.stretch import present_factors, write_stretches
 from ..settings.rig import rig_settings
 from ..settings.why_not import why_no_solve
@@ -59,7 +59,7 @@ def _pose_tree(
     stretches = {name: 1.0 + share * (factor - 1.0) for name, factor in stretch_factors(goals, solution).items()}
     shown = present_factors(rig, stretches)
     stretched = any(abs(shown[name] - factor) > _SAME_PLACE for name, factor in stretches.items())
-    turned = angles_between(rotations, present)[goals.bones].max() > _SAME_TURN
+    turned = angle_between(rotations, present)[goals.bones].max() > _SAME_TURN
     moved = np.abs(location - place).max() > _SAME_PLACE * max(float(tree.skeleton.lengths[0]), 1e-3)
     if turned or stretched or (free and moved):
         write_stretches(rig, stretches)

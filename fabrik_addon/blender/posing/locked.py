@@ -8,8 +8,8 @@ import numpy as np
 
 from ...core import Solution
 from ...core.arrays import FloatArray
+from ...core.rotations import angle_between
 from ..rig.armature import Tree
-from ..rig.legal import angles_between
 from ..rig.locks import WithLocks
 from ..rig.subtrees import freeze
 
@@ -28,7 +28,7 @@ def solve_around_locks(
     """
     solution = solve(tree, (), start, start_location)
     allowed = {bone: lock(solution.rotations[bone]) for bone, lock in locks.items()}
-    kept = [bone for bone, turn in allowed.items() if angles_between(turn, solution.rotations[bone]) > _KEPT]
+    kept = [bone for bone, turn in allowed.items() if angle_between(turn, solution.rotations[bone]) > _KEPT]
     if not kept:
         return solution
     turned = np.array(solution.rotations)

@@ -67,15 +67,11 @@ def write_curves(
     if not (np.isfinite(table).all() and np.isfinite(times).all()):
         raise KeyframeError(f"A key of {data_path} in action {action.name!r} would not be a finite number.")
     channels = channels_of(action, owner)
-    heading = channels.groups.get(group) or channels.groups.new(group)
     for index, column in enumerate(table.T):
-        if components is not None and index not in components:
-            continue
-        curve = channels.fcurves.find(data_path, index=index) or channels.fcurves.new(data_path, index=index)
-        if curve.group is None:
-            curve.group = heading
-        if len(times):
-            _replace_keys(curve, times, column, interpolation)
+        if components is None or index in components:
+            curve = _curve(channels, data_path, index, group)
+            if len(times):
+                _replace_keys(curve, times, column, interpolation)
 
 
 def amend_curve(
@@ -101,10 +97,7 @@ def amend_curve(
         values: (F,)
         group: heading of a curve that has to be made.
     """
-    channels = channels_of(action, owner)
-    curve = channels.fcurves.find(data_path, index=index) or channels.fcurves.new(data_path, index=index)
-    if curve.group is None:
-        curve.group = channels.groups.get(group) or channels.groups.new(group)
+    curve = _curve(channels_of(action, owner), data_path, index, group)
     _amend_keys(curve, np.asarray(frames, dtype=np.float64), np.asarray(values, dtype=np.float64))
 
 
@@ -147,6 +140,15 @@ def all_linear(curve: bpy.types.FCurve) -> bool:
     """Whether every key of a curve goes on to the next in a straight line."""
     kinds = _get(curve.keyframe_points, "interpolation", 1, np.int32)
     return bool((kinds == _enum_value("interpolation", "LINEAR")).all())
+
+
+def _curve(channels: Any, data_path: str, index: int, group: str) -> bpy.types.FCurve:
+    """A curve of a channel bag, made where there is none, under the heading `group` if it has no other."""
+    curve: bpy.types.FCurve = channels.fcurves.find(data_path, index=index)
+    curve = curve or channels.fcurves.new(data_path, index=index)
+    if curve.group is None:
+        curve.group = channels.groups.get(group) or channels.groups.new(group)
+    return curve
 
 
 def _replace_keys(curve: bpy.types.FCurve, frames: FloatArray, values: FloatArray, interpolation: str) -> None:

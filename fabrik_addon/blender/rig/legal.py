@@ -10,6 +10,7 @@ from ...core import Skeleton
 from ...core.arrays import FloatArray
 from ...core.backend import array as many
 from ...core.limits.kinds import Limit
+from ...core.rotations import angle_between
 
 # Radians: a clamp that turns by less has only rounded.
 _ROUNDING: Final = 1e-9
@@ -21,7 +22,7 @@ def legal_rotations(limit: Limit, rotations: npt.ArrayLike) -> FloatArray:
     if not len(given):
         return given
     clamped = many.stack([limit.clamp(many, many.quaternion(given))], len(given))[:, 0]
-    return np.where((angles_between(given, clamped) > _ROUNDING)[:, None], clamped, given)
+    return np.where((angle_between(given, clamped) > _ROUNDING)[:, None], clamped, given)
 
 
 def legal_pose(skeleton: Skeleton, limits: Mapping[str, Limit], rotations: FloatArray) -> FloatArray:
@@ -31,10 +32,3 @@ def legal_pose(skeleton: Skeleton, limits: Mapping[str, Limit], rotations: Float
         bone = skeleton.index(name)
         legal[:, bone] = legal_rotations(limit, legal[:, bone])
     return legal
-
-
-def angles_between(first: FloatArray, second: FloatArray) -> FloatArray:
-    """(...) radians that one rotation (..., 4) turns from the other."""
-    nearer = np.where((first * second).sum(axis=-1, keepdims=True) < 0.0, -second, second)
-    apart, together = np.linalg.norm(first - nearer, axis=-1), np.linalg.norm(first + nearer, axis=-1)
-    return np.asarray(4.0 * np.arctan2(apart, together))

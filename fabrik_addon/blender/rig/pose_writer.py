@@ -8,8 +8,8 @@ import bpy
 import numpy as np
 
 from ...core.arrays import BoolArray, FloatArray, IntArray
+from ...core.rotations import angle_between
 from .armature import Tree, root_location_channel
-from .legal import angles_between
 from .locks import locked_channels
 from .rotation_modes import property_name, to_channels
 
@@ -49,7 +49,7 @@ class PoseWriter:
         """Pose the bones by (J, 4) local rotations, and put the root's head at (3,) where it may move."""
         for group in self._groups:
             wanted = rotations[group.bones]
-            still = angles_between(self._tree.rotations[group.bones], wanted) < _NO_TURN
+            still = angle_between(self._tree.rotations[group.bones], wanted) < _NO_TURN
             _, channels = to_channels(group.mode, wanted[None], previous=group.before)
             values = np.where(still[:, None] | group.locked, group.before, channels[0]).tolist()
             for name, each in zip(group.names, values, strict=True):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ...core.arrays import BoolArray, FloatArray
 from ...core.errors import FabrikError
-from ...core.rotations import matrix_from_quaternion
+from ...core.rotations import matrix_from_quaternion, product
 
 # Under this cosine of the middle angle the first and third Euler angles turn about one and the same axis.
 _GIMBAL_COSINE: Final = 1e-7
@@ -103,7 +103,7 @@ def from_channels(rotation_mode: str, values: npt.ArrayLike) -> FloatArray:
         return _from_axis_angle(channels)
     order = _ORDERS[rotation_mode]
     turns = [_about_axis(axis, channels[..., axis]) for axis in order[:3]]
-    return _product(turns[2], _product(turns[1], turns[0]))
+    return product(turns[2], product(turns[1], turns[0]))
 
 
 def _one_hemisphere(unit: FloatArray, previous: FloatArray | None) -> FloatArray:
@@ -212,11 +212,3 @@ def _about_axis(axis: int, angle: FloatArray) -> FloatArray:
     quaternion[..., 0] = np.cos(0.5 * angle)
     quaternion[..., axis + 1] = np.sin(0.5 * angle)
     return quaternion
-
-
-def _product(left: FloatArray, right: FloatArray) -> FloatArray:
-    """(..., 4) the rotation that does `right` first and `left` after."""
-    vector = np.cross(left[..., 1:], right[..., 1:])
-    vector = vector + left[..., :1] * right[..., 1:] + right[..., :1] * left[..., 1:]
-    scalar = left[..., :1] * right[..., :1] - (left[..., 1:] * right[..., 1:]).sum(axis=-1, keepdims=True)
-    return np.concatenate((scalar, vector), axis=-1)

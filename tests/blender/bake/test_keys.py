@@ -11,9 +11,9 @@ from fabrik_addon.blender.bake.bake import bake, run_bake
 from fabrik_addon.blender.bake.key_reduction import location_keys, rotation_keys
 from fabrik_addon.blender.bake.settings import BakeError, BakeSettings
 from fabrik_addon.blender.rig import keyframes
-from fabrik_addon.blender.rig.legal import angles_between
 from fabrik_addon.blender.rig.rotation_modes import from_channels, to_channels
 from fabrik_addon.core.errors import FabrikError
+from fabrik_addon.core.rotations import angle_between
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -56,7 +56,7 @@ class TestFewerKeys:
         _, values = to_channels(mode, steps / np.linalg.norm(steps, axis=1, keepdims=True))
         kept = rotation_keys(mode, values, angle)
         between = np.stack([np.interp(np.arange(frames), kept, column[kept]) for column in values.T], axis=1)
-        off = angles_between(from_channels(mode, between), from_channels(mode, values))
+        off = angle_between(from_channels(mode, between), from_channels(mode, values))
         assert off.max() <= angle + 1e-9
         assert {0, frames - 1} <= set(kept)
 

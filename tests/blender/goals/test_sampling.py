@@ -9,7 +9,7 @@ import pytest
 from mathutils import Matrix
 
 from fabrik_addon.blender.capture.import_markers import import_clip
-from fabrik_addon.blender.goals.sampling import is_seen, sample_matrices, sample_steps, sample_targets
+from fabrik_addon.blender.goals.sampling import is_seen, sample_steps, sample_targets
 from fabrik_addon.blender.rig import actions, keyframes
 from fabrik_addon.blender.settings.markers import MARKER_NAME
 from fabrik_addon.core.errors import TargetError
@@ -33,6 +33,11 @@ def animate(target, path="location", frames=FRAMES, values=None, seed=0):
     action = actions.current_or_new_action(target, target.name)
     keyframes.write_curves(action, target, path, frames, values, "Group")
     return np.array(values)
+
+
+def matrices_of(target, frames):
+    """(F, 4, 4) world matrices of an object."""
+    return finish(sample_steps(bpy.context.scene, (), [(target, "")], frames))[1][:, 0]
 
 
 def shown(target, frames):
@@ -324,7 +329,7 @@ def test_the_frame_is_put_back():
     bpy.context.scene.frame_set(17, subframe=0.25)
 
     sampled(target)
-    sample_matrices(bpy.context.scene, target, FRAMES)
+    matrices_of(target, FRAMES)
 
     assert (bpy.context.scene.frame_current, bpy.context.scene.frame_subframe) == (17, 0.25)
     bpy.context.view_layer.update()
@@ -381,7 +386,7 @@ def test_matrices_are_what_blender_evaluates(make):
     target = new_object()
     make(target)
 
-    matrices = sample_matrices(bpy.context.scene, target, FRAMES)
+    matrices = matrices_of(target, FRAMES)
 
     for frame, matrix in zip(FRAMES, matrices, strict=True):
         bpy.context.scene.frame_set(int(frame))
@@ -396,7 +401,7 @@ def test_an_armature_of_which_only_bones_move_is_not_evaluated_frame_by_frame():
     bpy.context.scene.frame_set(5)
     other.location = (7.0, 7.0, 7.0)
 
-    matrices = sample_matrices(bpy.context.scene, rig, FRAMES)
+    matrices = matrices_of(rig, FRAMES)
 
     np.testing.assert_allclose(matrices, np.tile(np.array(Matrix.Translation((1.0, 2.0, 3.0))), (30, 1, 1)))
     assert tuple(other.location) == (7.0, 7.0, 7.0)

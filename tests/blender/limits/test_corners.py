@@ -14,10 +14,11 @@ from support import limited
 from fabrik_addon.blender.limits.corners import present_lean
 from fabrik_addon.blender.limits.from_action import fitted_polygon
 from fabrik_addon.blender.limits.lean_hull import convex_hull, window_around
-from fabrik_addon.blender.rig.legal import angles_between, legal_rotations
+from fabrik_addon.blender.rig.legal import legal_rotations
 from fabrik_addon.blender.settings.limit_properties import WINDOW, read_limit, write_limit
 from fabrik_addon.core import Fixed, Polygon
 from fabrik_addon.core.limits.swing_twist import compose_arrays
+from fabrik_addon.core.rotations import angle_between
 
 SQUARE = ((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5))
 
@@ -121,7 +122,7 @@ class TestFromRotations:
         rng = np.random.default_rng(seed)
         turns = compose_arrays(*rng.uniform(-1.2, 1.2, (3, 30)))
         limit = fitted_polygon(turns, margin)
-        assert angles_between(turns, legal_rotations(limit, turns)).max() < 1e-6
+        assert angle_between(turns, legal_rotations(limit, turns)).max() < 1e-6
 
     def test_a_bone_that_does_not_turn_is_fixed(self):
         assert fitted_polygon(np.array([[1.0, 0.0, 0.0, 0.0]] * 3)) == Fixed()
@@ -129,7 +130,7 @@ class TestFromRotations:
     def test_a_single_pose(self):
         turn = compose_arrays(np.array([0.3]), np.array([0.2]), np.array([0.1]))
         limit = fitted_polygon(turn, 0.1)
-        assert angles_between(turn, legal_rotations(limit, turn))[0] < 1e-6
+        assert angle_between(turn, legal_rotations(limit, turn))[0] < 1e-6
         assert limit.twist == pytest.approx((0.0, 0.2))
 
     def test_an_l_of_leans_has_no_more_than_its_hull(self):
@@ -137,7 +138,7 @@ class TestFromRotations:
         turns = compose_arrays(np.append(leg, 0 * leg), np.append(0 * leg, leg), np.zeros(40))
         limit = fitted_polygon(turns)
         far = compose_arrays(np.array([0.7]), np.array([0.7]), np.zeros(1))
-        assert angles_between(far, legal_rotations(limit, far))[0] > 0.2
+        assert angle_between(far, legal_rotations(limit, far))[0] > 0.2
 
 
 def test_from_an_action(bone):
@@ -152,6 +153,6 @@ def test_from_an_action(bone):
     for frame in range(10, 41):
         bpy.context.scene.frame_set(frame)
         turn = np.array(bone.matrix_basis.to_quaternion())[None]
-        assert angles_between(turn, legal_rotations(limit, turn))[0] < 1e-5
+        assert angle_between(turn, legal_rotations(limit, turn))[0] < 1e-5
     assert Vector(present_lean(bone)).length < 1e-5
     assert limit.twist == pytest.approx((0.05, 0.45), abs=0.02)

@@ -14,8 +14,9 @@ from fabrik_addon.blender.posing.drag.session import begin_drag
 from fabrik_addon.blender.posing.drag.setup import DragSettings
 from fabrik_addon.blender.rig.armature import RigError, read_trees
 from fabrik_addon.blender.rig.keyframes import curves
-from fabrik_addon.blender.rig.legal import angles_between, legal_rotations
+from fabrik_addon.blender.rig.legal import legal_rotations
 from fabrik_addon.blender.settings.limit_properties import read_limits
+from fabrik_addon.core.rotations import angle_between
 
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 FEET = ("foot.L", "foot.R")
@@ -71,7 +72,7 @@ def farthest_outside(rig):
     tree = read_trees(rig)[0]
     limits = read_limits(rig)
     turns = [(tree.rotations[tree.skeleton.index(name)][None], limit) for name, limit in limits.items()]
-    return max(float(angles_between(turn, legal_rotations(limit, turn)).max()) for turn, limit in turns)
+    return max(float(angle_between(turn, legal_rotations(limit, turn)).max()) for turn, limit in turns)
 
 
 def heads(rig):
@@ -405,6 +406,15 @@ class TestLocks:
 
 
 class TestKeys:
+    @pytest.fixture(autouse=True)
+    def preferences(self):
+        """Blender's, as 4.5 has them; a new file does not put them back."""
+        edit = bpy.context.preferences.edit
+        before = edit.use_keyframe_insert_available
+        edit.use_keyframe_insert_available = False
+        yield edit
+        edit.use_keyframe_insert_available = before
+
     def keyed(self, rig):
         return {curve.data_path.split('"')[1] for curve in curves(rig)}
 
@@ -428,15 +438,12 @@ class TestKeys:
         drag_by(rig, "forearm.L", (-0.05, -0.1, 0.05))
         assert rig.animation_data is None
 
-    def test_only_where_curves_are_if_that_is_preferred(self):
+    def test_only_where_curves_are_if_that_is_preferred(self, preferences):
         rig = person()
         rig.pose.bones["forearm.L"].keyframe_insert("rotation_quaternion")
         bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
-        bpy.context.preferences.edit.use_keyframe_insert_available = True
-        try:
-            drag_by(rig, "forearm.L", (-0.05, -0.1, 0.05))
-        finally:
-            bpy.context.preferences.edit.use_keyframe_insert_available = False
+        preferences.use_keyframe_insert_available = True
+        drag_by(rig, "forearm.L", (-0.05, -0.1, 0.05))
         assert self.keyed(rig) == {"forearm.L"}
 
 

@@ -30,12 +30,13 @@ def tools():
     return bpy.context.scene.tool_settings
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def preferences():
-    """Blender's; put back at the end, as a new file does not."""
+    """Blender's, as 4.5 has them; put back at the end, as a new file does not."""
     edit = bpy.context.preferences.edit
     names = ("use_keyframe_insert_available", "use_keyframe_insert_needed", "use_auto_keyframe_insert_needed")
     before = {name: getattr(edit, name) for name in names}
+    edit.use_keyframe_insert_available = False
     yield edit
     for name, value in before.items():
         setattr(edit, name, value)
