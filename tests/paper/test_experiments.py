@@ -8,6 +8,8 @@ from support.solvers.chains import fabrik, follow_the_leader
 from benchmarks.paper import chain, convergence, hinge_plane, humanoid, limited_chain, motions, table1, tracking
 from fabrik_addon.core import Status
 
+pytestmark = pytest.mark.one_pose
+
 THE_PAPERS_ITERATIONS = 15.461
 
 

@@ -11,6 +11,8 @@ from support.solvers.ccd import arc, ccd
 from support.solvers.figure import Figure, turn_by
 from support.solvers.loop import Turning, iterate, met, miss
 
+pytestmark = pytest.mark.one_pose
+
 SEEDS = range(4)
 
 

@@ -13,6 +13,7 @@ from fabrik_addon.core import Effector, Options, Solver, Status, forward_kinemat
 from fabrik_addon.core.backend import array as many
 
 one = pytest.importorskip("fabrik_addon.core.backend.scalar", reason="mathutils comes with Blender")
+pytestmark = pytest.mark.one_pose
 
 # Single precision drops what is smaller still, as with a twist at the antipode between two such numbers.
 coordinates = st.floats(-10, 10, allow_nan=False, allow_subnormal=False, width=32)

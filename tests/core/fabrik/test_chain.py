@@ -145,6 +145,7 @@ def test_zero_length_bones_and_a_target_on_the_root():
     assert np.isfinite(solution.rotations).all()
 
 
+@pytest.mark.one_pose
 def test_a_lone_bone_points_at_its_target():
     skeleton = straight_chain(1)
     solution = solve(skeleton, [Effector("b0")], np.array([[0.0, 0.0, 0.1]]))

@@ -40,6 +40,7 @@ def test_hinges_on_parallel_axes_stay_exactly_in_their_plane(plain):
         assert solution.errors[20:] == pytest.approx(0.05, abs=2e-3)
 
 
+@pytest.mark.one_pose
 def test_the_six_joint_snake_of_the_plane_follows_a_dragged_point():
     skeleton = straight_chain(6)
     limits = dict.fromkeys(skeleton.names, Hinge("X"))
@@ -56,6 +57,7 @@ def test_the_six_joint_snake_of_the_plane_follows_a_dragged_point():
     assert moved[1:].max() < 8 * np.linalg.norm(np.diff(targets[:, 0], axis=0), axis=1).max()
 
 
+@pytest.mark.one_pose
 def test_a_chain_without_a_base_is_pulled_along_by_its_head():
     """As in the introductions: each bone slides along the line to the one before it, and none is longer for it."""
     points = np.concatenate([CHAIN.rest[:, :3, 3], [[0.0, 0.9, 0.0]]])
@@ -73,6 +75,7 @@ def test_a_chain_without_a_base_is_pulled_along_by_its_head():
         assert solution.root_location == pytest.approx(points[0], abs=1e-4)
 
 
+@pytest.mark.one_pose
 def test_a_pulled_chain_with_limits_follows_inside_them():
     family = limb((0.1,) * 6, *[ball(30, (-20, 20))] * 6)
     rotations, root = np.tile([1.0, 0.0, 0.0, 0.0], (6, 1)), np.zeros(3)
@@ -154,6 +157,7 @@ def test_the_root_goes_to_a_place_of_its_own(options):
     assert np.abs(solution.root_location - targets[:, 0]).max() < 5e-3
 
 
+@pytest.mark.one_pose
 def test_the_hips_of_a_person_go_where_they_are_wanted_and_the_feet_stay():
     skeleton = person()
     effectors = [Effector("hips", (0.0, 0.0, 0.0)), Effector("foot.L"), Effector("foot.R")]
@@ -164,6 +168,7 @@ def test_the_hips_of_a_person_go_where_they_are_wanted_and_the_feet_stay():
     assert solution.root_location == pytest.approx(targets[0], abs=1e-4)
 
 
+@pytest.mark.one_pose
 @pytest.mark.parametrize("limited", [False, True])
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.7, 0.999])
 def test_a_straight_chain_bends_for_a_target_on_its_own_line(limited, share):
@@ -179,6 +184,7 @@ def test_a_straight_chain_bends_for_a_target_on_its_own_line(limited, share):
     assert (again.rotations == solution.rotations).all()
 
 
+@pytest.mark.one_pose
 @pytest.mark.parametrize("limited", [False, True])
 def test_a_target_behind_the_root(limited):
     limits = {name: ball(90) for name in CHAIN.names} if limited else {}
@@ -187,6 +193,7 @@ def test_a_target_behind_the_root(limited):
         assert solution.status == Status.SOLVED, target
 
 
+@pytest.mark.one_pose
 @pytest.mark.parametrize("limited", [False, True])
 def test_out_of_reach_the_chain_keeps_pointing_without_shaking(limited):
     """From pose to pose, and each by itself: a target that stands still moves nothing, one that circles turns it."""

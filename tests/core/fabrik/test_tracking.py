@@ -40,6 +40,7 @@ def steps(family, targets, solution):
     return moved / wanted, sharpest, quiet
 
 
+@pytest.mark.one_pose
 @pytest.mark.parametrize("name", ["arm", "leg", "finger"])
 def test_no_joint_outruns_the_target_and_nothing_spins(name):
     family = FAMILIES[name]

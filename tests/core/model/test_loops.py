@@ -30,6 +30,7 @@ def standing(skeleton, count):
     return rest + moves + np.array([[0.0, 0.0, 0.08]] * 2 + [[0.0, 0.0, -0.08]])
 
 
+@pytest.mark.one_pose
 @pytest.mark.parametrize("root", ["FIXED", "FREE"])
 @pytest.mark.parametrize("limited", [False, True])
 def test_clasped_hands(root, limited):
@@ -63,6 +64,7 @@ def test_both_sides_of_a_loop_give_way():
     assert solution.heads[0, 4:7] == pytest.approx(mirrored, abs=0.02)
 
 
+@pytest.mark.one_pose
 def test_two_hands_on_one_stick_that_is_to_be_somewhere():
     """The stick is a bone of the right hand; the left hand goes where it is held."""
     skeleton = person()
@@ -76,6 +78,7 @@ def test_two_hands_on_one_stick_that_is_to_be_somewhere():
     assert gaps(skeleton, effectors, solution)[0] < 2e-4
 
 
+@pytest.mark.one_pose
 @pytest.mark.parametrize("options", [Options(), Options(finish=False, tolerance=1e-3)])
 @pytest.mark.parametrize("root", ["FIXED", "FREE"])
 def test_a_chain_closed_on_itself(options, root):
@@ -87,6 +90,7 @@ def test_a_chain_closed_on_itself(options, root):
     assert np.linalg.norm(solution.tails - solution.heads, axis=1) == pytest.approx(0.1, abs=1e-6)
 
 
+@pytest.mark.one_pose
 def test_a_closed_chain_with_a_corner_to_be_somewhere():
     skeleton = straight_chain(10)
     effectors = [Effector("b9", target_bone="b0", target_offset=(0.0, 0.0, 0.0)), Effector("b4")]

@@ -41,6 +41,7 @@ def test_what_is_within_reach_is_met_at_rest_lengths():
     assert (solution.lengths == skeleton.lengths).all()
 
 
+@pytest.mark.one_pose
 @pytest.mark.parametrize("share", [1.02, 1.2, 1.49])
 def test_a_chain_stretches_to_reach(share):
     skeleton = straight_chain(10, 0.09)

@@ -58,6 +58,7 @@ def test_what_limits_allow_is_met_in_place_and_rotation(name):
     assert solution.rotation_errors[solution.status == Status.SOLVED].max() <= 1e-3
 
 
+@pytest.mark.one_pose
 @pytest.mark.parametrize("root", ["FIXED", "FREE"])
 def test_a_person_with_five_oriented_goals(root):
     skeleton = person()
@@ -104,6 +105,7 @@ def test_a_limit_in_the_way_lets_the_rotation_give_way_before_the_place():
     assert np.median(solution.errors[missed]) < 0.1 * np.median(solution.rotation_errors[missed]) * 0.65
 
 
+@pytest.mark.one_pose
 def test_a_higher_weight_turns_farther():
     skeleton = straight_chain(2, 0.3)
     target, turn = np.array([[0.0, 0.8, 0.0]]), np.array([[np.cos(0.5), 0.0, 0.0, np.sin(0.5)]])
@@ -140,6 +142,7 @@ def test_without_weight_a_rotation_is_measured_and_changes_nothing():
     assert measured.rotation_errors[0, 0] == pytest.approx(checker.size_of_turn(frame), abs=1e-9)
 
 
+@pytest.mark.one_pose
 def test_a_limb_bends_toward_its_pole_and_the_hand_keeps_its_rotation():
     skeleton = straight_chain(3, 0.3)
     effectors = [Effector("b2", rotation_weight=1.0)]

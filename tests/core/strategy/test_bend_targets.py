@@ -28,6 +28,7 @@ def turns_between(rotations):
     return np.degrees(2.0 * np.arccos(np.clip(alike, 0.0, 1.0)))
 
 
+@pytest.mark.one_pose
 @given(seed=st.integers(0, 2**32 - 1))
 def test_a_leg_bends_toward_its_pole_and_reaches(seed):
     rng = np.random.default_rng(seed)
@@ -52,6 +53,7 @@ def test_a_long_chain_bends_toward_its_pole():
     assert np.abs(beside(solution.heads[:, 0], middle, solution.tails[:, -1], poles[:, 0])).max() < 0.05
 
 
+@pytest.mark.one_pose
 @pytest.mark.parametrize("pole", [(0.7, -0.3, -0.4), (0.0, 1.0, -0.4), (0.0, -1.0, -0.4)])
 def test_nothing_flips_where_the_target_passes_through_the_straight_pose(pole):
     """Steps of 2 mm in and out of reach; a knee that is nearly straight turns fast, but never by a quarter turn."""
@@ -70,6 +72,7 @@ def test_nothing_flips_where_the_target_passes_through_the_straight_pose(pole):
         assert near.max() < 0.1
 
 
+@pytest.mark.one_pose
 def test_a_straight_start_bends_toward_the_pole_without_rolling():
     skeleton = straight_chain(2, 0.4)
     pole = np.array([[0.6, 0.4, 0.6]])
@@ -89,6 +92,7 @@ def test_no_pole_is_as_before():
     assert np.abs(mixed.tails[1::2] - without.tails[1::2]).max() < 1e-9
 
 
+@pytest.mark.one_pose
 def test_a_pose_that_bends_as_wanted_is_left_alone():
     pole = np.array([[0.5, 0.5, -0.3]])
     first = solve(LEG, TIP, np.array([[0.1, 0.0, -0.6]]), bend_targets=pole)
@@ -119,6 +123,7 @@ def test_all_four_limbs_of_a_person_bend_their_own_way():
         assert np.abs(beside(start, side, targets[:, column], poles[:, column])).max() < 0.5
 
 
+@pytest.mark.one_pose
 def test_a_foot_with_a_goal_beyond_it_stays_put_when_the_leg_turns():
     skeleton = person()
     goals = [Effector("foot.L"), Effector("toe.L"), Effector("head")]

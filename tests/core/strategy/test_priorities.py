@@ -70,6 +70,7 @@ def test_whatever_can_be_met_is_met_in_any_order():
         assert (solution.rotations == solutions[0].rotations).all()
 
 
+@pytest.mark.one_pose
 @pytest.mark.parametrize("first", [0, 1])
 def test_the_paper_y_meets_the_end_that_comes_first(first):
     skeleton = paper_y()

@@ -1,6 +1,7 @@
 """Pops are found and mended from their neighbours, only on request."""
 
 import numpy as np
+import pytest
 from support.rigs import from_joints
 
 from fabrik_addon.core import Ball, Effector, Hinge, Options, Status, solve
@@ -30,6 +31,7 @@ def test_poses_are_carried_on_from_pops_and_failures():
     assert places(pops, failed) == [4, 7, 12]
 
 
+@pytest.mark.one_pose
 def test_a_wrung_span_is_put_right_from_its_neighbours():
     targets = through([(0.25, 0.3, 0.1), (0.2, 0.35, -0.1)], 40)
     start = np.tile([1.0, 0, 0, 0], (40, 3, 1))
