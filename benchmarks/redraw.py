@@ -17,7 +17,8 @@ from support import scenes
 
 from benchmarks import cases
 from benchmarks.tables import Aim, Part, interleaved, table
-from fabrik_addon.blender.settings.limit_properties import write_limit
+from fabrik_addon.blender.settings.limit_properties import write_settings
+from fabrik_addon.blender.settings.limit_values import settings_of
 from fabrik_addon.blender.ui.overlays import goals as goal_overlay
 from fabrik_addon.blender.ui.overlays import limits as overlay
 from fabrik_addon.blender.ui.overlays import markers as marker_overlay
@@ -120,7 +121,7 @@ def crowded_rig(trunk, limb):
         rows += cases.row_of_bones(f"limb{number} ", joint[0], joint[3], step, limb)
     rig = scenes.make_rig(rows)
     for bone in rig.pose.bones:
-        write_limit(bone, Ball(0.5, (-0.4, 0.4)))
+        write_settings(bone, settings_of(Ball(0.5, (-0.4, 0.4))))
     for number in range(LIMBS):
         end = rig.pose.bones[f"limb{number} {limb - 1}"]
         scenes.aim(rig, end.name, scenes.empty_at(end.tail + end.vector))

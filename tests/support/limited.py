@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from mathutils import Quaternion
 
-from fabrik_addon.blender.settings.limit_properties import PROPERTIES
+from fabrik_addon.blender.settings.limit_properties import PROPERTIES, clear_limit, read_settings, write_settings
+from fabrik_addon.blender.settings.limit_values import settings_of
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
 
 from . import scenes
@@ -48,6 +49,14 @@ balls = st.builds(Ball, st.tuples(*[angles(0.0, 3.14)] * 4), ranges())
 hinges = st.builds(lambda axis, ends: Hinge(axis, *ends), st.sampled_from("XYZ"), ranges())
 polygons = st.builds(Polygon, windows(), ranges())
 limits = st.one_of(balls, hinges, polygons, st.just(Fixed()))
+
+
+def write_limit(bone, limit):
+    """Keep a limit on a bone; None frees it."""
+    if limit is None:
+        clear_limit(bone)
+    else:
+        write_settings(bone, settings_of(limit, read_settings(bone)))
 
 
 def make_mirrored_rig(roll=0.3, name="Rig"):

@@ -13,7 +13,7 @@ from ...core.limits.swing_twist import lean_of
 from ..rig.armature import RigError
 from ..rig.rotation_modes import from_channels, property_name
 from ..settings.limit_properties import read_limit, read_settings, write_settings
-from ..settings.limit_values import LimitSettings, points
+from ..settings.limit_values import LimitSettings, flat, points
 
 Corner: TypeAlias = tuple[float, float]
 Corners: TypeAlias = list[Corner]
@@ -37,7 +37,7 @@ def add_point(bone: bpy.types.PoseBone, *, from_pose: bool = False) -> str:
     settings = _polygon(bone)
     corners = list(points(settings.window))
     grown = _with_lean(bone, corners) if from_pose else _split(corners)
-    write_settings(bone, replace(settings, window=_flat(grown)))
+    write_settings(bone, replace(settings, window=flat(grown)))
     return f"The window of {bone.name!r} now has {len(grown)} points"
 
 
@@ -46,7 +46,7 @@ def move_point(bone: bpy.types.PoseBone, index: int) -> str:
     settings = _polygon(bone)
     corners = _with_corner(bone, settings, index)
     corners[index] = present_lean(bone)
-    write_settings(bone, replace(settings, window=_flat(corners)))
+    write_settings(bone, replace(settings, window=flat(corners)))
     return f"Point {index + 1} of the window of {bone.name!r} is where the bone leans now"
 
 
@@ -55,7 +55,7 @@ def remove_point(bone: bpy.types.PoseBone, index: int) -> str:
     settings = _polygon(bone)
     corners = _with_corner(bone, settings, index)
     del corners[index]
-    write_settings(bone, replace(settings, window=_flat(corners)))
+    write_settings(bone, replace(settings, window=flat(corners)))
     return f"The window of {bone.name!r} now has {len(corners)} points"
 
 
@@ -108,7 +108,3 @@ def _with_corner(bone: bpy.types.PoseBone, settings: LimitSettings, index: int) 
     if not 0 <= index < len(corners):
         raise RigError(f"The window of {bone.name!r} has no point number {index}")
     return corners
-
-
-def _flat(corners: Corners) -> tuple[float, ...]:
-    return tuple(part for corner in corners for part in corner)

@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import cos, pi, radians, sin
+from math import pi, radians
 from typing import Any, Final
 
 import bpy
+import numpy as np
 
 from ...core import LimitError
+from ...core.limits.ellipse import outline
 from ..rig.armature import RigError
 from ..rig.stretch import check_children, keep_size_of_children
 from ..settings.limit_properties import check_writable, clear_limit, read_limit, read_settings, write_settings
-from ..settings.limit_values import FREE, NO_SLIDE, LimitSettings, as_cone, as_range, as_window
+from ..settings.limit_values import FREE, NO_SLIDE, LimitSettings, as_cone, as_range, as_window, flat
 
 Bones = Sequence[bpy.types.PoseBone]
 
@@ -70,32 +72,31 @@ def numbers_in(text: str) -> tuple[float, ...]:
 
 def window_in(cone: Sequence[float]) -> tuple[float, ...]:
     """An octagon as wide as a cone, or as a moderate one where the cone is wide."""
-    right, front, left, back = (min(max(angle, _WINDOW_LEAST), _WINDOW_MOST) for angle in cone)
-    corners = []
-    for corner in range(_CORNERS):
-        x, z = (part(2.0 * pi * corner / _CORNERS) for part in (cos, sin))
-        corners += [x * (right if x > 0 else left), z * (front if z > 0 else back)]
-    return tuple(corners)
+    moderate = np.clip(cone, _WINDOW_LEAST, _WINDOW_MOST)
+    return flat(outline(moderate, np.linspace(0.0, 2.0 * pi, _CORNERS, endpoint=False)).tolist())
 
 
-def write_all(bones: Bones, settings: Sequence[LimitSettings]) -> None:
-    """Write the limits of several bones, or raise LimitPropertyError and write none.
+def write_all(bones: Bones, settings: Sequence[LimitSettings | None]) -> None:
+    """Write the limits of several bones, None to free one, or raise LimitPropertyError and write none.
 
     Children of those that may stretch are made to keep their size.
     """
-    stretching = [bone for bone, wanted in zip(bones, settings, strict=True) if wanted.slide != NO_SLIDE]
+    limited = [(bone, wanted) for bone, wanted in zip(bones, settings, strict=True) if wanted is not None]
+    stretching = [bone for bone, wanted in limited if wanted.slide != NO_SLIDE]
     check_children(stretching)
-    for bone, wanted in zip(bones, settings, strict=True):
+    for bone, wanted in limited:
         check_writable(bone, wanted)
     keep_size_of_children(stretching)
-    for bone, wanted in zip(bones, settings, strict=True):
+    for bone, wanted in limited:
         write_settings(bone, wanted)
+    for bone, wanted in zip(bones, settings, strict=True):
+        if wanted is None:
+            clear_limit(bone)
 
 
 def clear_limits(bones: Bones) -> str:
     """Take the limits of bones away; returns a line for people."""
-    for bone in bones:
-        clear_limit(bone)
+    write_all(bones, [None] * len(bones))
     return f"{_limits(bones)}: free"
 
 

@@ -13,17 +13,10 @@ import bpy
 import numpy as np
 
 from ..rig.armature import RigError
-from ..rig.stretch import check_children, keep_size_of_children
-from ..settings.limit_properties import (
-    check_writable,
-    clear_limit,
-    has_limit,
-    read_limit,
-    read_settings,
-    write_settings,
-)
-from ..settings.limit_values import NO_SLIDE, Cone, LimitSettings, Range, points
+from ..settings.limit_properties import has_limit, read_limit, read_settings
+from ..settings.limit_values import Cone, LimitSettings, Range, flat, points
 from ..settings.selection import active_bone
+from .editing import write_all
 
 # Where the mirror images of local X and of local Z lie in the other bone's frame: (row of _PLANE, sign).
 _Axes: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
@@ -50,17 +43,7 @@ def mirror_limits(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) ->
     wanted = [(other, _settings(bone, axes[bone.name])) for bone, other in pairs if axes[bone.name] is not None]
     if not wanted:
         raise RigError(left[0])
-    stretching = [other for other, settings in wanted if settings is not None and settings.slide != NO_SLIDE]
-    check_children(stretching)
-    for other, settings in wanted:
-        if settings is not None:
-            check_writable(other, settings)
-    keep_size_of_children(stretching)
-    for other, settings in wanted:
-        if settings is None:
-            clear_limit(other)
-        else:
-            write_settings(other, settings)
+    write_all([other for other, _ in wanted], [settings for _, settings in wanted])
     paired = {bone.name for pair in pairs for bone in pair}
     left += [f"{bone.name!r} has no other side" for bone in bones if bone.name not in paired]
     return f"Mirrored the limits of {len(wanted)} {'bone' if len(wanted) == 1 else 'bones'}", left
@@ -157,10 +140,10 @@ def _mirrored_cone(cone: Cone, axes: _Axes) -> Cone:
 
 def _mirrored_window(window: Sequence[float], axes: _Axes) -> tuple[float, ...]:
     """The corners in reverse, so that the outline keeps its winding."""
-    flat: list[float] = []
+    images = []
     for corner in reversed(points(window)):
         image = [0.0, 0.0]
         for part, (row, sign) in zip(corner, axes, strict=True):
             image[row] = sign * part
-        flat += image
-    return tuple(flat)
+        images.append(image)
+    return flat(images)

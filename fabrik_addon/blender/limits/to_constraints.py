@@ -29,10 +29,11 @@ _FULL_TURN: Final = 2.0 * pi
 _NEARLY: Final = 0.1
 # With Y turned about first, the twist is a part of the angle about Y alone.
 _ORDERS: Final = ("YXZ", "YZX")
-_HINGE_ORDERS: Final = {"X": "XYZ", "Y": "YXZ", "Z": "XYZ"}
 # Where the angles are larger in sum, the same rotation has another triple of angles, and Blender may take that.
 _OTHER_ANGLES: Final = 1.5 * pi
+# Places along a side of a limit, and along its edge.
 _PLACES: Final = 32
+_EDGE_PLACES: Final = 256
 
 
 class EulerBox(NamedTuple):
@@ -72,13 +73,13 @@ def euler_box(limit: Limit | None) -> EulerBox:
     """The smallest box that holds what a limit allows; open on all sides for a free bone."""
     if limit is None:
         return EulerBox("XYZ", (None, None, None))
-    if isinstance(limit, Hinge):
-        ends = (limit.low, limit.high) if limit.bounded else None
-        x, y, z = (ends if axis == limit.axis else _CLOSED for axis in "XYZ")
-        return EulerBox(_HINGE_ORDERS[limit.axis], (x, y, z))
     if isinstance(limit, Ball | Polygon):
         return min((_box_of_leans(limit, order) for order in _ORDERS), key=_size)
-    return EulerBox("XYZ", (_CLOSED, _CLOSED, _CLOSED))
+    ends: dict[str, Range | None] = (
+        {limit.axis: (limit.low, limit.high) if limit.bounded else None} if isinstance(limit, Hinge) else {}
+    )
+    x, y, z = (ends.get(axis, _CLOSED) for axis in "XYZ")
+    return EulerBox("YXZ" if "Y" in ends else "XYZ", (x, y, z))
 
 
 def _box_of_leans(limit: Ball | Polygon, order: str) -> EulerBox:
@@ -103,27 +104,17 @@ def _angles(order: str, rotations: FloatArray) -> FloatArray:
 
 def _rotations(limit: Ball | Polygon, twists: FloatArray) -> FloatArray:
     """(N, 4) rotations all over a limit and along its outline, at some shares of its range of twist."""
-    x, z = _outline(limit)
+    edge = limit.outline(_EDGE_PLACES)
     steps = (np.arange(_PLACES) + 0.5) / _PLACES
     found = []
     for share in twists:
         inside = np.stack([*np.meshgrid(steps, steps), np.full((_PLACES, _PLACES), share)], axis=-1)
         twist = limit.twist[0] + share * (limit.twist[1] - limit.twist[0])
-        found += [limit.sample(inside.reshape(-1, 3)), compose_arrays(x, z, np.full_like(x, twist))]
+        found += [
+            limit.sample(inside.reshape(-1, 3)),
+            compose_arrays(edge[:, 0], edge[:, 1], np.full(len(edge), twist)),
+        ]
     return np.concatenate(found)
-
-
-def _outline(limit: Ball | Polygon) -> tuple[FloatArray, FloatArray]:
-    """Leans along the edge of a limit."""
-    if isinstance(limit, Ball):
-        azimuth = np.arange(8 * _PLACES) * (_FULL_TURN / (8 * _PLACES))
-        right, front, left, back = limit.angles
-        x, z = np.cos(azimuth), np.sin(azimuth)
-        return x * np.where(x >= 0.0, right, left), z * np.where(z >= 0.0, front, back)
-    share = np.arange(_PLACES)[:, None] / _PLACES
-    corners = np.array(limit.window, dtype=np.float64)
-    edges = corners + share[..., None] * (np.roll(corners, -1, axis=0) - corners)
-    return edges[..., 0].ravel(), edges[..., 1].ravel()
 
 
 def _size(box: EulerBox) -> float:

@@ -5,31 +5,26 @@ on. Every limited bone has those of all types but the window: on a library overr
 set, and there the type can be changed too.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from math import isfinite, pi
-from types import MappingProxyType
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 import bpy
 
-from ...core import Ball, FabrikError, Fixed, Hinge, LimitError, Polygon
+from ...core import FabrikError, LimitError
 from ...core.limits.kinds import Limit
 from .limit_values import (
-    ALL_ROUND,
     AXES,
     FREE,
+    KINDS,
     NO_SLIDE,
-    TYPES,
-    WHOLE_CONE,
-    Cone,
     LimitSettings,
     Range,
     as_cone,
     as_range,
     as_window,
     check_slide,
-    points,
-    settings_of,
 )
 
 LIMIT: Final = "fabrik_limit"
@@ -39,48 +34,73 @@ HINGE_AXIS: Final = "fabrik_hinge_axis"
 HINGE: Final = "fabrik_hinge"
 WINDOW: Final = "fabrik_window"
 SLIDE: Final = "fabrik_slide"
-PROPERTIES: Final = (LIMIT, CONE, TWIST, HINGE_AXIS, HINGE, WINDOW, SLIDE)
-# What may be animated: text can't be.
-NUMBERS: Final = (CONE, TWIST, HINGE, WINDOW, SLIDE)
 
 _FULL_TURN: Final = 2.0 * pi
-_LEAST_FACTOR: Final = 0.01
-_MOST_FACTOR: Final = 100.0
-_ABSENT: Final[Mapping[str, Any]] = MappingProxyType(
-    {LIMIT: FREE, CONE: WHOLE_CONE, TWIST: ALL_ROUND, HINGE_AXIS: "X", HINGE: ALL_ROUND, WINDOW: (), SLIDE: NO_SLIDE}
-)
-_USED: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
-    {
-        FREE: (LIMIT, SLIDE),
-        "BALL": (LIMIT, CONE, TWIST, SLIDE),
-        "HINGE": (LIMIT, HINGE_AXIS, HINGE, SLIDE),
-        "FIXED": (LIMIT, SLIDE),
-        "POLYGON": (LIMIT, WINDOW, TWIST, SLIDE),
-    }
-)
-_DESCRIPTIONS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        LIMIT: "Kind of joint limit: FREE, BALL, HINGE, FIXED or POLYGON",
-        CONE: "How far the bone may lean toward its +X, +Z, -X and -Z",
-        TWIST: "Lowest and highest twist about the bone",
-        HINGE_AXIS: "The bone's axis that a hinge turns about: X, Y or Z",
-        HINGE: "Lowest and highest turn about the hinge's axis",
-        WINDOW: "Corners of the window that the bone may lean in: X and Z leans by turns",
-        SLIDE: "Least and greatest length that the bone may stretch to, as factors of its own; 1 and 1: it keeps it",
-    }
-)
-# Hard and soft bounds of the sliders.
-_BOUNDS: Final[Mapping[str, tuple[float, float, float, float]]] = MappingProxyType(
-    {
-        CONE: (0.0, pi, 0.0, pi),
-        TWIST: (-_FULL_TURN, _FULL_TURN, -pi, pi),
-        HINGE: (-_FULL_TURN, _FULL_TURN, -pi, pi),
-        WINDOW: (-pi, pi, -pi, pi),
-        SLIDE: (_LEAST_FACTOR, _MOST_FACTOR, 0.5, 2.0),
-    }
-)
+_FREE_BONE: Final = LimitSettings()
 
 _Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True)
+class _Property:
+    """One custom property.
+
+    Attributes:
+        name: as Blender shows it.
+        about: its tooltip.
+        convert: the value in `LimitSettings`, from the property's; raises ValueError or LimitError.
+        bounds: hard and soft ends of the slider; None for text.
+        subtype: Blender's, of numbers.
+    """
+
+    name: str
+    about: str
+    convert: Callable[[Any], Any]
+    bounds: tuple[float, float, float, float] | None = None
+    subtype: str = "ANGLE"
+
+
+# By their fields in `LimitSettings`, in the order there.
+_PROPERTIES: Final = {
+    "type": _Property(LIMIT, f"Kind of joint limit: {', '.join(KINDS)}", lambda value: _choice(value, KINDS)),
+    "cone": _Property(
+        CONE,
+        "How far the bone may lean toward its +X, +Z, -X and -Z",
+        lambda value: as_cone(_numbers(value, 4)),
+        (0.0, pi, 0.0, pi),
+    ),
+    "twist": _Property(
+        TWIST,
+        "Lowest and highest twist about the bone",
+        lambda value: as_range(_numbers(value, 2)),
+        (-_FULL_TURN, _FULL_TURN, -pi, pi),
+    ),
+    "axis": _Property(
+        HINGE_AXIS, "The bone's axis that a hinge turns about: X, Y or Z", lambda value: _choice(value, AXES)
+    ),
+    "hinge": _Property(
+        HINGE,
+        "Lowest and highest turn about the hinge's axis",
+        lambda value: as_range(_numbers(value, 2)),
+        (-_FULL_TURN, _FULL_TURN, -pi, pi),
+    ),
+    "window": _Property(
+        WINDOW,
+        "Corners of the window that the bone may lean in: X and Z leans by turns",
+        lambda value: as_window(_numbers(value)),
+        (-pi, pi, -pi, pi),
+    ),
+    "slide": _Property(
+        SLIDE,
+        "Least and greatest length that the bone may stretch to, as factors of its own; 1 and 1: it keeps it",
+        lambda value: _numbers(value, 2),
+        (0.01, 100.0, 0.5, 2.0),
+        "NONE",
+    ),
+}
+PROPERTIES: Final = tuple(each.name for each in _PROPERTIES.values())
+# What may be animated: text can't be.
+NUMBERS: Final = tuple(each.name for each in _PROPERTIES.values() if each.bounds)
 
 
 class LimitPropertyError(FabrikError):
@@ -103,19 +123,15 @@ def read_limit(pose_bone: bpy.types.PoseBone) -> Limit | None:
 
     Raises LimitPropertyError naming the bone and the property that makes no sense.
     """
-    kind = limit_type(pose_bone)
-    if kind == "BALL":
-        cone = _read(pose_bone, CONE, _cone)
-        _checked(pose_bone, CONE, lambda: Ball(cone))
-        return _checked(pose_bone, TWIST, lambda: Ball(cone, _read(pose_bone, TWIST, _range)))
-    if kind == "HINGE":
-        axis: Any = _read(pose_bone, HINGE_AXIS, _axis)
-        return _checked(pose_bone, HINGE, lambda: Hinge(axis, *_read(pose_bone, HINGE, _range)))
-    if kind == "POLYGON":
-        corners = points(_read(pose_bone, WINDOW, _window))
-        _checked(pose_bone, WINDOW, lambda: Polygon(corners))
-        return _checked(pose_bone, TWIST, lambda: Polygon(corners, _read(pose_bone, TWIST, _range)))
-    return Fixed() if kind == "FIXED" else None
+    settings = LimitSettings(_read(pose_bone, "type"))
+    fields = KINDS[settings.type].fields
+    if not fields:
+        return settings.limit()
+    # One by one, so that the one that makes no sense is named.
+    for field in fields:
+        settings = replace(settings, **{field: _read(pose_bone, field)})
+        limit = _checked(pose_bone, field, settings.limit)
+    return limit
 
 
 def read_slides(armature: bpy.types.Object, bone_names: Collection[str]) -> dict[str, Range]:
@@ -132,47 +148,25 @@ def read_slide(pose_bone: bpy.types.PoseBone) -> Range:
 
     Raises LimitPropertyError naming the bone and the property that makes no sense.
     """
-    slide = _read(pose_bone, SLIDE, _slide)
-    _checked(pose_bone, SLIDE, lambda: check_slide(slide))
+    slide: Range = _read(pose_bone, "slide")
+    _checked(pose_bone, "slide", lambda: check_slide(slide))
     return slide
-
-
-def limit_type(pose_bone: bpy.types.PoseBone) -> str:
-    """The kind of limit, one of `TYPES`; raises LimitPropertyError for any other."""
-    return _read(pose_bone, LIMIT, _type)
 
 
 def has_limit(pose_bone: bpy.types.PoseBone) -> bool:
     """Whether a limit is kept on the bone, if only "FREE"."""
-    return _has(pose_bone, LIMIT)
+    return LIMIT in _held(pose_bone)
 
 
 def read_settings(pose_bone: bpy.types.PoseBone) -> LimitSettings:
     """All that is kept of a bone's limit; what is absent or makes no sense is as in a free bone."""
-    readers: dict[str, Callable[[Any], Any]] = {
-        LIMIT: _type,
-        CONE: _cone,
-        TWIST: _range,
-        HINGE_AXIS: _axis,
-        HINGE: _range,
-        WINDOW: _window,
-        SLIDE: _slide,
-    }
     values = {}
-    for name, convert in readers.items():
+    for field in _PROPERTIES:
         try:
-            values[name] = _read(pose_bone, name, convert)
+            values[field] = _read(pose_bone, field)
         except LimitPropertyError:
-            values[name] = _ABSENT[name]
-    return LimitSettings(*values.values())
-
-
-def write_limit(pose_bone: bpy.types.PoseBone, limit: Limit | None) -> None:
-    """Keep a limit on a bone; None clears it. Raises LimitPropertyError where it can't be kept."""
-    if limit is None:
-        clear_limit(pose_bone)
-    else:
-        write_settings(pose_bone, settings_of(limit, read_settings(pose_bone)))
+            values[field] = getattr(_FREE_BONE, field)
+    return LimitSettings(**values)
 
 
 def write_settings(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> None:
@@ -181,8 +175,8 @@ def write_settings(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> No
     Raises LimitPropertyError for what makes no sense or can't be kept there; then nothing is changed.
     """
     check_writable(pose_bone, settings)
-    for name, value in _values(settings).items():
-        _put(pose_bone, name, value)
+    for field in _PROPERTIES:
+        _put(pose_bone, field, getattr(settings, field))
     pose_bone.id_data.update_tag(refresh={"DATA"})
 
 
@@ -202,15 +196,15 @@ def clear_limit(pose_bone: bpy.types.PoseBone) -> None:
 
     Raises LimitPropertyError where the bone can't be changed.
     """
-    present = [name for name in PROPERTIES if _has(pose_bone, name)]
+    present = [name for name in PROPERTIES if name in _held(pose_bone)]
     if not present:
         return
     reason = why_not_writable(pose_bone)
     if reason:
         raise LimitPropertyError(reason)
     if _is_override(pose_bone):
-        _put(pose_bone, LIMIT, FREE)
-        _put(pose_bone, SLIDE, NO_SLIDE)
+        _put(pose_bone, "type", FREE)
+        _put(pose_bone, "slide", NO_SLIDE)
     else:
         for name in present:
             del pose_bone[name]
@@ -236,12 +230,13 @@ def _why_not_kept(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> str
     """What keeps an override from keeping a limit: it has only what its library has, and arrays as long as there."""
     if not _is_override(pose_bone):
         return ""
-    values, library = _values(settings), _library_name(pose_bone)
-    for name in _USED[settings.type]:
+    library = _library_name(pose_bone)
+    for field in ("type", *KINDS[settings.type].fields, "slide"):
+        name, value = _PROPERTIES[field].name, getattr(settings, field)
         if not _is_overridable(pose_bone, name):
-            if values[name] != _ABSENT[name]:
+            if value != getattr(_FREE_BONE, field):
                 return f"Bone {pose_bone.name!r} has no {name!r} in {library!r}, so an override can't keep it"
-        elif not _fits(cast("Any", pose_bone)[name], values[name]):
+        elif not _fits(_held(pose_bone)[name], value):
             return f"Bone {pose_bone.name!r} has {name!r} of another length in {library!r}: an override can't change it"
     return ""
 
@@ -254,7 +249,7 @@ def _is_overridable(pose_bone: bpy.types.PoseBone, name: str) -> bool:
     """Whether a bone of a library override has the property from its library, and may change it."""
     rig: Any = pose_bone.id_data
     original = rig.override_library.reference.pose.bones.get(pose_bone.name)
-    if original is None or not _has(original, name) or not _has(pose_bone, name):
+    if original is None or name not in _held(original) or name not in _held(pose_bone):
         return False
     return bool(pose_bone.is_property_overridable_library(f'["{name}"]'))
 
@@ -263,26 +258,28 @@ def _library_name(pose_bone: bpy.types.PoseBone) -> str:
     return bpy.path.basename(pose_bone.id_data.override_library.reference.library.filepath)
 
 
-def _values(settings: LimitSettings) -> dict[str, Any]:
-    """The properties' values by name; arrays as Python's floats, whole numbers as well, or Blender makes integers."""
-    values = dict(zip(PROPERTIES, vars(settings).values(), strict=True))
-    return {name: value if isinstance(value, str) else tuple(map(float, value)) for name, value in values.items()}
-
-
-def _put(pose_bone: bpy.types.PoseBone, name: str, value: Any) -> None:
+def _put(pose_bone: bpy.types.PoseBone, field: str, value: Any) -> None:
     """Set one property, made anew where there is none of that kind. No window is made of no points."""
+    name = _PROPERTIES[field].name
+    # Python's floats, whole numbers as well, or Blender makes integers.
+    kept = value if isinstance(value, str) else tuple(map(float, value))
     if _is_override(pose_bone):
-        if _is_overridable(pose_bone, name) and _fits(cast("Any", pose_bone)[name], value):
-            pose_bone[name] = value
+        if _is_overridable(pose_bone, name) and _fits(_held(pose_bone)[name], kept):
+            pose_bone[name] = kept
         return
-    if not value:
+    if not kept:
         return
-    if not _fits(pose_bone.get(name), value):
+    if not _fits(pose_bone.get(name), kept):
         pose_bone.pop(name, None)
-        pose_bone[name] = value
-        _describe(pose_bone, name, value)
+        pose_bone[name] = kept
+        _describe(pose_bone, field, len(kept))
     pose_bone.property_overridable_library_set(f'["{name}"]', True)
-    pose_bone[name] = value
+    pose_bone[name] = kept
+
+
+def _held(pose_bone: bpy.types.PoseBone) -> Any:
+    """A bone as what holds custom properties; to type hints it holds none."""
+    return pose_bone
 
 
 def _fits(present: Any, value: Any) -> bool:
@@ -292,77 +289,40 @@ def _fits(present: Any, value: Any) -> bool:
     return getattr(present, "typecode", "") == "d" and len(present) == len(value)
 
 
-def _describe(pose_bone: bpy.types.PoseBone, name: str, value: Any) -> None:
-    """Tooltip, bounds and unit of a new property."""
-    shown: Any = pose_bone.id_properties_ui(name)
-    if isinstance(value, str):
-        shown.update(description=_DESCRIPTIONS[name])
-        return
-    least, most, soft_least, soft_most = _BOUNDS[name]
-    shown.update(
-        description=_DESCRIPTIONS[name],
-        subtype="NONE" if name == SLIDE else "ANGLE",
-        min=least,
-        max=most,
-        soft_min=soft_least,
-        soft_max=soft_most,
-        default=list(_ABSENT[name]) or [0.0] * len(value),
-    )
+def _describe(pose_bone: bpy.types.PoseBone, field: str, count: int) -> None:
+    """Tooltip, bounds and unit of a new property, of so many numbers."""
+    own = _PROPERTIES[field]
+    shown: Any = pose_bone.id_properties_ui(own.name)
+    shown.update(description=own.about)
+    if own.bounds is not None:
+        ends = dict(zip(("min", "max", "soft_min", "soft_max"), own.bounds, strict=True))
+        shown.update(subtype=own.subtype, default=list(getattr(_FREE_BONE, field)) or [0.0] * count, **ends)
 
 
-def _has(pose_bone: bpy.types.PoseBone, name: str) -> bool:
-    return name in cast("Any", pose_bone)
-
-
-def _read(pose_bone: bpy.types.PoseBone, name: str, convert: Callable[[Any], _Value]) -> _Value:
+def _read(pose_bone: bpy.types.PoseBone, field: str) -> Any:
     """The value of a property, or what its absence means; raises LimitPropertyError for the wrong kind of value."""
-    if not _has(pose_bone, name):
-        return cast("_Value", _ABSENT[name])
+    own = _PROPERTIES[field]
+    if own.name not in _held(pose_bone):
+        return getattr(_FREE_BONE, field)
     try:
-        return convert(cast("Any", pose_bone)[name])
+        return _checked(pose_bone, field, lambda: own.convert(_held(pose_bone)[own.name]))
     except ValueError as error:
-        raise LimitPropertyError(f"Bone {pose_bone.name!r}: property {name!r} {error}.") from None
-    except LimitError as error:
-        raise LimitPropertyError(f"Bone {pose_bone.name!r}, property {name!r}: {error}") from None
+        raise LimitPropertyError(f"Bone {pose_bone.name!r}: property {own.name!r} {error}.") from None
 
 
-def _checked(pose_bone: bpy.types.PoseBone, name: str, make: Callable[[], _Value]) -> _Value:
+def _checked(pose_bone: bpy.types.PoseBone, field: str, make: Callable[[], _Value]) -> _Value:
     """What `make` makes; its LimitError becomes one that names the bone and the property."""
     try:
         return make()
     except LimitError as error:
+        name = _PROPERTIES[field].name
         raise LimitPropertyError(f"Bone {pose_bone.name!r}, property {name!r}: {error}") from error
 
 
-def _type(value: Any) -> str:
-    return _choice(value, TYPES)
-
-
-def _axis(value: Any) -> str:
-    return _choice(value, AXES)
-
-
-def _choice(value: Any, choices: Sequence[str]) -> str:
+def _choice(value: Any, choices: Collection[str]) -> str:
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"is {value!r}: it must be one of {', '.join(choices)}")
     return value
-
-
-def _cone(value: Any) -> Cone:
-    return as_cone(_numbers(value, 4))
-
-
-def _range(value: Any) -> Range:
-    return as_range(_numbers(value, 2))
-
-
-def _slide(value: Any) -> Range:
-    low, high = _numbers(value, 2)
-    return low, high
-
-
-def _window(value: Any) -> tuple[float, ...]:
-    return as_window(_numbers(value))
 
 
 def _numbers(value: Any, count: int | None = None) -> tuple[float, ...]:

@@ -1,15 +1,19 @@
-"""What is kept of one bone's limit, whatever its type: plain values, on their way to the solver or from it."""
+"""What is kept of one bone's limit, whatever its kind: plain values, on their way to the solver or from it.
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+`KINDS` is the one list of kinds: menu, panel, properties and solver go by it. The solver is imported only where a
+limit is made, as operators need the list at Blender's start.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import hypot, isfinite, pi
-from typing import Any, Final, cast
+from types import MappingProxyType, ModuleType
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from ...core import Ball, Fixed, Hinge, LimitError, Polygon
-from ...core.limits.kinds import Limit
+if TYPE_CHECKING:
+    from ...core.limits.kinds import Limit
 
 FREE: Final = "FREE"
-TYPES: Final = (FREE, "BALL", "HINGE", "FIXED", "POLYGON")
 AXES: Final = ("X", "Y", "Z")
 ALL_ROUND: Final = (-pi, pi)
 WHOLE_CONE: Final = (pi, pi, pi, pi)
@@ -27,10 +31,10 @@ Cone = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class LimitSettings:
-    """A limit with the values that another type of limit would use.
+    """A limit with the values that another kind of limit would use.
 
     Attributes:
-        type: one of `TYPES`.
+        type: one of `KINDS`.
         cone: leans toward +X, +Z, -X, -Z.
         twist: low, high.
         axis: the hinge's, "X", "Y" or "Z".
@@ -47,58 +51,104 @@ class LimitSettings:
     window: tuple[float, ...] = ()
     slide: Range = NO_SLIDE
 
-    def limit(self) -> Limit | None:
+    def limit(self) -> "Limit | None":
         """The limit for the solver, None where there is none; raises LimitError for what makes no sense."""
-        makers: dict[str, Callable[[], Limit | None]] = {
-            FREE: lambda: None,
-            "BALL": lambda: Ball(self.cone, self.twist),
-            "HINGE": lambda: Hinge(cast("Any", self.axis), *self.hinge),
-            "FIXED": Fixed,
-            "POLYGON": lambda: Polygon(points(self.window), self.twist),
-        }
-        if self.type not in makers:
-            raise LimitError(f"The limit is {self.type!r}: it must be one of {', '.join(TYPES)}.")
-        return makers[self.type]()
+        from ... import core  # noqa: PLC0415
+
+        if self.type not in KINDS:
+            raise core.LimitError(f"The limit is {self.type!r}: it must be one of {', '.join(KINDS)}.")
+        return KINDS[self.type].make(core, self)
 
     def check(self) -> None:
-        """Raise LimitError for what makes no sense, in what the type doesn't use as well."""
-        Ball(self.cone, self.twist)
-        Hinge(cast("Any", self.axis), *self.hinge)
-        if self.window:
-            Polygon(points(self.window))
+        """Raise LimitError for what makes no sense, in what the kind doesn't use as well."""
+        for kind in (kind for kind in KINDS if self.window or "window" not in KINDS[kind].fields):
+            replace(self, type=kind).limit()
         check_slide(self.slide)
         self.limit()
 
 
+@dataclass(frozen=True)
+class Kind:
+    """A kind of limit, whose class in the core has its identifier as name.
+
+    Attributes:
+        name, about: for the menu.
+        fields: the values of `LimitSettings` that it uses, in the order in which they are shown and checked.
+        make: the limit, from the core and settings.
+        values: what settings keep of such a limit.
+    """
+
+    name: str
+    about: str
+    fields: tuple[str, ...]
+    make: Callable[[ModuleType, LimitSettings], Any]
+    values: Callable[[Any], dict[str, Any]] = lambda _limit: {}
+
+
+KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
+    {
+        FREE: Kind("Free", "Turns without limits", (), lambda _core, _kept: None),
+        "BALL": Kind(
+            "Ball",
+            "Leans within a cone of four angles, and twists within a range",
+            ("cone", "twist"),
+            lambda core, kept: core.Ball(kept.cone, kept.twist),
+            lambda limit: {"cone": limit.angles, "twist": tuple(limit.twist)},
+        ),
+        "HINGE": Kind(
+            "Hinge",
+            "Turns about one axis only, within a range",
+            ("axis", "hinge"),
+            lambda core, kept: core.Hinge(kept.axis, *kept.hinge),
+            lambda limit: {"axis": limit.axis, "hinge": (limit.low, limit.high)},
+        ),
+        "FIXED": Kind("Fixed", "Does not turn", (), lambda core, _kept: core.Fixed()),
+        "POLYGON": Kind(
+            "Polygon",
+            "Leans within a window of any outline, and twists within a range",
+            ("window", "twist"),
+            lambda core, kept: core.Polygon(points(kept.window), kept.twist),
+            lambda limit: {"window": flat(limit.window), "twist": tuple(limit.twist)},
+        ),
+    }
+)
+# For Blender's menus: identifier, name, tooltip.
+LIMIT_TYPES: Final = tuple((identifier, kind.name, kind.about) for identifier, kind in KINDS.items())
+LIMIT_AXES: Final = (
+    ("X", "X", "The bone's X axis"),
+    ("Y", "Y", "Along the bone, like a pivot"),
+    ("Z", "Z", "The bone's Z axis"),
+)
+
+
+def settings_of(limit: "Limit | None", kept: LimitSettings | None = None) -> LimitSettings:
+    """The settings for a limit, None for a free bone; the values that it doesn't use are as `kept`."""
+    kind = FREE if limit is None else type(limit).__name__.upper()
+    values = {} if limit is None else KINDS[kind].values(limit)
+    return replace(kept or LimitSettings(), type=kind, **values)
+
+
 def check_slide(slide: Range) -> None:
     """Raise LimitError for factors that no bone can have."""
+    from ...core import LimitError  # noqa: PLC0415
+
     low, high = slide
     if not (0.0 < low <= high and isfinite(high)):
         raise LimitError(f"A bone can't stretch from {low:g} to {high:g}: two factors above 0, the lower one first.")
 
 
-def settings_of(limit: Limit | None, kept: LimitSettings | None = None) -> LimitSettings:
-    """The settings for a limit, None for a free bone; the values that it doesn't use are as `kept`."""
-    values = dict(vars(kept or LimitSettings()))
-    if limit is None:
-        values["type"] = FREE
-    elif isinstance(limit, Ball):
-        values |= {"type": "BALL", "cone": limit.angles, "twist": tuple(limit.twist)}
-    elif isinstance(limit, Hinge):
-        values |= {"type": "HINGE", "axis": limit.axis, "hinge": (limit.low, limit.high)}
-    elif isinstance(limit, Polygon):
-        corners = tuple(float(part) for point in limit.window for part in point)
-        values |= {"type": "POLYGON", "window": corners, "twist": tuple(limit.twist)}
-    else:
-        values["type"] = "FIXED"
-    return LimitSettings(**values)
-
-
 def points(window: Sequence[float]) -> tuple[tuple[float, float], ...]:
     """The (X, Z) leans of a window's corners; raises LimitError where one has no Z."""
+    from ...core import LimitError  # noqa: PLC0415
+
     if len(window) % 2:
         raise LimitError(f"A window has {len(window)} numbers: each point needs an X and a Z lean.")
     return tuple(zip(window[::2], window[1::2], strict=True))
+
+
+def flat(corners: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    """The window of corners (X, Z), one number after the other."""
+    return tuple(float(part) for corner in corners for part in corner)
 
 
 def as_cone(angles: Sequence[float]) -> Cone:
@@ -119,7 +169,7 @@ def as_window(numbers: Sequence[float]) -> tuple[float, ...]:
 
     Raises LimitError where one has no Z.
     """
-    return tuple(part for point in points(numbers) for part in _within_reach(point))
+    return flat([_within_reach(point) for point in points(numbers)])
 
 
 def _within_reach(point: tuple[float, float]) -> tuple[float, float]:

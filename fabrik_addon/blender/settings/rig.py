@@ -37,18 +37,6 @@ DRAG_ROOTS = (
     ("FREE", "Free", "The root bone moves where that suits pins and dragged bone best"),
     ("FOLLOW", "Follow", "The root bone is pulled along, as by a rope"),
 )
-LIMIT_TYPES = (
-    ("FREE", "Free", "Turns without limits"),
-    ("BALL", "Ball", "Leans within a cone of four angles, and twists within a range"),
-    ("HINGE", "Hinge", "Turns about one axis only, within a range"),
-    ("FIXED", "Fixed", "Does not turn"),
-    ("POLYGON", "Polygon", "Leans within a window of any outline, and twists within a range"),
-)
-LIMIT_AXES = (
-    ("X", "X", "The bone's X axis"),
-    ("Y", "Y", "Along the bone, like a pivot"),
-    ("Z", "Z", "The bone's Z axis"),
-)
 
 
 @overridable

@@ -2,11 +2,24 @@
 
 from types import ModuleType
 
-from ..arrays import Scalar
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import FloatArray, Scalar
 
 _TINY = 1e-12
 _STEPS = 12
 _CLOSE = 1e-12
+
+
+def outline(angles: npt.ArrayLike, azimuth: FloatArray) -> FloatArray:
+    """(..., 2) the leans (x, z) on the edge of a cone at azimuths (...) from +X toward +Z.
+
+    angles: (4,) half-axes toward +X, +Z, -X, -Z.
+    """
+    right, front, left, back = np.asarray(angles)
+    x, z = np.cos(azimuth), np.sin(azimuth)
+    return np.stack([x * np.where(x >= 0.0, right, left), z * np.where(z >= 0.0, front, back)], axis=-1)
 
 
 def level(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> Scalar:

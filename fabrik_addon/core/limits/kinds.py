@@ -121,11 +121,12 @@ class Ball(Limit):
 
     def sample(self, places: FloatArray) -> FloatArray:
         """Leans spread evenly over the ellipse, twists over the range."""
-        azimuth, share = _FULL_TURN * places[..., 0], np.sqrt(places[..., 1])
-        right, front, left, back = self.angles
-        x, z = np.cos(azimuth), np.sin(azimuth)
-        x, z = x * np.where(x >= 0, right, left) * share, z * np.where(z >= 0, front, back) * share
-        return compose_arrays(x, z, _spread(self.twist, places[..., 2]))
+        leans = ellipse.outline(self.angles, _FULL_TURN * places[..., 0]) * np.sqrt(places[..., 1, None])
+        return compose_arrays(leans[..., 0], leans[..., 1], _spread(self.twist, places[..., 2]))
+
+    def outline(self, count: int) -> FloatArray:
+        """(count, 2) leans along the edge of the cone, from +X toward +Z."""
+        return ellipse.outline(self.angles, np.arange(count) * (_FULL_TURN / count))
 
 
 @dataclass(frozen=True)
@@ -170,6 +171,13 @@ class Polygon(Limit):
         """Leans spread over the window, twists over the range."""
         x, z = self.shape.sample(places[..., 0], places[..., 1])
         return compose_arrays(x, z, _spread(self.twist, places[..., 2]))
+
+    def outline(self, count: int) -> FloatArray:
+        """(N, 2) leans along the window's edges, as many on each, at least `count` in all."""
+        corners = np.array(self.shape.points)
+        share = np.linspace(0.0, 1.0, -(-count // len(corners)), endpoint=False)[:, None]
+        edges = corners[:, None] + share * (np.roll(corners, -1, axis=0) - corners)[:, None]
+        return np.asarray(edges.reshape(-1, 2))
 
 
 @dataclass(frozen=True)

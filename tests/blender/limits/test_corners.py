@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mathutils import Quaternion, Vector
 from support import limited
+from support.limited import write_limit
 
 from fabrik_addon.blender.limits.corners import present_lean
 from fabrik_addon.blender.limits.from_action import fitted_polygon
 from fabrik_addon.blender.limits.lean_hull import convex_hull, window_around
 from fabrik_addon.blender.rig.legal import legal_rotations
-from fabrik_addon.blender.settings.limit_properties import WINDOW, read_limit, write_limit
+from fabrik_addon.blender.settings.limit_properties import WINDOW, read_limit
 from fabrik_addon.core import Fixed, Polygon
 from fabrik_addon.core.limits.swing_twist import compose_arrays
 from fabrik_addon.core.rotations import angle_between

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mathutils import Euler, Quaternion
 from support import checker, limited, scenes
+from support.limited import write_limit
 
 from fabrik_addon.blender.limits.check_action import Breach, check_action, mend_action
 from fabrik_addon.blender.rig import actions, keyframes
-from fabrik_addon.blender.settings.limit_properties import read_limit, write_limit
+from fabrik_addon.blender.settings.limit_properties import read_limit
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
 
 pytestmark = pytest.mark.usefixtures("clean_scene")

@@ -6,10 +6,10 @@ import bpy
 import numpy as np
 import pytest
 from support import scenes
+from support.limited import write_limit
 
 import fabrik_addon
 from fabrik_addon.blender.posing import live
-from fabrik_addon.blender.settings.limit_properties import write_limit
 from fabrik_addon.core import Hinge
 
 pytestmark = pytest.mark.usefixtures("clean_scene")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from support import limited, scenes
+from support.limited import write_limit
 
 from fabrik_addon.blender.settings.limit_properties import (
     CONE,
@@ -18,11 +19,9 @@ from fabrik_addon.blender.settings.limit_properties import (
     WINDOW,
     LimitPropertyError,
     clear_limit,
-    limit_type,
     read_limit,
     read_limits,
     read_settings,
-    write_limit,
     write_settings,
 )
 from fabrik_addon.blender.settings.limit_values import LimitSettings
@@ -104,7 +103,7 @@ class TestAbsent:
 
     def test_no_limit_is_free(self, bone):
         assert read_limit(bone) is None
-        assert limit_type(bone) == "FREE"
+        assert read_settings(bone).type == "FREE"
 
     @pytest.mark.parametrize(
         ("kind", "limit"), [("BALL", Ball()), ("HINGE", Hinge()), ("FIXED", Fixed()), ("FREE", None)]

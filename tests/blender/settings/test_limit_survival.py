@@ -6,6 +6,7 @@ import bpy
 import numpy as np
 import pytest
 from support import limited, scenes
+from support.limited import write_limit
 
 import fabrik_addon
 from fabrik_addon.blender.settings.limit_properties import (
@@ -18,7 +19,6 @@ from fabrik_addon.blender.settings.limit_properties import (
     read_limits,
     read_slides,
     why_not_writable,
-    write_limit,
 )
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
 

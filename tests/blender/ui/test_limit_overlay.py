@@ -4,8 +4,8 @@ import bpy
 import numpy as np
 import pytest
 from support import scenes
+from support.limited import write_limit
 
-from fabrik_addon.blender.settings.limit_properties import write_limit
 from fabrik_addon.blender.ui.overlays import handlers as drawing_handlers
 from fabrik_addon.blender.ui.overlays import limits as overlay
 from fabrik_addon.blender.ui.overlays.limit_shapes import Kind
@@ -157,13 +157,6 @@ def test_what_binds_is_red_and_thick_as_well(rig):
 def test_nothing_selected_is_an_empty_drawing(rig):
     for drawing in overlay.gather([], None):
         assert len(drawing.triangles) == len(drawing.lines) == 0
-
-
-def test_without_windows_there_is_no_handler(clean_scene):
-    """Blender's module can't end while one is there."""
-    drawing_handlers.HANDLERS.start()
-    assert not drawing_handlers.HANDLERS.is_on()
-    drawing_handlers.HANDLERS.stop()
 
 
 def test_the_switch_is_in_the_popover_for_bones(clean_scene):

@@ -6,7 +6,7 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, FloatVectorProperty, IntProperty, StringProperty
 from bpy.types import Context, Operator
 
-from ...settings.rig import LIMIT_AXES, LIMIT_TYPES
+from ...settings.limit_values import LIMIT_AXES, LIMIT_TYPES
 from .base import Bones, Done, OnBones
 
 # What is not given keeps what the bone has, so nothing may be left over from the call before.

@@ -37,10 +37,6 @@ class DrawingHandlers:
             bpy.types.SpaceView3D.draw_handler_remove(self._handles.pop(), "WINDOW")
         ARMATURES.forget()
 
-    def is_on(self) -> bool:
-        """Whether a handler is there."""
-        return bool(self._handles)
-
 
 def draw_limits_switch(self: bpy.types.Panel, context: bpy.types.Context) -> None:
     """The switch in the popover of the viewport's bone overlays."""

@@ -4,10 +4,11 @@ Everything is in the frame that the limit is in: the bone's rest frame as its pa
 bone's tail moves on a sphere about it, and so do the shapes.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from math import atan2, cos, hypot, pi, sin
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -70,12 +71,7 @@ def shapes_of(limit: Limit, rotation: npt.ArrayLike, length: float) -> list[Shap
         length: the bone's length.
     """
     turn = one.Quaternion(np.asarray(rotation, dtype=np.float64).tolist())
-    if isinstance(limit, Ball | Polygon):
-        shapes = [*_lean_shapes(limit, turn), *_twist_shapes(limit.twist, turn)]
-    elif isinstance(limit, Hinge):
-        shapes = _pivot_shapes(limit, turn) if limit.axis == "Y" else _hinge_shapes(limit, turn)
-    else:
-        shapes = _lock_shapes(limit, turn)
+    shapes = _SHAPES[type(limit)](limit, turn)
     return [Shape(shape.kind, shape.binds, shape.vertices * length, shape.triangles, shape.lines) for shape in shapes]
 
 
@@ -86,22 +82,24 @@ def directions(x: FloatArray, z: FloatArray) -> FloatArray:
     return np.stack([x * scale, np.cos(angle), z * scale], axis=-1)
 
 
-def _lean_shapes(limit: Ball | Polygon, turn: Quaternion) -> list[Shape]:
-    """The part of the sphere that the tail may be on, its rim, and where the tail is."""
-    if isinstance(limit, Ball) and min(limit.angles) >= pi:
-        return []
-    binds = _stands(Ball(limit.cone) if isinstance(limit, Ball) else Polygon(limit.window), turn)
-    patch = _ball_patch(limit, binds) if isinstance(limit, Ball) else _polygon_patch(limit, binds)
-    return [*patch, _marker(turn, binds)]
+def _ball_shapes(limit: Ball, turn: Quaternion) -> list[Shape]:
+    """The part of the sphere that the tail may be on, its rim, where the tail is; and the range of twist."""
+    twist = _twist_shapes(limit.twist, turn)
+    if min(limit.angles) >= pi:
+        return twist
+    binds = _stands(Ball(limit.cone), turn)
+    return [*_ball_patch(limit, binds), _marker(turn, binds), *twist]
+
+
+def _polygon_shapes(limit: Polygon, turn: Quaternion) -> list[Shape]:
+    """The same for a window."""
+    binds = _stands(Polygon(limit.window), turn)
+    return [*_polygon_patch(limit, binds), _marker(turn, binds), *_twist_shapes(limit.twist, turn)]
 
 
 def _ball_patch(limit: Ball, binds: bool) -> list[Shape]:
     """Rings about rest out to the ellipse, and lines along the four ways to it."""
-    right, front, left, back = limit.angles
-    around = np.linspace(0.0, _FULL_TURN, _RIM_POINTS, endpoint=False)
-    x, z = np.cos(around), np.sin(around)
-    rim = np.stack([x * np.where(x >= 0.0, right, left), z * np.where(z >= 0.0, front, back)], axis=1)
-    rings = np.arange(1, _RINGS + 1)[:, None, None] / _RINGS * rim
+    rings = np.arange(1, _RINGS + 1)[:, None, None] / _RINGS * limit.outline(_RIM_POINTS)
     points = directions(*np.concatenate([np.zeros((1, 2)), rings.reshape(-1, 2)]).T)
     # Vertex 0 stands for a whole ring at rest.
     index = np.concatenate(
@@ -156,12 +154,6 @@ def _twist_shapes(twist: tuple[float, float], turn: Quaternion) -> list[Shape]:
     return _round_shapes(low, high, twist_of(one, turn, 0.5 * (low + high)), swing, binds=binds)
 
 
-def _pivot_shapes(limit: Hinge, turn: Quaternion) -> list[Shape]:
-    """The same for a hinge about Y."""
-    low, high = (limit.low, limit.high) if limit.bounded else (-pi, pi)
-    return _round_shapes(low, high, limit.angle(one, turn), one.Quaternion(), binds=_stands(limit, turn))
-
-
 def _round_shapes(low: float, high: float, now: float, swing: Quaternion, *, binds: bool) -> list[Shape]:
     """A fan square to the bone from one twist to another, counted from local Z, and a pointer to the present one."""
     center = np.array([0.0, _TWIST_PLACE, 0.0])
@@ -173,19 +165,21 @@ def _round_shapes(low: float, high: float, now: float, swing: Quaternion, *, bin
 
 
 def _hinge_shapes(limit: Hinge, turn: Quaternion) -> list[Shape]:
-    """A fan in the plane that the bone turns in, and where the tail is."""
+    """A fan in the plane that the bone turns in, and where the tail is; about Y a range of twist."""
     low, high = (limit.low, limit.high) if limit.bounded else (-pi, pi)
+    binds = _stands(limit, turn)
+    if limit.axis == "Y":
+        return _round_shapes(low, high, limit.angle(one, turn), one.Quaternion(), binds=binds)
     arc = _arc(low, high)
     ahead, aside = np.cos(arc), np.sin(arc)
     zero = np.zeros_like(arc)
     rim = np.stack([zero, ahead, aside] if limit.axis == "X" else [-aside, ahead, zero], axis=1)
-    binds = _stands(limit, turn)
     return [_fan(np.zeros(3), rim, binds, closed=not limit.bounded), _marker(turn, binds)]
 
 
-def _lock_shapes(limit: Limit, turn: Quaternion) -> list[Shape]:
+def _fixed_shapes(limit: Fixed, turn: Quaternion) -> list[Shape]:
     """A square about the head. A fixed bone always stands at its limit: only one that is turned is shown so."""
-    binds = isinstance(limit, Fixed) and _moved(limit, turn)
+    binds = _moved(limit, turn)
     corners = _LOCK_SIZE * np.array([[1.0, 0.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 0.0, -1.0], [-1.0, 0.0, 1.0]])
     lines = np.array([[0, 1], [1, 2], [2, 3], [3, 0], [0, 2], [1, 3]])
     shapes = [Shape(Kind.RANGE, binds, corners, np.array([[0, 1, 2], [0, 2, 3]]), lines)]
@@ -242,3 +236,12 @@ def _moved(limit: Limit, turn: Quaternion) -> bool:
 
 def _none(width: int) -> IntArray:
     return np.zeros((0, width), dtype=np.int64)
+
+
+# How each kind of limit is drawn.
+_SHAPES: Final[dict[type[Limit], Callable[[Any, Quaternion], list[Shape]]]] = {
+    Ball: _ball_shapes,
+    Polygon: _polygon_shapes,
+    Hinge: _hinge_shapes,
+    Fixed: _fixed_shapes,
+}

@@ -3,10 +3,9 @@
 Apart from the panel's class, which Blender is told of at its start, since limits need the solver's own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-import bpy
-from bpy.types import Context, PoseBone, UILayout
+from bpy.types import Context, Object, PoseBone, UILayout
 
 from ...settings.limit_properties import (
     CONE,
@@ -20,18 +19,22 @@ from ...settings.limit_properties import (
     read_slide,
     why_not_writable,
 )
-from ...settings.limit_values import AXES, NO_SLIDE, LimitSettings
-from ...settings.rig import LIMIT_TYPES
+from ...settings.limit_values import AXES, KINDS, NO_SLIDE
 from ...settings.selection import active_bone, selected_bones
 from ..operators import limits
 from .rig import draw_lines
 
 # As long as it is, or half as long again where it has to be.
 FIRST_STRETCH = (1.0, 1.5)
-_TYPE_NAMES = {identifier: name for identifier, name, _ in LIMIT_TYPES}
+# The sliders of each field: its property, and their labels.
+_SLIDERS = {
+    "cone": (CONE, ("Lean to +X", "+Z", "-X", "-Z")),
+    "twist": (TWIST, ("Twist from", "to")),
+    "hinge": (HINGE, ("Turn from", "to")),
+}
 
 
-def draw_active_limit(context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+def draw_active_limit(context: Context, layout: UILayout, rig: Object) -> None:
     """Draw the limit of a rig's active bone, or what to do first."""
     bone = active_bone(rig)
     if bone is None:
@@ -58,36 +61,33 @@ def _draw_bone(layout: UILayout, bone: PoseBone, selected: Sequence[PoseBone]) -
 def _draw_limit(layout: UILayout, bone: PoseBone) -> None:
     """The type, its sliders, and what makes no sense about them."""
     settings = read_settings(bone)
+    kind = KINDS[settings.type]
     row = layout.row()
     row.use_property_split = False
-    row.operator_menu_enum(limits.FABRIK_OT_set_limit.bl_idname, "type", text=_TYPE_NAMES[settings.type])
-    kinds: dict[str, Callable[[UILayout, PoseBone, LimitSettings], None]] = {
-        "BALL": _draw_ball,
-        "HINGE": _draw_hinge,
-        "POLYGON": _draw_polygon,
-    }
-    if settings.type in kinds:
-        kinds[settings.type](layout, bone, settings)
+    row.operator_menu_enum(limits.FABRIK_OT_set_limit.bl_idname, "type", text=kind.name)
+    for field in kind.fields:
+        if field == "axis":
+            _draw_axes(layout, settings.axis)
+        elif field == "window":
+            _draw_window(layout, bone, len(settings.window) // 2)
+        else:
+            _draw_angles(layout, bone, *_SLIDERS[field])
     draw_lines(layout, _trouble(bone), "ERROR")
 
 
-def _draw_ball(layout: UILayout, bone: PoseBone, _settings: LimitSettings) -> None:
-    _draw_angles(layout, bone, CONE, ("Lean to +X", "+Z", "-X", "-Z"))
-    _draw_angles(layout, bone, TWIST, ("Twist from", "to"))
-
-
-def _draw_hinge(layout: UILayout, bone: PoseBone, settings: LimitSettings) -> None:
+def _draw_axes(layout: UILayout, chosen: str) -> None:
+    """A button for each axis that a hinge may turn about."""
     row = layout.row(align=True)
     row.use_property_split = False
     for axis in AXES:
-        row.operator(limits.FABRIK_OT_set_limit.bl_idname, text=axis, depress=settings.axis == axis).axis = axis
-    _draw_angles(layout, bone, HINGE, ("Turn from", "to"))
+        row.operator(limits.FABRIK_OT_set_limit.bl_idname, text=axis, depress=chosen == axis).axis = axis
 
 
-def _draw_polygon(layout: UILayout, bone: PoseBone, settings: LimitSettings) -> None:
+def _draw_window(layout: UILayout, bone: PoseBone, corners: int) -> None:
+    """The leans of each corner, and buttons to move, remove and add some."""
     column = layout.column(align=True)
     column.use_property_split = False
-    for point in range(len(settings.window) // 2):
+    for point in range(corners):
         row = column.row(align=True)
         row.prop(bone, f'["{WINDOW}"]', index=2 * point, text="X", slider=True)
         row.prop(bone, f'["{WINDOW}"]', index=2 * point + 1, text="Z", slider=True)
@@ -96,7 +96,6 @@ def _draw_polygon(layout: UILayout, bone: PoseBone, settings: LimitSettings) -> 
     more = column.row(align=True)
     more.operator(limits.FABRIK_OT_add_limit_point.bl_idname, text="Add Point", icon="ADD").from_pose = False
     more.operator(limits.FABRIK_OT_add_limit_point.bl_idname, text="From Pose", icon="EYEDROPPER").from_pose = True
-    _draw_angles(layout, bone, TWIST, ("Twist from", "to"))
 
 
 def _draw_angles(layout: UILayout, bone: PoseBone, name: str, labels: tuple[str, ...]) -> None:
