@@ -1,7 +1,7 @@
 """One connected piece of a rig that follows a drag: the bones below one bone, as they stand, and their solver."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import bpy
@@ -27,28 +27,33 @@ class Grip:
 
     Attributes:
         effector: the point, for the solver.
-        place: (3,) its target at the drag's start, armature space.
-        turn: (4,) how its bone is to be turned then, armature space, where the effector's rotation counts.
-        moves: (3,) factors on the drag's shift, which it takes part in: zeros for what is held, (-1, 1, 1) for a
+        armature_position: (3,) its target at the drag's start.
+        armature_rotation: (4,) the rotation that its bone is to have then, where the effector's rotation counts.
+        shift_factors: (3,) what the drag's shift is multiplied by for it: zeros for what is held, (-1, 1, 1) for a
             mirrored point.
     """
 
     effector: Effector
-    place: FloatArray
-    turn: FloatArray
-    moves: FloatArray
+    armature_position: FloatArray
+    armature_rotation: FloatArray = field(default_factory=lambda: np.array((1.0, 0.0, 0.0, 0.0)))
+    shift_factors: FloatArray = field(default_factory=lambda: np.zeros(3))
+
+    @property
+    def is_dragged(self) -> bool:
+        """Whether it takes part in the drag, rather than being held."""
+        return bool(self.shift_factors.any())
 
 
 @dataclass(frozen=True)
 class PartPose:
     """The pose of a part.
 
-    rotations: (J, 4) local. head: (3,) the top bone's. error, pin_error: armature units that what is dragged, and what
-    is held, is from its place.
+    local_rotations: (J, 4). armature_head: (3,) the top bone's. error, pin_error: armature units that what is dragged,
+    and what is held, is from its place.
     """
 
-    rotations: FloatArray
-    head: FloatArray
+    local_rotations: FloatArray
+    armature_head: FloatArray
     error: float
     pin_error: float
 
@@ -77,7 +82,7 @@ class DragPart:
             root: "FIXED", "FREE" or "FOLLOW". What follows like a rope would leave its pins, so with pins it is free.
         """
         self.tree, self.grips, self.moves_root = tree, tuple(grips), root != "FIXED"
-        is_rope = root == "FOLLOW" and all(grip.moves.any() for grip in grips)
+        is_rope = root == "FOLLOW" and all(grip.is_dragged for grip in grips)
         self.on_the_way = _on_the_way(tree.skeleton, grips)
         self.turned = sorted(tree.skeleton.index(name) for name in self.on_the_way if name not in frozen)
         names = [tree.skeleton.names[bone] for bone in self.turned]
@@ -85,23 +90,23 @@ class DragPart:
         self._limits = {**limits_of(armature, names), **fixed}
         self._root = "FREE" if self.moves_root and not is_rope else "FIXED"
         self._solver = self._made_ready(tree)
-        self._places = np.array([grip.place for grip in grips])
-        self._moves = np.array([grip.moves for grip in grips])
-        self._dragged = self._moves.any(axis=1)
+        self._positions = np.array([grip.armature_position for grip in grips])
+        self._shift_factors = np.array([grip.shift_factors for grip in grips])
+        self._dragged = self._shift_factors.any(axis=1)
         self._oriented = any(grip.effector.rotation_weight > 0.0 for grip in grips)
         self._ropes = _ropes(tree.skeleton, grips) if is_rope else []
         self._heads = forward_kinematics(tree.skeleton, tree.rotations, tree.root_location)[:, :3, 3]
         locks = (with_locks(armature.pose.bones[name], tree.rotations[tree.skeleton.index(name)]) for name in names)
         self._locks = {bone: lock for bone, lock in zip(self.turned, locks, strict=True) if lock is not None}
 
-    def solve(self, shift: FloatArray, turn: Quaternion) -> PartPose:
-        """The pose once the dragged points are shifted by (3,) and their bones turned, in armature space."""
-        targets = self._places + self._moves * shift
-        turns = np.array([_turned(grip, turn) for grip in self.grips]) if self._oriented else None
+    def solve(self, armature_shift: FloatArray, armature_turn: Quaternion) -> PartPose:
+        """The pose once the dragged points are shifted by (3,) and their bones turned, both in armature space."""
+        targets = self._positions + self._shift_factors * armature_shift
+        target_rotations = np.array([_turned(grip, armature_turn) for grip in self.grips]) if self._oriented else None
 
         def solve(tree: Tree, locked: Collection[str], rotations: FloatArray, location: FloatArray) -> Solution:
             solver = self._made_ready(tree, locked) if locked else self._solver
-            return solver.solve(targets, start=rotations, start_location=location, target_rotations=turns)
+            return solver.solve(targets, start=rotations, start_location=location, target_rotations=target_rotations)
 
         location = self.tree.root_location
         if self._ropes:
@@ -133,12 +138,12 @@ def pull_rope(joints: FloatArray, end: FloatArray, target: FloatArray) -> FloatA
 
 
 def _turned(grip: Grip, turn: Quaternion) -> Sequence[float]:
-    """(4,) how a grip's bone is to be turned once the dragged bone has been turned; mirrored where the shift is."""
-    if not grip.moves.any():
-        return grip.turn.tolist()
-    side = grip.moves[0]
-    own = Quaternion((turn.w, turn.x, side * turn.y, side * turn.z)) @ Quaternion(grip.turn.tolist())
-    return own[:]
+    """(4,) the rotation of a grip's bone once the dragged bone has been turned; mirrored where the shift is."""
+    if not grip.is_dragged:
+        return grip.armature_rotation.tolist()
+    side = grip.shift_factors[0]
+    own = Quaternion((turn.w, turn.x, side * turn.y, side * turn.z))
+    return (own @ Quaternion(grip.armature_rotation.tolist()))[:]
 
 
 def _on_the_way(skeleton: Skeleton, grips: Sequence[Grip]) -> set[str]:
@@ -150,7 +155,7 @@ def _on_the_way(skeleton: Skeleton, grips: Sequence[Grip]) -> set[str]:
 def _ropes(skeleton: Skeleton, grips: Sequence[Grip]) -> list[tuple[int, list[int], FloatArray]]:
     """For each dragged point its place among the grips, the bones from the root to it, and where it is."""
     return [
-        (row, [int(bone) for bone in skeleton.path(skeleton.index(grip.effector.bone))], grip.place)
+        (row, [int(bone) for bone in skeleton.path(skeleton.index(grip.effector.bone))], grip.armature_position)
         for row, grip in enumerate(grips)
-        if grip.moves.any()
+        if grip.is_dragged
     ]

@@ -73,13 +73,13 @@ class Drag:
         ]
         self._bones = armature.pose.bones.keys()
         world = np.array(armature.matrix_world, dtype=np.float64)
-        self._space, self._turn = world[:3, :3], armature.matrix_world.to_quaternion()
+        self._to_world, self._rotation_to_world = world[:3, :3], armature.matrix_world.to_quaternion()
         self._scale = float(object_scale(world))
-        self._least = _NO_SHIFT * armature.data.bones[bone].length
+        self._least_shift = _NO_SHIFT * armature.data.bones[bone].length
         axes = nearest_rotations(np.array(armature.pose.bones[bone].matrix, dtype=np.float64)[None, :3, :3])[0]
         self.left_alone = setup.left_alone(self._parts)
-        self.start: FloatArray = self._space @ self._parts[0].grips[0].place + world[:3, 3]
-        self.axes: FloatArray = np.array(self._turn.to_matrix()) @ axes
+        self.start: FloatArray = self._to_world @ self._parts[0].grips[0].armature_position + world[:3, 3]
+        self.axes: FloatArray = np.array(self._rotation_to_world.to_matrix()) @ axes
 
     def step(self, location: npt.ArrayLike, turn: npt.ArrayLike | None = None) -> StepResult:
         """Pose the rig for the dragged point to be at a place, and for its bone to be turned.
@@ -94,17 +94,18 @@ class Drag:
         """
         if not self._is_there():
             raise RigError(f"The armature of bone {self._dragged[0]!r} was changed during the drag: drag again")
-        shift = np.linalg.solve(self._space, np.asarray(location, dtype=np.float64) - self.start)
-        vector = Vector(np.zeros(3).tolist() if turn is None else np.asarray(turn, dtype=np.float64).tolist())
-        if np.abs(shift).max() <= self._least and vector.length <= _NO_TURN:
+        armature_shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
+        world_turn = Vector(np.zeros(3).tolist() if turn is None else np.asarray(turn, dtype=np.float64).tolist())
+        if np.abs(armature_shift).max() <= self._least_shift and world_turn.length <= _NO_TURN:
             self._keeper.restore()
             return StepResult()
-        own = self._turn.conjugated() @ Quaternion(vector, vector.length) @ self._turn
+        to_world = self._rotation_to_world
+        armature_turn = to_world.conjugated() @ Quaternion(world_turn, world_turn.length) @ to_world
         error, pin_error = 0.0, 0.0
         parts = self._parts if turn is None else self._turning_parts
         for part, writer in zip(parts, self._writers, strict=True):
-            pose = part.solve(shift, own)
-            writer.write(pose.rotations, pose.head)
+            pose = part.solve(armature_shift, armature_turn)
+            writer.write(pose.local_rotations, pose.armature_head)
             error, pin_error = max(error, pose.error), max(pin_error, pose.pin_error)
         return StepResult(error * self._scale, pin_error * self._scale)
 

@@ -149,7 +149,7 @@ class DragSetup:
         other = Effector(partner.bone, partner.offset, one.weight, priority=one.priority)
         if one.bone in names and other.bone in names:
             closed = replace(one, target_bone=partner.bone, target_offset=partner.offset)
-            yield Grip(closed, np.zeros(3), np.array((1.0, 0.0, 0.0, 0.0)), np.zeros(3))
+            yield Grip(closed, np.zeros(3))
         elif one.bone in names:
             yield self._still(one, other)
         elif other.bone in names:
@@ -160,7 +160,7 @@ class DragSetup:
         bone = self._armature.pose.bones[leader.bone]
         point = "TAIL" if leader.offset is None else "OFFSET"
         place = np.array(armature_point(bone, point, leader.offset or BONE_HEAD), dtype=np.float64)
-        return Grip(follower, place, np.array((1.0, 0.0, 0.0, 0.0)), np.zeros(3))
+        return Grip(follower, place)
 
     def _grip(self, bone: str, *, turning: bool) -> Grip:
         """What takes hold of a bone; it gives way to all pins."""
@@ -171,13 +171,12 @@ class DragSetup:
             rotation_weight=1.0 if turning else 0.0,
             priority=1 + max((each.priority for each in self._kept), default=-1),
         )
-        place = np.array(armature_point(pose_bone, self._point), dtype=np.float64)
-        turn = np.array(pose_bone.matrix.to_quaternion(), dtype=np.float64)
-        return Grip(effector, place, turn, self.dragged[bone])
+        position = np.array(armature_point(pose_bone, self._point), dtype=np.float64)
+        rotation = np.array(pose_bone.matrix.to_quaternion(), dtype=np.float64)
+        return Grip(effector, position, rotation, self.dragged[bone])
 
 
 def _pin_grip(pin: FabrikEffector, bone: bpy.types.PoseBone) -> Grip:
     """What holds a pinned bone."""
     effector = replace(core_effector(pin), offset=bone_offset(bone, pin.point, pin.offset))
-    turn = np.array(pin.pin_rotation, dtype=np.float64)
-    return Grip(effector, np.array(pin.pin_location, dtype=np.float64), turn, np.zeros(3))
+    return Grip(effector, np.array(pin.pin_location, dtype=np.float64), np.array(pin.pin_rotation, dtype=np.float64))
