@@ -25,7 +25,8 @@ from ..rig.armature import check_editable, check_rig
 from ..rig.spaces import metres_per_unit
 from ..settings.markers import MARKER_NAME
 from ..settings.rig import rig_settings
-from .bake import BakeResult, run_bake
+from .bake import run_bake
+from .report import BakeResult
 from .settings import BakeSettings
 
 

@@ -1,17 +1,13 @@
 """Writing what a bake has worked out: which keys, in which action."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import bpy
 import numpy as np
 
-from ...core import Solution
-from ...core.arrays import BoolArray, FloatArray, IntArray
-from ...markers.feet import Planted
-from ...markers.take import FilledSpan
-from ..goals.goals import Goals
+from ...core.arrays import FloatArray, IntArray
 from ..goals.sampling import is_led
 from ..posing.solve_frame import moves_root
 from ..rig.actions import add_strip, current_or_new_action, new_action_like, new_strip_action
@@ -22,38 +18,12 @@ from ..rig.rotation_modes import to_channels
 from ..rig.spaces import object_scale
 from ..rig.stretch import stretch_scales
 from ..settings.rig import rig_settings
+from .jobs import BakedTree
 from .key_reduction import location_keys, rotation_keys
 from .settings import BakeError, BakeSettings
 
 ERROR_PROPERTY: Final = "fabrik_error"
 _OBJECT_LOCATION: Final = "location"
-
-
-@dataclass(frozen=True)
-class BakedTree:
-    """What a bake found for one tree of bones.
-
-    Attributes:
-        goals: the bones, the effectors and their targets.
-        bones: names of the bones that got keys.
-        solution: the poses written, F frames in the space of the tree.
-        scale: (F,) world metres to one unit of that space.
-        keyed: (F, J) whether a bone gets a key on a frame; None where all do.
-        travels: whether the root's place gets keys too, where it is free.
-        filled: spans over which a bone had no markers, and what was done about them.
-        outliers: (F, E) markers that were seen and not believed; None where that was not asked.
-        planted: the feet that were kept from sliding, with their stances; None where none were.
-    """
-
-    goals: Goals
-    bones: tuple[str, ...]
-    solution: Solution
-    scale: FloatArray = field(repr=False)
-    keyed: BoolArray | None = field(default=None, repr=False)
-    travels: bool = True
-    filled: tuple[FilledSpan, ...] = ()
-    outliers: BoolArray | None = field(default=None, repr=False)
-    planted: Planted | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,25 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import bpy
 import numpy as np
 
-from ...core import Status
-from ...core.arrays import IntArray
+from ...core import Solution, Status
+from ...core.arrays import FloatArray, IntArray
 from ...markers.report import FilledRow, LimitRow, Report, ReportError, replace_file
+from ..capture.matching import of_take, take_name
+from ..goals.followed import follows_markers
+from ..limits.to_constraints import is_own
+from ..rig.spaces import object_scale
 from ..settings.rig import rig_settings
+from .animated import animated_limits
 from .feet import feet_line
-from .keys import BakedTree
+from .jobs import BakedTree
+from .settings import BakeSettings
 
 # What a frame is called where the trees of a rig end differently: the first of these that any of them has.
 _WORST_FIRST: Final = (
@@ -96,3 +103,80 @@ def export_report(rig: bpy.types.Object, path: str | os.PathLike[str]) -> None:
     if text is None:
         raise ReportError(f"{rig.name!r} has no report: bake its markers first.")
     replace_file(Path(path), text.as_string())
+
+
+@dataclass(frozen=True)
+class BakeResult:
+    """What a bake wrote.
+
+    Attributes:
+        report: how well each effector met its target, world metres.
+        frames: (F,) the frames with keys.
+        trees: what was found for each tree of bones.
+        warnings: sentences on what may keep the rig from showing the result.
+        timings: seconds for "sample", "solve" and "write".
+        notes: lines on what was done about gaps, outliers and feet.
+        take: the name of the recording; "" where effectors were followed, or markers that were picked one by one.
+    """
+
+    report: Report
+    frames: IntArray
+    trees: tuple[BakedTree, ...]
+    warnings: tuple[str, ...]
+    timings: dict[str, float]
+    notes: tuple[str, ...] = ()
+    take: str = ""
+
+    @property
+    def solutions(self) -> tuple[Solution, ...]:
+        """The poses of each tree."""
+        return tuple(tree.solution for tree in self.trees)
+
+    @property
+    def lines(self) -> tuple[str, str, str]:
+        """The result in short lines: how much, how well, and where it is worst."""
+        total = self.report.total()
+        bones = sum(len(tree.bones) for tree in self.trees)
+        return (
+            f"{bones} bones, {len(self.frames)} frames{of_take(self.take)}",
+            f"RMS {1000.0 * total.rms:.1f} mm, worst {1000.0 * total.max:.1f} mm",
+            f"{total.worst_marker}, frame {total.worst_frame}",
+        )
+
+    @property
+    def line(self) -> str:
+        """The result in one line."""
+        return "{}: {} ({})".format(*self.lines)
+
+
+def tell(
+    armature: bpy.types.Object,
+    settings: BakeSettings,
+    trees: tuple[BakedTree, ...],
+    report: Report,
+    matrices: FloatArray,
+    seconds: dict[str, float],
+) -> BakeResult:
+    """The result, of which the rig keeps what the sidebar shows."""
+    keyed = [bone for tree in trees for bone in tree.bones]
+    left = (sentence for tree in trees for sentence in tree.goals.left_alone)
+    warnings = (*_warnings(armature, keyed), *animated_limits(armature, keyed, settings.frames), *left)
+    notes = tuple(take_notes(trees, 1.0 / float(object_scale(matrices[0]))))
+    by_markers = follows_markers(armature, settings.source)
+    take = take_name(armature) if by_markers else ""
+    result = BakeResult(report, settings.frames, trees, warnings, seconds, notes, take)
+    rig_settings(armature).last_result = "\n".join((*result.lines, *notes))
+    if by_markers:
+        note_results(armature, report)
+    return result
+
+
+def _warnings(armature: bpy.types.Object, bones: Sequence[str]) -> Iterator[str]:
+    """What keeps the rig from showing the keys it has got."""
+    if armature.data.pose_position == "REST":
+        yield f"{armature.name!r} is shown in its rest position: switch it to pose position to see the motion"
+    for bone in bones:
+        kinds = armature.pose.bones[bone].constraints
+        active = [kind.name for kind in kinds if not kind.mute and kind.influence > 0.0 and not is_own(kind)]
+        if active:
+            yield f"Bone {bone!r} has constraints that change what was baked: {', '.join(active)}"

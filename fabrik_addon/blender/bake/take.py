@@ -16,7 +16,6 @@ from ...markers.steady import steadied_steps
 from ...markers.steps import within
 from ...markers.take import Gaps, Take, solve_take_steps
 from ..goals.goals import Goals
-from ..rig.spaces import world_to_armature
 from .feet import plant
 
 # The share of the time until every frame has been solved once.
@@ -96,12 +95,6 @@ def _on_rig(solution: Solution, goals: Goals, factors: FloatArray) -> Solution:
     lengths = np.tile(skeleton.lengths, (len(solution.status), 1))
     place = solution.root_location * height_factor(solution.skeleton, 1.0 / factors)
     return replace(solution, skeleton=skeleton, root_location=place, lengths=lengths)
-
-
-def smoothed_in(space: FloatArray, points: FloatArray, rate: float, cutoff: float) -> FloatArray:
-    """What `smoothed` does, for (F, M, 3) markers in a space with (F, 4, 4) world matrices."""
-    world = np.einsum("fij,fmj->fmi", space[:, :3, :3], points) + space[:, None, :3, 3]
-    return world_to_armature(smoothed(world, rate, cutoff), space)
 
 
 def smoothed(world: FloatArray, rate: float, cutoff: float) -> FloatArray:

@@ -1,6 +1,6 @@
 """Where the goals of a rig are, now or frame by frame, in the space that its tree of bones is solved in."""
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import bpy
@@ -66,11 +66,13 @@ def sampled_steps(
     rig: bpy.types.Object,
     goals: Sequence[Goals],
     frames: npt.ArrayLike,
+    smooth: Callable[[FloatArray], FloatArray] | None = None,
     *,
     recorded: bool = False,
 ) -> Generator[float, None, tuple[list[tuple[Places, FloatArray]], FloatArray]]:
     """Where the goals of each tree are on F frames, in small steps: yields the share done.
 
+    smooth: what is made of the (F, E, 3) world places of what is reached, before they go to the trees' spaces.
     recorded: the goals are markers, see `sample_targets`. Returns for each tree its places and (F, 4, 4) from its space
     to the world, and (F, 4, 4) world matrices of the rig. Raises TargetError for a target that the scene leaves out.
     """
@@ -79,6 +81,7 @@ def sampled_steps(
     followed = [goal for tree in goals for goal in _turning(tree) if not isinstance(goal, (Pin, Partner))]
     turning = _once([(rig, ""), *followed, *((rig, tree.carrier) for tree in goals if tree.carrier)])
     points, matrices = yield from sample_steps(scene, reached, turning, frames, recorded=recorded)
+    points = points if smooth is None else smooth(points)
     samples = _Samples(_by_target(reached, points), _by_target(turning, matrices))
     armature = samples.turned[rig, ""]
     return [samples.places(rig, tree) for tree in goals], armature

@@ -11,7 +11,8 @@ from ...settings.why_not import why_no_bake
 from .in_steps import InSteps
 
 if TYPE_CHECKING:
-    from ...bake.bake import BakeResult, Steps
+    from ...bake.bake import Steps
+    from ...bake.report import BakeResult
 
 
 class FABRIK_OT_bake(InSteps, BakeOptions, MarkerOptions, Operator):
