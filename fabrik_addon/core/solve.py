@@ -163,7 +163,8 @@ class Solver:
 
     def _repair(self, solution: Solution, start: Start, targets: Targets) -> Iterator[bool]:
         def from_neighbour(frame: int, rotations: FloatArray, root: FloatArray) -> Solution:
-            begun = Start(rotations[None], root[None] if self.free_root else start.roots[frame : frame + 1])
+            own = start.part(slice(frame, frame + 1))
+            begun = Start(rotations[None], root[None] if self.free_root else own.roots, own.origins)
             return refine_frame(self._for_one, begun, targets.part(slice(frame, frame + 1)))
 
         return repair_pops(solution, targets.positions, from_neighbour)
@@ -185,7 +186,8 @@ class Solver:
 
     def _start(self, start: npt.ArrayLike | None, start_location: npt.ArrayLike | None, frames: int) -> Start:
         rotations = checked_start(start, self.skeleton, frames)
-        return Start(rotations, checked_root_location(start_location, self.skeleton, frames))
+        roots = checked_root_location(start_location, self.skeleton, frames)
+        return Start(rotations, roots, np.zeros_like(roots))
 
 
 def solve_frames(problem: Problem, start: Start, targets: Targets) -> Solution:
@@ -193,7 +195,7 @@ def solve_frames(problem: Problem, start: Start, targets: Targets) -> Solution:
     solution = Solution.empty(problem.skeleton, len(targets), len(problem.effectors))
     for first in range(0, len(targets), problem.frames_at_once):
         part = slice(first, first + problem.frames_at_once)
-        begun, wanted = _legal(problem, start.part(part)), targets.part(part)
+        begun, wanted = _made_ready(problem, start.part(part), targets.part(part))
         state = start_state(problem, begun, wanted)
         _solve_from_start(problem, state)
         restart(problem, begun, state)
@@ -205,16 +207,23 @@ def solve_frames(problem: Problem, start: Start, targets: Targets) -> Solution:
 def refine_frame(problem: Problem, start: Start, targets: Targets) -> Solution:
     """One frame taken from its start to the nearest pose that meets the targets: by least squares alone."""
     solution = Solution.empty(problem.skeleton, 1, len(problem.effectors))
-    begun = _legal(problem, start)
-    state = start_state(problem, begun, targets)
+    begun, wanted = _made_ready(problem, start, targets)
+    state = start_state(problem, begun, wanted)
     problem.least_squares.run(problem.numbers, state)
     _post_process(problem, begun, state)
-    write_solution(problem, begun, targets, state, solution)
+    write_solution(problem, begun, wanted, state, solution)
     return solution.single()
 
 
-def _legal(problem: Problem, start: Start) -> Start:
-    return Start(problem.legal(start.rotations), start.roots)
+def _made_ready(problem: Problem, start: Start, targets: Targets) -> tuple[Start, Targets]:
+    """A start inside the limits and its targets, both as seen from near where the root is or, if free, will be."""
+    origins = start.roots
+    if problem.free_root:
+        seen = ~np.isnan(targets.positions)
+        counts = seen.sum(axis=1)
+        middles = np.where(seen, targets.positions, 0.0).sum(axis=1) / np.maximum(counts, 1)
+        origins = np.where(counts > 0, middles, origins)
+    return Start(problem.legal(start.rotations), start.roots - origins, origins), targets.seen_from(origins)
 
 
 def _solve_from_start(problem: Problem, state: State) -> None:

@@ -13,14 +13,21 @@ from .model.residuals import Residuals
 
 @dataclass(frozen=True)
 class Start:
-    """Where F frames of J bones begin: (F, J, 4) local rotations inside all limits, (F, 3) the root's head."""
+    """Where F frames of J bones begin.
+
+    Attributes:
+        rotations: (F, J, 4) local rotations inside all limits.
+        roots: (F, 3) the root's head, as seen from the origin.
+        origins: (F, 3) the point in armature space that a frame is solved about: far from it single precision is rough.
+    """
 
     rotations: FloatArray
     roots: FloatArray
+    origins: FloatArray
 
     def part(self, frames: slice) -> "Start":
         """The same for some of the frames."""
-        return Start(self.rotations[frames], self.roots[frames])
+        return Start(self.rotations[frames], self.roots[frames], self.origins[frames])
 
 
 @dataclass

@@ -79,8 +79,10 @@ class Ball(Limit):
     twist: Range = (-pi, pi)
 
     def __post_init__(self) -> None:
-        if len(self.angles) != 4 or not all(0.0 <= angle <= pi + _ROUNDING for angle in self.angles):
-            raise LimitError(f"A ball's cone is {self.cone}: one angle or four are needed, each from 0 to pi.")
+        usable = self.cone is not None and np.shape(self.cone) in {(), (1,), (4,)}
+        if not usable or not all(0.0 <= angle <= pi + _ROUNDING for angle in self.angles):
+            cone = " ".join(str(self.cone).split())
+            raise LimitError(f"A ball's cone is {cone}: one angle or four are needed, each from 0 to pi.")
         _check_range("A ball's twist", self.twist)
 
     @cached_property
@@ -267,6 +269,8 @@ class Fixed(Limit):
 
 
 def _check_range(what: str, ends: Range) -> None:
+    if np.shape(ends) != (2,):
+        raise LimitError(f"{what} is {ends!r}: two angles are needed, the lower one first.")
     low, high = ends
     if not (isfinite(low) and isfinite(high) and low <= high):
         raise LimitError(f"{what} is from {low} to {high}: two finite angles are needed, the lower one first.")

@@ -102,6 +102,8 @@ def path_reaches(skeleton: Skeleton, effectors: Sequence[Effector]) -> Reaches:
     near = np.array([max(0.0, 2.0 * max(link) - sum(link)) for link in links])
     closed = np.array([effector.target_bone is not None for effector in effectors])
     lengths = np.maximum(far, skeleton.lengths[0])
+    # Of nothing there is no fraction: an effector on the head of a root without length is measured by the other bones.
+    lengths = np.where(lengths > 0.0, lengths, skeleton.lengths.max() or 1.0)
     return Reaches(np.where(closed, np.inf, far), np.where(closed, 0.0, near), lengths)
 
 

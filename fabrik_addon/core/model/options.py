@@ -1,6 +1,7 @@
 """How a solve goes about it."""
 
 from dataclasses import dataclass
+from numbers import Integral
 
 from ..errors import OptionsError
 
@@ -36,9 +37,7 @@ class Options:
     def __post_init__(self) -> None:
         if not self.tolerance > 0:
             raise OptionsError(f"The tolerance is {self.tolerance}: it must be more than zero.")
-        if self.max_sweeps < 0:
-            raise OptionsError(f"max_sweeps is {self.max_sweeps}: it must be zero or more.")
-        if self.restarts < 0:
-            raise OptionsError(f"restarts is {self.restarts}: it must be zero or more.")
-        if self.chunk < 1:
-            raise OptionsError(f"chunk is {self.chunk}: it must be at least 1.")
+        for name, least in (("max_sweeps", 0), ("restarts", 0), ("chunk", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < least:
+                raise OptionsError(f"{name} is {value!r}: it must be a whole number, at least {least}.")

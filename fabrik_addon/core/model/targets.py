@@ -30,6 +30,11 @@ class Targets:
         """The same for some of the frames."""
         return Targets(self.positions[frames], self.weights[frames], self.rotations[frames], self.bend[frames])
 
+    def seen_from(self, origins: FloatArray) -> "Targets":
+        """The same as seen from (F, 3) other origins."""
+        away = origins[:, None]
+        return Targets(self.positions - away, self.weights, self.rotations, self.bend - away)
+
     @property
     def bending(self) -> bool:
         """Whether some limb is to bend toward a point on some frame."""

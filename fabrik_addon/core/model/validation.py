@@ -1,6 +1,7 @@
 """The door: what a solve is asked for is checked here, before anything is worked out."""
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,8 @@ from .effector import Effector
 from .skeleton import Skeleton
 
 _NO_LENGTH = 1e-6
+# Squares of what is farther do not fit into single precision.
+FARTHEST = 1e15
 
 
 def check_effectors(skeleton: Skeleton, effectors: Sequence[Effector]) -> None:
@@ -25,16 +28,16 @@ def check_effectors(skeleton: Skeleton, effectors: Sequence[Effector]) -> None:
             raise TargetError(
                 f"The effector of bone {effector.bone!r} has weight {effector.weight}: more than 0 it must be."
             )
-        if effector.offset is not None and not np.isfinite(np.array(effector.offset, dtype=float)).all():
-            raise TargetError(f"The effector of bone {effector.bone!r} has an offset that is not finite.")
+        if effector.offset is not None and not _is_point(effector.offset):
+            raise TargetError(f"The effector of bone {effector.bone!r} has an offset that is not three finite numbers.")
         if not 0.0 <= effector.rotation_weight <= 1.0:
             raise TargetError(
                 f"The effector of bone {effector.bone!r} has rotation weight {effector.rotation_weight}: "
                 "from 0 to 1 it must be."
             )
-        if effector.priority != int(effector.priority):
+        if not isinstance(effector.priority, Integral):
             raise TargetError(
-                f"The effector of bone {effector.bone!r} has priority {effector.priority}: a whole number it must be."
+                f"The effector of bone {effector.bone!r} has priority {effector.priority!r}: a whole number it must be."
             )
         _check_loop(skeleton, effector)
 
@@ -50,8 +53,19 @@ def _check_loop(skeleton: Skeleton, effector: Effector) -> None:
         )
     if effector.target_bone == effector.bone:
         raise TargetError(f"The effector of bone {effector.bone!r} has its own bone for a target.")
-    if effector.target_offset is not None and not np.isfinite(np.array(effector.target_offset, dtype=float)).all():
-        raise TargetError(f"The effector of bone {effector.bone!r} has a target offset that is not finite.")
+    if effector.target_offset is not None and not _is_point(effector.target_offset):
+        raise TargetError(
+            f"The effector of bone {effector.bone!r} has a target offset that is not three finite numbers."
+        )
+
+
+def _is_point(values: object) -> bool:
+    """Whether they are three finite numbers."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    return array.shape == (3,) and bool(np.isfinite(array).all())
 
 
 def check_limits(skeleton: Skeleton, limits: Mapping[str, Limit]) -> None:
@@ -65,9 +79,12 @@ def check_limits(skeleton: Skeleton, limits: Mapping[str, Limit]) -> None:
 
 def check_slides(skeleton: Skeleton, slides: Mapping[str, tuple[float, float]]) -> None:
     """Raises LimitError naming a bone that is not there or cannot slide so."""
-    for name, (low, high) in slides.items():
+    for name, ends in slides.items():
         if name not in skeleton.names:
             raise LimitError(f"There is a slide for bone {name!r}, which is not in the skeleton.")
+        if np.shape(ends) != (2,):
+            raise LimitError(f"The slide of bone {name!r} is {ends!r}: two factors are needed, the lower one first.")
+        low, high = ends
         if not (np.isfinite(high) and 0.0 < low <= high):
             raise LimitError(
                 f"The slide of bone {name!r} is from {low} to {high}: "
@@ -79,7 +96,7 @@ def check_slides(skeleton: Skeleton, slides: Mapping[str, tuple[float, float]]) 
 
 def check_root(root: str) -> None:
     """Raises OptionsError for an unknown root mode."""
-    if root not in {"FIXED", "FREE"}:
+    if not isinstance(root, str) or root not in {"FIXED", "FREE"}:
         raise OptionsError(f"The root is {root!r}: it must be 'FIXED' or 'FREE'.")
 
 
@@ -90,9 +107,9 @@ def checked_targets(targets: npt.ArrayLike, count: int) -> tuple[FloatArray, boo
         raise TargetError(
             f"The targets have shape {array.shape}, but ([F,] {count}, 3) is needed for {count} effectors."
         )
-    if np.isinf(array).any():
-        effector = int(np.argwhere(np.isinf(array))[0][-2])
-        raise TargetError(f"The target of effector {effector} is infinite; use NaN where it is not seen.")
+    if (np.abs(array) > FARTHEST).any():
+        effector = int(np.argwhere(np.abs(array) > FARTHEST)[0][-2])
+        raise TargetError(f"The target of effector {effector} is infinite or too far; use NaN where it is not seen.")
     array = np.where(np.isnan(array).any(axis=-1, keepdims=True), np.nan, array)
     one = array.ndim == 2
     return (array[None] if one else array), one
@@ -105,9 +122,9 @@ def checked_bend_targets(bend_targets: npt.ArrayLike | None, frames: int, count:
     array = np.asarray(bend_targets, dtype=np.float64)
     if array.shape not in {(count, 3), (frames, count, 3)}:
         raise TargetError(f"The bend targets have shape {array.shape}, but ([{frames},] {count}, 3) is needed.")
-    if np.isinf(array).any():
-        effector = int(np.argwhere(np.isinf(array))[0][-2])
-        raise TargetError(f"The bend target of effector {effector} is infinite; use NaN where there is none.")
+    if (np.abs(array) > FARTHEST).any():
+        effector = int(np.argwhere(np.abs(array) > FARTHEST)[0][-2])
+        raise TargetError(f"The bend target of effector {effector} is infinite or too far; use NaN for none.")
     missing = np.isnan(array).any(axis=-1, keepdims=True)
     return np.broadcast_to(np.where(missing, np.nan, array), (frames, count, 3))
 

@@ -16,7 +16,7 @@ from ..arrays import FloatArray, Quaternion, Vector
 from ..fabrik import chain as chains
 from ..fabrik.start import bend_limbs
 from ..model.bodies import place_bodies
-from ..model.validation import checked_root_location, checked_start
+from ..model.validation import FARTHEST, checked_root_location, checked_start
 from ..problem import Problem
 from ..solution import Solution, Status
 
@@ -64,7 +64,7 @@ class OneChain:
         if target.shape != (1, 3):
             return None
         place = target[0].tolist()
-        if not all(map(math.isfinite, place)):
+        if not all(abs(part) <= FARTHEST for part in place):  # NaN is not
             return None
         begun = self._rest if start is None and start_location is None else self._begun(start, start_location)
         local, error, iterations = self._improved(begun, place)
@@ -79,7 +79,7 @@ class OneChain:
         numbers, bodies = self._numbers, self._bodies
         rotations = self._problem.legal(checked_start(start, self._problem.skeleton, 1))[0]
         location = checked_root_location(start_location, self._problem.skeleton, 1)[0]
-        root = numbers.Vector(location.tolist())
+        root = numbers.Vector((0.0, 0.0, 0.0))  # in single precision far places are rough
         local = numbers.quaternions(rotations[None], self._problem.bones)
         pose = place_bodies(bodies, local, root)
         points = chains.chain_points(bodies, self._links, pose)
@@ -92,7 +92,7 @@ class OneChain:
     def _improved(self, start: _Begun, target: Sequence[float]) -> tuple[list[Quaternion], float, int]:
         """Local rotations no farther from the target than at the start, how far that is, and the steps taken."""
         numbers, bodies = self._numbers, self._bodies
-        goal = numbers.Vector(target)
+        goal = numbers.Vector([place - own for place, own in zip(target, start.location.tolist(), strict=True)])
         before = (start.tip - goal).length
         if before <= self._tolerance or not self._links:
             return start.local, before, 0

@@ -22,7 +22,7 @@ def write_solution(problem: Problem, start: Start, targets: Targets, state: Stat
     if len(bones) < len(problem.skeleton):
         result.rotations[:] = start.rotations
     numbers.write(state.local, result.rotations, bones)
-    result.root_location[:] = numbers.stack([state.root], frames)[:, 0]
+    result.root_location[:] = start.origins + numbers.stack([state.root], frames)[:, 0]
     seen = residuals.seen(targets)[:, :count]
     result.errors[:] = np.where(seen, lengths(points - state.targets)[:, :count], np.nan)
     result.rotation_errors[:] = _rotation_errors(problem, targets, state)

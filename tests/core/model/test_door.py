@@ -8,6 +8,7 @@ from fabrik_addon.core import Ball, Effector, LimitError, Options, OptionsError,
 
 CHAIN = straight_chain(3)
 TARGET = np.array([[0.0, 0.2, 0.1]])
+FRACTIONS = [{"chunk": 0}, {"max_sweeps": 2.5}, {"restarts": 1.5}, {"chunk": 10.5}]
 
 
 @pytest.mark.parametrize(
@@ -17,7 +18,11 @@ TARGET = np.array([[0.0, 0.2, 0.1]])
         ({"effectors": [Effector("arm")]}, TargetError, "'arm' is not in the skeleton"),
         ({"effectors": [Effector("b2", weight=0.0)]}, TargetError, "weight 0.0"),
         ({"effectors": [Effector("b2", weight=np.nan)]}, TargetError, "weight nan"),
-        ({"effectors": [Effector("b2", offset=(0, np.inf, 0))]}, TargetError, "offset that is not finite"),
+        (
+            {"effectors": [Effector("b2", offset=(0, np.inf, 0))]},
+            TargetError,
+            "offset that is not three finite numbers",
+        ),
         ({"targets": np.zeros((2, 3))}, TargetError, "shape (2, 3)"),
         ({"targets": np.array([[0, np.inf, 0]])}, TargetError, "infinite"),
         ({"effectors": [Effector("b2", rotation_weight=1.5)]}, TargetError, "rotation weight 1.5"),
@@ -28,7 +33,7 @@ TARGET = np.array([[0.0, 0.2, 0.1]])
         (
             {"effectors": [Effector("b2", target_bone="b0", target_offset=(0, np.nan, 0))]},
             TargetError,
-            "target offset that is not finite",
+            "target offset that is not three finite numbers",
         ),
         ({"target_rotations": np.ones((2, 4))}, TargetError, "target rotations have shape (2, 4)"),
         ({"target_rotations": np.zeros((1, 4))}, TargetError, "target rotation of effector 0"),
@@ -45,7 +50,15 @@ TARGET = np.array([[0.0, 0.2, 0.1]])
         ({"slides": {"b0": (1.1, 0.9)}}, LimitError, "slide of bone 'b0' is from 1.1 to 0.9"),
         ({"slides": {"b0": (0.0, 0.9)}}, LimitError, "above 0"),
         ({"slides": {"b0": (1.0, np.nan)}}, LimitError, "slide of bone 'b0'"),
+        ({"slides": {"b0": 1.1}}, LimitError, "slide of bone 'b0' is 1.1"),
         ({"root": "LOOSE"}, OptionsError, "'LOOSE'"),
+        ({"root": np.zeros(2)}, OptionsError, "it must be 'FIXED' or 'FREE'"),
+        ({"effectors": [Effector("b2", offset=(0, 1))]}, TargetError, "offset that is not three finite numbers"),
+        ({"effectors": [Effector("b2", offset="tip")]}, TargetError, "offset that is not three finite numbers"),
+        ({"effectors": [Effector("b2", priority=np.nan)]}, TargetError, "priority nan"),
+        ({"effectors": [Effector("b2", priority=np.inf)]}, TargetError, "priority inf"),
+        ({"targets": np.full((1, 3), 1e160)}, TargetError, "target of effector 0 is infinite or too far"),
+        ({"bend_targets": np.full((1, 3), 1e160)}, TargetError, "bend target of effector 0 is infinite or too far"),
     ],
 )
 def test_bad_input_is_refused(arguments, error, sentence):
@@ -53,12 +66,27 @@ def test_bad_input_is_refused(arguments, error, sentence):
     with pytest.raises(error) as caught:
         solve(CHAIN, **given)
     assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("wrong", [{"tolerance": 0.0}, {"tolerance": np.nan}, {"max_sweeps": -1}, {"chunk": 0}])
+@pytest.mark.parametrize("wrong", [{"tolerance": 0.0}, {"tolerance": np.nan}, {"max_sweeps": -1}, *FRACTIONS])
 def test_options_are_checked(wrong):
     with pytest.raises(OptionsError):
         Options(**wrong)
+
+
+@pytest.mark.parametrize("arguments", [(1.0, None), (1.0, 0.5), (np.ones((2, 2)),), (None,)])
+def test_a_limit_that_is_none_is_refused_in_one_line(arguments):
+    with pytest.raises(LimitError) as caught:
+        Ball(*arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_effectors_may_come_one_by_one():
+    given = [Effector("b1"), Effector("b2")]
+    targets = np.array([[0.05, 0.15, 0.0], TARGET[0]])
+    expected = solve(CHAIN, given, targets)
+    assert solve(CHAIN, (effector for effector in given), targets).tails == pytest.approx(expected.tails)
 
 
 def test_no_frames_is_no_trouble():

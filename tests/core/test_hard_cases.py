@@ -1,0 +1,131 @@
+"""Problems on which a solve once went wrong, each beside what is true of it."""
+
+import numpy as np
+import pytest
+from support import checker
+from support.families import FAMILIES, chain, hinge, limb
+from support.rigs import from_joints, straight_chain
+
+from fabrik_addon.core import Effector, Options, Solver, Status, forward_kinematics, solve
+
+FRAMES = 120
+OPTIONS = Options(tolerance=1e-3)
+
+
+def robot(hinges):
+    """Links of 100 mm whose hinges turn about X, Z and Y in turn."""
+    return limb((0.1,) * hinges, *[hinge("XZY"[place % 3], -120, 120) for place in range(hinges)])
+
+
+def in_reach(family, effectors, frames):
+    """(F, E, 3) places and (F, E, 4) rotations of effectors in random poses inside the limits."""
+    poses = family.poses(np.random.default_rng(41), frames)
+    turns, heads = checker.placed(family.skeleton, checker.matrices(poses), family.skeleton.rest[0, :3, 3])
+    bones = [family.skeleton.index(effector.bone) for effector in effectors]
+    rotations = np.array([[checker_quaternion(turns[frame, bone]) for bone in bones] for frame in range(frames)])
+    return checker.effector_points(family.skeleton, effectors, turns, heads), rotations
+
+
+def checker_quaternion(matrix):
+    """W x y z of a rotation matrix, by its angle and axis."""
+    axis = np.array([matrix[2, 1] - matrix[1, 2], matrix[0, 2] - matrix[2, 0], matrix[1, 0] - matrix[0, 1]])
+    angle = np.arctan2(np.linalg.norm(axis), np.trace(matrix) - 1.0)
+    axis = axis / max(np.linalg.norm(axis), 1e-12)
+    return [np.cos(angle / 2), *(np.sin(angle / 2) * axis)]
+
+
+def solve_reachable(family, effectors, *, turning=False):
+    """Frames whose targets are in reach."""
+    places, rotations = in_reach(family, effectors, FRAMES)
+    turns = {"target_rotations": rotations} if turning else {}
+    return solve(family.skeleton, effectors, places, limits=family.limits, options=OPTIONS, **turns)
+
+
+def solved(family, effectors):
+    return (solve_reachable(family, effectors).status == Status.SOLVED).mean()
+
+
+@pytest.mark.parametrize("hinges", [4, 5])
+def test_a_robot_with_fewer_hinges_than_numbers_asked_for_is_not_left_in_a_fold(hinges):
+    """A place and a rotation are six numbers: a miss may be the targets' fault, but it may be a fold."""
+    family = robot(hinges)
+    solution = solve_reachable(family, [Effector(family.skeleton.names[-1], rotation_weight=1.0)], turning=True)
+    near = (solution.errors[:, 0] < 1e-3 * family.size) & (solution.rotation_errors[:, 0] < 0.05)
+    assert near.mean() >= 0.98
+    assert (solution.status == Status.SOLVED).mean() >= 0.9
+
+
+def test_two_places_asked_of_five_hinges_are_met():
+    family = robot(5)
+    names = family.skeleton.names
+    assert solved(family, [Effector(names[2]), Effector(names[4])]) >= 0.98
+
+
+def test_a_person_is_met_by_more_exact_points_than_joints_have_freedoms():
+    family = FAMILIES["human, 5 goals"]
+    assert solved(family, [Effector(name) for name in family.skeleton.names]) >= 0.98
+
+
+def test_bones_that_ride_along_are_brought_into_their_limits_by_one_pose_as_by_many():
+    skeleton = from_joints(
+        [("a", -1, (0, 0, 0), (0, 1, 0)), ("b", 0, (0, 1, 0), (0, 2, 0)), ("c", 1, (0, 2, 0), (0, 3, 0))]
+    )
+    solver = Solver(skeleton, [Effector("b")], limits={"c": hinge("X", 30, 60)})
+    target = np.array([[0.3, 1.4, 0.2]])
+    one, many = solver.solve(target), solver.solve(target[None])
+    assert checker.judge(skeleton, {"c": hinge("X", 30, 60)}, [Effector("b")], many).break_deg.max() < 0.01
+    assert one.rotations[2] == pytest.approx(many.rotations[0, 2], abs=1e-6)
+
+
+def test_a_bend_target_where_there_is_no_limb_changes_nothing():
+    skeleton = straight_chain(1, 0.5)
+    target, toward = np.array([[0.3, 0.4, 0.0]]), np.array([[1.0, 0.0, 0.0]])
+    bent = solve(skeleton, [Effector("b0")], target, bend_targets=toward)
+    assert bent.status == Status.SOLVED
+    assert bent.tails == pytest.approx(solve(skeleton, [Effector("b0")], target).tails, abs=1e-6)
+
+
+def test_the_error_of_a_target_that_counts_nothing_is_told():
+    skeleton = chain((0.3, 0.3))
+    names = skeleton.names
+    targets = np.array([[0.1, 0.45, 0.1], [5.0, 0.0, 0.0]])
+    solution = Solver(skeleton, [Effector(names[1]), Effector(names[0])]).solve(targets, weights=[1.0, 0.0])
+    assert solution.status == Status.SOLVED
+    assert solution.errors[1] == pytest.approx(np.linalg.norm(solution.tails[0] - targets[1]), abs=1e-6)
+    assert solution.errors[1] > 4.0
+
+
+def test_a_rotation_of_a_root_without_length_is_met_or_told():
+    skeleton = from_joints([("a", -1, (0, 0, 0), (0, 0, 0)), ("b", 0, (0, 0, 0), (0, 1, 0))])
+    turn = np.array([[np.cos(np.pi / 3), np.sin(np.pi / 3), 0.0, 0.0]])
+    for limits in ({}, {"a": hinge("X", -10, 10)}):
+        solution = solve(
+            skeleton, [Effector("a", rotation_weight=1.0)], np.zeros((1, 3)), limits=limits, target_rotations=turn
+        )
+        assert (solution.status == Status.SOLVED) == (solution.rotation_errors[0] < 1e-3)
+        assert (solution.status == Status.SOLVED) == (not limits)
+
+
+@pytest.mark.parametrize("root", ["FREE", "FIXED"])
+def test_far_from_the_origin_one_pose_is_as_exact_as_near_it(root):
+    """Single precision knows 1 km to 0.06 mm."""
+    family = FAMILIES["arm, asymmetric"]
+    away = np.array([1000.0, -700.0, 300.0])
+    head = family.skeleton.rest[0, :3, 3] + away
+    targets = family.targets(np.random.default_rng(3), 12) + away
+    solver = Solver(family.skeleton, family.effectors, limits=family.limits, root=root)
+    for target in targets:
+        solution = solver.solve(target, start_location=head)
+        assert solution.status == Status.SOLVED
+        heads = forward_kinematics(family.skeleton, solution.rotations, solution.root_location)[..., :3, 3]
+        assert solution.heads == pytest.approx(heads, abs=1e-9)
+
+
+def test_solving_again_from_the_answer_leaves_the_pose():
+    family = FAMILIES["human, 5 goals"]
+    targets = family.targets(np.random.default_rng(8), 30)
+    first = solve(family.skeleton, family.effectors, targets, limits=family.limits)
+    assert (first.status == Status.SOLVED).all()
+    again = solve(family.skeleton, family.effectors, targets, limits=family.limits, start=first.rotations)
+    assert again.rotations == pytest.approx(first.rotations, abs=1e-12)
+    assert (again.iterations == 0).all()
