@@ -1,25 +1,28 @@
-"""The ways in which joints can turn at all: the columns that a least-squares step is worked out in."""
+"""The degrees of freedom of joints: the columns in which a least-squares step is worked out."""
 
 from collections.abc import Sequence
 from types import ModuleType
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, lengths
 from ..model.bodies import Body, Pose
 
-# An open hinge's projector has trace 1, a closed one's trace 0.
+# The tangent projector of an open hinge has trace 1 along its axis, that of a closed one 0.
 _CLOSED = 0.5
+# Against columns that move nothing: a share of the mean square.
+_LEAST_SHARE = 1e-12
+_TINY = 1e-300
 
 
-class Ways:
+class DegreesOfFreedom:
     """Which of D columns are open: three of a body that turns freely, one of a hinge, none of a fixed one.
 
-    The D columns are the bodies' rotation vectors in armature space and whatever else moves behind them. Of the d open
-    ones the free bodies' come first, then the angles of the hinges, then whatever else moves.
+    The D columns are the bodies' rotation vectors in armature space, then a free root's place and what slides, in
+    threes. Of the d open ones the free bodies' come first, then the angles of the hinges, then whatever else moves.
 
     Attributes:
-        full_turning: how many of the D columns are the bodies'.
+        all_turning: how many of the D columns are the bodies'.
         turning: how many of the d open ones are.
     """
 
@@ -31,7 +34,7 @@ class Ways:
         self._free = np.array(free, dtype=np.int64)
         self._columns = (3 * self._free[:, None] + np.arange(3)).ravel()
         self._hinge_columns = 3 * self._hinges[:, None] + np.arange(3)
-        self.full_turning = 3 * len(limits)
+        self.all_turning = 3 * len(limits)
         self.turning = len(self._columns) + len(self._hinges)
 
     def hinge_axes(self, numbers: ModuleType, pose: Pose, frames: int) -> FloatArray:
@@ -44,39 +47,57 @@ class Ways:
 
     def narrow(self, full: FloatArray, hinges: FloatArray) -> FloatArray:
         """(F, ..., d) of (F, ..., D): rows, or vectors, in the open columns."""
-        if self.turning == self.full_turning:
+        if self.turning == self.all_turning:
             return full
         axes = hinges.reshape(len(hinges), *[1] * (full.ndim - 2), *hinges.shape[1:])
         angles = (full[..., self._hinge_columns] * axes).sum(axis=-1)
-        return np.concatenate([full[..., self._columns], angles, full[..., self.full_turning :]], axis=-1)
+        return np.concatenate([full[..., self._columns], angles, full[..., self.all_turning :]], axis=-1)
 
     def widen(self, narrow: FloatArray, hinges: FloatArray) -> FloatArray:
         """(F, D) vectors of (F, d) ones, zero where nothing is open."""
-        if self.turning == self.full_turning:
+        if self.turning == self.all_turning:
             return narrow
-        full = np.zeros((len(narrow), self.full_turning + narrow.shape[1] - self.turning))
+        full = np.zeros((len(narrow), self.all_turning + narrow.shape[1] - self.turning))
         full[:, self._columns] = narrow[:, : len(self._columns)]
         full[:, self._hinge_columns] = narrow[:, len(self._columns) : self.turning, None] * hinges
-        full[:, self.full_turning :] = narrow[:, self.turning :]
+        full[:, self.all_turning :] = narrow[:, self.turning :]
         return full
 
-    def project(self, rows: FloatArray, open_: FloatArray) -> None:
-        """Take out of (F, R, d) rows, in place, what is not open of bodies that stand at their limits.
+    def project(self, rows: FloatArray, tangents: FloatArray) -> None:
+        """Take out of (F, R, d) rows, in place, what limits do not leave open.
 
-        open_: (F, B, 3, 3) projects each body's rotation vector on what is open.
+        tangents: (F, B, 3, 3) projects each body's rotation vector on what is open.
         """
-        free, hinges = open_[:, self._free], open_[:, self._hinges]
+        free, hinges = tangents[:, self._free], tangents[:, self._hinges]
         where, which = np.nonzero((free != np.eye(3)).any(axis=(2, 3)))
         where, columns = where[:, None], 3 * which[:, None] + np.arange(3)
         rows[where, :, columns] = free[where[:, 0], which] @ rows[where, :, columns]
-        where, which = np.nonzero(np.trace(hinges, axis1=2, axis2=3) < _CLOSED)
+        where, which = np.nonzero(np.trace(hinges, axis1=2, axis2=3) < 2.0 + _CLOSED)
         rows[where, :, len(self._columns) + which] = 0.0
 
-    def arms(self, squares: FloatArray) -> FloatArray:
-        """(F, B) lengths from the squares (F, d) by which the open columns count; what is fixed has none."""
-        squares = np.maximum(squares, 0.0)  # from sums of moments, a square of nothing may be less by rounding
-        arms = np.zeros((len(squares), self.full_turning // 3))
-        free = squares[:, : len(self._columns)].reshape(len(squares), -1, 3)
-        arms[:, self._free] = np.sqrt(free.sum(axis=2) / 2.0)
-        arms[:, self._hinges] = np.sqrt(squares[:, len(self._columns) : self.turning])
-        return arms
+    def scales(self, squares: FloatArray) -> FloatArray:
+        """(F, d) one over the length of each column of the Jacobian, from their squares (F, d).
+
+        The three columns of a joint that turns freely count alike, so that the result does not depend on the axes that
+        they are worked out in; so do each three behind those of joints. Of a joint's square half is its own, half the
+        mean of all: with its own alone, poses far from their targets took 1.8 times the steps and ended farther from
+        the optimum (joints near an effector turn too much); with the mean alone, 1 % of the reachable targets of a
+        limited human needed a restart.
+        """
+        even = squares.copy()
+        free, rest = even[:, : len(self._columns)], even[:, self.turning :]
+        for threes in (free.reshape(len(even), -1, 3), rest.reshape(len(even), -1, 3)):
+            threes[...] = threes.mean(axis=2, keepdims=True)
+        if self.turning:
+            turning = even[:, : self.turning]
+            turning += turning.mean(axis=1, keepdims=True)
+            turning *= 0.5
+        least = _LEAST_SHARE * even.max(axis=1, initial=0.0, keepdims=True) + _TINY
+        return np.asarray(1.0 / np.sqrt(np.maximum(even, least)))
+
+    def largest(self, narrow: FloatArray) -> FloatArray:
+        """(F,) the longest of the parts of vectors (F, d), one part for each joint and one for each column behind."""
+        free = lengths(narrow[:, : len(self._columns)].reshape(len(narrow), -1, 3))
+        return np.asarray(
+            np.maximum(free.max(axis=1, initial=0.0), np.abs(narrow[:, len(self._columns) :]).max(axis=1, initial=0.0))
+        )

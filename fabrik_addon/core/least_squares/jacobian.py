@@ -1,7 +1,7 @@
 """How effectors move when bodies turn: the Jacobian of a tree, and its normal equations without forming it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,7 +9,8 @@ from ..arrays import BoolArray, FloatArray, IntArray
 from ..model.bodies import Body
 from ..model.prismatic import slide_levers
 from ..model.residuals import Residuals
-from .dofs import Ways
+from .dofs import DegreesOfFreedom
+from .equations import Equations
 
 # The six different entries of a symmetric 3×3 matrix: row (as a column of the moments) and column of each,
 # and back from the moments to the full matrix.
@@ -21,7 +22,7 @@ _WIDE = 0.6
 _FULL = np.array([[4, 5, 6], [5, 7, 8], [6, 8, 9]])
 
 
-class Levers:
+class Jacobian:
     """Which body moves which effector, and about what arm.
 
     Turning a body by a small rotation vector ω moves an effector below it by ω × arm. The arm runs from the body's
@@ -39,7 +40,7 @@ class Levers:
         self.slid = slice(first, first + len(slides))
         self.columns = first + 3 * ((len(slides) + 2) // 3)  # in threes, as all others are; what is too much is zero
         self.wide = 3 * measures.asked < _WIDE * self.columns
-        self.ways = Ways(bodies)
+        self.dofs = DegreesOfFreedom(bodies)
         self._carries = slide_levers(bodies, count, slides)
         self.moves, self._ends = _ends_of_arms(bodies, count)
         self._pairs = _ancestor_pairs(bodies)
@@ -65,7 +66,7 @@ class Levers:
         self,
         points: FloatArray,
         heads: FloatArray,
-        misses: FloatArray,
+        residuals: FloatArray,
         weights: FloatArray,
         hinges: FloatArray,
         axes: FloatArray | None = None,
@@ -75,30 +76,31 @@ class Levers:
         Args:
             points: (F, M, 3) the effectors, and what else is measured.
             heads: (F, B, 3) of the bodies.
-            misses: (F, M, 3) from the points to their targets.
+            residuals: (F, M, 3) from the points to their targets.
             weights: (F, M).
             hinges: (F, H, 3) axes of the bodies that are hinges.
             axes: (F, S, 3) along the bodies that slide.
         """
         count, asked = self.measures.count, self.measures.asked
         places, root = self.measures.points(points), np.sqrt(weights[:, :asked])
-        right = (misses[:, :asked] * root[..., None]).reshape(len(points), -1)
+        right = (residuals[:, :asked] * root[..., None]).reshape(len(points), -1)
         if self.wide or self.measures.loops or axes is not None:
-            rows = self.ways.narrow(self._rows(places, heads, root, axes), hinges)
-            matrix, right = (rows, right) if self.wide else _squared(rows, right)
-            return Equations(matrix, right, self.ways, hinges, self.wide)
-        matrix, force = self.normal_equations(places, heads, misses[:, :count], weights[:, :count])
+            rows = self.dofs.narrow(self._weighted_rows(places, heads, root, axes), hinges)
+            return Equations.of_rows(rows, right, self.dofs, hinges, self.wide)
+        matrix, force = self.normal_equations(places, heads, residuals[:, :count], weights[:, :count])
         if asked > count:
             more_matrix, more_force = _squared(self._turned_rows(root), right[:, 3 * count :])
             matrix, force = matrix + more_matrix, force + more_force
-        narrow = self.ways.narrow(np.swapaxes(self.ways.narrow(matrix, hinges), 1, 2), hinges)
-        return Equations(narrow, self.ways.narrow(force, hinges), self.ways, hinges, wide=False)
+        narrow = self.dofs.narrow(np.swapaxes(self.dofs.narrow(matrix, hinges), 1, 2), hinges)
+        return Equations.scaled(narrow, self.dofs.narrow(force, hinges), self.dofs, hinges)
 
-    def _rows(self, points: FloatArray, heads: FloatArray, root: FloatArray, axes: FloatArray | None) -> FloatArray:
+    def _weighted_rows(
+        self, points: FloatArray, heads: FloatArray, root: FloatArray, axes: FloatArray | None
+    ) -> FloatArray:
         """(F, 3 (E + O), D) √W J, with the difference of both sides where an effector closes a loop."""
         count, loops = self.measures.count, list(self.measures.loops)
         scale = np.concatenate([root[:, :count], root[:, loops]], axis=1) if loops else root[:, :count]
-        rows = self.jacobian(points, heads, scale)
+        rows = self.rows(points, heads, scale)
         if axes is not None:
             slid = np.einsum("fe,es,fsi->feis", scale, self._carries, axes)
             rows[:, :, self.slid] = slid.reshape(len(rows), -1, axes.shape[1])
@@ -117,7 +119,7 @@ class Levers:
         ends = np.concatenate([points, heads], axis=1)[:, self._ends]
         return np.asarray(np.where(self.moves[..., None], ends - heads[:, None], 0.0))
 
-    def jacobian(self, points: FloatArray, heads: FloatArray, scale: FloatArray) -> FloatArray:
+    def rows(self, points: FloatArray, heads: FloatArray, scale: FloatArray) -> FloatArray:
         """(F, 3 E, D) how effectors move with the bodies' rotation vectors and the root, times `scale` (F, E)."""
         frames, bodies = len(points), len(self.bodies)
         x, y, z = np.moveaxis(self._arms(points, heads) * scale[..., None, None], -1, 0)
@@ -131,14 +133,14 @@ class Levers:
         return result.reshape(frames, 3 * self.count, self.columns)
 
     def normal_equations(
-        self, points: FloatArray, heads: FloatArray, misses: FloatArray, weights: FloatArray
+        self, points: FloatArray, heads: FloatArray, residuals: FloatArray, weights: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """(F, D, D) JᵀWJ and (F, D) JᵀW·miss, from moments of the points (as composite rigid bodies are summed).
+        """(F, D, D) JᵀWJ and (F, D) JᵀW·residual, from moments of the points (as composite rigid bodies are summed).
 
         For a body and one below it whose head lies d from its own: with c the arms of the lower one and a = c + d
         those of the upper, Σ over the effectors of w (a·c I − c aᵀ), which needs Σ w c and Σ w c cᵀ only.
         """
-        moments = self._moments(points, heads, misses, weights)
+        moments = self._moments(points, heads, residuals, weights)
         first, second, slope = _about_heads(moments, heads - heads[:, :1])
         frames, turning = len(points), 3 * len(self.bodies)
         square = np.zeros((frames, self.columns, self.columns))
@@ -155,12 +157,12 @@ class Levers:
         square[:, :turning, turning:] = cross
         square[:, turning:, :turning] = np.swapaxes(cross, 1, 2)
         square[:, turning:, turning:] = weights.sum(axis=1)[:, None, None] * np.eye(3)
-        force = (misses * weights[..., None]).sum(axis=1)
+        force = (residuals * weights[..., None]).sum(axis=1)
         return square, np.concatenate([slope.reshape(frames, -1), force], axis=1)
 
-    def _moments(self, points: FloatArray, heads: FloatArray, misses: FloatArray, weights: FloatArray) -> FloatArray:
+    def _moments(self, points: FloatArray, heads: FloatArray, residuals: FloatArray, weights: FloatArray) -> FloatArray:
         """(F, B, 16) sums over the ends of each body's arms, about the root's head: w, w x, w x xᵀ, w m, x × w m."""
-        forces = misses * weights[..., None]
+        forces = residuals * weights[..., None]
         if self._holds.any():
             points = np.concatenate([points, heads], axis=1)
             weights = np.concatenate([weights, weights @ self._holds.T], axis=1)
@@ -175,114 +177,10 @@ class Levers:
         return np.asarray(self._sums @ parts)
 
 
-@dataclass(frozen=True)
-class Equations:
-    """A damped least-squares step in the making, on F frames with D columns, of which d are open (see `Ways`).
-
-    Attributes:
-        matrix: (F, d, d) JᵀWJ, or where `wide` (F, R, d) √W J with fewer rows than columns.
-        right: (F, d) JᵀW·miss, or where `wide` (F, R) √W·miss.
-        ways: which columns are open.
-        hinges: (F, H, 3) axes of the bodies that are hinges.
-        wide: which of the two.
-    """
-
-    matrix: FloatArray
-    right: FloatArray
-    ways: Ways
-    hinges: FloatArray
-    wide: bool
-
-    def part(self, frames: IntArray) -> "Equations":
-        """The same on some of the frames."""
-        return replace(self, matrix=self.matrix[frames], right=self.right[frames], hinges=self.hinges[frames])
-
-    def locked(self, columns: FloatArray) -> "Equations":
-        """The same where some columns besides those of bodies, zero in (F, D), do not move."""
-        kept = np.ones((len(columns), self.matrix.shape[2]))
-        kept[:, self.ways.turning :] = columns[:, self.ways.full_turning :]
-        matrix = self.matrix * kept[:, None]
-        if self.wide:
-            return replace(self, matrix=matrix)
-        return replace(self, matrix=matrix * kept[..., None], right=self.right * kept)
-
-    def promise(self, step: FloatArray) -> FloatArray:
-        """(F,) by how much a step (F, D) lowers Σ w · miss² if the problem were linear."""
-        narrow = self.ways.narrow(step, self.hinges)
-        moved = (self.matrix @ narrow[..., None])[..., 0]
-        return np.asarray(((2.0 * self.right - moved) * (moved if self.wide else narrow)).sum(axis=1))
-
-    def force(self) -> FloatArray:
-        """(F, D) JᵀW·miss, what pulls at the joints."""
-        return self._pulled(self.right)
-
-    def force_after(self, step: FloatArray, damping: FloatArray) -> FloatArray:
-        """(F, D) what still pulls at the joints after a step (F, D), the damping included."""
-        narrow = self.ways.narrow(step, self.hinges)
-        left = self.right - (self.matrix @ narrow[..., None])[..., 0]
-        return self._pulled(left) - (damping * self._scale())[:, None] * step
-
-    def arms(self) -> FloatArray:
-        """(F, B) how far a small turn of each body moves the effectors: √(Σ weight · arm²)."""
-        squares = (self.matrix**2).sum(axis=1) if self.wide else np.diagonal(self.matrix, axis1=1, axis2=2)
-        return self.ways.arms(squares)
-
-    def _pulled(self, right: FloatArray) -> FloatArray:
-        pull = (np.swapaxes(self.matrix, 1, 2) @ right[..., None])[..., 0] if self.wide else right
-        return self.ways.widen(pull, self.hinges)
-
-    def _scale(self) -> FloatArray:
-        """(F,) the mean diagonal of JᵀWJ."""
-        count = max(self.matrix.shape[2], 1)
-        if self.wide:
-            return np.asarray((self.matrix**2).sum(axis=(1, 2)) / count)
-        return np.asarray(np.trace(self.matrix, axis1=1, axis2=2) / count)
-
-    def step(self, damping: FloatArray) -> FloatArray:
-        """(F, D) the step with `damping` (F,) times the mean diagonal of JᵀWJ."""
-        return self.ways.widen(self._solved(self.matrix, self.right, damping), self.hinges)
-
-    def open_step(self, damping: FloatArray, open_: FloatArray, moved: FloatArray) -> FloatArray:
-        """(F, D) the step that is settled to begin with in some ways and open in others.
-
-        Args:
-            damping: (F,).
-            open_: (F, B, 3, 3) projects each body's rotation vector on what is open.
-            moved: (F, B, 3) rotation vectors in ways that are not.
-        """
-        frames, ways = len(damping), self.ways
-        settled = np.zeros((frames, self.matrix.shape[2]))
-        settled[:, : ways.turning] = ways.narrow(moved.reshape(frames, -1), self.hinges)
-        right = self.right - (self.matrix @ settled[..., None])[..., 0]
-        matrix = self.matrix.copy()
-        ways.project(matrix, open_)
-        if not self.wide:
-            ways.project(np.swapaxes(matrix, 1, 2), open_)
-            ways.project(right[:, None], open_)
-        return ways.widen(settled + self._solved(matrix, right, damping), self.hinges)
-
-    def _solved(self, matrix: FloatArray, right: FloatArray, damping: FloatArray) -> FloatArray:
-        if not self.wide:
-            return _solved(matrix, right, damping)
-        across = np.swapaxes(matrix, 1, 2)
-        share = matrix.shape[1] / max(matrix.shape[2], 1)
-        return np.asarray((across @ _solved(matrix @ across, right, damping * share)[..., None])[..., 0])
-
-
 def _squared(rows: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The normal equations, matrix and right side, of (F, R, D) rows and their (F, R) right side."""
     across = np.swapaxes(rows, 1, 2)
     return across @ rows, (across @ right[..., None])[..., 0]
-
-
-def _solved(square: FloatArray, right: FloatArray, damping: FloatArray) -> FloatArray:
-    """Solve with `damping` times the mean diagonal added to the diagonal; the matrix stays as it is."""
-    diagonal = np.einsum("fii->fi", square)
-    kept = diagonal.copy()
-    diagonal += (damping * (kept.sum(axis=1) / max(kept.shape[1], 1) + _TINY))[:, None]
-    solution = np.linalg.solve(square, right[..., None])[..., 0]
-    diagonal[...] = kept
-    return np.asarray(solution)
 
 
 def _turned_rows(bodies: Sequence[Body], holders: Sequence[int], columns: int) -> FloatArray:

@@ -61,6 +61,6 @@ def _why_unmet(problem: Problem, roots: FloatArray, state: State, binds: BoolArr
     status = np.where(state.stationary & several, Status.FITTED, Status.STALLED)
     limited = np.flatnonzero(state.stationary & binds & ~beyond & problem.within_freedom(state.weights))
     if len(limited):
-        left = problem.least_squares.steepness(problem.numbers, state.part(problem.numbers, limited))
+        left = problem.least_squares.optimality(problem.numbers, state.part(problem.numbers, limited))
         status[limited] = np.where(left < _LEFT_TO_DO, Status.LIMITED, Status.STALLED)
     return np.where(beyond, Status.UNREACHABLE, status)

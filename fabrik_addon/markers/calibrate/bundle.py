@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core import Effector, Skeleton
 from ...core.backend import array as many
-from ...core.least_squares.jacobian import Levers
+from ...core.least_squares.jacobian import Jacobian
 from ...core.limits.kinds import Limit
 from ...core.model.bodies import build_bodies
 from ...core.model.residuals import make_residuals
@@ -39,8 +39,8 @@ def joint_columns(
     bodies = build_bodies(skeleton, effectors, limits, many)
     heads = matrices[:, [body.bone for body in bodies]][..., :3, 3]
     measures = make_residuals(bodies, effectors, np.ones(len(effectors)), tolerance=1.0)
-    levers = Levers(bodies, measures, free_root=True)
-    columns = levers.jacobian(points, heads, np.ones(points.shape[:2]))
+    jacobian = Jacobian(bodies, measures, free_root=True)
+    columns = jacobian.rows(points, heads, np.ones(points.shape[:2]))
     for index, body in enumerate(bodies):
         if body.limit is not None and body.limit.freedom < 3:
             part = slice(3 * index, 3 * index + 3)

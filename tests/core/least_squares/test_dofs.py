@@ -6,7 +6,7 @@ from support.families import ball, hinge, limb
 
 from fabrik_addon.core import Effector, Fixed
 from fabrik_addon.core.backend import array as many
-from fabrik_addon.core.least_squares.jacobian import Levers
+from fabrik_addon.core.least_squares.jacobian import Jacobian
 from fabrik_addon.core.model.bodies import build_bodies, place_bodies
 from fabrik_addon.core.model.residuals import make_residuals
 
@@ -25,63 +25,64 @@ class Problem:
         measures = make_residuals(self.bodies, effectors, np.ones(len(ends)), tolerance=1e-6)
         samples = [limit.sample(rng.random((FRAMES, 3))) for limit in LIMITS]
         pose = place_bodies(self.bodies, [many.quaternion(turns) for turns in samples], many.Vector((0.0, 0.0, 0.0)))
-        self.levers = Levers(self.bodies, measures, free_root)
+        self.jacobian = Jacobian(self.bodies, measures, free_root)
         self.heads = many.stack(pose.heads, FRAMES)
         self.points = measures.vectors(many, self.bodies, pose, np.full((FRAMES, len(ends), 4), np.nan))
-        self.misses = rng.normal(size=self.points.shape) * 0.1
+        self.residuals = rng.normal(size=self.points.shape) * 0.1
         self.weights = rng.uniform(0.5, 2.0, self.points.shape[:2])
-        self.hinges = self.levers.ways.hinge_axes(many, pose, FRAMES)
-        self.equations = self.levers.equations(self.points, self.heads, self.misses, self.weights, self.hinges)
+        self.hinges = self.jacobian.dofs.hinge_axes(many, pose, FRAMES)
+        self.equations = self.jacobian.equations(self.points, self.heads, self.residuals, self.weights, self.hinges)
 
     def bases(self):
         """(F, D, d) what each open column is in full ones: a free body's own three, a hinge's axis, the root's."""
-        full = self.levers.columns
+        full = self.jacobian.columns
         bases = []
         for frame in range(FRAMES):
-            columns, hinge_axes = [], iter(self.hinges[frame])
+            free, hinges, hinge_axes = [], [], iter(self.hinges[frame])
             for index, body in enumerate(self.bodies):
                 block = np.zeros((full, body.limit.freedom))
                 part = slice(3 * index, 3 * index + 3)
                 block[part] = np.eye(3) if body.limit.freedom == 3 else 0.0
                 if body.limit.freedom == 1:
                     block[part, 0] = next(hinge_axes)
-                columns.append(block)
-            columns.append(np.eye(full)[:, 3 * len(self.bodies) :])
-            bases.append(np.concatenate(columns, axis=1))
+                (free if body.limit.freedom == 3 else hinges).append(block)
+            rest = np.eye(full)[:, 3 * len(self.bodies) :]
+            bases.append(np.concatenate([*free, *hinges, rest], axis=1))
         return bases
 
 
 @pytest.mark.parametrize("free_root", [False, True])
 @pytest.mark.parametrize("ends", [("b4",), ("b0", "b1", "b2", "b3", "b4", "b4")], ids=["wide", "square"])
-def test_a_step_is_that_of_the_dense_problem_in_the_open_ways(ends, free_root):
+def test_a_step_is_that_of_the_dense_problem_in_the_open_columns(ends, free_root):
     problem = Problem(ends, free_root=free_root)
     assert problem.equations.wide == (len(ends) == 1)
     damping = np.full(FRAMES, 1e-3)
-    step = problem.equations.step(damping)
-    rows = problem.levers.jacobian(problem.points, problem.heads, np.sqrt(problem.weights))
-    right = (problem.misses * np.sqrt(problem.weights)[..., None]).reshape(FRAMES, -1)
+    step = problem.equations.widened(problem.equations.step(damping))
+    rows = problem.jacobian.rows(problem.points, problem.heads, np.sqrt(problem.weights))
+    right = (problem.residuals * np.sqrt(problem.weights)[..., None]).reshape(FRAMES, -1)
     for frame, basis in enumerate(problem.bases()):
         open_rows = rows[frame] @ basis
         square = open_rows.T @ open_rows
-        damped = square + damping[frame] * np.trace(square) / len(square) * np.eye(len(square))
+        damped = square + damping[frame] * np.diag(1.0 / problem.equations.scale[frame] ** 2)
         expected = basis @ np.linalg.solve(damped, open_rows.T @ right[frame])
         np.testing.assert_allclose(step[frame], expected, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("free_root", [False, True])
-def test_what_is_promised_is_what_the_dense_problem_gains(free_root):
+def test_what_is_predicted_is_what_the_dense_problem_gains(free_root):
     problem = Problem(("b1", "b4", "b4"), free_root=free_root)
-    step = problem.equations.step(np.full(FRAMES, 1e-2))
-    rows = problem.levers.jacobian(problem.points, problem.heads, np.sqrt(problem.weights))
-    right = (problem.misses * np.sqrt(problem.weights)[..., None]).reshape(FRAMES, -1)
+    scaled = problem.equations.step(np.full(FRAMES, 1e-2))
+    step = problem.equations.widened(scaled)
+    rows = problem.jacobian.rows(problem.points, problem.heads, np.sqrt(problem.weights))
+    right = (problem.residuals * np.sqrt(problem.weights)[..., None]).reshape(FRAMES, -1)
     left = right - (rows @ step[..., None])[..., 0]
-    np.testing.assert_allclose(problem.equations.promise(step), (right**2).sum(axis=1) - (left**2).sum(axis=1))
+    np.testing.assert_allclose(problem.equations.predicted(scaled), (right**2).sum(axis=1) - (left**2).sum(axis=1))
 
 
 def test_narrow_and_wide_vectors_are_the_same_turns():
     problem = Problem(("b4", "b2"), free_root=True)
-    ways, narrow = problem.levers.ways, np.random.default_rng(1).normal(size=(FRAMES, 3 + 1 + 1 + 3 + 3))
-    wide = ways.widen(narrow, problem.hinges)
-    np.testing.assert_allclose(ways.narrow(wide, problem.hinges), narrow, atol=1e-12)
+    dofs, narrow = problem.jacobian.dofs, np.random.default_rng(1).normal(size=(FRAMES, 3 + 1 + 1 + 3 + 3))
+    wide = dofs.widen(narrow, problem.hinges)
+    np.testing.assert_allclose(dofs.narrow(wide, problem.hinges), narrow, atol=1e-12)
     assert (wide[:, 6:9] == 0.0).all()  # the fixed bone's
     np.testing.assert_allclose(np.linalg.norm(np.cross(wide[:, 3:6], problem.hinges[:, 0]), axis=1), 0.0, atol=1e-12)
