@@ -103,7 +103,7 @@ def _pose_all(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, updated: set[b
     rigs = [rig for rig in _WATCHED.rigs if _is_there(rig, graph) and rig not in _WATCHED.resting]
     leaders = _leaders(rigs)
     posed: set[bpy.types.ID] = set()
-    for rig in _leaders_first(leaders):
+    for rig in _leaders_first(leaders) if len(rigs) > 1 else rigs:
         led = not posed.isdisjoint(leaders[rig])
         if updated is None or led or not updated.isdisjoint(_heeded(rig)):
             if led:
@@ -177,6 +177,9 @@ def _leaders_first(leaders: dict[bpy.types.Object, set[bpy.types.Object]]) -> li
 @persistent  # type: ignore[untyped-decorator]
 def _on_update(scene: bpy.types.Scene, graph: bpy.types.Depsgraph) -> None:
     """Something has changed."""
+    # Blender goes through all that is in the scene to list what has changed: 0.2 ms for 10,000 objects.
+    if not (graph.id_type_updated("OBJECT") or graph.id_type_updated("ARMATURE")):
+        return
     updated: set[Any] = {
         update.id.original for update in graph.updates if update.is_updated_transform or update.is_updated_geometry
     }

@@ -55,7 +55,8 @@ class Drag:
     """One drag, from the press of the button to its release; made by `begin_drag`.
 
     Attributes:
-        left_alone: sentences on the bones that would have followed, did they not belong to something else.
+        left_alone: sentences on the bones that would have followed, did they not belong to something else; once it is
+            finished, also on why auto-keying has set no key.
         start: (3,) where the dragged point was at the start, in world space.
         axes: (3, 3) the dragged bone's own axes at the start as columns, in world space.
     """
