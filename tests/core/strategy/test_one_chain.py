@@ -9,6 +9,7 @@ from support.rigs import from_joints, random_rotations
 from fabrik_addon.core import Effector, Options, Solution, Solver, Status, TargetError
 
 pytest.importorskip("mathutils", reason="mathutils comes with Blender")
+pytestmark = pytest.mark.one_pose
 
 OPTIONS = [Options(), Options(tolerance=1e-5), Options(finish=False, max_sweeps=40), Options(plain=True, max_sweeps=40)]
 
