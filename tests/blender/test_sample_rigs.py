@@ -21,7 +21,7 @@ from sample_rigs.recipe.bones import other_side
 from sample_rigs.recipe.human import STATURE, human_bones
 from sample_rigs.recipe.paper_models import PAPER_MODELS
 
-FOLDER = Path(__file__).parents[3] / "sample_rigs"
+FOLDER = Path(__file__).parents[2] / "sample_rigs"
 RECIPES = {**PAPER_MODELS, "human": human_bones}
 SIGMA = markers.NOISE
 STEPS = 13  # times at which Blender is asked
