@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support import walker
 
 from fabrik_addon.core import Options, Solver, Status
-from fabrik_addon.markers.take import GAPS, TakeError, solve_take, solve_take_steps
+from fabrik_addon.markers.take import GAPS, TakeError, TakeSettings, solve_take, solve_take_steps
 
 ARM = walker.on_bones("upper_arm.L", "forearm.L", "hand.L")
 LEG = walker.on_bones("thigh.R", "shin.R", "foot.R", "toe.R")
@@ -19,9 +19,14 @@ def make_solver():
     return Solver(walker.skeleton(), walker.effectors(), root="FREE", options=Options(restarts=0))
 
 
+def taken(targets, **settings):
+    """The walk's markers, solved; undecided bones are another test's."""
+    return solve_take(make_solver(), targets, TakeSettings(walker.RATE, steady=False, **settings))
+
+
 @pytest.fixture(scope="module")
 def exact():
-    return solve_take(make_solver(), walker.true_positions(), rate=walker.RATE)
+    return taken(walker.true_positions())
 
 
 def with_hidden(seed, *, limbs=True, share=0.2):
@@ -36,7 +41,7 @@ def with_hidden(seed, *, limbs=True, share=0.2):
 @pytest.fixture(scope="module")
 def hidden():
     targets = with_hidden(7)
-    return targets, solve_take(make_solver(), targets, rate=walker.RATE)
+    return targets, taken(targets)
 
 
 class TestExactMarkers:
@@ -82,14 +87,14 @@ class TestHiddenMarkers:
     def test_a_frame_without_markers(self):
         targets = np.array(walker.true_positions()[:60])
         targets[20:40] = np.nan
-        take = solve_take(make_solver(), targets, rate=walker.RATE)
+        take = taken(targets)
         assert (take.solution.status[20:40] == Status.UNSEEN).all()
         assert not (take.solution.status[:20] == Status.UNSEEN).any()
         away = np.linalg.norm(take.solution.heads - walker.true_matrices()[:60, :, :3, 3], axis=2)
         assert away.max() <= 80.0 * MM
 
     def test_nothing_is_ever_seen(self):
-        take = solve_take(make_solver(), np.full((5, len(walker.effectors()), 3), np.nan))
+        take = taken(np.full((5, len(walker.effectors()), 3), np.nan))
         assert (take.solution.status == Status.UNSEEN).all()
         assert np.isfinite(take.solution.rotations).all()
 
@@ -97,7 +102,7 @@ class TestHiddenMarkers:
     @given(seed=st.integers(0, 1000))
     def test_samples_hidden_at_random(self, seed):
         targets = with_hidden(seed, limbs=False)[:100]
-        solution = solve_take(make_solver(), targets, rate=walker.RATE).solution
+        solution = taken(targets).solution
         seen = ~np.isnan(targets).any(axis=2)
         assert np.nanmax(solution.errors[seen]) <= 2.0 * MM
         away = np.linalg.norm(solution.heads - walker.true_matrices()[:100, :, :3, 3], axis=2)
@@ -114,13 +119,13 @@ def armless():
 class TestPolicies:
     @pytest.mark.parametrize("gaps", GAPS)
     def test_bones_that_are_seen_do_not_mind(self, armless, gaps):
-        take = solve_take(make_solver(), armless, gaps=gaps, rate=walker.RATE)
+        take = taken(armless, gaps=gaps)
         legs = [walker.skeleton().index(name) for name in ("thigh.L", "shin.R", "foot.L")]
         assert walker.joint_errors(take.solution)[:, legs].max() <= 1.0 * MM
         assert {span.how for span in take.filled} <= {"solved", "held", "interpolated", "unkeyed"}
 
     def test_held(self, armless):
-        take = solve_take(make_solver(), armless, gaps="HOLD", rate=walker.RATE)
+        take = taken(armless, gaps="HOLD")
         bone = walker.skeleton().index("forearm.L")
         part = take.solution.rotations[HIDDEN_ARM.start : HIDDEN_ARM.stop - 12, bone]
         assert part == pytest.approx(np.broadcast_to(part[0], part.shape), abs=1e-6)
@@ -128,7 +133,7 @@ class TestPolicies:
         assert steps.max() < 0.1
 
     def test_unkeyed(self, armless):
-        take = solve_take(make_solver(), armless, gaps="UNKEYED", rate=walker.RATE)
+        take = taken(armless, gaps="UNKEYED")
         bone = walker.skeleton().index("forearm.L")
         assert not take.keyed[HIDDEN_ARM, bone].any()
         assert take.keyed[: HIDDEN_ARM.start, bone].all()
@@ -140,7 +145,7 @@ class TestWrongMarkers:
         left, right = (walker.marker_names().index(name) for name in ("LANK", "RANK"))
         targets = np.array(walker.true_positions())
         targets[100:130, [left, right]] = targets[100:130, [right, left]]
-        take = solve_take(make_solver(), targets, rate=walker.RATE)
+        take = taken(targets)
         far = np.linalg.norm(targets - walker.true_positions(), axis=2) > 0.15
         assert take.outliers[far].all()
         assert walker.joint_errors(take.solution).max() <= 10.0 * MM
@@ -152,7 +157,7 @@ class TestWrongMarkers:
         marker = walker.marker_names().index("LFRM")
         targets = np.array(walker.true_positions())
         targets[200:, marker] = [0.3, -2.0, 0.01]
-        take = solve_take(make_solver(), targets, rate=walker.RATE)
+        take = taken(targets)
         assert take.outliers[200:, marker].all()
         assert take.outliers.sum() == len(targets) - 200
         assert walker.joint_errors(take.solution).max() <= 10.0 * MM
@@ -161,7 +166,7 @@ class TestWrongMarkers:
         marker = walker.marker_names().index("LFRM")
         targets = np.array(walker.true_positions()[:80])
         targets[40:43, marker] += [0.5, 0.0, 0.3]
-        take = solve_take(make_solver(), targets, rate=walker.RATE)
+        take = taken(targets)
         assert np.argwhere(take.outliers).tolist() == [[40, marker], [41, marker], [42, marker]]
         assert take.filled == ()
         away = np.linalg.norm(take.solution.heads - walker.true_matrices()[:80, :, :3, 3], axis=2)
@@ -172,21 +177,19 @@ class TestWrongMarkers:
         marker = walker.marker_names().index("LFRM")
         targets = np.array(walker.true_positions()[:60])
         targets[30:, marker] = [0.3, -2.0, 0.01]
-        take = solve_take(make_solver(), targets, robust=False, rate=walker.RATE)
+        take = taken(targets, robust=False)
         assert not take.outliers.any()
         away = np.linalg.norm(take.solution.heads - walker.true_matrices()[:60, :, :3, 3], axis=2)
         assert away[30:].max() > 50.0 * MM
 
 
 def test_it_goes_in_steps():
-    shares = list(solve_take_steps(make_solver(), walker.true_positions()[:30]))
+    shares = list(solve_take_steps(make_solver(), walker.true_positions()[:30], TakeSettings(walker.RATE)))
     assert shares == sorted(shares)
     assert all(0.0 < share <= 1.0 for share in shares)
 
 
-def test_what_makes_no_sense_is_said():
-    targets = walker.true_positions()[:3]
-    with pytest.raises(TakeError, match="HOLD"):
-        solve_take(make_solver(), targets, gaps="GUESS")
-    with pytest.raises(TakeError, match="rate"):
-        solve_take(make_solver(), targets, rate=0.0)
+@pytest.mark.parametrize("wrong", [{"gaps": "GUESS"}, {"rate": 0.0}, {"rate": np.nan}])
+def test_what_makes_no_sense_is_said(wrong):
+    with pytest.raises(TakeError, match=str(next(iter(wrong.values())))):
+        TakeSettings(**wrong)

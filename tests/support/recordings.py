@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fabrik_addon.markers import read_trc
+from fabrik_addon.markers.files.trc import read_trc
 
 from .opensim import Model
 

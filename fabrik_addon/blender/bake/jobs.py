@@ -9,8 +9,9 @@ import numpy as np
 
 from ...core import Solution, Solver
 from ...core.arrays import BoolArray, FloatArray, IntArray
-from ...markers.feet import Planted
-from ...markers.take import FilledSpan
+from ...markers.butterworth import low_pass
+from ...markers.feet.plant import Planted
+from ...markers.take import FilledSpan, TakeSettings
 from ..capture.calibrate import kept_factors
 from ..capture.clip import scene_rate
 from ..goals.followed import followed, follows_markers
@@ -21,7 +22,6 @@ from ..rig.armature import read_trees
 from ..rig.spaces import object_scale
 from .animated import check_still, root_heads
 from .settings import BakeError, BakeSettings
-from .take import TakeSettings, smoothed
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def sample(
     scene, frames, by_markers = context.scene, settings.frames, follows_markers(armature, settings.source)
     goals = _goals_at(context, armature, settings)
     rate = scene_rate(scene) / settings.step
-    smooth = partial(smoothed, rate=rate, cutoff=settings.low_pass) if by_markers else None
+    smooth = partial(low_pass, rate=rate, cutoff=settings.low_pass) if by_markers else None
     sampled, matrices = yield from sampled_steps(scene, armature, goals, frames, smooth, recorded=by_markers)
     take = _take_settings(settings, rate, matrices[0]) if by_markers else None
     jobs = [

@@ -18,7 +18,6 @@ from ..limits.to_constraints import is_own
 from ..rig.spaces import object_scale
 from ..settings.rig import rig_settings
 from .animated import animated_limits
-from .feet import feet_line
 from .jobs import BakedTree
 from .settings import BakeSettings
 
@@ -75,7 +74,9 @@ def take_notes(trees: Sequence[BakedTree], metre: float) -> Iterator[str]:
         yield f"Outliers: {doubted} samples left out"
     stances = [stance for tree in trees if tree.planted is not None for stance in tree.planted.stances]
     if stances:
-        yield feet_line(stances, metre)
+        before = max(stance.drift_before for stance in stances) / metre
+        after = max(stance.drift_after for stance in stances) / metre
+        yield f"Feet: {len(stances)} stances, drift at most {1000 * before:.1f} mm, planted {1000 * after:.1f} mm"
 
 
 def note_results(rig: bpy.types.Object, report: Report) -> None:

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...core import Solution
+from ...core import Solution, Solver
 from ...markers.steps import within
+from ...markers.take import TakeSettings, solve_take_steps
 from ..rig.legal import legal_pose
 from .jobs import BakedTree, Job
 from .settings import BakeSettings
-from .take import TakeSettings, solve_tree
 from .unseen import fill_unseen
 
 # Frames between two looks at the Esc key.
@@ -29,10 +29,13 @@ def solve(jobs: Sequence[Job], settings: BakeSettings) -> Generator[float, None,
 
 def _solve_take(job: Job, settings: TakeSettings) -> Generator[float, None, BakedTree]:
     """The tree for markers; yields the share done."""
-    found = yield from solve_tree(job.goals, job.places.points, job.root_heads, job.factors, settings)
+    goals, root = job.goals, "FREE" if job.root_heads is None else "FIXED"
+    solver = Solver(goals.tree.skeleton, goals.effectors, limits=goals.all_limits, root=root)
+    steps = solve_take_steps(solver, job.places.points, settings, root_heads=job.root_heads, factors=job.factors)
+    found = yield from steps
     tree = _baked(job, found.solution)
     keyed = found.keyed if settings.gaps == "UNKEYED" else None
-    return replace(tree, keyed=keyed, filled=found.take.filled, outliers=found.take.outliers, planted=found.planted)
+    return replace(tree, keyed=keyed, filled=found.filled, outliers=found.outliers, planted=found.planted)
 
 
 def _solve_effectors(job: Job, settings: BakeSettings) -> Generator[float, None, BakedTree]:

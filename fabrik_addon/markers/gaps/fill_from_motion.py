@@ -21,7 +21,7 @@ from ...core.rotations import (
     rotation_vector_from_quaternion,
 )
 from ..clip import BoolArray, FloatArray, true_spans
-from .bridge import fill_turns
+from .long import fill_rotations
 
 # How the other bones move is seen from where they are so many seconds before and after.
 _LAG: Final = 0.08
@@ -29,29 +29,29 @@ _LAG: Final = 0.08
 _MOST_FRAMES: Final = 300
 _BESIDE: Final = 12
 _NOISE: Final = 1e-4
-# Gaps at so many other times are tried; recalling has to be better by this factor.
+# Gaps at so many other times are tried; the prediction has to be better by this factor.
 _TRIALS: Final = 4
 _BETTER: Final = 0.7
 _TINY: Final = 1e-12
 
 
-def recall_turns(rotations: FloatArray, known: BoolArray, bone: int, longest: float, rate: float) -> FloatArray:
+def fill_from_motion(all_rotations: FloatArray, known: BoolArray, bone: int, longest: float, rate: float) -> FloatArray:
     """(F, 4) a bone's rotations (F, J, 4), filled where they are not known (F, J), long gaps by what the others do.
 
-    longest: frames, see `fill_turns`; longer gaps than a third of it are looked at. rate: frames a second.
+    longest: frames, see `fill_rotations`; longer gaps than a third of it are looked at. rate: frames a second.
     """
-    turns, mine = rotations[:, bone], known[:, bone]
-    filled = fill_turns(turns, mine, longest)
+    rotations, mine = all_rotations[:, bone], known[:, bone]
+    filled = fill_rotations(rotations, mine, longest)
     for first, end in true_spans(~mine):
         if 3 * (end - first) < longest or first == 0 or end == len(mine):
             continue
-        features = _features(rotations, known, slice(first, end), max(1, round(_LAG * rate)))
+        features = _features(all_rotations, known, slice(first, end), max(1, round(_LAG * rate)))
         if features is None:
             continue
-        told = ~np.isnan(features).any(axis=1)
-        if _is_better(turns, mine & told, features, (first, end), longest):
+        complete = ~np.isnan(features).any(axis=1)
+        if _is_better(rotations, mine & complete, features, (first, end), longest):
             part = slice(first, end)
-            filled[part] = _recalled(turns, mine & told, features, part, filled[part])
+            filled[part] = _predicted(rotations, mine & complete, features, part, filled[part])
     return filled
 
 
@@ -72,21 +72,21 @@ def _features(rotations: FloatArray, known: BoolArray, part: slice, lag: int) ->
 
 
 def _is_better(
-    turns: FloatArray, usable: BoolArray, features: FloatArray, gap: tuple[int, int], longest: float
+    rotations: FloatArray, usable: BoolArray, features: FloatArray, gap: tuple[int, int], longest: float
 ) -> bool:
-    """Whether recalling fills like gaps at other times better than their edges alone."""
+    """Whether predicting fills like gaps at other times better than their edges alone."""
     length, errors = gap[1] - gap[0], []
     for first in _other_times(usable, length):
         part = slice(first, first + length)
         hidden = usable.copy()
         hidden[part] = False
-        plain = fill_turns(turns, hidden | ~usable, longest)[part]
-        recalled = _recalled(turns, hidden, features, part, plain)
-        errors.append([angle_between(guess, turns[part]).mean() for guess in (plain, recalled)])
+        plain = fill_rotations(rotations, hidden | ~usable, longest)[part]
+        predicted = _predicted(rotations, hidden, features, part, plain)
+        errors.append([angle_between(guess, rotations[part]).mean() for guess in (plain, predicted)])
     if not errors:
         return False
-    plain_error, recalled_error = np.mean(errors, axis=0)
-    return bool(recalled_error < _BETTER * plain_error)
+    plain_error, predicted_error = np.mean(errors, axis=0)
+    return bool(predicted_error < _BETTER * plain_error)
 
 
 def _other_times(usable: BoolArray, length: int) -> list[int]:
@@ -101,11 +101,13 @@ def _other_times(usable: BoolArray, length: int) -> list[int]:
     return [int(fits[place]) for place in np.linspace(0, len(fits) - 1, _TRIALS).round().astype(np.intp)]
 
 
-def _recalled(turns: FloatArray, usable: BoolArray, features: FloatArray, part: slice, plain: FloatArray) -> FloatArray:
+def _predicted(
+    rotations: FloatArray, usable: BoolArray, features: FloatArray, part: slice, plain: FloatArray
+) -> FloatArray:
     """(N, 4) rotations for a part of the take, the `plain` ones where nothing alike has been seen."""
     learnt = _learnt(usable, part)
-    base = turns[part.start - 1]
-    vectors = rotation_vector_from_quaternion(product(conjugate(base), turns[learnt]))
+    base = rotations[part.start - 1]
+    vectors = rotation_vector_from_quaternion(product(conjugate(base), rotations[learnt]))
     middle = vectors.mean(axis=0)
     among, toward = _squares(features[learnt], features[learnt]), _squares(features[part], features[learnt])
     size = _likeness(among, learnt, part.stop - part.start)

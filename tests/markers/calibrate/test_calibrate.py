@@ -10,10 +10,12 @@ from support import walker
 
 from fabrik_addon.core import Ball, Skeleton, forward_kinematics
 from fabrik_addon.core.rotations import quaternion_from_matrix
-from fabrik_addon.markers import CalibrationError, Clip, MappedMarker
 from fabrik_addon.markers.calibrate.calibrate import calibrate, refined
 from fabrik_addon.markers.calibrate.offsets import points_on
 from fabrik_addon.markers.calibrate.proportions import height_factor, with_factors
+from fabrik_addon.markers.calibrate.size import CalibrationError
+from fabrik_addon.markers.clip import Clip
+from fabrik_addon.markers.mapping.marker_map import MappedMarker
 from sample_rigs.recipe import markers
 
 MM = 1e-3

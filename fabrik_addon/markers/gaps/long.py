@@ -1,11 +1,10 @@
-"""Across a gap: from the motion before it to the motion after it, without a jump in place, speed or acceleration."""
+"""Long gaps of bones: from the motion before to the motion after, without a jump in place, speed or acceleration."""
 
 from __future__ import annotations
 
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from ...core.rotations import (
     conjugate,
@@ -15,8 +14,6 @@ from ...core.rotations import (
 )
 from ..clip import BoolArray, FloatArray, true_spans
 from ..robust import outlier_weights
-
-IntArray = npt.NDArray[np.intp]
 
 # Speed and acceleration at an edge are taken from so many frames beside it, more of them the longer the gap is: over a
 # longer gap noise in them carries farther.
@@ -43,36 +40,7 @@ def fill_points(points: FloatArray, known: BoolArray, longest: float) -> FloatAr
     return filled
 
 
-def bridge_gaps(positions: FloatArray, longest: int) -> tuple[FloatArray, BoolArray]:
-    """Positions (F, M, 3) with gaps of up to `longest` frames between seen ones filled, and (F, M) where that is."""
-    bridged = np.array(positions)
-    seen = ~np.isnan(positions).any(axis=2)
-    for marker in np.flatnonzero(~seen.all(axis=0)):
-        at = np.flatnonzero(seen[:, marker])
-        if len(at) < 4:
-            continue
-        hidden = np.flatnonzero(~seen[:, marker])
-        after = np.searchsorted(at, hidden)
-        between = (after > 0) & (after < len(at))
-        hidden, after = hidden[between], after[between]
-        short = at[after] - at[after - 1] <= longest + 1
-        hidden, after = hidden[short], after[short]
-        about = np.clip(after, 2, len(at) - 2)[:, None] + np.arange(-2, 2)
-        bridged[hidden, marker] = _through(at[about], positions[at[about], marker], hidden)
-    return bridged, ~seen & ~np.isnan(bridged).any(axis=2)
-
-
-def _through(times: IntArray, points: FloatArray, at: IntArray) -> FloatArray:
-    """(N, 3) the cubics through four points (N, 4, 3) at times (N, 4), each at one time (N,) (Lagrange)."""
-    total = np.zeros((len(at), 3))
-    for place in range(4):
-        others = [other for other in range(4) if other != place]
-        weight = np.prod((at[:, None] - times[:, others]) / (times[:, [place]] - times[:, others]), axis=1)
-        total += weight[:, None] * points[:, place]
-    return total
-
-
-def fill_turns(turns: FloatArray, known: BoolArray, longest: float) -> FloatArray:
+def fill_rotations(turns: FloatArray, known: BoolArray, longest: float) -> FloatArray:
     """(F, 4) unit quaternions, filled where they are not known (F,); see `fill_points`."""
     filled = np.array(turns)
     for first, end in _gaps(known):
@@ -85,7 +53,7 @@ def fill_turns(turns: FloatArray, known: BoolArray, longest: float) -> FloatArra
     return filled
 
 
-def smoothed_turns(turns: FloatArray, beside: int) -> FloatArray:
+def smoothed_rotations(turns: FloatArray, beside: int) -> FloatArray:
     """(F, J, 4) unit quaternions after a parabola through `beside` frames on either side (Savitzky and Golay).
 
     Near the ends of the take, where that many are not there, they stay as they are.

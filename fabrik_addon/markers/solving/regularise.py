@@ -13,10 +13,10 @@ from typing import Final
 
 import numpy as np
 
-from ..core import Effector, Solution, Solver
-from ..core.model.kinematics import forward_kinematics, tails
-from .calibrate.offsets import effector_points
-from .clip import FloatArray
+from ...core import Effector, Solution, Solver
+from ...core.model.kinematics import forward_kinematics, tails
+from ..calibrate.offsets import effector_points
+from ..clip import FloatArray
 from .determined import uncertainty
 
 # Seconds over which poses are averaged (one standard deviation), and over which the odd one out is left out before.
@@ -30,7 +30,7 @@ _POINTS: Final = ((0.5, 0.5, 0.0), (-0.25, 0.5, 0.45), (-0.25, 0.5, -0.45))
 _CHUNK: Final = 1000
 
 
-def steadied_steps(
+def regularise_steps(
     solver: Solver, solution: Solution, targets: FloatArray, weights: FloatArray, rate: float
 ) -> Generator[float, None, Solution]:
     """Solve F frames again with undecided bones as the frames about them have them; yields the share done.
@@ -38,14 +38,14 @@ def steadied_steps(
     Where that is no smoother than it was, the poses stay as they are.
 
     solver: its effectors are the markers. solution: the poses found frame by frame. targets: (F, E, 3). weights: (F, E)
-    of the markers, 0 for those that are not believed. rate: frames a second.
+    of the markers, 0 for outliers. rate: frames a second.
     """
     bones = [int(bone) for bone in np.flatnonzero(uncertainty(solver, solution) > _UNSURE)] if len(targets) > 1 else []
     if not bones:
         return solution
     before = solution
     mean = float(np.mean([effector.weight for effector in solver.effectors]))
-    both = _with_ghosts(solver, bones)
+    both = _with_anchors(solver, bones)
     for turn, share in enumerate(_WEIGHTS):
         every_bone = np.moveaxis(solution.rotations, 1, 0)
         usual = np.stack([usual_rotations(turns, _SPREAD * rate) for turns in every_bone], axis=1)
@@ -53,7 +53,7 @@ def steadied_steps(
         for first in range(0, len(targets), _CHUNK):
             part = slice(first, first + _CHUNK)
             roots = solution.root_location[part]
-            wanted = _ghost_targets(solver, usual[part], roots, bones)
+            wanted = _anchor_targets(solver, usual[part], roots, bones)
             every = np.concatenate([targets[part], wanted], axis=1)
             weight = np.concatenate([weights[part], np.full(wanted.shape[:2], share * mean)], axis=1)
             found = both.solve(every, weights=weight, start=usual[part], start_location=roots)
@@ -79,13 +79,13 @@ def _tails(solution: Solution, part: slice) -> FloatArray:
     return tails(solution.skeleton, matrices)
 
 
-def _with_ghosts(solver: Solver, bones: list[int]) -> Solver:
+def _with_anchors(solver: Solver, bones: list[int]) -> Solver:
     """The solver with points on the bones that have targets of their own."""
     names = solver.skeleton.names
-    ghosts = [Effector(names[bone], _point(solver, bone, share)) for bone in bones for share in _POINTS]
+    anchors = [Effector(names[bone], _point(solver, bone, share)) for bone in bones for share in _POINTS]
     return Solver(
         solver.skeleton,
-        [*solver.effectors, *ghosts],
+        [*solver.effectors, *anchors],
         limits=solver.limits,
         root="FREE" if solver.free_root else "FIXED",
         options=replace(solver.options, max_sweeps=0, restarts=0),
@@ -127,7 +127,7 @@ def _point(solver: Solver, bone: int, share: tuple[float, float, float]) -> tupl
     return share[0] * length, share[1] * length, share[2] * length
 
 
-def _ghost_targets(solver: Solver, usual: FloatArray, roots: FloatArray, bones: list[int]) -> FloatArray:
+def _anchor_targets(solver: Solver, usual: FloatArray, roots: FloatArray, bones: list[int]) -> FloatArray:
     """(F, 3 B, 3) where the points of the bones would be in the usual pose."""
     matrices = forward_kinematics(solver.skeleton, usual, roots)
     points = [

@@ -5,7 +5,7 @@ from support import walker
 from support.families import limb
 
 from fabrik_addon.core import Effector, Hinge, Solver
-from fabrik_addon.markers.determined import lost_certainty, uncertainty
+from fabrik_addon.markers.solving.determined import lost_certainty, uncertainty
 
 
 def chain(bones=4):

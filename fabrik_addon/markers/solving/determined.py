@@ -6,11 +6,11 @@ from typing import Final
 
 import numpy as np
 
-from ..core import Solution, Solver, forward_kinematics
-from ..core.model.bodies import participants
-from .calibrate.bundle import joint_columns
-from .calibrate.offsets import effector_points
-from .clip import BoolArray, FloatArray
+from ...core import Solution, Solver, forward_kinematics
+from ...core.model.bodies import participants
+from ..calibrate.bundle import joint_columns
+from ..calibrate.offsets import effector_points
+from ..clip import BoolArray, FloatArray
 
 # What a marker's place says: to this share of the skeleton's size.
 _NOISE_SHARE: Final = 0.005
@@ -28,9 +28,9 @@ def lost_certainty(solver: Solver, solution: Solution, seen: BoolArray) -> tuple
     turns = np.zeros((len(seen), len(solver.skeleton)))
     places = np.zeros(len(seen))
     bodies = np.array(participants(solver.skeleton, solver.effectors))
-    doubtful = np.flatnonzero(~seen.all(axis=1))
-    for first in range(0, len(doubtful), _CHUNK):
-        frames = doubtful[first : first + _CHUNK]
+    partly_seen = np.flatnonzero(~seen.all(axis=1))
+    for first in range(0, len(partly_seen), _CHUNK):
+        frames = partly_seen[first : first + _CHUNK]
         matrices = forward_kinematics(solver.skeleton, solution.rotations[frames], solution.root_location[frames])
         lost = _lost(solver, matrices, seen[frames])
         turns[np.ix_(frames, bodies)] = lost[:, : len(bodies)]

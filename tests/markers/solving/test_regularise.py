@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fabrik_addon.core import Effector, Skeleton, Solver, forward_kinematics
-from fabrik_addon.markers.steady import steadied_steps, usual_rotations
+from fabrik_addon.markers.solving.regularise import regularise_steps, usual_rotations
 
 FRAMES, RATE = 60, 50.0
 
@@ -57,7 +57,7 @@ def test_it_is_never_rougher_and_meets_the_markers_as_well(noise):
     )
     targets += np.random.default_rng(1).normal(size=targets.shape) * noise
     first = solver.solve(targets)
-    steady, shares = finished(steadied_steps(solver, first, targets, np.ones(targets.shape[:2]), RATE))
+    steady, shares = finished(regularise_steps(solver, first, targets, np.ones(targets.shape[:2]), RATE))
     rough = [(np.diff(each.tails, 2, axis=0) ** 2).mean() for each in (first, steady)]
     assert rough[1] <= rough[0]
     rms = [np.sqrt((each.errors**2).mean()) for each in (first, steady)]
@@ -76,7 +76,7 @@ def test_errors_are_missing_only_where_markers_are():
     targets[5, 1] = np.nan
     weights = np.ones((8, 6))
     weights[3, 4] = 0.0
-    steady, _ = finished(steadied_steps(solver, solver.solve(targets, weights=weights), targets, weights, RATE))
+    steady, _ = finished(regularise_steps(solver, solver.solve(targets, weights=weights), targets, weights, RATE))
     assert np.isnan(steady.errors[5, 1])
     assert np.isnan(steady.errors).sum() == 1
 
@@ -87,7 +87,7 @@ def test_bones_with_markers_enough_are_left_alone():
         skeleton, [Effector("b0", (0.1 * (k == 0), 0.1 * k, 0.1 * (k == 2))) for k in range(3)], root="FREE"
     )
     solution = solver.solve(np.zeros((4, 3, 3)) + np.eye(3))
-    assert finished(steadied_steps(solver, solution, np.zeros((4, 3, 3)), np.ones((4, 3)), RATE))[0] is solution
+    assert finished(regularise_steps(solver, solution, np.zeros((4, 3, 3)), np.ones((4, 3)), RATE))[0] is solution
 
 
 def test_usual_rotations_leave_out_the_odd_one_and_keep_rest():

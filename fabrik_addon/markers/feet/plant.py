@@ -1,0 +1,189 @@
+"""Poses in which feet that stand do not slide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ...core import Effector, Options, Skeleton, Solution, Solver
+from ...core.limits.kinds import Limit
+from ..calibrate.offsets import points_on
+from ..clip import FloatArray
+from .stances import FeetError, StandingSettings, find_stances, ground_velocity
+
+# What pinned points weigh beside one that holds a bone of the legs as it is, and what the hips and all above the legs
+# do: a foot is met to a three-hundredth of what the knee gives, and the hips stay.
+_PIN_WEIGHT: Final = 300.0
+_HIPS_WEIGHT: Final = 1e5
+_LEG_WEIGHT: Final = 10.0
+# The poses are near already.
+_OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=1e-6)
+
+
+@dataclass(frozen=True)
+class FootPoint:
+    """A point that stands on the floor: of a bone, at an offset in its frame; its tail when None."""
+
+    bone: str
+    offset: tuple[float, float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Stance:
+    """A point standing from frame first to last, counted from 0; how far it strays from its place, at most."""
+
+    point: FootPoint
+    first: int
+    last: int
+    drift_before: float
+    drift_after: float
+
+
+@dataclass(frozen=True, eq=False)
+class Planted:
+    """Poses with planted feet: F frames, and what stood when."""
+
+    solution: Solution
+    stances: tuple[Stance, ...]
+
+
+def plant_feet(
+    solution: Solution,
+    points: Sequence[FootPoint],
+    rate: float,
+    *,
+    limits: Mapping[str, Limit] | None = None,
+    up: int = 2,
+    settings: StandingSettings | None = None,
+) -> Planted:
+    """The poses with every standing point held where it stands, blended in and out; the hips stay as they are.
+
+    Args:
+        solution: F poses.
+        points: heels and toes.
+        rate: frames a second.
+        limits: bone name to limit; they hold.
+        up: the axis that points up.
+        settings: when a point stands, and over how long planting blends.
+
+    Raises:
+        FeetError: for no points; SkeletonError for a bone that is not there.
+    """
+    settings = settings or StandingSettings()
+    skeleton = solution.skeleton
+    if not points:
+        raise FeetError("There are no feet to plant: name at least one point on a foot.")
+    places = _places(solution, points)
+    ground = ground_velocity(places, rate, up=up, settings=settings)
+    carried = (np.arange(len(places)) / rate)[:, None, None] * ground
+    places = places - carried
+    found = [find_stances(places[:, i], rate, up=up, settings=settings) for i in range(len(points))]
+    targets = np.stack(
+        [_pinned(places[:, i], found[i], round(settings.blend * rate)) for i in range(len(points))], axis=1
+    )
+    planted = _solved(solution, skeleton, points, targets + carried, limits)
+    after = _places(planted, points) - carried
+    stances = [
+        Stance(point, first, end - 1, _drift(places[first:end, i]), _drift(after[first:end, i]))
+        for i, point in enumerate(points)
+        for first, end in found[i]
+    ]
+    return Planted(planted, tuple(sorted(stances, key=lambda stance: stance.first)))
+
+
+def _places(solution: Solution, points: Sequence[FootPoint]) -> FloatArray:
+    """(F, P, 3) where the points are."""
+    skeleton = solution.skeleton
+    bones = [skeleton.index(point.bone) for point in points]
+    offsets = np.array(
+        [
+            (0.0, skeleton.lengths[bone], 0.0) if point.offset is None else point.offset
+            for point, bone in zip(points, bones, strict=True)
+        ]
+    )
+    return points_on(solution.matrices, bones, offsets)
+
+
+def _pinned(place: FloatArray, spans: Sequence[tuple[int, int]], blend: int) -> FloatArray:
+    """(F, 3) where a point is held, NaN on frames on which it is free."""
+    held = np.full_like(place, np.nan)
+    shift, total = np.zeros_like(place), np.zeros(len(place))
+    for first, end in spans:
+        stand = np.median(place[first:end], axis=0)
+        frames = np.arange(max(first - blend, 0), min(end + blend, len(place)))
+        away = np.maximum(np.maximum(first - frames, frames - end + 1), 0) / (blend + 1.0)
+        share = (1.0 - away) ** 2 * (1.0 + 2.0 * away)
+        nearest = np.clip(frames, first, end - 1)
+        shift[frames] += share[:, None] * (stand - place[nearest])
+        total[frames] += share
+    free = total == 0.0
+    held[~free] = place[~free] + shift[~free] / np.maximum(total[~free], 1.0)[:, None]
+    return held
+
+
+def _solved(
+    solution: Solution,
+    skeleton: Skeleton,
+    points: Sequence[FootPoint],
+    targets: FloatArray,
+    limits: Mapping[str, Limit] | None,
+) -> Solution:
+    """The poses nearest to those of a solution that have the points at targets (F, P, 3)."""
+    frames = np.flatnonzero(~np.isnan(targets).any(axis=2).all(axis=1))
+    if not len(frames):
+        return solution
+    pins = [Effector(point.bone, point.offset, _PIN_WEIGHT) for point in points]
+    anchors = _anchors(skeleton, points)
+    held = _anchor_targets(solution, anchors, frames)
+    solver = Solver(skeleton, [*pins, *anchors], limits=limits, options=_OPTIONS)
+    found = solver.solve(
+        np.concatenate([targets[frames], held], axis=1),
+        start=solution.rotations[frames],
+        start_location=solution.root_location[frames],
+    )
+    rotations = np.array(solution.rotations)
+    rotations[frames] = found.rotations
+    return replace(solution, rotations=rotations)
+
+
+def _anchors(skeleton: Skeleton, points: Sequence[FootPoint]) -> list[Effector]:
+    """Points that hold the bones from the root to the feet as they are: two for each, beside its axis and along it."""
+    bones = sorted({bone for point in points for bone in skeleton.path(skeleton.index(point.bone))})
+    shared = _trunk(skeleton, points)
+    anchors = []
+    for bone in bones:
+        length = float(skeleton.lengths[bone]) or 1e-3
+        weight = _HIPS_WEIGHT if bone in shared else _LEG_WEIGHT
+        anchors.append(Effector(skeleton.names[bone], (0.0, length, 0.0), weight))
+        anchors.append(Effector(skeleton.names[bone], (length, 0.0, 0.0), weight))
+    return anchors
+
+
+def _trunk(skeleton: Skeleton, points: Sequence[FootPoint]) -> set[int]:
+    """The root, and the bones above the legs: those that carry all points."""
+    paths = [set(skeleton.path(skeleton.index(point.bone))) for point in points]
+    together = set.intersection(*paths) if len({point.bone for point in points}) > 1 else set()
+    feet = {skeleton.index(point.bone) for point in points}
+    return {0} | {bone for bone in together if not _is_leg(skeleton, bone, feet)}
+
+
+def _is_leg(skeleton: Skeleton, bone: int, feet: set[int]) -> bool:
+    """Whether just one limb hangs on a bone: then it is part of it."""
+    toward = {path[path.index(bone) + 1] for foot in feet if bone in (path := skeleton.path(foot)) and foot != bone}
+    return len(toward) <= 1 and bone != 0
+
+
+def _anchor_targets(solution: Solution, anchors: Sequence[Effector], frames: npt.NDArray[np.intp]) -> FloatArray:
+    """(N, K, 3) where the anchors are on some frames."""
+    skeleton = solution.skeleton
+    bones = [skeleton.index(anchor.bone) for anchor in anchors]
+    return points_on(solution.matrices[frames], bones, np.array([anchor.offset for anchor in anchors]))
+
+
+def _drift(place: FloatArray) -> float:
+    """How far a standing point (N, 3) is from its median place, at most."""
+    return float(np.linalg.norm(place - np.median(place, axis=0), axis=1).max())

@@ -1,0 +1,53 @@
+"""Samples that cannot be right: swapped, fallen and badly reconstructed markers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from ..clip import FloatArray
+from ..robust import outlier_weights, usual_distances
+from .recording import Recording
+
+# A sample may be so many times farther off than its marker usually is, but not more than one share of the skeleton's
+# size (9 cm of a person) and not less than another (27 mm): skin moves by as much.
+_USUAL_TIMES: Final = 4.0
+_ALWAYS_SHARE: Final = 0.015
+_NEVER_SHARE: Final = 0.05
+# Tolerance begins wide, so that one bad marker does not make its neighbours look bad.
+_TOLERANCES: Final = (4.0, 2.0, 1.0)
+# Farther off than so many times what is allowed, once the good ones have the pose: an outlier.
+_OUTLYING: Final = 2.0
+# With fewer of a frame's markers than this left, all of them count.
+_LEAST_INLIERS: Final = 0.5
+
+
+def reject_outliers(recording: Recording) -> None:
+    """Find the samples that cannot be right, and solve their frames without them.
+
+    Their frames are solved with less and less weight for what is far off (Geman and McClure's, graduated).
+    """
+    distances = recording.by_parts(recording.distances)
+    allowed = _allowed(recording.solver.skeleton.size, distances)
+    frames = np.flatnonzero((distances > allowed).any(axis=1))
+    if not len(frames):
+        return
+    for factor in _TOLERANCES:
+        weights = outlier_weights(recording.distances(frames), factor * allowed) * recording.weights
+        recording.solve_again(frames, weights, recording.targets[frames])
+    wrong = recording.distances(frames) > _OUTLYING * allowed
+    left = (recording.seen[frames] & ~wrong).sum(axis=1)
+    enough = left >= _LEAST_INLIERS * recording.seen[frames].sum(axis=1)
+    recording.outliers[frames] = wrong & enough[:, None]
+    before = recording.bridged
+    recording.bridge()
+    beside = np.flatnonzero((np.nan_to_num(before) != np.nan_to_num(recording.bridged)).any(axis=(1, 2)))
+    frames = np.union1d(frames, beside)
+    recording.solve_again(frames, recording.sample_weights(frames), recording.bridged[frames])
+
+
+def _allowed(size: float, distances: FloatArray) -> FloatArray:
+    """(E,) how far off a sample of each marker may be; size: of the skeleton. distances: (F, E)."""
+    usual = _USUAL_TIMES * np.nan_to_num(usual_distances(distances))
+    return np.clip(usual, _ALWAYS_SHARE * size, _NEVER_SHARE * size)

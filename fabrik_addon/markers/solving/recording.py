@@ -1,0 +1,113 @@
+"""A recording while it is being solved: its targets, what they weigh, and the poses so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from ...core import Skeleton, Solution, Solver, Status, forward_kinematics
+from ...core.backend import array as many
+from ...core.model.bodies import effector_offset
+from ..calibrate.offsets import points_on
+from ..clip import BoolArray, FloatArray
+from ..gaps.short import bridge
+
+# Frames that are solved together: arrays of them fit the processor's cache, and memory stays flat.
+CHUNK: Final = 1000
+# A marker that is away for no longer than this (seconds) is where its own motion leads it.
+_MOMENT: Final = 0.1
+# What a marker's place counts beside a seen one where it is bridged over a moment.
+_BRIDGED_WEIGHT: Final = 0.1
+
+
+class Recording:
+    """F frames of E markers, and the poses that meet them.
+
+    Attributes:
+        seen, outliers, close: (F, E) samples that are there; that cannot be right; that are away or outliers for a
+            moment only, and so are bridged.
+    """
+
+    def __init__(self, solver: Solver, targets: FloatArray, root_heads: FloatArray | None, rate: float) -> None:
+        self.solver, self.targets, self.rate = solver, targets, rate
+        self._nearby = with_options(solver, max_sweeps=0, restarts=0, repair_pops=False)
+        self.root_heads = root_heads
+        self.seen: BoolArray = ~np.isnan(targets).any(axis=-1)
+        self.outliers = np.zeros(self.seen.shape, dtype=bool)
+        self.bridge()
+        self.solution = Solution.empty(solver.skeleton, len(targets), len(solver.effectors))
+        self.weights = np.array([effector.weight for effector in solver.effectors])
+        self.bones = [solver.skeleton.index(effector.bone) for effector in solver.effectors]
+        self.offsets = np.array([effector_offset(solver.skeleton, effector) for effector in solver.effectors])
+
+    def bridge(self) -> None:
+        """Put markers that are away, or outliers, for a moment to where they must have been."""
+        inliers = np.where(self.outliers[..., None], np.nan, self.targets)
+        self.bridged = bridge(inliers, self.rate, max(1, round(_MOMENT * self.rate)))
+        self.close: BoolArray = np.isnan(inliers).any(axis=2) & ~np.isnan(self.bridged).any(axis=2)
+
+    def solve_each(self) -> Generator[float, None, None]:
+        """Solve every frame by itself; yields the share done."""
+        count = len(self.targets)
+        for first in range(0, count, CHUNK):
+            part = slice(first, first + CHUNK)
+            heads = None if self.root_heads is None else self.root_heads[part]
+            weights = self.sample_weights(part)
+            found = self.solver.solve(self.bridged[part], start_location=heads, weights=weights)
+            self.solution.put(part, found)
+            yield min(1.0, part.stop / count)
+
+    def sample_weights(self, frames: Any) -> FloatArray:
+        """(N, E) what the targets of some frames weigh: less where they are bridged."""
+        return np.asarray(self.weights * np.where(self.close[frames], _BRIDGED_WEIGHT, 1.0))
+
+    def solve_again(self, frames: Any, weights: FloatArray, targets: FloatArray) -> None:
+        """Solve some frames from their present poses."""
+        heads = self.solution.root_location[frames]
+        part = self._nearby.solve(targets, start=self.solution.rotations[frames], start_location=heads, weights=weights)
+        self.solution.put(frames, part)
+
+    def legal(self, rotations: FloatArray) -> FloatArray:
+        """Between two poses inside the limits there may be one outside."""
+        for name, limit in self.solver.limits.items():
+            bone = self.solver.skeleton.index(name)
+            inside = limit.clamp(many, many.quaternion(rotations[:, bone]))
+            rotations[:, bone] = many.stack([inside], len(rotations))[:, 0]
+        return rotations
+
+    def by_parts(self, work: Callable[[slice], FloatArray]) -> FloatArray:
+        """(F, ...) what is worked out of all frames, part by part: what it takes on the way is far more."""
+        starts = range(0, max(len(self.targets), 1), CHUNK)
+        return np.concatenate([work(slice(first, first + CHUNK)) for first in starts])
+
+    def matrices(self, frames: Any) -> FloatArray:
+        """(N, J, 4, 4) of some frames."""
+        rotations, roots = self.solution.rotations[frames], self.solution.root_location[frames]
+        return forward_kinematics(self.solver.skeleton, rotations, roots)
+
+    def distances(self, frames: Any) -> FloatArray:
+        """(N, E) of the markers from their targets on some frames, NaN where those are."""
+        points = points_on(self.matrices(frames), self.bones, self.offsets)
+        return np.asarray(np.linalg.norm(points - self.targets[frames], axis=2))
+
+    def measure(self) -> None:
+        """Errors of what is seen, whatever it weighed; frames that show nothing say so."""
+        self.solution.errors[...] = self.by_parts(self.distances)
+        self.solution.status[~self.seen.any(axis=1)] = Status.UNSEEN
+        tolerances = self.solver.options.tolerance * self.solver.reaches.tolerance_lengths
+        met = ~(self.solution.errors > tolerances).any(axis=1) & self.seen.any(axis=1)
+        self.solution.status[met] = Status.SOLVED
+
+
+def with_options(solver: Solver, skeleton: Skeleton | None = None, **choices: Any) -> Solver:
+    """The same solver with some other options, or for another skeleton of the same bones."""
+    return Solver(
+        skeleton or solver.skeleton,
+        solver.effectors,
+        limits=solver.limits,
+        root="FREE" if solver.free_root else "FIXED",
+        options=replace(solver.options, **choices),
+    )
