@@ -19,8 +19,8 @@ cos = np.cos
 atan2 = np.arctan2
 floor = np.floor
 square = np.square
-larger = np.maximum
-smaller = np.minimum
+maximum = np.maximum
+minimum = np.minimum
 
 _TINY = 1e-300
 _NO_LENGTH = 1e-30
@@ -150,22 +150,22 @@ def any_of(condition: Scalar) -> bool:
     return bool(condition.any()) if isinstance(condition, np.ndarray) else bool(condition)
 
 
-def both(first: Scalar, second: Scalar) -> Scalar:
+def logical_and(first: Scalar, second: Scalar) -> Scalar:
     """Where both hold."""
     return np.logical_and(first, second)
 
 
-def either(first: Scalar, second: Scalar) -> Scalar:
+def logical_or(first: Scalar, second: Scalar) -> Scalar:
     """Where one of the two holds."""
     return np.logical_or(first, second)
 
 
-def opposite(condition: Scalar) -> Scalar:
+def logical_not(condition: Scalar) -> Scalar:
     """Where it does not hold."""
     return np.logical_not(condition)
 
 
-def arc(start: Vector, end: Vector) -> Quaternion:
+def rotation_between(start: Vector, end: Vector) -> Quaternion:
     """The shortest rotation from one direction onto another; none where either has no length.
 
     Antipodal directions turn about an axis at right angles to `start`, chosen as mathutils does.
@@ -186,7 +186,7 @@ def arc(start: Vector, end: Vector) -> Quaternion:
     return Quaternion((w * scale, axis.x * scale, axis.y * scale, axis.z * scale))
 
 
-def slide(anchor: Vector, point: Vector, distance: Scalar) -> Vector:
+def point_on_line(anchor: Vector, point: Vector, distance: Scalar) -> Vector:
     """The point on the line from `anchor` through `point`, at `distance` (the paper's point on a line)."""
     x, y, z = point.x - anchor.x, point.y - anchor.y, point.z - anchor.z
     square = x * x
@@ -219,7 +219,7 @@ def turn_each(rotation: Quaternion, points: Sequence[Vector]) -> list[Vector]:
     return [Vector([row.dot(point) for row in rows]) for point in points]
 
 
-def turn_by(rotation_vector: Vector) -> Quaternion:
+def exp_map(rotation_vector: Vector) -> Quaternion:
     """The rotation about a vector by its length in radians."""
     half = np.maximum(rotation_vector.length * 0.5, _TINY)
     scale = 0.5 * np.sin(half) / half

@@ -13,33 +13,33 @@ __all__ = [
     "Quaternion",
     "Vector",
     "any_of",
-    "arc",
     "atan2",
-    "both",
     "clamp",
     "cos",
     "count",
-    "either",
+    "exp_map",
     "floor",
     "frames_where",
     "interpolate",
-    "larger",
-    "opposite",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "maximum",
+    "minimum",
+    "point_on_line",
     "put",
     "quaternion",
     "quaternions",
     "replaced",
+    "rotation_between",
     "row",
     "scalar",
     "select",
     "sin",
-    "slide",
-    "smaller",
     "sqrt",
     "square",
     "stack",
     "take",
-    "turn_by",
     "turn_each",
     "vector",
     "write",
@@ -49,12 +49,12 @@ _TINY = 1e-30
 _ONE_FRAME, _NO_FRAME = np.arange(1), np.arange(0)
 
 
-def larger(first: float, second: float) -> float:
+def maximum(first: float, second: float) -> float:
     """The larger one of two."""
     return second if second > first else first  # noqa: FURB136  max takes twice as long
 
 
-def smaller(first: float, second: float) -> float:
+def minimum(first: float, second: float) -> float:
     """The smaller one of two."""
     return second if second < first else first  # noqa: FURB136
 
@@ -79,29 +79,29 @@ def any_of(condition: bool) -> bool:
     return condition
 
 
-def both(first: bool, second: bool) -> bool:
+def logical_and(first: bool, second: bool) -> bool:
     """Whether both hold."""
     return first and second
 
 
-def either(first: bool, second: bool) -> bool:
+def logical_or(first: bool, second: bool) -> bool:
     """Whether one of the two holds."""
     return first or second
 
 
-def opposite(condition: bool) -> bool:
+def logical_not(condition: bool) -> bool:
     """Whether it does not hold."""
     return not condition
 
 
-def arc(start: Vector, end: Vector) -> Quaternion:
+def rotation_between(start: Vector, end: Vector) -> Quaternion:
     """The shortest rotation from one direction onto another; none where either has no length."""
     if start.length_squared < _TINY or end.length_squared < _TINY:
         return Quaternion()
     return start.rotation_difference(end)
 
 
-def slide(anchor: Vector, point: Vector, distance: float) -> Vector:
+def point_on_line(anchor: Vector, point: Vector, distance: float) -> Vector:
     """The point on the line from `anchor` through `point`, at `distance` (the paper's point on a line)."""
     line = point - anchor
     if line.length_squared <= _TINY:
@@ -115,7 +115,7 @@ def turn_each(rotation: Quaternion, points: Sequence[Vector]) -> list[Vector]:
     return [rotation @ point for point in points]
 
 
-def turn_by(rotation_vector: Vector) -> Quaternion:
+def exp_map(rotation_vector: Vector) -> Quaternion:
     """The rotation about a vector by its length in radians."""
     return Quaternion(rotation_vector, rotation_vector.length)
 

@@ -106,7 +106,7 @@ def pull_chain(numbers: ModuleType, bodies: Sequence[Body], state: State) -> Flo
     links = links_of(bodies)
     points = [numbers.vector(state.targets[:, 0])]
     for index in reversed(links):
-        points.append(numbers.slide(points[-1], pose.heads[index], bodies[index].attachments[0].distance))
+        points.append(numbers.point_on_line(points[-1], pose.heads[index], bodies[index].attachments[0].distance))
     points.reverse()
     state.root = points[0]
     state.iterations += 1
@@ -121,7 +121,7 @@ def reach(numbers: ModuleType, chain: Chain, target: Vector, tolerance: Scalar, 
         everything = numbers.frames_where(chain.miss(target) >= 0.0)
         reach_by_sweeps(numbers, chain, target, tolerance, options.max_sweeps, everything)
         return
-    within = numbers.opposite(reach_directly(numbers, chain, target))
+    within = numbers.logical_not(reach_directly(numbers, chain, target))
     open_frames = numbers.frames_where(within)
     if options.finish and len(chain.distances) == 2:
         reach_between(numbers, chain, target, open_frames)
@@ -148,7 +148,7 @@ def turn_bodies(
         if index in aims:
             # In the body's own frame, where it points does not depend on the others.
             wanted = frame.conjugated() @ (aims[index] - head)
-            turn = numbers.arc(body.attachments[0].offset, wanted)
+            turn = numbers.rotation_between(body.attachments[0].offset, wanted)
             frame, turned, head = frame @ turn, rotation @ turn, aims[index]
         pose.frames.append(frame)
         local.append(turned)
@@ -158,7 +158,7 @@ def turn_bodies(
 def reach_directly(numbers: ModuleType, chain: Chain, target: Vector) -> Scalar:
     """Lay the chain along the direct line where its lengths cannot reach the target; says where it did."""
     distance, total = (target - chain.points[0]).length, sum(chain.distances)
-    out_of_reach = numbers.either(distance > total, distance < 2.0 * max(chain.distances) - total)
+    out_of_reach = numbers.logical_or(distance > total, distance < 2.0 * max(chain.distances) - total)
     frames = numbers.frames_where(out_of_reach)
     if len(frames):
         part = chain.part(numbers, frames)
@@ -183,7 +183,7 @@ def reach_by_sweeps(
         limit = numbers.take(tolerance, open_frames)
         moves = (part.points[-1] - tip).length > limit * _NO_CHANGE
         unmet = part.miss(wanted) > limit
-        open_frames = open_frames[numbers.frames_where(numbers.both(moves, unmet))]
+        open_frames = open_frames[numbers.frames_where(numbers.logical_and(moves, unmet))]
 
 
 def reach_between(numbers: ModuleType, chain: Chain, target: Vector, open_frames: IntArray) -> None:
@@ -222,7 +222,7 @@ def reach_exactly(numbers: ModuleType, chain: Chain, target: Vector, open_frames
 
 def sweep(numbers: ModuleType, points: list[Vector], distances: Sequence[float], target: Vector) -> list[Vector]:
     """One full iteration of Algorithm 1: forward from the target to the root, backward from the root."""
-    slide, last = numbers.slide, target
+    slide, last = numbers.point_on_line, target
     reached = [target]
     # Where the root would go matters to nobody: it is put back.
     for point, distance in zip(points[-2:0:-1], distances[:0:-1], strict=True):
@@ -257,7 +257,7 @@ def curl(numbers: ModuleType, points: list[Vector], distances: Sequence[float], 
     An arc of length L that turns by 2x has the chord L · sin(x) / x.
     """
     root, total = points[0], sum(distances)
-    share = numbers.smaller((target - root).length / total, 1.0)
+    share = numbers.minimum((target - root).length / total, 1.0)
     half_turn = numbers.sqrt(6.0 * (1.0 - share)) * (1.0 + (math.pi / math.sqrt(6.0) - 1.0) * (1.0 - share))
     along = _direction(numbers, points[1] - root, points[-1] - root, points[-1] - root)
     side = points[len(points) // 2] - root
@@ -290,11 +290,11 @@ def finish(
     chord = _direction(numbers, span, points[1] - root, points[1] - root)
     bends = [(b - a) * (1.0 / distance) - chord for a, b, distance in zip(points, points[1:], distances, strict=False)]
     wanted = (target - root).length
-    squares = [numbers.smaller(bend.length_squared, _MOST_BENT) for bend in bends]
+    squares = [numbers.minimum(bend.length_squared, _MOST_BENT) for bend in bends]
     search = _Search(chord, bends, squares, wanted, wanted * 0.0 + 1.0, wanted * 0.0, wanted * 0.0 + _NO_BOUND)
     square, steps = _find_bend(numbers, search, span, distances)
     arms = _arms(numbers, chord, bends, distances, square)
-    turn = numbers.arc(_sum(arms), target - root)
+    turn = numbers.rotation_between(_sum(arms), target - root)
     result = [root]
     for arm in numbers.turn_each(turn, arms):
         result.append(result[-1] + arm)
@@ -356,7 +356,7 @@ class _Search:
             along_slope, aside_slope = along_slope + fall, aside_slope + bend * fall
         tip = self.chord * along + aside * s
         slope = aside - (self.chord * along_slope + aside_slope * s) * (s - 0.5)
-        return tip, slope * (0.5 / numbers.larger(s, 1e-9))
+        return tip, slope * (0.5 / numbers.maximum(s, 1e-9))
 
     def step(self, numbers: ModuleType, tip: Vector, slope: Vector, missed: Scalar) -> None:
         """A step of Newton's where the span is missed, from the tip and its derivative by s².
@@ -369,7 +369,7 @@ class _Search:
         fall = 2.0 * tip.dot(slope)
         newton = self.square - excess / numbers.select(abs(fall) > _TINY, fall, -1.0)
         middle = numbers.select(self.high >= _NO_BOUND, self.low * 4.0 + 1.0, (self.low + self.high) * 0.5)
-        inside = numbers.both(newton > self.low, newton < self.high)
+        inside = numbers.logical_and(newton > self.low, newton < self.high)
         self.square = numbers.select(missed, numbers.select(inside, newton, middle), self.square)
 
 
@@ -402,7 +402,7 @@ def _arms(
     arms = []
     for bend, distance in zip(bends, distances, strict=True):
         raw = chord + bend * s
-        arms.append(raw * (distance / numbers.sqrt(numbers.larger(raw.length_squared, _TINY))))
+        arms.append(raw * (distance / numbers.sqrt(numbers.maximum(raw.length_squared, _TINY))))
     return arms
 
 
@@ -417,4 +417,4 @@ def _direction(numbers: ModuleType, first: Vector, second: Vector, third: Vector
     """The unit direction of the first vector that has a length."""
     chosen = numbers.select(first.length_squared > _TINY, first, second)
     chosen = numbers.select(chosen.length_squared > _TINY, chosen, third)
-    return chosen * (1.0 / numbers.sqrt(numbers.larger(chosen.length_squared, _TINY)))
+    return chosen * (1.0 / numbers.sqrt(numbers.maximum(chosen.length_squared, _TINY)))

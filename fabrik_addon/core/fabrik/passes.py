@@ -67,7 +67,7 @@ def sweep_targets(
             for child in attachment.children:
                 sums[index] = sums[index] + sums[child]
                 counts[index] = counts[index] + counts[child]
-    pulls = [total / numbers.larger(count, 1.0) for total, count in zip(sums, counts, strict=True)]
+    pulls = [total / numbers.maximum(count, 1.0) for total, count in zip(sums, counts, strict=True)]
     return SweepTargets(positions, weights, pulls, orientations or {})
 
 
@@ -134,7 +134,7 @@ class Passes:
         total = point * weight
         for other, share in wanted[1:]:
             total, weight = total + other * share, weight + share
-        return Aim(attachment, total * (1.0 / self.numbers.larger(weight, _TINY)), weight)
+        return Aim(attachment, total * (1.0 / self.numbers.maximum(weight, _TINY)), weight)
 
     def _meet(self, index: int, aims: list[Aim], pose: Pose, bound: list[Scalar]) -> None:
         """Forward step of one body: put on the line, fit rigidly, or move without turning where it is bound."""
@@ -160,15 +160,15 @@ class Passes:
     def _turned_toward(self, frame: Quaternion, wanted: Quaternion, share: Scalar) -> Quaternion:
         """A frame turned a share of the way to another."""
         turn = rotation_vector(self.numbers, wanted @ frame.conjugated())
-        return (self.numbers.turn_by(turn * share) @ frame).normalized()
+        return (self.numbers.exp_map(turn * share) @ frame).normalized()
 
     def _point_on_line(self, aim: Aim, head: Vector, frame: Quaternion) -> Vector:
         """The paper's point on a line."""
         numbers, point = self.numbers, head
         away = (head - aim.point).length_squared > _TINY
-        if numbers.any_of(numbers.opposite(away)):
+        if numbers.any_of(numbers.logical_not(away)):
             point = numbers.select(away, head, aim.point - frame @ aim.attachment.offset)
-        return numbers.select(aim.weight > 0, numbers.slide(aim.point, point, aim.attachment.distance), head)
+        return numbers.select(aim.weight > 0, numbers.point_on_line(aim.point, point, aim.attachment.distance), head)
 
     def _moved_unturned(self, aims: list[Aim], head: Vector, frame: Quaternion) -> Vector:
         """The head of a body that meets its aims as it stands, without turning."""
@@ -177,7 +177,7 @@ class Passes:
             return self.numbers.select(aims[0].weight > 0, place, head)
         total = _total(aims)
         place = sum_vectors([(aim.point - frame @ aim.attachment.offset) * aim.weight for aim in aims])
-        return self.numbers.select(total > 0, place * (1.0 / self.numbers.larger(total, _TINY)), head)
+        return self.numbers.select(total > 0, place * (1.0 / self.numbers.maximum(total, _TINY)), head)
 
     def _fit(self, aims: list[Aim], head: Vector, frame: Quaternion) -> tuple[Vector, Quaternion]:
         """The weighted best rigid fit of a body to its aims, its present head counting a little.
@@ -200,14 +200,14 @@ class Passes:
             arms = [(frame @ offset, wanted, weight) for offset, wanted, weight in pairs]
             torque = sum_vectors([arm.cross(wanted) * weight for arm, wanted, weight in arms])
             grip = sum(arm.dot(wanted) * weight for arm, wanted, weight in arms)
-            frame = (self.numbers.turn_by(torque * (1.0 / (abs(grip) + _TINY))) @ frame).normalized()
+            frame = (self.numbers.exp_map(torque * (1.0 / (abs(grip) + _TINY))) @ frame).normalized()
         return frame
 
     def _meet_limb(self, index: int, aim: Aim, pose: Pose, bound: list[Scalar]) -> None:
         """Forward step of a limb: its length is clamped between its bounds and its head is put on the line."""
         numbers, limb, head = self.numbers, self.limbs[index], pose.heads[index]
         line = head - aim.point
-        length = numbers.sqrt(numbers.larger(line.length_squared, _TINY))
+        length = numbers.sqrt(numbers.maximum(line.length_squared, _TINY))
         slid = aim.point + line * (numbers.clamp(length, limb.shortest, limb.longest) / length)
         if self.bodies[index].limit is not None:
             present = pose.point(limb.hinges[-1], limb.end(self.bodies)) - head
@@ -220,7 +220,7 @@ class Passes:
         if len(aims) > 1:
             return
         frame = pose.frames[index]
-        turned = numbers.arc(frame @ aim.attachment.offset, aim.point - pose.heads[index])
+        turned = numbers.rotation_between(frame @ aim.attachment.offset, aim.point - pose.heads[index])
         frame = (turned @ frame).normalized()
         child = aim.attachment.children[0] if len(aim.attachment.children) == 1 else None
         limit = None if child is None else self.bodies[child].limit
@@ -262,7 +262,7 @@ class Passes:
         numbers = self.numbers
         if len(aims) == 1:
             aim = aims[0]
-            turn = numbers.arc(unturned @ aim.attachment.offset, aim.point - head)
+            turn = numbers.rotation_between(unturned @ aim.attachment.offset, aim.point - head)
             return numbers.select(aim.weight > 0, (turn @ unturned).normalized(), unturned)
         pairs = [(aim.attachment.offset, aim.point - head, aim.weight) for aim in aims]
         return numbers.select(_total(aims) > 0, self._turn_onto(pairs, present), unturned)
@@ -284,7 +284,7 @@ class Passes:
         bends, span = limb.bend(numbers, self.bodies, line.length)
         frame, local = unturned, turns[index]
         for _ in range(2):
-            aimed = (numbers.arc(frame @ span, line) @ frame).normalized()
+            aimed = (numbers.rotation_between(frame @ span, line) @ frame).normalized()
             frame, local = self._clamped(index, carried, aimed, bound)
             if frame is aimed:  # nowhere moved by the limit
                 break

@@ -25,15 +25,15 @@ def joint_between(
         previous: where the joint was; it says which point of the circle. On the axis any will do.
     """
     line = second - first
-    distance = numbers.sqrt(numbers.larger(line.length_squared, _TINY))
+    distance = numbers.sqrt(numbers.maximum(line.length_squared, _TINY))
     axis = line * (1.0 / distance)
     along = (distance * distance + to_first * to_first - to_second * to_second) * (0.5 / distance)
     along = numbers.clamp(along, -to_first, to_first)
-    radius = numbers.sqrt(numbers.larger(to_first * to_first - along * along, 0.0))
+    radius = numbers.sqrt(numbers.maximum(to_first * to_first - along * along, 0.0))
     side = _beside(previous - first, axis)
     other = _beside(numbers.Vector((axis.y, axis.z, axis.x)) + numbers.Vector((0.5, 0.0, 0.0)), axis)
     side = numbers.select(side.length_squared > _TINY, side, other)
-    scale = radius / numbers.sqrt(numbers.larger(side.length_squared, _TINY))
+    scale = radius / numbers.sqrt(numbers.maximum(side.length_squared, _TINY))
     return first + axis * along + side * scale
 
 

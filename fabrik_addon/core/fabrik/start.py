@@ -63,7 +63,7 @@ def _bend_about_x(
     bent = []
     for place, index in enumerate(run):
         angle = _BEND if place == 0 else -2.0 * _BEND / (len(run) - 1)
-        turn = numbers.turn_by(carried_frame(bodies[index], pose).conjugated() @ (axis * angle))
+        turn = numbers.exp_map(carried_frame(bodies[index], pose).conjugated() @ (axis * angle))
         bent.append((index, turn @ local[index]))
     return bent
 
@@ -145,8 +145,8 @@ def _is_straight(numbers: ModuleType, bodies: Sequence[Body], pose: Pose, run: l
     for index in run[1:]:
         arm = pose.frames[index] @ bodies[index].attachments[0].offset
         size = numbers.sqrt(first.length_squared * arm.length_squared)
-        aligned = numbers.both(first.cross(arm).length < size * _STRAIGHT, first.dot(arm) > 0)
-        straight = numbers.both(straight, aligned)
+        aligned = numbers.logical_and(first.cross(arm).length < size * _STRAIGHT, first.dot(arm) > 0)
+        straight = numbers.logical_and(straight, aligned)
         if not numbers.any_of(straight):
             break
     return straight

@@ -249,7 +249,7 @@ class LeastSquares:
         result = []
         for index, (body, rotation) in enumerate(zip(self.bodies, work.local, strict=True)):
             carried = carried_frame(body, pose)
-            turn = numbers.turn_by(carried.conjugated() @ numbers.vector(turns[:, index]))
+            turn = numbers.exp_map(carried.conjugated() @ numbers.vector(turns[:, index]))
             turned = (turn @ rotation).normalized()
             result.append(turned if body.limit is None else body.limit.clamp(numbers, turned))
         return result

@@ -24,7 +24,7 @@ def outline(angles: npt.ArrayLike, azimuth: FloatArray) -> FloatArray:
 
 def level(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> Scalar:
     """(x/a)² + (z/b)²: at most 1 inside. A half-axis of zero leaves nothing beside the other axis."""
-    return numbers.square(x / numbers.larger(a, _TINY)) + numbers.square(z / numbers.larger(b, _TINY))
+    return numbers.square(x / numbers.maximum(a, _TINY)) + numbers.square(z / numbers.maximum(b, _TINY))
 
 
 def nearest_on_ellipse(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
@@ -47,24 +47,24 @@ def _nearest_from_outside(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, 
     stays below it. Robust on the axes and for half-axes of zero.
     """
     aa, bb, ax, bz = a * a, b * b, a * abs(x), b * abs(z)
-    t = numbers.larger(numbers.larger(ax - aa, bz - bb), 0.0)
+    t = numbers.maximum(numbers.maximum(ax - aa, bz - bb), 0.0)
     for _ in range(_STEPS):
-        across, along = numbers.larger(t + aa, _TINY), numbers.larger(t + bb, _TINY)
+        across, along = numbers.maximum(t + aa, _TINY), numbers.maximum(t + bb, _TINY)
         pp, qq = numbers.square(ax / across), numbers.square(bz / along)
         excess = numbers.sqrt(pp + qq) - 1.0
         if not numbers.any_of(excess > _CLOSE):
             break
-        t = t + numbers.larger(excess, 0.0) * (pp + qq) / numbers.larger(pp / across + qq / along, _TINY)
-    across, along = numbers.larger(t + aa, _TINY), numbers.larger(t + bb, _TINY)
+        t = t + numbers.maximum(excess, 0.0) * (pp + qq) / numbers.maximum(pp / across + qq / along, _TINY)
+    across, along = numbers.maximum(t + aa, _TINY), numbers.maximum(t + bb, _TINY)
     return aa * x / across, bb * z / along
 
 
 def wall(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:
     """The outward unit normal of the ellipse near a point inside, and about how far the point is from it."""
-    gx = numbers.select(a > 0, x / numbers.square(numbers.larger(a, _TINY)), 0.0)
-    gz = numbers.select(b > 0, z / numbers.square(numbers.larger(b, _TINY)), 0.0)
+    gx = numbers.select(a > 0, x / numbers.square(numbers.maximum(a, _TINY)), 0.0)
+    gz = numbers.select(b > 0, z / numbers.square(numbers.maximum(b, _TINY)), 0.0)
     size = numbers.sqrt(gx * gx + gz * gz)
     reach = numbers.sqrt(gx * x + gz * z)
-    scale = 1.0 / numbers.larger(size, _TINY)
-    slack = numbers.select(size > _TINY, (1.0 - reach) * reach * scale, numbers.larger(a, b))
+    scale = 1.0 / numbers.maximum(size, _TINY)
+    slack = numbers.select(size > _TINY, (1.0 - reach) * reach * scale, numbers.maximum(a, b))
     return (gx * scale, gz * scale), slack

@@ -223,7 +223,7 @@ class Hinge(Limit):
     def turned(self, numbers: ModuleType, angle: Scalar) -> Quaternion:
         """The rotation by an angle about the axis."""
         x, y, z = self.turn_axis
-        return numbers.turn_by(numbers.Vector((angle * x, angle * y, angle * z)))
+        return numbers.exp_map(numbers.Vector((angle * x, angle * y, angle * z)))
 
     def clamp(self, numbers: ModuleType, rotation: Quaternion) -> Quaternion:
         """The turn about the axis alone, to the nearer end of the range."""
@@ -294,12 +294,12 @@ def _clamped(
     turn = twist_of(numbers, rotation, 0.5 * (twist[0] + twist[1]))
     bounded = turn if twist[1] - twist[0] >= _FULL_TURN else numbers.clamp(turn, *twist)
     leaning = numbers.square(rotation.x) + numbers.square(rotation.z)
-    if not numbers.any_of(numbers.either(leaning > surely_inside, turn != bounded)):
+    if not numbers.any_of(numbers.logical_or(leaning > surely_inside, turn != bounded)):
         return rotation
     lean = lean_of(numbers, rotation)
     x, z = nearest(numbers, lean.x, lean.z)
-    kept = numbers.both(numbers.both(x == lean.x, z == lean.z), turn == bounded)
-    moved = numbers.frames_where(numbers.opposite(kept))
+    kept = numbers.logical_and(numbers.logical_and(x == lean.x, z == lean.z), turn == bounded)
+    moved = numbers.frames_where(numbers.logical_not(kept))
     if not len(moved):
         return rotation
     inside = compose(numbers, *(numbers.take(value, moved) for value in (x, z, bounded)))

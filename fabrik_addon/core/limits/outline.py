@@ -46,9 +46,9 @@ class Window:
         for (ax, az), (bx, bz) in self.edges:
             if az == bz:
                 continue
-            spans = numbers.either(numbers.both(az > z, bz <= z), numbers.both(bz > z, az <= z))
+            spans = numbers.logical_or(numbers.logical_and(az > z, bz <= z), numbers.logical_and(bz > z, az <= z))
             crossing = ax + (z - az) * ((bx - ax) / (bz - az))
-            inside = numbers.select(numbers.both(spans, x < crossing), 1.0 - inside, inside)
+            inside = numbers.select(numbers.logical_and(spans, x < crossing), 1.0 - inside, inside)
         return inside > 0.5
 
     def nearest(self, numbers: ModuleType, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
@@ -75,7 +75,7 @@ class Window:
             faces = edge.faces(numbers, x, z)
             nearer = found[0] < first[0]
             other = _chosen(numbers, nearer, first, found)
-            usable = numbers.both(numbers.select(nearer, counts, faces), other[0] < second[0])
+            usable = numbers.logical_and(numbers.select(nearer, counts, faces), other[0] < second[0])
             second = _chosen(numbers, usable, other, second)
             first, counts = _chosen(numbers, nearer, found, first), numbers.select(nearer, faces, counts)
         return [((nx, nz), numbers.sqrt(square)) for square, nx, nz in (first, second)]
@@ -125,7 +125,7 @@ class _Side:
     def faces(self, numbers: ModuleType, x: Scalar, z: Scalar) -> Scalar:
         """Whether a point is beside the edge."""
         share = self.share(x, z)
-        return numbers.both(share >= self.low, share <= self.high)
+        return numbers.logical_and(share >= self.low, share <= self.high)
 
     def nearest(self, numbers: ModuleType, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar, Scalar]:
         """The squared distance to the edge's nearest point, and that point."""

@@ -32,7 +32,7 @@ class Lean(NamedTuple):
         more turns about (ez, 0, -ex), going round the azimuth about (cos θ ex, -sin θ, cos θ ez).
         """
         sine, cosine = numbers.sin(self.angle), numbers.cos(self.angle)
-        stretch = self.angle / numbers.larger(sine, _TINY)
+        stretch = self.angle / numbers.maximum(sine, _TINY)
         outward = nx * self.ex + nz * self.ez
         around = (nz * self.ex - nx * self.ez) * numbers.select(self.angle < 1e-6, 1.0, stretch)
         level = around * cosine
@@ -45,10 +45,10 @@ def lean_of(numbers: ModuleType, rotation: Quaternion) -> Lean:
     """The lean of a unit quaternion; exact up to half a turn, where the azimuth is that of no twist."""
     w, x, y, z = rotation.w, rotation.x, rotation.y, rotation.z
     upright, leaning = numbers.sqrt(w * w + y * y), numbers.sqrt(x * x + z * z)
-    if numbers.any_of(numbers.smaller(upright, leaning) <= _TINY):
-        scale = 1.0 / numbers.larger(upright, _TINY)
+    if numbers.any_of(numbers.minimum(upright, leaning) <= _TINY):
+        scale = 1.0 / numbers.maximum(upright, _TINY)
         cosine, sine = numbers.select(upright > _TINY, w * scale, 1.0), numbers.select(upright > _TINY, y * scale, 0.0)
-        size = 1.0 / numbers.larger(leaning, _TINY)
+        size = 1.0 / numbers.maximum(leaning, _TINY)
         ex = numbers.select(leaning > _TINY, (x * sine - z * cosine) * size, 1.0)
         ez = numbers.select(leaning > _TINY, (x * cosine + z * sine) * size, 0.0)
     else:
@@ -71,7 +71,7 @@ def nearest_angle(numbers: ModuleType, angle: Scalar, middle: float) -> Scalar:
 def turn_twisting(numbers: ModuleType, lean: Lean) -> Vector:
     """How twist grows with a rotation vector ω: dt = result · ω."""
     above = 1.0 + numbers.cos(lean.angle)  # of the bone's direction u: dt = (u + Y) · ω / (1 + u · Y)
-    share = 1.0 / numbers.larger(above, 1e-6)
+    share = 1.0 / numbers.maximum(above, 1e-6)
     side = numbers.sin(lean.angle) * share
     return numbers.Vector((side * lean.ex, above * share, side * lean.ez))
 
@@ -79,8 +79,8 @@ def turn_twisting(numbers: ModuleType, lean: Lean) -> Vector:
 def compose(numbers: ModuleType, x: Scalar, z: Scalar, twist: Scalar) -> Quaternion:
     """The rotation with a lean and a twist."""
     zero = x * 0.0
-    swing = numbers.turn_by(numbers.Vector((z, zero, -x)))
-    return swing @ numbers.turn_by(numbers.Vector((zero, twist, zero)))
+    swing = numbers.exp_map(numbers.Vector((z, zero, -x)))
+    return swing @ numbers.exp_map(numbers.Vector((zero, twist, zero)))
 
 
 def compose_arrays(x: FloatArray, z: FloatArray, twist: FloatArray) -> FloatArray:

@@ -194,7 +194,7 @@ def rotation_vector(numbers: ModuleType, rotation: Quaternion) -> Vector:
     axis = numbers.Vector((rotation.x, rotation.y, rotation.z))
     sine = axis.length
     angle = 2.0 * numbers.atan2(sine, abs(rotation.w))
-    scale = numbers.select(sine > _TINY, angle / numbers.larger(sine, _TINY), 2.0)
+    scale = numbers.select(sine > _TINY, angle / numbers.maximum(sine, _TINY), 2.0)
     return axis * numbers.select(rotation.w < 0, -scale, scale)
 
 

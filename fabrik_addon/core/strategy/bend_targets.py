@@ -41,7 +41,7 @@ def bow_limbs(problem: Problem, state: State) -> None:
         about = _bowing(problem, limb, pose, _bend_target(problem, state, limb))
         for place, index in enumerate(limb.bodies):
             share = 1.0 if place == 0 else -2.0 / (len(limb.bodies) - 1)
-            turn = problem.numbers.turn_by(carried_frame(problem.bodies[index], pose).conjugated() @ (about * share))
+            turn = problem.numbers.exp_map(carried_frame(problem.bodies[index], pose).conjugated() @ (about * share))
             state.local[index] = _legal(problem, index, turn @ state.local[index])
 
 
@@ -55,8 +55,10 @@ def aim_limbs(problem: Problem, state: State) -> None:
         closed = limb.effector in state.residuals.loops  # it has no place to be turned to
         seen = numbers.scalar(state.weights[:, limb.effector] * (not closed)) > 0
         target = numbers.vector(state.targets[:, limb.effector])
-        turn = numbers.arc(pose.point(limb.bodies[-1], limb.end) - base, target - base)
-        turn = numbers.select(numbers.both(seen, toward.x == toward.x), turn, numbers.Quaternion((1.0, 0.0, 0.0, 0.0)))
+        turn = numbers.rotation_between(pose.point(limb.bodies[-1], limb.end) - base, target - base)
+        turn = numbers.select(
+            numbers.logical_and(seen, toward.x == toward.x), turn, numbers.Quaternion((1.0, 0.0, 0.0, 0.0))
+        )
         _turn(problem, state, pose, limb, turn)
         _swivel(problem, state, limb)
 
@@ -102,7 +104,7 @@ def _swivel(problem: Problem, state: State, limb: BendLimb) -> None:
         state,
         pose,
         limb,
-        problem.numbers.turn_by(_angle(problem, limb, pose, _bend_target(problem, state, limb))),
+        problem.numbers.exp_map(_angle(problem, limb, pose, _bend_target(problem, state, limb))),
     )
 
 
@@ -129,9 +131,9 @@ def _angle(problem: Problem, limb: BendLimb, pose: Pose, toward: Vector) -> Vect
     side = sum_vectors([_beside(pose.heads[index] - base, axis) for index in limb.middle])
     wish = _beside(toward - base, axis)
     angle = numbers.atan2(axis.dot(side.cross(wish)), side.dot(wish))
-    clear = numbers.smaller(side.length, wish.length) / numbers.larger(length * _CLEAR, _TINY)
-    seen = numbers.both(toward.x == toward.x, length > _TINY)
-    return axis * numbers.select(seen, angle * numbers.smaller(clear, 1.0), 0.0)
+    clear = numbers.minimum(side.length, wish.length) / numbers.maximum(length * _CLEAR, _TINY)
+    seen = numbers.logical_and(toward.x == toward.x, length > _TINY)
+    return axis * numbers.select(seen, angle * numbers.minimum(clear, 1.0), 0.0)
 
 
 def _bowing(problem: Problem, limb: BendLimb, pose: Pose, toward: Vector) -> Vector:
@@ -142,9 +144,9 @@ def _bowing(problem: Problem, limb: BendLimb, pose: Pose, toward: Vector) -> Vec
     side = [_beside(pose.heads[index] - base, axis).length for index in limb.middle]
     bent = side[0]
     for more in side[1:]:
-        bent = numbers.larger(bent, more)
+        bent = numbers.maximum(bent, more)
     about, clear = _direction(numbers, axis.cross(_beside(toward - base, axis)))
-    straight = numbers.both(bent < length * _CLEAR, clear > length * _CLEAR)
+    straight = numbers.logical_and(bent < length * _CLEAR, clear > length * _CLEAR)
     return numbers.select(straight, about * _BOW, numbers.Vector((0.0, 0.0, 0.0)))
 
 
@@ -165,4 +167,4 @@ def _beside(arm: Vector, axis: Vector) -> Vector:
 def _direction(numbers: ModuleType, arm: Vector) -> tuple[Vector, Scalar]:
     """The direction of an arm, and its length."""
     length = arm.length
-    return arm * (1.0 / numbers.larger(length, _TINY)), length
+    return arm * (1.0 / numbers.maximum(length, _TINY)), length

@@ -118,7 +118,7 @@ def test_walls_tell_how_far_it_is_and_which_way(limit):
     assert not (~binds & (true < 0.9e-4)).any()
     step = 1e-6
     for axis in np.eye(3):
-        turned = many.turn_by(many.Vector(axis * step)) @ many.quaternion(turns)
+        turned = many.exp_map(many.Vector(axis * step)) @ many.quaternion(turns)
         ahead, _ = seen_walls(limit, many.stack([turned], len(turns))[:, 0])
         slope = (slack - ahead) / step
         near = (slack < 1e-3) & (slack > 5e-6)

@@ -148,7 +148,7 @@ def _twist_shapes(twist: tuple[float, float], turn: Quaternion) -> list[Shape]:
     if high - low >= _FULL_TURN:
         return []
     lean = lean_of(one, turn)
-    swing = one.turn_by(one.Vector((lean.z, 0.0, -lean.x)))
+    swing = one.exp_map(one.Vector((lean.z, 0.0, -lean.x)))
     # Where no twist is open the bone always stands at both ends: only one that is twisted is shown so.
     binds = _stands(Ball(pi, twist), turn) if high > low else _moved(Ball(pi, twist), turn)
     return _round_shapes(low, high, twist_of(one, turn, 0.5 * (low + high)), swing, binds=binds)
