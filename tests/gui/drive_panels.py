@@ -1,0 +1,110 @@
+"""Drives the sidebar through the states of a rig: every panel draws in each, without an error; run by `test_gui.py`.
+
+An error while a panel draws is printed, and `test_gui.py` looks for it. The pictures are for people.
+"""
+
+import bpy
+import gui_drive as g
+
+# The panels that Blender has drawn to their end since the last look.
+DRAWN = set()
+
+
+def rig():
+    return bpy.data.objects["Rig"]
+
+
+def panels():
+    return [kind for name in dir(bpy.types) if name.startswith("FABRIK_PT_") for kind in [getattr(bpy.types, name)]]
+
+
+def note(panel, _context):
+    DRAWN.add(type(panel).__name__)
+
+
+def prepare():
+    """Each panel tells when it has been drawn."""
+    for kind in panels():
+        kind.append(note)
+    g.area().spaces.active.show_region_ui = True
+
+
+def look():
+    """Have the sidebar drawn anew."""
+    DRAWN.clear()
+    g.region(rtype="UI").tag_redraw()
+    g.redraw()
+    yield 0.6
+    if bpy.context.view_layer.objects.active is not None:
+        assert len(DRAWN) >= 5, DRAWN
+        assert "FABRIK_PT_no_rig" not in DRAWN, DRAWN
+
+
+def steps():
+    prepare()
+    yield 1.0
+    g.region(rtype="UI").active_panel_category = "FABRIK"
+    yield 1.0
+    yield from without_a_rig()
+    yield from effectors()
+    yield from limits()
+    yield from markers()
+
+
+def without_a_rig():
+    bpy.context.view_layer.objects.active = None
+    yield from look()
+    assert {"FABRIK_PT_no_rig", "FABRIK_PT_markers"} == DRAWN, DRAWN
+    g.shot("panels_no_rig.png")
+
+
+def effectors():
+    bpy.context.view_layer.objects.active = rig()
+    with g.override():
+        bpy.ops.object.mode_set(mode="OBJECT")
+    kept = rig().fabrik
+    kept.effectors.clear()
+    rig().data.bones.active = None
+    yield from look()
+    rig().data.bones.active = rig().data.bones["head"]
+    effector = kept.effectors.add()
+    effector.name, effector.bone, effector.target = "nod", "head", rig()
+    yield from look()
+    effector.kind, effector.point = "PIN", "OFFSET"
+    yield from look()
+    kept.last_result = "11 bones, 3 frames\nRMS 2 mm"
+    yield from look()
+    g.shot("panels_effectors.png")
+
+
+def limits():
+    with g.override():
+        bpy.ops.object.mode_set(mode="POSE")
+        bone = rig().pose.bones["head"]
+        rig().data.bones.active = bone.bone
+        bpy.ops.fabrik.clear_limit(bones="head")
+    yield from look()
+    for kind in ("BALL", "HINGE", "FIXED", "POLYGON"):
+        with g.override():
+            bpy.ops.fabrik.set_limit(bones="head", type=kind)
+        yield from look()
+    with g.override():
+        bpy.ops.fabrik.set_limit(bones="head", type="HINGE", slide=(1.0, 1.5))
+    bone["fabrik_hinge"] = (1.0, 0.0)
+    yield from look()
+    g.shot("panels_limits.png")
+
+
+def markers():
+    capture = rig().fabrik.capture
+    capture.markers.clear()
+    yield from look()
+    marker = capture.markers.add()
+    marker.name, marker.bone, marker.target, marker.point = "LASI", "head", rig(), "OFFSET"
+    marker.error, marker.worst, marker.coverage = 0.002, 0.005, 80.0
+    capture.report = bpy.data.texts.new("report")
+    yield from look()
+    g.shot("panels_markers.png")
+
+
+g.run(steps)
