@@ -497,3 +497,33 @@ class TestOperator:
         rig.pose.bones["forearm.L"].constraints.new("LIMIT_ROTATION")
         (warning,) = run(rig).warnings
         assert warning == "Bone 'forearm.L' has constraints that change what was baked: Limit Rotation"
+
+
+def test_a_live_rig_that_is_followed_is_posed_while_it_is_sampled():
+    """Only the rig that is baked rests: its target is a bone of another one, which live posing moves."""
+    leader = scenes.place(scenes.make_rig(name="Leader"), location=(0.1, 0.0, 0.0), turn=0.0)
+    ball = scenes.empty_at((0.7, 0.0, 1.4), "Ball")
+    for frame, place in ((1, (0.75, 0.0, 1.4)), (FRAMES, (0.4, -0.4, 1.1))):
+        ball.location = place
+        ball.keyframe_insert("location", frame=frame)
+    scenes.aim(leader, "forearm.L", ball)
+    rig = scenes.place(scenes.make_rig(name="Rig"), location=(0.0, 0.0, 0.0), turn=0.0)
+    scenes.aim(rig, "forearm.L", leader, target_bone="forearm.L")
+    leader.fabrik.live = rig.fabrik.live = True
+    scene = bpy.context.scene
+    try:
+        wanted = []
+        for frame in range(1, FRAMES + 1):
+            scene.frame_set(frame)
+            bpy.context.view_layer.update()
+            wanted.append(leader.matrix_world @ leader.pose.bones["forearm.L"].head)
+        assert np.ptp(np.array(wanted), axis=0).max() > 0.05
+        result = run(rig)
+        assert leader.fabrik.live
+        assert rig.fabrik.live
+    finally:
+        leader.fabrik.live = rig.fabrik.live = False
+    (tree,) = result.trees
+    place = tree.solution.skeleton.index("forearm.L")
+    tails = [rig.matrix_world @ Vector(tail) for tail in tree.solution.tails[:, place]]
+    np.testing.assert_allclose(tails, wanted, atol=2e-3)
