@@ -91,17 +91,9 @@ def calibrate_markers_steps(
         FabrikError: naming what is missing or does not fit; nothing is changed.
     """
     scene = context.scene
-    if proportions not in _SCALES:
-        raise CalibrateError(f"The proportions are {proportions!r}: they must be one of {', '.join(_SCALES)}.")
-    check_followed(scene, rig, "MARKERS")
-    check_rig(rig)
-    check_editable(rig)
-    if proportions == "REST":
-        check_fittable(rig)
     take = _listed(rig)
     other = in_collection(static) if static is not None else []
-    if proportions not in ("NONE", "REST"):
-        check_scalable([*take, *other])
+    _check(scene, rig, proportions, [*take, *other])
     keeper = PoseKeeper(scene, rig)
     try:
         context.view_layer.update()
@@ -109,15 +101,27 @@ def calibrate_markers_steps(
     finally:
         keeper.restore()
     _keep(rig, found, proportions)
-    factor = found[0].scale
+    factor = 1.0 if proportions == "REST" else found[0].scale
     if proportions == "REST":
-        factor = 1.0
         fit_rest(context, rig, [(each.skeleton, each.scale) for each in found])
     scale_markers([*take, *other], np.array(rig.matrix_world.translation), factor)
     return _result(rig, found, factor)
 
 
 calibrate_markers = at_once(calibrate_markers_steps)
+
+
+def _check(scene: bpy.types.Scene, rig: bpy.types.Object, proportions: str, markers: Sequence[SceneMarker]) -> None:
+    """Raise a FabrikError for whatever can be seen to fail before anything is worked out."""
+    if proportions not in _SCALES:
+        raise CalibrateError(f"The proportions are {proportions!r}: they must be one of {', '.join(_SCALES)}.")
+    check_followed(scene, rig, "MARKERS")
+    check_rig(rig)
+    check_editable(rig)
+    if proportions == "REST":
+        check_fittable(rig)
+    elif proportions != "NONE":
+        check_scalable(markers)
 
 
 def _listed(rig: bpy.types.Object) -> list[SceneMarker]:

@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 import bpy
 import numpy as np
@@ -16,6 +16,7 @@ from ...markers.resample import retimed
 from ..rig.actions import new_action
 from ..rig.keyframes import write_curves
 from ..settings.markers import MARKER_NAME, MARKER_STEP
+from .clip import scene_rate
 
 Timing: TypeAlias = Literal["SET_SCENE_RATE", "KEEP_TIME", "KEEP_FRAMES"]
 
@@ -99,20 +100,18 @@ def import_clip(
     Raises:
         ImportMarkersError: when the clip has no frames or markers, or does not fit Blender's bounds.
     """
-    _check_timing(timing)
-    _check(clip, scale)
-    clip = retimed(clip, context.scene.render.fps / context.scene.render.fps_base, timing)
+    _check(clip, timing, scale)
+    clip = retimed(clip, scene_rate(context.scene), timing)
     frames = start_frame + np.arange(clip.frame_count, dtype=np.float64)
     _check_frames(clip, frames)
-    positions = scale * to_z_up(clip).positions
     if timing == "SET_SCENE_RATE":
         _set_rate(context.scene, clip.rate)
     _widen_range(context.scene, frames)
     collection = bpy.data.collections.new(Path(clip.source).stem or "Markers")
     context.scene.collection.children.link(collection)
-    for marker, name in enumerate(clip.names):
+    for name, places in zip(clip.names, np.moveaxis(scale * to_z_up(clip).positions, 1, 0), strict=True):
         empty = _new_empty(name, empty_size)
-        _animate(empty, frames, positions[:, marker], context.scene.frame_current_final)
+        _animate(empty, frames, places, context.scene.frame_current_final)
         collection.objects.link(empty)
     return collection
 
@@ -127,14 +126,10 @@ def remove_take(take: bpy.types.Collection) -> None:
     bpy.data.collections.remove(take)
 
 
-def _check_timing(timing: str) -> None:
-    """Raise ImportMarkersError for a timing that there is not."""
-    if timing not in ("SET_SCENE_RATE", "KEEP_TIME", "KEEP_FRAMES"):
+def _check(clip: Clip, timing: str, scale: float) -> None:
+    """Raise ImportMarkersError for a timing that there is not, and what Blender could not hold."""
+    if timing not in get_args(Timing):
         raise ImportMarkersError(f"There is no timing {timing!r}.")
-
-
-def _check(clip: Clip, scale: float) -> None:
-    """Raise ImportMarkersError for what Blender could not hold."""
     name = clip.source or "The recording"
     if not clip.names or not clip.frame_count:
         raise ImportMarkersError(f"{name}: there are no markers to import.")
