@@ -113,4 +113,4 @@ def test_a_marker_s_state(made, values, state):
 def test_sentences_are_cut_between_words_into_lines_that_fit(sentence):
     lines = rig.short_lines(sentence)
     assert " ".join(lines).split() == sentence.split()
-    assert all(len(line) <= 44 or " " not in line for line in lines)
+    assert all(len(line) <= 40 or " " not in line for line in lines)

@@ -285,8 +285,8 @@ def _draw_range(column: UILayout, scene: bpy.types.Scene, settings: FabrikBakeSe
     column.prop(settings, "step")
 
 
-def short_lines(sentence: str, most: int = 44) -> list[str]:
-    """A sentence in lines that fit into the sidebar."""
+def short_lines(sentence: str, most: int = 40) -> list[str]:
+    """A sentence in lines that fit beside an icon into the sidebar, as wide as Blender makes it at first."""
     lines: list[str] = []
     for word in sentence.split():
         if lines and len(lines[-1]) + len(word) < most:
