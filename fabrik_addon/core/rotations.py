@@ -54,12 +54,12 @@ def quaternion_from_rotation_vector(vector: FloatArray) -> FloatArray:
 def matrix_from_quaternion(quaternion: FloatArray) -> FloatArray:
     """(..., 4) unit quaternions to (..., 3, 3) rotation matrices."""
     w, x, y, z = np.moveaxis(quaternion, -1, 0)
-    rows = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ]
-    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+    xx, yy, zz, xy, xz, yz, wx, wy, wz = 2 * np.stack([x * x, y * y, z * z, x * y, x * z, y * z, w * x, w * y, w * z])
+    result = np.empty((*quaternion.shape[:-1], 3, 3))
+    result[..., 0, 0], result[..., 0, 1], result[..., 0, 2] = 1 - yy - zz, xy - wz, xz + wy
+    result[..., 1, 0], result[..., 1, 1], result[..., 1, 2] = xy + wz, 1 - xx - zz, yz - wx
+    result[..., 2, 0], result[..., 2, 1], result[..., 2, 2] = xz - wy, yz + wx, 1 - xx - yy
+    return result
 
 
 def quaternion_from_matrix(matrix: FloatArray) -> FloatArray:

@@ -1,0 +1,191 @@
+"""Poses that a person would take, and drags that flow: what a hand on the mouse sees, step by step."""
+
+import os
+
+import numpy as np
+
+from benchmarks.natural_paths import METHODS, Path3, follow, mirrored, open_human
+from benchmarks.tables import Aim, Part, table
+from fabrik_addon.human.masses import body_masses
+
+# Degrees that a bone may turn in a step of a centimetre before it is seen as a jump.
+JUMP = 8.0
+# Steps of a random path, and how many paths; fewer for a quick look.
+RANDOM_STEPS = int(os.environ.get("FABRIK_NATURAL_STEPS", "1000"))
+RANDOM_PATHS = 12
+LOOSE = 5.0
+
+PATHS = (
+    Path3("head forward and down 45 cm", "head", ((0.0, -0.25, -0.45),)),
+    Path3("head down 50 cm", "head", ((0.0, 0.0, -0.5),)),
+    Path3("chest forward and down", "upper_chest", ((0.0, -0.3, -0.3),)),
+    Path3("hand across, down, forward", "hand.L", ((-0.5, -0.25, 0.1), (-0.5, -0.3, -0.3), (-0.3, -0.5, -0.3))),
+    Path3("hand far out of reach", "hand.L", ((0.9, -0.9, 0.4),)),
+    Path3("hips down 40 cm", "hips", ((0.0, 0.0, -0.4),), point="HEAD"),
+    Path3("hips aside and forward", "hips", ((0.15, -0.1, -0.1),), point="HEAD"),
+    Path3("foot forward and up", "foot.L", ((0.0, -0.4, 0.4),), pinned=("foot.R",)),
+    Path3("hand across the middle", "hand.L", ((-1.1, -0.35, 0.2),)),
+)
+LINES = (
+    Path3("70 cm to the front", "hand.L", ((0.0, -0.7, 0.0),)),
+    Path3("90 cm up", "hand.L", ((0.0, 0.0, 0.9),)),
+    Path3("behind the hip", "hand.L", ((-0.5, 0.25, 0.0),)),
+    Path3("to the floor in front of the feet", "hand.L", ((-0.5, -0.4, -0.9),)),
+)
+# The farthest that hips and centre of mass may go, in centimetres; None: as they will.
+LINE_AIMS = ((2.0, None), (2.0, None), (2.0, None), (None, 6.0))
+DRAGGED = ("hand.L", "hand.R", "head", "upper_chest", "hips", "forearm.L")
+
+
+def measure_paths():
+    """There and back: how far bones turn, and whether they come back."""
+    rig, rows, aims = open_human(), [], []
+    for path in PATHS:
+        for method, make in METHODS.items():
+            track = follow(rig, path, path.there_and_back(), make)
+            rows.append((path.name, method, *_smoothness(track)))
+        aims += _smooth_aims(path.name, track)
+    header = (
+        "dragged there and back", "solved", "largest turn of a bone a step", f"steps above {JUMP:g}°", "turns back",
+        "closes to", "worst mm short in reach", "steps in reach", "worst mm a pin is off",
+    )  # fmt: skip
+    return Part(table("Natural: drags of the sample person in steps of 1 cm, feet pinned", header, rows), tuple(aims))
+
+
+def _smoothness(track):
+    turns, reach = track.turns.max(axis=1), track.in_reach
+    worst = 1000.0 * track.errors[reach].max(initial=0.0)
+    return (
+        f"{turns.max():.1f}°",
+        f"{(turns > JUMP).sum()} of {len(turns)}",
+        track.reversals(),
+        f"{track.closing:.2f}°",
+        f"{worst:.2f}",
+        f"{reach.sum()} of {len(reach)}",
+        f"{1000.0 * track.pin_errors.max():.2f}",
+    )
+
+
+def _smooth_aims(name, track):
+    jumps = (track.turns.max(axis=1) > JUMP)[track.in_reach].sum()
+    return [
+        Aim.at_most(f"natural, {name}: steps above {JUMP:g}° in reach", 0, jumps, ""),
+        Aim.at_most(f"natural, {name}: closes to", 0.1, track.closing, "°"),
+        Aim.at_most(f"natural, {name}: a pin is off", 0.5, 1000.0 * track.pin_errors.max(), "mm"),
+    ]
+
+
+def measure_lines():
+    """A hand goes in a straight line: what else of the body goes along."""
+    rig, rows, aims = open_human(), [], []
+    for path, most in zip(LINES, LINE_AIMS, strict=True):
+        for method, make in METHODS.items():
+            track = follow(rig, path, path.out(), make)
+            moved = [100.0 * distance for distance in _travels(rig, track)]
+            rows.append(
+                (path.name, method, *(f"{distance:.1f}" for distance in moved), f"{1000 * track.errors[-1]:.2f}")
+            )
+        aims += [
+            Aim.at_most(f"natural, hand {path.name}: {what}", limit, distance, "cm")
+            for what, limit, distance in zip(("hips", "centre of mass"), most, moved, strict=True)
+            if limit is not None
+        ]
+    header = ("the hand goes", "solved", "hips go cm", "centre of mass goes cm, seen from above", "mm short")
+    return Part(table("Natural: a hand in a straight line, feet pinned", header, rows), tuple(aims))
+
+
+def _travels(rig, track):
+    """Metres that the hips' head is from where it was, and the centre of mass, seen from above."""
+    masses = body_masses({bone.name: bone.length for bone in rig.data.bones})
+    share = np.array([masses[name].share for name in track.names])
+    along = np.array([masses[name].centre * rig.data.bones[name].length for name in track.names])
+    centres = track.matrices[..., :3, 3] + along[:, None] * track.matrices[..., :3, 1]
+    middle = share @ centres
+    hips = track.matrices[:, track.names.index("hips"), :3, 3]
+    return [float(np.linalg.norm(each[-1] - each[0])) for each in (hips, middle[:, :2])]
+
+
+def measure_random():
+    """Smooth random paths, in reach and out of it: no joint runs ahead of the mouse, and what it costs."""
+    rig, rows, aims = open_human(), [], []
+    for method, make in METHODS.items():
+        seconds, ratios, pops, farther = {True: [], False: []}, [], [], []
+        for number in range(RANDOM_PATHS):
+            bone = DRAGGED[number % len(DRAGGED)]
+            track = follow(rig, Path3("", bone, ()), random_shifts(number, RANDOM_STEPS), make)
+            reach, turns = track.in_reach, track.turns.max(axis=1)
+            both = reach[1:] & reach[:-1]
+            ratios.append((track.joint_steps() / _target_steps(track))[1:][both])
+            farther.append(turns[1:][both])
+            pops.append(turns[~reach])
+            for inside, spent in seconds.items():
+                spent.append(track.seconds[reach == inside])
+        ratio, inside, short = (np.concatenate(values) for values in (ratios, farther, pops))
+        times = [1000.0 * np.percentile(np.concatenate(values), (50, 99)) for values in seconds.values()]
+        rows.append(
+            (
+                method, len(inside), f"{ratio.max(initial=0.0):.1f}", (ratio > LOOSE).sum(), (inside > 15.0).sum(),
+                len(short), f"{short.max(initial=0.0):.0f}°", (short > 15.0).sum(),
+                *(f"{time[0]:.1f}, {time[1]:.1f}" for time in times),
+            )
+        )  # fmt: skip
+    aims.append(Aim.at_most("natural, random paths: a joint goes as far as the target", LOOSE, ratio.max(), "times"))
+    aims.append(Aim.at_most("natural, random paths: turns above 15° out of reach", 0, (short > 15.0).sum(), ""))
+    for where, time in zip(("in reach", "out of reach"), times, strict=True):
+        aims.append(Aim.at_most(f"natural, a step {where}: median", 5.0, time[0], "ms"))
+        aims.append(Aim.at_most(f"natural, a step {where}: 99th percentile", 16.0, time[1], "ms"))
+    header = (
+        "solved", "steps in reach", "a joint as far as the target", f"steps above {LOOSE:g}×", "steps above 15°",
+        "steps out of reach", "largest turn", "steps above 15°", "ms in reach, 99th", "ms out of reach, 99th",
+    )  # fmt: skip
+    title = f"Natural: {RANDOM_PATHS} smooth random paths of {RANDOM_STEPS} steps, feet pinned"
+    return Part(table(title, header, rows), tuple(aims))
+
+
+def random_shifts(seed, steps):
+    """(steps, 3) metres along a smooth closed wandering, about half of it out of reach."""
+    random, time = np.random.default_rng(seed), np.linspace(0.0, 2.0 * np.pi, steps, endpoint=False)
+    size = 0.25 if seed % 2 else 0.5
+    waves = [random.normal(size=(2, 3)) / wave for wave in range(1, 5)]
+    path = sum(
+        np.outer(np.sin(wave * time), each[0]) + np.outer(np.cos(wave * time) - 1.0, each[1])
+        for wave, each in enumerate(waves, start=1)
+    )
+    return size * path / np.abs(path).max() + 0.0
+
+
+def _target_steps(track):
+    before = np.concatenate([np.zeros((1, 3)), track.shifts[:-1]])
+    return np.maximum(np.linalg.norm(track.shifts - before, axis=1), 1e-9)
+
+
+def measure_sides():
+    """The left side dragged, and the right one by the mirror image: the poses are to be mirror images."""
+    rig, rows, aims = open_human(), [], []
+    size = max(bone.tail_local.z for bone in rig.data.bones)
+    for method, make in METHODS.items():
+        worst = []
+        for path in (path for path in (*PATHS, *LINES) if path.bone.endswith(".L")):
+            own = follow(rig, path, path.out(), make)
+            other = follow(rig, mirrored(path), mirrored(path).out(), make)
+            worst.append(_unlike(own, other) / size)
+        rows.append((method, len(worst), f"{max(worst):.1e}"))
+    aims.append(Aim.at_most("natural, left and right alike: joints apart, of the size", 1e-4, max(worst), ""))
+    return Part(table("Natural: left and right", ("solved", "paths", "joints apart, of the size"), rows), tuple(aims))
+
+
+def _unlike(own, other):
+    """Metres that the joints of one track are at most from the mirror image of the other's."""
+    flips = {"L": "R", "R": "L"}
+    names = [f"{name[:-1]}{flips[name[-1]]}" if name[-2:] in {".L", ".R"} else name for name in own.names]
+    places = [other.names.index(name) for name in names]
+    mirror = other.matrices[:, places][..., :3, 3] * np.array([-1.0, 1.0, 1.0])
+    return float(np.linalg.norm(own.matrices[..., :3, 3] - mirror, axis=-1).max())
+
+
+MEASURES = [
+    ("natural", measure_paths),
+    ("natural-lines", measure_lines),
+    ("natural-random", measure_random),
+    ("natural-sides", measure_sides),
+]

@@ -1,0 +1,235 @@
+"""Drags without a window on the sample person, and what is measured of them from step to step."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from time import perf_counter
+
+import bpy
+import numpy as np
+
+from fabrik_addon.blender.goals.pins import pin_bones
+from fabrik_addon.blender.posing.drag.session import begin_drag
+from fabrik_addon.blender.posing.drag.setup import DragSettings
+from fabrik_addon.blender.rig.armature import Tree, read_trees, write_pose
+from fabrik_addon.blender.settings.limit_properties import read_limits
+from fabrik_addon.core import Effector, Options, Solver
+from fabrik_addon.core.rotations import angle_between
+
+HUMAN = Path(__file__).parents[1] / "sample_rigs" / "human.blend"
+FEET = ("foot.L", "foot.R")
+# Metres from one step to the next, as a slow hand on the mouse goes.
+STEP = 0.01
+# A drag back at its start is put back to the bit; so near to it the pose is still a solved one.
+NEARLY_BACK = 1e-5
+
+
+@dataclass(frozen=True)
+class Path3:
+    """A way that a bone's point is dragged: straight lines between shifts (W, 3) from where it is, in metres."""
+
+    name: str
+    bone: str
+    shifts: tuple
+    pinned: tuple = FEET
+    point: str = "TAIL"
+
+    def out(self):
+        """(N, 3) the steps of the way out."""
+        corners = np.array([(0.0, 0.0, 0.0), *self.shifts])
+        legs = []
+        for begin, end in pairwise(corners):
+            count = int(np.ceil(np.linalg.norm(end - begin) / STEP))
+            legs.append(begin + (end - begin) * (np.arange(1, count + 1) / count)[:, None])
+        return np.concatenate(legs)
+
+    def there_and_back(self):
+        """(N, 3) the way out and back, to just before its start."""
+        out = self.out()
+        return np.concatenate([out, out[-2::-1], [(NEARLY_BACK, 0.0, 0.0)]])
+
+
+@dataclass(frozen=True)
+class Track:
+    """What a drag of N steps did to J bones.
+
+    rotations: (N + 1, J, 4) local, the start first. matrices: (N + 1, J, 4, 4) in armature space.
+    shifts: (N, 3) of the dragged point. errors, pin_errors: (N,) metres. seconds: (N,) from the mouse to posed bones.
+    """
+
+    names: tuple
+    rotations: np.ndarray
+    matrices: np.ndarray
+    shifts: np.ndarray
+    errors: np.ndarray
+    pin_errors: np.ndarray
+    seconds: np.ndarray
+
+    @property
+    def turns(self):
+        """(N, J) degrees that bones turn from step to step."""
+        return np.degrees(angle_between(self.rotations[:-1], self.rotations[1:]))
+
+    @property
+    def closing(self):
+        """Degrees that the worst bone of the last pose is turned from the first one."""
+        return float(np.degrees(angle_between(self.rotations[0], self.rotations[-1]).max()))
+
+    @property
+    def in_reach(self):
+        """(N,) whether the dragged point is within a millimetre of where it is dragged to."""
+        return self.errors < 1e-3
+
+    def reversals(self, least=2.0):
+        """On how many steps some bone turns back, each time by more than `least` degrees, with the mouse going on."""
+        turned = rotation_vectors(self.rotations)
+        sizes = np.degrees(np.linalg.norm(turned, axis=-1))
+        ahead = (np.diff(self.shifts, axis=0)[1:] * np.diff(self.shifts, axis=0)[:-1]).sum(axis=1) > 0.0
+        back = (turned[2:] * turned[1:-1]).sum(axis=-1) < 0.0
+        both = back & (sizes[2:] > least) & (sizes[1:-1] > least)
+        return int((both.any(axis=1) & ahead).sum())
+
+    def joint_steps(self):
+        """(N,) metres that the joint that goes farthest goes in a step."""
+        return np.linalg.norm(np.diff(self.matrices[..., :3, 3], axis=0), axis=-1).max(axis=1)
+
+
+def rotation_vectors(rotations):
+    """(N, J, 3) radians, from each of (N + 1, J, 4) rotations to the next, in the bones' frames."""
+    first, second = rotations[:-1] * np.array([1.0, -1.0, -1.0, -1.0]), rotations[1:]
+    w = first[..., 0] * second[..., 0] - (first[..., 1:] * second[..., 1:]).sum(axis=-1)
+    v = first[..., :1] * second[..., 1:] + second[..., :1] * first[..., 1:] + np.cross(first[..., 1:], second[..., 1:])
+    sine = np.linalg.norm(v, axis=-1)
+    angle = 2.0 * np.arctan2(sine, np.abs(w))
+    return v * np.where(w < 0.0, -1.0, 1.0)[..., None] * (angle / np.maximum(sine, 1e-30))[..., None]
+
+
+def open_human():
+    """The sample person, in Pose mode."""
+    bpy.ops.wm.open_mainfile(filepath=str(HUMAN))
+    rig = bpy.data.objects["Rig"]
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="POSE")
+    return rig
+
+
+def present(rig):
+    """(J, 4) rotations and (J, 4, 4) matrices of a rig whose bones are turned by quaternions."""
+    bones = rig.pose.bones
+    rotations, matrices = np.empty(4 * len(bones), np.float32), np.empty(16 * len(bones), np.float32)
+    bones.foreach_get("rotation_quaternion", rotations)
+    bones.foreach_get("matrix", matrices)
+    return rotations.reshape(-1, 4).astype(float), matrices.reshape(-1, 4, 4).transpose(0, 2, 1).astype(float)
+
+
+class DraggedFromStart:
+    """The first method: every step solved from the drag's first pose, by sweeps and the finish."""
+
+    def __init__(self, rig, path):
+        self._rig, (self._tree,) = rig, read_trees(rig)
+        bones = rig.pose.bones
+        pins = [Effector(name, rotation_weight=1.0) for name in path.pinned]
+        grip = Effector(path.bone, (0.0, 0.0, 0.0) if path.point == "HEAD" else None, priority=1)
+        ends = [bones[name].tail if path.point == "TAIL" or name != path.bone else bones[name].head
+                for name in (path.bone, *path.pinned)]  # fmt: skip
+        self._places = np.array([rig.matrix_world @ end for end in ends])
+        self.start = self._places[0].copy()
+        self._turns = np.array([bones[name].matrix.to_quaternion() for name in (path.bone, *path.pinned)])
+        self._solver = Solver(
+            self._tree.skeleton, [grip, *pins], limits=read_limits(rig), root="FREE", options=Options(restarts=0)
+        )
+
+    def step(self, location):
+        targets = np.concatenate([[location], self._places[1:]])
+        tree: Tree = self._tree
+        found = self._solver.solve(
+            targets, start=tree.rotations, start_location=tree.root_location, target_rotations=self._turns
+        )
+        write_pose(self._rig, tree.skeleton, found.rotations, found.root_location)
+        return float(found.errors[0]), float(found.errors[1:].max(initial=0.0))
+
+    def cancel(self):
+        tree = self._tree
+        write_pose(self._rig, tree.skeleton, tree.rotations, tree.root_location)
+        bpy.context.view_layer.update()
+
+
+class Dragged:
+    """The session as it is: what a hand on the mouse gets."""
+
+    def __init__(self, rig, path):
+        pin_bones(rig, [bone for bone in path.pinned if bone != path.bone])
+        self._drag = begin_drag(bpy.context, rig, path.bone, point=path.point, settings=DragSettings(root="FREE"))
+        self.start, self.cancel = self._drag.start, self._drag.cancel
+
+    def step(self, location):
+        found = self._drag.step(location)
+        return found.error, found.pin_error
+
+
+METHODS = {"from the drag's start": DraggedFromStart, "this drag": Dragged}
+
+
+def follow(rig, path, shifts, method):
+    """The track of a path, after which the rig is as before."""
+    bpy.context.view_layer.update()
+    drag = method(rig, path)
+    poses, errors, seconds = [present(rig)], [], []
+    for shift in shifts:
+        began = perf_counter()
+        errors.append(drag.step(drag.start + shift))
+        bpy.context.view_layer.update()
+        seconds.append(perf_counter() - began)
+        poses.append(present(rig))
+    drag.cancel()
+    rotations, matrices = (np.stack(values) for values in zip(*poses, strict=True))
+    names = tuple(bone.name for bone in rig.pose.bones)
+    error, pin_error = np.array(errors).T
+    return Track(names, rotations, matrices, np.asarray(shifts), error, pin_error, np.array(seconds))
+
+
+def mirrored(path):
+    """The same path on the other side."""
+    other = {"L": "R", "R": "L"}
+
+    def flip(name):
+        return f"{name[:-1]}{other[name[-1]]}" if name[-2:] in {".L", ".R"} else name
+
+    shifts = tuple((-x, y, z) for x, y, z in path.shifts)
+    return Path3(path.name, flip(path.bone), shifts, tuple(flip(name) for name in path.pinned), path.point)
+
+
+class DraggedByPosture(DraggedFromStart):
+    """A prototype: from the last pose, by least mass."""
+
+    def __init__(self, rig, path):
+        from fabrik_addon.core.posture.mass import Masses
+        from fabrik_addon.core.posture.solve import PostureSolver
+        from fabrik_addon.human.masses import body_masses
+
+        super().__init__(rig, path)
+        skeleton = self._tree.skeleton
+        found = body_masses(dict(zip(skeleton.names, skeleton.lengths, strict=True)))
+        masses = Masses(
+            np.array([found[name].share for name in skeleton.names]),
+            np.array([found[name].centre for name in skeleton.names]),
+            np.array([found[name].keeps for name in skeleton.names]),
+        )
+        self._solver = PostureSolver(skeleton, self._solver.effectors, masses, limits=read_limits(rig), root="FREE")
+        self._solver.prefer(self._tree.rotations, self._tree.root_location)
+        self._last = self._tree.rotations, self._tree.root_location
+        self.counts = []
+
+    def step(self, location):
+        targets = np.concatenate([[location], self._places[1:]])
+        found = self._solver.solve(
+            targets, start=self._last[0], start_location=self._last[1], target_rotations=self._turns
+        )
+        self._last = found.rotations, found.root_location
+        write_pose(self._rig, self._tree.skeleton, found.rotations, found.root_location)
+        COUNTS.append((found.steps, 0))
+        return float(found.errors[0]), float(found.errors[1:].max(initial=0.0))
+
+
+COUNTS = []
+METHODS["prototype"] = DraggedByPosture

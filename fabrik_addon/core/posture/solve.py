@@ -1,0 +1,269 @@
+"""From the last pose to the next one: the goals exactly, by the motion that the posture term likes best.
+
+Two parts. First goals and posture in balance: damped Newton steps, of which each keeps to the joints' limits and to the
+rows that come first (pins), so that nothing else moves those. Then the goals alone, from there, where they can be met.
+The posture term pulls to one preferred pose, so that the pose hardly depends on the way it was come to.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import BoolArray, FloatArray, IntArray
+from ..limits.kinds import Limit
+from ..model.effector import Effector
+from ..model.skeleton import Skeleton
+from .body import Bodies, Motions, Stance
+from .goals import Goals
+from .joint_limits import JointLimits
+from .mass import Masses, PostureTerm
+from .quadratic import Step
+
+# What the posture weighs beside goals of weight 1; between 1e-3 and 1e-2 the poses are much the same.
+_POSTURE = 3e-3
+# Mass that is added to the matrix until it is positive, in shares of the posture's, and how clearly positive: where it
+# hardly is, a twist that moves no goal would go round and round.
+_MORE_MASS, _CLEARLY = (0.0, 1.0, 4.0, 16.0, 64.0, 256.0, 1024.0), 0.5
+# By how much a row that comes first gives way to a force of a metre of a goal: what a millimetre is to a person.
+_YIELDING = 1e-5
+# The same for all goals in the second part, for those that come first and for the others.
+_MET_FIRST, _MET = 1e-8, 1e-6
+# Radians that a joint turns in one step at most: what is beyond is not seen well from here.
+_LONGEST_TURN = 0.5
+_MOST_STEPS = 6
+# Radians that joints turn in one go for the posture's sake, and more of it for each size of the body that a target has
+# gone: what a goal does not need comes about over several moves of the mouse instead of in one.
+_EASY_TURN, _EASY_TURN_PER_SIZE = 0.06, 14.0
+# Radians: a step in which no joint turns farther is the last one.
+_LAST_TURN = 2e-3
+_LAST_GAIN = 5e-3
+_MOST_CORRECTIONS = 5
+# The second part is tried where its first step leaves so little and turns so little, and goes on while it halves.
+_LEFT, _FARTHEST = 0.2, 0.2
+_HIGHEST_DAMPING = 1e3 * _POSTURE
+# A share of the longest path: goals are met to this.
+_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class PosturePose:
+    """A pose.
+
+    Attributes:
+        rotations: (J, 4) local. root_location: (3,) the root's head.
+        errors: (E,) distances from the targets. rotation_errors: (E,) radians, NaN where no rotation counts.
+        steps: how many were taken.
+    """
+
+    rotations: FloatArray
+    root_location: FloatArray
+    errors: FloatArray
+    rotation_errors: FloatArray
+    steps: int
+
+
+@dataclass
+class _State:
+    """A stance, what its goals are short of (R,), what its posture costs, and the sides (N,) it was kept from."""
+
+    stance: Stance
+    residual: FloatArray
+    posture: float
+    pulls: FloatArray | None
+    closed: IntArray
+
+
+class PostureSolver:
+    """One skeleton, its effectors and its masses, made ready once for pose after pose."""
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        effectors: Sequence[Effector],
+        masses: Masses,
+        *,
+        limits: Mapping[str, Limit] | None = None,
+        root: str = "FIXED",
+    ) -> None:
+        """See `solve` in `core` for the arguments. Effectors of the lowest priorities come first, pins above all."""
+        self.skeleton, self.masses = skeleton, masses
+        self.goals = Goals(skeleton, effectors)
+        own = [(limits or {}).get(skeleton.names[bone]) for bone in self.goals.bones]
+        axes = [_axes(limit, masses.factors[bone]) for bone, limit in zip(self.goals.bones, own, strict=True)]
+        self.bodies = Bodies(skeleton, self.goals.bones, axes, root == "FREE")
+        self.limits = JointLimits(self.bodies, own)
+        self.tolerance = _TOLERANCE * float(self.goals.lengths.max())
+        self.prefer(np.tile([1.0, 0.0, 0.0, 0.0], (len(skeleton), 1)), skeleton.rest[0, :3, 3])
+
+    def prefer(self, rotations: npt.ArrayLike, location: npt.ArrayLike) -> None:
+        """From now on stay near a pose: (J, 4) local rotations and the root's head at (3,)."""
+        self._last: tuple[FloatArray | None, IntArray | None] = None, None
+        self._asked: FloatArray | None = None
+        turns = np.asarray(rotations, dtype=np.float64)
+        self.posture = PostureTerm(self.bodies, self.masses, turns, np.asarray(location, dtype=np.float64))
+
+    def solve(
+        self,
+        targets: npt.ArrayLike,
+        *,
+        start: npt.ArrayLike,
+        start_location: npt.ArrayLike,
+        target_rotations: npt.ArrayLike | None = None,
+    ) -> PosturePose:
+        """The pose for (E, 3) targets, going on from a pose: (J, 4) rotations, (3,) the root's head.
+
+        target_rotations: (E, 4). NaN: nothing is asked for.
+        """
+        rotations = np.array(start, dtype=np.float64)
+        goals = self.goals
+        goals.ask(
+            np.asarray(targets, dtype=np.float64), None if target_rotations is None else np.asarray(target_rotations)
+        )
+        local = self.limits.clamped(rotations[self.bodies.bones])
+        stance = self.bodies.stand(local, np.asarray(start_location, dtype=np.float64))
+        state = self._state(stance, *self._last)
+        state, steps = self._balance(state, self._easy_turn())
+        state = self._meet(state)
+        self._last = state.pulls, state.closed
+        rotations[self.bodies.bones] = state.stance.local
+        misses = np.linalg.norm(goals.misses(state.stance), axis=1)
+        turns = np.full(goals.count, np.nan)
+        turns[goals.oriented] = misses[goals.count :]
+        return PosturePose(rotations, state.stance.root, misses[: goals.count], turns, steps)
+
+    def _state(self, stance: Stance, pulls: FloatArray | None = None, closed: IntArray | None = None) -> _State:
+        residual = self.goals.residual(stance)
+        none = np.zeros(0, dtype=np.int64)
+        return _State(
+            stance,
+            residual,
+            self.posture.value(stance),
+            pulls,
+            none if closed is None else closed,
+        )
+
+    def _easy_turn(self) -> float:
+        """Radians that joints may turn for the posture's sake, now that targets have gone where they are."""
+        before, self._asked = self._asked, self.goals.asked()
+        if before is None:
+            return np.inf
+        gone = np.linalg.norm(self._asked - before, axis=1).max(initial=0.0)
+        return float(_EASY_TURN + _EASY_TURN_PER_SIZE * gone / self.posture.size)
+
+    def _balance(self, state: _State, most: float) -> tuple[_State, int]:
+        """Steps until goals and posture are in balance or a joint has turned by the most radians; and how many."""
+        damping, count = 0.0, 0
+        while count < _MOST_STEPS and damping <= _HIGHEST_DAMPING and most > _LAST_TURN:
+            count += 1
+            trial, longest = self._step(state, damping, min(most, _LONGEST_TURN))
+            before, after = self._cost(state, state), self._cost(trial, state)
+            if after <= before:
+                state, damping, most = trial, 0.25 * damping, most - longest
+                if longest < _LAST_TURN or before - after < _LAST_GAIN * before:
+                    break
+            else:
+                damping = max(4.0 * damping, _POSTURE)
+        return state, count
+
+    def _step(self, state: _State, damping: float, most: float) -> tuple[_State, float]:
+        """The state after a step in which no joint turns by more than the most radians, and what the farthest would."""
+        hard, residual = self.goals.hard, state.residual
+        motions = self.bodies.motions(state.stance)
+        rows = self.goals.rows(self.bodies, state.stance, motions)
+        mass, slope = self.posture.equations(state.stance, motions)
+        # Rows that come first count here as well: it changes nothing where they are met, and makes the matrix positive.
+        matrix = self._curved(rows.T @ rows + (_POSTURE + damping) * mass, mass, state, motions)
+        sides = self.limits.sides(state.stance.local, _LONGEST_TURN)
+        yielding = np.full(np.count_nonzero(hard), _YIELDING)
+        step = Step(matrix, rows.T @ residual - _POSTURE * slope, rows[hard], yielding, sides.rows)
+        found = step.solve(residual[hard], sides.room, np.isin(sides.keys, state.closed))
+        longest = float(np.abs(found.step[: self.bodies.turning]).max(initial=0.0))
+        pulls = residual - rows @ found.step
+        pulls[hard] = found.forces
+        closed = sides.keys[found.closed]
+        trial = self._state(self._moved(state.stance, found.step * min(1.0, most / max(longest, 1e-9))), pulls, closed)
+        if np.abs(trial.residual[hard]).max(initial=0.0) > self.tolerance:
+            # What comes first bends away from its tangent: back onto it.
+            trial = self._state(
+                self._moved(trial.stance, step.corrected(trial.residual[hard], found.closed)), pulls, closed
+            )
+        return trial, longest
+
+    def _cost(self, state: _State, before: _State) -> float:
+        """What is to become less: goals, posture, and whatever comes first, at a price that no goal can pay."""
+        hard = self.goals.hard
+        soft, first = state.residual[~hard], state.residual[hard]
+        price = 2.0 * max(float(np.linalg.norm(before.residual[~hard])), 0.1)
+        return 0.5 * float(soft @ soft) + _POSTURE * state.posture + price * float(np.linalg.norm(first))
+
+    def _curved(self, matrix: FloatArray, mass: FloatArray, state: _State, motions: Motions) -> FloatArray:
+        """The Gauss-Newton matrix with what the present forces add to it, and as much mass as makes it positive."""
+        stance, posture, goals = state.stance, self.posture, self.goals
+        centres = posture.centres(stance)
+        if state.pulls is None:
+            return matrix
+        curvature = self.bodies.stiffness(
+            stance,
+            motions,
+            np.concatenate([goals.points(stance), centres]),
+            np.concatenate([goals.on, posture.carrier]),
+            np.concatenate([goals.forces(state.pulls), -_POSTURE * posture.pulls(centres)]),
+        )
+        for more in _MORE_MASS:
+            curved = matrix - curvature + more * _POSTURE * mass
+            try:
+                np.linalg.cholesky(curved - _CLEARLY * _POSTURE * mass)
+            except np.linalg.LinAlgError:
+                continue
+            return curved
+        return matrix
+
+    def _meet(self, state: _State) -> _State:
+        """The goals alone, from here: all of them where they can be met, else those that come first."""
+        every = np.ones(len(self.goals.hard), dtype=bool)
+        for chosen in (every, self.goals.hard):
+            if np.abs(state.residual[chosen]).max(initial=0.0) <= self.tolerance:
+                return state
+            met = self._met(state, chosen)
+            if met is not None:
+                return met
+        return state
+
+    def _met(self, state: _State, chosen: BoolArray) -> _State | None:
+        """The state with some of the rows met by the least mass moved; None where they cannot be from here."""
+        motions = self.bodies.motions(state.stance)
+        mass, _ = self.posture.equations(state.stance, motions)
+        rows = self.goals.rows(self.bodies, state.stance, motions)[chosen]
+        sides = self.limits.sides(state.stance.local, _LONGEST_TURN)
+        step = Step(mass, np.zeros(len(mass)), rows, np.where(self.goals.hard[chosen], _MET_FIRST, _MET), sides.rows)
+        residual = state.residual[chosen]
+        found = step.solve(residual, sides.room, np.isin(sides.keys, state.closed))
+        if np.linalg.norm(residual - rows @ found.step) > _LEFT * np.linalg.norm(residual):
+            return None
+        if np.abs(found.step[: self.bodies.turning]).max(initial=0.0) > _FARTHEST:
+            return None
+        move, met = found.step, None
+        for _ in range(_MOST_CORRECTIONS):
+            before, stance = (met or state), self._moved((met or state).stance, move)
+            trial = self._state(stance, state.pulls, state.closed)
+            if np.linalg.norm(trial.residual[chosen]) > 0.5 * np.linalg.norm(before.residual[chosen]):
+                break
+            met = trial
+            if np.abs(met.residual[chosen]).max() <= self.tolerance:
+                break
+            move = step.corrected(met.residual[chosen], found.closed)
+        return met
+
+    def _moved(self, stance: Stance, step: FloatArray) -> Stance:
+        """Where the bodies are after a step, inside their limits."""
+        local, root = self.bodies.moved(stance, step)
+        return self.bodies.stand(self.limits.clamped(local), root)
+
+
+def _axes(limit: Limit | None, factor: float) -> FloatArray:
+    """(k, 3) what a joint may turn about; nothing where it is as stiff as can be."""
+    if not np.isfinite(factor) or (limit is not None and limit.freedom == 0):
+        return np.zeros((0, 3))
+    return np.eye(3) if limit is None or limit.turn_axis is None else np.array([limit.turn_axis])

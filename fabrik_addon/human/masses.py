@@ -1,0 +1,104 @@
+"""What a body's bones weigh: a human's segments by name, any other rig's bones by their size. Plain Python.
+
+The segments are those of de Leva, *Adjustments to Zatsiorsky-Seluyanov's segment inertia parameters*, Journal of
+Biomechanics 29 (1996), table 4, the mean of its women and men: shares of the body's mass, and where along the segment
+the centre of mass lies. Its trunk has three parts, the lowest of which is the pelvis; its head goes down to the last
+vertebra of the neck, so head and neck bones share it by their lengths, as do several bones of any other segment.
+"""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from .body_parts import Role
+from .naming_schemes import match
+
+
+class BoneMass(NamedTuple):
+    """What a bone weighs.
+
+    share: of the body's mass. centre: where its centre of mass is, as a share of the way to its tail. keeps: how many
+    times its mass it counts where a pose is to stay as it is.
+    """
+
+    share: float
+    centre: float
+    keeps: float = 1.0
+
+
+class _Segment(NamedTuple):
+    """Percents of the body's mass, where its centre is, the parts that make it up, and who has it where none is."""
+
+    percent: float
+    centre: float
+    parts: tuple[str, ...]
+    else_on: str
+
+
+# Sided segments are listed once; a hand's centre is that from the wrist to the finger tips, for the bones have fingers.
+_SEGMENTS: Final = {
+    "head": _Segment(6.81, 0.50, ("head", "neck"), "chest"),
+    "chest": _Segment(15.705, 0.50, ("chest", "shoulder"), "spine"),
+    "spine": _Segment(15.49, 0.50, ("spine",), "hips"),
+    "hips": _Segment(11.82, 0.50, ("hips",), ""),
+    "upper_arm": _Segment(2.63, 0.576, ("upper_arm",), "chest"),
+    "forearm": _Segment(1.50, 0.457, ("forearm",), "upper_arm"),
+    "hand": _Segment(0.585, 0.50, ("hand", "palm", "finger"), "forearm"),
+    "thigh": _Segment(14.47, 0.385, ("thigh",), "hips"),
+    "shin": _Segment(4.57, 0.444, ("shin",), "thigh"),
+    "foot": _Segment(1.33, 0.421, ("foot", "toe"), "shin"),
+}
+_SIDED: Final = ("upper_arm", "forearm", "hand", "thigh", "shin", "foot")
+# People reach with the arm, then with the trunk, and leave the pelvis where it is. With a hand 70 cm to the front, and
+# on the floor, hips go 3.7 and 9.7 cm where the pelvis counts once, 2.4 and 7.4 four times, 2.0 and 6.0 eight times.
+_PELVIS_KEEPS: Final = 8.0
+# A rig is a human's where all of these are known.
+_TELLING: Final = ("hips", "upper_arm", "forearm", "thigh", "shin")
+# No bone weighs less than this share of what the heaviest does: one without weight would flap for nothing.
+_LEAST: Final = 1e-3
+_MIDDLE: Final = 0.5
+
+
+def body_masses(lengths: Mapping[str, float]) -> dict[str, BoneMass]:
+    """The masses of one rig's bones, by name; the shares add up to 1.
+
+    lengths: of all its bones. Where their names are not a human's, each bone is as heavy as a body of its length and of
+    one shape would be: length³.
+    """
+    roles = match(lengths)
+    parts = {role.part for role in roles.values()}
+    if all(part in parts for part in _TELLING):
+        found = _human(lengths, roles)
+    else:
+        found = {name: BoneMass(length**3, _MIDDLE) for name, length in lengths.items()}
+    least = _LEAST * max((mass.share for mass in found.values()), default=0.0) or 1.0
+    raised = {name: max(found[name].share if name in found else 0.0, least) for name in lengths}
+    whole = sum(raised.values())
+    return {
+        name: found.get(name, BoneMass(0.0, _MIDDLE))._replace(share=share / whole) for name, share in raised.items()
+    }
+
+
+def _human(lengths: Mapping[str, float], roles: Mapping[str, Role]) -> dict[str, BoneMass]:
+    """The bones whose names say what they are, in percent."""
+    found: dict[str, BoneMass] = {}
+    for name, segment in _SEGMENTS.items():
+        for side in ("L", "R") if name in _SIDED else ("",):
+            bones = _bones(roles, name, side)
+            whole = sum(lengths[bone] for bone in bones)
+            for bone in bones:
+                share = segment.percent * (lengths[bone] / whole if whole > 0.0 else 1.0 / len(bones))
+                before = found[bone].share if bone in found else 0.0
+                keeps = _PELVIS_KEEPS if roles[bone].part == "hips" else 1.0
+                found[bone] = BoneMass(before + share, segment.centre, keeps)
+    return found
+
+
+def _bones(roles: Mapping[str, Role], segment: str, side: str) -> list[str]:
+    """The bones of a segment; where the rig has none, those of the one that has its mass instead."""
+    parts = _SEGMENTS[segment].parts
+    bones = [name for name, role in roles.items() if role.part in parts and role.side in {side, ""}]
+    if segment not in _SIDED:
+        bones = [name for name, role in roles.items() if role.part in parts]
+    if bones or not _SEGMENTS[segment].else_on:
+        return bones
+    return _bones(roles, _SEGMENTS[segment].else_on, side)

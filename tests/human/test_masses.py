@@ -1,0 +1,47 @@
+"""What the bones of a body weigh."""
+
+import numpy as np
+import pytest
+from support import humans
+
+from fabrik_addon.human.masses import body_masses
+
+
+def lengths_of(rows):
+    return {row.name: float(np.linalg.norm(row.tail - row.head)) for row in rows}
+
+
+@pytest.mark.parametrize("fingers", [True, False])
+def test_a_human_weighs_what_the_table_says(fingers):
+    """The arms, the legs and the rest have de Leva's shares however many bones stand for them."""
+    masses = body_masses(lengths_of(humans.human(fingers=fingers)))
+    assert sum(mass.share for mass in masses.values()) == pytest.approx(1.0)
+    arm = sum(
+        masses[name].share for name in masses if name.endswith(".L") and not is_leg(name) and "shoulder" not in name
+    )
+    leg = sum(masses[name].share for name in masses if name.endswith(".L") and is_leg(name))
+    assert arm == pytest.approx(0.0263 + 0.0150 + 0.00585, abs=2e-3)
+    assert leg == pytest.approx(0.1447 + 0.0457 + 0.0133, abs=2e-3)
+    assert masses["upper_arm.R"] == masses["upper_arm.L"]
+
+
+def is_leg(name):
+    return name.split(".")[0] in {"thigh", "shin", "foot", "toe"}
+
+
+def test_what_has_no_bone_is_carried_by_its_neighbour():
+    """A rig without a spine, a neck and hands weighs as much as a whole one."""
+    lengths = lengths_of(humans.human(fingers=False))
+    whole = body_masses(lengths)
+    few = body_masses({name: lengths[name] for name in lengths if name.split(".")[0] not in {"spine", "neck", "hand"}})
+    assert sum(mass.share for mass in few.values()) == pytest.approx(1.0)
+    assert few["hips"].share == pytest.approx(whole["hips"].share + whole["spine"].share, rel=1e-2)
+    assert few["forearm.L"].share == pytest.approx(whole["forearm.L"].share + whole["hand.L"].share, rel=1e-2)
+
+
+def test_any_other_rig_goes_by_size():
+    """Twice as long, eight times as heavy; the smallest bone is not weightless."""
+    masses = body_masses({"one": 1.0, "two": 2.0, "speck": 0.0})
+    assert masses["two"].share == pytest.approx(8.0 * masses["one"].share)
+    assert masses["speck"].share > 0.0
+    assert {mass.centre for mass in masses.values()} == {0.5}
