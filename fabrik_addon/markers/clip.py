@@ -125,11 +125,6 @@ def to_z_up(clip: Clip) -> Clip:
     return replace(clip, positions=np.stack((x, -z, y), axis=-1), up_axis="Z")
 
 
-def missing_spans(positions: FloatArray) -> list[tuple[int, int]]:
-    """Half-open frame spans (first, end) in which one marker, (F, 3), is not seen."""
-    return true_spans(~_seen(positions))
-
-
 def true_spans(flags: BoolArray) -> list[tuple[int, int]]:
     """Half-open spans (first, end) of true values in (F,) flags, in order."""
     padded = np.concatenate(([False], flags, [False])).astype(np.int8)

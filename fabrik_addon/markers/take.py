@@ -93,7 +93,7 @@ def solve_take_steps(
     root_heads: FloatArray | None = None,
     factors: FloatArray | None = None,
 ) -> Generator[float, None, Take]:
-    """Find the poses that fit F frames of targets, in small steps; may be closed at any time.
+    """Find the poses that fit F frames of targets, in small steps: yields the share done; may be closed at any time.
 
     Args:
         solver: its skeleton is the rig's, its effectors are the markers.
@@ -102,14 +102,7 @@ def solve_take_steps(
         root_heads: (F, 3) where a pinned root's head is.
         factors: (J,) how much longer than the rig's the recorded person's bones are; None for the rig's own lengths.
 
-    Yields:
-        The share done.
-
-    Returns:
-        The take.
-
-    Raises:
-        TargetError: where targets do not fit the solver.
+    Raises TargetError where targets do not fit the solver.
     """
     body = solver if factors is None else with_options(solver, with_factors(solver.skeleton, factors))
     recording = Recording(body, np.asarray(targets, dtype=np.float64), root_heads, settings.rate)
@@ -121,8 +114,8 @@ def solve_take_steps(
     solution = recording.solution
     if settings.steady:
         weights = np.where(recording.outliers, 0.0, recording.weights)
-        regularised = regularise_steps(body, solution, recording.targets, weights, settings.rate)
-        solution = yield from within(0.5, 1.0, regularised)
+        steps = regularise_steps(body, solution, recording.targets, weights, settings.rate)
+        solution = yield from within(0.5, 1.0, steps)
     if factors is not None:
         solution = _on_rig(solution, solver, factors)
     planted = _planted(solution, solver, recording.targets, settings) if settings.plant_feet else None

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fabrik_addon.markers.butterworth import low_pass
-from fabrik_addon.markers.clip import Clip, ClipError, missing_spans
+from fabrik_addon.markers.clip import Clip, ClipError, true_spans
 from fabrik_addon.markers.gaps.short import bridge
 from fabrik_addon.markers.resample import resample, retimed
 
@@ -83,7 +83,7 @@ class TestShortGaps:
         np.testing.assert_array_equal(done[clip.seen], clip.positions[clip.seen])
         expected = clip.seen.copy()
         for marker in range(len(clip.names)):
-            for first, end in missing_spans(clip.positions[:, marker]):
+            for first, end in true_spans(~clip.seen[:, marker]):
                 if first > 0 and end < clip.frame_count and end - first <= longest:
                     expected[first:end, marker] = True
         np.testing.assert_array_equal(~np.isnan(done).any(axis=-1), expected)
@@ -94,7 +94,7 @@ class TestShortGaps:
         done = bridge(clip.positions, clip.rate, clip.frame_count)
         for marker in range(len(clip.names)):
             track = clip.positions[:, marker]
-            for first, end in missing_spans(track):
+            for first, end in true_spans(~clip.seen[:, marker]):
                 if first == 0 or end == len(track):
                     continue
                 ends, inside = track[[first - 1, end]], done[first:end, marker]
@@ -180,7 +180,7 @@ class TestLowPass:
         done = low_pass(positions, 60.0, 6.0)
         np.testing.assert_allclose(done[:80], 0.0, atol=1e-12)
         np.testing.assert_allclose(done[120:], 1.0, atol=1e-12)
-        assert missing_spans(done[:, 0]) == [(80, 120)]
+        assert true_spans(np.isnan(done[:, 0, 0])) == [(80, 120)]
 
     @pytest.mark.parametrize("cutoff", [-1.0, 30.0, 500.0, np.nan, np.inf])
     def test_cutoffs_that_make_no_sense(self, cutoff: float) -> None:

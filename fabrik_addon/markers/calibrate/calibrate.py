@@ -22,7 +22,6 @@ from ..steps import at_once, within
 from .fit import Fit
 from .fitting import Search, at_best_scale, over_take, with_best_limbs
 from .offsets import guessed_offsets, make_effectors, measured_offsets
-from .proportions import height_factor
 from .size import CalibrationError, first_scale
 
 Scale = Literal["uniform", "limbs"] | float
@@ -81,13 +80,6 @@ class Calibration:
     def solver(self, limits: Mapping[str, Limit] | None = None, options: Options | None = None) -> Solver:
         """A solver for `targets`, its root free."""
         return Solver(self.skeleton, self.effectors, limits=limits, root="FREE", options=options)
-
-    def rig_root(self, root_location: FloatArray) -> FloatArray:
-        """([F,] 3) where the rig's root is when that of `skeleton` is at root_location ([F,] 3).
-
-        Someone with longer legs than the rig's makes longer steps: the way is shortened by the height of the root.
-        """
-        return np.asarray(root_location) * height_factor(self.skeleton, 1.0 / self.bone_factors)
 
 
 def calibrate_steps(

@@ -74,7 +74,6 @@ def plant_feet(
         FeetError: for no points; SkeletonError for a bone that is not there.
     """
     settings = settings or StandingSettings()
-    skeleton = solution.skeleton
     if not points:
         raise FeetError("There are no feet to plant: name at least one point on a foot.")
     places = _places(solution, points)
@@ -82,10 +81,9 @@ def plant_feet(
     carried = (np.arange(len(places)) / rate)[:, None, None] * ground
     places = places - carried
     found = [find_stances(places[:, i], rate, up=up, settings=settings) for i in range(len(points))]
-    targets = np.stack(
-        [_pinned(places[:, i], found[i], round(settings.blend * rate)) for i in range(len(points))], axis=1
-    )
-    planted = _solved(solution, skeleton, points, targets + carried, limits)
+    blend = round(settings.blend * rate)
+    held = [_pinned(places[:, i], found[i], blend) for i in range(len(points))]
+    planted = _solved(solution, points, np.stack(held, axis=1) + carried, limits)
     after = _places(planted, points) - carried
     stances = [
         Stance(point, first, end - 1, _drift(places[first:end, i]), _drift(after[first:end, i]))
@@ -127,7 +125,6 @@ def _pinned(place: FloatArray, spans: Sequence[tuple[int, int]], blend: int) -> 
 
 def _solved(
     solution: Solution,
-    skeleton: Skeleton,
     points: Sequence[FootPoint],
     targets: FloatArray,
     limits: Mapping[str, Limit] | None,
@@ -136,6 +133,7 @@ def _solved(
     frames = np.flatnonzero(~np.isnan(targets).any(axis=2).all(axis=1))
     if not len(frames):
         return solution
+    skeleton = solution.skeleton
     pins = [Effector(point.bone, point.offset, _PIN_WEIGHT) for point in points]
     anchors = _anchors(skeleton, points)
     held = _anchor_targets(solution, anchors, frames)

@@ -25,12 +25,13 @@ _FOR_CUBIC: Final = 20
 # What lies farther from the cubic than so many times the median is hardly counted, after so many rounds.
 _FAR_OFF: Final = 4.0
 _ROUNDS: Final = 4
+# In so many frames the way beside the course becomes the course.
 _ONTO_COURSE: Final = 2.0
 _TINY: Final = 1e-12
 
 
 def fill_points(points: FloatArray, known: BoolArray, longest: float) -> FloatArray:
-    """(F, 3) points, filled where they are not known (F,).
+    """(F, C) points, or other values, filled where they are not known (F,).
 
     longest: over gaps of more frames than this, speed and acceleration at the edges carry less far.
     """
@@ -40,37 +41,37 @@ def fill_points(points: FloatArray, known: BoolArray, longest: float) -> FloatAr
     return filled
 
 
-def fill_rotations(turns: FloatArray, known: BoolArray, longest: float) -> FloatArray:
+def fill_rotations(rotations: FloatArray, known: BoolArray, longest: float) -> FloatArray:
     """(F, 4) unit quaternions, filled where they are not known (F,); see `fill_points`."""
-    filled = np.array(turns)
+    filled = np.array(rotations)
     for first, end in _gaps(known):
-        base = turns[first - 1] if first > 0 else turns[end]
+        base = rotations[first - 1] if first > 0 else rotations[end]
         near = slice(max(first - MOST_BESIDE - 1, 0), end + MOST_BESIDE + 1)
-        vectors = np.zeros((len(turns), 3))
-        vectors[near] = rotation_vector_from_quaternion(product(conjugate(base), turns[near]))
+        vectors = np.zeros((len(rotations), 3))
+        vectors[near] = rotation_vector_from_quaternion(product(conjugate(base), rotations[near]))
         across = _across(vectors, known, first, end, longest)
         filled[first:end] = product(base, quaternion_from_rotation_vector(across))
     return filled
 
 
-def smoothed_rotations(turns: FloatArray, beside: int) -> FloatArray:
+def smoothed_rotations(rotations: FloatArray, beside: int) -> FloatArray:
     """(F, J, 4) unit quaternions after a parabola through `beside` frames on either side (Savitzky and Golay).
 
     Near the ends of the take, where that many are not there, they stay as they are.
     """
     count = 2 * beside + 1
-    if len(turns) < count:
-        return turns
+    if len(rotations) < count:
+        return rotations
     times = np.arange(-beside, beside + 1)
     filter_ = np.linalg.pinv(np.stack([np.ones(count), times, times**2], axis=1))[0]
-    smooth = np.array(turns)
-    middle = turns[beside : len(turns) - beside]
+    smooth = np.array(rotations)
+    middle = rotations[beside : len(rotations) - beside]
     total = np.zeros_like(middle)
     for weight, first in zip(filter_, range(count), strict=True):
-        other = turns[first : first + len(middle)]
+        other = rotations[first : first + len(middle)]
         sign = np.where(np.sum(other * middle, axis=-1, keepdims=True) < 0.0, -1.0, 1.0)
         total += weight * sign * other
-    smooth[beside : len(turns) - beside] = total / np.linalg.norm(total, axis=-1, keepdims=True)
+    smooth[beside : len(rotations) - beside] = total / np.linalg.norm(total, axis=-1, keepdims=True)
     return smooth
 
 
@@ -97,10 +98,10 @@ def _gaps(known: BoolArray) -> list[tuple[int, int]]:
 
 
 def _across(values: FloatArray, known: BoolArray, first: int, end: int, longest: float) -> FloatArray:
-    """(N, 3) values for the frames of a gap; at the ends of the take they stay as they are at its one edge."""
+    """(N, C) values for the frames of a gap; at the ends of the take they stay as they are at its one edge."""
     if first == 0 or end == len(values):
         edge = values[end] if first == 0 else values[first - 1]
-        return np.broadcast_to(edge, (end - first, 3))
+        return np.broadcast_to(edge, (end - first, values.shape[1]))
     span = float(end - first + 1)
     carried = np.array([[1.0], [min(1.0, longest / span)], [min(1.0, longest / span) ** 2]])
     scale = np.array([[1.0], [span], [span**2]]) * carried
@@ -115,7 +116,7 @@ def _across(values: FloatArray, known: BoolArray, first: int, end: int, longest:
 
 
 def _edge(values: FloatArray, known: BoolArray, edge: int, beside: int) -> FloatArray:
-    """(3, 3) value, speed and acceleration a frame at a gap's edge.
+    """(3, C) value, speed and acceleration a frame at a gap's edge.
 
     They are those of a curve through so many frames beside the gap (negative: before it), of which some may be off.
     """
@@ -124,7 +125,7 @@ def _edge(values: FloatArray, known: BoolArray, edge: int, beside: int) -> Float
     frames = frames[known[frames]]
     degree = min(3 if len(frames) > _FOR_CUBIC else 2, len(frames) - 1)
     powers = (frames - edge)[:, None].astype(float) ** np.arange(degree + 1)
-    fitted = np.zeros((4, 3))
+    fitted = np.zeros((4, values.shape[1]))
     weights = np.ones(len(frames))
     for _ in range(_ROUNDS):
         fitted[: degree + 1] = np.linalg.lstsq(
@@ -136,7 +137,7 @@ def _edge(values: FloatArray, known: BoolArray, edge: int, beside: int) -> Float
 
 
 def _quintic(share: FloatArray, start: FloatArray, stop: FloatArray) -> FloatArray:
-    """(N, 3) the curve of least jerk's change with value, speed and acceleration (3, 3) at 0 and at 1."""
+    """(N, C) the curve of least jerk's change with value, speed and acceleration (3, C) at 0 and at 1."""
     s = share[:, None]
     rest = stop - np.array([start.sum(axis=0) - 0.5 * start[2], start[1] + start[2], start[2]])
     third = 10.0 * rest[0] - 4.0 * rest[1] + 0.5 * rest[2]
