@@ -13,9 +13,10 @@ from .model.effector import Effector
 from .model.options import Options
 from .model.prismatic import SlideRange
 from .model.skeleton import Skeleton
-from .model.targets import Targets
+from .model.targets import PosePrior, Targets
 from .model.validation import (
     checked_bend_targets,
+    checked_prior,
     checked_root_location,
     checked_start,
     checked_target_rotations,
@@ -126,14 +127,19 @@ class Solver:
         weights: npt.ArrayLike | None = None,
         target_rotations: npt.ArrayLike | None = None,
         bend_targets: npt.ArrayLike | None = None,
+        prior: PosePrior | None = None,
     ) -> Solution:
-        """One pose for (E, 3) targets, F poses for (F, E, 3); weights: ([F,] E) instead of the effectors' own."""
-        if self._one_chain is not None and weights is None and target_rotations is None and bend_targets is None:
+        """One pose for (E, 3) targets, F poses for (F, E, 3).
+
+        weights: ([F,] E) instead of the effectors' own. prior: local rotations that are expected.
+        """
+        special = [weights, target_rotations, bend_targets, prior]
+        if self._one_chain is not None and all(each is None for each in special):
             alone = self._one_chain.solve(targets, start, start_location)
             if alone is not None:
                 return alone
         positions, is_one = checked_targets(targets, len(self.effectors))
-        wanted = self._targets(positions, weights, target_rotations, bend_targets)
+        wanted = self._targets(positions, weights, target_rotations, bend_targets, prior)
         begun = self._start(start, start_location, len(wanted))
         if is_one:
             return solve_frames(self._for_one, begun, wanted).single()
@@ -175,6 +181,7 @@ class Solver:
         weights: npt.ArrayLike | None,
         target_rotations: npt.ArrayLike | None,
         bend_targets: npt.ArrayLike | None,
+        prior: PosePrior | None = None,
     ) -> Targets:
         shape = len(positions), len(self.effectors)
         return Targets(
@@ -182,6 +189,7 @@ class Solver:
             checked_weights(weights, self.effectors, len(positions)),
             checked_target_rotations(target_rotations, *shape),
             checked_bend_targets(bend_targets, *shape),
+            checked_prior(prior, self.skeleton, len(positions)),
         )
 
     def _start(self, start: npt.ArrayLike | None, start_location: npt.ArrayLike | None, frames: int) -> Start:
@@ -228,7 +236,7 @@ def _made_ready(problem: Problem, start: Start, targets: Targets) -> tuple[Start
 
 def _solve_from_start(problem: Problem, state: State) -> None:
     """One attempt for the frames that their start does not meet; none ends worse than it began."""
-    frames = np.flatnonzero(state.unmet(state.errors(problem.numbers, problem.bodies)))
+    frames = np.flatnonzero(state.unfinished(state.errors(problem.numbers, problem.bodies)))
     if not len(frames):
         return
     part = state.part(problem.numbers, frames)

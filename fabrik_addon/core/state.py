@@ -8,7 +8,7 @@ import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray, Quaternion, Scalar, Vector, lengths, squares
 from .model.bodies import Body, Pose, place_bodies
-from .model.residuals import Residuals
+from .model.residuals import Residuals, rotation_vector
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,29 @@ class Start:
         return Start(self.rotations[frames], self.roots[frames], self.origins[frames])
 
 
+@dataclass(frozen=True)
+class Prior:
+    """Local rotations that F frames of B bodies are expected to have, and (F, B) what a squared radian off counts."""
+
+    numbers: ModuleType
+    rotations: list[Quaternion]
+    weights: FloatArray
+
+    def part(self, frames: IntArray) -> "Prior":
+        """The same for some of the frames."""
+        return Prior(self.numbers, [self.numbers.take(each, frames) for each in self.rotations], self.weights[frames])
+
+    def away(self, local: Sequence[Quaternion]) -> list[Vector]:
+        """B rotation vectors from local rotations to those expected, in the frames that carry the bodies."""
+        pairs = zip(self.rotations, local, strict=True)
+        return [rotation_vector(self.numbers, wanted @ own.conjugated()) for wanted, own in pairs]
+
+    def cost(self, local: Sequence[Quaternion]) -> FloatArray:
+        """(F,) Σ weight · angle²."""
+        away = self.numbers.stack(self.away(local), len(self.weights))
+        return np.asarray((self.weights * squares(away)).sum(axis=1))
+
+
 @dataclass
 class State:
     """F frames of a solve with B bodies, E effectors and M vectors that are measured (see `Residuals`).
@@ -48,6 +71,7 @@ class State:
         bend_targets: (F, E, 3) points toward which limbs bend, NaN where there is none.
         residuals: what the M vectors are.
         factors: by body that slides, the factor of its length.
+        prior: what rotations are expected to be; None: nothing is.
     """
 
     local: list[Quaternion]
@@ -63,6 +87,7 @@ class State:
     bend_targets: FloatArray
     residuals: Residuals
     factors: dict[int, Scalar]
+    prior: Prior | None = None
 
     def part(self, numbers: ModuleType, frames: IntArray) -> "State":
         """The state of some of the frames."""
@@ -80,6 +105,7 @@ class State:
             self.bend_targets[frames],
             self.residuals,
             {body: numbers.take(factor, frames) for body, factor in self.factors.items()},
+            None if self.prior is None else self.prior.part(frames),
         )
 
     def replace(self, numbers: ModuleType, frames: IntArray, part: "State") -> None:
@@ -120,9 +146,13 @@ class State:
         return np.asarray((far & (self.weights > 0)).any(axis=1))
 
     def cost(self, points: FloatArray) -> FloatArray:
-        """(F,) Σ weight · distance² with the effectors at (F, M, 3) points."""
+        """(F,) Σ weight · distance² with the effectors at (F, M, 3) points, and what rotations off the prior count."""
         cost: FloatArray = np.einsum("fe,fei->f", self.weights, (points - self.targets) ** 2)
-        return cost
+        return cost if self.prior is None else cost + self.prior.cost(self.local)
+
+    def unfinished(self, errors: FloatArray) -> BoolArray:
+        """(F,) whether least squares may gain: something is unmet, or rotations are expected to be something."""
+        return self.unmet(errors) if self.prior is None else np.ones(len(errors), dtype=bool)
 
     def unmet(self, errors: FloatArray) -> BoolArray:
         """(F,) whether something is farther from its target than its tolerance."""

@@ -70,6 +70,7 @@ class Jacobian:
         weights: FloatArray,
         hinges: FloatArray,
         axes: FloatArray | None = None,
+        prior: tuple[FloatArray, FloatArray] | None = None,
     ) -> "Equations":
         """The least-squares problem of a step, in whichever of its two forms is smaller.
 
@@ -80,15 +81,24 @@ class Jacobian:
             weights: (F, M).
             hinges: (F, H, 3) axes of the bodies that are hinges.
             axes: (F, S, 3) along the bodies that slide.
+            prior: (F, B, 3) rotation vectors from the bodies to what they are expected to be, and (F, B) weights.
         """
         count, asked = self.measures.count, self.measures.asked
         places, root = self.measures.points(points), np.sqrt(weights[:, :asked])
         right = (residuals[:, :asked] * root[..., None]).reshape(len(points), -1)
-        if self.wide or self.measures.loops or axes is not None:
+        if prior is None and (self.wide or self.measures.loops or axes is not None):
             rows = self.dofs.narrow(self._weighted_rows(places, heads, root, axes), hinges)
             return Equations.of_rows(rows, right, self.dofs, hinges, self.wide)
-        matrix, force = self.normal_equations(places, heads, residuals[:, :count], weights[:, :count])
-        if asked > count:
+        if self.measures.loops or axes is not None:
+            matrix, force = _squared(self._weighted_rows(places, heads, root, axes), right)
+        else:
+            matrix, force = self.normal_equations(places, heads, residuals[:, :count], weights[:, :count])
+        if prior is not None:
+            expected, counts = prior
+            diagonal = np.einsum("fii->fi", matrix)[:, : 3 * len(self.bodies)]
+            diagonal += np.repeat(counts, 3, axis=1)
+            force[:, : diagonal.shape[1]] += (expected * counts[..., None]).reshape(len(matrix), -1)
+        if asked > count and not (self.measures.loops or axes is not None):
             more_matrix, more_force = _squared(self._turned_rows(root), right[:, 3 * count :])
             matrix, force = matrix + more_matrix, force + more_force
         narrow = self.dofs.narrow(np.swapaxes(self.dofs.narrow(matrix, hinges), 1, 2), hinges)

@@ -81,11 +81,13 @@ class _Linearisation:
     hinges: FloatArray
     axes: FloatArray | None = None
     factors: FloatArray | None = None
+    prior: tuple[FloatArray, FloatArray] | None = None
 
     def part(self, frames: slice) -> "_Linearisation":
         """The same on some of the frames."""
-        arrays = {name: value[frames] for name, value in vars(self).items() if value is not None}
-        return _Linearisation(**arrays)
+        arrays = {name: value[frames] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        prior = None if self.prior is None else (self.prior[0][frames], self.prior[1][frames])
+        return _Linearisation(**arrays, prior=prior)
 
 
 class _Step(NamedTuple):
@@ -139,7 +141,7 @@ class LeastSquares:
         damping = _Damping.first(len(open_frames))
         part, state = work, self._state(numbers, work)
         for _ in range(_MOST_ITERATIONS if most_steps is None else most_steps):
-            going = part.unmet(part.misses(state.points)) & ~part.stationary
+            going = part.unfinished(part.misses(state.points)) & ~part.stationary
             if not going.any():
                 break
             if not going.all():
@@ -170,8 +172,9 @@ class LeastSquares:
         turns, shift = self._parts(step.change)
         local, root = self._turned(numbers, work, state.pose, turns), work.root + numbers.vector(shift)
         factors = self._slid(numbers, work, step.change)
-        trial = self._state(numbers, replace(work, local=local, root=root, factors=factors))
-        before, after = work.cost(state.points), work.cost(trial.points)
+        turned = replace(work, local=local, root=root, factors=factors)
+        trial = self._state(numbers, turned)
+        before, after = work.cost(state.points), turned.cost(trial.points)
         better = after < before
         worse, count = np.flatnonzero(~better), len(before)
         work.local = _put_back(numbers, local, worse, work.local, count)
@@ -210,16 +213,27 @@ class LeastSquares:
         frames, residuals = len(work.targets), work.targets - state.points
         heads = numbers.stack(state.pose.heads, frames)
         hinges = self.jacobian.dofs.hinge_axes(numbers, state.pose, frames)
+        plain = _Linearisation(state.points, heads, residuals, work.weights, hinges)
+        if work.prior is not None:
+            pairs = zip(self.bodies, work.prior.away(work.local), strict=True)
+            expected = numbers.stack([carried_frame(body, state.pose) @ away for body, away in pairs], frames)
+            plain = replace(plain, prior=(expected, work.prior.weights))
         if self.slides is None:
-            return _Linearisation(state.points, heads, residuals, work.weights, hinges)
+            return plain
         along = numbers.Vector((0.0, 1.0, 0.0))
         axes = numbers.stack([state.pose.frames[body] @ along for body in self.slides.bodies], frames)
-        return _Linearisation(state.points, heads, residuals, work.weights, hinges, axes, self._factors(work))
+        return replace(plain, axes=axes, factors=self._factors(work))
 
     def _equations(self, problem: _Linearisation) -> Equations:
         """The least-squares problem of a step; slides at an end that are pushed outward do not move."""
         equations = self.jacobian.equations(
-            problem.points, problem.heads, problem.residuals, problem.weights, problem.hinges, problem.axes
+            problem.points,
+            problem.heads,
+            problem.residuals,
+            problem.weights,
+            problem.hinges,
+            problem.axes,
+            problem.prior,
         )
         if self.slides is None or problem.factors is None:
             return equations

@@ -11,6 +11,7 @@ from ..errors import LimitError, OptionsError, TargetError
 from ..limits.kinds import Limit
 from .effector import Effector
 from .skeleton import Skeleton
+from .targets import PosePrior
 
 _NO_LENGTH = 1e-6
 # Squares of what is farther do not fit into single precision.
@@ -155,6 +156,17 @@ def checked_weights(weights: npt.ArrayLike | None, effectors: Sequence[Effector]
     if not (np.isfinite(array) & (array >= 0.0)).all():
         raise TargetError("A weight is negative or not finite.")
     return np.broadcast_to(array, (frames, count))
+
+
+def checked_prior(prior: PosePrior | None, skeleton: Skeleton, frames: int) -> PosePrior | None:
+    """The prior on F frames; raises TargetError where its rotations or weights make no sense."""
+    if prior is None:
+        return None
+    rotations, count = checked_start(prior.rotations, skeleton, frames), len(skeleton)
+    weights = np.asarray(prior.weights, dtype=np.float64)
+    if weights.shape not in {(count,), (frames, count)} or not (np.isfinite(weights) & (weights >= 0.0)).all():
+        raise TargetError(f"The prior's weights must be ([{frames},] {count}) finite numbers of 0 or more.")
+    return PosePrior(rotations, np.broadcast_to(weights, (frames, count)))
 
 
 def checked_start(start: npt.ArrayLike | None, skeleton: Skeleton, frames: int) -> FloatArray:

@@ -9,7 +9,7 @@ from ..fabrik.sweeps import sweep_frames
 from ..model.residuals import turning_spread
 from ..model.targets import Targets
 from ..problem import Problem
-from ..state import Start, State
+from ..state import Prior, Start, State
 from .bend_targets import aim_limbs, bow_limbs
 
 # With the two rules five sweeps bring nearly all frames close enough for least squares (docs: solver, table).
@@ -36,7 +36,16 @@ def start_state(problem: Problem, start: Start, targets: Targets) -> State:
         bend_targets=targets.bend,
         residuals=residuals,
         factors=slides_at_rest(problem, frames),
+        prior=_prior(problem, targets),
     )
+
+
+def _prior(problem: Problem, targets: Targets) -> Prior | None:
+    """What the bodies' rotations are expected to be."""
+    if targets.prior is None:
+        return None
+    rotations = local_rotations(problem, targets.prior.rotations)
+    return Prior(problem.numbers, rotations, targets.prior.weights[:, problem.bones])
 
 
 def local_rotations(problem: Problem, rotations: FloatArray) -> list[Quaternion]:
@@ -64,7 +73,7 @@ def attempt(problem: Problem, state: State, *, bending: bool = True, most_steps:
     """
     numbers, bodies, options = problem.numbers, problem.bodies, problem.options
     bending = bending and bool(problem.bend_limbs) and not np.isnan(state.bend_targets).all()
-    if problem.follows_its_end and problem.is_chain:
+    if problem.follows_its_end and problem.is_chain and state.prior is None:
         state.rest = state.local
         return pull_chain(numbers, bodies, state)
     if problem.free_root and not problem.follows_its_end:
@@ -75,7 +84,7 @@ def attempt(problem: Problem, state: State, *, bending: bool = True, most_steps:
     if bending:
         aim_limbs(problem, state)
     state.rest = state.local
-    if problem.is_chain:
+    if problem.is_chain and state.prior is None:
         return solve_chain(numbers, bodies, state, options)
     only_sweeps = options.plain or not options.finish
     sweep_frames(problem.passes, state, options.max_sweeps if only_sweeps else min(options.max_sweeps, _OPENING_SWEEPS))

@@ -1,5 +1,6 @@
 """Other start poses, for frames that joint limits seem to keep from their targets."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -33,9 +34,10 @@ def take_better(
         points: (N, M, 3) what is measured of the poses found.
         share: of the present Σ weight · distance², what a pose found may have left.
     """
-    present = state.part(problem.numbers, frames).points(problem.numbers, problem.bodies)
+    before = state.part(problem.numbers, frames)
+    present = before.points(problem.numbers, problem.bodies)
     own, other = found.misses(present), found.misses(points)
-    nearer = found.cost(points) <= share * found.cost(present)
+    nearer = found.cost(points) <= share * replace(found, local=before.local).cost(present)
     better = nearer | (found.unmet(own) & ~found.unmet(other))
     taken, iterations = np.flatnonzero(better), state.iterations[frames]
     state.replace(problem.numbers, frames[taken], found.part(problem.numbers, taken))
