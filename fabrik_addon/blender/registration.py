@@ -10,7 +10,7 @@ from bpy.props import BoolProperty, PointerProperty
 from .posing import live
 from .settings import rig as settings
 from .settings.overrides import keep_overrides
-from .ui import file_handler, keymap, operators, tool
+from .ui import file_handler, keymap, operators, stiffness_slider, tool
 from .ui.operators.import_markers import menu_entry
 from .ui.overlays import handlers as drawing_handlers
 from .ui.panels import limits as limit_panel
@@ -59,6 +59,7 @@ def register() -> None:
             default=True,
         ),
     )
+    stiffness_slider.start()
     drawing_handlers.HANDLERS.start()
     keymap.start()
     tool.start()
@@ -83,6 +84,7 @@ def unregister() -> None:
     tool.stop()
     keymap.stop()
     drawing_handlers.HANDLERS.stop()
+    stiffness_slider.stop()
     delattr(bpy.types.Scene, drawing_handlers.GOALS_SWITCH)
     delattr(bpy.types.Scene, drawing_handlers.LIMITS_SWITCH)
     del bpy.types.Object.fabrik  # type: ignore[attr-defined]

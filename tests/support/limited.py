@@ -93,7 +93,7 @@ def kept(rig):
 
 
 def plain(value):
-    return value if isinstance(value, str) else tuple(value)
+    return value if isinstance(value, (str, float)) else tuple(value)
 
 
 def near(found, wanted):
@@ -109,7 +109,8 @@ def _near(found, wanted):
     texts = [name for name in wanted if isinstance(wanted[name], str)]
     numbers = [name for name in wanted if name not in texts]
     return all(found[name] == wanted[name] for name in texts) and all(
-        len(found[name]) == len(wanted[name]) and np.allclose(found[name], wanted[name], atol=2e-5) for name in numbers
+        np.shape(found[name]) == np.shape(wanted[name]) and np.allclose(found[name], wanted[name], atol=2e-5)
+        for name in numbers
     )
 
 

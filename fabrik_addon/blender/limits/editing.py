@@ -13,7 +13,7 @@ from ...core.limits.ellipse import outline
 from ..rig.armature import RigError
 from ..rig.stretch import check_children, keep_size_of_children
 from ..settings.limit_properties import check_writable, clear_limit, read_limit, read_settings, write_settings
-from ..settings.limit_values import FREE, NO_SLIDE, LimitSettings, as_cone, as_range, as_window, flat
+from ..settings.limit_values import BESIDE_LIMIT, FREE, NO_SLIDE, LimitSettings, as_cone, as_range, as_window, flat
 
 Bones = Sequence[bpy.types.PoseBone]
 
@@ -41,7 +41,7 @@ def _changed(kept: LimitSettings, values: dict[str, Any]) -> LimitSettings:
     if given.keys() & {"low", "high"}:
         given["hinge"] = given.pop("low", kept.hinge[0]), given.pop("high", kept.hinge[1])
     # Operators have their numbers in single precision.
-    tidy: dict[str, Any] = {"cone": as_cone, "twist": as_range, "hinge": as_range, "window": as_window}
+    tidy: dict[str, Any] = {"cone": as_cone, "twist": as_range, "hinge": as_range, "window": as_window, "slide": tuple}
     given = {name: tidy[name](tuple(value)) if name in tidy else value for name, value in given.items()}
     kind = given.pop("type", "") or (_type_for(given) if kept.type == FREE else kept.type)
     changed = replace(kept, **given, type=kind)
@@ -54,7 +54,7 @@ def _type_for(values: dict[str, Any]) -> str:
     """The type of limit that some values are for."""
     if "window" in values:
         return "POLYGON"
-    if set(values) == {"slide"}:
+    if values.keys() <= set(BESIDE_LIMIT):
         return FREE
     return "HINGE" if values.keys() & {"axis", "hinge"} else "BALL"
 

@@ -105,10 +105,11 @@ def _mirrored_axes(bone: bpy.types.PoseBone, other: bpy.types.PoseBone) -> _Axes
 
 def _settings(bone: bpy.types.PoseBone, axes: _Axes | None) -> LimitSettings | None:
     """The mirror image of a bone's limit, None where it has none."""
-    if axes is None or not has_limit(bone):
+    settings = read_settings(bone)
+    if axes is None or not (has_limit(bone) or settings != LimitSettings()):
         return None
     read_limit(bone)
-    return mirrored(read_settings(bone), axes)
+    return mirrored(settings, axes)
 
 
 def _why_left(bone: bpy.types.PoseBone, other: bpy.types.PoseBone) -> str:

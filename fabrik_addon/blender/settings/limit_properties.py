@@ -14,8 +14,10 @@ import bpy
 
 from ...core import FabrikError, LimitError
 from ...core.limits.kinds import Limit
+from .bone_properties import fits, held, is_overridable, is_override, library_name, number, put
 from .limit_values import (
     AXES,
+    BESIDE_LIMIT,
     FREE,
     KINDS,
     NO_SLIDE,
@@ -34,6 +36,8 @@ HINGE_AXIS: Final = "fabrik_hinge_axis"
 HINGE: Final = "fabrik_hinge"
 WINDOW: Final = "fabrik_window"
 SLIDE: Final = "fabrik_slide"
+STIFFNESS: Final = "fabrik_stiffness"
+MASS: Final = "fabrik_mass"
 
 _FULL_TURN: Final = 2.0 * pi
 _FREE_BONE: Final = LimitSettings()
@@ -97,10 +101,24 @@ _PROPERTIES: Final = {
         (0.01, 100.0, 0.5, 2.0),
         "NONE",
     ),
+    "stiffness": _Property(
+        STIFFNESS,
+        "How much the bone keeps its rotation while others turn: 0 turns as easily as its mass lets it, 1 not at all",
+        number,
+        (0.0, 1.0, 0.0, 1.0),
+        "FACTOR",
+    ),
+    "mass": _Property(
+        MASS,
+        "Share of the body's mass that the bone carries; below 0: by its name or its size",
+        number,
+        (-1.0, 1.0, -1.0, 0.5),
+        "NONE",
+    ),
 }
 PROPERTIES: Final = tuple(each.name for each in _PROPERTIES.values())
-# What may be animated: text can't be.
-NUMBERS: Final = tuple(each.name for each in _PROPERTIES.values() if each.bounds)
+# What a bake goes by and may be animated: text can't be.
+NUMBERS: Final = (CONE, TWIST, HINGE, WINDOW, SLIDE)
 
 
 class LimitPropertyError(FabrikError):
@@ -123,14 +141,14 @@ def read_limit(pose_bone: bpy.types.PoseBone) -> Limit | None:
 
     Raises LimitPropertyError naming the bone and the property that makes no sense.
     """
-    settings = LimitSettings(_read(pose_bone, "type"))
+    settings = LimitSettings(read_field(pose_bone, "type"))
     fields = KINDS[settings.type].fields
     if not fields:
         return settings.limit()
     # One by one, so that the one that makes no sense is named.
     for field in fields:
-        settings = replace(settings, **{field: _read(pose_bone, field)})
-        limit = _checked(pose_bone, field, settings.limit)
+        settings = replace(settings, **{field: read_field(pose_bone, field)})
+        limit = checked(pose_bone, field, settings.limit)
     return limit
 
 
@@ -148,14 +166,14 @@ def read_slide(pose_bone: bpy.types.PoseBone) -> Range:
 
     Raises LimitPropertyError naming the bone and the property that makes no sense.
     """
-    slide: Range = _read(pose_bone, "slide")
-    _checked(pose_bone, "slide", lambda: check_slide(slide))
+    slide: Range = read_field(pose_bone, "slide")
+    checked(pose_bone, "slide", lambda: check_slide(slide))
     return slide
 
 
 def has_limit(pose_bone: bpy.types.PoseBone) -> bool:
     """Whether a limit is kept on the bone, if only "FREE"."""
-    return LIMIT in _held(pose_bone)
+    return LIMIT in held(pose_bone)
 
 
 def read_settings(pose_bone: bpy.types.PoseBone) -> LimitSettings:
@@ -163,7 +181,7 @@ def read_settings(pose_bone: bpy.types.PoseBone) -> LimitSettings:
     values = {}
     for field in _PROPERTIES:
         try:
-            values[field] = _read(pose_bone, field)
+            values[field] = read_field(pose_bone, field)
         except LimitPropertyError:
             values[field] = getattr(_FREE_BONE, field)
     return LimitSettings(**values)
@@ -196,15 +214,16 @@ def clear_limit(pose_bone: bpy.types.PoseBone) -> None:
 
     Raises LimitPropertyError where the bone can't be changed.
     """
-    present = [name for name in PROPERTIES if name in _held(pose_bone)]
+    present = [name for name in PROPERTIES if name in held(pose_bone)]
     if not present:
         return
     reason = why_not_writable(pose_bone)
     if reason:
         raise LimitPropertyError(reason)
-    if _is_override(pose_bone):
+    if is_override(pose_bone):
         _put(pose_bone, "type", FREE)
-        _put(pose_bone, "slide", NO_SLIDE)
+        for field in BESIDE_LIMIT:
+            _put(pose_bone, field, getattr(_FREE_BONE, field))
     else:
         for name in present:
             del pose_bone[name]
@@ -216,101 +235,64 @@ def why_not_writable(pose_bone: bpy.types.PoseBone) -> str:
     rig: Any = pose_bone.id_data
     if rig.library is not None:
         return f"{rig.name!r} is linked from another file: make a library override of it first"
-    if not _is_override(pose_bone):
+    if not is_override(pose_bone):
         return ""
     if rig.override_library.is_system_override:
         return f"The library override of {rig.name!r} is not editable: make it editable first"
-    if not _is_overridable(pose_bone, LIMIT):
-        library = _library_name(pose_bone)
+    if not is_overridable(pose_bone, LIMIT):
+        library = library_name(pose_bone)
         return f"Bone {pose_bone.name!r} has no limit in {library!r}, so an override can't keep one: set it there first"
     return ""
 
 
 def _why_not_kept(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> str:
     """What keeps an override from keeping a limit: it has only what its library has, and arrays as long as there."""
-    if not _is_override(pose_bone):
+    if not is_override(pose_bone):
         return ""
-    library = _library_name(pose_bone)
-    for field in ("type", *KINDS[settings.type].fields, "slide"):
+    library = library_name(pose_bone)
+    for field in ("type", *KINDS[settings.type].fields, *BESIDE_LIMIT):
         name, value = _PROPERTIES[field].name, getattr(settings, field)
-        if not _is_overridable(pose_bone, name):
+        if not is_overridable(pose_bone, name):
             if value != getattr(_FREE_BONE, field):
                 return f"Bone {pose_bone.name!r} has no {name!r} in {library!r}, so an override can't keep it"
-        elif not _fits(_held(pose_bone)[name], value):
+        elif not fits(held(pose_bone)[name], value):
             return f"Bone {pose_bone.name!r} has {name!r} of another length in {library!r}: an override can't change it"
     return ""
 
 
-def _is_override(pose_bone: bpy.types.PoseBone) -> bool:
-    return pose_bone.id_data.override_library is not None
-
-
-def _is_overridable(pose_bone: bpy.types.PoseBone, name: str) -> bool:
-    """Whether a bone of a library override has the property from its library, and may change it."""
-    rig: Any = pose_bone.id_data
-    original = rig.override_library.reference.pose.bones.get(pose_bone.name)
-    if original is None or name not in _held(original) or name not in _held(pose_bone):
-        return False
-    return bool(pose_bone.is_property_overridable_library(f'["{name}"]'))
-
-
-def _library_name(pose_bone: bpy.types.PoseBone) -> str:
-    return bpy.path.basename(pose_bone.id_data.override_library.reference.library.filepath)
-
-
 def _put(pose_bone: bpy.types.PoseBone, field: str, value: Any) -> None:
-    """Set one property, made anew where there is none of that kind. No window is made of no points."""
-    name = _PROPERTIES[field].name
+    """Set one property. No window is made of no points."""
     # Python's floats, whole numbers as well, or Blender makes integers.
-    kept = value if isinstance(value, str) else tuple(map(float, value))
-    if _is_override(pose_bone):
-        if _is_overridable(pose_bone, name) and _fits(_held(pose_bone)[name], kept):
-            pose_bone[name] = kept
-        return
-    if not kept:
-        return
-    if not _fits(pose_bone.get(name), kept):
-        pose_bone.pop(name, None)
-        pose_bone[name] = kept
-        _describe(pose_bone, field, len(kept))
-    pose_bone.property_overridable_library_set(f'["{name}"]', True)
-    pose_bone[name] = kept
+    plain = value if isinstance(value, str) else float(value) if isinstance(value, (float, int)) else None
+    kept = tuple(map(float, value)) if plain is None else plain
+    if kept != () and put(pose_bone, _PROPERTIES[field].name, kept):
+        _describe(pose_bone, field, kept)
 
 
-def _held(pose_bone: bpy.types.PoseBone) -> Any:
-    """A bone as what holds custom properties; to type hints it holds none."""
-    return pose_bone
-
-
-def _fits(present: Any, value: Any) -> bool:
-    """Whether a property can hold another value as it is."""
-    if isinstance(value, str):
-        return isinstance(present, str)
-    return getattr(present, "typecode", "") == "d" and len(present) == len(value)
-
-
-def _describe(pose_bone: bpy.types.PoseBone, field: str, count: int) -> None:
-    """Tooltip, bounds and unit of a new property, of so many numbers."""
+def _describe(pose_bone: bpy.types.PoseBone, field: str, kept: Any) -> None:
+    """Tooltip, bounds and unit of a new property, made with such a value."""
     own = _PROPERTIES[field]
     shown: Any = pose_bone.id_properties_ui(own.name)
     shown.update(description=own.about)
     if own.bounds is not None:
         ends = dict(zip(("min", "max", "soft_min", "soft_max"), own.bounds, strict=True))
-        shown.update(subtype=own.subtype, default=list(getattr(_FREE_BONE, field)) or [0.0] * count, **ends)
+        free = getattr(_FREE_BONE, field)
+        default = list(free or (0.0,) * len(kept)) if isinstance(kept, tuple) else free
+        shown.update(subtype=own.subtype, default=default, **ends)
 
 
-def _read(pose_bone: bpy.types.PoseBone, field: str) -> Any:
+def read_field(pose_bone: bpy.types.PoseBone, field: str) -> Any:
     """The value of a property, or what its absence means; raises LimitPropertyError for the wrong kind of value."""
     own = _PROPERTIES[field]
-    if own.name not in _held(pose_bone):
+    if own.name not in held(pose_bone):
         return getattr(_FREE_BONE, field)
     try:
-        return _checked(pose_bone, field, lambda: own.convert(_held(pose_bone)[own.name]))
+        return checked(pose_bone, field, lambda: own.convert(held(pose_bone)[own.name]))
     except ValueError as error:
         raise LimitPropertyError(f"Bone {pose_bone.name!r}: property {own.name!r} {error}.") from None
 
 
-def _checked(pose_bone: bpy.types.PoseBone, field: str, make: Callable[[], _Value]) -> _Value:
+def checked(pose_bone: bpy.types.PoseBone, field: str, make: Callable[[], _Value]) -> _Value:
     """What `make` makes; its LimitError becomes one that names the bone and the property."""
     try:
         return make()

@@ -18,6 +18,10 @@ AXES: Final = ("X", "Y", "Z")
 ALL_ROUND: Final = (-pi, pi)
 WHOLE_CONE: Final = (pi, pi, pi, pi)
 NO_SLIDE: Final = (1.0, 1.0)
+# The mass that says that it is told by the bone's name or its size.
+OWN_MASS: Final = -1.0
+# What is kept with a limit of any type, and of a free bone as well.
+BESIDE_LIMIT: Final = ("slide", "stiffness", "mass")
 
 _FULL_TURN: Final = 2.0 * pi
 # A range of this size is at least a full turn, however it is rounded when it is measured.
@@ -41,6 +45,8 @@ class LimitSettings:
         hinge: low, high.
         window: x0, z0, x1, z1, …; empty where there has been no polygon.
         slide: least and greatest factor of the bone's length; 1 and 1 where it keeps it.
+        stiffness: how much it keeps its rotation, from 0 to 1.
+        mass: its share of the body's; below 0 where that is told by its name or its size.
     """
 
     type: str = FREE
@@ -50,6 +56,8 @@ class LimitSettings:
     hinge: Range = ALL_ROUND
     window: tuple[float, ...] = ()
     slide: Range = NO_SLIDE
+    stiffness: float = 0.0
+    mass: float = OWN_MASS
 
     def limit(self) -> "Limit | None":
         """The limit for the solver, None where there is none; raises LimitError for what makes no sense."""
@@ -64,6 +72,8 @@ class LimitSettings:
         for kind in (kind for kind in KINDS if self.window or "window" not in KINDS[kind].fields):
             replace(self, type=kind).limit()
         check_slide(self.slide)
+        check_stiffness(self.stiffness)
+        check_mass(self.mass)
         self.limit()
 
 
@@ -135,6 +145,22 @@ def check_slide(slide: Range) -> None:
     low, high = slide
     if not (0.0 < low <= high and isfinite(high)):
         raise LimitError(f"A bone can't stretch from {low:g} to {high:g}: two factors above 0, the lower one first.")
+
+
+def check_stiffness(stiffness: float) -> None:
+    """Raise LimitError for a share that is none."""
+    from ...core import LimitError  # noqa: PLC0415
+
+    if not 0.0 <= stiffness <= 1.0:
+        raise LimitError(f"A stiffness of {stiffness:g} makes no sense: give one from 0 (none) to 1 (does not turn).")
+
+
+def check_mass(mass: float) -> None:
+    """Raise LimitError for a mass that is no number."""
+    from ...core import LimitError  # noqa: PLC0415
+
+    if not isfinite(mass):
+        raise LimitError(f"A mass of {mass:g} makes no sense: give a share of the body's, 0 or more.")
 
 
 def points(window: Sequence[float]) -> tuple[tuple[float, float], ...]:

@@ -6,7 +6,7 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, FloatVectorProperty, IntProperty, StringProperty
 from bpy.types import Context, Operator
 
-from ...settings.limit_values import LIMIT_AXES, LIMIT_TYPES
+from ...settings.limit_values import BESIDE_LIMIT, LIMIT_AXES, LIMIT_TYPES
 from .base import Bones, Done, OnBones
 
 # What is not given keeps what the bone has, so nothing may be left over from the call before.
@@ -44,7 +44,6 @@ class FABRIK_OT_set_limit(OnBones, Operator):
         description="Polygon: X and Z leans of its corners by turns, in radians, separated by commas",
         options=_ASIDE,
     )
-
     slide: FloatVectorProperty(
         name="Stretch",
         description="Least and greatest length that the bone may stretch to where targets can't be met else, "
@@ -53,6 +52,21 @@ class FABRIK_OT_set_limit(OnBones, Operator):
         min=0.01,
         max=100.0,
         default=(1.0, 1.0),
+        options=_ASIDE,
+    )
+    stiffness: FloatProperty(
+        name="Stiffness",
+        description="How much the bone keeps its rotation while others turn: 0 as its mass lets it, 1 wholly",
+        subtype="FACTOR",
+        min=0.0,
+        max=1.0,
+        options=_ASIDE,
+    )
+    mass: FloatProperty(
+        name="Mass",
+        description="Share of the body's mass that the bone carries; below 0: by its name or its size",
+        min=-1.0,
+        soft_max=0.5,
         options=_ASIDE,
     )
 
@@ -72,7 +86,7 @@ class FABRIK_OT_set_limit(OnBones, Operator):
 
     def _given(self) -> dict[str, Any]:
         """The keywords given."""
-        names = ("type", "cone", "twist", "axis", "low", "high", "window", "slide")
+        names = ("type", "cone", "twist", "axis", "low", "high", "window", *BESIDE_LIMIT)
         given = {name: getattr(self, name) for name in names if self.properties.is_property_set(name)}
         if "window" in given:
             from ...limits.editing import numbers_in

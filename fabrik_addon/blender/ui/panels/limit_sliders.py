@@ -10,6 +10,7 @@ from bpy.types import Context, Object, PoseBone, UILayout
 from ...settings.limit_properties import (
     CONE,
     HINGE,
+    MASS,
     SLIDE,
     TWIST,
     WINDOW,
@@ -20,8 +21,10 @@ from ...settings.limit_properties import (
     why_not_writable,
 )
 from ...settings.limit_values import AXES, KINDS, NO_SLIDE
+from ...settings.posture_properties import read_mass, read_stiffness
 from ...settings.selection import active_bone, selected_bones
 from ..operators import limits
+from ..stiffness_slider import STIFFNESS_SLIDER
 from .rig import draw_lines
 
 # As long as it is, or half as long again where it has to be.
@@ -47,6 +50,7 @@ def draw_active_limit(context: Context, layout: UILayout, rig: Object) -> None:
     body.enabled = not reason
     _draw_limit(body, bone)
     _draw_stretch(body, bone)
+    _draw_posture(context, body, bone)
     _draw_buttons(body)
 
 
@@ -120,6 +124,13 @@ def _draw_stretch(layout: UILayout, bone: PoseBone) -> None:
         column.prop(bone, f'["{SLIDE}"]', index=index, text=label, slider=True)
 
 
+def _draw_posture(context: Context, layout: UILayout, bone: PoseBone) -> None:
+    """How much the bone keeps its rotation, and its mass where that is its own."""
+    layout.prop(context.scene, STIFFNESS_SLIDER, slider=True)
+    if read_settings(bone).mass >= 0.0:
+        layout.prop(bone, f'["{MASS}"]', text="Mass")
+
+
 def _draw_buttons(layout: UILayout) -> None:
     row = layout.row(align=True)
     row.use_property_split = False
@@ -133,6 +144,8 @@ def _trouble(bone: PoseBone) -> str:
     try:
         read_limit(bone)
         read_slide(bone)
+        read_stiffness(bone)
+        read_mass(bone)
     except LimitPropertyError as error:
         return str(error)
     return ""

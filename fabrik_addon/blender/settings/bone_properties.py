@@ -1,0 +1,60 @@
+"""Custom properties of pose bones, on library overrides as well: there only what the library has can be changed."""
+
+from typing import Any
+
+import bpy
+
+
+def held(pose_bone: bpy.types.PoseBone) -> Any:
+    """A bone as what holds custom properties; to type hints it holds none."""
+    return pose_bone
+
+
+def is_override(pose_bone: bpy.types.PoseBone) -> bool:
+    """Whether the bone is one of a library override."""
+    return pose_bone.id_data.override_library is not None
+
+
+def is_overridable(pose_bone: bpy.types.PoseBone, name: str) -> bool:
+    """Whether a bone of a library override has the property from its library, and may change it."""
+    rig: Any = pose_bone.id_data
+    original = rig.override_library.reference.pose.bones.get(pose_bone.name)
+    if original is None or name not in held(original) or name not in held(pose_bone):
+        return False
+    return bool(pose_bone.is_property_overridable_library(f'["{name}"]'))
+
+
+def library_name(pose_bone: bpy.types.PoseBone) -> str:
+    """The name of the file that an overridden bone is from."""
+    return bpy.path.basename(pose_bone.id_data.override_library.reference.library.filepath)
+
+
+def put(pose_bone: bpy.types.PoseBone, name: str, value: str | float | tuple[float, ...]) -> bool:
+    """Set a property, made anew where there is none of that kind; on an override only where it can be.
+
+    Returns whether it was made anew.
+    """
+    if is_override(pose_bone):
+        if is_overridable(pose_bone, name) and fits(held(pose_bone)[name], value):
+            pose_bone[name] = value
+        return False
+    made = not fits(pose_bone.get(name), value)
+    if made:
+        pose_bone.pop(name, None)
+    pose_bone[name] = value
+    pose_bone.property_overridable_library_set(f'["{name}"]', True)
+    return made
+
+
+def fits(present: Any, value: Any) -> bool:
+    """Whether a property can hold another value as it is."""
+    if isinstance(value, (str, float)):
+        return isinstance(present, type(value))
+    return getattr(present, "typecode", "") == "d" and len(present) == len(value)
+
+
+def number(value: Any) -> float:
+    """A property that is a plain number; raises ValueError where there is something else."""
+    if type(value) not in (float, int):
+        raise ValueError(f"is {value!r}: a number is needed")
+    return float(value)

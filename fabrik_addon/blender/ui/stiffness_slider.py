@@ -1,0 +1,59 @@
+"""The stiffness of the active bone and of the selected ones as one slider, whether or not they have the property yet.
+
+Blender draws sliders only on what is there. This one keeps nothing: it reads and writes the bones' own property.
+"""
+
+from contextlib import suppress
+from typing import Any, Final
+
+import bpy
+from bpy.props import FloatProperty
+
+STIFFNESS_SLIDER: Final = "fabrik_stiffness_of_selected"
+
+
+def start() -> None:
+    """Put it on scenes, where what is changed can be undone."""
+    slider = FloatProperty(
+        name="Stiffness",
+        description="How much the bone and the selected ones keep their rotation while others turn: "
+        "0 as their mass lets them, 1 wholly",
+        subtype="FACTOR",
+        min=0.0,
+        max=1.0,
+        get=_stiffness,
+        set=_stiffen,
+        options=set(),
+    )
+    setattr(bpy.types.Scene, STIFFNESS_SLIDER, slider)
+
+
+def stop() -> None:
+    """Take it off again."""
+    delattr(bpy.types.Scene, STIFFNESS_SLIDER)
+
+
+def _stiffness(_scene: bpy.types.Scene) -> float:
+    """The active bone's; 0 where there is none or where it makes no sense."""
+    from ..settings.limit_properties import read_settings
+    from ..settings.selection import active_bone
+
+    rig: Any = bpy.context.object
+    bone = active_bone(rig) if rig is not None and rig.pose else None
+    return min(max(read_settings(bone).stiffness, 0.0), 1.0) if bone else 0.0
+
+
+def _stiffen(_scene: bpy.types.Scene, stiffness: float) -> None:
+    """Give it to the active bone and the selected ones, but those that can't keep it."""
+    from ..settings.limit_properties import LimitPropertyError
+    from ..settings.posture_properties import write_stiffness
+    from ..settings.selection import active_bone, selected_bones
+
+    rig: Any = bpy.context.object
+    if rig is None or not rig.pose:
+        return
+    bones = {bone.name: bone for bone in (*selected_bones(bpy.context, rig), active_bone(rig)) if bone}
+    for bone in bones.values():
+        # The panel says of the active one why it can't.
+        with suppress(LimitPropertyError):
+            write_stiffness(bone, stiffness)
