@@ -84,7 +84,7 @@ def bake_steps(context: bpy.types.Context, armature: bpy.types.Object, settings:
     try:
         with _timed(seconds, "sample"):
             jobs, matrices = yield from within(0.0, _SAMPLING_ENDS, sample(context, armature, settings))
-        check_root_motion(armature, settings.root_motion, len(jobs))
+        check_root_motion(armature, settings.root_motion, [job.goals for job in jobs])
         with _timed(seconds, "solve"):
             trees = yield from within(_SAMPLING_ENDS, _SOLVING_ENDS, solve(jobs, settings))
         with _timed(seconds, "write"):

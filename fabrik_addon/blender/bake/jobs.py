@@ -17,7 +17,7 @@ from ..capture.clip import scene_rate
 from ..goals.followed import followed, follows_markers
 from ..goals.goals import Goals, gather_goals
 from ..goals.places import Places, sampled_steps
-from ..posing.solve_frame import moves_root
+from ..goals.root import moves_root
 from ..rig.armature import read_trees
 from ..rig.spaces import object_scale
 from .animated import check_still, root_heads

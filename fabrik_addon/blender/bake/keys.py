@@ -8,8 +8,9 @@ import bpy
 import numpy as np
 
 from ...core.arrays import FloatArray, IntArray
+from ..goals.goals import Goals
+from ..goals.root import moves_root
 from ..goals.sampling import is_led
-from ..posing.solve_frame import moves_root
 from ..rig.actions import add_strip, current_or_new_action, new_action_like, new_strip_action
 from ..rig.armature import root_location_channel
 from ..rig.keyframes import ROTATION_CHANNELS, bone_path, write_curves
@@ -17,7 +18,6 @@ from ..rig.locks import unlocked_rotation
 from ..rig.rotation_modes import to_channels
 from ..rig.spaces import object_scale
 from ..rig.stretch import stretch_scales
-from ..settings.rig import rig_settings
 from .jobs import BakedTree
 from .key_reduction import location_keys, rotation_keys
 from .settings import BakeError, BakeSettings
@@ -52,11 +52,11 @@ class Writing:
         return tree.travels and moves_root(self.armature, tree.goals)
 
 
-def check_root_motion(armature: bpy.types.Object, root_motion: str, trees: int) -> None:
+def check_root_motion(armature: bpy.types.Object, root_motion: str, trees: Sequence[Goals]) -> None:
     """Raise BakeError where an armature's object can't take over the motion of its root."""
-    if root_motion == "BONE" or rig_settings(armature).root != "FREE":
+    if root_motion == "BONE" or not any(moves_root(armature, goals) for goals in trees):
         return
-    if trees > 1:
+    if len(trees) > 1:
         raise BakeError(f"{armature.name!r} has several roots: root motion can only be on the root bones.")
     if root_motion == "OBJECT" and is_led(armature):
         raise BakeError(f"{armature.name!r} is moved by a parent, constraint, driver or NLA strip: choose Root Bone.")

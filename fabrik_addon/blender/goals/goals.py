@@ -68,6 +68,11 @@ class Goals:
         return [int(bone) for bone in np.flatnonzero(self.turned_by.any(axis=0))]
 
     @property
+    def is_held(self) -> bool:
+        """Whether any of the bones is pinned."""
+        return any(isinstance(target, Pin) for target in self.targets)
+
+    @property
     def bone_names(self) -> list[str]:
         """The same by name."""
         return [self.tree.skeleton.names[bone] for bone in self.bones]

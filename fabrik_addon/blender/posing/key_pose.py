@@ -8,13 +8,13 @@ import numpy as np
 from ...core.arrays import FloatArray
 from ..goals.effectors import check_effectors
 from ..goals.goals import gather_goals
+from ..goals.root import moves_root
 from ..rig import keyframes
 from ..rig.actions import check_action
 from ..rig.armature import RigError, check_editable, read_trees
 from ..rig.keyframes import bone_path
 from ..rig.keying import key_channels, why_no_key
 from ..rig.rotation_modes import from_channels, property_name, to_channels
-from .solve_frame import moves_root
 
 
 def key_pose(context: bpy.types.Context, rig: bpy.types.Object) -> list[str]:

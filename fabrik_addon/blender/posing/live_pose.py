@@ -11,13 +11,14 @@ from ...core.rotations import angle_between, slerp
 from ..goals.effectors import check_effectors
 from ..goals.goals import Goals, gather_goals
 from ..goals.places import present_places
+from ..goals.root import moves_root
 from ..rig.armature import check_editable, read_trees, write_pose
 from ..rig.legal import legal_rotations
 from ..rig.stretch import present_factors, write_stretches
 from ..settings.rig import rig_settings
 from ..settings.why_not import why_no_solve
 from .base_pose import BasePose
-from .solve_frame import moves_root, solve_tree, stretch_factors
+from .solve_frame import solve_tree, stretch_factors
 
 # Radians, and shares of the root bone's length: what a pose may be off by without being written again.
 _SAME_TURN: Final = 2e-6

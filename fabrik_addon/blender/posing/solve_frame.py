@@ -11,11 +11,11 @@ from ...core.arrays import FloatArray
 from ..goals.effectors import check_effectors
 from ..goals.goals import Goals, gather_goals
 from ..goals.places import Places, present_places, tree_space
+from ..goals.root import moves_root
 from ..rig.armature import Tree, check_editable, check_rig, read_trees, write_pose
 from ..rig.locks import with_locks
 from ..rig.spaces import object_scale
 from ..rig.stretch import write_stretches
-from ..settings.rig import rig_settings
 from .locked import solve_around_locks
 
 
@@ -101,11 +101,6 @@ def stretch_factors(goals: Goals, solution: Solution) -> dict[str, float]:
     skeleton = goals.tree.skeleton
     rows = {name: skeleton.index(name) for name in goals.slides}
     return {name: float(solution.lengths[row] / skeleton.lengths[row]) for name, row in rows.items()}
-
-
-def moves_root(armature: bpy.types.Object, goals: Goals) -> bool:
-    """Whether solving may move the root of a tree."""
-    return bool(rig_settings(armature).root == "FREE" and goals.root_moves)
 
 
 def _met(armature: bpy.types.Object, goals: Goals, solution: Solution) -> FloatArray:

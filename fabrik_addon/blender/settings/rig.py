@@ -23,19 +23,17 @@ from .markers import CLASSES as MARKER_CLASSES
 from .markers import FabrikCapture
 from .overridable import overridable
 
+# The numbers are what files hold: those of the first two are older than the others.
 ROOTS = (
-    ("FIXED", "Pinned", "The root bone turns but its head stays where it is"),
-    ("FREE", "Free", "The root bone moves as well, so the whole rig follows the targets"),
+    ("AUTO", "Automatic", "The root bone moves once anything is pinned, and when it is dragged itself", 2),
+    ("FIXED", "Pinned", "The root bone turns but its head stays where it is", 0),
+    ("FREE", "Free", "The root bone moves as well, so the whole rig follows the targets", 1),
+    ("FOLLOW", "Follow", "As Free; while nothing is pinned, a dragged bone pulls it along as by a rope", 3),
 )
 REACHES = (
     ("WHOLE", "Whole Rig", "All bones up to the root follow"),
     ("PIN", "To Pin", "Bones up to the nearest pinned one follow"),
     ("BONES", "Bones", "A number of bones follow, the dragged one included"),
-)
-DRAG_ROOTS = (
-    ("FIXED", "Pinned", "The root bone turns but its head stays where it is"),
-    ("FREE", "Free", "The root bone moves where that suits pins and dragged bone best"),
-    ("FOLLOW", "Follow", "The root bone is pulled along, as by a rope"),
 )
 
 
@@ -46,9 +44,6 @@ class FabrikDragSettings(PropertyGroup):
     reach: EnumProperty(name="Chain Length", description="How far up the rig follows a dragged bone", items=REACHES)
     bones: IntProperty(
         name="Bones", description="How many bones follow, the dragged one included", default=3, min=1, soft_max=20
-    )
-    root: EnumProperty(
-        name="Root", description="What the root bone does while another one is dragged", items=DRAG_ROOTS
     )
 
 
@@ -71,7 +66,11 @@ class FabrikRig(PropertyGroup):
     )
     active_effector: IntProperty(name="Active Effector", description="The effector whose details are shown")
     root: EnumProperty(
-        name="Root", description="Whether solving may move the root bone", items=ROOTS, update=solved_anew
+        name="Root",
+        description="Whether the root bone moves when bones are dragged, and in solving, live posing and bakes",
+        items=ROOTS,
+        default="AUTO",
+        update=solved_anew,
     )
     bake: PointerProperty(name="Bake", description="What the Bake button uses", type=FabrikBakeSettings)
     capture: PointerProperty(name="Capture", description="The rig's markers", type=FabrikCapture)

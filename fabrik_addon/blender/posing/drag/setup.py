@@ -13,6 +13,7 @@ from ....core.model.prismatic import moved_with
 from ...goals.effectors import closes, core_effector
 from ...goals.loops import Partner
 from ...goals.pins import pins
+from ...goals.root import root_mode
 from ...limits.mirror import opposite_bone
 from ...rig.armature import RigError, Tree, check_unscaled, read_trees
 from ...rig.ownership import constrained_bones, unkeyable_bones
@@ -34,12 +35,12 @@ class DragSettings:
     Attributes:
         reach: "WHOLE" rig, to the nearest "PIN", or a number of "BONES".
         bones: that number, the dragged bone included.
-        root: "FIXED", "FREE" or "FOLLOW".
+        root: "AUTO", "FIXED", "FREE" or "FOLLOW"; None for the rig's own setting.
     """
 
     reach: str = "WHOLE"
     bones: int = 3
-    root: str = "FIXED"
+    root: str | None = None
 
 
 class DragSetup:
@@ -118,13 +119,15 @@ class DragSetup:
         """The piece of the rig from one bone down, with all that is dragged or pinned on it."""
         tree = tree_below(self._armature, self._trees[top], top, self.owned, self.frozen)
         names = tree.skeleton.names
+        root = self._root_mode(top, names)
+        # A root bone that goes elsewhere is not turned by that: a squat, with the feet pinned, and no bow.
+        turning = turning or (top in self.dragged and root != "FIXED")
         grips = [self._grip(bone, turning=turning) for bone in self.dragged if bone in names]
         grips += [_pin_grip(pin, self._armature.pose.bones[pin.bone]) for pin in self._held if pin.bone in names]
         grips += [grip for each, partner in self._loops for grip in self._loop_grips(each, partner, names)]
         check_unscaled(self._armature, self._carrying(top, grips))
         factors = present_factors(self._armature, names)
         grips = [replace(grip, effector=moved_with([grip.effector], factors)[0]) for grip in grips]
-        root = self._settings.root if self._moves_root(top) else "FIXED"
         return DragPart(self._armature, tree, grips, self.frozen, root)
 
     def _carrying(self, top: str, grips: Sequence[Grip]) -> list[str]:
@@ -133,10 +136,14 @@ class DragSetup:
         ends = {end for grip in grips for end in (grip.effector.bone, grip.effector.target_bone) if end}
         return [skeleton.names[bone] for end in ends for bone in skeleton.path(skeleton.index(end))]
 
-    def _moves_root(self, top: str) -> bool:
-        """Whether a bone is a root that may go elsewhere."""
+    def _root_mode(self, top: str, names: Sequence[str]) -> str:
+        """How the uppermost bone of those with these names goes along; one that is no root, or locked, does not."""
         bone = self._armature.pose.bones[top]
-        return bone.parent is None and top not in self.frozen and not any(bone.lock_location)
+        if bone.parent is not None or top in self.frozen or any(bone.lock_location):
+            return "FIXED"
+        pinned = any(pin.bone in names for pin in self._held)
+        dragged = top if top in self.dragged else next(iter(self.dragged))
+        return root_mode(self._armature, pinned=pinned, dragged=dragged, top=top, setting=self._settings.root)
 
     @property
     def _kept(self) -> list[FabrikEffector]:

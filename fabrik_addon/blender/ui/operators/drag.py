@@ -8,7 +8,7 @@ from bpy.types import Context, Event, Operator
 from mathutils import Quaternion, Vector
 
 from ...settings.effector import POINTS
-from ...settings.rig import DRAG_ROOTS, REACHES, rig_settings
+from ...settings.rig import REACHES, ROOTS, rig_settings
 from .base import OnRig, count_of, says_why_not
 from .watch import Watch
 
@@ -66,7 +66,7 @@ class FABRIK_OT_drag(OnRig, Operator):
     root: EnumProperty(
         name="Root",
         description="What the root bone does; the rig's setting unless given",
-        items=DRAG_ROOTS,
+        items=ROOTS,
         options=_ASIDE,
     )
     pick: BoolProperty(
@@ -167,10 +167,10 @@ class FABRIK_OT_drag(OnRig, Operator):
 
         rig = context.object
         self.bone = self.bone or chosen_bone(context, rig).name
-        kept = rig_settings(rig).drag
-        for name in ("reach", "bones", "root"):
+        kept = rig_settings(rig)
+        for name, holder in (("reach", kept.drag), ("bones", kept.drag), ("root", kept)):
             if not self.properties.is_property_set(name):
-                setattr(self, name, getattr(kept, name))
+                setattr(self, name, getattr(holder, name))
         settings = DragSettings(self.reach, self.bones, self.root)
         return begin_drag(context, rig, self.bone, point=self.point, settings=settings)
 

@@ -156,7 +156,7 @@ class FABRIK_PT_bake_options(AboutRig, Panel):
         layout.prop(kept.bake, "source")
         layout.prop(kept.bake, "bones")
         motion = layout.column()
-        motion.enabled = kept.root == "FREE"
+        motion.enabled = kept.root != "FIXED"
         motion.prop(kept.bake, "root_motion")
         layout.prop(kept.bake, "key_angle")
         tolerance = layout.column()

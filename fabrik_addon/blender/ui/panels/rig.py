@@ -171,7 +171,7 @@ class FABRIK_PT_solve(AboutRig, Panel):
         _draw_live(layout, kept, enabled=not reason or kept.live)
         column = layout.column()
         column.enabled = not reason
-        column.row().prop(kept, "root", expand=True)
+        column.prop(kept, "root")
         starts = column.row(align=True)
         starts.operator(FABRIK_OT_solve.bl_idname, text="Solve", icon="CON_KINEMATIC").start = "PRESENT"
         starts.operator(FABRIK_OT_solve.bl_idname, text="From Rest").start = "REST"
@@ -198,7 +198,6 @@ class FABRIK_PT_drag(AboutRig, Panel):
         bones = layout.column()
         bones.enabled = settings.reach == "BONES"
         bones.prop(settings, "bones")
-        layout.prop(settings, "root")
 
 
 class FABRIK_PT_markers(InSidebar, Panel):
