@@ -175,10 +175,10 @@ class Problem:
         points = effector_points(self.bodies, pose, self.residuals.ends)
         return poses, array.stack(points[: self.residuals.count], len(poses))
 
-    def within_freedom(self, weights: FloatArray) -> BoolArray:
-        """(F,) whether what counts (F, M) asks for no more numbers than the joints are free to give."""
+    def within_freedom(self, weights: FloatArray, times: float = 1.0) -> BoolArray:
+        """(F,) whether what counts (F, M) asks for no more numbers than so many times the joints' freedoms."""
         freedom = sum(3 if body.limit is None else body.limit.freedom for body in self.bodies) + 3 * self.free_root
-        return np.asarray(3 * (weights > 0).sum(axis=1) <= freedom)
+        return np.asarray(3 * (weights > 0).sum(axis=1) <= times * freedom)
 
     def beyond_lengths(self, targets: FloatArray, weights: FloatArray, roots: FloatArray) -> BoolArray:
         """(F,) whether a target that counts is where the lengths do not reach.

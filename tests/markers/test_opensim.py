@@ -6,7 +6,7 @@ from support.recordings import gait_model, gait_targets
 
 from fabrik_addon.core import Fixed, Solver, Status
 from fabrik_addon.core.backend import array as many
-from fabrik_addon.markers.report import Report
+from fabrik_addon.markers.report.figures import Report
 
 
 @pytest.fixture(scope="module")

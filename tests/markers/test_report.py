@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fabrik_addon.markers.report import COLUMNS, Report, ReportError
+from fabrik_addon.markers.report.figures import Report, ReportError
+from fabrik_addon.markers.report.text import COLUMNS, table_text, write_csv
 
 distances = st.one_of(st.just(math.nan), st.floats(0.0, 10.0))
 tables = arrays(np.float64, st.tuples(st.integers(0, 6), st.integers(0, 5)), elements=distances)
@@ -129,7 +130,7 @@ class TestCsv:
     def test_every_figure_is_there(self, tmp_path_factory: pytest.TempPathFactory, errors: np.ndarray) -> None:
         path = tmp_path_factory.getbasetemp() / "report.csv"
         report = report_of(errors, weights=np.ones(errors.shape[1]))
-        report.write_csv(path)
+        write_csv(report, path)
         rows = self.read(path)
         frames, markers = errors.shape
         assert [row["scope"] for row in rows] == (["marker"] * markers + ["frame"] * frames + ["total"] * 2)
@@ -142,7 +143,7 @@ class TestCsv:
 
     def test_names_that_csv_must_quote(self, tmp_path: Path) -> None:
         names = ['a,"b"', "Fuß\n2"]
-        report_of(np.array([[0.1, 0.2]]), markers=names).write_csv(tmp_path / "r.csv")
+        write_csv(report_of(np.array([[0.1, 0.2]]), markers=names), tmp_path / "r.csv")
         rows = self.read(tmp_path / "r.csv")
         assert [row["name"] for row in rows] == [*names, "", "all"]
         assert rows[2]["worst"] == names[1]
@@ -152,7 +153,7 @@ class TestCsv:
     def test_an_old_report_is_replaced(self, tmp_path: Path) -> None:
         path = tmp_path / "r.csv"
         path.write_text("old\n" * 1000)
-        report_of(np.ones((1, 1))).write_csv(path)
+        write_csv(report_of(np.ones((1, 1))), path)
         assert len(self.read(path)) == 3
         assert [file.name for file in tmp_path.iterdir()] == ["r.csv"]
 
@@ -161,7 +162,7 @@ class TestCsv:
         (tmp_path / "r.csv" / "inside").touch()
         for path in (tmp_path / "r.csv", tmp_path / "none" / "r.csv"):
             with pytest.raises(ReportError, match=r"^r\.csv: cannot be written"):
-                report_of(np.ones((1, 1))).write_csv(path)
+                write_csv(report_of(np.ones((1, 1))), path)
         assert [file.name for file in tmp_path.iterdir()] == ["r.csv"]
         assert (tmp_path / "r.csv" / "inside").exists()
 
@@ -173,7 +174,7 @@ class TestTable:
         errors[1:, 1] = math.nan
         errors[:, 2] = math.nan
         report = report_of(errors, markers=["LASI", "Head.Top", "X"], weights=[1, 0, 1])
-        assert report.table().splitlines() == [
+        assert table_text(report).splitlines() == [
             "marker    mean mm  rms mm  max mm  worst frame  seen %",
             "LASI          3.8     4.6    12.3           10   100.0",
             "Head.Top      3.0     3.0     3.0           10     8.3",
@@ -185,12 +186,12 @@ class TestTable:
 
     def test_only_so_many_gaps_are_listed(self) -> None:
         errors = np.full((20, 9), math.nan)
-        last = report_of(errors).table().splitlines()[-1]
+        last = table_text(report_of(errors)).splitlines()[-1]
         assert last.endswith("M4 10 to 48 and 4 more.")
 
     @given(tables)
     def test_columns_line_up(self, errors: np.ndarray) -> None:
         report = report_of(errors)
-        lines = report.table().splitlines()
+        lines = table_text(report).splitlines()
         assert len(lines) == 1 + errors.shape[1] + 2
         assert len({len(line) for line in lines[:-1]}) == 1

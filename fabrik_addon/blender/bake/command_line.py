@@ -11,6 +11,7 @@ from bpy.props import BoolProperty, IntProperty
 
 from ...core.errors import FabrikError
 from ...markers.mapping.labels import PRESETS
+from ...markers.report.text import table_text
 from ..capture.import_markers import Timing
 from ..settings.bake_options import OPTIONS
 from .file import BakeFileRequest, BakeFileResult, bake_file
@@ -264,7 +265,7 @@ def _summary(request: BakeFileRequest, result: BakeFileResult) -> list[str]:
         lines.append(result.calibration.line)
     return [
         *lines,
-        baked.report.table(),
+        table_text(baked.report),
         baked.line,
         *baked.notes,
         *(f"Note: {warning}" for warning in baked.warnings),

@@ -16,6 +16,7 @@ from ...markers.clip import Clip, to_z_up
 from ...markers.files.any_file import read_markers
 from ...markers.mapping.labels import Matched
 from ...markers.mapping.marker_map import MappedMarker, check_map, read_map
+from ...markers.report.text import write_csv
 from ...markers.resample import retimed
 from ..capture.calibrate import CalibrationResult, calibrate_markers
 from ..capture.clip import scene_rate
@@ -242,7 +243,7 @@ def _show_range(scene: bpy.types.Scene, first: int, last: int) -> None:
 def _write(request: BakeFileRequest, result: BakeResult) -> None:
     """Write the report and the .blend, or neither."""
     if request.report is not None:
-        result.report.write_csv(request.report)
+        write_csv(result.report, request.report)
     try:
         bpy.ops.wm.save_as_mainfile(filepath=str(request.output.resolve()), compress=True)
     except RuntimeError as trouble:

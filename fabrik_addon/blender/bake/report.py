@@ -11,7 +11,8 @@ import numpy as np
 
 from ...core import Solution, Status
 from ...core.arrays import FloatArray, IntArray
-from ...markers.report import FilledRow, LimitRow, Report, ReportError, replace_file
+from ...markers.report.figures import FilledRow, LimitRow, Report, ReportError
+from ...markers.report.text import csv_text, replace_file
 from ..capture.matching import of_take, take_name
 from ..goals.followed import follows_markers
 from ..limits.to_constraints import is_own
@@ -91,7 +92,7 @@ def note_results(rig: bpy.types.Object, report: Report) -> None:
     capture.worst_frame = report.worst_frame or 0
     text = capture.report or bpy.data.texts.new(f"{rig.name} FABRIK report.csv")
     text.clear()
-    text.write(report.csv())
+    text.write(csv_text(report))
     capture.report = text
 
 

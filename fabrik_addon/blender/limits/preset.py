@@ -6,7 +6,7 @@ from typing import Final
 import bpy
 import numpy as np
 
-from ...human.limits import Preset, human_limits
+from ...human.preset import Preset, human_limits
 from ...human.rest_body import RestBone
 from ..rig.armature import RigError, check_rig
 from ..settings.limit_properties import read_settings

@@ -19,7 +19,7 @@ from fabrik_addon.blender.settings.limit_properties import read_limit, read_limi
 from fabrik_addon.core import Ball, Fixed, Hinge, Skeleton, forward_kinematics
 from fabrik_addon.core.backend import array as many
 from fabrik_addon.core.rotations import matrix_from_quaternion, quaternion_from_matrix
-from fabrik_addon.human.limits import human_limits
+from fabrik_addon.human.preset import human_limits
 from fabrik_addon.human.rest_body import RestBone
 from sample_rigs.recipe.human import human_bones
 from sample_rigs.recipe.walk import walk_poses

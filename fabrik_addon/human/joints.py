@@ -1,0 +1,256 @@
+"""What each of a human's joints can do: the ways it bends and how far, for a body at rest. Plain Python.
+
+Which way flexion goes follows from where the joints are, never from names of axes or from rolls.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from ..core.arrays import FloatArray
+from . import ranges as table
+from .body_parts import Role
+from .ranges import BallRange, HingeRange
+from .rest_body import BodyAxes, Palm, RestBody, length, signed_angle, square, unit
+
+# A bend at rest of fewer degrees says nothing of a hinge's axis.
+_VISIBLE_BEND: Final = 3.0
+# Cosine of how far (45 degrees) a bone's Y may be off the limb that it stands for.
+ALONG: Final = 0.7
+# Sine of how far (12 degrees) a bone must be off the way that it bends: nearer, the way says nothing.
+_SQUARE: Final = 0.2
+# Degrees: the forearm turns by no more (AAOS), so what is seen beyond is a palm that was told wrongly.
+_PRONATED_MOST: Final = 80.0
+
+
+class UnplacedError(Exception):
+    """Why a bone can't be limited."""
+
+
+@dataclass(frozen=True, eq=False)
+class BallJoint:
+    """A ball as the anatomy has it.
+
+    range: from rest. flexion, abduction: the ways its tail goes. internal: 1 where that is a positive turn about Y.
+    """
+
+    range: BallRange
+    flexion: FloatArray
+    abduction: FloatArray
+    internal: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class HingeJoint:
+    """A hinge as the anatomy has it.
+
+    range: from straight. flexion: the way its tail goes. straight: what it is straight with; itself at rest when None.
+    """
+
+    range: HingeRange
+    flexion: FloatArray
+    straight: FloatArray | None = None
+
+
+def square_way(way: FloatArray, along: FloatArray) -> FloatArray:
+    """A way to bend, made square to the bone."""
+    aside = square(way, along)
+    if length(aside) < _SQUARE * length(way):
+        raise UnplacedError("it lies along the way that it should bend")
+    return unit(aside)
+
+
+def _axes(body: RestBody) -> BodyAxes:
+    if body.axes is None:
+        raise UnplacedError("without hips, a head and both sides there is no telling up and forward")
+    return body.axes
+
+
+def _side(body: RestBody, name: str) -> int:
+    sign = body.side_sign(name)
+    if not sign:
+        raise UnplacedError("there is no telling left from right")
+    return sign
+
+
+def _palm(body: RestBody, role: Role) -> Palm:
+    palm = body.palm(role.side)
+    if palm is None:
+        raise UnplacedError("there is no telling where the palm faces")
+    return palm
+
+
+def _trunk(body: RestBody, _name: str, _role: Role) -> BallJoint:
+    axes = _axes(body)
+    count = len([*body.named("spine"), *body.named("chest")])
+    return BallJoint(table.TRUNK.shared(count), axes.forward, axes.left)
+
+
+def _neck(body: RestBody, _name: str, _role: Role) -> BallJoint:
+    axes = _axes(body)
+    count = len([*body.named("neck"), *body.named("head")])
+    return BallJoint(table.NECK.shared(count), axes.forward, axes.left)
+
+
+def _collar(body: RestBody, name: str, role: Role) -> BallJoint:
+    axes = _axes(body)
+    count = len(body.named("shoulder", role.side))
+    return BallJoint(table.COLLAR.shared(count), axes.forward, axes.up, _side(body, name))
+
+
+def _upper_arm(body: RestBody, name: str, role: Role) -> BallJoint:
+    """The two views of the shoulder, mixed by how far the arm is raised at rest. A collar bone does its part."""
+    axes, along = _axes(body), body.direction(name)
+    side = _side(body, name)
+    outward = side * axes.left
+    raised = float(np.degrees(np.arctan2(max(float(along @ outward), 0.0), -along @ axes.up)))
+    ahead = float(np.degrees(np.arcsin(np.clip(along @ axes.forward, -1.0, 1.0))))
+    level = min(raised / 90.0, 1.0)
+    hanging, raised_arm = table.SHOULDER_HANGING, table.SHOULDER_LEVEL
+    flexion = hanging.flexion + level * (raised_arm.flexion - hanging.flexion)
+    extension = hanging.extension + level * (raised_arm.extension - hanging.extension)
+    collar = table.COLLAR.abduction if body.named("shoulder", role.side) else 0.0
+    range_ = replace(
+        hanging,
+        flexion=flexion - ahead,
+        extension=extension + ahead,
+        abduction=hanging.abduction - collar - raised,
+        adduction=hanging.adduction + raised,
+    )
+    # The way in which the arm rises to the side: out where it hangs, up where it is level.
+    rising = outward * -(along @ axes.up) + axes.up * (along @ outward)
+    return BallJoint(range_, axes.forward, rising, side)
+
+
+def _forearm(body: RestBody, name: str, role: Role) -> HingeJoint:
+    axes, along = _axes(body), body.direction(name)
+    ahead = axes.forward if abs(axes.forward @ along) < ALONG else axes.up
+    return _limb_fold(body, name, table.ELBOW, body.named("upper_arm", role.side), ahead)
+
+
+def _shin(body: RestBody, name: str, role: Role) -> HingeJoint:
+    return _limb_fold(body, name, table.KNEE, body.named("thigh", role.side), -_axes(body).forward)
+
+
+def _limb_fold(body: RestBody, name: str, range_: HingeRange, before: list[str], way: FloatArray) -> HingeJoint:
+    """A hinge that bends about the given way; just as it is bent at rest, where that is seen and not far from it."""
+    along = body.direction(name)
+    way = square_way(way, along)
+    if not before:
+        return HingeJoint(range_, way)
+    straight = body.direction(before[0])
+    bend = square(along, straight)
+    if length(bend) > np.sin(np.radians(_VISIBLE_BEND)):
+        seen = (straight @ along) * unit(bend) - length(bend) * straight
+        way = seen if seen @ way > 0.5 else way
+    return HingeJoint(range_, way, straight)
+
+
+def _hand(body: RestBody, name: str, role: Role) -> BallJoint:
+    palm, before = _palm(body, role), body.named("forearm", role.side)
+    range_ = table.WRIST
+    side = body.side_sign(name)
+    if before:
+        straight = body.direction(before[0])
+        flexed = signed_angle(straight, palm.along, np.cross(palm.along, palm.normal))
+        aside = signed_angle(straight, palm.along, np.cross(palm.along, palm.thumb))
+        range_ = _from_rest(range_, flexed, aside)
+        if palm.seen and side and body.axes is not None:
+            range_ = _from_pronation(range_, _pronation(_forearm(body, before[0], role), palm, side))
+    return BallJoint(range_, palm.normal, palm.thumb, side)
+
+
+def _pronation(elbow: HingeJoint, palm: Palm, side: int) -> float:
+    """Degrees of pronation at rest: none where the palm is square to the way the elbow bends."""
+    turned = signed_angle(unit(square(elbow.flexion, palm.along)), palm.normal, side * palm.along)
+    return float(np.clip(turned - 90.0, -_PRONATED_MOST, _PRONATED_MOST))
+
+
+def _from_rest(range_: BallRange, flexed: float, abducted: float) -> BallRange:
+    """A range that counts from zero, counted from a rest pose that is bent by so many degrees."""
+    return replace(
+        range_,
+        flexion=range_.flexion - flexed,
+        extension=range_.extension + flexed,
+        abduction=range_.abduction - abducted,
+        adduction=range_.adduction + abducted,
+    )
+
+
+def _from_pronation(range_: BallRange, pronated: float) -> BallRange:
+    return replace(range_, internal=range_.internal - pronated, external=range_.external + pronated)
+
+
+def _palm_bone(body: RestBody, _name: str, role: Role) -> BallJoint | None:
+    if role.finger not in table.CUPPING_PALMS:
+        return None
+    palm = _palm(body, role)
+    return BallJoint(table.PALM, palm.normal, palm.thumb)
+
+
+def _finger(body: RestBody, name: str, role: Role) -> BallJoint | HingeJoint:
+    palm = _palm(body, role)
+    if role.finger == "thumb":
+        return _thumb(body, name, role, palm)
+    if role.number == 1:
+        along = body.direction(name)
+        bent = signed_angle(palm.along, unit(square(along, palm.thumb)), np.cross(palm.along, palm.normal))
+        return BallJoint(_from_rest(table.KNUCKLE, bent, 0.0), palm.normal, palm.thumb)
+    range_ = table.FINGER_MIDDLE if role.number == 2 else table.FINGER_END
+    return _limb_fold(body, name, range_, _before(body, role), palm.normal)
+
+
+def _thumb(body: RestBody, name: str, role: Role, palm: Palm) -> BallJoint | HingeJoint:
+    """The thumb's root flexes across the palm and abducts away from it; the rest folds toward the little finger."""
+    if role.number == 1:
+        return BallJoint(table.THUMB_ROOT, -palm.thumb, palm.normal)
+    range_ = table.THUMB_MIDDLE if role.number == 2 else table.THUMB_END
+    return _limb_fold(body, name, range_, _before(body, role), palm.normal - palm.thumb)
+
+
+def _before(body: RestBody, role: Role) -> list[str]:
+    return body.named(role.part, role.side, role.finger, role.number - 1)
+
+
+def _thigh(body: RestBody, name: str, _role: Role) -> BallJoint:
+    axes, along = _axes(body), body.direction(name)
+    side = _side(body, name)
+    outward = side * axes.left
+    flexed = float(np.degrees(np.arctan2(along @ axes.forward, -along @ axes.up)))
+    aside = float(np.degrees(np.arctan2(along @ outward, -along @ axes.up)))
+    return BallJoint(_from_rest(table.HIP, flexed, aside), axes.forward, outward, side)
+
+
+def _foot(body: RestBody, name: str, _role: Role) -> BallJoint:
+    """Standing flat is zero, however the foot's bone slopes."""
+    axes, side = _axes(body), _side(body, name)
+    return BallJoint(table.ANKLE, axes.up, side * axes.left, side)
+
+
+def _toe(body: RestBody, _name: str, role: Role) -> HingeJoint:
+    return HingeJoint(table.TOE_ROOT if role.number == 1 else table.TOE, -_axes(body).up)
+
+
+def _rigid(_body: RestBody, _name: str, _role: Role) -> None:
+    return None
+
+
+JOINTS: Final[Mapping[str, Callable[[RestBody, str, Role], BallJoint | HingeJoint | None]]] = {
+    "spine": _trunk,
+    "chest": _trunk,
+    "neck": _neck,
+    "head": _neck,
+    "shoulder": _collar,
+    "upper_arm": _upper_arm,
+    "forearm": _forearm,
+    "hand": _hand,
+    "palm": _palm_bone,
+    "finger": _finger,
+    "thigh": _thigh,
+    "shin": _shin,
+    "foot": _foot,
+    "toe": _toe,
+    "rigid": _rigid,
+}

@@ -1,0 +1,130 @@
+"""A human's joint limits for a rig at rest: the table's ranges put onto each bone's own axes.
+
+The ranges count from the anatomical zero (standing, arms hanging, limbs straight), a limit counts from rest; so what
+a joint is bent by at rest is taken off. Which local axis means flexion follows from where the joints are, never from
+names of axes or from rolls. Every limit lets the bone be at rest. Plain Python.
+
+A ball's four angles lie along the bone's own X and Z. Where flexion runs between them it goes to the nearer one, and
+the bone is named as turned. Between the axes the limit is an ellipse, so a movement that is none of the table's four
+has what the ellipse leaves it: an arm at rest in a T or A pose, for one, swings back less far when it hangs than the
+table says.
+Twist counts from rest along the shortest arc. The forearm is a pure hinge: its pronation is the hand's twist.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeVar
+
+import numpy as np
+
+from ..core import Ball, Fixed, Hinge
+from ..core.arrays import FloatArray
+from ..core.limits.kinds import Limit
+from .body_parts import Role
+from .joints import ALONG, JOINTS, BallJoint, HingeJoint, UnplacedError, square_way
+from .rest_body import RestBody, RestBone, signed_angle
+
+# A bone's own axes may be off those of its joint by so many degrees before it is worth saying. Thumbs don't count: how
+# they face at rest differs from hand to hand.
+_TURNED: Final = 20.0
+_AXES: Final[tuple[Literal["X", "Y", "Z"], ...]] = ("X", "Y", "Z")
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True)
+class Preset:
+    """What a preset makes of a rig.
+
+    Attributes:
+        limits: by bone.
+        turned: bones whose own X and Z axes are far off their joint's, with the degrees.
+        unplaced: bones that are known but can't be limited, with the reason.
+        free: hips, and other bones without a parent.
+        unknown: bones whose names say nothing.
+    """
+
+    limits: dict[str, Limit]
+    turned: dict[str, float]
+    unplaced: dict[str, str]
+    free: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+    def only(self, names: Collection[str]) -> "Preset":
+        """What it makes of some of the bones."""
+
+        def named(values: dict[str, _Value]) -> dict[str, _Value]:
+            return {name: value for name, value in values.items() if name in names}
+
+        free, unknown = (tuple(name for name in kept if name in names) for kept in (self.free, self.unknown))
+        return Preset(named(self.limits), named(self.turned), named(self.unplaced), free, unknown)
+
+
+def human_limits(bones: Mapping[str, RestBone]) -> Preset:
+    """The limits of a human's joints for the bones of one armature. Hips, and roots of any name, stay free."""
+    body = RestBody(bones)
+    free = tuple(name for name, role in body.roles.items() if role.part == "hips" or not bones[name].parent)
+    preset = Preset({}, {}, {}, free, tuple(name for name in bones if name not in body.roles))
+    for name, role in body.roles.items():
+        if name in free:
+            continue
+        try:
+            limit, turned = _limit(body, name, role)
+        except UnplacedError as reason:
+            preset.unplaced[name] = str(reason)
+            continue
+        preset.limits[name] = limit
+        if turned > _TURNED and role.finger != "thumb":
+            preset.turned[name] = turned
+    return preset
+
+
+def _limit(body: RestBody, name: str, role: Role) -> tuple[Limit, float]:
+    """The limit of a bone, and how many degrees its own axes are off those of the joint."""
+    joint = JOINTS[role.part](body, name, role)
+    if joint is None:
+        return Fixed(), 0.0
+    if isinstance(joint, HingeJoint):
+        return _hinge(body.bones[name], body.direction(name), joint)
+    return _ball(body.bones[name], body.direction(name), joint)
+
+
+def _ball(bone: RestBone, along: FloatArray, joint: BallJoint) -> tuple[Ball, float]:
+    """A ball on the bone's own axes."""
+    x, y, z = bone.axes.T
+    if y @ along < ALONG:
+        raise UnplacedError("its Y axis does not run along the limb")
+    angle = np.degrees(np.arctan2(joint.flexion @ z, joint.flexion @ x))
+    quarter = int(np.round(angle / 90.0))
+    ways = (x, z, -x, -z)
+    leans, cone = joint.range, [0.0] * 4
+    cone[quarter % 4], cone[(quarter + 2) % 4] = leans.flexion, leans.extension
+    sideways = [leans.abduction, leans.adduction]
+    if ways[(quarter + 1) % 4] @ joint.abduction < 0.0:
+        sideways.reverse()
+    cone[(quarter + 1) % 4], cone[(quarter + 3) % 4] = sideways
+    low, high = (-leans.external, leans.internal) if joint.internal >= 0 else (-leans.internal, leans.external)
+    return Ball([_radians(min(max(lean, 0.0), 180.0)) for lean in cone], _range(low, high)), abs(angle - 90.0 * quarter)
+
+
+def _hinge(bone: RestBone, along: FloatArray, joint: HingeJoint) -> tuple[Hinge, float]:
+    """A hinge about the one of the bone's own axes that comes nearest to the joint's."""
+    ideal = np.cross(along, square_way(joint.flexion, along))
+    shares = bone.axes.T @ ideal
+    place = int(np.argmax(np.abs(shares)))
+    axis = np.sign(shares[place]) * bone.axes[:, place]
+    bent = 0.0 if joint.straight is None else signed_angle(joint.straight, along, axis)
+    low, high = min(-joint.range.extension - bent, 0.0), max(joint.range.flexion - bent, 0.0)
+    if shares[place] < 0.0:
+        low, high = -high, -low
+    off = float(np.degrees(np.arccos(min(abs(shares[place]), 1.0))))
+    return Hinge(_AXES[place], *_range(low, high)), off
+
+
+def _range(low: float, high: float) -> tuple[float, float]:
+    return _radians(low), _radians(high)
+
+
+def _radians(degrees: float) -> float:
+    # Tenths of a degree: single precision makes the last digits of a rest pose, and they differ from side to side.
+    return float(np.radians(round(degrees, 1))) + 0.0

@@ -1,0 +1,1 @@
+"""How well a recording was met: figures, and the texts made of them."""

@@ -1,0 +1,178 @@
+"""A report as text: a CSV file, and a table for a terminal.
+
+Distances are metres, millimetres only in the table. A marker that is not seen is never part of
+a mean; how often it was seen is its coverage.
+
+The CSV has one header and five kinds of rows, told apart by ``scope``:
+
+========  ===========  ==========================  =================
+scope     name         frame                       worst
+========  ===========  ==========================  =================
+marker    the marker   (blank)                     its worst frame
+frame     (blank)      the frame                   its worst marker
+total     all          the worst frame             the worst marker
+total     weighted     (blank; only ``rms_m``)     (blank)
+gap       the bone     such as 12-30               (blank)
+limit     the bone     (blank)                     (blank)
+========  ===========  ==========================  =================
+
+``mean_m``, ``rms_m``, ``max_m`` are metres, blank where nothing was seen. ``coverage`` is the
+percentage of frames on which the marker was seen, of markers seen on the frame, or of all samples.
+``status`` is the frame's, for the total the count of each, and for a gap what was done about it; a limit's coverage is
+the percentage of frames on which it binds.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from .figures import FrameRow, MarkerRow, Report, ReportError, TotalRow
+
+COLUMNS: Final = (
+    "scope",
+    "name",
+    "frame",
+    "mean_m",
+    "rms_m",
+    "max_m",
+    "worst",
+    "coverage",
+    "status",
+)
+_TABLE_HEAD: Final = ("marker", "mean mm", "rms mm", "max mm", "worst frame", "seen %")
+# Gaps of this many frames and more are named under the table, at most so many of them.
+_LONG_SPAN: Final = 10
+_MOST_SPANS: Final = 5
+
+
+def csv_text(report: Report) -> str:
+    """The report as text; the columns are in the module's docstring."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(_csv_rows(report))
+    return text.getvalue()
+
+
+def write_csv(report: Report, path: str | os.PathLike[str]) -> None:
+    """Write the report, whole or not at all.
+
+    Raises ReportError, naming the file, where it cannot be written.
+    """
+    replace_file(Path(path), csv_text(report))
+
+
+def table_text(report: Report) -> str:
+    """Markers in millimetres, a total, a line on statuses and long gaps; no final newline."""
+    total = report.total()
+    rows = [_TABLE_HEAD]
+    rows += [_table_row(row.name, row, row.worst_frame) for row in report.per_marker()]
+    rows.append(_table_row("all", total, total.worst_frame))
+    if total.weighted_rms is not None:
+        rows.append(("weighted", "", _millimetres(total.weighted_rms), "", "", ""))
+    return "\n".join([*_aligned(rows), _closing_line(report)])
+
+
+def _csv_rows(report: Report) -> Iterator[tuple[str, ...]]:
+    """The rows under the header, as text."""
+    for row in report.per_marker():
+        worst = _text(row.worst_frame)
+        yield ("marker", row.name, "", *_csv_figures(row), worst, _percent(row), "")
+    for at in report.per_frame():
+        worst = _text(at.worst_marker)
+        yield ("frame", "", str(at.frame), *_csv_figures(at), worst, _percent(at), at.status)
+    total = report.total()
+    ends = (_text(total.worst_marker), _percent(total), _counts(report))
+    yield ("total", "all", _text(total.worst_frame), *_csv_figures(total), *ends)
+    if total.weighted_rms is not None:
+        yield ("total", "weighted", "", "", _csv_number(total.weighted_rms), "", "", "", "")
+    for gap in report.filled:
+        yield ("gap", gap.bone, f"{gap.first}-{gap.last}", "", "", "", "", "", gap.how)
+    for limit in report.limits:
+        yield ("limit", limit.bone, "", "", "", "", "", f"{limit.share:.2f}", "")
+
+
+def _closing_line(report: Report) -> str:
+    """How the frames ended and which markers were away for long."""
+    line = f"{len(report.frames)} frames"
+    counts = _counts(report)
+    line += f": {counts}." if counts else "."
+    spans = report.unseen_spans(_LONG_SPAN)
+    if not spans:
+        return line
+    named = [f"{span.marker} {span.first} to {span.last}" for span in spans[:_MOST_SPANS]]
+    more = f" and {len(spans) - _MOST_SPANS} more" if len(spans) > _MOST_SPANS else ""
+    return f"{line} Long unseen: {', '.join(named)}{more}."
+
+
+def _counts(report: Report) -> str:
+    """Such as "FITTED 149, UNSEEN 2"."""
+    return ", ".join(f"{name} {count}" for name, count in report.status_counts().items())
+
+
+def _csv_figures(row: MarkerRow | FrameRow | TotalRow) -> tuple[str, str, str]:
+    """Mean, RMS and maximum as CSV cells."""
+    return _csv_number(row.mean), _csv_number(row.rms), _csv_number(row.max)
+
+
+def _csv_number(metres: float) -> str:
+    """Six digits, blank for NaN."""
+    return "" if math.isnan(metres) else f"{metres:.6g}"
+
+
+def _percent(row: MarkerRow | FrameRow | TotalRow) -> str:
+    """The coverage as a CSV cell."""
+    return f"{row.coverage:.2f}"
+
+
+def _text(value: int | str | None) -> str:
+    """A cell that may be blank."""
+    return "" if value is None else str(value)
+
+
+def _millimetres(metres: float) -> str:
+    """Millimetres with one decimal, a dash for NaN."""
+    return "-" if math.isnan(metres) else f"{1000.0 * metres:.1f}"
+
+
+def _table_row(name: str, row: MarkerRow | TotalRow, worst_frame: int | None) -> tuple[str, str, str, str, str, str]:
+    """The cells of one line of the table."""
+    mean, rms, largest = (_millimetres(value) for value in (row.mean, row.rms, row.max))
+    worst = "-" if worst_frame is None else str(worst_frame)
+    return name, mean, rms, largest, worst, f"{row.coverage:.1f}"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines with the first column to the left and the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *others in rows:
+        cells = [first.ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Put the text in the file's place in one step, so that nobody ever reads half of it.
+
+    Raises ReportError, naming the file, where it cannot be written.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with partial.open("w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        partial.replace(path)
+    except OSError as trouble:
+        raise ReportError(f"{path.name}: cannot be written: {trouble.strerror} ({path})") from None
+    finally:
+        # Once it has taken the other's place there is nothing left to remove.
+        with suppress(OSError):
+            partial.unlink()
