@@ -197,39 +197,3 @@ def mirrored(path):
 
     shifts = tuple((-x, y, z) for x, y, z in path.shifts)
     return Path3(path.name, flip(path.bone), shifts, tuple(flip(name) for name in path.pinned), path.point)
-
-
-class DraggedByPosture(DraggedFromStart):
-    """A prototype: from the last pose, by least mass."""
-
-    def __init__(self, rig, path):
-        from fabrik_addon.core.posture.mass import Masses
-        from fabrik_addon.core.posture.solve import PostureSolver
-        from fabrik_addon.human.masses import body_masses
-
-        super().__init__(rig, path)
-        skeleton = self._tree.skeleton
-        found = body_masses(dict(zip(skeleton.names, skeleton.lengths, strict=True)))
-        masses = Masses(
-            np.array([found[name].share for name in skeleton.names]),
-            np.array([found[name].centre for name in skeleton.names]),
-            np.array([found[name].keeps for name in skeleton.names]),
-        )
-        self._solver = PostureSolver(skeleton, self._solver.effectors, masses, limits=read_limits(rig), root="FREE")
-        self._solver.prefer(self._tree.rotations, self._tree.root_location)
-        self._last = self._tree.rotations, self._tree.root_location
-        self.counts = []
-
-    def step(self, location):
-        targets = np.concatenate([[location], self._places[1:]])
-        found = self._solver.solve(
-            targets, start=self._last[0], start_location=self._last[1], target_rotations=self._turns
-        )
-        self._last = found.rotations, found.root_location
-        write_pose(self._rig, self._tree.skeleton, found.rotations, found.root_location)
-        COUNTS.append((found.steps, 0))
-        return float(found.errors[0]), float(found.errors[1:].max(initial=0.0))
-
-
-COUNTS = []
-METHODS["prototype"] = DraggedByPosture

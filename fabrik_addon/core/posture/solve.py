@@ -35,7 +35,9 @@ _LONGEST_TURN = 0.5
 _MOST_STEPS = 6
 # Radians that joints turn in one go for the posture's sake, and more of it for each size of the body that a target has
 # gone: what a goal does not need comes about over several moves of the mouse instead of in one.
-_EASY_TURN, _EASY_TURN_PER_SIZE = 0.06, 14.0
+_EASY_TURN, _EASY_TURN_PER_SIZE = 0.02, 22.0
+# Where that leaves goals unmet it goes on for as long as it pays: each time must take so much off what is missing.
+_MOST_TURNS, _WORTH_IT = 4, 0.15
 # Radians: a step in which no joint turns farther is the last one.
 _LAST_TURN = 2e-3
 _LAST_GAIN = 5e-3
@@ -104,6 +106,10 @@ class PostureSolver:
         turns = np.asarray(rotations, dtype=np.float64)
         self.posture = PostureTerm(self.bodies, self.masses, turns, np.asarray(location, dtype=np.float64))
 
+    def points(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
+        """(E, 3) where the effectors are in a pose."""
+        return self.goals.points(self.bodies.stand(rotations[self.bodies.bones], location))[: self.goals.count]
+
     def solve(
         self,
         targets: npt.ArrayLike,
@@ -124,8 +130,7 @@ class PostureSolver:
         local = self.limits.clamped(rotations[self.bodies.bones])
         stance = self.bodies.stand(local, np.asarray(start_location, dtype=np.float64))
         state = self._state(stance, *self._last)
-        state, steps = self._balance(state, self._easy_turn())
-        state = self._meet(state)
+        state, steps = self._approach(state, self._easy_turn())
         self._last = state.pulls, state.closed
         rotations[self.bodies.bones] = state.stance.local
         misses = np.linalg.norm(goals.misses(state.stance), axis=1)
@@ -152,8 +157,19 @@ class PostureSolver:
         gone = np.linalg.norm(self._asked - before, axis=1).max(initial=0.0)
         return float(_EASY_TURN + _EASY_TURN_PER_SIZE * gone / self.posture.size)
 
-    def _balance(self, state: _State, most: float) -> tuple[_State, int]:
-        """Steps until goals and posture are in balance or a joint has turned by the most radians; and how many."""
+    def _approach(self, state: _State, most: float) -> tuple[_State, int]:
+        """Goals and posture in balance, the goals met; how many steps it took. Joints turn by so much at a time."""
+        steps, missing = 0, np.inf
+        for _ in range(_MOST_TURNS):
+            state, count, done = self._balance(state, most)
+            state, steps = self._meet(state), steps + count
+            before, missing = missing, float(np.linalg.norm(state.residual))
+            if done or np.abs(state.residual).max() <= self.tolerance or missing > (1.0 - _WORTH_IT) * before:
+                break
+        return state, steps
+
+    def _balance(self, state: _State, most: float) -> tuple[_State, int, bool]:
+        """Steps until goals and posture are in balance or joints have turned enough: how many, whether it is done."""
         damping, count = 0.0, 0
         while count < _MOST_STEPS and damping <= _HIGHEST_DAMPING and most > _LAST_TURN:
             count += 1
@@ -162,10 +178,10 @@ class PostureSolver:
             if after <= before:
                 state, damping, most = trial, 0.25 * damping, most - longest
                 if longest < _LAST_TURN or before - after < _LAST_GAIN * before:
-                    break
+                    return state, count, True
             else:
                 damping = max(4.0 * damping, _POSTURE)
-        return state, count
+        return state, count, False
 
     def _step(self, state: _State, damping: float, most: float) -> tuple[_State, float]:
         """The state after a step in which no joint turns by more than the most radians, and what the farthest would."""

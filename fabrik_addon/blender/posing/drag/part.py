@@ -2,23 +2,19 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 import bpy
 import numpy as np
 from mathutils import Quaternion
 
-from ....core import Effector, Fixed, Options, Solution, Solver, forward_kinematics
+from ....core import Effector, Fixed, forward_kinematics
 from ....core.arrays import FloatArray
 from ....core.model.skeleton import Skeleton
 from ...goals.goals import limits_of
 from ...goals.loops import turning_bones
 from ...rig.armature import Tree
 from ...rig.locks import with_locks
-from ..locked import solve_around_locks
-
-# From the drag's first pose the nearest answer is wanted, not the best of all.
-_OPTIONS: Final = Options(restarts=0)
+from ..posture_session import PostureSession
 
 
 @dataclass(frozen=True)
@@ -86,10 +82,9 @@ class DragPart:
         self.on_the_way = _on_the_way(tree.skeleton, grips)
         self.turned = sorted(tree.skeleton.index(name) for name in self.on_the_way if name not in frozen)
         names = [tree.skeleton.names[bone] for bone in self.turned]
-        fixed = {name: Fixed() for name in tree.skeleton.names if name in frozen}
-        self._limits = {**limits_of(armature, names), **fixed}
-        self._root = "FREE" if self.moves_root and not is_rope else "FIXED"
-        self._solver = self._made_ready(tree)
+        # The root bone, dragged with nothing held, takes everything along as it is.
+        dragged = [tree.skeleton.index(grip.effector.bone) for grip in grips]
+        self._leads = root == "FREE" and dragged == [0]
         self._positions = np.array([grip.armature_position for grip in grips])
         self._shift_factors = np.array([grip.shift_factors for grip in grips])
         self._dragged = self._shift_factors.any(axis=1)
@@ -97,28 +92,36 @@ class DragPart:
         self._ropes = _ropes(tree.skeleton, grips) if is_rope else []
         self._heads = forward_kinematics(tree.skeleton, tree.rotations, tree.root_location)[:, :3, 3]
         locks = (with_locks(armature.pose.bones[name], tree.rotations[tree.skeleton.index(name)]) for name in names)
-        self._locks = {bone: lock for bone, lock in zip(self.turned, locks, strict=True) if lock is not None}
+        self.session = PostureSession(
+            armature,
+            tree.skeleton,
+            [grip.effector for grip in grips],
+            limits={
+                **{name: Fixed() for name in tree.skeleton.names},
+                **dict.fromkeys(names),
+                **limits_of(armature, names),
+            },
+            root="FREE" if self.moves_root and not is_rope else "FIXED",
+            preferred=(tree.rotations, tree.root_location),
+            locks={bone: lock for bone, lock in zip(self.turned, locks, strict=True) if lock is not None},
+        )
 
     def solve(self, armature_shift: FloatArray, armature_turn: Quaternion) -> PartPose:
         """The pose once the dragged points are shifted by (3,) and their bones turned, both in armature space."""
         targets = self._positions + self._shift_factors * armature_shift
         target_rotations = np.array([_turned(grip, armature_turn) for grip in self.grips]) if self._oriented else None
-
-        def solve(tree: Tree, locked: Collection[str], rotations: FloatArray, location: FloatArray) -> Solution:
-            solver = self._made_ready(tree, locked) if locked else self._solver
-            return solver.solve(targets, start=rotations, start_location=location, target_rotations=target_rotations)
-
-        location = self.tree.root_location
-        if self._ropes:
-            location = location + self._pulled(targets)
-        found = solve_around_locks(solve, self.tree, self.tree.rotations, location, self._locks)
+        self._carry(targets)
+        found = self.session.pose(targets, target_rotations)
         error, pin_error = (found.errors[chosen].max(initial=0.0) for chosen in (self._dragged, ~self._dragged))
         return PartPose(found.rotations, found.root_location, error, pin_error)
 
-    def _made_ready(self, tree: Tree, locked: Collection[str] = ()) -> Solver:
-        effectors = [grip.effector for grip in self.grips]
-        limits = {**self._limits, **{name: Fixed() for name in locked}}
-        return Solver(tree.skeleton, effectors, limits=limits, root=self._root, options=_OPTIONS)
+    def _carry(self, targets: FloatArray) -> None:
+        """Move the root, and the pose that is preferred, with what is dragged where it pulls the whole along."""
+        carried = self._pulled(targets) if self._ropes else targets[0] - self._positions[0] if self._leads else None
+        if carried is not None:
+            location = self.tree.root_location + carried
+            self.session.prefer(self.tree.rotations, location)
+            self.session.go_on_from(self.session.local_rotations, location)
 
     def _pulled(self, targets: FloatArray) -> FloatArray:
         """(3,) how far the root is pulled: FABRIK's forward pass from each dragged point to the root."""

@@ -1,6 +1,7 @@
 """Dragging a bone: the rig follows inside its limits, pinned bones stay. Works without a window.
 
-Every step is solved from the pose at the drag's start, so a drag that comes back ends where it began.
+Every step goes on from the pose before, and stays near the one at the drag's start: so it flows, and a drag that comes
+back ends where it began.
 """
 
 from dataclasses import dataclass
@@ -66,6 +67,7 @@ class Drag:
         bone = next(iter(setup.dragged))
         self._armature, self._dragged = armature, tuple(setup.dragged)
         self._parts, self._turning_parts = setup.parts(turning=False), setup.parts(turning=True)
+        self._last_parts = self._parts
         if not any(part.turned or part.moves_root for part in self._parts):
             raise RigError(_why_nothing_follows(bone, setup))
         self._keeper = PoseKeeper(context.scene, armature)
@@ -99,11 +101,16 @@ class Drag:
         world_turn = Vector(np.zeros(3).tolist() if turn is None else np.asarray(turn, dtype=np.float64).tolist())
         if np.abs(armature_shift).max() <= self._least_shift and world_turn.length <= _NO_TURN:
             self._keeper.restore()
+            for part in (*self._parts, *self._turning_parts):
+                part.session.back()
             return StepResult()
         to_world = self._rotation_to_world
         armature_turn = to_world.conjugated() @ Quaternion(world_turn, world_turn.length) @ to_world
         error, pin_error = 0.0, 0.0
         parts = self._parts if turn is None else self._turning_parts
+        for part, last in zip(parts, self._last_parts, strict=True):
+            part.session.go_on_from(last.session.local_rotations, last.session.location)
+        self._last_parts = parts
         for part, writer in zip(parts, self._writers, strict=True):
             pose = part.solve(armature_shift, armature_turn)
             writer.write(pose.local_rotations, pose.armature_head)
