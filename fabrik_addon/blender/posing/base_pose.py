@@ -13,25 +13,10 @@ from ..rig import keyframes
 from ..rig.armature import root_place
 from ..rig.keyframes import bone_path
 from ..rig.rotation_modes import from_channels, property_name, to_channels
-from ..settings.rig import FabrikStoredBone, rig_settings
+from ..settings.posture import FabrikStoredBone
+from ..settings.rig import rig_settings
 
 _NO_TURN = (1.0, 0.0, 0.0, 0.0)
-
-
-def store_pose(rig: bpy.types.Object) -> None:
-    """Keep the present pose of all bones on the rig."""
-    stored = rig_settings(rig).stored_pose
-    stored.clear()
-    for bone in rig.pose.bones:
-        kept = stored.add()
-        kept.name = bone.name
-        kept.rotation = from_channels(bone.rotation_mode, getattr(bone, property_name(bone.rotation_mode)))
-        kept.location = bone.location
-
-
-def forget_pose(rig: bpy.types.Object) -> None:
-    """Keep no pose on the rig."""
-    rig_settings(rig).stored_pose.clear()
 
 
 class BasePose:

@@ -45,13 +45,13 @@ def stop() -> None:
 
 def switched(rig: bpy.types.Object) -> None:
     """Live has been switched on or off for a rig."""
-    from .base_pose import forget_pose, store_pose
+    from .stored_pose import store_pose
 
     kept = rig_settings(rig)
     if not kept.live:
-        forget_pose(rig)
+        kept.stored_pose.clear()
     elif not kept.stored_pose and rig.pose is not None:
-        store_pose(rig)
+        store_pose(rig, kept.stored_pose)
     follow()
 
 

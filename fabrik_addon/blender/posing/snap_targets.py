@@ -20,7 +20,7 @@ from ..settings.markers import MARKER_NAME
 from ..settings.rig import rig_settings
 from ..settings.why_not import enabled_effectors
 from . import live
-from .base_pose import store_pose
+from .stored_pose import store_pose
 
 # Shares of a limb's length: how far its middle is beside its line before it has a side to bend to; and how far away a
 # bend target goes that is on that line.
@@ -65,7 +65,7 @@ def snap_targets(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[int
         _move_all(context, going)
     finally:
         if rig_settings(rig).live:
-            store_pose(rig)
+            store_pose(rig, rig_settings(rig).stored_pose)
         live.follow()
     return len(pins) + len(going), stays
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty
 from bpy.types import PropertyGroup
 
-from .overridable import overridable
+from .overrides import overridable
 
 STARTS = (
     ("REST", "Rest", "Each frame is solved from the rest pose and depends on that frame's targets only"),

@@ -13,7 +13,7 @@ from bpy.props import (
 from bpy.types import PropertyGroup
 
 from .live import solved_anew
-from .overridable import overridable
+from .overrides import overridable
 
 POINTS = (
     ("TAIL", "Tail", "The bone's tail goes to the target"),

@@ -19,7 +19,7 @@ from bpy.props import (
 from bpy.types import PropertyGroup
 
 from .bake_options import MarkerOptions
-from .overridable import overridable
+from .overrides import overridable
 
 # Custom properties of each imported empty: the marker's name in its file, and the frames from one sample to the next.
 MARKER_NAME: Final = "fabrik_marker"

@@ -1,11 +1,20 @@
-"""Keeping the settings on library overrides when the file is saved."""
+"""Settings that a library override may change, and keeping them when the file is saved."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import bpy
 from bpy.app.handlers import persistent
+from bpy.props import CollectionProperty
 
-from .rig import rig_settings
+_Group = TypeVar("_Group", bound=type)
+
+
+def overridable(group: _Group) -> _Group:
+    """The class, a group of properties, with all of them open to library overrides; lists may grow there."""
+    for declared in group.__annotations__.values():
+        more = {"USE_INSERTION"} if declared.function is CollectionProperty else set()
+        declared.keywords["override"] = {"LIBRARY_OVERRIDABLE"} | more
+    return group
 
 
 @persistent  # type: ignore[untyped-decorator]
@@ -19,7 +28,7 @@ def keep_overrides(*_arguments: object) -> None:
     for rig in rigs:
         original: Any = rig.override_library.reference
         if original is not None:
-            _make_groups(rig_settings(original))
+            _make_groups(original.fabrik)
 
 
 def _make_groups(group: bpy.types.PropertyGroup) -> None:

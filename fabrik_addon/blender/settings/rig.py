@@ -9,7 +9,6 @@ from bpy.props import (
     CollectionProperty,
     EnumProperty,
     FloatProperty,
-    FloatVectorProperty,
     IntProperty,
     PointerProperty,
     StringProperty,
@@ -21,7 +20,8 @@ from .effector import FabrikEffector
 from .live import live_switched, solved_anew
 from .markers import CLASSES as MARKER_CLASSES
 from .markers import FabrikCapture
-from .overridable import overridable
+from .overrides import overridable
+from .posture import FabrikStoredBone, PostureSettings
 
 # The numbers are what files hold: those of the first two are older than the others.
 ROOTS = (
@@ -48,17 +48,7 @@ class FabrikDragSettings(PropertyGroup):
 
 
 @overridable
-class FabrikStoredBone(PropertyGroup):
-    """How a bone stood when live was switched on; its name is the bone's."""
-
-    rotation: FloatVectorProperty(
-        name="Rotation", description="Its local rotation", size=4, subtype="QUATERNION", default=(1.0, 0.0, 0.0, 0.0)
-    )
-    location: FloatVectorProperty(name="Location", description="What its location channels held", subtype="XYZ")
-
-
-@overridable
-class FabrikRig(PropertyGroup):
+class FabrikRig(PostureSettings, PropertyGroup):
     """All that the add-on keeps on one armature object."""
 
     effectors: CollectionProperty(

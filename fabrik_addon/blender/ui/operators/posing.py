@@ -59,4 +59,17 @@ class FABRIK_OT_snap_targets(OnRig, Operator):
         return f"{count} targets are where the pose is", stays
 
 
-CLASSES = (FABRIK_OT_solve, FABRIK_OT_key_pose, FABRIK_OT_snap_targets)
+class FABRIK_OT_keep_pose(OnRig, Operator):
+    """Prefer the present pose from now on: what meets the goals stays near to it"""
+
+    bl_idname = "fabrik.keep_pose"
+    bl_label = "Keep This Pose"
+
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        """Keep it."""
+        from ...posing.stored_pose import keep_pose
+
+        return keep_pose(rig), []
+
+
+CLASSES = (FABRIK_OT_solve, FABRIK_OT_key_pose, FABRIK_OT_snap_targets, FABRIK_OT_keep_pose)

@@ -18,7 +18,7 @@ from ..operators.effectors import (
     FABRIK_OT_remove_effector,
 )
 from ..operators.import_markers import FABRIK_OT_import_markers
-from ..operators.posing import FABRIK_OT_key_pose, FABRIK_OT_snap_targets, FABRIK_OT_solve
+from ..operators.posing import FABRIK_OT_keep_pose, FABRIK_OT_key_pose, FABRIK_OT_snap_targets, FABRIK_OT_solve
 from ..overlays.handlers import GOALS_SWITCH
 
 
@@ -200,6 +200,30 @@ class FABRIK_PT_drag(AboutRig, Panel):
         bones.prop(settings, "bones")
 
 
+class FABRIK_PT_posture(AboutRig, Panel):
+    """Which of all poses that meet the goals: what dragging, live posing and solving share."""
+
+    bl_idname = "FABRIK_PT_posture"
+    bl_label = "Posture"
+    bl_parent_id = "FABRIK_PT_solve"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+        """Draw the preferred pose, balance and floor."""
+        kept = rig_settings(rig)
+        preferred = layout.row(align=True)
+        preferred.prop(kept, "preferred_pose")
+        preferred.operator(FABRIK_OT_keep_pose.bl_idname, text="", icon="PINNED")
+        if kept.preferred_pose == "KEPT" and not kept.kept_pose:
+            layout.label(text="No pose is kept yet", icon="INFO")
+        layout.row().prop(kept, "balance", expand=True)
+        floor = layout.row(align=True, heading="Floor")
+        floor.prop(kept, "use_floor", text="")
+        height = floor.row(align=True)
+        height.enabled = kept.use_floor
+        height.prop(kept, "floor_height", text="")
+
+
 class FABRIK_PT_markers(InSidebar, Panel):
     """Motion-capture markers."""
 
@@ -302,6 +326,7 @@ CLASSES = (
     FABRIK_PT_effector_ways,
     FABRIK_PT_solve,
     FABRIK_PT_drag,
+    FABRIK_PT_posture,
     FABRIK_PT_markers,
     FABRIK_PT_bake,
 )

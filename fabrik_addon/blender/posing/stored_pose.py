@@ -1,0 +1,59 @@
+"""Poses that are kept with a rig, and the one that it prefers: of all that meet the goals it takes one near to that."""
+
+from typing import Any
+
+import bpy
+import numpy as np
+
+from ...core.arrays import FloatArray
+from ..rig.armature import Tree, root_place
+from ..rig.rotation_modes import from_channels, property_name
+from ..settings.rig import rig_settings
+
+_NO_TURN = (1.0, 0.0, 0.0, 0.0)
+
+
+def store_pose(rig: bpy.types.Object, stored: Any) -> None:
+    """Keep the present pose of all bones in a collection of `FabrikStoredBone`, in the place of what is there."""
+    stored.clear()
+    for bone in rig.pose.bones:
+        kept = stored.add()
+        kept.name = bone.name
+        kept.rotation = from_channels(bone.rotation_mode, getattr(bone, property_name(bone.rotation_mode)))
+        kept.location = bone.location
+
+
+def keep_pose(rig: bpy.types.Object) -> str:
+    """Keep the present pose of a rig as the one that it prefers; returns a line for people."""
+    kept = rig_settings(rig)
+    store_pose(rig, kept.kept_pose)
+    kept.preferred_pose = "KEPT"
+    return f"{rig.name!r} prefers the pose that it is in now"
+
+
+def preferred_pose(
+    rig: bpy.types.Object, tree: Tree, start: FloatArray, start_location: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """(J, 4) local rotations of a tree's bones and (3,) the head of its root in armature space, as the rig prefers.
+
+    start: (J, 4) and (3,) the pose that it prefers where nothing else is chosen or kept: that of a drag's beginning.
+    """
+    kept = rig_settings(rig)
+    if kept.preferred_pose == "REST":
+        return _stored_pose(rig, (), tree)
+    if kept.preferred_pose == "KEPT" and kept.kept_pose:
+        return _stored_pose(rig, kept.kept_pose, tree)
+    return start, start_location
+
+
+def _stored_pose(rig: bpy.types.Object, stored: Any, tree: Tree) -> tuple[FloatArray, FloatArray]:
+    """(J, 4) local rotations of a tree's bones and (3,) the head of its root in armature space, as they were kept.
+
+    Bones that were not there then are at rest.
+    """
+    names = tree.skeleton.names
+    kept = {bone.name: bone for bone in stored}
+    rotations = np.array([kept[name].rotation if name in kept else _NO_TURN for name in names], dtype=np.float64)
+    rotations /= np.linalg.norm(rotations, axis=1, keepdims=True)
+    location = kept[names[0]].location if names[0] in kept else (0.0, 0.0, 0.0)
+    return rotations, root_place(rig.pose.bones[names[0]], location)

@@ -1,0 +1,56 @@
+"""What is kept on a rig of how it stands: the pose that it likes best, its balance and its floor."""
+
+from bpy.props import BoolProperty, CollectionProperty, EnumProperty, FloatProperty, FloatVectorProperty
+from bpy.types import PropertyGroup
+
+from .live import solved_anew
+from .overrides import overridable
+
+PREFERRED_POSES = (
+    ("START", "Start", "The pose in which a drag begins, or that live goes on from"),
+    ("REST", "Rest", "The rest pose"),
+    ("KEPT", "Kept", "The pose that was kept by the button beside this"),
+)
+BALANCES = (
+    ("AUTO", "Auto", "The centre of mass stays over the feet where a human's feet are pinned"),
+    ("ON", "On", "The centre of mass stays over what is pinned of the feet, as far as the goals allow"),
+    ("OFF", "Off", "The centre of mass goes where the goals take it"),
+)
+
+
+@overridable
+class FabrikStoredBone(PropertyGroup):
+    """How a bone stood when its pose was kept; its name is the bone's."""
+
+    rotation: FloatVectorProperty(
+        name="Rotation", description="Its local rotation", size=4, subtype="QUATERNION", default=(1.0, 0.0, 0.0, 0.0)
+    )
+    location: FloatVectorProperty(name="Location", description="What its location channels held", subtype="XYZ")
+
+
+@overridable
+class PostureSettings:
+    """What dragging, live posing and solving heed beside the goals. A mixin of the rig's settings."""
+
+    preferred_pose: EnumProperty(
+        name="Preferred Pose",
+        description="The pose that the rig stays near to, of all that meet the goals",
+        items=PREFERRED_POSES,
+        update=solved_anew,
+    )
+    kept_pose: CollectionProperty(
+        name="Kept Pose", description="The pose that was kept to be preferred", type=FabrikStoredBone
+    )
+    balance: EnumProperty(
+        name="Balance", description="Whether the body keeps its balance", items=BALANCES, update=solved_anew
+    )
+    use_floor: BoolProperty(
+        name="Floor", description="Feet, hands and knees do not go through the floor", update=solved_anew
+    )
+    floor_height: FloatProperty(
+        name="Floor Height",
+        description="Where the floor is, along the world's Z axis",
+        unit="LENGTH",
+        precision=4,
+        update=solved_anew,
+    )
