@@ -59,16 +59,14 @@ def solve(  # noqa: PLR0913  the one public door: what it takes is the contract
         slides: bone name to (low, high) factors of its length, which changes only where targets cannot be met else.
         start: (J, 4) or (F, J, 4) local rotations to start from; rest when None.
         start_location: (3,) or (F, 3) the root's head at the start; its rest place when None.
-        root: "FIXED" keeps the root's head, "FREE" lets it go where the fit wants it; a single effector then pulls the
-            rest along behind it.
+        root: "FIXED" keeps the root's head, "FREE" lets it go where the fit wants it (one effector pulls all along).
         target_rotations: (E, 4) or (F, E, 4) quaternions w x y z in armature space that effectors' bones are to have,
             each as much as its rotation_weight says; NaN: none.
         bend_targets: (E, 3) or (F, E, 3) points toward which the limbs that end at the effectors bend; NaN: none.
         options: tolerance and method.
 
     Raises:
-        TargetError: for effectors, targets or starts that do not fit; OptionsError for an unknown root mode.
-        LimitError: for limits and slides that make no sense.
+        TargetError, LimitError, OptionsError: naming what does not fit or makes no sense.
     """
     return Solver(skeleton, effectors, limits=limits, slides=slides, root=root, options=options).solve(
         targets,

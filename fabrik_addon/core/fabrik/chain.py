@@ -13,18 +13,13 @@ from ..arrays import FloatArray, IntArray, Quaternion, Scalar, Vector
 from ..model.bodies import Body, Pose, carried_turn, effector_points, place_bodies
 from ..model.options import Options
 from ..state import State
+from .chord import first_direction, scale_to_chord
 from .spheres import joint_between
 
-_TINY = 1e-30
-_EXACT = 1e-7
 _MET = 1e-6
-_FINISH_STEPS = 8
 _OPENING_SWEEPS = 3
 _ROUNDS = 12
 _NO_CHANGE = 0.01
-_NO_BOUND = 1e12
-# |u - c|² is 4 where a bone points back along the chord: halfway it would have no direction.
-_MOST_BENT = 4.0 - 1e-12
 
 
 @dataclass
@@ -212,7 +207,7 @@ def reach_exactly(numbers: ModuleType, chain: Chain, target: Vector, open_frames
         for _ in range(_OPENING_SWEEPS):
             swept.points = sweep(numbers, swept.points, chain.distances, wanted)
         swept.iterations = swept.iterations + _OPENING_SWEEPS
-        points, steps = finish(numbers, swept.points, chain.distances, wanted)
+        points, steps = scale_to_chord(numbers, swept.points, chain.distances, wanted)
         swept.iterations = swept.iterations + steps
         finished = Chain(points, chain.distances, swept.iterations, len(open_frames))
         chain.replace(numbers, open_frames, finished)
@@ -242,7 +237,7 @@ def straight(numbers: ModuleType, points: list[Vector], distances: Sequence[floa
     Both are the reachable points nearest to the target (Algorithm 1, steps 1.3 to 1.12, and its inner twin).
     """
     root, longest = points[0], distances.index(max(distances))
-    direction = _direction(numbers, target - root, points[-1] - root, points[1] - root)
+    direction = first_direction(numbers, target - root, points[-1] - root, points[1] - root)
     beyond = (target - root).length >= sum(distances)
     result = [root]
     for index, distance in enumerate(distances):
@@ -259,11 +254,11 @@ def curl(numbers: ModuleType, points: list[Vector], distances: Sequence[float], 
     root, total = points[0], sum(distances)
     share = numbers.minimum((target - root).length / total, 1.0)
     half_turn = numbers.sqrt(6.0 * (1.0 - share)) * (1.0 + (math.pi / math.sqrt(6.0) - 1.0) * (1.0 - share))
-    along = _direction(numbers, points[1] - root, points[-1] - root, points[-1] - root)
+    along = first_direction(numbers, points[1] - root, points[-1] - root, points[-1] - root)
     side = points[len(points) // 2] - root
     side = side - along * side.dot(along)
     across = along.cross(numbers.Vector((along.y, along.z, along.x))) + along.cross(numbers.Vector((1.0, 0.0, 0.0)))
-    aside = _direction(numbers, side, across, across)
+    aside = first_direction(numbers, side, across, across)
     result, passed = [root], 0.0
     for distance in distances:
         angle = half_turn * (2.0 * (passed + 0.5 * distance) / total)
@@ -271,150 +266,3 @@ def curl(numbers: ModuleType, points: list[Vector], distances: Sequence[float], 
         result.append(result[-1] + direction * distance)
         passed += distance
     return result
-
-
-def finish(
-    numbers: ModuleType, points: list[Vector], distances: Sequence[float], target: Vector
-) -> tuple[list[Vector], Scalar]:
-    """Bring the tip of a chain exactly onto a target that its lengths can reach.
-
-    Every bone direction u is scaled toward the chord c from root to tip, u → normalise(c + s (u − c)), and the one s is
-    found whose span equals the target's distance (safeguarded Newton on s²; at s = 0 the chain is straight, at
-    s = 1 as it was, beyond it folds more); then the whole is turned rigidly about the root.
-
-    Returns:
-        The points and the number of steps. Where the chain cannot be brought there so, its tip misses the target.
-    """
-    root = points[0]
-    span = points[-1] - root
-    chord = _direction(numbers, span, points[1] - root, points[1] - root)
-    bends = [(b - a) * (1.0 / distance) - chord for a, b, distance in zip(points, points[1:], distances, strict=False)]
-    wanted = (target - root).length
-    squares = [numbers.minimum(bend.length_squared, _MOST_BENT) for bend in bends]
-    search = _Search(chord, bends, squares, wanted, wanted * 0.0 + 1.0, wanted * 0.0, wanted * 0.0 + _NO_BOUND)
-    square, steps = _find_bend(numbers, search, span, distances)
-    arms = _arms(numbers, chord, bends, distances, square)
-    turn = numbers.rotation_between(_sum(arms), target - root)
-    result = [root]
-    for arm in numbers.turn_each(turn, arms):
-        result.append(result[-1] + arm)
-    return result, steps
-
-
-@dataclass
-class _Search:
-    """The square of the s whose span is `wanted`, being found between two bounds.
-
-    Attributes:
-        chord: c, the direction from root to tip.
-        bends: u − c of every bone.
-        squares: |u − c|² of every bone.
-        wanted: the span.
-        square: s².
-        low, high: what it is between.
-    """
-
-    chord: Vector
-    bends: list[Vector]
-    squares: list[Scalar]
-    wanted: Scalar
-    square: Scalar
-    low: Scalar
-    high: Scalar
-
-    def part(self, numbers: ModuleType, frames: IntArray) -> "_Search":
-        """The same on some of the frames."""
-        scalars = (self.wanted, self.square, self.low, self.high)
-        bends = [numbers.take(bend, frames) for bend in self.bends]
-        squares = [numbers.take(square, frames) for square in self.squares]
-        return _Search(
-            numbers.take(self.chord, frames), bends, squares, *(numbers.take(value, frames) for value in scalars)
-        )
-
-    def unbent(self, span: Vector, distances: Sequence[float]) -> tuple[Vector, Vector]:
-        """The tip from the root at s = 1, which is the chain's `span`, and its derivative by s²."""
-        along, aside = 0.0, self.chord * 0.0
-        for bend, square, distance in zip(self.bends, self.squares, distances, strict=True):
-            fall = square * distance
-            along, aside = along + fall, aside + bend * fall
-        slope = span - self.chord * (sum(distances) + 0.5 * along) - aside * 0.5
-        return span, slope * 0.5
-
-    def bent(self, numbers: ModuleType, distances: Sequence[float]) -> tuple[Vector, Vector]:
-        """The chain's tip from its root at s² = `square`, and its derivative by s².
-
-        As u and c have length 1, |c + s (u − c)|² is 1 + (s² − s) |u − c|²: the bones need no more than a factor each.
-        """
-        s = numbers.sqrt(self.square)
-        beyond = self.square - s
-        along, aside, along_slope, aside_slope = 0.0, self.chord * 0.0, 0.0, self.chord * 0.0
-        for bend, square, distance in zip(self.bends, self.squares, distances, strict=True):
-            size = square * beyond + 1.0
-            scale = distance / numbers.sqrt(size)
-            fall = scale * square / size
-            along, aside = along + scale, aside + bend * scale
-            along_slope, aside_slope = along_slope + fall, aside_slope + bend * fall
-        tip = self.chord * along + aside * s
-        slope = aside - (self.chord * along_slope + aside_slope * s) * (s - 0.5)
-        return tip, slope * (0.5 / numbers.maximum(s, 1e-9))
-
-    def step(self, numbers: ModuleType, tip: Vector, slope: Vector, missed: Scalar) -> None:
-        """A step of Newton's where the span is missed, from the tip and its derivative by s².
-
-        Halving where it would leave the bounds.
-        """
-        excess = tip.length_squared - self.wanted * self.wanted
-        self.low = numbers.select(excess > 0, self.square, self.low)
-        self.high = numbers.select(excess > 0, self.high, self.square)
-        fall = 2.0 * tip.dot(slope)
-        newton = self.square - excess / numbers.select(abs(fall) > _TINY, fall, -1.0)
-        middle = numbers.select(self.high >= _NO_BOUND, self.low * 4.0 + 1.0, (self.low + self.high) * 0.5)
-        inside = numbers.logical_and(newton > self.low, newton < self.high)
-        self.square = numbers.select(missed, numbers.select(inside, newton, middle), self.square)
-
-
-def _find_bend(numbers: ModuleType, search: _Search, span: Vector, distances: Sequence[float]) -> tuple[Scalar, Scalar]:
-    """The square of the s whose span is wanted, and the steps it took."""
-    square, steps, near = search.square, search.square * 0.0, _EXACT * sum(distances)
-    frames = numbers.frames_where(search.wanted >= 0.0)
-    count = len(frames)
-    tip, slope = search.unbent(span, distances)
-    for _ in range(_FINISH_STEPS):
-        missed = abs(tip.length - search.wanted) > near
-        left = numbers.frames_where(missed)
-        if not len(left):
-            break
-        if 2 * len(left) < len(frames):
-            frames, search = frames[left], search.part(numbers, left)
-            tip, slope, missed = (numbers.take(value, left) for value in (tip, slope, missed))
-        search.step(numbers, tip, slope, missed)
-        square = numbers.put(square, frames, search.square, count)
-        steps = numbers.put(steps, frames, numbers.take(steps, frames) + numbers.select(missed, 1, 0), count)
-        tip, slope = search.bent(numbers, distances)
-    return square, steps
-
-
-def _arms(
-    numbers: ModuleType, chord: Vector, bends: list[Vector], distances: Sequence[float], square: Scalar
-) -> list[Vector]:
-    """The chain's arms at s² = `square`."""
-    s = numbers.sqrt(square)
-    arms = []
-    for bend, distance in zip(bends, distances, strict=True):
-        raw = chord + bend * s
-        arms.append(raw * (distance / numbers.sqrt(numbers.maximum(raw.length_squared, _TINY))))
-    return arms
-
-
-def _sum(vectors: list[Vector]) -> Vector:
-    total = vectors[0]
-    for vector in vectors[1:]:
-        total = total + vector
-    return total
-
-
-def _direction(numbers: ModuleType, first: Vector, second: Vector, third: Vector) -> Vector:
-    """The unit direction of the first vector that has a length."""
-    chosen = numbers.select(first.length_squared > _TINY, first, second)
-    chosen = numbers.select(chosen.length_squared > _TINY, chosen, third)
-    return chosen * (1.0 / numbers.sqrt(numbers.maximum(chosen.length_squared, _TINY)))

@@ -26,23 +26,21 @@ def forward_kinematics(
         lengths: ([F,] J) bone lengths when they differ from rest: what sits on a bone moves along its Y with them.
 
     Returns:
-        ([F,] J, 4, 4) matrices in armature space, without scale.
+        ([F,] J, 4, 4) matrices in armature space.
 
     Raises:
         SkeletonError: when a shape does not fit the skeleton.
     """
-    local = np.asarray(rotations, dtype=np.float64)
-    count = len(skeleton)
+    local, count = np.asarray(rotations, dtype=np.float64), len(skeleton)
     if local.shape[-2:] != (count, 4) or local.ndim not in {2, 3}:
         raise SkeletonError(f"Rotations have shape {local.shape}, but ([F,] {count}, 4) is needed.")
-    turns = matrix_from_quaternion(local)
-    stretch = _stretch(skeleton, lengths, local.shape[:-2])
+    turns, stretch = matrix_from_quaternion(local), _stretch(skeleton, lengths, local.shape[:-2])
     matrices = np.zeros((*local.shape[:-1], 4, 4))
     matrices[..., 3, 3] = 1.0
     for bone, parent in enumerate(skeleton.parents):
         own = skeleton.rest_turn(bone) @ turns[..., bone, :, :]
         if parent < 0:
-            head = skeleton.rest[bone, :3, 3] if root_location is None else np.asarray(root_location, dtype=np.float64)
+            head = skeleton.rest[bone, :3, 3] if root_location is None else np.asarray(root_location)
         else:
             carried = matrices[..., parent, :, :]
             offset = skeleton.head_offset(bone) * stretch[..., parent, :]
