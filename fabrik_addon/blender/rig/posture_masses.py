@@ -1,7 +1,6 @@
 """What a rig's bones weigh and how stiff they are, for the posture term."""
 
 from collections.abc import Sequence
-from typing import Any, Final
 
 import bpy
 import numpy as np
@@ -10,28 +9,25 @@ from ...core.arrays import FloatArray
 from ...core.model.skeleton import Skeleton
 from ...core.posture.mass import Masses
 from ...human.masses import body_masses
-
-_STIFFNESS: Final = "fabrik_stiffness"
-_MASS: Final = "fabrik_mass"
+from ..settings.posture_properties import read_mass, read_stiffness
 
 
 def masses_of(armature: bpy.types.Object, skeleton: Skeleton) -> Masses:
-    """The masses of the J bones of a tree: a human's, or by size; `fabrik_mass` and `fabrik_stiffness` count."""
+    """The masses of the J bones of a tree: a human's, or by size; `fabrik_mass` and `fabrik_stiffness` count.
+
+    Raises LimitPropertyError naming a bone whose properties make no sense.
+    """
     found = body_masses({bone.name: bone.length for bone in armature.data.bones})
     bones = [armature.pose.bones[name] for name in skeleton.names]
-    shares = np.array([_number(bone, _MASS, found[bone.name].share) for bone in bones])
+    own = [read_mass(bone) for bone in bones]
+    shares = np.array([found[bone.name].share if mass is None else mass for bone, mass in zip(bones, own, strict=True)])
     keeps = np.array([found[bone.name].keeps for bone in bones])
-    factors = stiffness_factors([_number(bone, _STIFFNESS, 0.0) for bone in bones])
+    factors = stiffness_factors([read_stiffness(bone) for bone in bones])
     return Masses(
         shares / max(float(shares.sum()), np.finfo(float).tiny),
         np.array([found[bone.name].centre for bone in bones]),
         keeps * factors,
     )
-
-
-def _number(bone: bpy.types.PoseBone, name: str, otherwise: float) -> float:
-    value: Any = bone.get(name, otherwise)
-    return float(value)
 
 
 def stiffness_factors(stiffness: Sequence[float]) -> FloatArray:

@@ -1,0 +1,63 @@
+"""What a rig's bones weigh and how stiff they are: by name or size, unless their own properties say so."""
+
+import bpy
+import numpy as np
+import pytest
+from support import scenes
+
+from fabrik_addon.blender.rig.armature import read_trees
+from fabrik_addon.blender.rig.posture_masses import masses_of
+from fabrik_addon.blender.settings.limit_properties import LimitPropertyError
+
+pytestmark = pytest.mark.usefixtures("clean_scene")
+
+
+@pytest.fixture
+def rig(clean_scene):
+    made = scenes.make_rig()
+    scenes.make_active(made)
+    return made
+
+
+def masses(rig):
+    """Shares and factors by bone."""
+    skeleton = read_trees(rig)[0].skeleton
+    found = masses_of(rig, skeleton)
+    return dict(zip(skeleton.names, zip(found.shares, found.factors, strict=True), strict=True))
+
+
+def test_limits_change_nothing(rig):
+    before = masses(rig)
+    bpy.ops.fabrik.set_limit(bones="head,forearm.L", type="BALL")
+    assert masses(rig) == before
+    assert sum(share for share, _ in before.values()) == pytest.approx(1.0)
+
+
+def test_a_bone_s_own_mass_counts_beside_those_of_the_others(rig):
+    before = masses(rig)
+    own = 3.0 * before["head"][0]
+    bpy.ops.fabrik.set_limit(bones="head", mass=own)
+    after = masses(rig)
+    assert after["head"][0] / after["spine"][0] == pytest.approx(3.0 * before["head"][0] / before["spine"][0])
+    assert sum(share for share, _ in after.values()) == pytest.approx(1.0)
+    bpy.ops.fabrik.set_limit(bones="head", mass=-1.0)
+    assert masses(rig) == before
+
+
+def test_stiffness(rig):
+    before = masses(rig)
+    bpy.ops.fabrik.set_limit(bones="head", stiffness=0.5)
+    bpy.ops.fabrik.set_limit(bones="spine", stiffness=1.0)
+    after = masses(rig)
+    assert after["head"][1] == pytest.approx(4.0 * before["head"][1])
+    assert np.isinf(after["spine"][1])
+    assert {name: after[name][1] for name in ("hips", "forearm.L")} == {
+        name: before[name][1] for name in ("hips", "forearm.L")
+    }
+
+
+@pytest.mark.parametrize("name", ["fabrik_mass", "fabrik_stiffness"])
+def test_nonsense_is_named(rig, name):
+    rig.pose.bones["head"][name] = "much"
+    with pytest.raises(LimitPropertyError, match=f"'head'.*'{name}'"):
+        masses(rig)
