@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import dropwhile
 from typing import Final, NamedTuple
@@ -12,11 +14,27 @@ from ...human.body_parts import Role
 from .landmarks import LANDMARKS, RestBone, RigBody, Spot, carrier, simple_end
 from .marker_map import MappedMarker
 from .marker_sets import PRESETS, Preset
+from .words import said_by
 
-__all__ = ["PRESETS", "Matched", "NamingError", "is_unlabelled", "match", "parts_of", "recognise"]
+__all__ = ["PRESETS", "Matched", "NamingError", "is_unlabelled", "is_virtual", "match", "parts_of", "recognise"]
 
 _TOKEN: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
-_SIDES: Final[Mapping[str, str]] = {"l": "L", "left": "L", "lt": "L", "r": "R", "right": "R", "rt": "R"}
+_SIDES: Final[Mapping[str, str]] = {
+    side: letter
+    for letter, sides in {
+        "L": "l left lt links li sx sin sinistra gauche gau izq izquierda esq esquerda",
+        "R": "r right rt rechts re dx des destra droite droit dro der derecha dir direita",
+    }.items()
+    for side in sides.split()
+}
+# Letters for left and right at either end of a label: English, French, Italian, Spanish. They count in pairs only.
+_PAIRS: Final = ("lr", "gd", "sd", "id")
+# A word at either end of all but a few labels says nothing: a performer, a trial. At least so many and this share.
+_SHARED_LABELS, _SHARED_SHARE = 5, 0.6
+# V_Mid_ASIS and such: points that software has worked out from markers.
+_VIRTUAL: Final = re.compile(r"v_(?!sacr).+|virtual.*", re.IGNORECASE)
+# Where on its bone a cluster's marker is, nobody knows before a calibration: it counts less until then.
+_CLUSTER_WEIGHT: Final = 0.3
 _UNLABELLED: Final = re.compile(r"\*.*|unlabel+ed.*|unnamed.*|u_?\d+", re.IGNORECASE)
 # Some programs keep so many letters of a label.
 _CUT: Final = 4
@@ -42,18 +60,67 @@ class _Meaning(NamedTuple):
     side: str
     landmark: str
     stem: str
+    cluster: bool = False
 
 
 class _Sign(NamedTuple):
-    """One way to read a label: a side, or "", and the rest in small letters."""
+    """One way to read a label: a side, or "", and the rest in small letters. pair: the letters that told the side."""
 
     side: str
     stem: str
+    pair: str = ""
+
+
+class _Reader:
+    """The labels of one file, read as each other's neighbours: words that all share, and sides in pairs."""
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        tokens = {label: _tokens(label) for label in labels if is_named(label)}
+        first, last = (_shared([words[end] for words in tokens.values() if len(words) > 1]) for end in (0, -1))
+        self._tokens = {label: _without(words, first, last) for label, words in tokens.items()}
+        weak = {label: list(_weak_signs(words)) for label, words in self._tokens.items()}
+        told = {sign for signs in weak.values() for sign in signs}
+        self._weak = {
+            label: [sign for sign in signs if sign._replace(side="R" if sign.side == "L" else "L") in told]
+            for label, signs in weak.items()
+        }
+
+    def meaning(self, label: str, preset: Preset | None) -> _Meaning | None:
+        """What a label says: in the preset, in all that know it, in words; None where it says nothing."""
+        return self.in_preset(label, preset) or self._in_others(label)
+
+    def in_preset(self, label: str, preset: Preset | None) -> _Meaning | None:
+        """What a label says in a preset; None where it says nothing."""
+        if preset is None or label not in self._tokens:
+            return None
+        signs = list(_signs(self._tokens[label]))
+        return _whole_meaning([*signs, *self._weak[label]], preset) or _cut_meaning(signs, preset)
+
+    def _in_others(self, label: str) -> _Meaning | None:
+        """What a label, taken whole, says in all presets that know it, where they agree, or in words."""
+        own = list(_own_signs(self._tokens.get(label, [])))
+        for signs in (own, self._weak.get(label, [])):
+            meanings = [meaning for preset in PRESETS.values() if (meaning := _whole_meaning(signs, preset))]
+            agreed = len({meaning[:2] for meaning in meanings}) == 1
+            found = meanings[0] if agreed else _said_meaning(signs)
+            if found is not None:
+                return found
+        return None
 
 
 def is_unlabelled(label: str) -> bool:
     """Whether a label is one that recording software gives to a marker that it does not know, such as ``*12``."""
-    return _UNLABELLED.fullmatch(label.rpartition(":")[2].strip()) is not None
+    return _UNLABELLED.fullmatch(_own_label(label)) is not None
+
+
+def is_virtual(label: str) -> bool:
+    """Whether a label is that of a point which software has worked out from markers, such as ``V_Mid_ASIS``."""
+    return _VIRTUAL.fullmatch(_own_label(label)) is not None
+
+
+def is_named(label: str) -> bool:
+    """Whether a label may say what its marker is."""
+    return not is_unlabelled(label) and not is_virtual(label)
 
 
 def recognise(labels: Iterable[str]) -> str | None:
@@ -62,7 +129,13 @@ def recognise(labels: Iterable[str]) -> str | None:
     Of two that know as many the one that is known more completely.
     """
     names = list(labels)
-    known = {key: len({_meaning(label, preset) for label in names} - {None}) for key, preset in PRESETS.items()}
+    return _recognised(_Reader(names), names)
+
+
+def _recognised(reader: _Reader, labels: Sequence[str]) -> str | None:
+    known = {
+        key: len({reader.in_preset(label, preset) for label in labels} - {None}) for key, preset in PRESETS.items()
+    }
     best = max(PRESETS, key=lambda key: (known[key], known[key] / len(set(PRESETS[key].sided.values()))))
     return best if known[best] >= _FEWEST else None
 
@@ -94,17 +167,19 @@ def match(
     labels: as in the file, with or without a performer's prefix. parts: the bone of each role, as from ``parts_of``.
     rest: the bones at rest in armature space; with them each marker gets the offset at which it would lie on an average
     body of the rig's size, in armature units; without, the nearest end of its bone. preset: a key of PRESETS, None:
-    the one that is recognised. A label that the preset does not know, but all others agree on, is taken as well. Of
-    labels that read the same the first one counts. Raises NamingError for a preset that is not known.
+    the one that is recognised. A label that the preset does not know, but all others agree on or that says in words
+    where it is, is taken as well. Of labels that read the same the first one counts; numbered ones on a part of the
+    body are a cluster's. Raises NamingError for a preset that is not known.
     """
     if preset is not None and preset not in PRESETS:
         raise NamingError(f"there is no marker set {preset!r}, only {', '.join(PRESETS)}")
-    key = preset or recognise(labels)
+    reader = _Reader(labels)
+    key = preset or _recognised(reader, labels)
     body = None if rest is None else RigBody(parts, rest)
     markers: list[MappedMarker] = []
     taken: set[_Meaning] = set()
     for label in labels:
-        meaning = _meaning(label, PRESETS[key] if key else None) or _agreed_meaning(label)
+        meaning = reader.meaning(label, PRESETS[key] if key else None)
         marker = None if meaning is None or meaning in taken else _mapped(label, meaning, parts, body)
         if marker is not None and meaning is not None:
             taken.add(meaning)
@@ -121,20 +196,13 @@ def _mapped(label: str, meaning: _Meaning, parts: Mapping[Role, str], body: RigB
         return None
     spot = body.spot(landmark, meaning.side, bone) if body else None
     end, offset = spot or Spot(simple_end(landmark), None)
-    return MappedMarker(label, bone, end or "OFFSET", offset, landmark.weight)
-
-
-def _meaning(label: str, preset: Preset | None) -> _Meaning | None:
-    """What a label says in a preset; None where it says nothing."""
-    if preset is None or is_unlabelled(label):
-        return None
-    signs = list(_signs(_tokens(label)))
-    return _whole_meaning(signs, preset) or _cut_meaning(signs, preset)
+    weight = min(landmark.weight, _CLUSTER_WEIGHT) if meaning.cluster else landmark.weight
+    return MappedMarker(label, bone, end or "OFFSET", offset, weight)
 
 
 def _whole_meaning(signs: Iterable[_Sign], preset: Preset) -> _Meaning | None:
     """What the first reading says that a preset knows."""
-    for side, stem in signs:
+    for side, stem, _pair in signs:
         if stem in _table(preset, side):
             return _Meaning(side, _table(preset, side)[stem], stem)
     return None
@@ -142,7 +210,7 @@ def _whole_meaning(signs: Iterable[_Sign], preset: Preset) -> _Meaning | None:
 
 def _cut_meaning(signs: Sequence[_Sign], preset: Preset) -> _Meaning | None:
     """What a label says of which only four letters were kept: of several the one with the shortest name."""
-    for side, stem in signs:
+    for side, stem, _pair in signs:
         if len(side) + len(stem) == _CUT:
             whole = [known for known in _table(preset, side) if known.startswith(stem)]
             if whole:
@@ -151,20 +219,42 @@ def _cut_meaning(signs: Sequence[_Sign], preset: Preset) -> _Meaning | None:
     return None
 
 
-def _agreed_meaning(label: str) -> _Meaning | None:
-    """What a label, taken whole, says in all presets that know it; None where they do not agree."""
-    signs = [] if is_unlabelled(label) else list(_own_signs(_tokens(label)))
-    meanings = [meaning for preset in PRESETS.values() if (meaning := _whole_meaning(signs, preset))]
-    return meanings[0] if len({meaning[:2] for meaning in meanings}) == 1 else None
+def _said_meaning(signs: Iterable[_Sign]) -> _Meaning | None:
+    """What the first reading says that makes sense in words, those with a side before the one without."""
+    for side, stem, _pair in sorted(signs, key=lambda sign: not sign.side):
+        said = said_by(stem, sided=bool(side))
+        if said is not None:
+            return _Meaning(side, said.landmark, stem, said.cluster)
+    return None
 
 
 def _table(preset: Preset, side: str) -> Mapping[str, str]:
     return preset.sided if side else preset.middle
 
 
+def _own_label(label: str) -> str:
+    """A label without its prefix."""
+    return label.rpartition(":")[2].strip()
+
+
 def _tokens(label: str) -> list[str]:
-    """The words and numbers of a label without its prefix, in small letters."""
-    return [token.lower() for token in _TOKEN.findall(label.rpartition(":")[2])]
+    """The words and numbers of a label without its prefix, in small letters without accents."""
+    plain = unicodedata.normalize("NFKD", _own_label(label).replace("ß", "ss"))
+    return [token.lower() for token in _TOKEN.findall("".join(c for c in plain if not unicodedata.combining(c)))]
+
+
+def _shared(words: Sequence[str]) -> str:
+    """The word that most labels have at one end, if it is no side and no number; else ""."""
+    word, count = max(Counter(words).items(), key=lambda item: item[1], default=("", 0))
+    enough = count >= max(_SHARED_LABELS, _SHARED_SHARE * len(words))
+    return word if enough and word.isalpha() and word not in _SIDES else ""
+
+
+def _without(tokens: list[str], first: str, last: str) -> list[str]:
+    """Words without those that are shared."""
+    if len(tokens) > 1 and tokens[0] == first:
+        tokens = tokens[1:]
+    return tokens[:-1] if len(tokens) > 1 and tokens[-1] == last else tokens
 
 
 def _signs(tokens: Sequence[str]) -> Iterator[_Sign]:
@@ -186,3 +276,17 @@ def _own_signs(tokens: Sequence[str]) -> Iterator[_Sign]:
         yield _Sign(_SIDES[tokens[sides[0]]], "".join(rest))
     elif stem[:1] in _SIDES and len(stem) > 1:
         yield _Sign(_SIDES[stem[0]], stem[1:])
+
+
+def _weak_signs(tokens: Sequence[str]) -> Iterator[_Sign]:
+    """With the side as the last letter, or as a letter of another language at either end."""
+    stem = "".join(tokens)
+    for left, right in _PAIRS:
+        for side, letter in (("L", left), ("R", right)):
+            if len(stem) > 1 and stem.endswith(letter):
+                yield _Sign(side, stem[:-1], f"-{left}{right}")
+            if len(stem) > 1 and stem.startswith(letter):
+                yield _Sign(side, stem[1:], f"{left}{right}-")
+    for word, side in _SIDES.items():
+        if len(word) > 1 and stem.endswith(word) and stem != word:
+            yield _Sign(side, stem.removesuffix(word), "words")

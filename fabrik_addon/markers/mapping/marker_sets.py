@@ -54,9 +54,18 @@ _PLUG_IN_GAIT: Final = Preset(
 _VICON_41: Final = Preset(
     "CMU / Vicon 41",
     "The 41 markers of the CMU motion-capture database, with waist markers and a marker on each shin",
-    _VICON_UPPER | _VICON_LOWER | {"fwt": "asis", "bwt": "back of waist", "shn": "shank", "toe": "second toe's ball"},
-    _TRUNK,
-)
+    _VICON_UPPER
+    | _VICON_LOWER
+    | {
+        "fwt": "asis", "bwt": "back of waist", "shn": "shank",
+        # Those that AMASS calls SSM, and others of Vicon's with more than 41 markers.
+        "fsh": "front of shoulder", "bsh": "back of shoulder", "elbin": "inner elbow", "iel": "inner elbow",
+        "iwr": "thumb side of wrist", "owr": "little finger side of wrist",
+        "ihan": "index knuckle", "ohan": "little knuckle", "ihand": "index knuckle", "ohand": "little knuckle",
+        "thm": "thumb", "thmb": "thumb", "kni": "inner knee",
+    },
+    _TRUNK | {"ariel": "crown", "mfwt": "front of waist", "mbwt": "sacrum", "l3": "lumbar spine"},
+)  # fmt: skip
 _HELEN_HAYES: Final = Preset(
     "Helen Hayes / gait2354",
     "The Helen Hayes set as Motion Analysis and OpenSim's gait2354 label it",
@@ -99,6 +108,59 @@ _RAJAGOPAL: Final = Preset(
         "toe": "second toe's ball", "mt1": "big toe's ball", "mt5": "little toe's ball", "toetip": "big toe",
     },
     {"c7": "c7", "clav": "jugular notch", "t10": "t10", "strn": "xiphoid", "sacrum": "sacrum"},
+)  # fmt: skip
+_BONY_LANDMARKS: Final = Preset(
+    "Bony Landmarks",
+    "Codes of palpated landmarks: van Sint Jan's, which Qualisys and OptiTrack's Biomech use, ISB's and IOR's",
+    {
+        "ah": "front of head", "ph": "back of head", "fhd": "front of head", "bhd": "back of head",
+        "caj": "acromion", "sae": "acromion", "ac": "acromion", "a": "acromion", "hgt": "shoulder",
+        "aa": "back of shoulder", "saa": "back of shoulder", "ai": "back", "sia": "back", "ts": "back",
+        "ua": "upper arm", "hle": "outer elbow", "hme": "inner elbow", "el": "outer elbow", "em": "inner elbow",
+        "ael": "outer elbow", "uoa": "olecranon", "aol": "olecranon", "fra": "forearm",
+        "rsp": "thumb side of wrist", "usp": "little finger side of wrist",
+        "rs": "thumb side of wrist", "us": "little finger side of wrist",
+        "wts": "thumb side of wrist", "wps": "little finger side of wrist",
+        "hm2": "index knuckle", "hm5": "little knuckle", "hts": "index knuckle", "hps": "little knuckle",
+        "ias": "asis", "ips": "psis", "asis": "asis", "psis": "psis", "ict": "iliac crest",
+        "ftc": "trochanter", "gt": "trochanter", "th": "thigh", "sk": "shank",
+        "fle": "outer knee", "fme": "inner knee", "le": "outer knee", "me": "inner knee",
+        "lk": "outer knee", "mk": "inner knee", "la": "outer ankle", "ma": "inner ankle",
+        "fax": "upper shank", "hf": "upper shank", "ttc": "tibial tuberosity", "tt": "tibial tuberosity",
+        "fal": "outer ankle", "tam": "inner ankle", "lm": "outer ankle", "mm": "inner ankle",
+        "fcc": "heel", "ca": "heel", "fm1": "big toe's ball", "fm2": "second toe's ball", "fm5": "little toe's ball",
+        "fm": "big toe's ball", "sm": "second toe's ball", "vm": "little toe's ball", "dp1": "big toe",
+    },
+    {
+        "sjn": "jugular notch", "ij": "jugular notch", "sxs": "xiphoid", "px": "xiphoid",
+        "cv7": "c7", "c7": "c7", "tv2": "t2", "t2": "t2", "tv7": "t8", "tv8": "t8", "t8": "t8", "mai": "t8",
+        "tv10": "t10", "t10": "t10", "l1": "lumbar spine", "l3": "lumbar spine", "lv3": "lumbar spine",
+        "l5": "sacrum", "lv5": "sacrum", "sacr": "sacrum",
+    },
+)  # fmt: skip
+_OPTITRACK: Final = Preset(
+    "OptiTrack / Qualisys Animation",
+    "OptiTrack's Baseline set and the sets of Qualisys for animation and sports, with In and Out in their labels",
+    {
+        "head": "temple", "back": "back", "shouldertop": "acromion", "shoulderback": "back of shoulder",
+        "uarmhigh": "upper arm", "uarm": "upper arm", "arm": "upper arm",
+        "elbowout": "outer elbow", "elbowin": "inner elbow",
+        "wristin": "thumb side of wrist", "wristout": "little finger side of wrist",
+        "handin": "index knuckle", "handout": "little knuckle", "hand2": "index knuckle", "hand": "knuckles",
+        "waistfront": "asis", "waistback": "back of waist", "waist": "iliac crest",
+        "thigh": "thigh", "thighfront": "front of thigh", "thighfrontlow": "front of thigh",
+        "kneeout": "outer knee", "kneein": "inner knee",
+        "shin": "shank", "shinfront": "front of shank", "shinfronthigh": "front of shank",
+        "ankleout": "outer ankle", "anklein": "inner ankle", "heel": "heel", "heelback": "heel",
+        "toeout": "little toe's ball", "toein": "big toe's ball", "toetip": "big toe",
+        "forefoot2": "second toe's ball", "forefoot5": "little toe's ball",
+        "forefootout": "little toe's ball", "forefootin": "big toe's ball",
+    },
+    {
+        "headtop": "crown", "headfront": "forehead", "headside": "middle of head", "backtop": "c7", "spinetop": "c7",
+        "chest": "sternum", "spinethoracic2": "t2", "spinethoracic12": "t10", "waistback": "sacrum",
+        "waistfront": "front of waist",
+    },
 )  # fmt: skip
 _KEYPOINTS: Final = {
     "hip": "hip", "knee": "knee", "ankle": "ankle", "heel": "heel", "shoulder": "shoulder", "elbow": "elbow",
@@ -147,6 +209,8 @@ PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
         "VICON_41": _VICON_41,
         "HELEN_HAYES": _HELEN_HAYES,
         "RAJAGOPAL": _RAJAGOPAL,
+        "BONY_LANDMARKS": _BONY_LANDMARKS,
+        "OPTITRACK": _OPTITRACK,
         "OPENPOSE": _OPENPOSE,
         "MEDIAPIPE": _MEDIAPIPE,
     }

@@ -1,0 +1,223 @@
+"""What a label says in words: a part of the body, where on it, and a number, in the languages that laboratories write.
+
+Labels are read here as marker sets give them no meaning: "kneelat", "epicondext" and "malint" say where they are,
+"thigh3" and "foot1" belong to a cluster that moves with a bone, wherever on it it is. English, and the usual words and
+abbreviations of French, Italian, Spanish, Portuguese and German.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Final, NamedTuple
+
+_PLACES: Final[Mapping[str, str]] = {
+    # bony landmarks
+    "asis": "asis asi ias eias sias spinailiacaanteriore",
+    "psis": "psis psi ips eips sips",
+    "sacrum": "sacrum sacral sacr sac sacro kreuzbein",
+    "iliac crest": "iliaccrest iliac crest crete iliocristale",
+    "trochanter": "trochanter trocanter trocantere troch gtr gtroch greatertrochanter grandtrochanter",
+    "knee": "knee kne kn genou gen rodilla rod joelho ginocchio gin knie",
+    "ankle": "ankle ank cheville chev tobillo tornozelo caviglia cav knoechel knochel sprunggelenk",
+    "elbow": "elbow elb coude cou codo cotovelo gomito gom ellbogen",
+    "wrist": "wrist wri poignet poig muneca pulso polso handgelenk hdgl",
+    "shoulder": "shoulder sho acromion acromium acro acr ac epaule hombro ombro spalla schulter",
+    "heel": "heel hee calcaneus calcaneum calcagno calcaneo calc cal talon tallone ferse",
+    "toe": "toe toes orteil ort hallux hallus alluce dedopie zeh zehe bigtoe",
+    "patella": "patella rotule rotula pat kneecap",
+    "tuberosity": "tta ttu tuberosity tuberosite tibialtuberosity tibialtub tuberositetibiale",
+    "fibula": "fibulahead headfibula fibhead fibula tetefibula tetepero tperone perone peroneus hfib fib",
+    "olecranon": "olecranon olecrane olec olecrano",
+    "radius": "radius radial rad",
+    "ulna": "ulna ulnar uln",
+    "scapula": "scapula scap scapulae schulterblatt omoplate",
+    # parts that may carry clusters
+    "pelvis": "pelvis pelv pel pv bassin bacino becken",
+    "trunk": "trunk torso thorax thor tronc tronco tx tk rumpf",
+    "head": "head hd tete cabeza testa cabeca kopf",
+    "upper arm": "upperarm uparm uarm arm upa ua humerus hum bras braccio brazo oberarm biceps bicep deltoid delt",
+    "forearm": "forearm frm farm fa lowerarm avantbras avbras avambraccio antebrazo antebraco unterarm",
+    "hand": "hand hnd main mano",
+    "thigh": "thigh thi th femur fem cuisse cui coscia muslo coxa oberschenkel",
+    "shank": "shank shk sk sh tibia tib tb shin leg jambe jam gamba pierna perna unterschenkel",
+    "foot": "foot ft pied pie piede pe fuss fus",
+    # the middle
+    "c7": "c7 cv7", "t2": "t2 tv2 d2", "t8": "t8 tv8 d8 t7 tv7", "t10": "t10 tv10 d10 t12 tv12 d12",
+    "lumbar": "l1 l2 l3 l4 lv1 lv3 lumbar lombaire", "l5": "l5 lv5 s1 l5s1 s2",
+    "notch": "notch manubrium manub jugular jugularnotch suprasternal clav fourchette ij",
+    "sternum": "sternum stern strn ster sterno esternon",
+    "xiphoid": "xiphoid xipho xyphoid xifoide processusxiphoideus",
+    "crown": "vertex crown",
+}  # fmt: skip
+# Words that are a place of their own only where no other is named: the "epicondyle" of an arm or of a knee.
+_WEAK: Final[Mapping[str, str]] = {
+    "elbow": "epicondyle epicondilo epicondylus epic epi",
+    "inner elbow": "epitrochlea epitrochlee epitr epitroclea",
+    "wrist": "styloid styloide stiloide styl",
+    "knee": "condyle condilo condylus cond femoralcondyle femoralepicondyle",
+    "ankle": "malleolus malleole malleolo maleolo mall mal",
+    "toe": "metatarsal metatarse metatarso metatarsus meta met mt mth mtp",
+    "hand": "metacarpal metacarpe metacarpo mc mcp",
+    "spine": "spinalprocess spinal process",
+}
+_WHERE: Final[Mapping[str, str]] = {
+    "lat": "lateral lat external externe externo esterno extern ext lt aussen l",
+    "med": "medial med internal interne interno intern int innen m",
+    "out": "outer outside out",
+    "in": "inner inside in",
+    "front": "anterior ant avant front fr vorn",
+    "rear": "posterior post arriere rear back bk hinten",
+    "up": "upper up superior sup high haut proximal prox top ob",
+    "low": "lower low inferior inf bas distal dist bottom bot",
+    "centre": "jointcenter jointcentre center centre joint jc",
+    "": "cluster clus clu marker mark mkr of the",
+}
+# What a place, and where on it, is; "" is the place alone. Outer and inner sides of wrists and hands are those of the
+# little finger and the thumb, lateral and medial ones the other way round.
+_LANDMARKS: Final[Mapping[str, Mapping[str, str]]] = {
+    "asis": {"": "asis"}, "psis": {"": "psis"}, "iliac crest": {"": "iliac crest"}, "trochanter": {"": "trochanter"},
+    "knee": {"": "outer knee", "lat": "outer knee", "out": "outer knee", "med": "inner knee", "in": "inner knee",
+             "front": "kneecap", "centre": "knee", "1": "outer knee"},
+    "ankle": {"": "outer ankle", "lat": "outer ankle", "out": "outer ankle", "med": "inner ankle", "in": "inner ankle",
+              "centre": "ankle", "1": "outer ankle"},
+    "elbow": {"": "outer elbow", "lat": "outer elbow", "out": "outer elbow", "med": "inner elbow", "in": "inner elbow",
+              "centre": "elbow", "1": "outer elbow"},
+    "inner elbow": {"": "inner elbow"},
+    "wrist": {"": "back of wrist", "lat": "thumb side of wrist", "in": "thumb side of wrist", "centre": "wrist",
+              "med": "little finger side of wrist", "out": "little finger side of wrist", "1": "back of wrist"},
+    "radius": {"": "thumb side of wrist"}, "ulna": {"": "little finger side of wrist"},
+    "shoulder": {"": "acromion", "up": "acromion", "front": "front of shoulder", "rear": "back of shoulder",
+                 "centre": "shoulder", "1": "acromion"},
+    "heel": {"": "heel", "lat": "outer heel", "med": "inner heel", "out": "outer heel", "in": "inner heel",
+             "rear": "heel", "up": "heel", "1": "heel"},
+    "toe": {"": "second toe's ball", "1": "big toe's ball", "2": "second toe's ball", "3": "second toe's ball",
+            "5": "little toe's ball", "lat": "little toe's ball", "med": "big toe's ball",
+            "out": "little toe's ball", "in": "big toe's ball"},
+    "hand": {"": "knuckles", "2": "index knuckle", "5": "little knuckle", "in": "index knuckle",
+             "out": "little knuckle", "lat": "index knuckle", "med": "little knuckle", "3": "knuckles"},
+    "patella": {"": "kneecap"}, "tuberosity": {"": "tibial tuberosity"}, "fibula": {"": "upper shank"},
+    "olecranon": {"": "olecranon"}, "scapula": {"": "back", "low": "back"},
+    "head": {"front": "front of head", "rear": "back of head", "": "temple", "up": "crown"},
+    "foot": {"": "top of foot", "up": "top of foot", "lat": "outer side of foot", "out": "outer side of foot"},
+    "thigh": {"": "thigh", "up": "upper thigh", "front": "front of thigh", "rear": "rear of thigh", "lat": "thigh"},
+    "shank": {"": "shank", "up": "upper shank", "front": "front of shank", "rear": "rear of shank", "lat": "shank"},
+    "upper arm": {"": "upper arm", "lat": "upper arm", "front": "biceps", "up": "upper arm"},
+    "forearm": {"": "forearm", "lat": "forearm"},
+}  # fmt: skip
+_MIDDLE: Final[Mapping[str, Mapping[str, str]]] = {
+    "c7": {"": "c7"}, "t2": {"": "t2"}, "t8": {"": "t8"}, "t10": {"": "t10"}, "lumbar": {"": "lumbar spine"},
+    "l5": {"": "sacrum"}, "sacrum": {"": "sacrum"}, "notch": {"": "jugular notch"}, "xiphoid": {"": "xiphoid"},
+    "sternum": {"": "sternum", "up": "jugular notch", "low": "xiphoid"}, "crown": {"": "crown"},
+    "head": {"front": "forehead", "rear": "rear of head", "up": "crown"},
+}  # fmt: skip
+# What stands for a cluster, or a marker of it, anywhere on a part.
+_CLUSTERS: Final[Mapping[str, str]] = {
+    "pelvis": "sacrum", "trunk": "t8", "head": "middle of head", "scapula": "back", "upper arm": "upper arm",
+    "forearm": "forearm", "hand": "middle of hand", "thigh": "thigh", "shank": "shank", "foot": "top of foot",
+}  # fmt: skip
+_CLUSTERS_IN_THE_MIDDLE: Final = {"pelvis", "trunk", "head"}
+# A word of at least so many letters may be cut off, to no fewer than these.
+_LONG, _CUT = 6, 4
+# Words so short stand for a part only with a number: a shoulder is more often "sh" than a shank, but "sh1" is a shank.
+_SHORT: Final = 2
+_NUMBERS: Final = re.compile(r"\d+")
+_ORDINALS: Final[Mapping[str, str]] = {"1": "first", "2": "second", "3": "third", "4": "fourth", "5": "fifth"}
+# Of several places the finest counts, as the ulna of a wrist; these carry clusters, and say least.
+_JOINTS: Final = {"knee", "ankle", "elbow", "wrist", "shoulder"}
+_PARTS: Final = {"pelvis", "trunk", "head", "upper arm", "forearm", "hand", "thigh", "shank", "foot"}
+# What a weak word stands for beside a part.
+_ON_PARTS: Final = {("thigh", "elbow"): "knee", ("shank", "elbow"): "knee", ("hand", "toe"): "hand"}
+
+
+class Said(NamedTuple):
+    """What words say: a landmark, and whether it only stands for the part that a cluster moves with."""
+
+    landmark: str
+    cluster: bool = False
+
+
+class _Word(NamedTuple):
+    kind: str
+    value: str
+    text: str
+
+
+@cache
+def _lexicon() -> dict[str, _Word]:
+    """Every word and what it says, long ones cut off as well where nothing else is cut to the same."""
+    whole: dict[str, _Word] = {}
+    for kind, table in (("number", _ORDINALS), ("where", _WHERE), ("weak", _WEAK), ("place", _PLACES)):
+        for value, words in table.items():
+            whole |= {word: _Word(kind, value, word) for word in words.split()}
+    cut: dict[str, set[tuple[str, str]]] = {}
+    for word, (kind, value, _text) in whole.items():
+        for length in range(_CUT, len(word)) if len(word) >= _LONG else ():
+            cut.setdefault(word[:length], set()).add((kind, value))
+    short = {text: _Word(*next(iter(meant)), text) for text, meant in cut.items() if len(meant) == 1}
+    return short | whole
+
+
+def said_by(stem: str, *, sided: bool) -> Said | None:
+    """What a label says without its side, in small letters and without separators; None where it says nothing."""
+    readings = sorted(_readings(stem), key=len)
+    meant = (_said(words, sided=sided) for words in readings)
+    return next((said for said in meant if said is not None), None)
+
+
+def _readings(stem: str) -> Iterator[list[_Word]]:
+    """The ways to take a stem apart into known words and numbers, wholly."""
+    if not stem:
+        yield []
+        return
+    number = _NUMBERS.match(stem)
+    if number is not None:
+        head = _Word("number", number.group().lstrip("0") or "0", number.group())
+        yield from ([head, *rest] for rest in _readings(stem[number.end() :]))
+    lexicon = _lexicon()
+    for length in range(len(stem), 0, -1):
+        word = lexicon.get(stem[:length])
+        if word is not None:
+            yield from ([word, *rest] for rest in _readings(stem[length:]))
+
+
+def _said(words: list[_Word], *, sided: bool) -> Said | None:
+    """What words say together."""
+    place = _finest([word for word in words if word.kind in ("place", "weak")])
+    where = {word.value for word in words if word.kind == "where"} - {""}
+    numbers = [word.value for word in words if word.kind == "number"]
+    if place is None or len(numbers) > 2:
+        return None
+    if len(place.text) <= _SHORT and place.kind == "place" and not numbers and not place.text[-1].isdigit():
+        return None
+    table = (_LANDMARKS if sided else _MIDDLE).get(place.value, {})
+    if place.value in _CLUSTERS and (numbers or len(where) > 1) and place.kind != "weak":
+        return _cluster(place.value, sided=sided)
+    if len(where) + len(numbers) <= 1 and (found := table.get("".join([*where, *numbers]))):
+        return Said(found)
+    return None if where or numbers else _cluster(place.value, sided=sided)
+
+
+def _finest(places: list[_Word]) -> _Word | None:
+    """The word that says most exactly where a label is; None where there is none, or several that differ."""
+    parts = {word.value for word in places if word.value in _PARTS and word.kind == "place"}
+    for part in parts:
+        places = [word._replace(value=_ON_PARTS.get((part, word.value), word.value)) for word in places]
+    ranks = [_rank(word) for word in places]
+    finest = [word for word, rank in zip(places, ranks, strict=True) if rank == min(ranks)]
+    return finest[0] if len({word.value for word in finest}) == 1 else None
+
+
+def _rank(word: _Word) -> int:
+    """How exactly a word says where a label is, 0 the most."""
+    if word.kind == "weak":
+        return 2
+    return 3 if word.value in _PARTS else 1 if word.value in _JOINTS else 0
+
+
+def _cluster(place: str, *, sided: bool) -> Said | None:
+    """A marker somewhere on a part; None where the part has none, or two sides of which none is told."""
+    if place not in _CLUSTERS or (not sided and place not in _CLUSTERS_IN_THE_MIDDLE):
+        return None
+    return Said(_CLUSTERS[place], cluster=True)
