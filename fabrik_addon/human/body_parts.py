@@ -1,7 +1,5 @@
 """The parts of a human body that bones stand for and that markers are put on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

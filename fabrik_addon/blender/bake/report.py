@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core import Solution, Status
 from ...core.arrays import FloatArray, IntArray
-from ...markers.report.figures import FilledRow, LimitRow, Report, ReportError
+from ...markers.report.figures import Report, ReportError
 from ...markers.report.text import csv_text, replace_file
 from ..capture.matching import of_take, take_name
 from ..goals.followed import follows_markers
@@ -46,22 +46,19 @@ def make_report(trees: Sequence[BakedTree], frames: IntArray) -> Report:
         frames.tolist(),
         worst,
         weights if len(set(weights)) > 1 else None,
-        filled=tuple(row for tree in trees for row in _filled(tree, frames)),
-        limits=tuple(row for tree in trees for row in _limits(tree)),
+        filled=[
+            replace(span, first=int(frames[span.first]), last=int(frames[span.last]))
+            for tree in trees
+            for span in tree.filled
+        ],
+        limits={bone: share for tree in trees for bone, share in _binding(tree).items()},
     )
 
 
-def _filled(tree: BakedTree, frames: IntArray) -> Iterator[FilledRow]:
-    """The spans over which a bone had no markers."""
-    for span in tree.filled:
-        yield FilledRow(span.bone, int(frames[span.first]), int(frames[span.last]), span.count, span.how)
-
-
-def _limits(tree: BakedTree) -> Iterator[LimitRow]:
-    """The bones whose limits bind on some frame."""
+def _binding(tree: BakedTree) -> dict[str, float]:
+    """The percents of the frames on which the limits of bones bind, of those that ever do."""
     share = tree.solution.binding.mean(axis=0)
-    for bone in np.flatnonzero(share > 0.0):
-        yield LimitRow(tree.solution.skeleton.names[int(bone)], 100.0 * float(share[bone]))
+    return {tree.solution.skeleton.names[bone]: 100.0 * float(share[bone]) for bone in np.flatnonzero(share).tolist()}
 
 
 def take_notes(trees: Sequence[BakedTree], metre: float) -> Iterator[str]:

@@ -1,7 +1,5 @@
 """Marker files of any kind, and recordings of more than one performer."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

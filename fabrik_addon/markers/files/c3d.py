@@ -12,8 +12,6 @@ where there is not:
   contradict; where up is X, or points the other way, the positions are turned.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re

@@ -4,8 +4,6 @@ Writers contradict themselves: a parameter or a group is there twice (the first 
 file holds, the parameters stop half way. None of that touches the points, so what makes sense is taken.
 """
 
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Iterator

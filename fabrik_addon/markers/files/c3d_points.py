@@ -4,8 +4,6 @@ A C3D file says most things twice, in its header and in its parameters, and the 
 the file tells which is right: so many frames of so many numbers must end in its last block.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

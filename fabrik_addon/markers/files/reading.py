@@ -1,7 +1,5 @@
 """What the readers of marker files share: bytes, units, names, and what counts as seen."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """Which marker files can be read, by the ends of their names."""
 
-from __future__ import annotations
-
 from typing import Final
 
 SUFFIXES: Final = (".trc", ".c3d")

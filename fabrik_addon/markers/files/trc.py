@@ -11,8 +11,6 @@ refused in one sentence where there is not:
   to be seen is a cut in the very last number of as many frames as the header says.)
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import os

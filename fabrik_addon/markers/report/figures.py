@@ -1,20 +1,16 @@
 """How well each marker was met on each frame. Distances are metres; a marker that is not seen is never in a mean."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import numpy as np
-import numpy.typing as npt
 
 from ...core.errors import FabrikError
-from ..clip import BoolArray, FloatArray, true_spans
-
-IntArray = npt.NDArray[np.intp]
+from ..clip import FloatArray, true_spans
+from ..solving.fill import FilledSpan
 
 
 class ReportError(FabrikError):
@@ -22,41 +18,24 @@ class ReportError(FabrikError):
 
 
 @dataclass(frozen=True)
-class MarkerRow:
-    """One marker over all frames: metres, NaN where never seen; coverage in percent."""
+class Row:
+    """A marker over all frames, a frame over all markers, or everything: metres, NaN where nothing is seen.
 
-    name: str
-    mean: float
-    rms: float
-    max: float
-    worst_frame: int | None
-    coverage: float
-
-
-@dataclass(frozen=True)
-class FrameRow:
-    """One frame over all markers: metres, NaN where none is seen; coverage in percent."""
-
-    frame: int
-    mean: float
-    rms: float
-    max: float
-    worst_marker: str | None
-    coverage: float
-    status: str
-
-
-@dataclass(frozen=True)
-class TotalRow:
-    """All seen samples: metres, NaN where there is none; weighted_rms None without weights."""
+    coverage: percent of the samples that are seen. name, frame: the marker or the frame that the row is of.
+    worst_marker, worst_frame: where the largest error is, None where nothing is seen. weighted_rms: None without
+    weights.
+    """
 
     mean: float
     rms: float
     max: float
-    worst_marker: str | None
-    worst_frame: int | None
     coverage: float
-    weighted_rms: float | None
+    name: str = ""
+    frame: int | None = None
+    worst_marker: str | None = None
+    worst_frame: int | None = None
+    status: str = ""
+    weighted_rms: float | None = None
 
 
 @dataclass(frozen=True)
@@ -69,43 +48,13 @@ class UnseenSpan:
     count: int
 
 
-@dataclass(frozen=True)
-class FilledRow:
-    """Frames, first to last, over which a bone had no markers, how many of them, and what was done about it."""
-
-    bone: str
-    first: int
-    last: int
-    count: int
-    how: str
-
-
-@dataclass(frozen=True)
-class LimitRow:
-    """A bone whose limit binds, on what percentage of the frames."""
-
-    bone: str
-    share: float
-
-
-@dataclass(frozen=True)
-class _Summary:
-    """(N,) figures of the rows of an error array; ``worst`` is -1 where nothing is seen."""
-
-    mean: FloatArray
-    rms: FloatArray
-    max: FloatArray
-    worst: IntArray
-    coverage: FloatArray
-
-
 @dataclass(frozen=True, eq=False)
 class Report:
     """Errors of a solve.
 
     errors: (F, M) metres, NaN where the marker is not seen. markers: M names. frames: F frame
-    numbers. status: F names, or members of an enum. weights: (M,), only for the weighted total. filled: spans over
-    which bones had no markers. limits: bones whose limits bind.
+    numbers. status: F names, or members of an enum. weights: (M,), only for the weighted total. filled: spans, in frame
+    numbers, over which bones had no markers. limits: percents of the frames on which bones' limits bind, by bone.
     Raises ReportError where their numbers do not fit, or for errors that are negative or infinite.
     """
 
@@ -114,8 +63,8 @@ class Report:
     frames: Sequence[int]
     status: Sequence[str | Enum]
     weights: Sequence[float] | FloatArray | None = None
-    filled: Sequence[FilledRow] = ()
-    limits: Sequence[LimitRow] = ()
+    filled: Sequence[FilledSpan] = ()
+    limits: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the parts against each other."""
@@ -132,41 +81,30 @@ class Report:
             _check_weights(np.asarray(self.weights, dtype=np.float64), expected[1])
         object.__setattr__(self, "errors", errors)
 
-    def per_marker(self) -> list[MarkerRow]:
+    def per_marker(self) -> list[Row]:
         """One row a marker, in the order given."""
-        figures = _summary(self.errors.T)
+        rows = zip(self.markers, _rows(self.errors.T), strict=True)
+        return [replace(row, name=name, worst_frame=self._frame(worst)) for name, (row, worst) in rows]
+
+    def per_frame(self) -> list[Row]:
+        """One row a frame, in the order given."""
+        rows = zip(self.frames, self.status, _rows(self.errors), strict=True)
         return [
-            MarkerRow(name, *_figures(figures, i), self._frame(figures.worst[i]), _coverage(figures, i))
-            for i, name in enumerate(self.markers)
+            replace(row, frame=int(frame), worst_marker=self._marker(worst), status=_name_of(status))
+            for frame, status, (row, worst) in rows
         ]
 
-    def per_frame(self) -> list[FrameRow]:
-        """One row a frame, in the order given."""
-        figures = _summary(self.errors)
-        rows = []
-        for i, (frame, status) in enumerate(zip(self.frames, self.status, strict=True)):
-            worst = self._marker(figures.worst[i])
-            coverage = _coverage(figures, i)
-            rows.append(FrameRow(int(frame), *_figures(figures, i), worst, coverage, _name_of(status)))
-        return rows
-
-    def total(self) -> TotalRow:
+    def total(self) -> Row:
         """One row for every sample that is seen."""
-        figures = _summary(self.errors.reshape(1, -1))
-        worst = int(figures.worst[0])
-        frame, marker = divmod(worst, len(self.markers)) if worst >= 0 else (-1, -1)
-        return TotalRow(
-            *_figures(figures, 0),
-            self._marker(marker),
-            self._frame(frame),
-            _coverage(figures, 0),
-            self._weighted_rms(),
-        )
+        ((row, worst),) = _rows(self.errors.reshape(1, -1))
+        frame, marker = (None, None) if worst is None else divmod(worst, len(self.markers))
+        named = replace(row, worst_marker=self._marker(marker), worst_frame=self._frame(frame))
+        return replace(named, weighted_rms=self._weighted_rms())
 
     @property
     def frame_rms(self) -> FloatArray:
         """(F,) RMS of each frame, NaN where nothing is seen."""
-        return _summary(self.errors).rms
+        return np.array([row.rms for row, _ in _rows(self.errors)])
 
     @property
     def worst_frame(self) -> int | None:
@@ -194,18 +132,17 @@ class Report:
             return None
         seen = ~np.isnan(self.errors)
         weights = np.broadcast_to(np.asarray(self.weights, dtype=np.float64), self.errors.shape)[seen]
-        weight = float(weights.sum())
-        if weight <= 0.0:
+        if not weights.any():
             return math.nan
-        return math.sqrt(float((weights * self.errors[seen] ** 2).sum()) / weight)
+        return math.sqrt(float(np.average(self.errors[seen] ** 2, weights=weights)))
 
-    def _frame(self, index: int) -> int | None:
-        """The frame number of a row, None for -1."""
-        return int(self.frames[index]) if index >= 0 else None
+    def _frame(self, row: int | None) -> int | None:
+        """The frame number of a row of the errors."""
+        return None if row is None else int(self.frames[row])
 
-    def _marker(self, index: int) -> str | None:
-        """The name of a column, None for -1."""
-        return self.markers[index] if index >= 0 else None
+    def _marker(self, column: int | None) -> str | None:
+        """The name of a column of the errors."""
+        return None if column is None else self.markers[column]
 
 
 def _check_weights(weights: FloatArray, count: int) -> None:
@@ -214,34 +151,19 @@ def _check_weights(weights: FloatArray, count: int) -> None:
         raise ReportError(f"weights must be {count} numbers of 0 or more, not {weights.tolist()}")
 
 
-def _summary(errors: FloatArray) -> _Summary:
-    """Figures along the last axis of (N, K) errors, without what is NaN."""
-    seen: BoolArray = ~np.isnan(errors)
-    count = seen.sum(axis=1)
-    known = np.where(seen, errors, 0.0)
-    some = count > 0
-    divisor = np.maximum(count, 1)
-    rows = np.arange(len(errors))
-    ranked = np.where(seen, errors, -1.0)
-    worst = ranked.argmax(axis=1) if errors.shape[1] else np.zeros(len(errors), dtype=np.intp)
-    largest = ranked[rows, worst] if errors.shape[1] else np.zeros(len(errors))
-    return _Summary(
-        mean=np.where(some, known.sum(axis=1) / divisor, np.nan),
-        rms=np.where(some, np.sqrt((known**2).sum(axis=1) / divisor), np.nan),
-        max=np.where(some, largest, np.nan),
-        worst=np.where(some, worst, -1),
-        coverage=100.0 * count / max(errors.shape[1], 1),
-    )
-
-
-def _figures(figures: _Summary, row: int) -> tuple[float, float, float]:
-    """Mean, RMS and maximum of one row."""
-    return float(figures.mean[row]), float(figures.rms[row]), float(figures.max[row])
-
-
-def _coverage(figures: _Summary, row: int) -> float:
-    """The percentage that is seen in one row."""
-    return float(figures.coverage[row])
+def _rows(errors: FloatArray) -> list[tuple[Row, int | None]]:
+    """A row for each of (N, K) errors, without what is NaN, and the place of the worst; None where all are."""
+    seen = ~np.isnan(errors)
+    some, counts = seen.any(axis=1), seen.sum(axis=1)
+    known, divisors = np.where(seen, errors, 0.0), np.maximum(counts, 1)
+    # One column more, so that there is always a largest one.
+    ranked = np.pad(np.where(seen, errors, -1.0), ((0, 0), (0, 1)), constant_values=-1.0)
+    figures = np.stack([known.sum(axis=1) / divisors, np.sqrt((known**2).sum(axis=1) / divisors), ranked.max(axis=1)])
+    coverage = 100.0 * counts / max(errors.shape[1], 1)
+    rows = map(Row, *np.where(some, figures, np.nan).tolist(), coverage.tolist())
+    return [
+        (row, worst if row.coverage else None) for row, worst in zip(rows, ranked.argmax(axis=1).tolist(), strict=True)
+    ]
 
 
 def _name_of(status: str | Enum) -> str:

@@ -22,8 +22,6 @@ percentage of frames on which the marker was seen, of markers seen on the frame,
 the percentage of frames on which it binds.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import math
@@ -33,19 +31,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from .figures import FrameRow, MarkerRow, Report, ReportError, TotalRow
+from .figures import Report, ReportError, Row
 
-COLUMNS: Final = (
-    "scope",
-    "name",
-    "frame",
-    "mean_m",
-    "rms_m",
-    "max_m",
-    "worst",
-    "coverage",
-    "status",
-)
+COLUMNS: Final = ("scope", "name", "frame", "mean_m", "rms_m", "max_m", "worst", "coverage", "status")
 _TABLE_HEAD: Final = ("marker", "mean mm", "rms mm", "max mm", "worst frame", "seen %")
 # Gaps of this many frames and more are named under the table, at most so many of them.
 _LONG_SPAN: Final = 10
@@ -55,8 +43,8 @@ _MOST_SPANS: Final = 5
 def csv_text(report: Report) -> str:
     """The report as text; the columns are in the module's docstring."""
     text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
     writer.writerows(_csv_rows(report))
     return text.getvalue()
 
@@ -72,38 +60,34 @@ def write_csv(report: Report, path: str | os.PathLike[str]) -> None:
 def table_text(report: Report) -> str:
     """Markers in millimetres, a total, a line on statuses and long gaps; no final newline."""
     total = report.total()
-    rows = [_TABLE_HEAD]
-    rows += [_table_row(row.name, row, row.worst_frame) for row in report.per_marker()]
-    rows.append(_table_row("all", total, total.worst_frame))
+    rows = [_TABLE_HEAD, *(_table_row(row.name, row) for row in report.per_marker()), _table_row("all", total)]
     if total.weighted_rms is not None:
         rows.append(("weighted", "", _millimetres(total.weighted_rms), "", "", ""))
     return "\n".join([*_aligned(rows), _closing_line(report)])
 
 
-def _csv_rows(report: Report) -> Iterator[tuple[str, ...]]:
-    """The rows under the header, as text."""
+def _csv_rows(report: Report) -> Iterator[dict[str, object]]:
+    """The rows under the header; what is missing or None is blank."""
     for row in report.per_marker():
-        worst = _text(row.worst_frame)
-        yield ("marker", row.name, "", *_csv_figures(row), worst, _percent(row), "")
+        yield {"scope": "marker", "name": row.name, "worst": row.worst_frame, **_csv_figures(row)}
     for at in report.per_frame():
-        worst = _text(at.worst_marker)
-        yield ("frame", "", str(at.frame), *_csv_figures(at), worst, _percent(at), at.status)
+        ends = {"worst": at.worst_marker, "status": at.status}
+        yield {"scope": "frame", "frame": at.frame, **_csv_figures(at), **ends}
     total = report.total()
-    ends = (_text(total.worst_marker), _percent(total), _counts(report))
-    yield ("total", "all", _text(total.worst_frame), *_csv_figures(total), *ends)
+    ends = {"worst": total.worst_marker, "status": _counts(report)}
+    yield {"scope": "total", "name": "all", "frame": total.worst_frame, **_csv_figures(total), **ends}
     if total.weighted_rms is not None:
-        yield ("total", "weighted", "", "", _csv_number(total.weighted_rms), "", "", "", "")
+        yield {"scope": "total", "name": "weighted", "rms_m": _csv_number(total.weighted_rms)}
     for gap in report.filled:
-        yield ("gap", gap.bone, f"{gap.first}-{gap.last}", "", "", "", "", "", gap.how)
-    for limit in report.limits:
-        yield ("limit", limit.bone, "", "", "", "", "", f"{limit.share:.2f}", "")
+        yield {"scope": "gap", "name": gap.bone, "frame": f"{gap.first}-{gap.last}", "status": gap.how}
+    for bone, share in report.limits.items():
+        yield {"scope": "limit", "name": bone, "coverage": f"{share:.2f}"}
 
 
 def _closing_line(report: Report) -> str:
     """How the frames ended and which markers were away for long."""
-    line = f"{len(report.frames)} frames"
     counts = _counts(report)
-    line += f": {counts}." if counts else "."
+    line = f"{len(report.frames)} frames" + (f": {counts}." if counts else ".")
     spans = report.unseen_spans(_LONG_SPAN)
     if not spans:
         return line
@@ -117,9 +101,10 @@ def _counts(report: Report) -> str:
     return ", ".join(f"{name} {count}" for name, count in report.status_counts().items())
 
 
-def _csv_figures(row: MarkerRow | FrameRow | TotalRow) -> tuple[str, str, str]:
-    """Mean, RMS and maximum as CSV cells."""
-    return _csv_number(row.mean), _csv_number(row.rms), _csv_number(row.max)
+def _csv_figures(row: Row) -> dict[str, str]:
+    """The columns of numbers."""
+    mean, rms, largest = (_csv_number(value) for value in (row.mean, row.rms, row.max))
+    return {"mean_m": mean, "rms_m": rms, "max_m": largest, "coverage": f"{row.coverage:.2f}"}
 
 
 def _csv_number(metres: float) -> str:
@@ -127,25 +112,15 @@ def _csv_number(metres: float) -> str:
     return "" if math.isnan(metres) else f"{metres:.6g}"
 
 
-def _percent(row: MarkerRow | FrameRow | TotalRow) -> str:
-    """The coverage as a CSV cell."""
-    return f"{row.coverage:.2f}"
-
-
-def _text(value: int | str | None) -> str:
-    """A cell that may be blank."""
-    return "" if value is None else str(value)
-
-
 def _millimetres(metres: float) -> str:
     """Millimetres with one decimal, a dash for NaN."""
     return "-" if math.isnan(metres) else f"{1000.0 * metres:.1f}"
 
 
-def _table_row(name: str, row: MarkerRow | TotalRow, worst_frame: int | None) -> tuple[str, str, str, str, str, str]:
+def _table_row(name: str, row: Row) -> tuple[str, str, str, str, str, str]:
     """The cells of one line of the table."""
     mean, rms, largest = (_millimetres(value) for value in (row.mean, row.rms, row.max))
-    worst = "-" if worst_frame is None else str(worst_frame)
+    worst = "-" if row.worst_frame is None else str(row.worst_frame)
     return name, mean, rms, largest, worst, f"{row.coverage:.1f}"
 
 
