@@ -219,4 +219,4 @@ def escape():
         assert channels() == before
 
 
-g.run(steps)
+g.run(steps, limit=480.0)

@@ -173,4 +173,4 @@ def shortcuts():
     }
 
 
-g.run(steps)
+g.run(steps, limit=480.0)

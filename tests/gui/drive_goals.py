@@ -130,4 +130,4 @@ def take_pictures():
     pixels("pose_panel.png", rtype="UI", box=(0.0, 0.335, 0.91, 1.0))
 
 
-g.run(steps, limit=280.0)
+g.run(steps, limit=480.0)

@@ -210,4 +210,4 @@ def switch_the_extension_off():
         assert vermilion(pixels("limits_back.png")) > 300, "the overlay does not come back with the extension"
 
 
-g.run(steps)
+g.run(steps, limit=480.0)

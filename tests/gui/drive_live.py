@@ -170,4 +170,4 @@ def rendering_with_live_on():
     assert gap("hand.L") < NEAR, "after the render live is dead"
 
 
-g.run(steps, limit=280.0)
+g.run(steps, limit=480.0)

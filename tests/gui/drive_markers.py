@@ -190,4 +190,4 @@ def take_pictures():
     save_part("markers_baked.png", box=(0.28, 0.02, 0.72, 0.95))
 
 
-g.run(steps)
+g.run(steps, limit=480.0)

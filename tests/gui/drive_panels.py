@@ -107,4 +107,4 @@ def markers():
     g.shot("panels_markers.png")
 
 
-g.run(steps)
+g.run(steps, limit=480.0)

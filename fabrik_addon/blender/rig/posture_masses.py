@@ -1,6 +1,8 @@
 """What a rig's bones weigh and how stiff they are, for the posture term."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final
 
 import bpy
 import numpy as np
@@ -8,8 +10,11 @@ import numpy as np
 from ...core.arrays import FloatArray
 from ...core.model.skeleton import Skeleton
 from ...core.posture.mass import Masses
-from ...human.masses import body_masses
+from ...human.masses import BoneMass, body_masses
 from ..settings.posture_properties import read_mass, read_stiffness
+
+# Names are matched anew only where bones have changed: the overlay asks at each redraw. So many rigs are kept in mind.
+_RIGS_KEPT: Final = 8
 
 
 def masses_of(armature: bpy.types.Object, skeleton: Skeleton) -> Masses:
@@ -17,17 +22,35 @@ def masses_of(armature: bpy.types.Object, skeleton: Skeleton) -> Masses:
 
     Raises LimitPropertyError naming a bone whose properties make no sense.
     """
-    found = body_masses({bone.name: bone.length for bone in armature.data.bones})
     bones = [armature.pose.bones[name] for name in skeleton.names]
+    shares, centres, keeps = _body(armature, bones)
+    return Masses(shares, centres, keeps * stiffness_factors([read_stiffness(bone) for bone in bones]))
+
+
+def centre_of_mass(armature: bpy.types.Object) -> FloatArray:
+    """(3,) of all bones as they are posed, in armature space.
+
+    Raises LimitPropertyError naming a bone whose mass makes no sense.
+    """
+    bones = list(armature.pose.bones)
+    shares, centres, _ = _body(armature, bones)
+    heads, tails = (np.array([getattr(bone, end)[:] for bone in bones]) for end in ("head", "tail"))
+    return np.asarray(shares @ (heads + centres[:, None] * (tails - heads)))
+
+
+def _body(armature: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(B,) shares of the bones' mass, places of its centre on the way to the tail, and how much they keep."""
+    found = _by_name(tuple((bone.name, bone.length) for bone in armature.data.bones))
+    known = np.array([found[bone.name] for bone in bones])
     own = [read_mass(bone) for bone in bones]
-    shares = np.array([found[bone.name].share if mass is None else mass for bone, mass in zip(bones, own, strict=True)])
-    keeps = np.array([found[bone.name].keeps for bone in bones])
-    factors = stiffness_factors([read_stiffness(bone) for bone in bones])
-    return Masses(
-        shares / max(float(shares.sum()), np.finfo(float).tiny),
-        np.array([found[bone.name].centre for bone in bones]),
-        keeps * factors,
-    )
+    shares = np.array([share if mass is None else mass for share, mass in zip(known[:, 0], own, strict=True)])
+    return shares / max(float(shares.sum()), np.finfo(float).tiny), known[:, 1], known[:, 2]
+
+
+@lru_cache(maxsize=_RIGS_KEPT)
+def _by_name(lengths: tuple[tuple[str, float], ...]) -> Mapping[str, BoneMass]:
+    """What bones of such names and lengths weigh."""
+    return body_masses(dict(lengths))
 
 
 def stiffness_factors(stiffness: Sequence[float]) -> FloatArray:

@@ -6,7 +6,7 @@ import pytest
 from support import scenes
 
 from fabrik_addon.blender.rig.armature import read_trees
-from fabrik_addon.blender.rig.posture_masses import masses_of
+from fabrik_addon.blender.rig.posture_masses import centre_of_mass, masses_of
 from fabrik_addon.blender.settings.limit_properties import LimitPropertyError
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
@@ -61,3 +61,37 @@ def test_nonsense_is_named(rig, name):
     rig.pose.bones["head"][name] = "much"
     with pytest.raises(LimitPropertyError, match=f"'head'.*'{name}'"):
         masses(rig)
+
+
+class TestCentreOfMass:
+    """Where all the mass is, as the rig is posed."""
+
+    def test_is_where_the_bones_own_masses_say(self, rig):
+        rig.pose.bones["spine"].rotation_quaternion = (0.8, 0.6, 0.0, 0.0)
+        bpy.context.view_layer.update()
+        skeleton = read_trees(rig)[0].skeleton
+        found = masses_of(rig, skeleton)
+        wanted = sum(
+            share * np.array(bone.head.lerp(bone.tail, centre))
+            for bone, share, centre in zip(
+                [rig.pose.bones[name] for name in skeleton.names], found.shares, found.centres, strict=True
+            )
+        )
+        assert np.allclose(centre_of_mass(rig), wanted, atol=1e-6)
+
+    def test_goes_with_the_pose_and_with_a_mass(self, rig):
+        before = centre_of_mass(rig)
+        rig.pose.bones["spine"].rotation_quaternion = (0.8, 0.6, 0.0, 0.0)
+        bpy.context.view_layer.update()
+        leaned = centre_of_mass(rig)
+        assert np.linalg.norm(leaned - before) > 0.01
+        bpy.ops.fabrik.set_limit(bones="head", mass=0.9)
+        head = np.array(rig.pose.bones["head"].center)
+        assert np.linalg.norm(centre_of_mass(rig) - head) < 0.6 * np.linalg.norm(leaned - head)
+
+    def test_a_rig_that_has_grown_is_looked_at_anew(self, rig):
+        before = centre_of_mass(rig)
+        bpy.ops.object.mode_set(mode="EDIT")
+        rig.data.edit_bones["head"].tail.z += 5.0
+        bpy.ops.object.mode_set(mode="OBJECT")
+        assert np.linalg.norm(centre_of_mass(rig) - before) > 0.01

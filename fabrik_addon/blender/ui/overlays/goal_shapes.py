@@ -63,14 +63,28 @@ def goal_lines(goal: Goal, effector: FloatArray, place: FloatArray, size: float,
         met: whether the point is there.
     """
     if goal is Goal.BEND:
-        return [_mark(Look.BEND, _PYRAMID, _PYRAMID_LINES, place, size), _dashed(Look.BEND, effector, place)]
+        return [_mark(Look.BEND, _PYRAMID, _PYRAMID_LINES, place, size), dashed(Look.BEND, effector, place)]
     look = Look.MISSED if not met else Look.PINNED if goal is Goal.PIN else Look.MET
     box = [_mark(look, _BOX, _BOX_LINES, place, size)] if goal is Goal.PIN else []
-    dot = _mark(look, _DIAMOND, _DIAMOND_LINES, effector, size * _DOT)
     if met:
-        return [*(box or [_mark(look, _DIAMOND, _DIAMOND_LINES, place, size)]), dot]
-    line = Lines(look, np.stack([effector, place]), np.array([[0, 1]]))
-    return [*box, _mark(look, _CROSS, _CROSS_LINES, place, size), line]
+        return [*(box or [diamond(look, place, size)]), diamond(look, effector, size * _DOT)]
+    return [*box, cross(look, place, size), Lines(look, np.stack([effector, place]), np.array([[0, 1]]))]
+
+
+def diamond(look: Look, place: FloatArray, size: float) -> Lines:
+    """A diamond about a place (3,)."""
+    return _mark(look, _DIAMOND, _DIAMOND_LINES, place, size)
+
+
+def cross(look: Look, place: FloatArray, size: float) -> Lines:
+    """A cross of four lines about a place (3,)."""
+    return _mark(look, _CROSS, _CROSS_LINES, place, size)
+
+
+def dashed(look: Look, start: FloatArray, end: FloatArray) -> Lines:
+    """A dashed line from one place (3,) to another."""
+    shares = np.linspace(0.0, 1.0, 2 * _DASHES)[:, None]
+    return Lines(look, start + shares * (end - start), np.arange(2 * _DASHES).reshape(-1, 2))
 
 
 def _mark(
@@ -82,9 +96,3 @@ def _mark(
 ) -> Lines:
     """A wire body about a place."""
     return Lines(look, place + size * np.array(corners, dtype=np.float64), np.array(edges))
-
-
-def _dashed(look: Look, start: FloatArray, end: FloatArray) -> Lines:
-    """A dashed line."""
-    shares = np.linspace(0.0, 1.0, 2 * _DASHES)[:, None]
-    return Lines(look, start + shares * (end - start), np.arange(2 * _DASHES).reshape(-1, 2))
