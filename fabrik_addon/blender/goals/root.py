@@ -22,7 +22,7 @@ def root_mode(
     if chosen == "AUTO":
         return "FREE" if pinned or (dragged and dragged == top) else "FIXED"
     # What follows like a rope would leave its pins.
-    return "FREE" if chosen == "FOLLOW" and (pinned or not dragged) else chosen
+    return "FREE" if chosen == "FOLLOW" and (pinned or dragged in {"", top}) else chosen
 
 
 def moves_root(armature: bpy.types.Object, goals: Goals) -> bool:

@@ -89,13 +89,14 @@ def test_a_pin_that_is_off_does_not_let_the_root_go():
 
 
 class TestDraggedRoot:
+    @pytest.mark.parametrize("root", [None, "FREE", "FOLLOW"])
     @pytest.mark.parametrize("point", ["HEAD", "TAIL"])
-    def test_the_whole_rig_goes_along(self, point):
+    def test_the_whole_rig_goes_along(self, point, root):
         rig = person(mode="MIXED")
         scenes.pose(rig, scenes.smooth_motion(rig, 1, 4)[0][0])
         bpy.context.view_layer.update()
         before, shift = {bone.name: np.array(bone.matrix) for bone in rig.pose.bones}, np.array((0.3, -0.2, -0.4))
-        drag_by(rig, "hips", shift, point=point)
+        drag_by(rig, "hips", shift, point=point, root=root)
         for name, matrix in before.items():
             matrix[:3, 3] += shift
             assert np.abs(np.array(rig.pose.bones[name].matrix) - matrix).max() < 1e-4

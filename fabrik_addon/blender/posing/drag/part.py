@@ -82,9 +82,6 @@ class DragPart:
         self.on_the_way = _on_the_way(tree.skeleton, grips)
         self.turned = sorted(tree.skeleton.index(name) for name in self.on_the_way if name not in frozen)
         names = [tree.skeleton.names[bone] for bone in self.turned]
-        # The root bone, dragged with nothing held, takes everything along as it is.
-        dragged = [tree.skeleton.index(grip.effector.bone) for grip in grips]
-        self._leads = root == "FREE" and dragged == [0]
         self._positions = np.array([grip.armature_position for grip in grips])
         self._shift_factors = np.array([grip.shift_factors for grip in grips])
         self._dragged = self._shift_factors.any(axis=1)
@@ -110,18 +107,17 @@ class DragPart:
         """The pose once the dragged points are shifted by (3,) and their bones turned, both in armature space."""
         targets = self._positions + self._shift_factors * armature_shift
         target_rotations = np.array([_turned(grip, armature_turn) for grip in self.grips]) if self._oriented else None
-        self._carry(targets)
+        if self._ropes:
+            self._carry(targets)
         found = self.session.pose(targets, target_rotations)
         error, pin_error = (found.errors[chosen].max(initial=0.0) for chosen in (self._dragged, ~self._dragged))
         return PartPose(found.rotations, found.root_location, error, pin_error)
 
     def _carry(self, targets: FloatArray) -> None:
-        """Move the root, and the pose that is preferred, with what is dragged where it pulls the whole along."""
-        carried = self._pulled(targets) if self._ropes else targets[0] - self._positions[0] if self._leads else None
-        if carried is not None:
-            location = self.tree.root_location + carried
-            self.session.prefer(self.tree.rotations, location)
-            self.session.go_on_from(self.session.local_rotations, location)
+        """Move the root, and the pose that is preferred, with what is dragged as it pulls them along."""
+        location = self.tree.root_location + self._pulled(targets)
+        self.session.prefer(self.tree.rotations, location)
+        self.session.go_on_from(self.session.local_rotations, location)
 
     def _pulled(self, targets: FloatArray) -> FloatArray:
         """(3,) how far the root is pulled: FABRIK's forward pass from each dragged point to the root."""

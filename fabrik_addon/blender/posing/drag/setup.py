@@ -120,9 +120,10 @@ class DragSetup:
         tree = tree_below(self._armature, self._trees[top], top, self.owned, self.frozen)
         names = tree.skeleton.names
         root = self._root_mode(top, names)
-        # A root bone that goes elsewhere is not turned by that: a squat, with the feet pinned, and no bow.
-        turning = turning or (top in self.dragged and root != "FIXED")
-        grips = [self._grip(bone, turning=turning) for bone in self.dragged if bone in names]
+        leads = top in self.dragged and root != "FIXED"
+        grips = [self._grip(bone, turning=turning and not leads) for bone in self.dragged if bone in names]
+        if leads:
+            grips.append(_turn_grip(grips[0]))
         grips += [_pin_grip(pin, self._armature.pose.bones[pin.bone]) for pin in self._held if pin.bone in names]
         grips += [grip for each, partner in self._loops for grip in self._loop_grips(each, partner, names)]
         check_unscaled(self._armature, self._carrying(top, grips))
@@ -181,6 +182,12 @@ class DragSetup:
         position = np.array(armature_point(pose_bone, self._point), dtype=np.float64)
         rotation = np.array(pose_bone.matrix.to_quaternion(), dtype=np.float64)
         return Grip(effector, position, rotation, self.dragged[bone])
+
+
+def _turn_grip(grip: Grip) -> Grip:
+    """What turns a root bone as the drag says, and not by where it goes: with the feet pinned a squat, and no bow."""
+    effector = replace(grip.effector, rotation_weight=1.0, priority=grip.effector.priority - 1)
+    return replace(grip, effector=effector, armature_position=np.full(3, np.nan))
 
 
 def _pin_grip(pin: FabrikEffector, bone: bpy.types.PoseBone) -> Grip:
