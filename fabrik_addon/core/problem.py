@@ -167,13 +167,21 @@ class Problem:
         return np.broadcast_to(legal, rotations.shape)
 
     @cached_property
-    def spread_poses(self) -> tuple[FloatArray, FloatArray]:
-        """(P, J, 4) a fixed sequence of poses that fill the limits, (P, E, 3) their effectors from the root's head."""
+    def spread_poses(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """A fixed sequence of P poses that fill the limits.
+
+        Returns:
+            (P, J, 4) local rotations, (P, E, 3) the effectors from the root's head, and (P, O, 4) the orientations of
+            those that have a rotation weight.
+        """
         poses = spread_poses(self.skeleton, self.limits)
         local = array.quaternions(poses, self.bones)
         pose = place_bodies(self.bodies, local, array.Vector((0.0, 0.0, 0.0)))
-        points = effector_points(self.bodies, pose, self.residuals.ends)
-        return poses, array.stack(points[: self.residuals.count], len(poses))
+        points = array.stack(effector_points(self.bodies, pose, self.residuals.ends), len(poses))
+        orientations = np.zeros((len(poses), 0, 4))
+        if self.residuals.oriented:
+            orientations = array.stack([pose.frames[holder] for holder in self.residuals.holders], len(poses))
+        return poses, points[:, : self.residuals.count], orientations
 
     def within_freedom(self, weights: FloatArray, times: float = 1.0) -> BoolArray:
         """(F,) whether what counts (F, M) asks for no more numbers than so many times the joints' freedoms."""

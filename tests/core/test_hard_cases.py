@@ -41,29 +41,24 @@ def solve_reachable(family, effectors, *, turning=False):
     return solve(family.skeleton, effectors, places, limits=family.limits, options=OPTIONS, **turns)
 
 
-def solved(family, effectors):
-    return (solve_reachable(family, effectors).status == Status.SOLVED).mean()
-
-
 @pytest.mark.parametrize("hinges", [4, 5])
 def test_a_robot_with_fewer_hinges_than_numbers_asked_for_is_not_left_in_a_fold(hinges):
-    """A place and a rotation are six numbers: a miss may be the targets' fault, but it may be a fold."""
+    """A place and a rotation are six numbers: a miss may be the targets' fault, but here it is a fold."""
     family = robot(hinges)
-    solution = solve_reachable(family, [Effector(family.skeleton.names[-1], rotation_weight=1.0)], turning=True)
-    near = (solution.errors[:, 0] < 1e-3 * family.size) & (solution.rotation_errors[:, 0] < 0.05)
-    assert near.mean() >= 0.98
-    assert (solution.status == Status.SOLVED).mean() >= 0.9
+    effectors = [Effector(family.skeleton.names[-1], rotation_weight=1.0)]
+    assert (solve_reachable(family, effectors, turning=True).status == Status.SOLVED).mean() >= 0.99
 
 
 def test_two_places_asked_of_five_hinges_are_met():
     family = robot(5)
     names = family.skeleton.names
-    assert solved(family, [Effector(names[2]), Effector(names[4])]) >= 0.98
+    assert (solve_reachable(family, [Effector(names[2]), Effector(names[4])]).status == Status.SOLVED).all()
 
 
 def test_a_person_is_met_by_more_exact_points_than_joints_have_freedoms():
     family = FAMILIES["human, 5 goals"]
-    assert solved(family, [Effector(name) for name in family.skeleton.names]) >= 0.98
+    effectors = [Effector(name) for name in family.skeleton.names]
+    assert (solve_reachable(family, effectors).status == Status.SOLVED).all()
 
 
 def test_bones_that_ride_along_are_brought_into_their_limits_by_one_pose_as_by_many():

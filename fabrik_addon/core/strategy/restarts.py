@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray
+from ..arrays import FloatArray, IntArray, squares
 from ..problem import Problem
 from ..state import Start, State
 from .attempt import attempt, local_rotations
@@ -14,12 +14,9 @@ from .attempt import attempt, local_rotations
 _BATCH_ENDS = (1, 5)
 # A restart shows in so many steps whether it leads anywhere; the best of them goes on to its end.
 _STEPS = 25
-# Where targets ask for more numbers than joints have freedoms a small miss is the normal end, a large one may be a fold
-# that another start pose gets out of. Exact targets in a fold were missed by more than this share of the longest path,
-# or by 0.1 rad, nearly always.
-_LARGE_MISS = 0.02
-# With many more there is no other fold: for a walk with 31 skin markers on 23 freedoms restarts took six times as long,
-# for nothing; a person met by 22 exact points asks for 1.2 times the freedoms, a robot's hand for 1.5.
+# With more than so many times the numbers that joints are free to give, there is no other fold: for a walk with 31 skin
+# markers on 19 freedoms restarts took six times as long, for nothing. A person met by 22 exact points asks for 1.2
+# times the freedoms, a robot's hand of 4 hinges for 1.5.
 _MOST_ASKED = 2.0
 # Another pose than the start's own is worth a jump only where it is nearer by so much: 5 % in Σ weight · distance².
 _CLEAR_GAIN = 0.95
@@ -101,17 +98,9 @@ def _stuck(problem: Problem, start: Start, state: State, frames: IntArray) -> In
     if not (options.finish and options.restarts and problem.least_squares.limited) or options.plain or not len(frames):
         return frames[:0]
     part = state.part(problem.numbers, frames)
-    misses = part.misses(part.points(problem.numbers, problem.bodies))
-    stuck = part.unmet(misses) & ~problem.beyond_lengths(part.targets, part.weights, start.roots[frames])
-    maybe = problem.within_freedom(part.weights, _MOST_ASKED) & _misses_much(problem, part, misses)
-    return frames[stuck & (problem.within_freedom(part.weights) | maybe)]
-
-
-def _misses_much(problem: Problem, state: State, misses: FloatArray) -> BoolArray:
-    """(F,) whether an effector, measured by the longest path of all, or a rotation is far from its target."""
-    sizes = problem.residuals.tolerances / problem.options.tolerance
-    sizes[: problem.residuals.count] = sizes[: problem.residuals.count].max()
-    return np.asarray(((misses > _LARGE_MISS * sizes) & (state.weights > 0)).any(axis=1))
+    stuck = part.unmet(part.errors(problem.numbers, problem.bodies))
+    stuck &= ~problem.beyond_lengths(part.targets, part.weights, start.roots[frames])
+    return frames[stuck & problem.within_freedom(part.weights, _MOST_ASKED)]
 
 
 def _batches(restarts: int) -> list[range]:
@@ -137,9 +126,15 @@ def _start_poses(problem: Problem, start: Start, state: State, frames: IntArray,
 
 
 def _nearest_poses(problem: Problem, start: Start, state: State, frames: IntArray) -> IntArray:
-    """(F, P) the spread poses in the order of how near they bring the effectors."""
-    count = problem.residuals.count
-    aims = state.targets[frames, :count] - start.roots[frames, None]
-    shares = state.weights[frames, :count] * problem.residuals.in_space
-    misses = [(shares * ((points - aims) ** 2).sum(axis=2)).sum(axis=1) for points in problem.spread_poses[1]]
-    return np.asarray(np.argsort(np.stack(misses, axis=1), axis=1, kind="stable"))
+    """(F, P) the spread poses in the order of how near they bring the effectors, in place and rotation."""
+    residuals, (_, points, orientations) = problem.residuals, problem.spread_poses
+    aims = state.targets[frames, : residuals.count] - start.roots[frames, None]
+    shares, turning = np.split(state.weights[frames, : residuals.asked], [residuals.count], axis=1)
+    shares = shares * residuals.in_space
+    # Σ w |p − a|² without Σ w |a|², and with 4 sin² of half the angle between rotations for its square.
+    pulled = (aims * shares[..., None]).reshape(len(frames), -1)
+    costs = shares @ squares(points).T - 2.0 * pulled @ points.reshape(len(points), -1).T
+    for place, effector in enumerate(residuals.oriented):
+        cosines = state.target_rotations[frames, effector] @ orientations[:, place].T
+        costs -= 4.0 * turning[:, place, None] * cosines**2
+    return np.asarray(np.argsort(costs, axis=1, kind="stable"))
