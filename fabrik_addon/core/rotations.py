@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from .arrays import FloatArray
+from .arrays import FloatArray, lengths
 
 # Below this angle (radians) a straight line between quaternions is as good as the arc: it is off by its square.
 _SMALL_ANGLE: Final = 1e-6
@@ -14,15 +14,14 @@ _NO_SINE: Final = 1e-12
 
 def product(left: FloatArray, right: FloatArray) -> FloatArray:
     """(..., 4) quaternion products: `right` first, then `left`."""
-    w, x, y, z = np.moveaxis(np.broadcast_to(left, right.shape), -1, 0)
-    a, b, c, d = np.moveaxis(right, -1, 0)
-    parts = [
-        w * a - x * b - y * c - z * d,
-        w * b + x * a + y * d - z * c,
-        w * c - x * d + y * a + z * b,
-        w * d + x * c - y * b + z * a,
-    ]
-    return np.stack(parts, axis=-1)
+    w, x, y, z = left[..., 0], left[..., 1], left[..., 2], left[..., 3]
+    a, b, c, d = right[..., 0], right[..., 1], right[..., 2], right[..., 3]
+    result = np.empty(right.shape)
+    result[..., 0] = w * a - x * b - y * c - z * d
+    result[..., 1] = w * b + x * a + y * d - z * c
+    result[..., 2] = w * c - x * d + y * a + z * b
+    result[..., 3] = w * d + x * c - y * b + z * a
+    return result
 
 
 def conjugate(quaternions: FloatArray) -> FloatArray:
@@ -38,15 +37,15 @@ def angle_between(quaternions: FloatArray, others: FloatArray) -> FloatArray:
 
 def rotation_vector_from_quaternion(quaternion: FloatArray) -> FloatArray:
     """(..., 3) axis times angle, up to half a turn, of (..., 4) unit quaternions."""
-    quaternion = np.where(quaternion[..., :1] < 0.0, -quaternion, quaternion)
-    sine = np.linalg.norm(quaternion[..., 1:], axis=-1, keepdims=True)
-    angle = 2.0 * np.arctan2(sine, quaternion[..., :1])
-    return np.asarray(quaternion[..., 1:] * np.where(sine > _NO_SINE, angle / np.maximum(sine, _NO_SINE), 2.0))
+    cosine, sine = quaternion[..., 0], lengths(quaternion[..., 1:])
+    angle = 2.0 * np.arctan2(sine, np.abs(cosine))
+    scale = np.where(sine > _NO_SINE, angle / np.maximum(sine, _NO_SINE), 2.0)
+    return np.asarray(quaternion[..., 1:] * np.where(cosine < 0.0, -scale, scale)[..., None])
 
 
 def quaternion_from_rotation_vector(vector: FloatArray) -> FloatArray:
     """(..., 4) unit quaternions that turn by (..., 3) axis times angle."""
-    angle = np.linalg.norm(vector, axis=-1, keepdims=True)
+    angle = lengths(vector)[..., None]
     factor = np.where(angle > _NO_SINE, np.sin(0.5 * angle) / np.maximum(angle, _NO_SINE), 0.5)
     return np.concatenate([np.cos(0.5 * angle), vector * factor], axis=-1)
 

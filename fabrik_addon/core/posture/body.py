@@ -57,7 +57,8 @@ class Bodies:
         self.bones: IntArray = np.array(bones, dtype=np.int64)
         self.parents: IntArray = np.array([place.get(int(skeleton.parents[bone]), -1) for bone in bones])
         self.inherits: BoolArray = skeleton.inherits_rotation[self.bones]
-        self.head_offsets: FloatArray = np.array([skeleton.head_offset(bone) for bone in bones])
+        self._offsets = np.tile(np.eye(4), (len(bones), 1, 1))
+        self._offsets[:, :3, 3] = [skeleton.head_offset(bone) for bone in bones]
         self.rest_turns: FloatArray = np.array([skeleton.rest_turn(bone) for bone in bones])
         self.counts: IntArray = np.array([len(each) for each in axes])
         self.first: IntArray = np.concatenate([[0], np.cumsum(self.counts)[:-1]])
@@ -66,8 +67,8 @@ class Bodies:
         self.axes: FloatArray = np.concatenate([*axes, np.zeros((0, 3))])
         self._turning_body = np.repeat(np.arange(len(bones)), self.counts)
         self.body_of: IntArray = np.concatenate([self._turning_body, np.zeros(3 * free_root, dtype=np.int64)])
-        self._levels = _levels(self.parents)
-        # A row of its own for what carries the root.
+        levels = _levels(self.parents)
+        self._levels = [(each, self.parents[each], each[~self.inherits[each]]) for each in levels]
         self._frame_of = np.where(self.inherits & (self.parents >= 0), self.parents + 1, 0)
 
     @cached_property
@@ -101,22 +102,18 @@ class Bodies:
 
     def stand(self, local: FloatArray, root: FloatArray) -> Stance:
         """Where the bodies are with (B, 4) local rotations and the root's head at (3,)."""
-        turned = self.rest_turns @ matrix_from_quaternion(local)
-        heads, frames = np.empty((len(local), 3)), np.empty((len(local), 3, 3))
-        heads[0], frames[0] = root, turned[0]
-        for bodies, parents, all_inherit in self._levels_ready:
-            over = frames[parents]
-            heads[bodies] = heads[parents] + (over @ self.head_offsets[bodies, :, None])[..., 0]
-            frames[bodies] = over @ turned[bodies]
-            if not all_inherit:
-                own = bodies[~self.inherits[bodies]]
-                frames[own] = turned[own]
-        with_armature = np.concatenate([_AXES[None], frames])
-        return Stance(local, root, heads, frames, with_armature[self._frame_of] @ self.rest_turns)
-
-    @cached_property
-    def _levels_ready(self) -> list[tuple[IntArray, IntArray, bool]]:
-        return [(each, self.parents[each], bool(self.inherits[each].all())) for each in self._levels]
+        own = self._offsets.copy()
+        own[:, :3, :3] = self.rest_turns @ matrix_from_quaternion(local)
+        own[0, :3, 3] = root
+        # A row of its own for what carries the root.
+        posed = np.empty((len(local) + 1, 4, 4))
+        posed[0], posed[1] = np.eye(4), own[0]
+        for bodies, parents, free in self._levels:
+            posed[bodies + 1] = posed[parents + 1] @ own[bodies]
+            if len(free):
+                posed[free + 1, :3, :3] = own[free, :3, :3]
+        frames = posed[1:, :3, :3]
+        return Stance(local, root, posed[1:, :3, 3], frames, posed[self._frame_of, :3, :3] @ self.rest_turns)
 
     def moved(self, stance: Stance, step: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(B, 4) local rotations and (3,) root after a step (D,), limits not looked at."""

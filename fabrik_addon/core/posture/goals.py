@@ -4,14 +4,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray
+from ..arrays import BoolArray, FloatArray, IntArray, lengths
 from ..model.bodies import effector_offset, participants, path_reaches
 from ..model.effector import Effector
 from ..model.loops import loops_of, with_partners
 from ..model.residuals import LEVER
 from ..model.skeleton import Skeleton
-from ..rotations import conjugate, product, quaternion_from_matrix, rotation_vector_from_quaternion
+from ..rotations import matrix_from_quaternion, quaternion_from_matrix, rotation_vector_from_quaternion
 from .body import Bodies, Motions, Stance
+
+# A cosine: beyond so much of a turn the axis cannot be told from the part of a matrix that is not symmetric.
+_FAR_TURNED = -0.9
+_TINY = 1e-12
 
 
 class Goals:
@@ -47,10 +51,10 @@ class Goals:
         self._targets = np.array(targets)
         self._targets[self._loops] = 0.0
         wanted = np.full((self.count, 4), np.nan) if rotations is None else np.asarray(rotations, dtype=np.float64)
-        self._wanted = wanted[self.oriented]
-        seen = np.concatenate([~np.isnan(self._targets).any(axis=1), ~np.isnan(self._wanted).any(axis=1)])
+        wanted = wanted[self.oriented]
+        seen = np.concatenate([~np.isnan(self._targets).any(axis=1), ~np.isnan(wanted).any(axis=1)])
         self._present = np.where(seen, self.scales, 0.0)
-        self._targets, self._wanted = np.nan_to_num(self._targets), np.nan_to_num(self._wanted)
+        self._targets, self._frames = np.nan_to_num(self._targets), matrix_from_quaternion(np.nan_to_num(wanted))
 
     def asked(self) -> FloatArray:
         """(E, 3) the targets."""
@@ -67,10 +71,8 @@ class Goals:
         found[self._loops] -= points[self.count :]
         missing = self._targets - found
         if len(self.oriented):
-            present = quaternion_from_matrix(stance.frames[self.on[self.oriented]])
-            missing = np.concatenate(
-                [missing, rotation_vector_from_quaternion(product(self._wanted, conjugate(present)))]
-            )
+            back = np.swapaxes(stance.frames[self.on[self.oriented]], 1, 2)
+            missing = np.concatenate([missing, _rotation_vectors(self._frames @ back)])
         return np.where(self._present[:, None] > 0.0, missing, 0.0)
 
     def residual(self, stance: Stance) -> FloatArray:
@@ -90,3 +92,13 @@ class Goals:
         """(E + K, 3) the forces at the points that go with pulls (R,) along the rows."""
         forces = (pulls.reshape(-1, 3) * self._present[:, None])[: self.count]
         return np.concatenate([forces, -forces[self._loops]])
+
+
+def _rotation_vectors(rotations: FloatArray) -> FloatArray:
+    """(O, 3) axis times angle of (O, 3, 3) matrices: the eigenvectors that `quaternion_from_matrix` needs take long."""
+    cosine = 0.5 * (np.trace(rotations, axis1=1, axis2=2) - 1.0)
+    if cosine.min() < _FAR_TURNED:
+        return rotation_vector_from_quaternion(quaternion_from_matrix(rotations))
+    skew = 0.5 * (rotations - np.swapaxes(rotations, 1, 2))[:, (2, 0, 1), (1, 2, 0)]
+    sine = lengths(skew)
+    return np.asarray(skew * np.where(sine > _TINY, np.arctan2(sine, cosine) / np.maximum(sine, _TINY), 1.0)[:, None])
