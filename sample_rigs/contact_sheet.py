@@ -72,7 +72,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--columns", type=_count, default=6)
     parser.add_argument("--rows", type=_count, default=3)
     parser.add_argument("--object", default="Rig", help="the armature (default: %(default)s, or the only one)")
-    parser.add_argument("--size", type=_size, default=(320, 360), metavar="WIDTHxHEIGHT", help="of one picture")
+    parser.add_argument("--size", type=read_size, default=(320, 360), metavar="WIDTHxHEIGHT", help="of one picture")
     parser.add_argument("--samples", type=_count, default=8, help="light paths a pixel (default: %(default)s)")
     parser.add_argument("--title", default="", metavar="TEXT", help="a line above the pictures")
     parser.add_argument("--frames", type=int, nargs=2, metavar=("FIRST", "LAST"), help="default: the action's range")
@@ -88,7 +88,8 @@ def _count(text: str) -> int:
     return number
 
 
-def _size(text: str) -> tuple[int, int]:
+def read_size(text: str) -> tuple[int, int]:
+    """Width and height from WIDTHxHEIGHT."""
     try:
         width, height = (_count(part) for part in text.lower().split("x"))
     except ValueError:
@@ -119,7 +120,7 @@ def make_sheet(options: argparse.Namespace) -> None:
     sheet = _tiled(pictures, options.columns)
     if options.title:
         sheet = np.concatenate([sheet, _title_band(options.title, sheet.shape[1], options.size[1])])
-    _save(sheet, options.picture)
+    save(sheet, options.picture)
 
 
 # --- what is in the file
@@ -394,7 +395,8 @@ def _tiled(pictures: list[Picture], columns: int) -> Picture:
     return np.concatenate(rows[::-1], axis=0)
 
 
-def _save(sheet: Picture, path: Path) -> None:
+def save(sheet: Picture, path: Path) -> None:
+    """Write a picture to a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     image = bpy.data.images.new("Sheet", sheet.shape[1], sheet.shape[0])
     image.pixels.foreach_set(np.ascontiguousarray(sheet, dtype=np.float32).ravel())

@@ -1,6 +1,6 @@
 """Drag a bone of a sample rig and draw the drag as strips: a dozen steps from the front, and the same from the side.
 
-    python sample_rigs/drag_strip.py BLEND OUT.png --bone head --shift 0 -0.25 -0.45 [--shift X Y Z ...] [--pin foot.L ...]
+    python sample_rigs/drag_strip.py BLEND OUT.png --bone head --shift 0 -0.25 -0.45 [--shift X Y Z] [--pin foot.L ...]
                                      [--head] [--steps 12] [--size 160x240] [--angles 20 80] [--there-and-back]
 
 Runs in a Python that has `bpy`. Every --shift is a corner of the way, in metres from where the bone is; the mouse goes
@@ -53,7 +53,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--shift", type=float, nargs=3, action="append", required=True, metavar=("X", "Y", "Z"))
     parser.add_argument("--pin", nargs="*", default=["foot.L", "foot.R"])
     parser.add_argument("--steps", type=int, default=12, help="how many pictures")
-    parser.add_argument("--size", type=contact_sheet._size, default=(160, 240), metavar="WIDTHxHEIGHT")
+    parser.add_argument("--size", type=contact_sheet.read_size, default=(160, 240), metavar="WIDTHxHEIGHT")
     parser.add_argument("--angles", type=float, nargs="+", default=[20.0, 85.0], help="degrees from the front")
     parser.add_argument("--there-and-back", action="store_true")
     return parser.parse_args(arguments)
@@ -110,7 +110,7 @@ def _draw(options: argparse.Namespace, posed: Path, folder: Path) -> None:
         rows = ["--columns", str(options.steps), "--rows", "1", "--frames", "1", str(options.steps)]
         contact_sheet.main([str(posed), str(strip), *rows, "--size", size, "--angle", str(angle)])
         strips.append(_pixels(strip))
-    contact_sheet._save(np.concatenate(strips[::-1]), options.picture)
+    contact_sheet.save(np.concatenate(strips[::-1]), options.picture)
 
 
 def _pixels(path: Path) -> contact_sheet.Picture:

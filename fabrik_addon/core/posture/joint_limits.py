@@ -27,17 +27,23 @@ class Sides(NamedTuple):
     """K sides near a pose.
 
     rows: (K, D) turning along one comes nearer. room: (K,) radians up to it. keys: (K,) the same side of the same joint
-    has the same key from step to step.
+    has the same key from step to step. yielding: (K,) by how much it gives way to a force of 1.
     """
 
     rows: FloatArray
     room: FloatArray
     keys: IntArray
+    yielding: FloatArray
 
-    @property
-    def joints(self) -> IntArray:
-        """(K,) a number for each joint."""
-        return self.keys // _KEYS
+    @classmethod
+    def firm(cls, rows: FloatArray, room: FloatArray, keys: IntArray) -> "Sides":
+        """Sides that do not give way."""
+        return cls(rows, room, keys, np.zeros(len(room)))
+
+    @classmethod
+    def joined(cls, found: Sequence["Sides"]) -> "Sides":
+        """All of several."""
+        return cls(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
 class JointLimits:
@@ -61,8 +67,7 @@ class JointLimits:
 
     def sides(self, local: FloatArray, within: float) -> Sides:
         """Those that a turn by so many radians could pass."""
-        found = [kind.sides(local, within) for kind in self._kinds]
-        return Sides(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+        return Sides.joined([kind.sides(local, within) for kind in self._kinds])
 
 
 class _Hinges:
@@ -87,7 +92,7 @@ class _Hinges:
         rows = np.zeros((len(near), self._width))
         count = len(self._bodies)
         rows[np.arange(len(near)), self._columns[near % max(count, 1)]] = np.where(near < count, 1.0, -1.0)
-        return Sides(rows, room[near], _KEYS * self._bodies[near % max(count, 1)] + (near < count))
+        return Sides.firm(rows, room[near], _KEYS * self._bodies[near % max(count, 1)] + (near < count))
 
     def _angles(self, local: FloatArray) -> FloatArray:
         """(H,) on the side of each range's middle."""
@@ -125,7 +130,7 @@ class _Balls:
 
     def sides(self, local: FloatArray, within: float) -> Sides:
         if not len(self._bodies):
-            return Sides(np.zeros((0, self._width)), np.zeros(0), np.zeros(0, dtype=np.int64))
+            return Sides.firm(np.zeros((0, self._width)), np.zeros(0), np.zeros(0, dtype=np.int64))
         rotations = many.quaternion(local[self._bodies])
         lean, twist = lean_of(many, rotations), self._twist(rotations)
         count = len(twist)
@@ -147,7 +152,7 @@ class _Balls:
         joints, places = np.nonzero(room <= within)
         rows = np.zeros((len(joints), self._width))
         rows[np.arange(len(joints))[:, None], self._columns[joints]] = normals[joints, places]
-        return Sides(rows, np.maximum(room[joints, places], 0.0), _KEYS * self._bodies[joints] + places)
+        return Sides.firm(rows, np.maximum(room[joints, places], 0.0), _KEYS * self._bodies[joints] + places)
 
     def _stacked(self, lean: Lean, x: float, z: float) -> FloatArray:
         """(N, 3) the rotation vectors that move leans along one direction of the chart."""
@@ -183,4 +188,4 @@ class _Others:
                 rows.append(row)
                 room.append(np.maximum(many.row([wall.slack], 1)[0], 0.0))
                 keys.append(np.array([_KEYS * body + place]))
-        return Sides(np.concatenate(rows), np.concatenate(room), np.concatenate(keys))
+        return Sides.firm(np.concatenate(rows), np.concatenate(room), np.concatenate(keys))

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray
+from .joint_limits import Sides
 
 # How much a side gives way, as a share of what it would move by itself: those of a curved outline say nearly the same.
 _LOOSE = 1e-8
@@ -31,19 +32,20 @@ class Step:
     """
 
     def __init__(
-        self, matrix: FloatArray, slope: FloatArray, rows: FloatArray, yielding: FloatArray, sides: FloatArray
+        self, matrix: FloatArray, slope: FloatArray, rows: FloatArray, yielding: FloatArray, sides: Sides
     ) -> None:
-        """H (D, D), g (D,), rows (R, D), sides (K, D)."""
+        """H (D, D), g (D,), rows (R, D), K sides."""
         count = len(rows)
-        every = np.concatenate([rows, sides])
+        every = np.concatenate([rows, sides.rows])
         found = np.linalg.solve(matrix, np.concatenate([slope[None], every]).T)
-        self._rows, self._sides, self._free = rows, sides, found[:, 0]
+        self._rows, self._sides, self._room, self._free = rows, sides.rows, sides.room, found[:, 0]
+        self._side_yielding = sides.yielding
         self._by_rows, self._by_sides = found[:, 1 : 1 + count], found[:, 1 + count :]
         self._own = rows @ self._by_rows
         self._own[np.arange(count), np.arange(count)] += yielding
 
-    def solve(self, wanted: FloatArray, room: FloatArray, closed: BoolArray) -> Found:
-        """The step that moves the rows by (R,) wanted and each side by no more than (K,) room.
+    def solve(self, wanted: FloatArray, closed: BoolArray) -> Found:
+        """The step that moves the rows by (R,) wanted and no side by more than it has room.
 
         closed: (K,) the sides that it is thought to come up against.
         """
@@ -55,10 +57,12 @@ class Step:
             forces, gives = both[:, 0], both[:, 1:]
             free, moved = self._free + self._by_rows @ forces, self._by_sides - self._by_rows @ gives
         else:
-            forces, gives, free, moved = np.zeros(0), np.zeros((0, len(room))), self._free, self._by_sides
-        if not len(room):
+            forces, gives = np.zeros(0), np.zeros((0, len(self._room)))
+            free, moved = self._free, self._by_sides
+        if not len(self._room):
             return Found(free, forces, closed)
-        pushes = _pushes(self._sides @ moved, self._sides @ free - room, closed)
+        compliance = self._sides @ moved + np.diag(self._side_yielding)
+        pushes = _pushes(compliance, self._sides @ free - self._room, closed)
         return Found(free - moved @ pushes, forces + gives @ pushes, pushes > 0.0)
 
     def corrected(self, wanted: FloatArray, closed: BoolArray) -> FloatArray:
@@ -69,7 +73,7 @@ class Step:
         count = len(wanted)
         square[:count, :count] = self._own
         diagonal = np.arange(count, len(square))
-        square[diagonal, diagonal] *= 1.0 + _LOOSE
+        square[diagonal, diagonal] = square[diagonal, diagonal] * (1.0 + _LOOSE) + self._side_yielding[closed]
         goal = np.concatenate([wanted, np.zeros(len(square) - count)])
         return np.asarray(moved @ np.linalg.solve(square, goal))
 

@@ -16,8 +16,9 @@ from ..limits.kinds import Limit
 from ..model.effector import Effector
 from ..model.skeleton import Skeleton
 from .body import Bodies, Motions, Stance
+from .bounds import Bounds, Floor, Support
 from .goals import Goals
-from .joint_limits import JointLimits
+from .joint_limits import JointLimits, Sides
 from .mass import Masses, PostureTerm
 from .quadratic import Step
 
@@ -32,6 +33,8 @@ _YIELDING = 1e-5
 _MET_FIRST, _MET = 1e-8, 1e-6
 # Radians that a joint turns in one step at most: what is beyond is not seen well from here.
 _LONGEST_TURN = 0.5
+# A share of the body's size: points that are farther from the floor do not come to it in a step.
+_NEAR_THE_FLOOR = 0.3
 _MOST_STEPS = 6
 # Radians that joints turn in one go for the posture's sake, and more of it for each size of the body that a target has
 # gone: what a goal does not need comes about over several moves of the mouse instead of in one.
@@ -41,7 +44,7 @@ _MOST_TURNS, _WORTH_IT = 4, 0.15
 # Radians: a step in which no joint turns farther is the last one.
 _LAST_TURN = 2e-3
 _LAST_GAIN = 5e-3
-_MOST_CORRECTIONS = 5
+_MOST_CORRECTIONS, _MOST_BACK = 5, 3
 # The second part is tried where its first step leaves so little and turns so little, and goes on while it halves.
 _LEFT, _FARTHEST = 0.2, 0.2
 _HIGHEST_DAMPING = 1e3 * _POSTURE
@@ -88,6 +91,8 @@ class PostureSolver:
         *,
         limits: Mapping[str, Limit] | None = None,
         root: str = "FIXED",
+        floor: Floor | None = None,
+        support: Support | None = None,
     ) -> None:
         """See `solve` in `core` for the arguments. Effectors of the lowest priorities come first, pins above all."""
         self.skeleton, self.masses = skeleton, masses
@@ -95,7 +100,7 @@ class PostureSolver:
         own = [(limits or {}).get(skeleton.names[bone]) for bone in self.goals.bones]
         axes = [_axes(limit, masses.factors[bone]) for bone, limit in zip(self.goals.bones, own, strict=True)]
         self.bodies = Bodies(skeleton, self.goals.bones, axes, root == "FREE")
-        self.limits = JointLimits(self.bodies, own)
+        self.limits, self.bounds = JointLimits(self.bodies, own), Bounds(self.bodies, floor, support)
         self.tolerance = _TOLERANCE * float(self.goals.lengths.max())
         self.prefer(np.tile([1.0, 0.0, 0.0, 0.0], (len(skeleton), 1)), skeleton.rest[0, :3, 3])
 
@@ -105,6 +110,10 @@ class PostureSolver:
         self._asked: FloatArray | None = None
         turns = np.asarray(rotations, dtype=np.float64)
         self.posture = PostureTerm(self.bodies, self.masses, turns, np.asarray(location, dtype=np.float64))
+
+    def centre_of_mass(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
+        """(3,) in a pose."""
+        return self.posture.centre_of_mass(self.bodies.stand(rotations[self.bodies.bones], location))
 
     def points(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
         """(E, 3) where the effectors are in a pose."""
@@ -191,20 +200,23 @@ class PostureSolver:
         mass, slope = self.posture.equations(state.stance, motions)
         # Rows that come first count here as well: it changes nothing where they are met, and makes the matrix positive.
         matrix = self._curved(rows.T @ rows + (_POSTURE + damping) * mass, mass, state, motions)
-        sides = self.limits.sides(state.stance.local, _LONGEST_TURN)
+        near = _NEAR_THE_FLOOR * self.posture.size
+        bounds = self.bounds.sides(state.stance, motions, self.posture, near)
+        sides = Sides.joined([self.limits.sides(state.stance.local, _LONGEST_TURN), bounds])
         yielding = np.full(np.count_nonzero(hard), _YIELDING)
-        step = Step(matrix, rows.T @ residual - _POSTURE * slope, rows[hard], yielding, sides.rows)
-        found = step.solve(residual[hard], sides.room, np.isin(sides.keys, state.closed))
+        step = Step(matrix, rows.T @ residual - _POSTURE * slope, rows[hard], yielding, sides)
+        found = step.solve(residual[hard], np.isin(sides.keys, state.closed))
         longest = float(np.abs(found.step[: self.bodies.turning]).max(initial=0.0))
         pulls = residual - rows @ found.step
         pulls[hard] = found.forces
         closed = sides.keys[found.closed]
         trial = self._state(self._moved(state.stance, found.step * min(1.0, most / max(longest, 1e-9))), pulls, closed)
-        if np.abs(trial.residual[hard]).max(initial=0.0) > self.tolerance:
+        for _ in range(_MOST_BACK):
+            if np.abs(trial.residual[hard]).max(initial=0.0) <= self.tolerance:
+                break
             # What comes first bends away from its tangent: back onto it.
-            trial = self._state(
-                self._moved(trial.stance, step.corrected(trial.residual[hard], found.closed)), pulls, closed
-            )
+            back = step.corrected(trial.residual[hard], found.closed)
+            trial = self._state(self._moved(trial.stance, back), pulls, closed)
         return trial, longest
 
     def _cost(self, state: _State, before: _State) -> float:
@@ -212,7 +224,8 @@ class PostureSolver:
         hard = self.goals.hard
         soft, first = state.residual[~hard], state.residual[hard]
         price = 2.0 * max(float(np.linalg.norm(before.residual[~hard])), 0.1)
-        return 0.5 * float(soft @ soft) + _POSTURE * state.posture + price * float(np.linalg.norm(first))
+        bounds = self.bounds.cost(state.stance, self.posture, price)
+        return 0.5 * float(soft @ soft) + _POSTURE * state.posture + price * float(np.linalg.norm(first)) + bounds
 
     def _curved(self, matrix: FloatArray, mass: FloatArray, state: _State, motions: Motions) -> FloatArray:
         """The Gauss-Newton matrix with what the present forces add to it, and as much mass as makes it positive."""
@@ -240,11 +253,8 @@ class PostureSolver:
         """The goals alone, from here: all of them where they can be met, else those that come first."""
         every = np.ones(len(self.goals.hard), dtype=bool)
         for chosen in (every, self.goals.hard):
-            if np.abs(state.residual[chosen]).max(initial=0.0) <= self.tolerance:
-                return state
-            met = self._met(state, chosen)
-            if met is not None:
-                return met
+            if np.abs(state.residual[chosen]).max(initial=0.0) > self.tolerance:
+                state = self._met(state, chosen) or state
         return state
 
     def _met(self, state: _State, chosen: BoolArray) -> _State | None:
@@ -252,10 +262,11 @@ class PostureSolver:
         motions = self.bodies.motions(state.stance)
         mass, _ = self.posture.equations(state.stance, motions)
         rows = self.goals.rows(self.bodies, state.stance, motions)[chosen]
-        sides = self.limits.sides(state.stance.local, _LONGEST_TURN)
-        step = Step(mass, np.zeros(len(mass)), rows, np.where(self.goals.hard[chosen], _MET_FIRST, _MET), sides.rows)
+        floor = self.bounds.floor_sides(state.stance, motions, _NEAR_THE_FLOOR * self.posture.size)
+        sides = Sides.joined([self.limits.sides(state.stance.local, _LONGEST_TURN), floor])
+        step = Step(mass, np.zeros(len(mass)), rows, np.where(self.goals.hard[chosen], _MET_FIRST, _MET), sides)
         residual = state.residual[chosen]
-        found = step.solve(residual, sides.room, np.isin(sides.keys, state.closed))
+        found = step.solve(residual, np.isin(sides.keys, state.closed))
         if np.linalg.norm(residual - rows @ found.step) > _LEFT * np.linalg.norm(residual):
             return None
         if np.abs(found.step[: self.bodies.turning]).max(initial=0.0) > _FARTHEST:

@@ -1,0 +1,187 @@
+"""Poses of a small person by least mass: goals, what comes first, limits, the floor and balance."""
+
+import numpy as np
+import pytest
+
+from fabrik_addon.core import Ball, Effector, Hinge, Skeleton, forward_kinematics
+from fabrik_addon.core.posture.bounds import Floor, Support
+from fabrik_addon.core.posture.mass import Masses
+from fabrik_addon.core.posture.solve import PostureSolver
+from fabrik_addon.core.rotations import angle_between
+
+# Name, parent, head, tail. Limbs are bent a little, knees to the front (-Y) and elbows to the back.
+ROWS = (
+    ("hips", -1, (0, 0, 0.95), (0, 0, 1.1)),
+    ("spine", 0, (0, 0, 1.1), (0, 0.01, 1.45)),
+    ("upper_arm.L", 1, (0.18, 0, 1.4), (0.42, 0.03, 1.25)),
+    ("forearm.L", 2, (0.42, 0.03, 1.25), (0.62, -0.02, 1.1)),
+    ("upper_arm.R", 1, (-0.18, 0, 1.4), (-0.42, 0.03, 1.25)),
+    ("forearm.R", 4, (-0.42, 0.03, 1.25), (-0.62, -0.02, 1.1)),
+    ("thigh.L", 0, (0.09, 0, 0.92), (0.09, -0.03, 0.5)),
+    ("shin.L", 6, (0.09, -0.03, 0.5), (0.09, 0, 0.08)),
+    ("thigh.R", 0, (-0.09, 0, 0.92), (-0.09, -0.03, 0.5)),
+    ("shin.R", 8, (-0.09, -0.03, 0.5), (-0.09, 0, 0.08)),
+)
+WEIGHTS = (8, 12, 1.0, 0.8, 1.0, 0.8, 5, 2.5, 5, 2.5)
+LIMITS = {
+    "spine": Ball(0.8, (-0.6, 0.6)),
+    **{f"{bone}.{side}": Ball(2.0) for bone in ("upper_arm", "thigh") for side in "LR"},
+    **{f"shin.{side}": Hinge("X", -0.1, 2.5) for side in "LR"},
+}
+HAND, FEET = 0, slice(1, 3)
+STEP = 0.01
+
+
+def skeleton():
+    rest = np.tile(np.eye(4), (len(ROWS), 1, 1))
+    for row, (_, _, head, tail) in enumerate(ROWS):
+        y = np.subtract(tail, head) / np.linalg.norm(np.subtract(tail, head))
+        x = np.array([1.0, 0.0, 0.0]) - y[0] * y
+        x /= np.linalg.norm(x)
+        rest[row, :3, :3], rest[row, :3, 3] = np.stack([x, y, np.cross(x, y)], axis=1), head
+    lengths = [np.linalg.norm(np.subtract(tail, head)) for _, _, head, tail in ROWS]
+    return Skeleton([row[0] for row in ROWS], [row[1] for row in ROWS], rest, lengths)
+
+
+def person(stiff=None, limits=LIMITS, hand="forearm.L", **options):
+    """A solver whose first effector is a hand, and whose feet come before it; its rest pose, and where points are."""
+    bones = skeleton()
+    factors = np.ones(len(bones))
+    for name, factor in (stiff or {}).items():
+        factors[bones.index(name)] = factor
+    masses = Masses(np.array(WEIGHTS) / sum(WEIGHTS), np.full(len(bones), 0.5), factors)
+    effectors = [Effector(hand, priority=1), Effector("shin.L"), Effector("shin.R")]
+    solver = PostureSolver(bones, effectors, masses, limits=limits, root="FREE", **options)
+    rest = np.tile([1.0, 0.0, 0.0, 0.0], (len(bones), 1))
+    return solver, rest, solver.points(rest, bones.rest[0, :3, 3])
+
+
+def lead(solver, rest, points, way):
+    """The poses along a way (N, 3) of shifts of the hand."""
+    pose, location, found = rest, solver.skeleton.rest[0, :3, 3], []
+    for shift in way:
+        targets = points.copy()
+        targets[HAND] += shift
+        result = solver.solve(targets, start=pose, start_location=location)
+        pose, location = result.rotations, result.root_location
+        found.append(result)
+    return found
+
+
+def straight(shift):
+    """(N, 3) a straight way, a centimetre a step."""
+    count = int(np.ceil(np.linalg.norm(shift) / STEP))
+    return np.outer(np.arange(1, count + 1) / count, shift)
+
+
+def turns(found):
+    """(N - 1,) degrees that the bone turned farthest turns from pose to pose."""
+    poses = np.array([each.rotations for each in found])
+    return np.degrees(angle_between(poses[1:], poses[:-1]).max(axis=1))
+
+
+@pytest.mark.parametrize("shift", [(-0.5, -0.4, 0.0), (0.0, 0.1, 0.6), (-0.6, -0.35, -0.7)])
+def test_in_reach_it_is_exact_and_flows(shift):
+    solver, rest, points = person()
+    found = lead(solver, rest, points, straight(np.array(shift)))
+    assert max(each.errors.max() for each in found) < 1e-5
+    assert turns(found).max() < 8.0
+
+
+def test_there_and_back_is_where_it_began():
+    solver, rest, points = person()
+    out = straight(np.array((-0.5, -0.4, -0.5)))
+    last = lead(solver, rest, points, np.concatenate([out, out[-2::-1], np.zeros((3, 3))]))[-1]
+    assert np.degrees(angle_between(last.rotations, rest).max()) < 0.1
+
+
+def test_out_of_reach_the_feet_stay_and_the_body_is_calm():
+    """Led half a metre too far, then on by single centimetres: what comes first is met, and nothing turns about."""
+    solver, rest, points = person()
+    found = lead(solver, rest, points, straight(np.array((1.5, -1.0, 0.3))))
+    assert found[-1].errors[HAND] > 0.2
+    assert max(each.errors[FEET].max() for each in found) < 1e-4
+    assert turns(found)[-20:].max() < 3.0
+
+
+def test_the_nearest_is_where_it_settles():
+    """The hand of a stretched body lies on the line to a far target; no small turn of a joint brings it nearer."""
+    solver, rest, points = person()
+    far = np.concatenate([straight(np.array((1.5, -1.0, 0.3))), np.tile([[1.5, -1.0, 0.3]], (8, 1))])
+    pose = lead(solver, rest, points, far)[-1]
+    error = pose.errors[HAND]
+    targets = points.copy()
+    targets[HAND] += far[-1]
+    random = np.random.default_rng(2)
+    for _ in range(12):
+        start = pose.rotations + 0.02 * random.normal(size=pose.rotations.shape)
+        start /= np.linalg.norm(start, axis=1, keepdims=True)
+        other = solver.solve(targets, start=start, start_location=pose.root_location)
+        assert other.errors[HAND] > error - 2e-3
+
+
+def test_a_near_reach_is_made_by_the_arm():
+    """The arm is light: the hips stay, where the smallest rotations would let the body fall from the ankles."""
+    solver, rest, points = person()
+    pose = lead(solver, rest, points, straight(np.array((-0.3, -0.3, 0.1))))[-1]
+    assert np.linalg.norm(pose.root_location - solver.skeleton.rest[0, :3, 3]) < 0.01
+
+
+def test_limits_hold():
+    solver, rest, points = person()
+    pose = lead(solver, rest, points, straight(np.array((-0.6, -0.35, -0.7))))[-1]
+    spine = solver.skeleton.index("spine")
+    assert angle_between(pose.rotations[spine], rest[spine]) <= 0.8 + 0.6
+    shins = [solver.skeleton.index(name) for name in ("shin.L", "shin.R")]
+    assert (2.0 * np.arctan2(pose.rotations[shins, 1], pose.rotations[shins, 0]) > -0.1 - 1e-9).all()
+
+
+def test_what_is_stiff_turns_less_and_what_is_quite_stiff_not_at_all():
+    way, turned = straight(np.array((-0.5, -0.6, 0.0))), []
+    for factor in (1.0, 100.0, np.inf):
+        solver, rest, points = person({"spine": factor})
+        pose = lead(solver, rest, points, way)[-1]
+        spine = solver.skeleton.index("spine")
+        turned.append(float(angle_between(pose.rotations[spine], rest[spine])))
+    assert turned[1] < 0.5 * turned[0]
+    assert turned[2] == 0.0
+
+
+def test_left_and_right_are_alike():
+    """The right hand led by the mirror image: the joints are where the mirror has them."""
+    shift = np.array((-0.4, -0.5, -0.3))
+    solver, rest, points = person()
+    left = lead(solver, rest, points, straight(shift))[-1]
+    other, rest, points = person(hand="forearm.R")
+    right = lead(other, rest, points, straight(shift * (-1.0, 1.0, 1.0)))[-1]
+    names = [row[0] for row in ROWS]
+    flipped = [
+        names.index(name[:-1] + {"L": "R", "R": "L"}[name[-1]] if name[-2:] in {".L", ".R"} else name) for name in names
+    ]
+    own, mirror = (
+        forward_kinematics(solver.skeleton, each.rotations, each.root_location)[:, :3, 3] for each in (left, right)
+    )
+    assert own == pytest.approx(mirror[flipped] * (-1.0, 1.0, 1.0), abs=1e-4)
+
+
+def test_a_hand_does_not_go_through_the_floor():
+    tip = (0.0, float(skeleton().lengths[3]), 0.0)
+    floor = Floor((("forearm.L", tip),), (0.0, 0.0, 1.0), 0.4)
+    solver, rest, points = person(floor=floor)
+    found = lead(solver, rest, points, straight(np.array((-0.4, -0.4, -0.9))))
+    heights = [solver.points(each.rotations, each.root_location)[HAND, 2] for each in found]
+    assert min(heights) > 0.4 - 1e-3
+    assert heights[-1] == pytest.approx(0.4, abs=5e-3)
+
+
+def test_balance_keeps_the_centre_of_mass_over_the_feet_as_far_as_goals_allow():
+    """A far reach to the front takes the centre of mass past the toes; with a support it stays over them, goal met."""
+    corners = np.array([(-0.15, -0.05, 0.0), (0.15, -0.05, 0.0), (0.15, 0.1, 0.0), (-0.15, 0.1, 0.0)])
+    way, ahead = straight(np.array((-0.5, -0.8, -0.3))), []
+    for support in (None, Support(corners, (0.0, 0.0, 1.0))):
+        solver, rest, points = person(support=support)
+        pose = lead(solver, rest, points, way)[-1]
+        assert pose.errors.max() < 1e-5
+        ahead.append(-solver.centre_of_mass(pose.rotations, pose.root_location)[1])
+    assert ahead[0] > 0.1
+    assert ahead[1] < 0.06
