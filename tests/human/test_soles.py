@@ -1,0 +1,74 @@
+"""Where a human meets the floor, by its bones."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from support import humans
+
+from fabrik_addon.human.rest_body import RestBone
+from fabrik_addon.human.soles import convex_hull, floor_points, soles
+
+
+@pytest.fixture
+def bones():
+    return humans.rest_bones(humans.human(fingers=False))
+
+
+def places(bones, points):
+    """(N, 3) in armature space."""
+    return np.array([bones[name].head + bones[name].axes @ place for name, place in points])
+
+
+def test_a_foot_stands_flat_on_four_corners_about_its_joints(bones):
+    found = soles(bones)
+    assert found.keys() == {"foot.L", "foot.R"}
+    for side, sign in (("L", 1.0), ("R", -1.0)):
+        heel, left, right, tip = places(bones, found[f"foot.{side}"])
+        foot, toe = bones[f"foot.{side}"], bones[f"toe.{side}"]
+        assert np.allclose([heel[2], left[2], right[2], tip[2]], 0.0, atol=1e-9)
+        assert heel[1] > foot.head[1], "the heel is behind the ankle, and the person looks along -Y"
+        assert tip[1] < toe.head[1] < heel[1]
+        assert left[0] > toe.head[0] > right[0]
+        assert sign * toe.head[0] > 0.0
+        assert 0.2 < np.linalg.norm(left - right) / np.linalg.norm(tip - heel) < 0.5
+
+
+def test_without_toes_the_foot_has_all_corners(bones):
+    few = {name: bone for name, bone in bones.items() if not name.startswith("toe")}
+    assert {name for points in soles(few).values() for name, _ in points} == {"foot.L", "foot.R"}
+
+
+def test_they_go_with_the_rig_wherever_it_stands(bones):
+    """Turned and far from the origin the soles are the same points on the bones, on the lowest joint's level."""
+    spin = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    moved = {
+        name: RestBone(bone.parent, spin @ (bone.head + np.array((0.0, 0.0, 7.0))), spin @ bone.axes, bone.length)
+        for name, bone in bones.items()
+    }
+    before, after = (np.concatenate([places(rig, points) for points in soles(rig).values()]) for rig in (bones, moved))
+    lifted = after @ spin - before
+    assert np.allclose(lifted, lifted[0])
+    assert np.allclose(lifted[0, :2], 0.0)
+
+
+def test_what_is_no_human_has_none():
+    tail = {"one": RestBone("", np.zeros(3), np.eye(3), 1.0), "two": RestBone("one", np.ones(3), np.eye(3), 1.0)}
+    assert soles(tail) == {}
+    assert floor_points(tail) == ()
+
+
+def test_hands_and_knees_are_on_the_floor_too(bones):
+    found = [name for name, _ in floor_points(bones)]
+    assert {"hand.L", "hand.R", "shin.L", "shin.R", "foot.L", "toe.R"} <= set(found)
+    assert len(found) == 12
+
+
+@given(hnp.arrays(np.float64, st.tuples(st.integers(3, 12), st.just(2)), elements=st.integers(-20, 20).map(float)))
+def test_the_hull_is_convex_wound_one_way_and_holds_all_points(points):
+    hull = convex_hull(points)
+    assert {tuple(corner) for corner in hull} <= {tuple(point) for point in points}
+    edges = np.roll(hull, -1, axis=0) - hull
+    sides = edges[:, None, 0] * (points - hull[:, None])[..., 1] - edges[:, None, 1] * (points - hull[:, None])[..., 0]
+    assert (sides >= 0.0).all() or len(hull) < 3
