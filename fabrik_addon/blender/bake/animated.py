@@ -6,7 +6,7 @@ import bpy
 import numpy as np
 
 from ...core.arrays import FloatArray, IntArray
-from ..rig.armature import RigError, Tree
+from ..rig.armature import RigError, Tree, root_location_channel, root_place
 from ..rig.keyframes import bone_path, bone_property_path, curves
 from ..settings.limit_properties import NUMBERS, read_slide
 from ..settings.limit_values import NO_SLIDE
@@ -52,12 +52,10 @@ def check_still(armature: bpy.types.Object, bones: Sequence[str], frames: IntArr
 def root_heads(armature: bpy.types.Object, tree: Tree, frames: IntArray) -> FloatArray:
     """(F, 3) the root's head in armature space on each frame, by the keys of its location."""
     root = armature.pose.bones[tree.skeleton.names[0]]
-    rest = np.array(root.bone.matrix_local, dtype=np.float64)
-    axes = rest[:3, :3] if root.bone.use_local_location else np.eye(3)
-    channels = np.tile((tree.root_location - rest[:3, 3]) @ axes, (len(frames), 1))
+    channels = np.tile(root_location_channel(root, tree.root_location), (len(frames), 1))
     for index, values in _keyed(armature, root.name, "location", frames):
         channels[:, index] = values
-    return channels @ axes.T + rest[:3, 3]
+    return root_place(root, channels)
 
 
 def _keyed(armature: bpy.types.Object, bone: str, channel: str, frames: IntArray) -> Iterator[tuple[int, FloatArray]]:

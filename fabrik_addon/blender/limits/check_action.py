@@ -19,7 +19,8 @@ from ..rig.rotation_modes import to_channels
 from ..settings.limit_properties import read_limit
 from .action_rotations import BoneCurves, rotation_curves, whole_frames
 
-TOLERANCE: Final = radians(0.01)
+# Radians that do not count: nobody sees so little, and keys are kept in single precision.
+_TOLERANCE: Final = radians(0.01)
 # Each round puts keys where the curve still breaks the limit between those of the round before.
 _ROUNDS: Final = 20
 
@@ -47,24 +48,19 @@ class Breach:
         return f"{self.bone!r} breaks its limit on {frames}: {most}"
 
 
-def check_action(
-    rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone], tolerance: float = TOLERANCE
-) -> list[Breach]:
+def check_action(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> list[Breach]:
     """Where the rig's present action turns bones out of their limits, on the whole frames from first to last key.
 
-    Limits are as they are now. tolerance: radians that do not count.
+    Limits are as they are now.
     Raises RigError where there is no action, no limit, or no curve for a limited bone, and LimitPropertyError for a
     limit that makes no sense.
     """
-    found = (_breach(curves, limit, tolerance) for curves, limit in _limited_curves(rig, bones))
+    found = (_breach(curves, limit) for curves, limit in _limited_curves(rig, bones))
     return [breach for breach in found if breach is not None]
 
 
 def mend_action(
-    scene: bpy.types.Scene,
-    rig: bpy.types.Object,
-    bones: Sequence[bpy.types.PoseBone],
-    tolerance: float = TOLERANCE,
+    scene: bpy.types.Scene, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
 ) -> tuple[list[Breach], list[Breach]]:
     """Bring the curves of bones that break their limits inside: what was found, and what could not be mended.
 
@@ -76,14 +72,14 @@ def mend_action(
     action = rig.animation_data.action
     if not action.is_editable:
         raise RigError(f"Action {action.name!r} is linked from another file: make a copy of it first")
-    broken = [(curves, limit, breach) for curves, limit in limited if (breach := _breach(curves, limit, tolerance))]
+    broken = [(curves, limit, breach) for curves, limit in limited if (breach := _breach(curves, limit))]
     keeper = PoseKeeper(scene, rig)
     try:
         for curves, limit, _ in broken:
-            _mend(rig, curves, limit, tolerance)
+            _mend(rig, curves, limit)
     finally:
         keeper.restore([curves.bone.name for curves, _, _ in broken])
-    left = check_action(rig, [curves.bone for curves, _, _ in broken], tolerance) if broken else []
+    left = check_action(rig, [curves.bone for curves, _, _ in broken]) if broken else []
     return [breach for _, _, breach in broken], left
 
 
@@ -96,10 +92,10 @@ def _limited_curves(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) 
     return [(curves, limits[curves.bone.name]) for curves in found]
 
 
-def _breach(curves: BoneCurves, limit: Limit, tolerance: float) -> Breach | None:
+def _breach(curves: BoneCurves, limit: Limit) -> Breach | None:
     frames = whole_frames(curves.times)
     excess = _excess(limit, curves.rotations(frames))
-    outside = excess > tolerance
+    outside = excess > _TOLERANCE
     if not outside.any():
         return None
     return Breach(curves.bone.name, frames[outside].astype(np.int64), excess[outside])
@@ -110,15 +106,15 @@ def _excess(limit: Limit, rotations: FloatArray) -> FloatArray:
     return angle_between(rotations, legal_rotations(limit, rotations))
 
 
-def _mend(rig: bpy.types.Object, curves: BoneCurves, limit: Limit, tolerance: float) -> None:
+def _mend(rig: bpy.types.Object, curves: BoneCurves, limit: Limit) -> None:
     """Move the keys of one bone inside, then give frames that are still outside keys of their own."""
     curves = _with_all_components(rig, curves)
     frames = curves.times
     for _ in range(_ROUNDS):
-        outside = frames[_excess(limit, curves.rotations(frames)) > tolerance]
+        outside = frames[_excess(limit, curves.rotations(frames)) > _TOLERANCE]
         _put_inside(rig, curves, limit, outside)
         frames = whole_frames(curves.times)
-        if _breach(curves, limit, tolerance) is None:
+        if _breach(curves, limit) is None:
             return
 
 

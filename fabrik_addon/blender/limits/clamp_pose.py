@@ -11,7 +11,7 @@ from ...core.rotations import angle_between
 from ..rig.armature import RigError, check_editable
 from ..rig.legal import legal_rotations
 from ..rig.locks import with_locks
-from ..rig.rotation_modes import from_channels, property_name, to_channels
+from ..rig.rotation_modes import local_rotation, property_name, to_channels
 from ..settings.limit_properties import read_limit
 
 # Radians: what is outside by less is so by the rounding of single precision.
@@ -29,7 +29,7 @@ def clamp_pose(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]:
     limits = [(bone, limit) for bone in bones if (limit := read_limit(bone)) is not None]
     if not limits:
         raise RigError("None of these bones has a limit: set one first")
-    outside = [(bone, limit) for bone, limit in limits if _excess(limit, _rotation(bone)) > _OUTSIDE]
+    outside = [(bone, limit) for bone, limit in limits if _excess(limit, local_rotation(bone)) > _OUTSIDE]
     turned, left = 0, []
     for bone, limit in outside:
         legal = _legal(bone, limit)
@@ -46,11 +46,6 @@ def _excess(limit: Limit, rotation: FloatArray) -> float:
     return float(angle_between(rotation, legal_rotations(limit, rotation[None])[0]))
 
 
-def _rotation(bone: bpy.types.PoseBone) -> FloatArray:
-    """(4,) the local rotation that the channels hold."""
-    return from_channels(bone.rotation_mode, getattr(bone, property_name(bone.rotation_mode)))
-
-
 def _turn(bone: bpy.types.PoseBone, rotation: FloatArray) -> None:
     """Write a rotation (4,), angles counted on from what the channels hold."""
     present = getattr(bone, property_name(bone.rotation_mode))
@@ -60,7 +55,7 @@ def _turn(bone: bpy.types.PoseBone, rotation: FloatArray) -> None:
 
 def _legal(bone: bpy.types.PoseBone, limit: Limit) -> FloatArray | None:
     """(4,) a rotation inside the limit, the nearest where nothing is locked; None where locks leave none."""
-    rotation = _rotation(bone)
+    rotation = local_rotation(bone)
     kept = with_locks(bone, rotation)
     legal = legal_rotations(limit, rotation[None])[0]
     if kept is None:

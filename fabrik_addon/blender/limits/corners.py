@@ -1,7 +1,7 @@
 """The corners of polygon limits, edited one by one: each is a lean, given by numbers or by how the bone leans now."""
 
 from dataclasses import replace
-from math import hypot
+from math import dist
 from typing import Final, TypeAlias
 
 import bpy
@@ -11,7 +11,7 @@ from ...core import LimitError, Polygon
 from ...core.backend import array as many
 from ...core.limits.swing_twist import lean_of
 from ..rig.armature import RigError
-from ..rig.rotation_modes import from_channels, property_name
+from ..rig.rotation_modes import local_rotation
 from ..settings.limit_properties import read_limit, read_settings, write_settings
 from ..settings.limit_values import LimitSettings, flat, points
 
@@ -24,8 +24,7 @@ _SAME_POINT: Final = 1e-3
 
 def present_lean(bone: bpy.types.PoseBone) -> Corner:
     """The (X, Z) lean that a bone's rotation channels hold, radians."""
-    rotation = from_channels(bone.rotation_mode, getattr(bone, property_name(bone.rotation_mode)))
-    lean = lean_of(many, many.quaternion(np.asarray(rotation)[None]))
+    lean = lean_of(many, many.quaternion(local_rotation(bone)[None]))
     return float(np.asarray(lean.x).item()), float(np.asarray(lean.z).item())
 
 
@@ -62,7 +61,7 @@ def remove_point(bone: bpy.types.PoseBone, index: int) -> str:
 def _split(corners: Corners) -> Corners:
     """The corners with one more in the middle of the longest edge."""
     following = corners[1:] + corners[:1]
-    lengths = [hypot(bx - ax, bz - az) for (ax, az), (bx, bz) in zip(corners, following, strict=True)]
+    lengths = _edges(corners)
     longest = lengths.index(max(lengths))
     (ax, az), (bx, bz) = corners[longest], following[longest]
     return [*corners[: longest + 1], ((ax + bx) / 2.0, (az + bz) / 2.0), *corners[longest + 1 :]]
@@ -71,13 +70,13 @@ def _split(corners: Corners) -> Corners:
 def _with_lean(bone: bpy.types.PoseBone, corners: Corners) -> Corners:
     """The corners with the bone's present lean put into the edge that it makes longer by least."""
     lean = present_lean(bone)
-    if any(hypot(lean[0] - x, lean[1] - z) < _SAME_POINT for x, z in corners):
+    if any(dist(lean, corner) < _SAME_POINT for corner in corners):
         raise RigError(f"There is a point where {bone.name!r} leans now: lean it elsewhere first")
     ways = [[*corners[:place], lean, *corners[place:]] for place in range(1, len(corners) + 1)]
     simple = [way for way in ways if _is_simple(way)]
     if not simple:
         raise RigError(f"The outline would cross itself with a point where {bone.name!r} leans now: lean it elsewhere")
-    return min(simple, key=_outline)
+    return min(simple, key=lambda way: sum(_edges(way)))
 
 
 def _is_simple(corners: Corners) -> bool:
@@ -88,10 +87,9 @@ def _is_simple(corners: Corners) -> bool:
     return True
 
 
-def _outline(corners: Corners) -> float:
-    """How long the outline is."""
-    following = corners[1:] + corners[:1]
-    return sum(hypot(bx - ax, bz - az) for (ax, az), (bx, bz) in zip(corners, following, strict=True))
+def _edges(corners: Corners) -> list[float]:
+    """The lengths of the edges, each from a corner to the next."""
+    return [dist(corner, following) for corner, following in zip(corners, corners[1:] + corners[:1], strict=True)]
 
 
 def _polygon(bone: bpy.types.PoseBone) -> LimitSettings:

@@ -48,11 +48,7 @@ def limits_from_action(
     limits = []
     for each in found:
         times = np.union1d(each.times, whole_frames(each.times))
-        rotations = each.rotations(times)
-        polygon = shape == "POLYGON"
-        limits.append(
-            fitted_polygon(rotations, margin) if polygon else fitted_limit(rotations, margin, hinge_tolerance)
-        )
+        limits.append(fitted_limit(each.rotations(times), margin, hinge_tolerance, shape))
     turned = [each.bone for each in found]
     wanted = [settings_of(limit, read_settings(bone)) for bone, limit in zip(turned, limits, strict=True)]
     write_all(turned, wanted)
@@ -61,28 +57,23 @@ def limits_from_action(
     return f"{len(turned)} bones are now limited to what action {rig.animation_data.action.name!r} does", left
 
 
-def fitted_limit(rotations: FloatArray, margin: float = 0.0, hinge_tolerance: float = 0.0) -> Limit:
+def fitted_limit(
+    rotations: FloatArray, margin: float = 0.0, hinge_tolerance: float = 0.0, shape: str = "FITTED"
+) -> Limit:
     """The limit that holds successive rotations (F, 4), widened by a margin."""
     if angle_between(rotations, _REST).max() < _STILL:
         return Fixed()
+    quaternions = many.quaternion(rotations)
     off_axis = {axis: _off_axis(rotations, axis) for axis in AXES}
     axis: Any = min(AXES, key=off_axis.__getitem__)
-    quaternions = many.quaternion(rotations)
-    if off_axis[axis] <= hinge_tolerance + _STILL:
+    if shape == "FITTED" and off_axis[axis] <= hinge_tolerance + _STILL:
         return Hinge(axis, *_range(Hinge(axis).angle(many, quaternions), margin))
     lean = lean_of(many, quaternions)
-    return Ball(_cone(lean.x, lean.z, margin), _range(twist_of(many, quaternions, 0.0), margin))
-
-
-def fitted_polygon(rotations: FloatArray, margin: float = 0.0) -> Limit:
-    """The polygon around the leans of successive rotations (F, 4), wider by a margin."""
-    if angle_between(rotations, _REST).max() < _STILL:
-        return Fixed()
-    quaternions = many.quaternion(rotations)
-    lean = lean_of(many, quaternions)
+    twist = _range(twist_of(many, quaternions, 0.0), margin)
+    if shape == "FITTED":
+        return Ball(_cone(lean.x, lean.z, margin), twist)
     corners = window_around(np.stack([lean.x, lean.z], axis=-1).reshape(-1, 2), margin)
-    window = tuple((float(x), float(z)) for x, z in corners)
-    return Polygon(window, _range(twist_of(many, quaternions, 0.0), margin))
+    return Polygon(tuple((x, z) for x, z in corners.tolist()), twist)
 
 
 def _off_axis(rotations: FloatArray, axis: Any) -> float:

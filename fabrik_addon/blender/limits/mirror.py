@@ -4,7 +4,7 @@ A mirrored bone's rest frame is the mirror image of the first one's, with one ax
 frame again: local X where the roll is mirrored too. What a lean or a turn becomes follows from the two rest frames.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import cos, radians
 from typing import Final, TypeAlias, cast
@@ -12,17 +12,18 @@ from typing import Final, TypeAlias, cast
 import bpy
 import numpy as np
 
+from ...core.arrays import IntArray
 from ..rig.armature import RigError
 from ..settings.limit_properties import has_limit, read_limit, read_settings
-from ..settings.limit_values import Cone, LimitSettings, Range, flat, points
+from ..settings.limit_values import Cone, LimitSettings, Range, flat
 from ..settings.selection import active_bone
 from .editing import write_all
 
-# Where the mirror images of local X and of local Z lie in the other bone's frame: (row of _PLANE, sign).
-_Axes: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 _Pair: TypeAlias = tuple[bpy.types.PoseBone, bpy.types.PoseBone]
 
 _PLANE: Final = (0, 2)
+# Toward +X, +Z, -X and -Z, as the angles of a cone are.
+_WAYS: Final = np.array([(1, 0), (0, 1), (-1, 0), (0, -1)])
 # Axes that are this near to those of the mirror image count as mirrored.
 _NEAR: Final = cos(radians(10.0))
 
@@ -58,16 +59,19 @@ def opposite_bone(rig: bpy.types.Object, bone: bpy.types.PoseBone) -> bpy.types.
     return None
 
 
-def mirrored(settings: LimitSettings, axes: _Axes) -> LimitSettings:
-    """A limit's mirror image, for a bone in whose frame the images of local X and Z lie along `axes`."""
-    axis, sign = {"X": _turning(axes[0]), "Y": ("Y", -1), "Z": _turning(axes[1])}[settings.axis]
+def _mirrored(settings: LimitSettings, axes: IntArray) -> LimitSettings:
+    """A limit's mirror image, for a bone in whose frame the images of local X and Z are the columns of (2, 2) axes."""
+    images = _WAYS @ axes.T
+    cone = [settings.cone[int(np.argmax(images @ way))] for way in _WAYS]
+    axis, sign = _turning(settings.axis, axes)
     return replace(
         settings,
-        cone=_mirrored_cone(settings.cone, axes),
+        cone=cast("Cone", tuple(cone)),
         twist=_signed(settings.twist, -1),
         axis=axis,
         hinge=_signed(settings.hinge, sign),
-        window=_mirrored_window(settings.window, axes),
+        # In reverse, so that the outline keeps its winding.
+        window=flat((np.reshape(settings.window, (-1, 2))[::-1] @ axes.T).tolist()),
     )
 
 
@@ -90,26 +94,22 @@ def _place(bone: bpy.types.PoseBone) -> float:
     return float(bone.bone.head_local.x + bone.bone.tail_local.x)
 
 
-def _mirrored_axes(bone: bpy.types.PoseBone, other: bpy.types.PoseBone) -> _Axes | None:
-    """Where the mirror images of the bone's X and Z lie in the other one's frame; None where they are off its axes."""
+def _mirrored_axes(bone: bpy.types.PoseBone, other: bpy.types.PoseBone) -> IntArray | None:
+    """(2, 2) the mirror images of the bone's X and Z along the other one's; None where they are off its axes."""
     rest, other_rest = (np.array(each.bone.matrix_local)[:3, :3] for each in (bone, other))
     images = other_rest.T @ np.diag((-1.0, 1.0, 1.0)) @ rest
     plane = images[np.ix_(_PLANE, _PLANE)]
-    rows = np.abs(plane).argmax(axis=0)
-    sizes = np.take_along_axis(plane, rows[None], axis=0)[0]
-    if images[1, 1] < _NEAR or (np.abs(sizes) < _NEAR).any():
-        return None
-    x, z = ((int(row), 1 if size > 0.0 else -1) for row, size in zip(rows, sizes, strict=True))
-    return x, z
+    near = images[1, 1] >= _NEAR and (np.abs(plane).max(axis=0) >= _NEAR).all()
+    return np.rint(plane).astype(np.int64) if near else None
 
 
-def _settings(bone: bpy.types.PoseBone, axes: _Axes | None) -> LimitSettings | None:
+def _settings(bone: bpy.types.PoseBone, axes: IntArray | None) -> LimitSettings | None:
     """The mirror image of a bone's limit, None where it has none."""
     settings = read_settings(bone)
     if axes is None or not (has_limit(bone) or settings != LimitSettings()):
         return None
     read_limit(bone)
-    return mirrored(settings, axes)
+    return _mirrored(settings, axes)
 
 
 def _why_left(bone: bpy.types.PoseBone, other: bpy.types.PoseBone) -> str:
@@ -118,33 +118,15 @@ def _why_left(bone: bpy.types.PoseBone, other: bpy.types.PoseBone) -> str:
     )
 
 
-def _turning(image: tuple[int, int]) -> tuple[str, int]:
+def _turning(axis: str, axes: IntArray) -> tuple[str, int]:
     """The axis that turns are about in the mirror, and their sign: a reflection makes them go the other way round."""
-    row, sign = image
-    return "XZ"[row], -sign
+    if axis == "Y":
+        return axis, -1
+    image = axes[:, "XZ".index(axis)]
+    place = int(np.argmax(np.abs(image)))
+    return "XZ"[place], -int(image[place])
 
 
 def _signed(ends: Range, sign: int) -> Range:
     low, high = ends
     return (low, high) if sign > 0 else (0.0 - high, 0.0 - low)
-
-
-def _mirrored_cone(cone: Cone, axes: _Axes) -> Cone:
-    """Leans toward +X, +Z, -X, -Z of the other bone."""
-    leans: Mapping[tuple[int, int], float] = {
-        (row, sign * way): cone[place if way > 0 else place + 2]
-        for place, (row, sign) in enumerate(axes)
-        for way in (1, -1)
-    }
-    return cast("Cone", tuple(leans[row, way] for way in (1, -1) for row in (0, 1)))
-
-
-def _mirrored_window(window: Sequence[float], axes: _Axes) -> tuple[float, ...]:
-    """The corners in reverse, so that the outline keeps its winding."""
-    images = []
-    for corner in reversed(points(window)):
-        image = [0.0, 0.0]
-        for part, (row, sign) in zip(corner, axes, strict=True):
-            image[row] = sign * part
-        images.append(image)
-    return flat(images)

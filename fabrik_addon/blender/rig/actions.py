@@ -4,7 +4,7 @@ Each animated data-block has a slot, and its curves are in the slot's channel ba
 that there can be.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any
 
 import bpy
@@ -103,15 +103,6 @@ def channels_of(action: bpy.types.Action, owner: bpy.types.Object) -> Any:
     layer = action.layers[0] if action.layers else action.layers.new("Layer")
     strip: Any = layer.strips[0] if layer.strips else layer.strips.new(type="KEYFRAME")
     return strip.channelbag(_own_slot(action, owner), ensure=True)
-
-
-def channel_bags(action: bpy.types.Action, slot: bpy.types.ActionSlot) -> Iterator[Any]:
-    """The channel bags of a slot that are there."""
-    strips: list[Any] = [strip for layer in action.layers for strip in layer.strips]
-    for strip in strips:
-        bag = strip.channelbag(slot)
-        if bag is not None:
-            yield bag
 
 
 def _animation_data(owner: bpy.types.Object) -> bpy.types.AnimData:

@@ -144,13 +144,13 @@ def write_pose(
         _write_rotations(armature, str(mode), rows[chosen], wanted[chosen])
     if root_location is not None:
         root = armature.pose.bones[skeleton.names[0]]
-        root.location = root_location_channel(root, np.asarray(root_location, dtype=np.float64)[None])[0]
+        root.location = root_location_channel(root, root_location).tolist()
     # Writing many values at once tells nobody that they changed.
     armature.update_tag(refresh={"DATA"})
 
 
 def root_location_channel(pose_bone: bpy.types.PoseBone, root_locations: npt.ArrayLike) -> FloatArray:
-    """(F, 3) values of a root bone's `location` that put its head at (F, 3) places in armature space."""
+    """(..., 3) values of a root bone's `location` that put its head at (..., 3) places in armature space."""
     rest = np.array(pose_bone.bone.matrix_local, dtype=np.float64)
     moves: FloatArray = np.asarray(root_locations, dtype=np.float64) - rest[:3, 3]
     if not pose_bone.bone.use_local_location:
@@ -160,10 +160,10 @@ def root_location_channel(pose_bone: bpy.types.PoseBone, root_locations: npt.Arr
 
 
 def root_place(pose_bone: bpy.types.PoseBone, location: npt.ArrayLike) -> FloatArray:
-    """(3,) where a root bone's head is in armature space while its `location` holds (3,)."""
+    """(..., 3) where a root bone's head is in armature space while its `location` holds (..., 3)."""
     rest = np.array(pose_bone.bone.matrix_local, dtype=np.float64)
     axes = rest[:3, :3] if pose_bone.bone.use_local_location else np.eye(3)
-    place: FloatArray = rest[:3, 3] + axes @ np.asarray(location, dtype=np.float64)
+    place: FloatArray = rest[:3, 3] + np.asarray(location, dtype=np.float64) @ axes.T
     return place
 
 

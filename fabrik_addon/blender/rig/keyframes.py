@@ -8,18 +8,21 @@ from typing import Any, Final, TypeAlias
 import bpy
 import numpy as np
 import numpy.typing as npt
+from bpy_extras import anim_utils
 
 from ...core.arrays import FloatArray, IntArray
-from .actions import KeyframeError, channel_bags, channels_of
+from .actions import KeyframeError, channels_of
 
 _ListOfKeys: TypeAlias = "bpy.types.FCurveKeyframePoints"
 
 # Two keys nearer to each other than this, in frames, are on the same frame.
 _SAME_FRAME: Final = 1e-3
 # With these handles a curve is smooth at once, should somebody ask for Bézier interpolation later.
-_HANDLES: Final = "AUTO_CLAMPED"
-
-
+_KEY_KINDS: Final = {
+    "interpolation": "LINEAR",
+    "handle_left_type": "AUTO_CLAMPED",
+    "handle_right_type": "AUTO_CLAMPED",
+}
 ROTATION_CHANNELS: Final = ("rotation_quaternion", "rotation_axis_angle", "rotation_euler")
 
 
@@ -41,10 +44,9 @@ def write_curves(
     values: npt.ArrayLike,
     group: str,
     *,
-    interpolation: str = "LINEAR",
     components: Collection[int] | None = None,
 ) -> None:
-    """Key a property on many frames at once, one curve for each of its components.
+    """Key a property on many frames at once, linearly, one curve for each of its components.
 
     Keys from the first to the last of the frames are replaced, those outside stay as they are.
 
@@ -55,7 +57,6 @@ def write_curves(
         frames: (F,) rising, whole or not; with none of them the curves are made but not touched.
         values: (F, n), or (F,) for a property of one number.
         group: heading of the curves in the animation editors.
-        interpolation: of the keys, such as "LINEAR" or "BEZIER".
         components: which of the property's numbers get keys; all of them when None.
 
     Raises:
@@ -71,7 +72,7 @@ def write_curves(
         if components is None or index in components:
             curve = _curve(channels, data_path, index, group)
             if len(times):
-                _replace_keys(curve, times, column, interpolation)
+                _replace_keys(curve, times, column)
 
 
 def amend_curve(
@@ -88,14 +89,7 @@ def amend_curve(
     A key that is there keeps its interpolation, and its handles go with it; a new one takes over the interpolation of
     the key before it.
 
-    Args:
-        action: as from `current_or_new_action`.
-        owner: the data-block that the action animates.
-        data_path: the property's path from `owner`.
-        index: which component of it.
-        frames: (F,) rising, whole or not.
-        values: (F,)
-        group: heading of a curve that has to be made.
+    frames, values: (F,), frames rising, whole or not. group: heading of a curve that has to be made.
     """
     curve = _curve(channels_of(action, owner), data_path, index, group)
     _amend_keys(curve, np.asarray(frames, dtype=np.float64), np.asarray(values, dtype=np.float64))
@@ -104,11 +98,11 @@ def amend_curve(
 def curves(owner: bpy.types.Object) -> Iterator[bpy.types.FCurve]:
     """The curves that the present action has for `owner`; none without an action or a slot in it."""
     animation = owner.animation_data
-    if animation is None or animation.action is None:
+    if animation is None:
         return
-    if animation.action_slot is not None:
-        for channels in channel_bags(animation.action, animation.action_slot):
-            yield from channels.fcurves
+    channels = anim_utils.action_get_channelbag_for_slot(animation.action, animation.action_slot)
+    if channels is not None:
+        yield from channels.fcurves
 
 
 def keys(curve: bpy.types.FCurve) -> FloatArray:
@@ -151,48 +145,30 @@ def _curve(channels: Any, data_path: str, index: int, group: str) -> bpy.types.F
     return curve
 
 
-def _replace_keys(curve: bpy.types.FCurve, frames: FloatArray, values: FloatArray, interpolation: str) -> None:
+def _replace_keys(curve: bpy.types.FCurve, frames: FloatArray, values: FloatArray) -> None:
     """Put (F,) keys in place of all from the first frame to the last; `update` then sorts them."""
     points = curve.keyframe_points
     was_empty = not len(points)
     rows = _make_room(points, frames[0] - _SAME_FRAME, frames[-1] + _SAME_FRAME, len(frames))
     _set(points, "co", np.column_stack((frames, values)).astype(np.float32), rows)
-    kinds = {"interpolation": interpolation, "handle_left_type": _HANDLES, "handle_right_type": _HANDLES}
-    for name, item in kinds.items():
+    for name, item in _KEY_KINDS.items():
         # Keys that have just been added are all alike; to be told what they are already takes long.
         if not (was_empty and getattr(points[0], name) == item):
-            _set(points, name, _enum_column(name, item, len(rows)), rows)
+            _set(points, name, np.full(len(rows), _enum_value(name, item), dtype=np.int32), rows)
     curve.update()
 
 
 def _amend_keys(curve: bpy.types.FCurve, frames: FloatArray, values: FloatArray) -> None:
     """Move the keys that are on (F,) frames to (F,) values, and add those that are not."""
     points = curve.keyframe_points
-    present = _get(points, "co", 2, np.float32)
-    places = np.searchsorted(present[:, 0], frames - _SAME_FRAME)
-    there = np.zeros(len(frames), dtype=np.bool_)
-    inside = places < len(present)
-    there[inside] = present[places[inside], 0] <= frames[inside] + _SAME_FRAME
-    _move_keys(points, places[there], values[there])
-    new = np.flatnonzero(~there)
-    kinds = _get(points, "interpolation", 1, np.int32)
-    before = kinds[np.maximum(places[new] - 1, 0)] if len(kinds) else _enum_column("interpolation", "LINEAR", len(new))
-    points.add(len(new))
-    rows = np.arange(len(present), len(points))
-    _set(points, "co", np.column_stack((frames, values))[new].astype(np.float32), rows)
-    _set(points, "interpolation", before.astype(np.int32), rows)
-    _set(points, "handle_left_type", _enum_column("handle_left_type", _HANDLES, len(rows)), rows)
-    _set(points, "handle_right_type", _enum_column("handle_right_type", _HANDLES, len(rows)), rows)
+    kinds = [key.interpolation for key in points] or ["LINEAR"]
+    for frame, value in zip(frames.tolist(), values.tolist(), strict=True):
+        points.insert(frame, value, options={"FAST"})
+    if len(kinds) == 1:
+        # Blender takes the interpolation over only where there are two keys already.
+        for key in points:
+            key.interpolation = kinds[0]
     curve.update()
-
-
-def _move_keys(points: "_ListOfKeys", rows: IntArray, values: FloatArray) -> None:
-    """Give the keys at (K,) places (K,) values; what was drawn by hand about them moves along."""
-    moves = values - _get(points, "co", 2, np.float32)[rows, 1]
-    for name in ("co", "handle_left", "handle_right"):
-        table = _get(points, name, 2, np.float32)
-        table[rows, 1] += moves
-        points.foreach_set(name, table.ravel())
 
 
 def _make_room(points: "_ListOfKeys", first: float, last: float, count: int) -> IntArray:
@@ -222,11 +198,6 @@ def _set(points: "_ListOfKeys", name: str, values: npt.NDArray[Any], rows: IntAr
         every[rows] = values
         values = every
     points.foreach_set(name, values.ravel())
-
-
-def _enum_column(name: str, item: str, count: int) -> npt.NDArray[np.int32]:
-    """(count,) the number that stands for a choice of one of the keys' properties."""
-    return np.full(count, _enum_value(name, item), dtype=np.int32)
 
 
 def _enum_value(name: str, item: str) -> int:

@@ -56,7 +56,7 @@ class PoseWriter:
                 setattr(self._armature.pose.bones[name], group.channel, each)
         if self._moves_root:
             root = self._root
-            root.location = root_location_channel(root, head[None])[0]
+            root.location = root_location_channel(root, head).tolist()
 
     def changed(self) -> Iterator[tuple[str, str]]:
         """(bone, channel) of what no longer holds what it held at the start."""

@@ -4,10 +4,10 @@ Everything is worked out in double precision from the quaternion itself: near gi
 are off by whole degrees. Quaternions are (w, x, y, z); angles are radians.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final
 
+import bpy
 import numpy as np
 import numpy.typing as npt
 
@@ -22,25 +22,9 @@ _NO_AXIS: Final = 1e-9
 _TURN: Final = 2.0 * np.pi
 
 
-class _Order(NamedTuple):
-    """The axes of an Euler order, the first turned about first, and the sign of their permutation."""
-
-    first: int
-    middle: int
-    last: int
-    sign: float
-
-
-_ORDERS: Final[Mapping[str, _Order]] = MappingProxyType(
-    {
-        "XYZ": _Order(0, 1, 2, 1.0),
-        "XZY": _Order(0, 2, 1, -1.0),
-        "YXZ": _Order(1, 0, 2, -1.0),
-        "YZX": _Order(1, 2, 0, 1.0),
-        "ZXY": _Order(2, 0, 1, 1.0),
-        "ZYX": _Order(2, 1, 0, -1.0),
-    }
-)
+_EULER_MODES: Final = ("XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX")
+# How a channel stands where nothing is rotated; angles begin at zero.
+_NO_ROTATION: Final = np.array((1.0, 0.0, 0.0, 0.0))
 
 
 def property_name(rotation_mode: str) -> str:
@@ -52,14 +36,19 @@ def property_name(rotation_mode: str) -> str:
         return "rotation_quaternion"
     if rotation_mode == "AXIS_ANGLE":
         return "rotation_axis_angle"
-    if rotation_mode in _ORDERS:
+    if rotation_mode in _EULER_MODES:
         return "rotation_euler"
     raise FabrikError(f"There is no rotation mode {rotation_mode!r}.")
 
 
 def channel_count(rotation_mode: str) -> int:
     """How many numbers the rotation property of a mode holds: 3 for Euler angles, else 4."""
-    return 3 if rotation_mode in _ORDERS else 4
+    return 3 if rotation_mode in _EULER_MODES else 4
+
+
+def local_rotation(bone: bpy.types.PoseBone) -> FloatArray:
+    """(4,) the local rotation that a bone's channels hold."""
+    return from_channels(bone.rotation_mode, getattr(bone, property_name(bone.rotation_mode)))
 
 
 def to_channels(
@@ -84,10 +73,10 @@ def to_channels(
     unit = unit / np.linalg.norm(unit, axis=-1, keepdims=True)
     before = None if previous is None else np.asarray(previous, dtype=np.float64)
     if rotation_mode == "QUATERNION":
-        return name, _one_hemisphere(unit, before)
+        return name, unit * _running_signs(unit, _NO_ROTATION if before is None else before)
     if rotation_mode == "AXIS_ANGLE":
         return name, _axis_angle_curve(unit, before)
-    return name, _euler_curve(_ORDERS[rotation_mode], unit, before)
+    return name, _euler_curve(_axes(rotation_mode), unit, before)
 
 
 def from_channels(rotation_mode: str, values: npt.ArrayLike) -> FloatArray:
@@ -101,15 +90,13 @@ def from_channels(rotation_mode: str, values: npt.ArrayLike) -> FloatArray:
         return _unit_or(channels, (0.0, 1.0, 0.0, 0.0))  # Blender reads four zeros as half a turn about X
     if rotation_mode == "AXIS_ANGLE":
         return _from_axis_angle(channels)
-    order = _ORDERS[rotation_mode]
-    turns = [_about_axis(axis, channels[..., axis]) for axis in order[:3]]
+    turns = [_about_axis(axis, channels[..., axis]) for axis in _axes(rotation_mode)]
     return product(turns[2], product(turns[1], turns[0]))
 
 
-def _one_hemisphere(unit: FloatArray, previous: FloatArray | None) -> FloatArray:
-    """(F, ..., 4) the same rotations, each quaternion within a right angle of the one before."""
-    before = np.array((1.0, 0.0, 0.0, 0.0)) if previous is None else previous
-    return unit * _running_signs(unit, before)
+def _axes(rotation_mode: str) -> list[int]:
+    """The axes of an Euler order, the one turned about first at the front."""
+    return ["XYZ".index(axis) for axis in rotation_mode]
 
 
 def _running_signs(vectors: FloatArray, before: FloatArray) -> FloatArray:
@@ -147,12 +134,12 @@ def _from_axis_angle(channels: FloatArray) -> FloatArray:
     return np.concatenate((np.cos(half), np.sin(half) * axis), axis=-1)
 
 
-def _euler_curve(order: _Order, unit: FloatArray, previous: FloatArray | None) -> FloatArray:
+def _euler_curve(order: Sequence[int], unit: FloatArray, previous: FloatArray | None) -> FloatArray:
     """(F, ..., 3) angles about X, Y and Z: of the two triples for a rotation, the one nearer to the frame before."""
     start = np.zeros((*unit.shape[1:-1], 3)) if previous is None else previous
     angles = _euler(order, matrix_from_quaternion(unit), start)
     other = angles + np.pi
-    other[..., order.middle] = np.pi - angles[..., order.middle]
+    other[..., order[1]] = np.pi - angles[..., order[1]]
     earlier = np.concatenate((np.broadcast_to(start, angles.shape[1:])[None], angles[:-1]))
     # Stepping from triple to triple costs the same whichever of the two one stands on: only changes need counting.
     change = np.abs(_wrapped(other - earlier)).sum(axis=-1) < np.abs(_wrapped(angles - earlier)).sum(axis=-1)
@@ -160,9 +147,10 @@ def _euler_curve(order: _Order, unit: FloatArray, previous: FloatArray | None) -
     return _unwrapped(np.where(on_other[..., None], other, angles), start)
 
 
-def _euler(order: _Order, matrices: FloatArray, start: FloatArray) -> FloatArray:
+def _euler(order: Sequence[int], matrices: FloatArray, start: FloatArray) -> FloatArray:
     """(F, ..., 3) angles, the middle one within a right angle; at gimbal lock the last axis keeps its angle."""
-    first, middle, last, sign = order
+    first, middle, last = order
+    sign = 1.0 if (middle - first) % 3 == 1 else -1.0
     cosine = np.hypot(matrices[..., first, first], matrices[..., middle, first])
     free = (cosine > _GIMBAL_COSINE)[..., None]
     last_angle = np.arctan2(sign * matrices[..., middle, first], matrices[..., first, first])[..., None]

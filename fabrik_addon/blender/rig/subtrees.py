@@ -6,7 +6,7 @@ import bpy
 import numpy as np
 
 from ...core import forward_kinematics
-from ...core.arrays import BoolArray, FloatArray, IntArray
+from ...core.arrays import FloatArray
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import matrix_from_quaternion
 from .armature import Tree, nearest_rotations
@@ -30,10 +30,7 @@ def cut_tree(tree: Tree, owned: Collection[str], ends: Collection[str]) -> list[
         first = max((place for place, bone in enumerate(path) if names[bone] in owned), default=0)
         ways.setdefault(path[first], set()).update(path[first:])
     carriers = {root: names[root] if names[root] in owned else "" for root in ways}
-    return [
-        (_part(tree, np.array(sorted(ways[root])), at_rest=bool(carriers[root])), carriers[root])
-        for root in sorted(ways)
-    ]
+    return [(_part(tree, sorted(ways[root]), at_rest=bool(carriers[root])), carriers[root]) for root in sorted(ways)]
 
 
 def freeze(tree: Tree, held: Collection[str]) -> Tree:
@@ -45,10 +42,9 @@ def freeze(tree: Tree, held: Collection[str]) -> Tree:
     turns = np.tile(_NO_TURN, (len(skeleton), 1))
     turns[rows] = tree.rotations[rows]
     rest = forward_kinematics(skeleton, turns, skeleton.rest[0, :3, 3])
-    frozen = Skeleton(skeleton.names, skeleton.parents, rest, skeleton.lengths, skeleton.inherits_rotation)
     rotations = tree.rotations.copy()
     rotations[rows] = _NO_TURN
-    return Tree(frozen, rotations, tree.root_location)
+    return Tree(skeleton.part(range(len(skeleton)), rest), rotations, tree.root_location)
 
 
 def tree_below(
@@ -67,29 +63,17 @@ def tree_below(
     posed = _posed(armature, names)
     carried = posed.copy()
     carried[:, :3, :3] = posed[:, :3, :3] @ np.swapaxes(matrix_from_quaternion(rotations), 1, 2)
-    places = {bone: place for place, bone in enumerate(members)}
-    parents = [places.get(int(skeleton.parents[bone]), -1) for bone in members]
-    inherits = skeleton.inherits_rotation[members]
-    rest = _rest(posed, carried, parents, inherits)
-    below = Skeleton(names, parents, rest, skeleton.lengths[members], inherits)
-    return Tree(below, rotations, rest[0, :3, 3].copy())
+    below = skeleton.part(members)
+    rest = _rest(posed, carried, below)
+    return Tree(skeleton.part(members, rest), rotations, rest[0, :3, 3].copy())
 
 
-def _part(tree: Tree, members: IntArray, *, at_rest: bool) -> Tree:
+def _part(tree: Tree, members: Sequence[int], *, at_rest: bool) -> Tree:
     """The bones at the places `members`, parents first."""
-    skeleton = tree.skeleton
-    places = {int(bone): place for place, bone in enumerate(members)}
-    part = Skeleton(
-        [skeleton.names[bone] for bone in members],
-        [places.get(int(skeleton.parents[bone]), -1) for bone in members],
-        skeleton.rest[members],
-        skeleton.lengths[members],
-        skeleton.inherits_rotation[members],
-    )
     rotations = tree.rotations[members]
     if at_rest:
         rotations[0] = _NO_TURN
-    return Tree(part, rotations, skeleton.rest[members[0], :3, 3].copy())
+    return Tree(tree.skeleton.part(members), rotations, tree.skeleton.rest[members[0], :3, 3].copy())
 
 
 def _members(skeleton: Skeleton, top: int, owned: Collection[str]) -> list[int]:
@@ -108,14 +92,14 @@ def _posed(armature: bpy.types.Object, names: Sequence[str]) -> FloatArray:
     return posed
 
 
-def _rest(posed: FloatArray, carried: FloatArray, parents: Sequence[int], inherits: BoolArray) -> FloatArray:
+def _rest(posed: FloatArray, carried: FloatArray, skeleton: Skeleton) -> FloatArray:
     """(N, 4, 4) a rest pose from which the present rotations lead to the present pose."""
     rest = carried.copy()
-    for bone, parent in enumerate(parents):
+    for bone, parent in enumerate(skeleton.parents):
         if parent < 0:
             continue
         rest[bone] = rest[parent] @ np.linalg.inv(posed[parent]) @ carried[bone]
-        if not inherits[bone]:
+        if not skeleton.inherits_rotation[bone]:
             rest[bone, :3, :3] = carried[bone, :3, :3]
     rest[:, :3, :3] = nearest_rotations(rest[:, :3, :3])
     return rest

@@ -73,6 +73,20 @@ class Skeleton:
             path.append(int(self.parents[path[-1]]))
         return path[::-1]
 
+    def part(self, bones: Sequence[int], rest: npt.ArrayLike | None = None) -> "Skeleton":
+        """The skeleton of some of the bones, parents first; rest: (len(bones), 4, 4), their own when None."""
+        members = np.asarray(bones, dtype=np.int64)
+        # The last place is that of a root's parent, -1, and of whatever is left out.
+        places = np.full(len(self) + 1, -1)
+        places[members] = np.arange(len(members))
+        return Skeleton(
+            [self.names[bone] for bone in members],
+            places[self.parents[members]],
+            self.rest[members] if rest is None else rest,
+            self.lengths[members],
+            self.inherits_rotation[members],
+        )
+
     def head_offset(self, bone: int) -> FloatArray:
         """(3,) the bone's head in its parent's rest frame; in armature space for the root."""
         head: FloatArray = self.rest[bone, :3, 3]

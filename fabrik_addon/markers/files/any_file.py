@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Final
 
 from ..clip import Clip, ClipError, MarkerFileError
-from .c3d import read_c3d
-from .reading import file_bytes
+from .c3d import parse_c3d
+from .reading import Parser, read_file
 from .suffixes import SUFFIXES
-from .trc import read_trc
+from .trc import parse_trc
 
 _C3D_MAGIC: Final = 0x50
 _TRC_START: Final = b"pathfiletype"
@@ -26,18 +26,19 @@ def read_markers(path: str | os.PathLike[str], units: str | None = None, up_axis
     units: overrides what the file says ("mm", "cm", "m", "in", "ft"). up_axis: "Y" or "Z"; None takes what the file
     says, or guesses. Raises MarkerFileError, one sentence that names the file, where it cannot be read or is neither.
     """
-    path = Path(path)
-    try:
-        start = file_bytes(path)[:64]
-    except MarkerFileError as trouble:
-        raise MarkerFileError(f"{path.name}: {trouble}") from None
+    suffix = Path(path).suffix.lower()
+    return read_file(path, lambda *told: _parser(told[0][:64], suffix)(*told), units, up_axis)
+
+
+def _parser(start: bytes, suffix: str) -> Parser:
+    """What reads a file that begins so."""
     if _TRC_START in start.replace(b"\0", b"").lower():
-        return read_trc(path, units, up_axis)
+        return parse_trc
     if len(start) > 1 and start[1] == _C3D_MAGIC and start[0] < ord(" "):
-        return read_c3d(path, units, up_axis)
-    if path.suffix.lower() not in SUFFIXES:
-        raise MarkerFileError(f"{path.name}: this is neither a TRC nor a C3D file")
-    return read_trc(path, units, up_axis) if path.suffix.lower() == ".trc" else read_c3d(path, units, up_axis)
+        return parse_c3d
+    if suffix not in SUFFIXES:
+        raise MarkerFileError("this is neither a TRC nor a C3D file")
+    return parse_trc if suffix == ".trc" else parse_c3d
 
 
 def performers(clip: Clip) -> tuple[str, ...]:

@@ -12,13 +12,11 @@ where there is not:
   contradict; where up is X, or points the other way, the positions are turned.
 """
 
-import logging
 import os
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -26,9 +24,7 @@ import numpy as np
 from ..clip import Clip, FloatArray, MarkerFileError, UpAxis, guess_up_axis
 from .c3d_parameters import Parameters
 from .c3d_points import first_frame, frame_rate, read_points
-from .reading import METRES, file_bytes, told_up_axis, unique_names, unit_name
-
-_log = logging.getLogger(__name__)
+from .reading import METRES, read_file, unique_names, unit_name
 
 _OUTPUT_GROUPS: Final = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS", "REACTIONS")
 _OUTPUT_NAME: Final = re.compile(r".+(angles?|forces?|moments?|powers?|grf)v?|cent(re|er)ofmass(floor)?", re.IGNORECASE)
@@ -52,20 +48,11 @@ def read_c3d(path: str | os.PathLike[str], units: str | None = None, up_axis: st
     Raises MarkerFileError, one sentence that names the file, for a file that is missing, empty or not a C3D file; for
     unknown units; for no rate, no scale, no points or no frames; and where no marker is ever seen.
     """
-    path = Path(path)
-    try:
-        clip = _read(path, units, up_axis)
-    except MarkerFileError as trouble:
-        raise MarkerFileError(f"{path.name}: {trouble}") from None
-    for note in clip.notes:
-        _log.info("%s: %s", path.name, note)
-    return clip
+    return read_file(path, parse_c3d, units, up_axis)
 
 
-def _read(path: Path, units: str | None, up_axis: str | None) -> Clip:
-    """Do the work of ``read_c3d``, with errors that do not name the file yet."""
-    told_up = told_up_axis(up_axis)
-    content = file_bytes(path)
+def parse_c3d(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip:
+    """The clip in a file's bytes, as ``read_c3d`` says, with errors that do not name the file yet."""
     parameters = Parameters(content)
     points = read_points(content, parameters)
     labels = _labels(parameters, points.positions.shape[1])
@@ -75,14 +62,13 @@ def _read(path: Path, units: str | None, up_axis: str | None) -> Clip:
     positions = np.where(points.seen[..., None], points.positions, np.nan)[:, markers] * METRES[unit]
     if np.isnan(positions).all():
         raise MarkerFileError("no marker is seen on any frame")
-    upright, up, up_note = _upright(positions, parameters, told_up)
+    upright, up, up_note = _upright(positions, parameters, up_axis)
     return Clip(
         names=unique_names([labels.names[place] for place in markers]),
         rate=rate,
         positions=upright,
         up_axis=up,
         units=unit,
-        source=path.name,
         start_time=(first_frame(parameters) - 1) / rate,
         notes=(*points.notes, *rate_notes, *unit_note, *up_note, *left_out),
     )
@@ -187,10 +173,5 @@ def _screens(parameters: Parameters) -> tuple[str, str]:
 def _turned(positions: FloatArray, up: str) -> tuple[FloatArray, UpAxis]:
     """The positions turned until ``up`` is +Y or +Z, and which."""
     x, y, z = np.moveaxis(positions, -1, 0)
-    if up == "+X":
-        return np.stack((y, z, x), axis=-1), "Z"
-    if up == "-X":
-        return np.stack((z, y, -x), axis=-1), "Z"
-    if up[0] == "-":
-        return np.stack((x, -y, -z), axis=-1), "Y" if up[1] == "Y" else "Z"
-    return positions, "Y" if up[1] == "Y" else "Z"
+    turned = {"+X": (y, z, x), "-X": (z, y, -x), "-Y": (x, -y, -z), "-Z": (x, -y, -z)}
+    return np.stack(turned.get(up, (x, y, z)), axis=-1), "Y" if up[1] == "Y" else "Z"

@@ -1,34 +1,56 @@
 """What the readers of marker files share: bytes, units, names, and what counts as seen."""
 
-from collections.abc import Mapping, Sequence
+import itertools
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
-from ..clip import BoolArray, FloatArray, MarkerFileError, UpAxis
+from ..clip import BoolArray, Clip, FloatArray, MarkerFileError, UpAxis
+
+# From the bytes of a file, the units and the up axis that are told (None: what the file says) to a clip.
+Parser: TypeAlias = Callable[[bytes, str | None, UpAxis | None], Clip]
+
+_log = logging.getLogger(__name__)
 
 METRES: Final[Mapping[str, float]] = MappingProxyType(
     {"mm": 0.001, "cm": 0.01, "dm": 0.1, "m": 1.0, "in": 0.0254, "ft": 0.3048}
 )
 _LONG_UNITS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "millimeter": "mm",
-        "millimetre": "mm",
-        "centimeter": "cm",
-        "centimetre": "cm",
-        "meter": "m",
-        "metre": "m",
-        "inch": "in",
-        "inches": "in",
-        "foot": "ft",
-        "feet": "ft",
-    }
+    {"millimeter": "mm", "centimeter": "cm", "meter": "m", "inch": "in", "inche": "in", "foot": "ft", "feet": "ft"}
 )
 
 
-def file_bytes(path: Path) -> bytes:
+def read_file(path: str | os.PathLike[str], parse: Parser, units: str | None, up_axis: str | None) -> Clip:
+    """The clip that ``parse`` makes of a file; its notes are logged.
+
+    units: overrides what the file says ("mm", "cm", "m", "in", "ft"). up_axis: "Y" or "Z"; None takes what the file
+    says, or guesses. Raises MarkerFileError, one sentence that names the file, where it cannot be read.
+    """
+    path = Path(path)
+    try:
+        clip = replace(parse(_file_bytes(path), units, _told_up_axis(up_axis)), source=path.name)
+    except MarkerFileError as trouble:
+        raise MarkerFileError(f"{path.name}: {trouble}") from None
+    for note in clip.notes:
+        _log.warning("%s: %s", path.name, note)
+    return clip
+
+
+def _told_up_axis(told: str | None) -> UpAxis | None:
+    """The up axis as asked for, None for a guess; raise MarkerFileError for anything but Y and Z."""
+    axes: dict[str, UpAxis] = {"Y": "Y", "Z": "Z"}
+    if told is not None and told.upper() not in axes:
+        raise MarkerFileError(f"the up axis must be Y or Z, not {told!r}")
+    return None if told is None else axes[told.upper()]
+
+
+def _file_bytes(path: Path) -> bytes:
     """Everything in the file; raise MarkerFileError where there is none or nothing in it."""
     try:
         content = path.read_bytes()
@@ -41,21 +63,10 @@ def file_bytes(path: Path) -> bytes:
     return content
 
 
-def told_up_axis(up_axis: str | None) -> UpAxis | None:
-    """The up axis as asked for, None for a guess; raise MarkerFileError for anything but Y and Z."""
-    if up_axis is None:
-        return None
-    if up_axis.upper() == "Y":
-        return "Y"
-    if up_axis.upper() == "Z":
-        return "Z"
-    raise MarkerFileError(f"the up axis must be Y or Z, not {up_axis!r}")
-
-
 def unit_name(told: str) -> str:
     """The short name of a unit; raise MarkerFileError, naming it, where it is none that we know."""
     word = told.strip().strip("\"'()[]").lower()
-    word = _LONG_UNITS.get(word, _LONG_UNITS.get(word.removesuffix("s"), word))
+    word = _LONG_UNITS.get(word.removesuffix("s").replace("metre", "meter"), word)
     if word in METRES:
         return word
     known = ", ".join(METRES)
@@ -66,16 +77,11 @@ def unit_name(told: str) -> str:
 
 def unique_names(names: Sequence[str]) -> tuple[str, ...]:
     """The names with ``_2``, ``_3`` … added where one has been there already."""
-    taken = set(names)
-    done: list[str] = []
-    given: set[str] = set()
+    done: dict[str, None] = {}
     for name in names:
-        free, count = name, 1
-        while free in given or (count > 1 and free in taken):
-            count += 1
-            free = f"{name}_{count}"
-        given.add(free)
-        done.append(free)
+        numbered = (f"{name}_{count}" for count in itertools.count(2))
+        free = (other for other in numbered if other not in done and other not in names)
+        done[next(free) if name in done else name] = None
     return tuple(done)
 
 

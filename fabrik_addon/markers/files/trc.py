@@ -11,24 +11,20 @@ refused in one sentence where there is not:
   to be seen is a cut in the very last number of as many frames as the header says.)
 """
 
-import logging
 import math
 import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from ..clip import Clip, FloatArray, MarkerFileError, guess_up_axis
-from .reading import METRES, file_bytes, told_up_axis, unique_names, unit_name, without_unseen
+from ..clip import Clip, FloatArray, MarkerFileError, UpAxis, guess_up_axis
+from .reading import METRES, read_file, unique_names, unit_name, without_unseen
 
 __all__ = ["MarkerFileError", "read_trc"]
-
-_log = logging.getLogger(__name__)
 
 _NOT_SEEN: Final = re.compile(r"|--?|n/?a|null|none|[-+]?nan(\(\w*\))?|[-+]?1\.#(qnan|ind)", re.IGNORECASE)
 _AXIS_CELL: Final = re.compile(r"[XYZ]\d*", re.IGNORECASE)
@@ -72,17 +68,12 @@ def read_trc(path: str | os.PathLike[str], units: str | None = None, up_axis: st
     that names the file, for a file that is missing, empty, truncated in its header or not a TRC
     file; for unknown units; for no rate in header and times; and where no marker is ever seen.
     """
-    path = Path(path)
-    try:
-        return _read(path, units, up_axis)
-    except MarkerFileError as trouble:
-        raise MarkerFileError(f"{path.name}: {trouble}") from None
+    return read_file(path, parse_trc, units, up_axis)
 
 
-def _read(path: Path, units: str | None, up_axis: str | None) -> Clip:
-    """Do the work of ``read_trc``, with errors that do not name the file yet."""
-    told_up = told_up_axis(up_axis)
-    text = _decode(file_bytes(path))
+def parse_trc(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip:
+    """The clip in a file's bytes, as ``read_trc`` says, with errors that do not name the file yet."""
+    text = _decode(content)
     table = _table(_lines(text))
     unit = unit_name(table.fields.get("units", "") if units is None else units)
     names = _marker_names(table)
@@ -91,18 +82,14 @@ def _read(path: Path, units: str | None, up_axis: str | None) -> Clip:
     positions = without_unseen(samples.points) * METRES[unit]
     if np.isnan(positions).all():
         raise MarkerFileError("no marker is seen on any frame")
-    lies = _lies(table, samples, rate)
-    for lie in lies:
-        _log.warning("%s: %s", path.name, lie)
     return Clip(
         names=unique_names(names),
         rate=rate,
         positions=positions,
-        up_axis=told_up or guess_up_axis(positions),
+        up_axis=up_axis or guess_up_axis(positions),
         units=unit,
-        source=path.name,
         start_time=float(samples.times[0]) if math.isfinite(samples.times[0]) else 0.0,
-        notes=tuple(lies),
+        notes=tuple(_lies(table, samples, rate)),
     )
 
 
@@ -186,10 +173,7 @@ def _marker_names(table: _Table) -> list[str]:
 
 def _without_blank_end(cells: Sequence[str]) -> Sequence[str]:
     """The cells up to the last one that is not blank."""
-    end = len(cells)
-    while end and not cells[end - 1]:
-        end -= 1
-    return cells[:end]
+    return cells[: max((place for place, cell in enumerate(cells, start=1) if cell), default=0)]
 
 
 def _samples(table: _Table, marker_count: int, *, cut: bool) -> _Samples:

@@ -13,7 +13,7 @@ from support import limited
 from support.limited import write_limit
 
 from fabrik_addon.blender.limits.corners import present_lean
-from fabrik_addon.blender.limits.from_action import fitted_polygon
+from fabrik_addon.blender.limits.from_action import fitted_limit
 from fabrik_addon.blender.limits.lean_hull import convex_hull, window_around
 from fabrik_addon.blender.rig.legal import legal_rotations
 from fabrik_addon.blender.settings.limit_properties import WINDOW, read_limit
@@ -122,22 +122,22 @@ class TestFromRotations:
     def test_it_holds_them(self, seed, margin):
         rng = np.random.default_rng(seed)
         turns = compose_arrays(*rng.uniform(-1.2, 1.2, (3, 30)))
-        limit = fitted_polygon(turns, margin)
+        limit = fitted_limit(turns, margin, shape="POLYGON")
         assert angle_between(turns, legal_rotations(limit, turns)).max() < 1e-6
 
     def test_a_bone_that_does_not_turn_is_fixed(self):
-        assert fitted_polygon(np.array([[1.0, 0.0, 0.0, 0.0]] * 3)) == Fixed()
+        assert fitted_limit(np.array([[1.0, 0.0, 0.0, 0.0]] * 3), shape="POLYGON") == Fixed()
 
     def test_a_single_pose(self):
         turn = compose_arrays(np.array([0.3]), np.array([0.2]), np.array([0.1]))
-        limit = fitted_polygon(turn, 0.1)
+        limit = fitted_limit(turn, 0.1, shape="POLYGON")
         assert angle_between(turn, legal_rotations(limit, turn))[0] < 1e-6
         assert limit.twist == pytest.approx((0.0, 0.2))
 
     def test_an_l_of_leans_has_no_more_than_its_hull(self):
         leg = np.linspace(0.0, 1.0, 20)
         turns = compose_arrays(np.append(leg, 0 * leg), np.append(0 * leg, leg), np.zeros(40))
-        limit = fitted_polygon(turns)
+        limit = fitted_limit(turns, shape="POLYGON")
         far = compose_arrays(np.array([0.7]), np.array([0.7]), np.zeros(1))
         assert angle_between(far, legal_rotations(limit, far))[0] > 0.2
 

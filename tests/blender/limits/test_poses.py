@@ -314,7 +314,9 @@ class TestAmendedCurves:
     @pytest.fixture
     def action(self, rig):
         action = actions.new_action(rig, "Test")
-        keyframes.write_curves(action, rig, "location", [1, 5, 9], np.zeros((3, 3)), "g", interpolation="CONSTANT")
+        keyframes.write_curves(action, rig, "location", [1, 5, 9], np.zeros((3, 3)), "g")
+        for point in (point for curve in keyframes.curves(rig) for point in curve.keyframe_points):
+            point.interpolation = "CONSTANT"
         return action
 
     def test_others_stay_also_between(self, rig, action):
