@@ -84,16 +84,21 @@ class DegreesOfFreedom:
         the optimum (joints near an effector turn too much); with the mean alone, 1 % of the reachable targets of a
         limited human needed a restart.
         """
-        even = squares.copy()
-        free, rest = even[:, : len(self._columns)], even[:, self.turning :]
-        for threes in (free.reshape(len(even), -1, 3), rest.reshape(len(even), -1, 3)):
-            threes[...] = threes.mean(axis=2, keepdims=True)
+        even = self.even(squares)
         if self.turning:
             turning = even[:, : self.turning]
             turning += turning.mean(axis=1, keepdims=True)
             turning *= 0.5
         least = _LEAST_SHARE * even.max(axis=1, initial=0.0, keepdims=True) + _TINY
         return np.asarray(1.0 / np.sqrt(np.maximum(even, least)))
+
+    def even(self, squares: FloatArray) -> FloatArray:
+        """(F, d) squares of columns' lengths (F, d), the three of a joint that turns freely made their mean."""
+        even = squares.copy()
+        free, rest = even[:, : len(self._columns)], even[:, self.turning :]
+        for threes in (free.reshape(len(even), -1, 3), rest.reshape(len(even), -1, 3)):
+            threes[...] = threes.mean(axis=2, keepdims=True)
+        return even
 
     def largest(self, narrow: FloatArray) -> FloatArray:
         """(F,) the longest of the parts of vectors (F, d), one part for each joint and one for each column behind."""

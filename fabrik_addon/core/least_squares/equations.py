@@ -7,6 +7,8 @@ import numpy as np
 from ..arrays import FloatArray
 from .dofs import DegreesOfFreedom
 
+# Beside what S makes of the others, a column whose square is less does next to nothing, however far its joint turns.
+_LEAST_SQUARE = 1e-6
 _TINY = 1e-30
 
 
@@ -92,9 +94,12 @@ class Equations:
     def optimality(self, cost: FloatArray) -> FloatArray:
         """(F,) the greatest cosine between the residuals and what one joint by itself can do about them.
 
-        cost: (F,) |r|². Its square is the share of the cost that this joint could take away.
+        cost: (F,) |r|². Its square is the share of the cost that this joint could take away. It is measured by the
+        joint's own columns: S makes those short of what counts little beside the rest, as a later group does.
         """
-        return np.asarray(self.dofs.largest(self.gradient()) / np.sqrt(np.maximum(cost, _TINY)))
+        squares = (self.matrix**2).sum(axis=1) if self.wide else np.einsum("fii->fi", self.matrix)
+        own = np.sqrt(np.maximum(self.dofs.even(squares), _LEAST_SQUARE))
+        return np.asarray(self.dofs.largest(self.gradient() / own) / np.sqrt(np.maximum(cost, _TINY)))
 
     def widened(self, step: FloatArray) -> FloatArray:
         """(F, D) the step x in all columns, from the scaled one."""
