@@ -5,14 +5,17 @@ from types import ModuleType
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, Quaternion, lengths
+from ..arrays import BoolArray, FloatArray, IntArray, Quaternion, lengths
 from ..model.bodies import Body, Pose, carried_frame
+from ..model.residuals import rotation_vector
 from .equations import Equations
 
 # A joint stands at its limit within so many radians: half a hundredth of a degree, which nobody sees.
 AT_LIMIT = 1e-4
 # A limit is active from this cosine on between the residuals and a turn out of it; below it is rounding.
 _PUSH = 1e-9
+# A turn is cut short where a limit takes a tenth of it: less is the bend of the limit's own outline.
+_CUT = 0.1
 _TINY = 1e-12
 
 
@@ -80,6 +83,43 @@ class LimitConstraints:
             left = (open_ @ left[..., None])[..., 0]
         tangents[where] = open_
         return tangents
+
+
+def cut_short(
+    numbers: ModuleType,
+    bodies: Sequence[Body],
+    pose: Pose,
+    steps: tuple[Sequence[Quaternion], Sequence[Quaternion]],
+    wanted: FloatArray,
+    frames: IntArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Where limits kept joints from turning as wanted, on N of F frames.
+
+    Args:
+        numbers: the number system.
+        bodies: B of them.
+        pose: theirs before.
+        steps: their local rotations before and after.
+        wanted: (F, B, 3) rotation vectors in armature space.
+        frames: (N,) the frames to look at.
+
+    Returns:
+        (F, B, 3) unit axes about which they did, zero for all others, and (F, B) how far they let them.
+    """
+    axes, moved = np.zeros(wanted.shape), np.zeros(wanted.shape[:2])
+    limited = [index for index, body in enumerate(bodies) if body.limit is not None]
+    if not (limited and len(frames)):
+        return axes, moved
+    vectors = []
+    for index in limited:
+        turn = numbers.take(steps[1][index] @ steps[0][index].conjugated(), frames)
+        vectors.append(numbers.take(carried_frame(bodies[index], pose), frames) @ rotation_vector(numbers, turn))
+    where, turned = (frames[:, None], np.array(limited)), numbers.stack(vectors, len(frames))
+    cut = wanted[where] - turned
+    size = lengths(cut)
+    axes[where] = cut * ((size > AT_LIMIT + _CUT * lengths(wanted[where])) / np.maximum(size, _TINY))[..., None]
+    moved[where] = (axes[where] * turned).sum(axis=-1)
+    return axes, moved
 
 
 def binding(numbers: ModuleType, bodies: Sequence[Body], local: Sequence[Quaternion], frames: int) -> BoolArray:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..arrays import FloatArray
+from .damping import Damping
 from .dofs import DegreesOfFreedom
 
 # Beside what S makes of the others, a column whose square is less does next to nothing, however far its joint turns.
@@ -76,6 +77,18 @@ class Equations:
         if self.wide:
             return replace(self, matrix=matrix)
         return replace(self, matrix=matrix * kept[..., None], right=self.right * kept)
+
+    def holding_step(self, damping: Damping) -> FloatArray:
+        """(F, d) the scaled step for a damping; joints that are held turn as far as they are let."""
+        if not damping.held.any():
+            return self.step(damping.value)
+        normals = damping.held
+        turns = np.zeros((len(normals), self.dofs.all_turning + self.matrix.shape[2] - self.dofs.turning))
+        turns[:, : self.dofs.all_turning] = (normals * damping.moved[..., None]).reshape(len(normals), -1)
+        step = self.dofs.narrow(turns, self.hinges) / self.scale
+        left = replace(self, right=self.right - (self.matrix @ step[..., None])[..., 0])
+        others = left.projected(np.eye(3) - normals[..., :, None] * normals[..., None, :])
+        return step + others.step(damping.value)
 
     def step(self, damping: FloatArray) -> FloatArray:
         """(F, d) the scaled step S⁻¹ x for (F,) damping."""
