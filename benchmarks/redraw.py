@@ -102,7 +102,7 @@ def _python_of(rig):
     parts = {
         _PANELS: lambda: [stage.panel.draw(stage, context) for stage in stages],
         "goals and their labels": lambda: [
-            goal_overlay.drawing(goal_overlay.views(rig)),
+            goal_overlay.drawing(goal_overlay.lines_of(rig)),
             [goal_overlay.label(view, context.scene) for view in goal_overlay.views(rig)],
         ],
         f"limits of {len(bones)} bones that have not moved": lambda: overlay.gather(bones, bones[0]),

@@ -88,6 +88,13 @@ def prepare():
     space.show_gizmo = False
     space.overlay.show_text = False
     space.overlay.show_cursor = False
+    show_skin(False)
+
+
+def show_skin(shown):
+    """A software renderer takes its time for it."""
+    for child in rig().children:
+        child.hide_set(not shown)
 
 
 def steps():
@@ -172,6 +179,7 @@ def take_pictures():
     yield from open_sub_panels()
     yield from g.find_button("fabrik.limit_preset", xfrac=0.4, step=6)
     g.goto(*g.center())
+    show_skin(True)
     yield 0.8
     pixels("limits_panel.png", rtype="UI", box=(0.0, 0.29, 0.91, 0.82))
     g.area().spaces.active.show_region_ui = False
@@ -179,6 +187,7 @@ def take_pictures():
     picture = pixels("limits_overlay.png", box=(0.07, 0.2, 0.845, 0.94))
     assert blue(picture) > 1000
     assert vermilion(picture) > 300
+    show_skin(False)
 
 
 def open_sub_panels():

@@ -53,6 +53,11 @@ def views(rig):
     return goal_overlay.views(rig)
 
 
+def lines(rig):
+    bpy.context.view_layer.update()
+    return goal_overlay.lines_of(rig)
+
+
 class TestShapes:
     def test_what_is_met_missed_pinned_or_bent_toward_differs_in_form(self):
         kinds = [(Goal.TARGET, True), (Goal.TARGET, False), (Goal.PIN, True), (Goal.PIN, False), (Goal.BEND, True)]
@@ -130,16 +135,16 @@ class TestViews:
 
 class TestDrawing:
     def test_it_is_ends_of_lines_and_their_colors(self, rig):
-        drawing = goal_overlay.drawing(views(rig))
+        drawing = goal_overlay.drawing(lines(rig))
         assert len(drawing.triangles) == 0
         for ends, colors in drawing.lines.values():
             assert len(ends) == len(colors) > 0
             assert len(ends) % 2 == 0
 
     def test_what_is_missed_is_thicker(self, rig):
-        missed = goal_overlay.drawing(views(rig))
+        missed = goal_overlay.drawing(lines(rig))
         rig.fabrik.effectors[0].target.location = rig.matrix_world @ rig.pose.bones["forearm.L"].tail
-        met = goal_overlay.drawing(views(rig))
+        met = goal_overlay.drawing(lines(rig))
         assert min(missed.lines) >= 2 * max(met.lines)
 
     def test_rigs_with_effectors_are_shown_in_object_and_pose_mode_unless_it_is_off(self, rig):

@@ -1,9 +1,12 @@
 """What the overlay shows of a body's balance: its support, its centre of mass, and whether one is over the other."""
 
+import bpy
 import numpy as np
 import pytest
+from support import scenes
 
 from fabrik_addon.blender.ui.overlays.goal_shapes import Look
+from fabrik_addon.blender.ui.overlays.goals import balance_lines
 from fabrik_addon.blender.ui.overlays.support_shapes import is_inside, support_lines
 
 UP = np.array([0.0, 0.0, 1.0])
@@ -45,3 +48,45 @@ def test_inside_agrees_with_a_mix_of_the_corners(seed):
     outside = corners.mean(axis=0) + 1.01 * (corners - corners.mean(axis=0))
     assert all(is_inside(corners, turn @ UP, point) for point in inside)
     assert not any(is_inside(corners, turn @ UP, point) for point in outside)
+
+
+class TestRig:
+    """A table whose four posts are pinned, scaled by two."""
+
+    @pytest.fixture
+    def rig(self, clean_scene):
+        posts = [
+            (f"post{n}", "", (x, y, 1.0), (x, y, 0.0)) for n, (x, y) in enumerate([(0, 0), (2, 0), (2, 1), (0, 1)])
+        ]
+        made = scenes.place(scenes.make_rig(posts), scale=2.0)
+        scenes.make_active(made)
+        bpy.ops.object.mode_set(mode="POSE")
+        bpy.ops.fabrik.pin(bones=",".join(name for name, *_ in posts))
+        made.fabrik.balance = "ON"
+        bpy.context.view_layer.update()
+        return made
+
+    def test_what_it_stands_on_and_its_centre_of_mass_are_drawn_in_the_world(self, rig):
+        outline, mark, _, foot = balance_lines(rig)
+        tails = np.array([rig.matrix_world @ bone.tail for bone in rig.pose.bones])
+        tails[:, 2] = tails[:, 2].min()
+        assert {tuple(point) for point in np.round(outline.points, 4)} == {tuple(tail) for tail in np.round(tails, 4)}
+        middle = np.mean([rig.matrix_world @ bone.center for bone in rig.pose.bones], axis=0)
+        assert np.allclose(mark.points.mean(axis=0), middle, atol=1e-5)
+        assert np.allclose(foot.points.mean(axis=0)[:2], middle[:2], atol=1e-5)
+        assert outline.look is Look.PINNED
+
+    def test_it_falls_where_its_mass_is_elsewhere(self, rig):
+        rig.pose.bones["post0"].location = (-20.0, 0.0, 0.0)
+        bpy.ops.fabrik.set_limit(bones="post0", mass=0.9)
+        bpy.ops.fabrik.remove_effector(index=0)
+        bpy.context.view_layer.update()
+        assert {line.look for line in balance_lines(rig)} == {Look.MISSED}
+
+    def test_nothing_is_drawn_where_no_balance_is_kept_or_a_mass_makes_no_sense(self, rig):
+        rig.pose.bones["post0"]["fabrik_mass"] = "much"
+        assert balance_lines(rig) == []
+        del rig.pose.bones["post0"]["fabrik_mass"]
+        assert balance_lines(rig)
+        rig.fabrik.balance = "OFF"
+        assert balance_lines(rig) == []

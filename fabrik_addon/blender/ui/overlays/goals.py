@@ -12,11 +12,15 @@ import numpy as np
 from mathutils import Vector
 
 from ....core.arrays import FloatArray
+from ...goals.support import support_of
+from ...rig.posture_masses import centre_of_mass
 from ...rig.spaces import armature_point, metres_per_unit
 from ...settings.effector import FabrikEffector
+from ...settings.limit_properties import LimitPropertyError
 from ...settings.why_not import enabled_effectors
-from .goal_shapes import Goal, Look, goal_lines
+from .goal_shapes import Goal, Lines, Look, goal_lines
 from .limits import Drawing, colored, draw_lines
+from .support_shapes import support_lines
 
 # Okabe and Ito's palette, which people who can't tell red from green can tell apart.
 _COLORS: Final = {
@@ -31,6 +35,8 @@ _FONT_SIZE: Final = 12.0
 _LABEL_AWAY: Final = 12.0
 # A mark's size, as a share of its bone's length.
 _SIZE: Final = 0.15
+# The marks of the centre of mass, as a share of the support's width.
+_BALANCE_SIZE: Final = 0.06
 # An effector counts as met within this share of the lengths from its root.
 _MET: Final = 1e-3
 
@@ -72,11 +78,32 @@ def label(view: GoalView, scene: bpy.types.Scene) -> str:
     return f"pin {text}" if view.goal is Goal.PIN else text
 
 
-def drawing(shown: Sequence[GoalView]) -> Drawing:
-    """The lines of goals as the graphics card takes them."""
+def lines_of(rig: bpy.types.Object) -> list[Lines]:
+    """All lines that are drawn for a rig: of its goals, and of its balance where it keeps that."""
+    shown = views(rig)
     lines = [
         line for view in shown for line in goal_lines(view.goal, view.effector, view.place, view.size, met=view.met)
     ]
+    return lines + balance_lines(rig)
+
+
+def balance_lines(rig: bpy.types.Object) -> list[Lines]:
+    """The lines of what a rig stands on and of its centre of mass, in world space; none where it keeps no balance."""
+    pinned = [effector.bone for effector in enabled_effectors(rig) if effector.kind == "PIN"]
+    support = support_of(rig, pinned)
+    if support is None:
+        return []
+    world = np.array(rig.matrix_world)
+    up, corners = world[:3, :3] @ support.up, support.corners @ world[:3, :3].T + world[:3, 3]
+    try:
+        centre = world[:3, :3] @ centre_of_mass(rig) + world[:3, 3]
+    except LimitPropertyError:
+        return []
+    return support_lines(corners, up / np.linalg.norm(up), centre, _BALANCE_SIZE * float(np.ptp(corners, axis=0).max()))
+
+
+def drawing(lines: Sequence[Lines]) -> Drawing:
+    """Lines as the graphics card takes them."""
     widths = {
         width: colored((each.points, each.ends, _COLORS[each.look]) for each in lines if _WIDTHS[each.look] == width)
         for width in sorted({_WIDTHS[each.look] for each in lines})
@@ -117,14 +144,14 @@ def _object_place(holder: bpy.types.Object, bone: str) -> FloatArray:
 
 def draw_goals(rigs: Sequence[bpy.types.Object], context: bpy.types.Context) -> None:
     """Draw the goals of rigs into the viewport at hand, over everything."""
-    shown = [view for rig in rigs for view in views(rig)]
-    if not shown:
+    lines = [line for rig in rigs for line in lines_of(rig)]
+    if not lines:
         return
     import gpu  # noqa: PLC0415  not to be had without a window
 
     gpu.state.blend_set("ALPHA")
     try:
-        draw_lines(drawing(shown), 1.0, context.region)
+        draw_lines(drawing(lines), 1.0, context.region)
     finally:
         gpu.state.blend_set("NONE")
 

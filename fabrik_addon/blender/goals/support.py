@@ -1,0 +1,105 @@
+"""What a rig stands on, and its floor, in armature space, as its settings say."""
+
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+from typing import Final
+
+import bpy
+import numpy as np
+from mathutils import Vector
+
+from ...core.arrays import FloatArray
+from ...core.posture.bounds import Floor, Support
+from ...human.rest_body import RestBone
+from ...human.soles import Point, convex_hull, floor_points, soles
+from ..settings.rig import rig_settings
+
+# Soles are told anew only where bones have changed: the overlay asks at each redraw. So many rigs are kept in mind.
+_RIGS_KEPT: Final = 8
+_OUTLINE: Final = 3
+
+
+def support_of(armature: bpy.types.Object, pinned: Collection[str]) -> Support | None:
+    """What the centre of mass is to stay over: the soles of the feet that are pinned, as they are posed.
+
+    None where the rig is not to keep its balance, or too little is pinned to stand on. Where balance is on, bones that
+    are no feet count with their tails.
+
+    pinned: names of bones.
+    """
+    balance = rig_settings(armature).balance
+    if balance == "OFF" or not pinned:
+        return None
+    feet = _soles(armature)
+    held = {
+        name: points for name, points in feet.items() if not {name, *(bone for bone, _ in points)}.isdisjoint(pinned)
+    }
+    points = [point for corners in held.values() for point in corners]
+    if balance == "ON":
+        standing = {bone for bone, _ in points}
+        others = (name for name in pinned if name not in standing)
+        points += [(name, (0.0, armature.data.bones[name].length, 0.0)) for name in others]
+    up, _ = _up(armature)
+    corners = _outline(_posed(armature, points), up)
+    return Support(corners, (up[0], up[1], up[2])) if len(corners) >= _OUTLINE else None
+
+
+def floor_of(armature: bpy.types.Object) -> Floor | None:
+    """The floor that feet, hands and knees do not go through; None where there is none."""
+    kept = rig_settings(armature)
+    if not kept.use_floor:
+        return None
+    up, scale = _up(armature)
+    height = (kept.floor_height - armature.matrix_world.translation.z) / scale
+    return Floor(_floor_points(armature), (up[0], up[1], up[2]), height)
+
+
+def _up(armature: bpy.types.Object) -> tuple[FloatArray, float]:
+    """(3,) the world's Z in armature space, of length 1, and how many world units one along it is."""
+    row = np.array(armature.matrix_world)[2, :3]
+    scale = float(np.linalg.norm(row))
+    return row / scale, scale
+
+
+def _posed(armature: bpy.types.Object, points: Collection[Point]) -> FloatArray:
+    """(N, 3) where points on bones are now, in armature space."""
+    bones = armature.pose.bones
+    return np.array([(bones[name].matrix @ Vector(place))[:] for name, place in points]).reshape(-1, 3)
+
+
+def _outline(points: FloatArray, up: FloatArray) -> FloatArray:
+    """(M, 3) the convex outline of (N, 3) points as seen from above, at the height of the lowest one."""
+    if not len(points):
+        return points
+    across = np.linalg.svd(up[None])[2][1:]
+    across[1] = np.cross(up, across[0])
+    return convex_hull(points @ across.T) @ across + (points @ up).min() * up
+
+
+def _soles(armature: bpy.types.Object) -> Mapping[str, tuple[Point, ...]]:
+    return _where_it_stands(*_rest(armature))[0]
+
+
+def _floor_points(armature: bpy.types.Object) -> tuple[Point, ...]:
+    return _where_it_stands(*_rest(armature))[1]
+
+
+def _rest(armature: bpy.types.Object) -> tuple[tuple[str, ...], tuple[str, ...], bytes, bytes]:
+    """The bones at rest, as a key: names, parents' names, matrices column by column, lengths."""
+    bones = armature.data.bones
+    matrices, lengths = np.empty(16 * len(bones), dtype=np.float32), np.empty(len(bones), dtype=np.float32)
+    bones.foreach_get("matrix_local", matrices)
+    bones.foreach_get("length", lengths)
+    parents = tuple(bone.parent.name if bone.parent else "" for bone in bones)
+    return tuple(bones.keys()), parents, matrices.tobytes(), lengths.tobytes()
+
+
+@lru_cache(maxsize=_RIGS_KEPT)
+def _where_it_stands(
+    names: tuple[str, ...], parents: tuple[str, ...], matrices: bytes, lengths: bytes
+) -> tuple[Mapping[str, tuple[Point, ...]], tuple[Point, ...]]:
+    """The soles of a rig's feet, and all its points that do not go through a floor."""
+    frames = np.frombuffer(matrices, dtype=np.float32).reshape(-1, 4, 4).transpose(0, 2, 1).astype(np.float64)
+    rows = zip(names, parents, frames, np.frombuffer(lengths, dtype=np.float32).tolist(), strict=True)
+    rest = {name: RestBone(parent, frame[:3, 3], frame[:3, :3], length) for name, parent, frame, length in rows}
+    return soles(rest), floor_points(rest)

@@ -1,0 +1,119 @@
+"""What a rig stands on and its floor, judged by the sample person's skin and by where points are in the world."""
+
+from pathlib import Path
+
+import bpy
+import numpy as np
+import pytest
+from mathutils import Euler, Matrix
+from support import scenes
+
+from fabrik_addon.blender.goals.support import floor_of, support_of
+
+FEET = ("foot.L", "foot.R")
+HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
+
+
+@pytest.fixture
+def human(clean_scene):
+    bpy.ops.wm.open_mainfile(filepath=str(HUMAN))
+    return bpy.data.objects["Rig"]
+
+
+def in_world(rig, points):
+    world = np.array(rig.matrix_world)
+    return np.asarray(points) @ world[:3, :3].T + world[:3, 3]
+
+
+def skin(rig):
+    """(N, 3) the corners of the mesh in world space, as it is posed."""
+    (mesh,) = [child for child in rig.children if child.type == "MESH"]
+    posed = mesh.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    return np.array([(posed.matrix_world @ vertex.co)[:] for vertex in posed.data.vertices])
+
+
+def area(corners):
+    """Of an outline (N, 3) seen from above; positive where it is wound counter-clockwise."""
+    x, y = corners[:, 0], corners[:, 1]
+    return 0.5 * float(x @ np.roll(y, -1) - y @ np.roll(x, -1))
+
+
+class TestSupport:
+    def test_both_feet_are_as_wide_and_long_as_their_skin(self, human):
+        sole = skin(human)
+        sole = sole[sole[:, 2] < 0.06]
+        corners = in_world(human, support_of(human, FEET).corners)
+        assert np.allclose(corners.min(axis=0)[:2], sole.min(axis=0)[:2], atol=0.015)
+        assert np.allclose(corners.max(axis=0)[:2], sole.max(axis=0)[:2], atol=0.015)
+        assert np.allclose(corners[:, 2], 0.0, atol=1e-6)
+        assert area(corners) > 0.0
+
+    def test_one_foot_is_a_foot(self, human):
+        one, both = (support_of(human, pinned).corners for pinned in (FEET[:1], FEET))
+        assert 0.01 < area(one) < 0.3 * area(both)
+        assert one[:, 0].min() > 0.0
+
+    def test_a_pinned_toe_stands_for_its_foot(self, human):
+        assert np.allclose(support_of(human, ("toe.L",)).corners, support_of(human, ("foot.L",)).corners)
+
+    def test_a_lifted_foot_takes_its_outline_along(self, human):
+        human.pose.bones["thigh.L"].rotation_mode = "XYZ"
+        human.pose.bones["thigh.L"].rotation_euler = (-0.6, 0.0, 0.0)
+        before = support_of(human, FEET).corners
+        bpy.context.view_layer.update()
+        after = support_of(human, FEET).corners
+        assert after[:, 1].min() < before[:, 1].min() - 0.3
+        assert after[:, 1].max() == pytest.approx(before[:, 1].max(), abs=1e-6)
+
+    def test_nothing_pinned_a_hand_pinned_and_off(self, human):
+        assert support_of(human, ()) is None
+        assert support_of(human, ("hand.L",)) is None
+        human.fabrik.balance = "OFF"
+        assert support_of(human, FEET) is None
+
+    def test_any_rig_stands_on_its_pins_where_balance_is_on(self, clean_scene):
+        posts = [
+            (f"post{n}", "", (x, y, 1.0), (x, y, 0.0)) for n, (x, y) in enumerate([(0, 0), (2, 0), (2, 1), (0, 1)])
+        ]
+        table = scenes.make_rig(posts, "Table")
+        names = [name for name, *_ in posts]
+        assert support_of(table, names) is None
+        table.fabrik.balance = "ON"
+        assert area(support_of(table, names).corners) == pytest.approx(2.0)
+        assert support_of(table, names[:2]) is None
+
+    def test_up_is_the_world_s(self, human):
+        human.matrix_world = Matrix.LocRotScale((3.0, -2.0, 5.0), Euler((0.4, -0.3, 1.0)), (2.0, 2.0, 2.0))
+        bpy.context.view_layer.update()
+        support = support_of(human, FEET)
+        up = human.matrix_world.to_3x3() @ scenes.Vector(support.up)
+        assert np.allclose(up.normalized(), (0.0, 0.0, 1.0), atol=1e-6)
+        corners = in_world(human, support.corners)
+        assert np.ptp(corners[:, 2]) < 1e-5
+
+
+class TestFloor:
+    def test_none_unless_it_is_on(self, human):
+        assert floor_of(human) is None
+
+    @pytest.mark.parametrize("scale", [1.0, 0.5])
+    def test_a_height_in_the_world_is_where_it_says(self, human, scale):
+        human.fabrik.use_floor, human.fabrik.floor_height = True, 0.25
+        human.matrix_world = Matrix.LocRotScale((3.0, -2.0, 5.0), Euler((0.4, -0.3, 1.0)), (scale,) * 3)
+        bpy.context.view_layer.update()
+        floor = floor_of(human)
+        on_it = np.array(floor.normal) * floor.height
+        assert in_world(human, on_it[None])[0, 2] == pytest.approx(0.25, abs=1e-5)
+        assert np.linalg.norm(floor.normal) == pytest.approx(1.0)
+
+    def test_its_points_are_the_soles_hands_and_knees(self, human):
+        human.fabrik.use_floor = True
+        points = floor_of(human).points
+        assert {name for name, _ in points} >= {"foot.L", "foot.R", "hand.L", "hand.R", "shin.L", "shin.R"}
+        places = [human.data.bones[name].matrix_local @ scenes.Vector(place) for name, place in points]
+        assert min(place.z for place in places) == pytest.approx(0.0, abs=1e-6)
+
+    def test_what_is_no_human_has_no_points(self, clean_scene):
+        table = scenes.make_rig([("board", "", (0, 0, 1), (0, 0, 0))], "Table")
+        table.fabrik.use_floor = True
+        assert floor_of(table).points == ()
