@@ -109,19 +109,16 @@ def _upper_arm(body: RestBody, name: str, role: Role) -> BallJoint:
     ahead = float(np.degrees(np.arcsin(np.clip(along @ axes.forward, -1.0, 1.0))))
     level = min(raised / 90.0, 1.0)
     hanging, raised_arm = table.SHOULDER_HANGING, table.SHOULDER_LEVEL
-    flexion = hanging.flexion + level * (raised_arm.flexion - hanging.flexion)
-    extension = hanging.extension + level * (raised_arm.extension - hanging.extension)
     collar = table.COLLAR.abduction if body.named("shoulder", role.side) else 0.0
     range_ = replace(
         hanging,
-        flexion=flexion - ahead,
-        extension=extension + ahead,
-        abduction=hanging.abduction - collar - raised,
-        adduction=hanging.adduction + raised,
+        flexion=hanging.flexion + level * (raised_arm.flexion - hanging.flexion),
+        extension=hanging.extension + level * (raised_arm.extension - hanging.extension),
+        abduction=hanging.abduction - collar,
     )
     # The way in which the arm rises to the side: out where it hangs, up where it is level.
     rising = outward * -(along @ axes.up) + axes.up * (along @ outward)
-    return BallJoint(range_, axes.forward, rising, side)
+    return BallJoint(range_.from_rest(ahead, raised), axes.forward, rising, side)
 
 
 def _forearm(body: RestBody, name: str, role: Role) -> HingeJoint:
@@ -156,9 +153,9 @@ def _hand(body: RestBody, name: str, role: Role) -> BallJoint:
         straight = body.direction(before[0])
         flexed = signed_angle(straight, palm.along, np.cross(palm.along, palm.normal))
         aside = signed_angle(straight, palm.along, np.cross(palm.along, palm.thumb))
-        range_ = _from_rest(range_, flexed, aside)
-        if palm.seen and side and body.axes is not None:
-            range_ = _from_pronation(range_, _pronation(_forearm(body, before[0], role), palm, side))
+        known = palm.seen and side and body.axes is not None
+        pronated = _pronation(_forearm(body, before[0], role), palm, side) if known else 0.0
+        range_ = range_.from_rest(flexed, aside, pronated)
     return BallJoint(range_, palm.normal, palm.thumb, side)
 
 
@@ -166,21 +163,6 @@ def _pronation(elbow: HingeJoint, palm: Palm, side: int) -> float:
     """Degrees of pronation at rest: none where the palm is square to the way the elbow bends."""
     turned = signed_angle(unit(square(elbow.flexion, palm.along)), palm.normal, side * palm.along)
     return float(np.clip(turned - 90.0, -_PRONATED_MOST, _PRONATED_MOST))
-
-
-def _from_rest(range_: BallRange, flexed: float, abducted: float) -> BallRange:
-    """A range that counts from zero, counted from a rest pose that is bent by so many degrees."""
-    return replace(
-        range_,
-        flexion=range_.flexion - flexed,
-        extension=range_.extension + flexed,
-        abduction=range_.abduction - abducted,
-        adduction=range_.adduction + abducted,
-    )
-
-
-def _from_pronation(range_: BallRange, pronated: float) -> BallRange:
-    return replace(range_, internal=range_.internal - pronated, external=range_.external + pronated)
 
 
 def _palm_bone(body: RestBody, _name: str, role: Role) -> BallJoint | None:
@@ -197,7 +179,7 @@ def _finger(body: RestBody, name: str, role: Role) -> BallJoint | HingeJoint:
     if role.number == 1:
         along = body.direction(name)
         bent = signed_angle(palm.along, unit(square(along, palm.thumb)), np.cross(palm.along, palm.normal))
-        return BallJoint(_from_rest(table.KNUCKLE, bent, 0.0), palm.normal, palm.thumb)
+        return BallJoint(table.KNUCKLE.from_rest(bent), palm.normal, palm.thumb)
     range_ = table.FINGER_MIDDLE if role.number == 2 else table.FINGER_END
     return _limb_fold(body, name, range_, _before(body, role), palm.normal)
 
@@ -220,7 +202,7 @@ def _thigh(body: RestBody, name: str, _role: Role) -> BallJoint:
     outward = side * axes.left
     flexed = float(np.degrees(np.arctan2(along @ axes.forward, -along @ axes.up)))
     aside = float(np.degrees(np.arctan2(along @ outward, -along @ axes.up)))
-    return BallJoint(_from_rest(table.HIP, flexed, aside), axes.forward, outward, side)
+    return BallJoint(table.HIP.from_rest(flexed, aside), axes.forward, outward, side)
 
 
 def _foot(body: RestBody, name: str, _role: Role) -> BallJoint:
@@ -231,10 +213,6 @@ def _foot(body: RestBody, name: str, _role: Role) -> BallJoint:
 
 def _toe(body: RestBody, _name: str, role: Role) -> HingeJoint:
     return HingeJoint(table.TOE_ROOT if role.number == 1 else table.TOE, -_axes(body).up)
-
-
-def _rigid(_body: RestBody, _name: str, _role: Role) -> None:
-    return None
 
 
 JOINTS: Final[Mapping[str, Callable[[RestBody, str, Role], BallJoint | HingeJoint | None]]] = {
@@ -252,5 +230,5 @@ JOINTS: Final[Mapping[str, Callable[[RestBody, str, Role], BallJoint | HingeJoin
     "shin": _shin,
     "foot": _foot,
     "toe": _toe,
-    "rigid": _rigid,
+    "rigid": lambda _body, _name, _role: None,
 }

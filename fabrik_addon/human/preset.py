@@ -13,7 +13,7 @@ Twist counts from rest along the shortest arc. The forearm is a pure hinge: its 
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal
 
 import numpy as np
 
@@ -28,8 +28,6 @@ from .rest_body import RestBody, RestBone, signed_angle
 # they face at rest differs from hand to hand.
 _TURNED: Final = 20.0
 _AXES: Final[tuple[Literal["X", "Y", "Z"], ...]] = ("X", "Y", "Z")
-
-_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True)
@@ -50,22 +48,15 @@ class Preset:
     free: tuple[str, ...]
     unknown: tuple[str, ...]
 
-    def only(self, names: Collection[str]) -> "Preset":
-        """What it makes of some of the bones."""
 
-        def named(values: dict[str, _Value]) -> dict[str, _Value]:
-            return {name: value for name, value in values.items() if name in names}
-
-        free, unknown = (tuple(name for name in kept if name in names) for kept in (self.free, self.unknown))
-        return Preset(named(self.limits), named(self.turned), named(self.unplaced), free, unknown)
-
-
-def human_limits(bones: Mapping[str, RestBone]) -> Preset:
-    """The limits of a human's joints for the bones of one armature. Hips, and roots of any name, stay free."""
+def human_limits(bones: Mapping[str, RestBone], names: Collection[str] | None = None) -> Preset:
+    """The limits of a human's joints for some of an armature's bones, all when None; roots of any name stay free."""
     body = RestBody(bones)
-    free = tuple(name for name, role in body.roles.items() if role.part == "hips" or not bones[name].parent)
-    preset = Preset({}, {}, {}, free, tuple(name for name in bones if name not in body.roles))
-    for name, role in body.roles.items():
+    wanted = set(bones if names is None else names)
+    roles = {name: role for name, role in body.roles.items() if name in wanted}
+    free = tuple(name for name, role in roles.items() if role.part == "hips" or not bones[name].parent)
+    preset = Preset({}, {}, {}, free, tuple(name for name in bones if name in wanted - roles.keys()))
+    for name, role in roles.items():
         if name in free:
             continue
         try:

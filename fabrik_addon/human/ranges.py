@@ -34,6 +34,17 @@ class BallRange:
         """What each of several bones gets that make one joint of the table between them."""
         return BallRange(*(value / bones for value in vars(self).values()))
 
+    def from_rest(self, flexed: float, abducted: float = 0.0, pronated: float = 0.0) -> "BallRange":
+        """A range that counts from zero, counted from a rest pose that is turned by so many degrees."""
+        return BallRange(
+            self.flexion - flexed,
+            self.extension + flexed,
+            self.abduction - abducted,
+            self.adduction + abducted,
+            self.internal - pronated,
+            self.external + pronated,
+        )
+
 
 @dataclass(frozen=True)
 class HingeRange:

@@ -14,6 +14,8 @@ from ..core.arrays import FloatArray
 from .body_parts import FINGERS, Role
 from .naming_schemes import match
 
+# What is told of a role, beside its part.
+_TOLD: Final = ("side", "finger", "number")
 _TINY: Final = 1e-6
 # Cosine of how far bones may be off their limbs.
 _ALONG: Final = 0.7
@@ -72,14 +74,14 @@ class RestBody:
         self._by_part: dict[str, list[str]] = {}
         for name, role in self.roles.items():
             self._by_part.setdefault(role.part, []).append(name)
-        self._palms: dict[str, Palm | None] = {}
 
     def named(
         self, part: str, side: str | None = None, finger: str | None = None, number: int | None = None
     ) -> list[str]:
         """The bones with a role; what is None may be anything."""
-        wanted = (side, finger, number)
-        return [name for name in self._by_part.get(part, ()) if _fits(self.roles[name], wanted)]
+        wanted = [(what, value) for what, value in zip(_TOLD, (side, finger, number), strict=True) if value is not None]
+        bones = self._by_part.get(part, ())
+        return [name for name in bones if all(getattr(self.roles[name], what) == value for what, value in wanted)]
 
     def head_of(self, part: str, side: str | None = None, number: int | None = None) -> FloatArray | None:
         """(3,) the middle of the heads of all bones with a role, None where there are none."""
@@ -168,9 +170,11 @@ class RestBody:
 
     def palm(self, side: str) -> Palm | None:
         """Where the hand of a side faces; None where nothing tells."""
-        if side not in self._palms:
-            self._palms[side] = self._find_palm(side)
         return self._palms[side]
+
+    @cached_property
+    def _palms(self) -> dict[str, Palm | None]:
+        return {side: self._find_palm(side) for side in ("L", "R", "")}
 
     def _knuckles(self, side: str) -> list[FloatArray]:
         """The heads of the fingers' first bones, from the index finger on."""
@@ -252,8 +256,3 @@ def _snapped(direction: FloatArray) -> FloatArray:
     exact = unit(direction)
     axis = int(np.argmax(np.abs(exact)))
     return np.sign(exact[axis]) * np.eye(3)[axis] if abs(exact[axis]) > _SNAP else exact
-
-
-def _fits(role: Role, wanted: tuple[str | None, str | None, int | None]) -> bool:
-    values = (role.side, role.finger, role.number)
-    return all(want is None or value == want for value, want in zip(values, wanted, strict=True))

@@ -23,6 +23,11 @@ _DESCRIPTION = "Bake motion-capture files onto a rig: keyframes into new .blend 
 
 # Flags that are not called as the option is, and what numbers are in.
 _FLAGS: Final = {"action": "--write", "key_angle": "--fewer-keys"}
+_TIMINGS: Final[dict[str, Timing]] = {
+    "set-rate": "SET_SCENE_RATE",
+    "keep-time": "KEEP_TIME",
+    "keep-frames": "KEEP_FRAMES",
+}
 _UNITS: Final = {"ANGLE": "DEGREES", "LENGTH": "METRES"}
 
 
@@ -42,10 +47,7 @@ def main(register: Callable[[], None], unregister: Callable[[], None]) -> int:
     parser = _Parser(prog="python -m fabrik_addon", description="FABRIK for Blender without a window.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="bake", parser_class=_Parser)
     _add_arguments(commands.add_parser("bake", help=_DESCRIPTION, description=_DESCRIPTION))
-    try:
-        chosen = parser.parse_args()
-    except SystemExit as leaving:
-        return _status(leaving)
+    chosen = parser.parse_args()
     register()
     try:
         return _bake(chosen)
@@ -61,7 +63,7 @@ def run_command(arguments: list[str]) -> int:
     try:
         chosen = parser.parse_args(arguments)
     except SystemExit as leaving:
-        return _status(leaving)
+        return leaving.code if isinstance(leaving.code, int) else _USAGE
     return _bake(chosen)
 
 
@@ -82,7 +84,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_matching(group: Any) -> None:
     """Which marker is where on which bone."""
     text = "a map that says it; without one markers are matched by their labels and calibrated"
-    group.add_argument("--map", type=Path, metavar="MAP.json", help=text)
+    group.add_argument("--map", dest="mapping", type=Path, metavar="MAP.json", help=text)
     text = f"the set of labels: {', '.join(PRESETS)} (default: the one that fits)"
     group.add_argument("--preset", choices=PRESETS, default="AUTO", metavar="NAME", help=text)
     text = "measure where the markers are, also with a map"
@@ -104,15 +106,16 @@ def _add_frames(group: Any) -> None:
     text = "first and last frame of the recording, counted from 1 (default: all)"
     group.add_argument("--samples", type=int, nargs=2, metavar=("A", "B"), help=text)
     text = "first and last scene frame to bake (default: all that was imported)"
-    group.add_argument("--range", type=int, nargs=2, metavar=("A", "B"), help=text)
-    timings = ("set-rate", "keep-time", "keep-frames")
+    group.add_argument("--range", dest="frame_range", type=int, nargs=2, metavar=("A", "B"), help=text)
     text = "set the scene's rate to the recording's (default), resample to the scene's, or keep one sample a frame"
-    group.add_argument("--timing", choices=timings, default="set-rate", help=text)
+    group.add_argument("--timing", choices=tuple(_TIMINGS), default="set-rate", help=text)
 
 
 def _add_positions(group: Any) -> None:
     """How to read the positions."""
-    group.add_argument("--up", choices=("auto", "Y", "Z"), default="auto", help="axis that points up (default: auto)")
+    group.add_argument(
+        "--up", dest="up_axis", choices=("auto", "Y", "Z"), default="auto", help="axis that points up (default: auto)"
+    )
     units = ("auto", "mm", "cm", "m", "in", "ft")
     group.add_argument("--units", choices=units, default="auto", help="units of positions (default: the file's)")
     text = "factor on positions, or auto to make the person as large as the rig (default: 1)"
@@ -207,35 +210,11 @@ def _batch_trouble(chosen: argparse.Namespace) -> str:
 
 def _request(chosen: argparse.Namespace, markers: Path, output: Path, report: Path | None) -> BakeFileRequest:
     """The arguments as the Blender side takes them."""
-    timings: dict[str, Timing] = {
-        "set-rate": "SET_SCENE_RATE",
-        "keep-time": "KEEP_TIME",
-        "keep-frames": "KEEP_FRAMES",
-    }
-    return BakeFileRequest(
-        rig=chosen.rig,
-        markers=markers,
-        mapping=chosen.map,
-        output=output,
-        report=report,
-        armature=chosen.armature,
-        performer=chosen.performer,
-        samples=tuple(chosen.samples) if chosen.samples else None,
-        start_frame=chosen.start_frame,
-        frame_range=tuple(chosen.range) if chosen.range else None,
-        timing=timings[chosen.timing],
-        up_axis=None if chosen.up == "auto" else chosen.up,
-        units=None if chosen.units == "auto" else chosen.units,
-        scale=chosen.scale,
-        root=chosen.root.upper(),
-        preset=chosen.preset,
-        calibrate=chosen.calibrate,
-        static=chosen.static,
-        proportions=chosen.proportions.upper(),
-        reference=tuple(chosen.reference) if chosen.reference else None,
-        action_name=chosen.action_name,
-        options=_bake_options(chosen),
-    )
+    told = {name: value for name, value in vars(chosen).items() if name in BakeFileRequest.__dataclass_fields__}
+    told |= {"markers": markers, "output": output, "report": report, "options": _bake_options(chosen)}
+    told |= {"root": chosen.root.upper(), "proportions": chosen.proportions.upper(), "timing": _TIMINGS[chosen.timing]}
+    told |= {name: None for name in ("up_axis", "units") if told[name] == "auto"}
+    return BakeFileRequest(**told)
 
 
 def _bake_options(chosen: argparse.Namespace) -> dict[str, Any]:
@@ -283,8 +262,3 @@ def _fail(message: str) -> int:
     """Say in one line what went wrong."""
     print(f"fabrik_bake: {message}", file=sys.stderr)
     return _FAILURE
-
-
-def _status(leaving: SystemExit) -> int:
-    """The exit status that the parser leaves with."""
-    return leaving.code if isinstance(leaving.code, int) else _USAGE

@@ -64,7 +64,8 @@ def check_scalable(markers: Iterable[SceneMarker]) -> None:
     for holder in _holders(markers):
         if holder.library is not None:
             raise MarkerError(f"{holder.name!r} is linked from another file, so it can't be scaled to the rig.")
-        moved = any(not _is_simple_location(curve) for curve in keyframes.curves(holder) if not _of_bone(curve))
+        own = (curve for curve in keyframes.curves(holder) if not curve.data_path.startswith("pose.bones"))
+        moved = any(curve.data_path != "location" or curve.modifiers for curve in own)
         if is_led(holder) or moved:
             raise MarkerError(
                 f"{holder.name!r} is moved by more than keys of its location, so it can't be scaled to the rig: "
@@ -89,11 +90,3 @@ def scale_markers(markers: Iterable[SceneMarker], centre: FloatArray, factor: fl
 def _holders(markers: Iterable[SceneMarker]) -> list[bpy.types.Object]:
     """The objects that carry the markers, each once."""
     return list(dict.fromkeys(marker.holder for marker in markers))
-
-
-def _of_bone(curve: bpy.types.FCurve) -> bool:
-    return curve.data_path.startswith("pose.bones")
-
-
-def _is_simple_location(curve: bpy.types.FCurve) -> bool:
-    return curve.data_path == "location" and not curve.modifiers

@@ -20,6 +20,8 @@ from .clip import scene_rate
 
 Timing: TypeAlias = Literal["SET_SCENE_RATE", "KEEP_TIME", "KEEP_FRAMES"]
 
+# The radius at which markers are drawn, scene units: about that of a real one.
+_EMPTY_SIZE: Final = 0.02
 # Blender's own bounds for times and rates.
 _LAST_FRAME: Final = 1_048_574
 _FASTEST_RATE: Final = 32_767
@@ -80,7 +82,6 @@ def import_clip(
     *,
     timing: Timing = "SET_SCENE_RATE",
     start_frame: int = 1,
-    empty_size: float = 0.02,
     scale: float = 1.0,
 ) -> bpy.types.Collection:
     """Make an animated empty of every marker of a clip, in a new collection named after the clip's file.
@@ -94,7 +95,6 @@ def import_clip(
         timing: "SET_SCENE_RATE": one sample a frame, and the scene takes on the clip's rate; "KEEP_TIME": the scene
             keeps its rate and the clip is resampled to it; "KEEP_FRAMES": one sample a frame, the rate is ignored.
         start_frame: frame of the first sample.
-        empty_size: radius at which the empties are drawn, scene units.
         scale: factor on positions.
 
     Raises:
@@ -110,7 +110,7 @@ def import_clip(
     collection = bpy.data.collections.new(Path(clip.source).stem or "Markers")
     context.scene.collection.children.link(collection)
     for name, places in zip(clip.names, np.moveaxis(scale * to_z_up(clip).positions, 1, 0), strict=True):
-        empty = _new_empty(name, empty_size)
+        empty = _new_empty(name)
         _animate(empty, frames, places, context.scene.frame_current_final)
         collection.objects.link(empty)
     return collection
@@ -159,10 +159,10 @@ def _widen_range(scene: bpy.types.Scene, frames: FloatArray) -> None:
     scene.frame_end = max(scene.frame_end, math.ceil(frames[-1]))
 
 
-def _new_empty(name: str, size: float) -> bpy.types.Object:
+def _new_empty(name: str) -> bpy.types.Object:
     empty = bpy.data.objects.new(name, None)
     empty.empty_display_type = "SPHERE"
-    empty.empty_display_size = size
+    empty.empty_display_size = _EMPTY_SIZE
     empty[MARKER_NAME] = name
     empty[MARKER_STEP] = 1.0
     return empty

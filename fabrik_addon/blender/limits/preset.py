@@ -24,7 +24,7 @@ def apply_preset(rig: bpy.types.Object, bones: Bones) -> Preset:
     nothing is changed.
     """
     check_rig(rig)
-    preset = human_limits(read_rest(rig)).only({bone.name for bone in bones})
+    preset = human_limits(read_rest(rig), [bone.name for bone in bones])
     if not preset.limits:
         raise RigError(_why_nothing(rig, preset))
     limited = [bone for bone in bones if bone.name in preset.limits]

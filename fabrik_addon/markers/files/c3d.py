@@ -16,7 +16,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -33,14 +32,6 @@ _SEGMENT_ENDS: Final = "OALP"
 _NAMED: Final = 3
 
 
-@dataclass(frozen=True, eq=False)
-class _Labels:
-    """A name for each point, and which of them (P,) are outputs of a model."""
-
-    names: tuple[str, ...]
-    outputs: tuple[bool, ...]
-
-
 def read_c3d(path: str | os.PathLike[str], units: str | None = None, up_axis: str | None = None) -> Clip:
     """Read the markers of a C3D file into metres, in the file's own axes (turned where X is up).
 
@@ -55,8 +46,8 @@ def parse_c3d(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip
     """The clip in a file's bytes, as ``read_c3d`` says, with errors that do not name the file yet."""
     parameters = Parameters(content)
     points = read_points(content, parameters)
-    labels = _labels(parameters, points.positions.shape[1])
-    markers, left_out = _markers(labels)
+    names, outputs = _labels(parameters, points.positions.shape[1])
+    markers, left_out = _markers(names, outputs)
     unit, unit_note = _unit(parameters, units)
     rate, rate_notes = frame_rate(parameters)
     positions = np.where(points.seen[..., None], points.positions, np.nan)[:, markers] * METRES[unit]
@@ -64,7 +55,7 @@ def parse_c3d(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip
         raise MarkerFileError("no marker is seen on any frame")
     upright, up, up_note = _upright(positions, parameters, up_axis)
     return Clip(
-        names=unique_names([labels.names[place] for place in markers]),
+        names=unique_names([names[place] for place in markers]),
         rate=rate,
         positions=upright,
         up_axis=up,
@@ -84,15 +75,15 @@ def _unit(parameters: Parameters, told: str | None) -> tuple[str, tuple[str, ...
     return unit_name(said), ()
 
 
-def _labels(parameters: Parameters, count: int) -> _Labels:
-    """What each of the points is called, and what is an output."""
+def _labels(parameters: Parameters, count: int) -> tuple[list[str], list[bool]]:
+    """What each of the points is called, and which are outputs of a model."""
     plain = [*parameters.strings("POINT:LABELS"), *([""] * count)][:count]
     plain = _told_apart(plain, parameters.strings("POINT:DESCRIPTIONS"))
     names = [name or f"*{place}" for place, name in enumerate(_prefixed(plain, parameters), start=1)]
     listed = _listed_outputs(parameters)
     ends = _segment_ends(names)
     outputs = [label in listed or _is_output(name) or name in ends for label, name in zip(plain, names, strict=True)]
-    return _Labels(tuple(names), tuple(outputs))
+    return names, outputs
 
 
 def _told_apart(labels: Sequence[str], descriptions: Sequence[str]) -> list[str]:
@@ -135,12 +126,12 @@ def _segment_ends(names: Sequence[str]) -> set[str]:
     return {stem + end for stem in whole for end in _SEGMENT_ENDS}
 
 
-def _markers(labels: _Labels) -> tuple[list[int], tuple[str, ...]]:
+def _markers(names: Sequence[str], outputs: Sequence[bool]) -> tuple[list[int], tuple[str, ...]]:
     """The places of the markers, and a note on what is left out; raise where there is nothing else."""
-    left_out = [name for name, output in zip(labels.names, labels.outputs, strict=True) if output]
-    if len(left_out) == len(labels.names):
+    left_out = [name for name, output in zip(names, outputs, strict=True) if output]
+    if len(left_out) == len(names):
         raise MarkerFileError(f"no markers: all {len(left_out)} points are outputs of a model, such as {left_out[0]!r}")
-    markers = [place for place, output in enumerate(labels.outputs) if not output]
+    markers = [place for place, output in enumerate(outputs) if not output]
     if not left_out:
         return markers, ()
     more = f" and {len(left_out) - _NAMED} more" if len(left_out) > _NAMED else ""

@@ -99,14 +99,14 @@ def test_keys_are_only_where_a_marker_is_seen():
 def test_the_collection_and_the_empties_are_named_and_marked():
     taken = bpy.data.objects.new("M1", None)
 
-    collection = import_clip(bpy.context, wandering_clip(), empty_size=0.05)
+    collection = import_clip(bpy.context, wandering_clip())
 
     assert collection.name == "walk"
     assert collection in list(bpy.context.scene.collection.children)
     assert [empty[MARKER_NAME] for empty in collection.objects] == ["M0", "M1", "M2", "M3"]
     assert taken.name == "M1"
     assert {empty.type for empty in collection.objects} == {"EMPTY"}
-    assert [empty.empty_display_size for empty in collection.objects] == pytest.approx([0.05] * 4)
+    assert [empty.empty_display_size for empty in collection.objects] == pytest.approx([0.02] * 4)
 
 
 def test_empties_stand_where_the_current_frame_has_them():
