@@ -93,6 +93,13 @@ class Goals:
         limits = {name: limit for name, limit in self.limits.items() if name not in locked}
         return replace(self, tree=tree, held=held, limits=limits)
 
+    def pins_first(self) -> "Goals":
+        """The same goals, of which pins are met before targets with the same number."""
+        pairs = zip(self.effectors, self.targets, strict=True)
+        ranks = [2 * effector.priority + (not isinstance(target, Pin)) for effector, target in pairs]
+        ranked = zip(self.effectors, ranks, strict=True)
+        return replace(self, effectors=tuple(replace(effector, priority=rank) for effector, rank in ranked))
+
     @property
     def all_limits(self) -> dict[str, Limit]:
         """The limits, and those of the bones that are not to be turned."""

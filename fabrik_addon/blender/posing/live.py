@@ -1,9 +1,9 @@
 """Live posing: a rig is solved again whenever something that it depends on has changed.
 
 Blender tells of changes through handlers, which are there only while some rig is live. They write the pose and ask for
-nothing to be evaluated, as that would call them again. What they write depends on the scene and not on what they wrote
-before, so that undo, a file opened again, or frames in any order find the same pose; where that is the present one
-nothing is written, and things come to rest.
+nothing to be evaluated, as that would call them again. While targets move, a rig goes on from its last pose; after a
+jump of frames from the pose stored with it, so that frames in any order find the same pose; after undo, or in a file
+opened again, from the pose that is there. Where nothing has changed nothing is written, and things come to rest.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -59,6 +59,7 @@ def follow() -> None:
     """Look for live rigs, those that rest included, and watch the scenes while there is one, and no longer."""
     _WATCHED.rigs = list(dict.fromkeys(rig for scene in bpy.data.scenes for rig in live_rigs(scene)))
     _WATCHED.resting.clear()
+    _WATCHED.sessions.clear()
     _watch(on=bool(_WATCHED.rigs))
     if _WATCHED.rigs:
         # Undo can bring a live rig back after the last one was switched off.
@@ -84,11 +85,13 @@ class _Watched:
         rigs: references to them. Blender tells when one of them is gone; they are looked for anew after undo, redo, and
             the opening of a file, and what is copied or appended is seen in the depsgraph's updates.
         resting: those that are not to be posed for the time being.
+        sessions: for `try_pose`, what each of their trees goes on from.
         evaluating: whether the scene is evaluated for what has just been posed, in which case nothing is posed.
     """
 
     rigs: list[bpy.types.Object] = field(default_factory=list)
     resting: list[bpy.types.Object] = field(default_factory=list)
+    sessions: dict[Any, Any] = field(default_factory=dict)
     evaluating: bool = False
 
 
@@ -117,7 +120,7 @@ def _pose(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Obj
     """Pose a rig, and keep what keeps it from being posed, for the sidebar."""
     from .live_pose import try_pose
 
-    trouble, kept = try_pose(graph, scene, rig), rig_settings(rig)
+    trouble, kept = try_pose(graph, scene, rig, _WATCHED.sessions), rig_settings(rig)
     if kept.live_trouble != trouble:
         kept.live_trouble = trouble
 

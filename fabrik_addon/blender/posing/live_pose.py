@@ -1,6 +1,6 @@
 """The pose of a live rig: solved for its targets as they are now, and written where it is another than the present."""
 
-from typing import Final
+from typing import Final, TypeAlias
 
 import bpy
 import numpy as np
@@ -10,7 +10,7 @@ from ...core.errors import FabrikError
 from ...core.rotations import angle_between, slerp
 from ..goals.effectors import check_effectors
 from ..goals.goals import Goals, gather_goals
-from ..goals.places import present_places
+from ..goals.places import Places, present_places
 from ..goals.root import moves_root
 from ..rig.armature import check_editable, read_trees, write_pose
 from ..rig.legal import legal_rotations
@@ -18,34 +18,38 @@ from ..rig.stretch import present_factors, write_stretches
 from ..settings.rig import rig_settings
 from ..settings.why_not import why_no_solve
 from .base_pose import BasePose
-from .solve_frame import solve_tree, stretch_factors
+from .live_session import LiveSession, session_key
+from .solve_frame import is_by_posture, locks_of, solve_tree, stretch_factors
 
 # Radians, and shares of the root bone's length: what a pose may be off by without being written again.
 _SAME_TURN: Final = 2e-6
 _SAME_PLACE: Final = 1e-6
 
+# By rig and root of a tree.
+Sessions: TypeAlias = dict[tuple[int, str], LiveSession]
 
-def try_pose(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object) -> str:
+
+def try_pose(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, sessions: Sessions) -> str:
     """Pose a rig that has something to reach; what keeps it from being posed, "" where nothing does."""
     try:
         if not why_no_solve(rig):
-            _pose_live(graph, scene, rig)
+            _pose_live(graph, scene, rig, sessions)
     except FabrikError as error:
         return str(error)
     return ""
 
 
-def _pose_live(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
+def _pose_live(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, sessions: Sessions) -> None:
     """Pose a rig for its targets as a depsgraph has them. Raises a FabrikError, with the pose as before."""
     check_effectors(scene, rig)
     check_editable(rig)
     base = BasePose(rig, scene.frame_current_final)
     for goals in gather_goals(rig, read_trees(rig)):
-        _pose_tree(graph, scene, rig, goals, base)
+        _pose_tree(scene, rig, goals.pins_first(), base, present_places(graph, scene, rig, goals), sessions)
 
 
 def _pose_tree(
-    graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, goals: Goals, base: BasePose
+    scene: bpy.types.Scene, rig: bpy.types.Object, goals: Goals, base: BasePose, places: Places, sessions: Sessions
 ) -> None:
     """Pose one tree, a share of the way from its base pose to its targets."""
     tree, free = goals.tree, moves_root(rig, goals)
@@ -53,18 +57,39 @@ def _pose_tree(
     start = present.copy()
     start[goals.bones] = base.rotations(goals.bone_names)
     head = base.root_place(tree.skeleton.names[0]) if free else place
-    solution = solve_tree(rig, goals, present_places(graph, scene, rig, goals), start, head)
     share = rig_settings(rig).influence
-    rotations = blend(goals, start, solution.rotations, share)
-    location = head + share * (solution.root_location - head)
-    stretches = {name: 1.0 + share * (factor - 1.0) for name, factor in stretch_factors(goals, solution).items()}
-    shown = present_factors(rig, stretches)
-    stretched = any(abs(shown[name] - factor) > _SAME_PLACE for name, factor in stretches.items())
+    if is_by_posture(goals, places):
+        session = _session(rig, goals, (start, head), sessions)
+        shown = tree if share == 1.0 else None
+        solved, solved_head = session.pose(
+            places, (start, head), locks_of(rig, goals, start), scene.frame_current_final, shown
+        )
+        stretches: dict[str, float] = {}
+    else:
+        solution = solve_tree(rig, goals, places, start, head)
+        solved, solved_head = solution.rotations, solution.root_location
+        factors = stretch_factors(goals, solution)
+        stretches = {name: 1.0 + share * (factor - 1.0) for name, factor in factors.items()}
+    rotations = blend(goals, start, solved, share)
+    location = head + share * (solved_head - head)
+    factors = present_factors(rig, stretches)
+    stretched = any(abs(factors[name] - factor) > _SAME_PLACE for name, factor in stretches.items())
     turned = angle_between(rotations, present)[goals.bones].max() > _SAME_TURN
     moved = np.abs(location - place).max() > _SAME_PLACE * max(float(tree.skeleton.lengths[0]), 1e-3)
     if turned or stretched or (free and moved):
         write_stretches(rig, stretches)
         write_pose(rig, tree.skeleton, rotations, location if free else None, bones=goals.bones)
+
+
+def _session(
+    rig: bpy.types.Object, goals: Goals, base: tuple[FloatArray, FloatArray], sessions: Sessions
+) -> LiveSession:
+    """The session of a tree, the one that is there if it still fits."""
+    place = rig.session_uid, goals.tree.skeleton.names[0]
+    session = sessions.get(place)
+    if session is None or session.key != session_key(rig, goals):
+        session = sessions[place] = LiveSession(rig, goals, base)
+    return session
 
 
 def blend(goals: Goals, start: FloatArray, end: FloatArray, share: float) -> FloatArray:

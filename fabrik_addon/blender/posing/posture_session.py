@@ -6,7 +6,7 @@ from typing import Final
 import bpy
 import numpy as np
 
-from ...core import Effector, Fixed
+from ...core import Effector, Fixed, Options, Solver
 from ...core.arrays import FloatArray
 from ...core.limits.kinds import Limit
 from ...core.model.skeleton import Skeleton
@@ -18,9 +18,17 @@ from ..rig.posture_masses import masses_of
 # Radians that locked channels may be off by: less cannot be seen, and solving again for it would double the time.
 _KEPT: Final = 1e-4
 # A share of the body's size: targets that have gone farther at once have jumped. There is nothing to go on from then,
-# and the pose is the one that leads there from the preferred pose, in stretches of this length.
+# and the pose is the one that leads there from the preferred pose, in stretches of this length: so many at most.
 _JUMP: Final = 0.1
 _MOST_STRETCHES: Final = 8
+# A share of the body's size, and radians: what misses by less is met.
+_MET: Final = 1e-4
+_TURNED: Final = 1e-2
+# A pose by sweeps is taken for missing so much less than the one that stretches lead to; what comes first counts more.
+_CLEARLY_LESS: Final = 0.9
+_FIRST: Final = 10.0
+# The nearest answer is wanted, not the best of all.
+_NO_RESTARTS: Final = Options(restarts=0)
 
 
 class PostureSession:
@@ -28,6 +36,7 @@ class PostureSession:
 
     Attributes:
         local_rotations: (J, 4) the present pose. location: (3,) where its root's head is.
+        locks: by place in the skeleton, what each lets a rotation be.
     """
 
     def __init__(
@@ -40,15 +49,17 @@ class PostureSession:
         root: str,
         preferred: tuple[FloatArray, FloatArray],
         locks: Mapping[int, WithLocks] | None = None,
+        most_stretches: int = _MOST_STRETCHES,
     ) -> None:
         """Begin in the preferred pose, (J, 4) local rotations and the root's head at (3,), and stay near it.
 
-        root: "FIXED" or "FREE". locks: by place in the skeleton, what each lets a rotation be.
+        root: "FIXED" or "FREE". locks: by place in the skeleton, what each lets a rotation be. most_stretches: what is
+        farther away is gone to by sweeps.
         """
         self._skeleton, self._effectors, self._limits, self._root = skeleton, tuple(effectors), dict(limits), root
-        self._masses, self._locks = masses_of(armature, skeleton), dict(locks or {})
+        self._masses, self.locks = masses_of(armature, skeleton), dict(locks or {})
         self._solvers: dict[tuple[int, ...], PostureSolver] = {}
-        self._preferred = preferred
+        self._preferred, self._most_stretches = preferred, most_stretches
         self.back()
 
     def prefer(self, local_rotations: FloatArray, location: FloatArray) -> None:
@@ -59,8 +70,22 @@ class PostureSession:
 
     def back(self) -> None:
         """Be in the preferred pose again."""
-        self.go_on_from(*self._preferred)
-        self._asked = self._points()
+        self.begin_at(*self._preferred)
+
+    def begin_at(self, local_rotations: FloatArray, location: FloatArray) -> None:
+        """Be in a pose in which everything is where it is to be."""
+        self.go_on_from(local_rotations, location)
+        self._asked = self._solver(()).points(local_rotations, location)
+
+    def misses(
+        self,
+        local_rotations: FloatArray,
+        location: FloatArray,
+        targets: FloatArray,
+        target_rotations: FloatArray | None,
+    ) -> FloatArray:
+        """(E + O,) what a pose misses, in metres and radians."""
+        return self._solver(()).misses(local_rotations, location, targets, target_rotations)
 
     def go_on_from(self, local_rotations: FloatArray, location: FloatArray) -> None:
         """Be in another pose."""
@@ -69,23 +94,68 @@ class PostureSession:
     def pose(self, targets: FloatArray, target_rotations: FloatArray | None = None) -> PosturePose:
         """Go to the pose for (E, 3) targets and (E, 4) rotations, NaN where nothing is asked for."""
         before, self._asked = self._asked, np.where(np.isnan(targets), self._asked, targets)
-        stretch = _JUMP * self._solver(()).posture.size
-        if np.linalg.norm(self._asked - before, axis=1).max() > stretch:
-            self.go_on_from(*self._preferred)
-            begin = self._points()
-            far = float(np.linalg.norm(self._asked - begin, axis=1).max())
-            for share in np.linspace(0.0, 1.0, min(int(far / stretch), _MOST_STRETCHES) + 2)[1:-1]:
-                self._go(begin + share * (targets - begin), target_rotations)
+        if np.linalg.norm(self._asked - before, axis=1).max() > self._stretch:
+            return self.pose_anew(targets, target_rotations)
         return self._go(targets, target_rotations)
 
-    def _points(self) -> FloatArray:
-        """(E, 3) where the effectors are in the preferred pose."""
-        return self._solver(()).points(*self._preferred)
+    def pose_anew(
+        self,
+        targets: FloatArray,
+        target_rotations: FloatArray | None = None,
+        *,
+        options: Options = _NO_RESTARTS,
+    ) -> PosturePose:
+        """Go from the preferred pose to the one for targets and rotations as above, whatever the present one is.
+
+        By stretches, where so many lead there, else by FABRIK's sweeps and from there.
+        """
+        self.prefer(*self._preferred)
+        self.back()
+        begin, self._asked = self._asked, np.where(np.isnan(targets), self._asked, targets)
+        stretches = int(np.linalg.norm(self._asked - begin, axis=1).max() / self._stretch) + 1
+        found = None
+        if stretches <= self._most_stretches:
+            for share in np.arange(1, stretches) / stretches:
+                self._go(begin + share * (targets - begin), target_rotations)
+            found = self._go(targets, target_rotations)
+            if self._missing(found) == 0.0:
+                return found
+        swept = self._swept(targets, target_rotations, options)
+        if found is not None and self._missing(swept) > _CLEARLY_LESS * self._missing(found):
+            self.go_on_from(found.rotations, found.root_location)
+            return found
+        return swept
+
+    @property
+    def _stretch(self) -> float:
+        """How far targets may go at once."""
+        return _JUMP * self._solver(()).posture.size
+
+    def _missing(self, found: PosturePose) -> float:
+        """How much a pose misses, in shares of the body's size and radians; 0 where all is met."""
+        goals = self._solver(()).goals
+        errors = found.errors / self._solver(()).posture.size
+        turns = np.nan_to_num(found.rotation_errors)
+        missing = np.where(errors > _MET, errors, 0.0) + np.where(turns > _TURNED, turns, 0.0)
+        return float(missing @ np.where(goals.hard[: 3 * goals.count : 3], _FIRST, 1.0))
+
+    def _swept(self, targets: FloatArray, target_rotations: FloatArray | None, options: Options) -> PosturePose:
+        """Go to the pose that FABRIK's sweeps from the preferred one lead to."""
+        limits = {name: limit for name, limit in self._limits.items() if limit is not None}
+        solver = Solver(self._skeleton, self._effectors, limits=limits, root=self._root, options=options)
+        rotations, location = self._preferred
+        swept = solver.solve(targets, start=rotations, start_location=location, target_rotations=target_rotations)
+        turned = np.array(swept.rotations)
+        for bone, lock in self.locks.items():
+            turned[bone] = lock(turned[bone])
+        self.go_on_from(turned, swept.root_location)
+        self.prefer(*self._preferred)
+        return self._go(targets, target_rotations)
 
     def _go(self, targets: FloatArray, target_rotations: FloatArray | None) -> PosturePose:
         """Go to a pose that is near."""
         found = self._solve((), self.local_rotations, self.location, targets, target_rotations)
-        allowed = {bone: lock(found.rotations[bone]) for bone, lock in self._locks.items()}
+        allowed = {bone: lock(found.rotations[bone]) for bone, lock in self.locks.items()}
         kept = [bone for bone, turn in allowed.items() if angle_between(turn, found.rotations[bone]) > _KEPT]
         if kept:
             # Those bones go where their locks let them, and the others make up for it.

@@ -1,22 +1,24 @@
 """Posing the present frame so that the effectors meet their targets."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import bpy
 import numpy as np
 
-from ...core import Solution
+from ...core import Options, Solution
 from ...core.arrays import FloatArray
+from ...core.posture.solve import PosturePose
 from ..goals.effectors import check_effectors
 from ..goals.goals import Goals, gather_goals
 from ..goals.places import Places, present_places, tree_space
 from ..goals.root import moves_root
 from ..rig.armature import Tree, check_editable, check_rig, read_trees, write_pose
-from ..rig.locks import with_locks
+from ..rig.locks import WithLocks, with_locks
 from ..rig.spaces import object_scale
 from ..rig.stretch import write_stretches
 from .locked import solve_around_locks
+from .posture_session import PostureSession
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
     check_rig(armature)
     check_editable(armature)
     context.view_layer.update()
-    trees = gather_goals(armature, read_trees(armature))
+    trees = [goals.pins_first() for goals in gather_goals(armature, read_trees(armature))]
     errors, met = [], 0
     for goals in trees:
         solution = _solve_present(context, armature, goals, start)
@@ -63,7 +65,9 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
     return FrameResult(np.concatenate(errors), met, alone)
 
 
-def _solve_present(context: bpy.types.Context, armature: bpy.types.Object, goals: Goals, start: str) -> Solution:
+def _solve_present(
+    context: bpy.types.Context, armature: bpy.types.Object, goals: Goals, start: str
+) -> Solution | PosturePose:
     """Pose one tree."""
     if goals.carrier:
         # What carries it may have followed bones that were solved just now.
@@ -72,12 +76,43 @@ def _solve_present(context: bpy.types.Context, armature: bpy.types.Object, goals
     rotations = goals.tree.rotations.copy()
     if start == "REST":
         rotations[goals.bones] = (1.0, 0.0, 0.0, 0.0)
-    solution = solve_tree(armature, goals, places, rotations, goals.tree.root_location)
+    solve = _solve_by_posture if is_by_posture(goals, places) else solve_tree
+    solution = solve(armature, goals, places, rotations, goals.tree.root_location)
     if not np.isnan(places.points).any(axis=1).all():
         location = solution.root_location if moves_root(armature, goals) else None
-        write_stretches(armature, stretch_factors(goals, solution))
+        if isinstance(solution, Solution):
+            write_stretches(armature, stretch_factors(goals, solution))
         write_pose(armature, goals.tree.skeleton, solution.rotations, location, bones=goals.bones)
     return solution
+
+
+def is_by_posture(goals: Goals, places: Places) -> bool:
+    """Whether a tree is solved by least mass: bones that stretch, and limbs that bend toward a point, are not."""
+    return not goals.slides and places.bends is None
+
+
+def _solve_by_posture(
+    armature: bpy.types.Object, goals: Goals, places: Places, start: FloatArray, start_location: FloatArray
+) -> PosturePose:
+    """The pose of one tree that is near (J, 4) start rotations and the (3,) start of its root's head."""
+    session = PostureSession(
+        armature,
+        goals.tree.skeleton,
+        goals.effectors,
+        limits=goals.all_limits,
+        root="FREE" if moves_root(armature, goals) else "FIXED",
+        preferred=(start, start_location),
+        locks=locks_of(armature, goals, start),
+    )
+    found = session.pose_anew(places.points, places.rotations, options=Options())
+    return replace(found, errors=np.where(np.isnan(places.points).any(axis=1), np.nan, found.errors))
+
+
+def locks_of(armature: bpy.types.Object, goals: Goals, start: FloatArray) -> dict[int, WithLocks]:
+    """By place in the skeleton what locked channels let bones be turned to, from (J, 4) start rotations."""
+    bones = zip(goals.bones, goals.bone_names, strict=True)
+    locks = {place: with_locks(armature.pose.bones[name], start[place]) for place, name in bones}
+    return {place: lock for place, lock in locks.items() if lock is not None}
 
 
 def solve_tree(
@@ -85,15 +120,12 @@ def solve_tree(
 ) -> Solution:
     """The pose of one tree from (J, 4) start rotations and the (3,) start of its root's head; locked channels stay."""
     free = moves_root(armature, goals)
-    bones = [armature.pose.bones[name] for name in goals.bone_names]
-    locks = {place: with_locks(bone, start[place]) for place, bone in zip(goals.bones, bones, strict=True)}
 
     def solve(tree: Tree, locked: Collection[str], rotations: FloatArray, location: FloatArray) -> Solution:
         solver = goals.around(tree, locked).solver(free_root=free)
         return places.solve(solver, rotations, location)
 
-    own = {place: lock for place, lock in locks.items() if lock is not None}
-    return solve_around_locks(solve, goals.tree, start, start_location, own)
+    return solve_around_locks(solve, goals.tree, start, start_location, locks_of(armature, goals, start))
 
 
 def stretch_factors(goals: Goals, solution: Solution) -> dict[str, float]:
@@ -103,7 +135,7 @@ def stretch_factors(goals: Goals, solution: Solution) -> dict[str, float]:
     return {name: float(solution.lengths[row] / skeleton.lengths[row]) for name, row in rows.items()}
 
 
-def _met(armature: bpy.types.Object, goals: Goals, solution: Solution) -> FloatArray:
+def _met(armature: bpy.types.Object, goals: Goals, solution: Solution | PosturePose) -> FloatArray:
     """(E,) whether effectors are within the solver's tolerance."""
     solver = goals.solver(free_root=moves_root(armature, goals))
     return np.asarray(solution.errors <= solver.options.tolerance * solver.reaches.tolerance_lengths)

@@ -119,6 +119,18 @@ class PostureSolver:
         """(E, 3) where the effectors are in a pose."""
         return self.goals.points(self.bodies.stand(rotations[self.bodies.bones], location))[: self.goals.count]
 
+    def misses(
+        self,
+        rotations: FloatArray,
+        location: FloatArray,
+        targets: FloatArray,
+        target_rotations: FloatArray | None = None,
+    ) -> FloatArray:
+        """(E + O,) metres and radians by which a pose misses targets and those rotations that count."""
+        self.goals.ask(targets, target_rotations)
+        stance = self.bodies.stand(rotations[self.bodies.bones], location)
+        return np.asarray(np.linalg.norm(self.goals.misses(stance), axis=1))
+
     def solve(
         self,
         targets: npt.ArrayLike,

@@ -1,0 +1,125 @@
+"""A tree of a live rig from pose to pose: it goes on from the last one, and after a jump of frames from its base."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import bpy
+import numpy as np
+
+from ...core.arrays import FloatArray
+from ...core.rotations import angle_between
+from ..goals.goals import Goals
+from ..goals.places import Places
+from ..goals.root import moves_root
+from ..rig.armature import Tree
+from ..rig.legal import legal_pose
+from ..rig.locks import WithLocks
+from ..rig.posture_masses import masses_of
+from .posture_session import PostureSession
+
+# Frames: what is farther from the one that was posed last is a jump.
+_NEXT: Final = 1.0
+# While frames are gone through each takes its time, so that only what is near is gone to by stretches.
+_STRETCHES: Final = 4
+# A share of all bones' length together, and radians: a pose that is off by less, as in a file that was opened or after
+# undo, is where it is to be. Channels have 24 bits.
+_THERE: Final = 1e-5
+_LEGAL: Final = 1e-5
+
+
+class LiveSession:
+    """One tree of bones of a live rig.
+
+    Attributes:
+        key: what it was made for; with another one it is to be made anew.
+    """
+
+    def __init__(self, rig: bpy.types.Object, goals: Goals, base: tuple[FloatArray, FloatArray]) -> None:
+        """Be ready; base: the pose to stay near, (J, 4) local rotations and the root's head at (3,)."""
+        self.key = session_key(rig, goals)
+        self._free, self._goals, self._base = moves_root(rig, goals), goals, base
+        self._session = PostureSession(
+            rig,
+            goals.tree.skeleton,
+            goals.effectors,
+            limits=goals.all_limits,
+            root="FREE" if self._free else "FIXED",
+            preferred=base,
+            most_stretches=_STRETCHES,
+        )
+        self._asked: tuple[float, Places] | None = None
+
+    def pose(
+        self,
+        places: Places,
+        base: tuple[FloatArray, FloatArray],
+        locks: Mapping[int, WithLocks],
+        frame: float,
+        present: Tree | None,
+    ) -> tuple[FloatArray, FloatArray]:
+        """(J, 4) local rotations and (3,) the root's head for targets on a frame.
+
+        present: how the rig stands, to begin with; None where that is not what a session has made of it.
+        """
+        last, self._asked = self._asked, (frame, places)
+        rebased = not all(np.array_equal(new, old) for new, old in zip(base, self._base, strict=True))
+        if rebased:
+            self._rebase(base)
+        self._session.locks = dict(locks)
+        asked = places.points, places.rotations
+        if last is None and present is not None and self._is_there(present, places):
+            self._session.begin_at(present.rotations, present.root_location)
+        elif last is None and present is not None and not self._is_base(present):
+            self._session.begin_at(present.rotations, present.root_location)
+            self._session.pose(*asked)
+        elif last is None or abs(frame - last[0]) > _NEXT:
+            self._session.pose_anew(*asked)
+        elif rebased or not _same(places, last[1]):
+            self._session.pose(*asked)
+        return self._session.local_rotations, self._session.location
+
+    def _rebase(self, base: tuple[FloatArray, FloatArray]) -> None:
+        """Stay near another pose; what is not solved is as it has it."""
+        rotations, location = base[0].copy(), self._session.location if self._free else base[1]
+        rotations[self._goals.bones] = self._session.local_rotations[self._goals.bones]
+        self._base = base
+        self._session.prefer(*base)
+        self._session.go_on_from(rotations, location)
+
+    def _is_base(self, present: Tree) -> bool:
+        """Whether the rig stands as it would without live posing."""
+        turned = angle_between(present.rotations, self._base[0]).max()
+        return bool(turned <= _LEGAL and np.allclose(present.root_location, self._base[1], atol=_THERE))
+
+    def _is_there(self, present: Tree, places: Places) -> bool:
+        """Whether everything is where it is to be, inside the limits."""
+        size = float(self._goals.tree.skeleton.lengths.sum())
+        misses = self._session.misses(present.rotations, present.root_location, places.points, places.rotations)
+        legal = legal_pose(present.skeleton, self._goals.limits, present.rotations[None])[0]
+        return bool(
+            misses.max(initial=0.0) <= _THERE * size and angle_between(legal, present.rotations).max() <= _LEGAL
+        )
+
+
+def session_key(rig: bpy.types.Object, goals: Goals) -> tuple[Any, ...]:
+    """What a session depends on besides the pose to stay near and where its targets are."""
+    skeleton, masses = goals.tree.skeleton, masses_of(rig, goals.tree.skeleton)
+    arrays = (
+        skeleton.rest,
+        skeleton.lengths,
+        skeleton.inherits_rotation,
+        masses.shares,
+        masses.centres,
+        masses.factors,
+    )
+    numbers = tuple(array.tobytes() for array in arrays)
+    return skeleton.names, numbers, goals.effectors, dict(goals.limits), tuple(goals.held), moves_root(rig, goals)
+
+
+def _same(places: Places, others: Places) -> bool:
+    """Whether targets are where they were."""
+    pairs = zip(places, others, strict=True)
+    return all(
+        new is old or (new is not None and old is not None and np.array_equal(new, old, equal_nan=True))
+        for new, old in pairs
+    )

@@ -1,0 +1,148 @@
+"""Live posing from target to target on the sample person: it flows, pins hold, and out of reach it is calm."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import bpy
+import numpy as np
+import pytest
+from mathutils import Vector
+from support.dragging import active, farthest_outside, world
+
+from fabrik_addon.blender.goals.pins import pin_bones
+from fabrik_addon.blender.posing import live
+from fabrik_addon.blender.rig.armature import read_trees
+from fabrik_addon.core.rotations import angle_between
+
+HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
+FEET = ("foot.L", "foot.R")
+FAR = (-0.8, -1.8, 0.6)
+# There and back in steps of a centimetre: the bone, and where its target goes from where it is.
+PATHS = {
+    "hand across": ("hand.L", (-0.45, -0.25, 0.1)),
+    "hand down": ("hand.L", (-0.05, -0.3, -0.3)),
+    "head forward and down": ("head", (0.0, -0.25, -0.2)),
+}
+
+
+@pytest.fixture
+def human(clean_scene):
+    """The sample person with pinned feet and live targets for hands and head."""
+    bpy.ops.wm.open_mainfile(filepath=str(HUMAN))
+    rig = active(bpy.data.objects["Rig"])
+    pin_bones(rig, FEET)
+    for end in ("hand.L", "hand.R", "head"):
+        bpy.ops.fabrik.add_effector(bone=end)
+    yield rig
+    for thing in bpy.data.objects:
+        thing.fabrik.live = False
+    live.follow()
+
+
+def target(bone):
+    return bpy.data.objects[f"{bone} target"]
+
+
+def switch_on(rig):
+    rig.fabrik.live = True
+    bpy.context.view_layer.update()
+
+
+def feet(rig):
+    return np.array([world(rig, foot, end) for foot in FEET for end in ("head", "tail")])
+
+
+def follow(rig, bone, places):
+    """(N, J, 4) local rotations, the first pose before."""
+    poses = [read_trees(rig)[0].rotations]
+    for place in places:
+        target(bone).location = place
+        bpy.context.view_layer.update()
+        poses.append(read_trees(rig)[0].rotations)
+    return np.array(poses)
+
+
+def largest_turns(poses):
+    """(N,) degrees that the bone that turns most turns from pose to pose."""
+    return np.degrees([angle_between(*pair).max() for pair in pairwise(poses)])
+
+
+def there_and_back(bone, shift, step=0.01):
+    start, count = np.array(target(bone).location), int(np.ceil(np.linalg.norm(shift) / step))
+    shares = np.arange(1, count + 1) / count
+    return [start + share * np.array(shift) for share in (*shares, *shares[-2::-1], 0.0)]
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_it_flows_there_and_back(human, name):
+    bone, shift = PATHS[name]
+    switch_on(human)
+    before = feet(human)
+    poses = follow(human, bone, there_and_back(bone, shift))
+    assert np.degrees(angle_between(poses[0], poses[len(poses) // 2]).max()) > 15.0
+    turns = largest_turns(poses)
+    assert turns.max() < 20.0
+    assert np.degrees(angle_between(poses[0], poses[-1]).max()) < 0.1
+    assert np.abs(feet(human) - before).max() < 1e-3
+    assert farthest_outside(human) < 1e-4
+
+
+class TestPins:
+    def pulled(self, rig):
+        before = feet(rig)
+        target("hand.L").location += Vector(FAR)
+        return before
+
+    def test_they_hold_while_a_live_target_is_out_of_reach(self, human):
+        switch_on(human)
+        before = self.pulled(human)
+        bpy.context.view_layer.update()
+        assert np.linalg.norm(world(human, "hand.L") - target("hand.L").location) > 0.3
+        assert np.abs(feet(human) - before).max() < 1e-3
+
+    def test_they_hold_in_solving(self, human):
+        before = self.pulled(human)
+        bpy.ops.fabrik.solve()
+        assert np.linalg.norm(world(human, "hand.L") - target("hand.L").location) > 0.3
+        assert np.abs(feet(human) - before).max() < 1e-3
+
+    def test_a_target_with_a_lower_number_comes_first(self, human):
+        for effector in human.fabrik.effectors:
+            effector.priority = 0 if effector.bone == "hand.L" else 1
+        switch_on(human)
+        before = self.pulled(human)
+        bpy.context.view_layer.update()
+        assert np.linalg.norm(world(human, "hand.L") - target("hand.L").location) < 1e-3
+        assert np.abs(feet(human) - before).max() > 0.05
+
+
+def test_out_of_reach_it_is_calm(human):
+    switch_on(human)
+    before = feet(human)
+    places = there_and_back("hand.L", (-0.2, -1.2, 0.3), step=0.02)
+    farthest = len(places) // 2
+    out = follow(human, "hand.L", places[:farthest])
+    assert np.linalg.norm(world(human, "hand.L") - target("hand.L").location) > 0.1
+    back = follow(human, "hand.L", places[farthest:])
+    assert np.linalg.norm(world(human, "hand.L") - target("hand.L").location) < 1e-3
+    turns = largest_turns([*out, *back])
+    assert turns.max() < 20.0
+    assert np.abs(feet(human) - before).max() < 1e-3
+
+
+def test_after_a_jump_of_frames_the_way_there_does_not_count(human):
+    hand = target("hand.L")
+    for frame, shift in ((1, (0, 0, 0)), (20, (-0.3, -0.3, 0.1)), (40, (0.1, -0.4, 0.4))):
+        hand.location += Vector(shift)
+        hand.keyframe_insert("location", frame=frame)
+    switch_on(human)
+    scene, found = bpy.context.scene, {}
+    for frame in (1, 30, 10, *range(11, 18), 30, 10):
+        scene.frame_set(frame)
+        assert np.linalg.norm(world(human, "hand.L") - hand.matrix_world.translation) < 1e-3
+        found.setdefault(frame, []).append(read_trees(human)[0].rotations)
+    for frame in (10, 30):
+        assert angle_between(*found[frame]).max() < 1e-6
+    steps = [found[frame][0] for frame in range(10, 18)]
+    # The arm is nearly straight, and the hand goes by 3 cm a frame.
+    assert largest_turns(steps).max() < 20.0
