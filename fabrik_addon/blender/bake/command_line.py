@@ -237,8 +237,10 @@ def _summary(request: BakeFileRequest, result: BakeFileResult) -> list[str]:
     lines = [f"{what}, {clip.up_axis} up, scaled by {result.scale:.4g}"]
     lines += [f"Note: {note}" for note in clip.notes]
     if result.matched is not None:
-        free = ", ".join(result.matched.unmatched)
+        guessed = [f"{label} on {bone}" for label, bone in result.guessed.items()]
+        free = ", ".join(label for label in result.matched.unmatched if label not in result.guessed)
         lines.append(f"Matched by {result.matched.preset or 'label'}: {len(result.matched.markers)} markers on bones")
+        lines += [f"Guessed by motion: {', '.join(guessed)}"] if guessed else []
         lines += [f"Without a bone: {free}"] if free else []
     if result.calibration is not None:
         lines.append(result.calibration.line)

@@ -20,8 +20,9 @@ from ...markers.report.text import write_csv
 from ...markers.resample import retimed
 from ..capture.calibrate import CalibrationResult, calibrate_markers
 from ..capture.clip import scene_rate
+from ..capture.guessing import guess_markers
 from ..capture.import_markers import Timing, choose_performer, import_clip, part_of, remove_take
-from ..capture.matching import match_markers, scaled_entry, set_entry
+from ..capture.matching import is_guess, match_markers, scaled_entry, set_entry
 from ..rig.armature import check_editable, check_rig
 from ..rig.spaces import metres_per_unit
 from ..settings.markers import MARKER_NAME
@@ -78,6 +79,7 @@ class BakeFileResult:
     """What was baked: the recording, the factor its positions were given, how well the bake went, and what was found.
 
     matched: how the labels were taken, None where a map said it. calibration: None where there was none.
+    guessed: the bones of labels that motion told.
     """
 
     clip: Clip
@@ -85,6 +87,7 @@ class BakeFileResult:
     bake: BakeResult
     matched: Matched | None = None
     calibration: CalibrationResult | None = None
+    guessed: Mapping[str, str] = field(default_factory=dict)
 
 
 def bake_file(request: BakeFileRequest) -> BakeFileResult:
@@ -119,7 +122,8 @@ def bake_file(request: BakeFileRequest) -> BakeFileResult:
     result = run_bake(context, rig, settings)
     _show_range(context.scene, first, last)
     _write(request, result)
-    return BakeFileResult(clip, scale, result, matched, calibration)
+    guessed = {entry.name: entry.bone for entry in rig_settings(rig).capture.markers if is_guess(entry)}
+    return BakeFileResult(clip, scale, result, matched, calibration, guessed)
 
 
 def _read(request: BakeFileRequest, path: Path, samples: tuple[int, int] | None) -> Clip:
@@ -142,6 +146,7 @@ def _put_on_bones(
     matched = match_markers(context, rig, preset=request.preset, take=take)
     if not matched.markers:
         raise BakeFileError(f"{request.markers}: no label is known, so say by --map which marker is on which bone.")
+    guess_markers(context, rig)
     return matched
 
 

@@ -184,7 +184,9 @@ def _fill(
     capture: FabrikCapture, markers: Sequence[SceneMarker], mapped: Sequence[MappedMarker], *, keep: bool
 ) -> None:
     """Make the list anew: matched markers first, in their preset's order, then the others."""
-    before = {entry.name: {name: getattr(entry, name) for name in _KEPT} for entry in capture.markers if entry.bone}
+    before = {
+        entry.name: {name: getattr(entry, name) for name in _KEPT} for entry in capture.markers if is_certain(entry)
+    }
     kept = {name: _copied(values) for name, values in before.items()} if keep else {}
     order = {entry.marker: place for place, entry in enumerate(mapped)}
     by_label = {entry.marker: entry for entry in mapped}
@@ -209,8 +211,22 @@ def _copied(values: dict[str, object]) -> dict[str, object]:
     return {name: tuple(value) if name == "offset" else value for name, value in values.items()}  # type: ignore[arg-type]
 
 
-def set_entry(entry: FabrikMarker, mapped: MappedMarker) -> None:
-    """Put a marker of the list on a bone; a mapped offset is in the armature's own units."""
+def is_certain(entry: FabrikMarker) -> bool:
+    """Whether a listed marker is on a bone that is no guess."""
+    return bool(entry.bone) and entry.guess < 0.0
+
+
+def is_guess(entry: FabrikMarker) -> bool:
+    """Whether a listed marker is on a bone that is a guess."""
+    return bool(entry.bone) and entry.guess >= 0.0
+
+
+def set_entry(entry: FabrikMarker, mapped: MappedMarker, guess: float = -1.0) -> None:
+    """Put a marker of the list on a bone; a mapped offset is in the armature's own units.
+
+    guess: where motion told the bone, metres by which the marker moves about on it.
+    """
+    entry.guess = guess
     entry.bone, entry.point, entry.weight, entry.enabled = mapped.bone, mapped.point, mapped.weight, True
     entry.offset = mapped.offset or (0.0, 0.0, 0.0)
 

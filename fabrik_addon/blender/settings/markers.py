@@ -62,6 +62,13 @@ class FabrikMarker(PropertyGroup):
         name="Weight", description="How much this marker counts beside the others", default=1.0, min=0.0, soft_max=10.0
     )
     enabled: BoolProperty(name="Enabled", description="Whether baking heeds this marker", default=True)
+    guess: FloatProperty(
+        name="Guess",
+        description="Where the bone is a guess by motion: how much the marker moves about on it; negative where not",
+        default=-1.0,
+        unit="LENGTH",
+        precision=4,
+    )
     error: FloatProperty(
         name="Error",
         description="Distance from the marker to its point on the bone in the last bake, RMS; negative before a bake",

@@ -43,19 +43,26 @@ class FABRIK_OT_match_markers(OnRig, Operator):
         ],
     )
     keep: BoolProperty(name="Keep", description="Leave markers that are on a bone already as they are")
+    guess: BoolProperty(
+        name="Guess by Motion",
+        description="Put what no label tells onto the bone that it moves with, at a low weight, once some are known",
+        default=True,
+    )
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         """Match."""
+        from ...capture.guessing import guess_markers
         from ...capture.matching import match_markers, of_take, take_name
 
         take = named(bpy.data.collections, self.take, "collection")
         armature = named(context.scene.objects, self.armature, "object")
         found = match_markers(context, rig, preset=self.preset, take=take, take_armature=armature, keep=self.keep)
+        guessed = [guess.entry.marker for guess in guess_markers(context, rig)] if self.guess else []
         labels = PRESETS[found.preset].title if found.preset else "no known labels"
-        return (
-            f"{len(found.markers)} markers{of_take(take_name(rig))} on bones ({labels}){_listed(found.unmatched)}",
-            [],
-        )
+        free = tuple(entry.name for entry in rig_settings(rig).capture.markers if not entry.bone)
+        by_motion = f", {len(guessed)} guessed by motion" if guessed else ""
+        what = f"{len(found.markers)} markers{of_take(take_name(rig))} on bones ({labels}){by_motion}{_listed(free)}"
+        return what, []
 
 
 def _listed(labels: tuple[str, ...]) -> str:
@@ -86,7 +93,7 @@ class FABRIK_OT_marker_bone(OnRig, Operator):
         """Take the active bone over."""
         capture = rig_settings(rig).capture
         marker = capture.markers[min(max(capture.active_marker, 0), len(capture.markers) - 1)]
-        marker.bone, marker.enabled = rig.data.bones.active.name, True
+        marker.bone, marker.enabled, marker.guess = rig.data.bones.active.name, True, -1.0
         return f"{marker.name!r} is on bone {marker.bone!r}", []
 
 

@@ -1,0 +1,50 @@
+"""Bones for the listed markers that no label tells, guessed from how they move beside those that are on bones."""
+
+import bpy
+
+from ...human.naming_schemes import match as match_bones
+from ...markers.assign import Guess, assign_by_motion
+from ...markers.mapping.labels import is_virtual, parts_of
+from ..limits.preset import read_rest
+from ..rig.armature import read_trees
+from ..rig.spaces import metres_per_unit
+from ..settings.limit_properties import read_limits
+from ..settings.rig import rig_settings
+from .clip import marker_clip, recorded_range, targets_of
+from .matching import SceneMarker, is_certain, mapping_of, set_entry
+
+
+def guess_markers(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[Guess, ...]:
+    """Put the listed markers that are on no bone onto those that they move with, marked as guesses; what was found.
+
+    Markers that are on a bone, by their label or by hand, stay; former guesses are found anew. None is found where few
+    markers are on bones, where the rig's names say nothing, or for what moves with no bone.
+    """
+    capture = rig_settings(rig).capture
+    for entry in capture.markers:
+        if not is_certain(entry):
+            entry.bone, entry.guess = "", -1.0
+    known, rest = mapping_of(capture), read_rest(rig)
+    roles = match_bones(rest)
+    names = {entry.marker for entry in known}
+    there = [
+        SceneMarker(entry.name, entry.target, entry.target_bone)
+        for entry in capture.markers
+        if entry.target is not None and (entry.name in names or (not entry.bone and not is_virtual(entry.name)))
+    ]
+    if not known or not roles or len(there) <= len(known):
+        return ()
+    tree = max(read_trees(rig, at_rest=True), key=lambda each: sum(one.bone in each.skeleton.names for one in known))
+    skeleton = tree.skeleton
+    guesses = assign_by_motion(
+        skeleton,
+        [entry for entry in known if entry.bone in skeleton.names],
+        marker_clip(context.scene, rig, there, recorded_range(context.scene, targets_of(there))),
+        parts_of(roles),
+        rest,
+        limits=read_limits(rig, skeleton.names),
+        metre=1.0 / metres_per_unit(rig),
+    )
+    for guess in guesses:
+        set_entry(capture.markers[guess.entry.marker], guess.entry, guess.residual * metres_per_unit(rig))
+    return guesses

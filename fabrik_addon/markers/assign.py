@@ -1,0 +1,166 @@
+"""Bones for markers that no label tells, from how they move beside those that are known.
+
+Poses that fit the known markers, elsewhere as near to rest as can be, say roughly how each bone moves. A marker goes to
+the bone that it moves with; then it helps to find the poses, until the next ones are clear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ..core import Options, Skeleton, Solution, Solver, forward_kinematics
+from ..core.limits.kinds import Limit
+from ..core.model.targets import PosePrior
+from ..human.body_parts import Role
+from .calibrate.calibrate import positions_of
+from .calibrate.offsets import bones_of, guessed_offsets, make_effectors, measured_offsets
+from .clip import Clip, FloatArray
+from .mapping.by_motion import ByMotion, bones_by_motion
+from .mapping.landmarks import RestBone, landmarks_on
+from .mapping.marker_map import MappedMarker
+
+# So many frames of a take, evenly spread, tell how its markers move: 40 did as well as 150 on five recordings.
+_FRAMES: Final = 40
+# Fewer known markers, or on fewer bones, leave the poses open.
+_FEWEST_KNOWN, _FEWEST_BONES = 6, 4
+# What a squared radian off rest counts beside a squared metre: markers 2 cm off their guesses against half a radian.
+_PRIOR: Final = 0.02**2 / 0.5**2
+_SCALES: Final = np.geomspace(0.75, 1.33, 9)
+_SCALED_FRAMES: Final = 5
+# How much worse the next bone must be for a marker to help in the next round, and how much (metres) markers may move
+# about on their bone: much while a limb without a known marker still hangs as at rest, in the end no more than skin,
+# or a joint's keypoint, does. A cart or a ball moves more.
+_ROUNDS: Final = ((1.0, 0.15), (0.7, 0.15), (0.5, 0.1), (0.3, 0.06), (0.3, 0.035))
+# Known markers are about where their labels say: half of what the poses say of them is believed each round.
+_BELIEVED: Final = 0.5
+# A guess counts little beside a label, and one that might as well be on the next bone less.
+_WEIGHT, _DOUBTED_WEIGHT, _DOUBTED = 0.2, 0.1, 0.5
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A marker on the bone that it moves with; residual: armature units, how much it moves about there."""
+
+    entry: MappedMarker
+    residual: float
+
+
+def assign_by_motion(
+    skeleton: Skeleton,
+    known: Sequence[MappedMarker],
+    clip: Clip,
+    parts: Mapping[Role, str],
+    rest: Mapping[str, RestBone],
+    *,
+    limits: Mapping[str, Limit] | None = None,
+    metre: float = 1.0,
+) -> tuple[Guess, ...]:
+    """The bones of those markers of a clip that are not known; none where too few are known.
+
+    Args:
+        skeleton: the rig's bones at rest.
+        known: the markers that are on their bones; their offsets may be guesses.
+        clip: the recording in the armature's axes.
+        parts: the bone of each role, as from `parts_of`.
+        rest: the bones at rest in armature space.
+        limits: bone name to limit.
+        metre: armature units to a metre.
+    """
+    known = [entry for entry in known if entry.weight > 0.0 and entry.marker in clip.names]
+    unknown = [name for name in clip.names if name not in {entry.marker for entry in known}]
+    landmarks = {bone: places for bone, places in landmarks_on(parts, rest).items() if bone in skeleton.names}
+    if (
+        len(known) < _FEWEST_KNOWN
+        or len({entry.bone for entry in known}) < _FEWEST_BONES
+        or not unknown
+        or not landmarks
+    ):
+        return ()
+    poses = _RoughPoses(skeleton, dict(limits or {}), metre)
+    frames = _telling_frames(positions_of(clip, known))
+    positions = clip.positions[frames]
+    columns = [clip.names.index(name) for name in unknown]
+    seen = positions_of(clip, known)[frames]
+    scale = poses.scale(known, seen)
+    found = _rounds(poses, known, seen * scale, positions[:, columns] * scale, unknown, landmarks)
+    names = list(landmarks)
+    return tuple(
+        Guess(_entry(unknown[row], names[found.bones[row]], found, row), float(found.residuals[row]))
+        for row in np.flatnonzero(found.bones >= 0)
+    )
+
+
+class _RoughPoses:
+    """Poses that fit a few markers, as near to rest as can be."""
+
+    def __init__(self, skeleton: Skeleton, limits: dict[str, Limit], metre: float) -> None:
+        self.skeleton, self.metre = skeleton, metre
+        self._limits = limits
+        self._options = Options(restarts=0)
+
+    def solve(
+        self, entries: Sequence[MappedMarker], offsets: FloatArray, targets: FloatArray, start: Solution | None = None
+    ) -> Solution:
+        """F poses for targets (F, M, 3); offsets: (M, 3) of the markers in their bones' frames."""
+        effectors = make_effectors(entries, offsets)
+        solver = Solver(self.skeleton, effectors, limits=self._limits, root="FREE", options=self._options)
+        rest = np.tile([1.0, 0.0, 0.0, 0.0], (len(self.skeleton), 1))
+        prior = PosePrior(rest, np.full(len(self.skeleton), _PRIOR * self.metre**2))
+        if start is None:
+            return solver.solve(targets, prior=prior)
+        return solver.solve(targets, prior=prior, start=start.rotations, start_location=start.root_location)
+
+    def scale(self, known: Sequence[MappedMarker], positions: FloatArray) -> float:
+        """The factor on positions (F, M, 3) at which they fit the rig best, rotations off rest included."""
+        few = positions[np.unique(np.linspace(0, len(positions) - 1, _SCALED_FRAMES).astype(np.intp))]
+        tried = (_SCALES[:, None, None, None] * few).reshape(-1, *few.shape[1:])
+        found = self.solve(known, guessed_offsets(self.skeleton, known), tried)
+        angles = 2.0 * np.arccos(np.clip(np.abs(found.rotations[:, 1:, 0]), 0.0, 1.0))
+        squares = (np.nan_to_num(found.errors) ** 2).sum(axis=1) + _PRIOR * self.metre**2 * (angles**2).sum(axis=1)
+        return float(_SCALES[np.argmin(squares.reshape(len(_SCALES), -1).sum(axis=1) / _SCALES**2)])
+
+
+def _rounds(
+    poses: _RoughPoses,
+    known: Sequence[MappedMarker],
+    targets: FloatArray,
+    points: FloatArray,
+    unknown: Sequence[str],
+    landmarks: Mapping[str, FloatArray],
+) -> ByMotion:
+    """What motion says of unknown markers at points (F, N, 3) beside known ones at targets (F, M, 3)."""
+    skeleton, names = poses.skeleton, list(landmarks)
+    places = [skeleton.index(name) for name in names]
+    own = guessed_offsets(skeleton, known)
+    entries, offsets, wanted = list(known), own, targets
+    solution = None
+    for clear, loosest in _ROUNDS:
+        solution = poses.solve(entries, offsets, wanted, solution)
+        matrices = forward_kinematics(skeleton, solution.rotations, solution.root_location)
+        measured, _ = measured_offsets(matrices, bones_of(skeleton, known), targets, own)
+        own = own + _BELIEVED * (measured - own)
+        found = bones_by_motion(points, matrices[:, places], list(landmarks.values()), loosest, poses.metre)
+        sure = np.flatnonzero((found.bones >= 0) & (found.margins > clear))
+        entries = [*known, *(_entry(unknown[row], names[found.bones[row]], found, row) for row in sure)]
+        offsets = np.concatenate([own, found.offsets[sure]])
+        wanted = np.concatenate([targets, points[:, sure]], axis=1)
+    return found
+
+
+def _entry(marker: str, bone: str, found: ByMotion, row: int) -> MappedMarker:
+    """An unknown marker on its bone."""
+    x, y, z = (float(value) for value in found.offsets[row])
+    weight = _WEIGHT if found.margins[row] > _DOUBTED else _DOUBTED_WEIGHT
+    return MappedMarker(marker, bone, "OFFSET", (x, y, z), weight)
+
+
+def _telling_frames(positions: FloatArray) -> npt.NDArray[np.intp]:
+    """Places of some frames, evenly spread over those on which as many of (F, M, 3) are seen as on most."""
+    seen = (~np.isnan(positions).any(axis=2)).sum(axis=1)
+    good = np.flatnonzero(seen >= np.median(seen))
+    return np.asarray(good[np.unique(np.linspace(0, len(good) - 1, min(_FRAMES, len(good))).round().astype(np.intp))])
