@@ -17,7 +17,7 @@ KEPT = Path(__file__).with_name("guard.json")
 WORSE = 1.3
 ROUNDS = 9
 ATTEMPTS = 3
-CHAIN_TARGETS, FRAMES, PERSON_POSES = 40, 2000, 10
+CHAIN_TARGETS, FRAMES, PERSON_POSES, DRAG_STEPS = 40, 2000, 10, 100
 
 
 def main():
@@ -96,7 +96,17 @@ def _runs():
         "chain of 10, a frame in arrays": (partial(chain.solver().solve, many), FRAMES),
         "human with limits, one pose": (partial(each, person.solver(), poses), PERSON_POSES),
         "human with limits, a frame in arrays": (partial(person.solver().solve, motion), FRAMES // 4),
+        "human dragged, a step": (_dragged, DRAG_STEPS),
     }
+
+
+def _dragged():
+    """A hand that is led out of reach and back, with the feet pinned."""
+    from benchmarks import natural_paths
+
+    rig = natural_paths.open_human()
+    path = natural_paths.Path3("", "hand.L", ((0.8, -0.8, 0.4),))
+    natural_paths.follow(rig, path, path.there_and_back()[::2][:DRAG_STEPS], natural_paths.Dragged)
 
 
 if __name__ == "__main__":

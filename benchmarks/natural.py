@@ -2,8 +2,10 @@
 
 import os
 
+import bpy
 import numpy as np
 
+from benchmarks import cases
 from benchmarks.natural_paths import METHODS, Path3, follow, mirrored, open_human
 from benchmarks.tables import Aim, Part, table
 from fabrik_addon.human.masses import body_masses
@@ -183,9 +185,37 @@ def _unlike(own, other):
     return float(np.linalg.norm(own.matrices[..., :3, 3] - mirror, axis=-1).max())
 
 
+def measure_cost():
+    """What a step costs where five goals are met, and where one of them cannot be: human and tree."""
+    rows, aims = [], []
+    for make, least, most in ((cases.human, 5.0, 16.0), (cases.tree, 10.0, 30.0)):
+        case = make()
+        rig, ends = case.armature, case.ends
+        bpy.context.view_layer.objects.active = rig
+        bpy.ops.object.mode_set(mode="POSE")
+        for where, reach in (("in reach", 0.15), ("out of reach", 0.9)):
+            path = Path3("", ends[1], (), tuple(end for end in ends if end != ends[1]))
+            for method, make_drag in METHODS.items():
+                track = follow(rig, path, _loop(reach * case.size), make_drag)
+                chosen = track.in_reach == (where == "in reach")
+                times = 1000.0 * np.percentile(track.seconds[chosen], (50, 99)) if chosen.any() else (np.nan, np.nan)
+                rows.append((case.name, where, method, int(chosen.sum()), *(f"{time:.1f}" for time in times)))
+            for what, limit, time in zip(("median", "99th percentile"), (least, most), times, strict=True):
+                aims.append(Aim.at_most(f"natural, {case.name}, a step {where}: {what}", limit, time, "ms"))
+    header = ("rig", "where", "solved", "steps", "median ms", "99th percentile ms")
+    return Part(table("Natural: from the mouse to posed bones, five goals", header, rows), tuple(aims))
+
+
+def _loop(reach):
+    """(200, 3) shifts along a closed curve that begins and ends at none."""
+    angle = np.linspace(0.0, 2.0 * np.pi, 200)
+    return reach / 2 * np.stack([np.cos(angle) - 1.0, -np.sin(angle), 0.5 * np.sin(2.0 * angle)], axis=1)
+
+
 MEASURES = [
     ("natural", measure_paths),
     ("natural-lines", measure_lines),
     ("natural-random", measure_random),
     ("natural-sides", measure_sides),
+    ("natural-cost", measure_cost),
 ]

@@ -45,6 +45,10 @@ _MOST_TURNS, _WORTH_IT = 4, 0.15
 _LAST_TURN = 2e-3
 _LAST_GAIN = 5e-3
 _MOST_CORRECTIONS, _MOST_BACK = 5, 3
+# On the way what comes first is met to so many tolerances only; the last part sees to the rest.
+_NEARLY = 100.0
+# A person's eye does not see the pose of one move of the mouse: what takes longer goes on with the next.
+_MOST_STEPS_A_MOVE = 10
 # The second part is tried where its first step leaves so little and turns so little, and goes on while it halves.
 _LEFT, _FARTHEST = 0.2, 0.2
 _HIGHEST_DAMPING = 1e3 * _POSTURE
@@ -185,7 +189,12 @@ class PostureSolver:
             state, count, done = self._balance(state, most)
             state, steps = self._meet(state), steps + count
             before, missing = missing, float(np.linalg.norm(state.residual))
-            if done or np.abs(state.residual).max() <= self.tolerance or missing > (1.0 - _WORTH_IT) * before:
+            if (
+                done
+                or steps >= _MOST_STEPS_A_MOVE
+                or np.abs(state.residual).max() <= self.tolerance
+                or missing > (1.0 - _WORTH_IT) * before
+            ):
                 break
         return state, steps
 
@@ -224,7 +233,7 @@ class PostureSolver:
         closed = sides.keys[found.closed]
         trial = self._state(self._moved(state.stance, found.step * min(1.0, most / max(longest, 1e-9))), pulls, closed)
         for _ in range(_MOST_BACK):
-            if np.abs(trial.residual[hard]).max(initial=0.0) <= self.tolerance:
+            if np.abs(trial.residual[hard]).max(initial=0.0) <= _NEARLY * self.tolerance:
                 break
             # What comes first bends away from its tangent: back onto it.
             back = step.corrected(trial.residual[hard], found.closed)
