@@ -1,7 +1,10 @@
 """FABRIK: inverse kinematics on rigid bodies. Knows bones, limits and targets; knows nothing of Blender."""
 
 from .errors import FabrikError, LimitError, OptionsError, SkeletonError, TargetError
-from .limits.kinds import Ball, Fixed, Hinge, Polygon
+from .limits.ball import Ball
+from .limits.fixed import Fixed
+from .limits.hinge import Hinge
+from .limits.polygon import Polygon
 from .model.effector import Effector
 from .model.kinematics import forward_kinematics
 from .model.options import Options

@@ -14,7 +14,7 @@ from .fabrik.limbs import BendLimb, HingeLimb, find_bend_limbs, find_hinge_limbs
 from .fabrik.passes import Passes
 from .fabrik.start import spread_poses
 from .least_squares.solve import LeastSquares
-from .limits.kinds import Limit
+from .limits.base import Limit
 from .model.bodies import Body, Reaches, build_bodies, effector_points, path_reaches, place_bodies
 from .model.effector import Effector
 from .model.loops import with_partners

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from .arrays import FloatArray
 from .backend import array
-from .limits.kinds import Limit
+from .limits.base import Limit
 from .model.effector import Effector
 from .model.options import Options
 from .model.prismatic import SlideRange

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..core import Ball, Fixed, Hinge
 from ..core.arrays import FloatArray
-from ..core.limits.kinds import Limit
+from ..core.limits.base import Limit
 from .body_parts import Role
 from .joints import ALONG, JOINTS, BallJoint, HingeJoint, UnplacedError, square_way
 from .rest_body import RestBody, RestBone, signed_angle

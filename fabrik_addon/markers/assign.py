@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core import Options, Skeleton, Solution, Solver, forward_kinematics
-from ..core.limits.kinds import Limit
+from ..core.limits.base import Limit
 from ..core.model.targets import PosePrior
 from ..human.body_parts import Role
 from .calibrate.calibrate import positions_of

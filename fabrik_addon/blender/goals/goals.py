@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core import Effector, Fixed, Solver
 from ...core.arrays import BoolArray
-from ...core.limits.kinds import Limit
+from ...core.limits.base import Limit
 from ..rig.armature import RigError, Tree, check_unscaled
 from ..rig.locks import hinge_of_locks
 from ..rig.ownership import constrained_bones, unkeyable_bones

@@ -9,7 +9,7 @@ import bpy
 import numpy as np
 
 from ...core.arrays import FloatArray, IntArray
-from ...core.limits.kinds import Limit
+from ...core.limits.base import Limit
 from ...core.rotations import angle_between
 from ..rig.armature import RigError, check_editable
 from ..rig.keyframes import amend_curve

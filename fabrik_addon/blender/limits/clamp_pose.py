@@ -6,7 +6,7 @@ from typing import Final, cast
 import bpy
 
 from ...core.arrays import FloatArray
-from ...core.limits.kinds import Limit
+from ...core.limits.base import Limit
 from ...core.rotations import angle_between
 from ..rig.armature import RigError, check_editable
 from ..rig.legal import legal_rotations

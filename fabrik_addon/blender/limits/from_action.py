@@ -13,7 +13,7 @@ import numpy as np
 from ...core import Ball, Fixed, Hinge, Polygon
 from ...core.arrays import FloatArray
 from ...core.backend import array as many
-from ...core.limits.kinds import Limit
+from ...core.limits.base import Limit
 from ...core.limits.swing_twist import lean_of, twist_of
 from ...core.rotations import angle_between
 from ..rig.legal import legal_rotations

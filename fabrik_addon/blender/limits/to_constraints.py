@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core import Ball, Hinge, Polygon
 from ...core.arrays import FloatArray
-from ...core.limits.kinds import Limit
+from ...core.limits.base import Limit
 from ...core.limits.swing_twist import compose_arrays
 from ..rig.armature import check_editable
 from ..rig.rotation_modes import to_channels

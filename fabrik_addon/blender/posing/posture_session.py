@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core import Effector, Fixed, Options, Solver
 from ...core.arrays import FloatArray
-from ...core.limits.kinds import Limit
+from ...core.limits.base import Limit
 from ...core.model.skeleton import Skeleton
 from ...core.posture.solve import PosturePose, PostureSolver
 from ...core.rotations import angle_between

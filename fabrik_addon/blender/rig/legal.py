@@ -9,7 +9,7 @@ import numpy.typing as npt
 from ...core import Skeleton
 from ...core.arrays import FloatArray
 from ...core.backend import array as many
-from ...core.limits.kinds import Limit
+from ...core.limits.base import Limit
 from ...core.rotations import angle_between
 
 # Radians: a clamp that turns by less has only rounded.

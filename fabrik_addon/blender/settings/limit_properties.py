@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import bpy
 
 from ...core import FabrikError, LimitError
-from ...core.limits.kinds import Limit
+from ...core.limits.base import Limit
 from .bone_properties import fits, held, is_overridable, is_override, library_name, number, put
 from .limit_values import (
     AXES,

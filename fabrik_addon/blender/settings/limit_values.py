@@ -11,7 +11,7 @@ from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 if TYPE_CHECKING:
-    from ...core.limits.kinds import Limit
+    from ...core.limits.base import Limit
 
 FREE: Final = "FREE"
 AXES: Final = ("X", "Y", "Z")

@@ -13,7 +13,8 @@ import numpy as np
 
 from ..arrays import FloatArray, Quaternion, Scalar, Vector
 from ..backend import array as many
-from ..limits.kinds import Fixed, Hinge
+from ..limits.fixed import Fixed
+from ..limits.hinge import Hinge
 from ..model.bodies import Attachment, Body, only_child
 from ..model.residuals import Residuals
 

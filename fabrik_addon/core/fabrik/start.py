@@ -7,7 +7,8 @@ import numpy as np
 
 from ..arrays import FloatArray, Quaternion, Vector
 from ..backend import array
-from ..limits.kinds import Hinge, Limit
+from ..limits.base import Limit
+from ..limits.hinge import Hinge
 from ..model.bodies import Body, Pose, carried_frame, place_bodies
 from ..model.skeleton import Skeleton
 from .limbs import straight_runs

@@ -13,7 +13,7 @@ import numpy as np
 from ..arrays import FloatArray, Quaternion, Scalar, Vector
 
 _TINY = 1e-12
-_FULL_TURN = 2.0 * pi
+FULL_TURN = 2.0 * pi
 
 
 class Lean(NamedTuple):
@@ -65,7 +65,7 @@ def twist_of(numbers: ModuleType, rotation: Quaternion, middle: float) -> Scalar
 
 def nearest_angle(numbers: ModuleType, angle: Scalar, middle: float) -> Scalar:
     """The same angle, whole turns away, on the side of `middle`: so 181° does not become -179° there."""
-    return angle - _FULL_TURN * numbers.floor((angle - middle) / _FULL_TURN + 0.5)
+    return angle - FULL_TURN * numbers.floor((angle - middle) / FULL_TURN + 0.5)
 
 
 def turn_twisting(numbers: ModuleType, lean: Lean) -> Vector:

@@ -7,7 +7,7 @@ from types import ModuleType
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, Quaternion, Scalar, Vector
-from ..limits.kinds import Limit
+from ..limits.base import Limit
 from ..rotations import quaternion_from_matrix
 from .effector import Effector
 from .skeleton import Skeleton

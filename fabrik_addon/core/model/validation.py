@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from ..arrays import FloatArray, lengths
 from ..errors import LimitError, OptionsError, TargetError
-from ..limits.kinds import Limit
+from ..limits.base import Limit
 from .effector import Effector
 from .skeleton import Skeleton
 from .targets import PosePrior

@@ -9,7 +9,9 @@ import numpy as np
 from ..arrays import FloatArray, IntArray
 from ..backend import array as many
 from ..limits import ellipse
-from ..limits.kinds import Ball, Hinge, Limit
+from ..limits.ball import Ball
+from ..limits.base import Limit
+from ..limits.hinge import Hinge
 from ..limits.swing_twist import Lean, compose, lean_of, turn_twisting, twist_of
 from .body import Bodies
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray, IntArray
-from ..limits.kinds import Limit
+from ..limits.base import Limit
 from ..model.effector import Effector
 from ..model.skeleton import Skeleton
 from .body import Bodies, Motions, Stance

@@ -12,7 +12,7 @@ import numpy as np
 from ..arrays import FloatArray, IntArray, Quaternion, Scalar, Vector
 from ..fabrik.limbs import BendLimb
 from ..fabrik.passes import sum_vectors
-from ..limits.kinds import Hinge
+from ..limits.hinge import Hinge
 from ..model.bodies import Pose, carried_frame
 from ..problem import Problem
 from ..state import State

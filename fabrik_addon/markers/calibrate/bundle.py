@@ -16,7 +16,7 @@ import numpy as np
 from ...core import Effector, Skeleton
 from ...core.backend import array as many
 from ...core.least_squares.jacobian import Jacobian
-from ...core.limits.kinds import Limit
+from ...core.limits.base import Limit
 from ...core.model.bodies import build_bodies
 from ...core.model.residuals import make_residuals
 from ..clip import FloatArray

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from ...core import Effector, Options, Skeleton, Solution, Solver
-from ...core.limits.kinds import Limit
+from ...core.limits.base import Limit
 from ..clip import BoolArray, Clip, FloatArray
 from ..mapping.marker_map import MappedMarker
 from ..steps import at_once, within

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from ...core import Options, Skeleton, Solution, Solver
-from ...core.limits.kinds import Limit
+from ...core.limits.base import Limit
 from ..clip import FloatArray
 from ..mapping.marker_map import MappedMarker
 from ..robust import outlier_weights, usual_distances

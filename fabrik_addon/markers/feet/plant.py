@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core import Effector, Options, Skeleton, Solution, Solver
-from ...core.limits.kinds import Limit
+from ...core.limits.base import Limit
 from ..calibrate.offsets import points_on
 from ..clip import FloatArray
 from .stances import FeetError, StandingSettings, find_stances, ground_velocity

@@ -17,7 +17,7 @@ from mathutils.geometry import tessellate_polygon
 from ....core import Ball, Fixed, Hinge, Polygon
 from ....core.arrays import FloatArray, IntArray, Quaternion
 from ....core.backend import scalar as one
-from ....core.limits.kinds import Limit
+from ....core.limits.base import Limit
 from ....core.limits.swing_twist import lean_of, twist_of
 
 _FULL_TURN: Final = 2.0 * pi

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from mathutils import Matrix
 
 from ....core.arrays import FloatArray, IntArray
-from ....core.limits.kinds import Limit
+from ....core.limits.base import Limit
 from ...settings.limit_properties import LimitPropertyError, has_limit, read_limit
 from ...settings.selection import active_bone, selected_bones
 from .limit_shapes import Kind, Shape, shapes_of

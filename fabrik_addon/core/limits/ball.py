@@ -1,0 +1,89 @@
+"""A ball joint: a cone of leans, an ellipse between four angles, and a range of twist."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf, pi, sin
+from types import ModuleType
+
+import numpy as np
+
+from ..arrays import FloatArray, Quaternion, Scalar
+from ..errors import LimitError
+from . import ellipse
+from .base import Limit, Range, Wall, check_range, spread
+from .leaning import clamped, twist_walls
+from .swing_twist import FULL_TURN, compose_arrays, lean_of
+
+# Half a turn that single precision has rounded up is half a turn.
+_ROUNDING = 1e-9
+# What of a bound is sure with quaternions in single precision.
+_SURE = 1.0 - 1e-6
+
+
+@dataclass(frozen=True)
+class Ball(Limit):
+    """A cone of leans and a range of twist.
+
+    Args:
+        cone: how far local Y may lean, 0…π: one angle, or four toward (+X, +Z, -X, -Z), between them the ellipse.
+        twist: (low, high) about Y; a range of 2π or more is free.
+
+    Raises:
+        LimitError: naming the value that makes no sense.
+    """
+
+    cone: float | Sequence[float] = pi
+    twist: Range = (-pi, pi)
+
+    def __post_init__(self) -> None:
+        usable = self.cone is not None and np.shape(self.cone) in {(), (1,), (4,)}
+        if not usable or not all(0.0 <= angle <= pi + _ROUNDING for angle in self.angles):
+            cone = " ".join(str(self.cone).split())
+            raise LimitError(f"A ball's cone is {cone}: one angle or four are needed, each from 0 to pi.")
+        check_range("A ball's twist", self.twist)
+
+    @cached_property
+    def angles(self) -> tuple[float, ...]:
+        """The four leans toward (+X, +Z, -X, -Z)."""
+        cone = np.atleast_1d(np.asarray(self.cone, dtype=float))
+        return tuple(np.repeat(cone, 4).tolist() if len(cone) == 1 else cone.tolist())
+
+    def clamp(self, numbers: ModuleType, rotation: Quaternion) -> Quaternion:
+        """Lean to the nearest point of the ellipse, twist to the nearer end of its range."""
+        return clamped(numbers, rotation, self._nearest, self.twist, self._surely_inside)
+
+    @cached_property
+    def _surely_inside(self) -> float:
+        """Whatever leans less is inside the ellipse: x² + z² of its rotation."""
+        return sin(0.5 * min(self.angles)) ** 2 * _SURE
+
+    def _nearest(self, numbers: ModuleType, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
+        return ellipse.nearest_on_ellipse(numbers, x, z, *self._half_axes(numbers, x, z))
+
+    def _half_axes(self, numbers: ModuleType, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
+        right, front, left, back = self.angles
+        return numbers.select(x >= 0, right, left), numbers.select(z >= 0, front, back)
+
+    def walls(self, numbers: ModuleType, rotation: Quaternion, within: float = inf) -> list[Wall]:
+        """The ellipse, the axes on which nothing is open, the ends of the twist."""
+        lean = lean_of(numbers, rotation)
+        walls = twist_walls(numbers, rotation, lean, self.twist, within)
+        if min(self.angles) >= pi:
+            return walls
+        (nx, nz), slack = ellipse.wall(numbers, lean.x, lean.z, *self._half_axes(numbers, lean.x, lean.z))
+        if numbers.any_of(slack <= within):
+            walls.append(Wall(lean.turn_toward(numbers, nx, nz), slack))
+        for angle, (sx, sz) in zip(self.angles, ((1, 0), (0, 1), (-1, 0), (0, -1)), strict=True):
+            if angle == 0.0:
+                walls.append(Wall(lean.turn_toward(numbers, sx, sz), -(sx * lean.x + sz * lean.z)))
+        return walls
+
+    def sample(self, places: FloatArray) -> FloatArray:
+        """Leans spread evenly over the ellipse, twists over the range."""
+        leans = ellipse.outline(self.angles, FULL_TURN * places[..., 0]) * np.sqrt(places[..., 1, None])
+        return compose_arrays(leans[..., 0], leans[..., 1], spread(self.twist, places[..., 2]))
+
+    def outline(self, count: int) -> FloatArray:
+        """(count, 2) leans along the edge of the cone, from +X toward +Z."""
+        return ellipse.outline(self.angles, np.arange(count) * (FULL_TURN / count))

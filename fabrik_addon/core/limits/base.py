@@ -1,0 +1,66 @@
+"""What a joint limit offers, whatever its kind, on either number system.
+
+A limit speaks of a bone's local rotation, relative to its rest frame whose Y runs along the bone.
+"""
+
+from abc import ABC, abstractmethod
+from math import inf, isfinite
+from types import ModuleType
+from typing import NamedTuple
+
+import numpy as np
+
+from ..arrays import FloatArray, Quaternion, Scalar, Vector
+from ..errors import LimitError
+
+Range = tuple[float, float]
+
+
+class Wall(NamedTuple):
+    """One side of a limit.
+
+    Attributes:
+        normal: in the frame that carries the bone; turning by a small ω comes normal · ω radians nearer to the wall.
+        slack: radians to the wall; zero on it.
+    """
+
+    normal: Vector
+    slack: Scalar
+
+
+class Limit(ABC):
+    """What a bone's local rotation may be.
+
+    Attributes:
+        turn_axis: the one axis that turns are about; None where all three are open.
+        freedom: in how many ways the joint can turn.
+    """
+
+    turn_axis: tuple[float, float, float] | None = None
+    freedom: int = 3
+
+    @abstractmethod
+    def clamp(self, numbers: ModuleType, rotation: Quaternion) -> Quaternion:
+        """The rotation where it is inside, else the nearest one inside."""
+
+    @abstractmethod
+    def walls(self, numbers: ModuleType, rotation: Quaternion, within: float = inf) -> list[Wall]:
+        """The sides of the limit, as seen from a rotation inside: those that are no farther on some frame."""
+
+    @abstractmethod
+    def sample(self, places: FloatArray) -> FloatArray:
+        """(..., 4) rotations inside, spread over the limit, for places (..., 3) in the unit cube."""
+
+
+def check_range(what: str, ends: Range) -> None:
+    """Raise LimitError for what is no range, naming it."""
+    if np.shape(ends) != (2,):
+        raise LimitError(f"{what} is {ends!r}: two angles are needed, the lower one first.")
+    low, high = ends
+    if not (isfinite(low) and isfinite(high) and low <= high):
+        raise LimitError(f"{what} is from {low} to {high}: two finite angles are needed, the lower one first.")
+
+
+def spread(ends: Range, share: FloatArray) -> FloatArray:
+    """Values at shares of a range."""
+    return np.asarray(ends[0] + (ends[1] - ends[0]) * share)

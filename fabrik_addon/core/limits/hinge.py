@@ -1,0 +1,81 @@
+"""A hinge: turns about one local axis, within a range."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf, pi
+from types import ModuleType
+from typing import Literal
+
+import numpy as np
+
+from ..arrays import FloatArray, Quaternion, Scalar
+from ..errors import LimitError
+from .base import Limit, Wall, check_range, spread
+from .swing_twist import FULL_TURN, nearest_angle
+
+
+@dataclass(frozen=True)
+class Hinge(Limit):
+    """Turns about one local axis only.
+
+    Args:
+        axis: "X", "Y" (a pivot) or "Z", right-handed.
+        low, high: the range in radians, rest inside or not; a range of 2π or more is free.
+
+    Raises:
+        LimitError: naming the axis or the range that makes no sense.
+    """
+
+    axis: Literal["X", "Y", "Z"] = "X"
+    low: float = -pi
+    high: float = pi
+
+    def __post_init__(self) -> None:
+        if self.axis not in {"X", "Y", "Z"}:
+            raise LimitError(f"A hinge's axis is {self.axis!r}: it must be 'X', 'Y' or 'Z'.")
+        check_range("A hinge's range", (self.low, self.high))
+
+    freedom = 1
+
+    @cached_property
+    def turn_axis(self) -> tuple[float, float, float]:  # type: ignore[override]
+        """The unit axis."""
+        return float(self.axis == "X"), float(self.axis == "Y"), float(self.axis == "Z")
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the range has ends."""
+        return self.high - self.low < FULL_TURN
+
+    def angle(self, numbers: ModuleType, rotation: Quaternion) -> Scalar:
+        """The turn about the axis that comes nearest to a rotation, on the side of the range's middle."""
+        about = getattr(rotation, self.axis.lower())
+        return nearest_angle(numbers, 2.0 * numbers.atan2(about, rotation.w), 0.5 * (self.low + self.high))
+
+    def turned(self, numbers: ModuleType, angle: Scalar) -> Quaternion:
+        """The rotation by an angle about the axis."""
+        x, y, z = self.turn_axis
+        return numbers.exp_map(numbers.Vector((angle * x, angle * y, angle * z)))
+
+    def clamp(self, numbers: ModuleType, rotation: Quaternion) -> Quaternion:
+        """The turn about the axis alone, to the nearer end of the range."""
+        angle = self.angle(numbers, rotation)
+        return self.turned(numbers, numbers.clamp(angle, self.low, self.high) if self.bounded else angle)
+
+    def walls(self, numbers: ModuleType, rotation: Quaternion, within: float = inf) -> list[Wall]:
+        """The two ends of the range."""
+        if not self.bounded:
+            return []
+        angle = self.angle(numbers, rotation)
+        ends = (1.0, self.high - angle), (-1.0, angle - self.low)
+        x, y, z = self.turn_axis
+        return [
+            Wall(numbers.Vector((side * x, side * y, side * z)), slack)
+            for side, slack in ends
+            if numbers.any_of(slack <= within)
+        ]
+
+    def sample(self, places: FloatArray) -> FloatArray:
+        """Angles spread over the range."""
+        half = 0.5 * spread((self.low, self.high), places[..., 0])
+        return np.stack([np.cos(half), *(np.sin(half) * part for part in self.turn_axis)], axis=-1)

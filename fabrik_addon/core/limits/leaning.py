@@ -1,0 +1,47 @@
+"""What limits of lean and twist share: a cone of leans, or a window of them, and a range of twist."""
+
+from collections.abc import Callable
+from types import ModuleType
+
+from ..arrays import Quaternion, Scalar
+from .base import Range, Wall
+from .swing_twist import FULL_TURN, Lean, compose, lean_of, turn_twisting, twist_of
+
+
+def clamped(
+    numbers: ModuleType,
+    rotation: Quaternion,
+    nearest: Callable[[ModuleType, Scalar, Scalar], tuple[Scalar, Scalar]],
+    twist: Range,
+    surely_inside: float = -1.0,
+) -> Quaternion:
+    """The rotation where lean and twist are inside, else the one with the nearest lean and the nearest twist.
+
+    A lean need not be worked out where x² + z² of all rotations is less than `surely_inside`.
+    """
+    turn = twist_of(numbers, rotation, 0.5 * (twist[0] + twist[1]))
+    bounded = turn if twist[1] - twist[0] >= FULL_TURN else numbers.clamp(turn, *twist)
+    leaning = numbers.square(rotation.x) + numbers.square(rotation.z)
+    if not numbers.any_of(numbers.logical_or(leaning > surely_inside, turn != bounded)):
+        return rotation
+    lean = lean_of(numbers, rotation)
+    x, z = nearest(numbers, lean.x, lean.z)
+    kept = numbers.logical_and(numbers.logical_and(x == lean.x, z == lean.z), turn == bounded)
+    moved = numbers.frames_where(numbers.logical_not(kept))
+    if not len(moved):
+        return rotation
+    inside = compose(numbers, *(numbers.take(value, moved) for value in (x, z, bounded)))
+    return numbers.replaced(rotation, moved, inside, numbers.count(kept))
+
+
+def twist_walls(numbers: ModuleType, rotation: Quaternion, lean: Lean, twist: Range, within: float) -> list[Wall]:
+    """The ends of a range of twist that are no farther on some frame; none where it is a whole turn."""
+    if twist[1] - twist[0] >= FULL_TURN:
+        return []
+    turn = twist_of(numbers, rotation, 0.5 * (twist[0] + twist[1]))
+    ends = (1.0, twist[1] - turn), (-1.0, turn - twist[0])
+    near = [end for end in ends if numbers.any_of(end[1] <= within)]
+    if not near:
+        return []
+    along = turn_twisting(numbers, lean)
+    return [Wall(along * side, slack) for side, slack in near]
