@@ -1,7 +1,5 @@
 """Taking the noise out of a recording without moving anything in time."""
 
-from __future__ import annotations
-
 import math
 from typing import Final
 

@@ -1,7 +1,5 @@
 """What a marker file holds once read: names, rate and positions in metres, NaN where not seen."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import Final, Literal

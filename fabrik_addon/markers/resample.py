@@ -1,7 +1,5 @@
 """A recording at another rate."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Final, Literal

@@ -1,7 +1,5 @@
 """Long work in small steps: generators that yield the share done, 0 to 1, and return the result."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator
 from functools import wraps
 from typing import ParamSpec, TypeVar

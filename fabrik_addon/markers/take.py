@@ -95,14 +95,9 @@ def solve_take_steps(
 ) -> Generator[float, None, Take]:
     """Find the poses that fit F frames of targets, in small steps: yields the share done; may be closed at any time.
 
-    Args:
-        solver: its skeleton is the rig's, its effectors are the markers.
-        targets: (F, E, 3) in armature space, NaN where not seen.
-        settings: how.
-        root_heads: (F, 3) where a pinned root's head is.
-        factors: (J,) how much longer than the rig's the recorded person's bones are; None for the rig's own lengths.
-
-    Raises TargetError where targets do not fit the solver.
+    solver: its skeleton is the rig's, its effectors are the markers. targets: (F, E, 3) in armature space, NaN where
+    not seen. root_heads: (F, 3) where a pinned root's head is. factors: (J,) how much longer than the rig's the
+    recorded person's bones are; None for the rig's own lengths. Raises TargetError where targets do not fit the solver.
     """
     body = solver if factors is None else with_options(solver, with_factors(solver.skeleton, factors))
     recording = Recording(body, np.asarray(targets, dtype=np.float64), root_heads, settings.rate)

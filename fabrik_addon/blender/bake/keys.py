@@ -119,12 +119,9 @@ def _stretch(writing: Writing, tree: BakedTree, bone: str) -> Iterator[_Track]:
     """The keys of what shows one bone's length."""
     skeleton = tree.goals.tree.skeleton
     place = skeleton.index(bone)
-    lengths = tree.solution.lengths[:, place]
-    scale = float(object_scale(writing.matrices[0]))
-    fewer = writing.settings.key_angle > 0.0
-    rows = location_keys(lengths[:, None], writing.settings.key_distance / scale) if fewer else np.arange(len(lengths))
-    scales = stretch_scales(lengths[rows] / skeleton.lengths[place])
-    yield _Track(bone_path(bone, "scale"), bone, writing.settings.frames[rows], scales, (1,))
+    factors = tree.solution.lengths[:, place] / skeleton.lengths[place]
+    distance = writing.settings.key_distance / float(object_scale(writing.matrices[0])) / float(skeleton.lengths[place])
+    yield _reduced(writing, bone_path(bone, "scale"), bone, stretch_scales(factors), distance, (1,))
 
 
 def _root(writing: Writing, tree: BakedTree) -> Iterator[_Track]:
@@ -156,7 +153,7 @@ def _divided(writing: Writing, heads: FloatArray, rest: FloatArray) -> tuple[Flo
 def _reduced(
     writing: Writing, path: str, group: str, values: FloatArray, distance: float, components: tuple[int, ...] | None
 ) -> _Track:
-    """A location's keys, fewer of them where that was asked for."""
+    """The keys of a location or a scale, fewer of them where that was asked for."""
     rows = location_keys(values, distance) if writing.settings.key_angle > 0.0 else np.arange(len(values))
     return _Track(path, group, writing.settings.frames[rows], values[rows], components)
 

@@ -26,7 +26,7 @@ from ..rig.spaces import metres_per_unit
 from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings
 from .clip import check_scalable, marker_clip, recorded_range, scale_markers, targets_of
-from .matching import SceneMarker, in_collection, mapping_of, of_take, take_name
+from .matching import SceneMarker, in_collection, mapping_of, of_take, scaled_entry, take_name
 from .rest_fitting import check_fittable, fit_rest
 
 Frames: TypeAlias = tuple[int, int]
@@ -198,7 +198,7 @@ def _with_markers(found: Calibration, mapping: Sequence[MappedMarker]) -> Calibr
     """The calibration with the mapping's markers: measured ones, and guesses for those that were not seen."""
     places = {entry.marker: place for place, entry in enumerate(found.markers)}
     scales = {name: found.bone_factors[found.skeleton.index(name)] for name in found.skeleton.names}
-    guessed = [_lengthened(entry, scales[entry.bone]) for entry in mapping]
+    guessed = [scaled_entry(entry, scales[entry.bone]) for entry in mapping]
     guesses = guessed_offsets(found.skeleton, guessed)
     markers, residuals = list(guessed), np.full(len(mapping), np.nan)
     for row, entry in enumerate(mapping):
@@ -207,14 +207,6 @@ def _with_markers(found: Calibration, mapping: Sequence[MappedMarker]) -> Calibr
             markers[row], residuals[row] = found.markers[place], found.residuals[place]
             guesses[row] = found.guesses[place]
     return replace(found, markers=tuple(markers), residuals=residuals, guesses=guesses)
-
-
-def _lengthened(entry: MappedMarker, factor: float) -> MappedMarker:
-    """A guess on a bone that has another length."""
-    if entry.offset is None:
-        return entry
-    x, y, z = (value * factor for value in entry.offset)
-    return replace(entry, offset=(x, y, z))
 
 
 def _within(reference: Frames | None, span: Frames) -> Frames | None:

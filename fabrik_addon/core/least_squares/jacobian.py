@@ -94,10 +94,7 @@ class Jacobian:
         else:
             matrix, force = self.normal_equations(places, heads, residuals[:, :count], weights[:, :count])
         if prior is not None:
-            expected, counts = prior
-            diagonal = np.einsum("fii->fi", matrix)[:, : 3 * len(self.bodies)]
-            diagonal += np.repeat(counts, 3, axis=1)
-            force[:, : diagonal.shape[1]] += (expected * counts[..., None]).reshape(len(matrix), -1)
+            _expect(matrix, force, *prior)
         if asked > count and not (self.measures.loops or axes is not None):
             more_matrix, more_force = _squared(self._turned_rows(root), right[:, 3 * count :])
             matrix, force = matrix + more_matrix, force + more_force
@@ -273,3 +270,11 @@ def _cross_matrices(vectors: FloatArray) -> FloatArray:
     zero = np.zeros_like(x)
     rows = [[zero, -z, y], [z, zero, -x], [-y, x, zero]]
     return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+
+
+def _expect(matrix: FloatArray, force: FloatArray, expected: FloatArray, weights: FloatArray) -> None:
+    """Add to normal equations that bodies turn by rotation vectors (F, B, 3), with weights (F, B)."""
+    columns = 3 * weights.shape[1]
+    diagonal = np.einsum("fii->fi", matrix)[:, :columns]
+    diagonal += np.repeat(weights, 3, axis=1)
+    force[:, :columns] += (expected * weights[..., None]).reshape(len(matrix), -1)

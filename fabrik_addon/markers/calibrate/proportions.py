@@ -1,7 +1,5 @@
 """Limbs as long as the recorded person's."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...core import Skeleton

@@ -1,7 +1,5 @@
 """Making a rig and a recording the same size."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 from typing import Final

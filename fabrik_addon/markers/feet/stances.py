@@ -3,8 +3,6 @@
 Heel and toe stand at different times of a step, so each point of a foot is looked at by itself.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -99,17 +99,14 @@ def frame_rate(parameters: Parameters) -> tuple[float, tuple[str, ...]]:
 def _layout(content: bytes, parameters: Parameters) -> tuple[Layout, tuple[str, ...]]:
     """The first layout that the file's size bears out; else the first, as far as the file goes."""
     size = len(content)
-    counts = _frame_counts(parameters)
-    layouts = [
-        Layout(start, points, analogs, frames, floats)
-        for floats, start, points, analogs, frames in product(
-            _number_kinds(parameters),
-            _starts(parameters),
-            _point_counts(parameters),
-            _analog_counts(parameters),
-            counts or [0],
-        )
-    ]
+    header, counts = parameters.header, _frame_counts(parameters)
+    blocks = _counts([header.data_block, parameters.number("POINT:DATA_START")])
+    starts = [(block - 1) * BLOCK for block in blocks if block > 1] or [parameters.end]
+    point_counts = _counts([parameters.number("POINT:USED"), header.point_count])
+    # Floats or whole numbers; both where the file does not say, or says both.
+    kinds = list(dict.fromkeys(scale < 0.0 for scale in _scales(parameters))) or [True, False]
+    combined = product(kinds, starts, point_counts, _analog_counts(parameters), counts or [0])
+    layouts = [Layout(start, points, analogs, frames, floats) for floats, start, points, analogs, frames in combined]
     if not layouts or not layouts[0].points:
         raise MarkerFileError("no markers: the file holds no points")
     exact = [layout for layout in layouts if layout.frames and 0 <= size - layout.end < BLOCK]
@@ -129,15 +126,6 @@ def _fitted(layout: Layout, size: int) -> Layout:
 def _counts(values: Iterable[float]) -> list[int]:
     """The values that count something, each once."""
     return list(dict.fromkeys(int(value) for value in values if math.isfinite(value) and value >= 1.0))
-
-
-def _starts(parameters: Parameters) -> list[int]:
-    blocks = _counts([parameters.header.data_block, parameters.number("POINT:DATA_START")])
-    return [(block - 1) * BLOCK for block in blocks if block > 1] or [parameters.end]
-
-
-def _point_counts(parameters: Parameters) -> list[int]:
-    return _counts([parameters.number("POINT:USED"), parameters.header.point_count])
 
 
 def _analog_counts(parameters: Parameters) -> list[int]:
@@ -167,11 +155,6 @@ def _scales(parameters: Parameters) -> list[float]:
     """The scales that the file says, the parameter's first; negative: the numbers are floats and need none."""
     told = [parameters.number("POINT:SCALE"), parameters.header.scale]
     return [scale for scale in told if math.isfinite(scale) and 0.0 < abs(scale) < _LARGEST]
-
-
-def _number_kinds(parameters: Parameters) -> list[bool]:
-    """Whether the numbers are floats; both where the file does not say, or says both."""
-    return list(dict.fromkeys(scale < 0.0 for scale in _scales(parameters))) or [True, False]
 
 
 def _numbers(content: bytes, parameters: Parameters, layout: Layout) -> FloatArray:

@@ -1,7 +1,5 @@
 """Short gaps of markers: each goes on as it was seen to before and after."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What labels mean: the marker set that they belong to, and the bone that each of them sits on."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter

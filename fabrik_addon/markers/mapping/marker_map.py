@@ -5,8 +5,6 @@
 that bone's tail.
 """
 
-from __future__ import annotations
-
 import difflib
 import json
 import math

@@ -3,8 +3,6 @@
 A label is written here in small letters without side, prefix or separators: "R.Knee.Lat" as "kneelat".
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType

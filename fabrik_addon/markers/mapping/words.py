@@ -5,8 +5,6 @@ Labels are read here as marker sets give them no meaning: "kneelat", "epicondext
 abbreviations of French, Italian, Spanish, Portuguese and German.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache

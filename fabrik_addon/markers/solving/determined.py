@@ -1,7 +1,5 @@
 """Which bones the markers that are seen say enough about."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np
