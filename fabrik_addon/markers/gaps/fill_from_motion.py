@@ -56,8 +56,9 @@ def fill_from_motion(all_rotations: FloatArray, known: BoolArray, bone: int, lon
 
 
 def _features(rotations: FloatArray, known: BoolArray, part: slice, lag: int) -> FloatArray | None:
-    """(F, N) how the bones that are known throughout a part of the take stand and move; NaN where one is not known."""
-    others = np.flatnonzero(known[part].all(axis=0))
+    """(F, N) how the bones that are known throughout a part of the take, and about it, stand and move; else NaN."""
+    seen = known[max(part.start - lag, 0) : part.stop + lag]
+    others = np.flatnonzero(seen.all(axis=0))
     moving = [bone for bone in others if angle_between(rotations[:, bone], rotations[part.start, bone]).max() > 1e-3]
     if not moving or len(rotations) < 4 * lag:
         return None

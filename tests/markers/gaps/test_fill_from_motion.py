@@ -1,0 +1,35 @@
+"""Long gaps filled by what the other bones do."""
+
+import numpy as np
+import pytest
+
+from fabrik_addon.core.rotations import angle_between
+from fabrik_addon.markers.gaps.fill_from_motion import fill_from_motion
+
+RATE = 100.0
+
+
+def swinging(frames=600):
+    """(F, 3, 4) two bones that lead, and one that does what they do a moment later."""
+    phase = np.arange(frames) / RATE * 2.0 * np.pi
+    angles = np.stack([np.sin(phase), np.cos(1.3 * phase), 0.7 * np.sin(phase - 0.4) ** 2], axis=1)
+    half = 0.5 * angles
+    return np.stack([np.cos(half), np.sin(half), 0.0 * half, 0.0 * half], axis=2)
+
+
+def test_a_hidden_bone_does_what_it_did_with_the_others_before():
+    rotations, known = swinging(), np.ones((600, 3), dtype=bool)
+    known[200:300, 2] = False
+    filled = fill_from_motion(rotations, known, 2, 50.0, RATE)
+    assert angle_between(filled, rotations[:, 2]).max() < 0.1
+
+
+@pytest.mark.parametrize("after", [0, 3, 7])
+def test_others_that_are_away_just_beside_the_gap(after):
+    """How they move is seen from 0.08 s beside the gap: what is not known there is not read."""
+    rotations, known = swinging(), np.ones((600, 3), dtype=bool)
+    known[200:300, 2] = False
+    known[300 + after : 310 + after, 0] = False
+    filled = fill_from_motion(rotations, known, 2, 50.0, RATE)
+    assert np.isfinite(filled).all()
+    assert angle_between(filled[known[:, 2]], rotations[known[:, 2], 2]).max() < 1e-6
