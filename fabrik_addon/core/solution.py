@@ -86,8 +86,8 @@ class Solution:
         """The only frame, without its axis."""
         return Solution(skeleton=self.skeleton, **{name: getattr(self, name)[0] for name in self.FRAME_ARRAYS})
 
-    def part(self, frames: slice) -> "Solution":
-        """Some frames; what is written to them is written to the whole."""
+    def part(self, frames: slice | IntArray) -> "Solution":
+        """Some frames; what is written to a slice is written to the whole."""
         return Solution(skeleton=self.skeleton, **{name: getattr(self, name)[frames] for name in self.FRAME_ARRAYS})
 
     def put(self, frames: int | slice | IntArray, part: "Solution") -> None:

@@ -20,10 +20,10 @@ from .clip import BoolArray, FloatArray
 from .feet.plant import Planted, plant_feet
 from .feet.points import foot_points
 from .feet.stances import StandingSettings
+from .solving.course import solve_each
 from .solving.fill import GAPS, FilledSpan, Gaps, fill_gaps, filled_spans
 from .solving.outliers import reject_outliers
 from .solving.recording import Recording, with_options
-from .solving.regularise import regularise_steps
 from .steps import at_once, within
 
 __all__ = ["GAPS", "FilledSpan", "Gaps", "Take", "TakeError", "TakeSettings", "solve_take", "solve_take_steps"]
@@ -101,16 +101,12 @@ def solve_take_steps(
     """
     body = solver if factors is None else with_options(solver, with_factors(solver.skeleton, factors))
     recording = Recording(body, np.asarray(targets, dtype=np.float64), root_heads, settings.rate)
-    yield from within(0.0, 0.3, recording.solve_each())
+    yield from within(0.0, 0.6, solve_each(recording, steady=settings.steady))
     if settings.robust:
         reject_outliers(recording)
-    known = yield from within(0.3, 0.5, fill_gaps(recording, settings.gaps))
+    known = yield from within(0.6, 1.0, fill_gaps(recording, settings.gaps))
     recording.measure()
     solution = recording.solution
-    if settings.steady:
-        weights = np.where(recording.outliers, 0.0, recording.weights)
-        steps = regularise_steps(body, solution, recording.targets, weights, settings.rate)
-        solution = yield from within(0.5, 1.0, steps)
     if factors is not None:
         solution = _on_rig(solution, solver, factors)
     planted = _planted(solution, solver, recording.targets, settings) if settings.plant_feet else None

@@ -54,27 +54,6 @@ def fill_rotations(rotations: FloatArray, known: BoolArray, longest: float) -> F
     return filled
 
 
-def smoothed_rotations(rotations: FloatArray, beside: int) -> FloatArray:
-    """(F, J, 4) unit quaternions after a parabola through `beside` frames on either side (Savitzky and Golay).
-
-    Near the ends of the take, where that many are not there, they stay as they are.
-    """
-    count = 2 * beside + 1
-    if len(rotations) < count:
-        return rotations
-    times = np.arange(-beside, beside + 1)
-    filter_ = np.linalg.pinv(np.stack([np.ones(count), times, times**2], axis=1))[0]
-    smooth = np.array(rotations)
-    middle = rotations[beside : len(rotations) - beside]
-    total = np.zeros_like(middle)
-    for weight, first in zip(filter_, range(count), strict=True):
-        other = rotations[first : first + len(middle)]
-        sign = np.where(np.sum(other * middle, axis=-1, keepdims=True) < 0.0, -1.0, 1.0)
-        total += weight * sign * other
-    smooth[beside : len(rotations) - beside] = total / np.linalg.norm(total, axis=-1, keepdims=True)
-    return smooth
-
-
 def hold(values: FloatArray, known: BoolArray, ease: int) -> FloatArray:
     """(F, C) values that stay where they are not known (F,), and over the last frames of a gap go to what comes.
 

@@ -53,7 +53,9 @@ def _edge_slopes(
     before, after: (N, 3) from the one of the two to the other; NaN where there is only one. across: (N, 3) over the gap
     of so many steps (N, 1).
     """
-    before, after = (np.where(np.isnan(slope), across, slope) for slope in (before, after))
+    # Where there is only one on a side, a parabola; on both sides, a straight line.
+    mirrored = [np.where(np.isnan(other), across, 2.0 * across - other) for other in (after, before)]
+    before, after = (np.where(np.isnan(own), other, own) for own, other in zip((before, after), mirrored, strict=True))
     bend = (before - 2.0 * across + after) * (steps / ((steps + 1.0) * (steps + 2.0)))
     leaving, coming = (slope + (across - slope) / (steps + 1.0) - bend for slope in (before, after))
     return leaving, coming

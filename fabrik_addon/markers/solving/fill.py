@@ -13,11 +13,11 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from ...core.rotations import angle_between
 from ..calibrate.offsets import seen_from_bones
 from ..clip import BoolArray, FloatArray, true_spans
 from ..gaps.fill_from_motion import fill_from_motion
-from ..gaps.long import MOST_BESIDE, fill_points, hold, smoothed_rotations
+from ..gaps.long import fill_points, hold
+from .course import FROM_COURSE, prior_weight
 from .determined import lost_certainty
 from .recording import CHUNK, Recording
 
@@ -31,12 +31,11 @@ _LOST: Final = 0.1
 _EDGE_WEIGHT: Final = 0.2
 _GUESS_WEIGHT: Final = 1e-3
 _FADE: Final = 3.0
+# What the pose of a lost bone counts that the frames beside the gap lead to, as a share of what a course does.
+_GUESSED: Final = 0.1
 # Over gaps longer than this (seconds) the motion at the edges carries less far; held poses go on over the second.
 _CARRIED: Final = 0.5
 _EASE: Final = 0.1
-# A pose whose bones turn by more than this (radians) from the course of so many frames on either side is not steady.
-_ROUGH: Final = 0.02
-_BESIDE: Final = 5
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,8 @@ def fill_gaps(recording: Recording, gaps: Gaps) -> Generator[float, None, BoolAr
     lost, misplaced = lost_certainty(recording.solver, recording.solution, observed)
     known, placed = lost <= _LOST, misplaced <= _LOST
     _carry_over(recording, known, placed, gaps)
-    _smooth_beside(recording, known)
-    _carry_over(recording, known, placed, gaps)
+    recording.expected[:] = recording.solution.rotations
+    recording.prior_weights[~known] = _GUESSED * prior_weight(recording, FROM_COURSE)
     if gaps == "SOLVE":
         frames = np.flatnonzero(~observed.all(axis=1))
         targets, weights = _guessed_targets(recording, inliers, frames)
@@ -95,22 +94,6 @@ def _carry_over(recording: Recording, known: BoolArray, placed: BoolArray, gaps:
     recording.solution = replace(solution, rotations=recording.legal(rotations), root_location=roots)
 
 
-def _smooth_beside(recording: Recording, known: BoolArray) -> None:
-    """Solve frames beside gaps again that differ from those about them, from where those would have them.
-
-    Where a pose has ways to turn on which markers say little, each frame for itself has taken one of them; across a gap
-    that would carry far. known: (F, J).
-    """
-    beside = np.convolve(~known.all(axis=1), np.ones(2 * MOST_BESIDE + 1), mode="same") > 0.5
-    rotations = recording.solution.rotations
-    smooth = smoothed_rotations(rotations, _BESIDE)
-    rough = angle_between(smooth, rotations).max(axis=1) > _ROUGH
-    frames = np.flatnonzero(rough & beside[: len(rough)])
-    if len(frames):
-        rotations[frames] = recording.legal(smooth[frames])
-        recording.solve_again(frames, recording.sample_weights(frames), recording.bridged[frames])
-
-
 def _guessed_targets(recording: Recording, inliers: BoolArray, frames: Any) -> tuple[FloatArray, FloatArray]:
     """(N, E, 3) targets for frames with hidden markers, those where the guessed pose has them, and (N, E) weights."""
 
@@ -122,8 +105,10 @@ def _guessed_targets(recording: Recording, inliers: BoolArray, frames: Any) -> t
     local = _across(recording.by_parts(away), inliers)[frames] + recording.offsets
     bones = recording.matrices(frames)[:, recording.bones]
     places = bones[..., :3, 3] + (bones[..., :3, :3] @ local[..., None])[..., 0]
-    weights = recording.weights * np.where(inliers[frames], 1.0, _fading(inliers)[frames])
-    return np.where(inliers[frames][..., None], recording.targets[frames], places), weights
+    observed = inliers[frames] | recording.close[frames]
+    fading = recording.weights * _fading(inliers)[frames]
+    weights = np.where(observed, recording.sample_weights(frames), fading)
+    return np.where(observed[..., None], recording.bridged[frames], places), weights
 
 
 def _across(away: FloatArray, inliers: BoolArray) -> FloatArray:

@@ -6,7 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from ..clip import FloatArray
+from ...core.arrays import IntArray
+from ..clip import FloatArray, true_spans
+from ..gaps.long import MOST_BESIDE, fill_points, fill_rotations
 from ..robust import outlier_weights, usual_distances
 from .recording import Recording
 
@@ -19,6 +21,10 @@ _NEVER_SHARE: Final = 0.05
 _TOLERANCES: Final = (4.0, 2.0, 1.0)
 # Farther off than so many times what is allowed, once the good ones have the pose: an outlier.
 _OUTLYING: Final = 2.0
+# What the course that is expected still counts on frames with such samples: enough not to fold anew.
+_EXPECTED: Final = 0.05
+# Over stretches of such samples longer than this (seconds) the frames beside say little.
+_CARRIED: Final = 0.5
 # With fewer of a frame's markers than this left, all of them count.
 _LEAST_INLIERS: Final = 0.5
 
@@ -33,6 +39,9 @@ def reject_outliers(recording: Recording) -> None:
     frames = np.flatnonzero((distances > allowed).any(axis=1))
     if not len(frames):
         return
+    # What is expected there was told by the same samples.
+    recording.prior_weights[frames] *= _EXPECTED
+    _start_from_beside(recording, frames)
     for factor in _TOLERANCES:
         weights = outlier_weights(recording.distances(frames), factor * allowed) * recording.weights
         recording.solve_again(frames, weights, recording.targets[frames])
@@ -44,7 +53,27 @@ def reject_outliers(recording: Recording) -> None:
     recording.bridge()
     beside = np.flatnonzero((np.nan_to_num(before) != np.nan_to_num(recording.bridged)).any(axis=(1, 2)))
     frames = np.union1d(frames, beside)
+    recording.expected[frames] = recording.solution.rotations[frames]
     recording.solve_again(frames, recording.sample_weights(frames), recording.bridged[frames])
+
+
+def _start_from_beside(recording: Recording, frames: IntArray) -> None:
+    """Put poses that such samples have dragged away for a while to where the frames beside lead."""
+    good = np.ones(len(recording.targets), dtype=bool)
+    good[frames] = False
+    longest = _CARRIED * recording.rate
+    spans = [span for span in true_spans(~good) if span[1] - span[0] <= longest and span[0] > 0 and span[1] < len(good)]
+    solution = recording.solution
+    for first, end in spans:
+        beside = slice(max(first - MOST_BESIDE, 0), end + MOST_BESIDE)
+        part, known = slice(first, end), good[beside]
+        rotations = solution.rotations[beside]
+        for bone in range(rotations.shape[1]):
+            rotations[:, bone] = fill_rotations(rotations[:, bone], known, longest)
+        solution.rotations[beside] = recording.legal(rotations)
+        if recording.root_heads is None:
+            solution.root_location[beside] = fill_points(solution.root_location[beside], known, longest)
+        recording.expected[part] = solution.rotations[part]
 
 
 def _allowed(size: float, distances: FloatArray) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ import numpy as np
 from ...core import Skeleton, Solution, Solver, Status, forward_kinematics
 from ...core.backend import array as many
 from ...core.model.bodies import effector_offset
+from ...core.model.targets import PosePrior
 from ..calibrate.offsets import points_on
 from ..clip import BoolArray, FloatArray
 from ..gaps.short import bridge
@@ -29,16 +30,20 @@ class Recording:
     Attributes:
         seen, outliers, close: (F, E) samples that are there; that cannot be right; that are away or outliers for a
             moment only, and so are bridged.
+        expected: (F, J, 4) local rotations that a pose has where markers do not say, and prior_weights: (F, J) what a
+            squared radian off counts.
     """
 
     def __init__(self, solver: Solver, targets: FloatArray, root_heads: FloatArray | None, rate: float) -> None:
         self.solver, self.targets, self.rate = solver, targets, rate
-        self._nearby = with_options(solver, max_sweeps=0, restarts=0, repair_pops=False)
+        self.nearby = with_options(solver, max_sweeps=0, restarts=0, repair_pops=False)
         self.root_heads = root_heads
         self.seen: BoolArray = ~np.isnan(targets).any(axis=-1)
         self.outliers = np.zeros(self.seen.shape, dtype=bool)
         self.bridge()
         self.solution = Solution.empty(solver.skeleton, len(targets), len(solver.effectors))
+        self.expected = np.array(self.solution.rotations)
+        self.prior_weights = np.zeros((len(targets), len(solver.skeleton)))
         self.weights = np.array([effector.weight for effector in solver.effectors])
         self.bones = [solver.skeleton.index(effector.bone) for effector in solver.effectors]
         self.offsets = np.array([effector_offset(solver.skeleton, effector) for effector in solver.effectors])
@@ -49,25 +54,15 @@ class Recording:
         self.bridged = bridge(inliers, self.rate, max(1, round(_MOMENT * self.rate)))
         self.close: BoolArray = np.isnan(inliers).any(axis=2) & ~np.isnan(self.bridged).any(axis=2)
 
-    def solve_each(self) -> Generator[float, None, None]:
-        """Solve every frame by itself; yields the share done."""
-        count = len(self.targets)
-        for first in range(0, count, CHUNK):
-            part = slice(first, first + CHUNK)
-            heads = None if self.root_heads is None else self.root_heads[part]
-            weights = self.sample_weights(part)
-            found = self.solver.solve(self.bridged[part], start_location=heads, weights=weights)
-            self.solution.put(part, found)
-            yield min(1.0, part.stop / count)
-
     def sample_weights(self, frames: Any) -> FloatArray:
         """(N, E) what the targets of some frames weigh: less where they are bridged."""
         return np.asarray(self.weights * np.where(self.close[frames], _BRIDGED_WEIGHT, 1.0))
 
     def solve_again(self, frames: Any, weights: FloatArray, targets: FloatArray) -> None:
         """Solve some frames from their present poses."""
-        heads = self.solution.root_location[frames]
-        part = self._nearby.solve(targets, start=self.solution.rotations[frames], start_location=heads, weights=weights)
+        start, heads = self.solution.rotations[frames], self.solution.root_location[frames]
+        prior = PosePrior(self.expected[frames], self.prior_weights[frames])
+        part = self.nearby.solve(targets, start=start, start_location=heads, weights=weights, prior=prior)
         self.solution.put(frames, part)
 
     def legal(self, rotations: FloatArray) -> FloatArray:

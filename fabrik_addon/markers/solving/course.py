@@ -1,0 +1,154 @@
+"""Every frame of a recording: a few frames from rest first, then all of them near the course through these.
+
+A frame that is solved by itself depends on its own markers only. Where these leave a pose undecided (a spine with few
+markers, neck and head in a row, folds of a rig without limits) each frame would take a way of its own. So frames some
+way apart, the knots, are solved from rest, and those that jump though their markers do not once more from their
+neighbours. The course through them is where all frames begin, and a prior that counts as much as a bone is undecided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Final
+
+import numpy as np
+
+from ...core import Solution
+from ...core.arrays import IntArray
+from ...core.model.targets import PosePrior
+from ..clip import FloatArray
+from ..resample import hermite, slopes
+from .determined import uncertainty
+from .folds import unfold
+from .recording import CHUNK, Recording, with_options
+
+# Seconds between knots: people's joints do nothing in between that a cubic does not follow to a few degrees.
+_SPACING: Final = 1.0 / 15.0
+# How exactly markers say where a bone is, as a share of the skeleton's size (some 5 mm of a person).
+_NOISE: Final = 0.002
+# Radians: how far a pose is expected to be from rest where nothing else is known, and from the course.
+_FROM_REST: Final = 1.0
+FROM_COURSE: Final = 0.2
+# A bone that its markers leave this unsure (radians) goes by the course with all the prior's weight; one that is twice
+# as sure with a quarter of it, and any with this share: it keeps folds of rigs without limits.
+_UNSURE: Final = 0.5
+_LEAST: Final = 0.02
+# Seconds over which the course of undecided bones is smooth (one standard deviation).
+_SPREAD: Final = 0.1
+_REST: Final = np.array([1.0, 0.0, 0.0, 0.0])
+
+
+def solve_each(recording: Recording, *, steady: bool) -> Generator[float, None, None]:
+    """Solve every frame; yields the share done.
+
+    steady: bones that markers leave undecided go by the course.
+    """
+    count = len(recording.targets)
+    knots = _knots(count, recording.rate)
+    found = yield from _solve_knots(recording, knots)
+    unsure = uncertainty(recording.solver, found)
+    share = steady * np.minimum(unsure / _UNSURE, 1.0) ** 2
+    smooth = usual_rotations(found.rotations, _SPREAD * recording.rate * (len(knots) - 1) / max(count - 1, 1))
+    rotations = _aligned(found.rotations)
+    rotations += share[:, None] * (_aligned_to(smooth, rotations) - rotations)
+    recording.prior_weights[:] = np.maximum(share, _LEAST) * steady * prior_weight(recording, FROM_COURSE)
+    for first in range(0, count, CHUNK):
+        frames = np.arange(first, min(first + CHUNK, count))
+        recording.expected[frames] = recording.legal(_between(rotations, knots, frames, unit=True))
+        recording.solution.rotations[frames] = recording.expected[frames]
+        roots = found.root_location if recording.root_heads is None else recording.root_heads[knots]
+        recording.solution.root_location[frames] = _between(roots[:, None], knots, frames)[:, 0]
+        recording.solve_again(frames, recording.sample_weights(frames), recording.bridged[frames])
+        yield 0.5 + 0.5 * (frames[-1] + 1) / count
+
+
+def _knots(count: int, rate: float) -> IntArray:
+    """Frames some way apart, the first and the last among them."""
+    several = max(1, int(np.ceil((count - 1) / max(1.0, _SPACING * rate)))) + 1
+    return np.unique(np.linspace(0, max(count - 1, 0), several).round().astype(np.int64))
+
+
+def _solve_knots(recording: Recording, knots: IntArray) -> Generator[float, None, Solution]:
+    """The knots' poses, from rest; what jumps is solved again from its neighbours."""
+    solver = with_options(recording.solver, restarts=0)
+    found = Solution.empty(solver.skeleton, len(knots), len(solver.effectors))
+    weights = np.full(len(solver.skeleton), prior_weight(recording, _FROM_REST))
+    prior = PosePrior(np.tile(_REST, (len(weights), 1)), weights)
+    for first in range(0, len(knots), CHUNK):
+        frames = knots[first : first + CHUNK]
+        heads = None if recording.root_heads is None else recording.root_heads[frames]
+        wanted, counts = recording.bridged[frames], recording.sample_weights(frames)
+        part = solver.solve(wanted, start_location=heads, weights=counts, prior=prior)
+        found.put(slice(first, first + CHUNK), part)
+        yield 0.4 * (first + len(frames)) / len(knots)
+    _unfold(recording, knots, found)
+    yield 0.5
+    return found
+
+
+def _unfold(recording: Recording, knots: IntArray, found: Solution) -> None:
+    """Make knots alike that are folded differently, in place."""
+    wanted, weights = recording.bridged[knots], recording.sample_weights(knots)
+
+    def cost(errors: FloatArray, places: IntArray) -> FloatArray:
+        return np.asarray((weights[places] * np.nan_to_num(errors) ** 2).sum(axis=1))
+
+    def resolve(places: IntArray, neighbours: IntArray) -> tuple[Solution, FloatArray]:
+        rotations, roots = found.rotations[neighbours], found.root_location[neighbours]
+        if recording.root_heads is not None:
+            roots = recording.root_heads[knots[places]]
+        other = recording.nearby.solve(wanted[places], start=rotations, start_location=roots, weights=weights[places])
+        return other, cost(other.errors, places)
+
+    unfold(found, cost(found.errors, np.arange(len(knots))), resolve)
+
+
+def prior_weight(recording: Recording, angle: float) -> float:
+    """What a squared radian counts where poses are expected within an angle (radians)."""
+    return float(recording.weights.mean()) * (_NOISE * recording.solver.skeleton.size / angle) ** 2
+
+
+def _aligned(rotations: FloatArray) -> FloatArray:
+    """(K, ..., 4) quaternions with signs that make each nearest to the one before."""
+    signs = np.sign((rotations[1:] * rotations[:-1]).sum(axis=-1, keepdims=True))
+    signs = np.where(signs == 0.0, 1.0, signs)
+    signs = np.concatenate([np.ones_like(rotations[:1, ..., :1]), signs]).cumprod(axis=0)
+    return np.asarray(rotations * signs)
+
+
+def _aligned_to(rotations: FloatArray, others: FloatArray) -> FloatArray:
+    """(..., 4) quaternions with the signs that make each nearest to another."""
+    return np.where((rotations * others).sum(axis=-1, keepdims=True) < 0.0, -rotations, rotations)
+
+
+def _between(values: FloatArray, knots: IntArray, frames: IntArray, *, unit: bool = False) -> FloatArray:
+    """(F, J, C) values at frames, on the cubic (Catmull and Rom's) through those at the knots (K, J, C)."""
+    if len(knots) < 2:
+        return np.repeat(values, len(frames), axis=0)
+    after = np.clip(np.searchsorted(knots, frames, side="right"), 1, len(knots) - 1)
+    before = after - 1
+    share = ((frames - knots[before]) / (knots[after] - knots[before]))[:, None, None]
+    slope = slopes(values)
+    found = hermite(values[before], values[after], slope[before], slope[after], share)
+    return np.asarray(found / np.linalg.norm(found, axis=-1, keepdims=True)) if unit else found
+
+
+def usual_rotations(rotations: FloatArray, spread: float) -> FloatArray:
+    """(F, ..., 4) rotations, each the mean of those about it: of the three next ones first, then with Gauss's weights.
+
+    spread: the standard deviation in frames.
+    """
+    turned = _aligned(rotations)
+    beside = int(np.ceil(3.0 * spread))
+    middle = np.median(np.stack([_shifted(turned, step) for step in range(-2, 3)]), axis=0)
+    total = sum(
+        np.exp(-0.5 * (step / max(spread, 1e-6)) ** 2) * _shifted(middle, step) for step in range(-beside, beside + 1)
+    )
+    mean: FloatArray = np.asarray(total)
+    return np.asarray(mean / np.linalg.norm(mean, axis=-1, keepdims=True))
+
+
+def _shifted(values: FloatArray, step: int) -> FloatArray:
+    """(F, ...) values, each taken from so many frames later; the first and the last go on for ever."""
+    places = np.clip(np.arange(len(values)) + step, 0, len(values) - 1)
+    return np.asarray(values[places])

@@ -1,0 +1,114 @@
+"""Bones that markers leave undecided: they do not tremble or fold anew, and the markers are met as well."""
+
+import numpy as np
+import pytest
+
+from fabrik_addon.core import Effector, Skeleton, Solution, Solver, forward_kinematics
+from fabrik_addon.core.rotations import angle_between
+from fabrik_addon.markers.solving.course import usual_rotations
+from fabrik_addon.markers.solving.folds import unfold
+from fabrik_addon.markers.take import TakeSettings, solve_take
+
+FRAMES, RATE = 60, 50.0
+
+
+def chain(bones=4):
+    """Bones of 0.2 m, one upon the other."""
+    rest = np.tile(np.eye(4), (bones, 1, 1))
+    # Upward: local Y along Z.
+    rest[:, :3, :3] = np.array([[1.0, 0, 0], [0, 0, -1.0], [0, 1.0, 0]])
+    rest[:, 2, 3] = 0.2 * np.arange(bones)
+    names = [f"b{place}" for place in range(bones)]
+    return Skeleton(names, [-1, *range(bones - 1)], rest, np.full(bones, 0.2))
+
+
+def about_x(angles):
+    """(F, 4) quaternions."""
+    return np.stack([np.cos(angles / 2), np.sin(angles / 2), 0 * angles, 0 * angles], axis=1)
+
+
+def swaying():
+    """(F, J, 4) a smooth sway of all four bones."""
+    phase = np.linspace(0, 2 * np.pi, FRAMES)
+    angles = [0.3 * np.sin(phase), 0.2 * np.sin(phase + 1), 0.2 * np.cos(phase), 0.2 * np.sin(phase)]
+    return np.stack([about_x(angle) for angle in angles], axis=1)
+
+
+def marked(skeleton):
+    """Three markers on the first and on the last bone; between them nothing."""
+    points = [(0.05, 0.1, 0.0), (-0.05, 0.15, 0.05), (0.0, 0.05, -0.06)]
+    return [Effector(bone, point) for bone in ("b0", "b3") for point in points]
+
+
+def recorded(skeleton, rotations, noise):
+    """(F, E, 3) where the markers of `marked` are in a pose, with noise; and the solver for them."""
+    solver = Solver(skeleton, marked(skeleton), root="FREE")
+    poses = forward_kinematics(skeleton, rotations)
+    places = [(poses[:, skeleton.index(each.bone)] @ (*each.offset, 1.0))[:, :3] for each in solver.effectors]
+    targets = np.stack(places, axis=1)
+    return solver, targets + np.random.default_rng(1).normal(size=targets.shape) * noise
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.003])
+def test_undecided_bones_do_not_tremble_and_markers_are_met_as_well(noise):
+    """Judged by rotations: a twist of two bones against each other moves no bone's end."""
+    skeleton = chain()
+    solver, targets = recorded(skeleton, swaying(), noise)
+    rough, steady = (
+        solve_take(solver, targets, TakeSettings(RATE, steady=steady, robust=False)).solution
+        for steady in (False, True)
+    )
+    turns = [angle_between(each.rotations[1:], each.rotations[:-1]) for each in (rough, steady)]
+    trembling = [np.abs(np.diff(each, axis=0)).mean() for each in turns]
+    assert trembling[1] <= trembling[0]
+    rms = [np.sqrt((each.errors**2).mean()) for each in (rough, steady)]
+    assert rms[1] <= 1.02 * rms[0] + 3e-4
+
+
+def test_errors_are_missing_only_where_markers_are():
+    skeleton = chain()
+    solver, targets = recorded(skeleton, swaying()[:12], 0.0)
+    targets[5, 1] = np.nan
+    solution = solve_take(solver, targets, TakeSettings(RATE)).solution
+    assert np.isnan(solution.errors[5, 1])
+    assert np.isnan(solution.errors).sum() == 1
+
+
+def test_a_rig_without_limits_keeps_its_folds():
+    """Each bone of a chain with one marker at its end may twist and fold at will; no frame takes a way of its own."""
+    skeleton = chain(3)
+    angles = np.linspace(0.2, 1.2, FRAMES)
+    rotations = np.stack([about_x(angles), about_x(-1.3 * angles), about_x(0.5 * angles)], axis=1)
+    effectors = [Effector(name) for name in ("b0", "b1", "b2")]
+    targets = forward_kinematics(skeleton, rotations)
+    tips = (targets @ np.array([0.0, 0.2, 0.0, 1.0]))[..., :3]
+    tips += np.random.default_rng(2).normal(size=tips.shape) * 0.002
+    take = solve_take(Solver(skeleton, effectors), tips, TakeSettings(RATE), root_heads=np.zeros((FRAMES, 3)))
+    assert angle_between(take.solution.rotations[1:], take.solution.rotations[:-1]).max() < 0.15
+
+
+def test_knots_that_are_folded_differently_are_made_alike():
+    """A stretch of poses that meets its targets as well as its neighbours' fold would."""
+    skeleton = chain(2)
+    found = Solution.empty(skeleton, 12, 1)
+    found.rotations[:] = about_x(np.full(12, 0.5))[:, None]
+    found.rotations[4:7, 1] = about_x(np.full(3, -2.5))
+    before = found.rotations[0].copy()
+
+    def resolve(frames, neighbours):
+        return found.part(neighbours), np.ones(len(frames))
+
+    unfold(found, np.ones(12), resolve)
+    assert np.allclose(found.rotations, before)
+
+
+def test_usual_rotations_leave_out_the_odd_one_and_keep_rest():
+    skeleton = chain()
+    rotations = np.tile([1.0, 0.0, 0.0, 0.0], (20, 4, 1))
+    assert np.allclose(usual_rotations(rotations, 3.0), rotations)
+    odd = rotations.copy()
+    odd[9, 2] = (0.0, 1.0, 0.0, 0.0)
+    odd[::2] *= -1.0
+    usual = usual_rotations(odd, 3.0)
+    assert np.allclose(np.abs(usual[..., 0]), 1.0, atol=1e-6)
+    assert len(skeleton) == 4
