@@ -15,6 +15,8 @@ from ..rig.armature import Tree
 from ..rig.legal import legal_pose
 from ..rig.locks import WithLocks
 from ..rig.posture_masses import masses_of
+from ..settings.rig import rig_settings
+from ..settings.why_not import enabled_effectors
 from .posture_session import PostureSession
 
 # Frames: what is farther from the one that was posed last is a jump.
@@ -46,6 +48,7 @@ class LiveSession:
             root="FREE" if self._free else "FIXED",
             preferred=base,
             most_stretches=_STRETCHES,
+            pinned=[effector.bone for effector in enabled_effectors(rig) if effector.kind == "PIN"],
         )
         self._asked: tuple[float, Places] | None = None
 
@@ -113,7 +116,10 @@ def session_key(rig: bpy.types.Object, goals: Goals) -> tuple[Any, ...]:
         masses.factors,
     )
     numbers = tuple(array.tobytes() for array in arrays)
-    return skeleton.names, numbers, goals.effectors, dict(goals.limits), tuple(goals.held), moves_root(rig, goals)
+    kept, up = rig_settings(rig), rig.matrix_world[2][:]
+    stands = kept.balance, up[:3], (kept.floor_height, up) if kept.use_floor else None
+    solved = goals.effectors, dict(goals.limits), tuple(goals.held), moves_root(rig, goals)
+    return skeleton.names, numbers, stands, solved
 
 
 def _same(places: Places, others: Places) -> bool:

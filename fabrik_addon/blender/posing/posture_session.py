@@ -12,6 +12,7 @@ from ...core.limits.base import Limit
 from ...core.model.skeleton import Skeleton
 from ...core.posture.solve import PosturePose, PostureSolver
 from ...core.rotations import angle_between
+from ..goals.support import floor_of, support_of
 from ..rig.locks import WithLocks
 from ..rig.posture_masses import masses_of
 
@@ -39,7 +40,7 @@ class PostureSession:
         locks: by place in the skeleton, what each lets a rotation be.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  each is needed by one of the two that pose over and over
         self,
         armature: bpy.types.Object,
         skeleton: Skeleton,
@@ -49,15 +50,17 @@ class PostureSession:
         root: str,
         preferred: tuple[FloatArray, FloatArray],
         locks: Mapping[int, WithLocks] | None = None,
+        pinned: Collection[str] = (),
         most_stretches: int = _MOST_STRETCHES,
     ) -> None:
         """Begin in the preferred pose, (J, 4) local rotations and the root's head at (3,), and stay near it.
 
-        root: "FIXED" or "FREE". locks: by place in the skeleton, what each lets a rotation be. most_stretches: what is
-        farther away is gone to by sweeps.
+        root: "FIXED" or "FREE". locks: by place in the skeleton, what each lets a rotation be. pinned: the bones that
+        are held where they are, on which the rig may stand. most_stretches: what is farther away is gone to by sweeps.
         """
         self._skeleton, self._effectors, self._limits, self._root = skeleton, tuple(effectors), dict(limits), root
         self._masses, self.locks = masses_of(armature, skeleton), dict(locks or {})
+        self._floor, self._support = floor_of(armature), support_of(armature, pinned)
         self._solvers: dict[tuple[int, ...], PostureSolver] = {}
         self._preferred, self._most_stretches = preferred, most_stretches
         self.back()
@@ -184,6 +187,14 @@ class PostureSession:
 
     def _made_ready(self, held: Collection[str]) -> PostureSolver:
         limits = {**self._limits, **{name: Fixed() for name in held}}
-        solver = PostureSolver(self._skeleton, self._effectors, self._masses, limits=limits, root=self._root)
+        solver = PostureSolver(
+            self._skeleton,
+            self._effectors,
+            self._masses,
+            limits=limits,
+            root=self._root,
+            floor=self._floor,
+            support=self._support,
+        )
         solver.prefer(*self._preferred)
         return solver

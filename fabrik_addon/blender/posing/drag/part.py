@@ -15,6 +15,7 @@ from ...goals.loops import turning_bones
 from ...rig.armature import Tree
 from ...rig.locks import with_locks
 from ..posture_session import PostureSession
+from ..stored_pose import preferred_pose
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ class DragPart:
         self._ropes = _ropes(tree.skeleton, grips) if is_rope else []
         self._heads = forward_kinematics(tree.skeleton, tree.rotations, tree.root_location)[:, :3, 3]
         locks = (with_locks(armature.pose.bones[name], tree.rotations[tree.skeleton.index(name)]) for name in names)
+        self._preferred = self._find_preferred(armature)
         self.session = PostureSession(
             armature,
             tree.skeleton,
@@ -99,9 +101,11 @@ class DragPart:
                 **limits_of(armature, names),
             },
             root="FREE" if self.moves_root and not is_rope else "FIXED",
-            preferred=(tree.rotations, tree.root_location),
+            preferred=self._preferred,
+            pinned=[grip.effector.bone for grip in grips if not grip.is_dragged],
             locks={bone: lock for bone, lock in zip(self.turned, locks, strict=True) if lock is not None},
         )
+        self.session.begin_at(tree.rotations, tree.root_location)
 
     def solve(self, armature_shift: FloatArray, armature_turn: Quaternion) -> PartPose:
         """The pose once the dragged points are shifted by (3,) and their bones turned, both in armature space."""
@@ -113,10 +117,19 @@ class DragPart:
         error, pin_error = (found.errors[chosen].max(initial=0.0) for chosen in (self._dragged, ~self._dragged))
         return PartPose(found.rotations, found.root_location, error, pin_error)
 
+    def _find_preferred(self, armature: bpy.types.Object) -> tuple[FloatArray, FloatArray]:
+        """(J, 4) and (3,) the pose that the rig prefers; what does not follow stays as it is."""
+        tree = self.tree
+        rotations, location = preferred_pose(armature, tree, tree.rotations, tree.root_location)
+        mixed = tree.rotations.copy()
+        mixed[self.turned] = rotations[self.turned]
+        moves = self.moves_root and armature.pose.bones[tree.skeleton.names[0]].parent is None
+        return mixed, location if moves else tree.root_location
+
     def _carry(self, targets: FloatArray) -> None:
         """Move the root, and the pose that is preferred, with what is dragged as it pulls them along."""
         location = self.tree.root_location + self._pulled(targets)
-        self.session.prefer(self.tree.rotations, location)
+        self.session.prefer(self._preferred[0], location)
         self.session.go_on_from(self.session.local_rotations, location)
 
     def _pulled(self, targets: FloatArray) -> FloatArray:

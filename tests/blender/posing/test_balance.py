@@ -1,0 +1,95 @@
+"""Balance, floor and preferred pose while a person is dragged, judged by where its mass and its joints are."""
+
+from pathlib import Path
+
+import bpy
+import numpy as np
+import pytest
+from support import scenes
+
+from fabrik_addon.blender.goals.support import floor_of, support_of
+from fabrik_addon.blender.posing.drag.session import begin_drag
+from fabrik_addon.blender.rig.posture_masses import centre_of_mass
+
+HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
+FEET = ("foot.L", "foot.R")
+
+
+@pytest.fixture
+def rig(clean_scene):
+    bpy.ops.wm.open_mainfile(filepath=str(HUMAN))
+    human = bpy.data.objects["Rig"]
+    scenes.make_active(human)
+    bpy.ops.object.mode_set(mode="POSE")
+    bpy.ops.fabrik.pin(bones=",".join(FEET))
+    return human
+
+
+def drag(rig, bone, shift, steps=12):
+    """The bone's tail goes along a line in the world."""
+    bpy.context.view_layer.update()
+    begin = np.array(rig.matrix_world @ rig.pose.bones[bone].tail)
+    dragged = begin_drag(bpy.context, rig, bone)
+    for share in np.linspace(0.0, 1.0, steps + 1)[1:]:
+        dragged.step(begin + share * np.array(shift))
+    bpy.context.view_layer.update()
+    return dragged
+
+
+def past_the_toes(rig):
+    """How far the centre of mass is in front of the support; the person looks along -Y."""
+    rig.fabrik.balance = "ON"
+    support = support_of(rig, FEET)
+    return float(support.corners[:, 1].min() - centre_of_mass(rig)[1])
+
+
+def test_the_centre_of_mass_stays_over_the_feet(rig):
+    """With a load in the hand, which is led forward."""
+    bpy.ops.fabrik.set_limit(bones="hand.L", mass=0.6)
+    place = np.add(rig.matrix_world @ rig.pose.bones["hand.L"].tail, (-0.4, -0.7, 0.0))
+    ahead = []
+    for balance in ("OFF", "AUTO"):
+        rig.fabrik.balance = balance
+        dragged = drag(rig, "hand.L", (-0.4, -0.7, 0.0))
+        ahead.append(past_the_toes(rig))
+        assert np.allclose(rig.matrix_world @ rig.pose.bones["hand.L"].tail, place, atol=1e-3)
+        dragged.cancel()
+    assert ahead[0] > 0.02
+    assert ahead[1] < 0.25 * ahead[0], ahead
+
+
+def lowest(rig):
+    """Of the points that do not go through the floor, in the world."""
+    rig.fabrik.use_floor = True
+    places = [rig.pose.bones[name].matrix @ scenes.Vector(place) for name, place in floor_of(rig).points]
+    return min((rig.matrix_world @ place).z for place in places)
+
+
+def test_a_hand_does_not_go_through_the_floor(rig):
+    dragged = drag(rig, "hand.L", (-0.2, -0.4, -1.1))
+    assert lowest(rig) < -0.03
+    dragged.cancel()
+    rig.fabrik.use_floor = True
+    drag(rig, "hand.L", (-0.2, -0.4, -1.1))
+    assert lowest(rig) > -0.005
+
+
+def test_a_kept_pose_is_gone_to_by_what_the_goals_leave_open(rig):
+    """The right arm, which no goal asks anything of, comes back to where it was kept while the left hand is dragged."""
+    rig.fabrik.preferred_pose = "REST"
+    arm = rig.pose.bones["spine"]
+    arm.rotation_mode = "XYZ"
+    arm.rotation_euler = (0.3, 0.0, 0.0)
+    bpy.context.view_layer.update()
+    leaned = arm.matrix.to_quaternion()
+    drag(rig, "head", (0.0, 0.01, 0.0), steps=30)
+    assert arm.matrix.to_quaternion().rotation_difference(leaned).angle > 0.01
+
+
+def test_back_at_its_start_a_drag_is_there_to_the_bit(rig):
+    rig.fabrik.preferred_pose, rig.fabrik.use_floor = "REST", True
+    before = [tuple(map(tuple, bone.matrix_basis)) for bone in rig.pose.bones]
+    begin = np.array(rig.matrix_world @ rig.pose.bones["hand.L"].tail)
+    dragged = drag(rig, "hand.L", (0.0, -0.3, 0.1), steps=4)
+    dragged.step(begin)
+    assert [tuple(map(tuple, bone.matrix_basis)) for bone in rig.pose.bones] == before
