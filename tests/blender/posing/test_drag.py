@@ -81,7 +81,7 @@ class TestHuman:
 
 
 class TestSpaces:
-    """The same drag in the armature's own space, wherever the armature is."""
+    """The same drag in the armature's own space, wherever the armature is, but for what is up for its balance."""
 
     def dragged(self, matrix, parent=None):
         bpy.ops.wm.open_mainfile(filepath=str(HUMAN))
@@ -92,6 +92,7 @@ class TestSpaces:
         rig.matrix_basis = matrix
         bpy.context.view_layer.update()
         pin_bones(rig, FEET)
+        rig.fabrik.balance = "OFF"
         shift = np.array(rig.matrix_world.to_3x3()) @ (0.1, -0.25, 0.1)
         drag_by(rig, "hand.L", shift)
         return heads(rig)
