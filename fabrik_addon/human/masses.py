@@ -49,8 +49,8 @@ _SEGMENTS: Final = {
 }
 _SIDED: Final = ("upper_arm", "forearm", "hand", "thigh", "shin", "foot")
 # People reach with the arm, then with the trunk, and leave the pelvis where it is. With a hand 70 cm to the front, and
-# on the floor, hips go 3.7 and 9.7 cm where the pelvis counts once, 2.4 and 7.4 four times, 2.0 and 6.0 eight times.
-_PELVIS_KEEPS: Final = 8.0
+# on the floor, hips go 3.7 and 9.7 cm where the pelvis counts once, 2.3 and 6.7 eight times, 1.8 and 5.6 twelve times.
+_PELVIS_KEEPS: Final = 12.0
 # A rig is a human's where all of these are known.
 _TELLING: Final = ("hips", "upper_arm", "forearm", "thigh", "shin")
 # No bone weighs less than this share of what the heaviest does: one without weight would flap for nothing.

@@ -1,0 +1,88 @@
+"""A drag of the sample person from step to step: it flows, comes back, and is calm out of reach."""
+
+from pathlib import Path
+
+import bpy
+import numpy as np
+import pytest
+from support import scenes
+
+from fabrik_addon.blender.goals.pins import pin_bones
+from fabrik_addon.blender.posing.drag.session import begin_drag
+from fabrik_addon.blender.posing.drag.setup import DragSettings
+from fabrik_addon.blender.rig.armature import read_trees
+from fabrik_addon.core.rotations import angle_between
+
+HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
+STEP = 0.01
+# Degrees in a step of a centimetre; the first ones, from a straight neck and straight knees, turn farther by geometry.
+JUMP, FIRST, STRAIGHT = 8.0, 20.0, 3
+
+pytestmark = pytest.mark.usefixtures("clean_scene")
+
+
+@pytest.fixture
+def human():
+    """The sample person with pinned feet, in Pose mode."""
+    bpy.ops.wm.open_mainfile(filepath=str(HUMAN))
+    rig = bpy.data.objects["Rig"]
+    scenes.make_active(rig)
+    bpy.ops.object.mode_set(mode="POSE")
+    pin_bones(rig, ("foot.L", "foot.R"))
+    return rig
+
+
+def drag(rig, bone, shifts):
+    """(N + 1, J, 4) rotations, the start first, and (N, 2) errors of what is dragged and of pins, in metres."""
+    session = begin_drag(bpy.context, rig, bone, settings=DragSettings(root="FREE"))
+    poses, errors = [read_trees(rig)[0].rotations], []
+    for shift in shifts:
+        result = session.step(session.start + shift)
+        poses.append(read_trees(rig)[0].rotations)
+        errors.append((result.error, result.pin_error))
+    return np.array(poses), np.array(errors)
+
+
+def straight(shift):
+    """(N, 3) there, a centimetre a step."""
+    count = int(np.ceil(np.linalg.norm(shift) / STEP))
+    return np.outer(np.arange(1, count + 1) / count, shift)
+
+
+def turns(poses):
+    """(N,) degrees that the bone turned farthest turns in each step."""
+    return np.degrees(angle_between(poses[:-1], poses[1:]).max(axis=1))
+
+
+@pytest.mark.parametrize(
+    ("bone", "shift"),
+    [("head", (0.0, -0.25, -0.45)), ("hand.L", (-0.5, -0.25, 0.1)), ("upper_chest", (0.0, -0.3, -0.3))],
+)
+def test_no_step_jumps_and_every_goal_is_met(human, bone, shift):
+    poses, errors = drag(human, bone, straight(np.array(shift)))
+    assert errors.max() < 1e-4
+    turned = turns(poses)
+    assert turned[:STRAIGHT].max() < FIRST
+    assert turned[STRAIGHT:].max() < JUMP
+
+
+def test_there_and_back_closes_before_it_is_put_back(human):
+    """A tenth of a millimetre aside of the start the pose is a solved one: it is that of the start nevertheless."""
+    out = straight(np.array((-0.5, -0.25, 0.1)))
+    poses, _ = drag(human, "hand.L", np.concatenate([out, out[-2::-1], [(1e-5, 0.0, 0.0)]]))
+    assert np.degrees(angle_between(poses[0], poses[-1]).max()) < 0.1
+
+
+def test_out_of_reach_nothing_flails_and_pins_hold(human):
+    poses, errors = drag(human, "hand.L", straight(np.array((0.9, -0.9, 0.4))))
+    assert errors[-1, 0] > 0.2
+    assert errors[:, 1].max() < 1e-3
+    assert turns(poses).max() < 15.0
+
+
+def test_a_reach_to_the_front_leaves_the_hips_where_they_are(human):
+    bpy.context.view_layer.update()
+    before = np.array(human.pose.bones["hips"].head)
+    drag(human, "hand.L", straight(np.array((0.0, -0.7, 0.0))))
+    bpy.context.view_layer.update()
+    assert np.linalg.norm(np.array(human.pose.bones["hips"].head) - before) < 0.03
