@@ -1,6 +1,6 @@
 """Drives dragging on the sample person by its key; run by `test_gui.py`.
 
-Leaves drag_header.png, drag_pinned.png, drag_axis.png and drag_turn.png to be looked at.
+Leaves drag_header.png, drag_pinned.png, drag_squat.png, drag_axis.png and drag_turn.png to be looked at.
 """
 
 import importlib
@@ -81,6 +81,7 @@ def steps():
     pin_the_feet()
     yield from drag_30_cm()
     yield from undo_and_redo()
+    yield from squat()
     yield from lock_an_axis()
     yield from type_a_number()
     yield from turn()
@@ -93,20 +94,20 @@ def pin_the_feet():
         bpy.ops.ed.undo_push(message="pinned")
 
 
-def begin():
-    """Take hold of the left hand by its key."""
-    select("hand.L")
-    g.goto(*g.view_xy(tail("hand.L")))
+def begin(bone="hand.L"):
+    """Take hold of a bone by its key."""
+    select(bone)
+    g.goto(*g.view_xy(tail(bone)))
     yield
     g.key("F")
     yield
     assert [each.bl_idname for each in g.window().modal_operators] == ["FABRIK_OT_drag"]
 
 
-def move(shift):
-    """Move the mouse by a shift of the hand in the plane of the view."""
-    x, y = g.view_xy(tail("hand.L"))
-    to_x, to_y = g.view_xy(tail("hand.L") + Vector(shift))
+def move(shift, bone="hand.L"):
+    """Move the mouse by a shift of the bone's tail in the plane of the view."""
+    x, y = g.view_xy(tail(bone))
+    to_x, to_y = g.view_xy(tail(bone) + Vector(shift))
     yield from g.drag_to(g._pos[0] + to_x - x, g._pos[1] + to_y - y)  # noqa: SLF001  nothing else says where it is
     yield
 
@@ -140,6 +141,26 @@ def undo_and_redo():
     assert channels() == dragged
     g.key("Z", ctrl=True)
     yield 1.0
+
+
+def squat():
+    """With nothing set but the pins the hips go down, the feet stay and the trunk upright; a pinned root stays."""
+    assert rig().fabrik.root == "AUTO"
+    still, hips, crown = feet(), tail("hips"), tail("head")
+    for root in ("AUTO", "FIXED"):
+        rig().fabrik.root = root
+        yield from begin("hips")
+        yield from move((0.0, 0.0, -0.14), "hips")
+        assert np.linalg.norm(feet() - still, axis=1).max() < 1e-3
+        if root == "AUTO":
+            g.shot("drag_squat.png")
+            assert abs((hips - tail("hips")).z - 0.14) < 0.01, tail("hips")
+            assert abs((crown - tail("head")).z - 0.14) < 0.01, tail("head")
+        else:
+            assert tuple(rig().pose.bones["hips"].location) == (0.0, 0.0, 0.0)
+        g.key("ESC")
+        yield 0.6
+    rig().fabrik.root = "AUTO"
 
 
 def lock_an_axis():
