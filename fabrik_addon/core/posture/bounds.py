@@ -71,7 +71,7 @@ class Bounds:
         if len(self._on):
             cost += price * float(np.maximum(self._height - self._standing(stance) @ self._normal, 0.0).sum())
         if self._outline is not None:
-            normals, reaches = self._outline
+            normals, reaches = self._outline_for(posture)
             out = np.maximum(normals @ posture.centre_of_mass(stance) - reaches, 0.0)
             cost += 0.5 * float(out @ out) / _BALANCE_YIELDS
         return cost
@@ -90,10 +90,17 @@ class Bounds:
         rows = -self._normal @ self._bodies.shifts(stance, motions, points[near], self._on[near])
         return Sides.firm(rows.reshape(-1, self._bodies.columns), room[near], _FLOOR_KEYS + near)
 
+    def _outline_for(self, posture: PostureTerm) -> tuple[FloatArray, FloatArray]:
+        """The outline, wide enough for the preferred pose: who begins on two feet is not pulled over one at once."""
+        if self._outline is None:
+            return np.zeros((0, 3)), np.zeros(0)
+        normals, reaches = self._outline
+        return normals, np.maximum(reaches, normals @ posture.preferred_centre_of_mass)
+
     def _support_sides(self, stance: Stance, motions: Motions, posture: PostureTerm) -> Sides:
         if self._outline is None:
             return _none(self._bodies.columns)
-        normals, reaches = self._outline
+        normals, reaches = self._outline_for(posture)
         centres = posture.centres(stance)
         shifts = self._bodies.shifts(stance, motions, centres, posture.carrier)
         shift = np.einsum("j,jid->id", posture.shares, shifts) / posture.shares.sum()

@@ -70,6 +70,11 @@ class PostureTerm:
         """(3,)."""
         return np.asarray(self.shares @ self.centres(stance) / self.shares.sum())
 
+    @property
+    def preferred_centre_of_mass(self) -> FloatArray:
+        """(3,) in the preferred pose."""
+        return np.asarray(self.shares @ self._preferred_centres / self.shares.sum())
+
     def turned(self, stance: Stance) -> FloatArray:
         """(B, 3) how far joints are turned from the preferred pose, in the frames that carry them."""
         return rotation_vector_from_quaternion(product(stance.local, self._back))
