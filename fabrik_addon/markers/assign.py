@@ -4,8 +4,6 @@ Poses that fit the known markers, elsewhere as near to rest as can be, say rough
 the bone that it moves with; then it helps to find the poses, until the next ones are clear.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -20,8 +18,8 @@ from ..human.body_parts import Role
 from .calibrate.calibrate import positions_of
 from .calibrate.offsets import bones_of, guessed_offsets, make_effectors, measured_offsets
 from .clip import Clip, FloatArray
-from .mapping.by_motion import ByMotion, bones_by_motion
-from .mapping.landmarks import RestBone, landmarks_on
+from .mapping.by_motion import ByMotion, bones_by_motion, landmarks_on
+from .mapping.landmarks import RestBone
 from .mapping.marker_map import MappedMarker
 
 # So many frames of a take, evenly spread, tell how its markers move: 40 did as well as 150 on five recordings.
@@ -62,14 +60,9 @@ def assign_by_motion(
 ) -> tuple[Guess, ...]:
     """The bones of those markers of a clip that are not known; none where too few are known.
 
-    Args:
-        skeleton: the rig's bones at rest.
-        known: the markers that are on their bones; their offsets may be guesses.
-        clip: the recording in the armature's axes.
-        parts: the bone of each role, as from `parts_of`.
-        rest: the bones at rest in armature space.
-        limits: bone name to limit.
-        metre: armature units to a metre.
+    skeleton, rest: the rig's bones at rest. known: the markers that are on their bones; their offsets may be guesses.
+    clip: the recording in the armature's axes. parts: the bone of each role, as from `parts_of`. limits: bone name to
+    limit. metre: armature units to a metre.
     """
     known = [entry for entry in known if entry.weight > 0.0 and entry.marker in clip.names]
     unknown = [name for name in clip.names if name not in {entry.marker for entry in known}]
@@ -83,11 +76,10 @@ def assign_by_motion(
         return ()
     poses = _RoughPoses(skeleton, dict(limits or {}), metre)
     frames = _telling_frames(positions_of(clip, known))
-    positions = clip.positions[frames]
-    columns = [clip.names.index(name) for name in unknown]
-    seen = positions_of(clip, known)[frames]
-    scale = poses.scale(known, seen)
-    found = _rounds(poses, known, seen * scale, positions[:, columns] * scale, unknown, landmarks)
+    targets = positions_of(clip, known)[frames]
+    points = clip.positions[frames][:, [clip.names.index(name) for name in unknown]]
+    scale = poses.scale(known, targets)
+    found = _rounds(poses, known, targets * scale, points * scale, unknown, landmarks)
     names = list(landmarks)
     return tuple(
         Guess(_entry(unknown[row], names[found.bones[row]], found, row), float(found.residuals[row]))

@@ -77,6 +77,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "CSV to write with the errors of each marker and frame; of several recordings the folder"
     parser.add_argument("--report", type=Path, metavar="OUT.csv", help=text)
     parser.add_argument("--armature", default="", metavar="NAME", help="the armature object, where there are several")
+    text = "a warning makes the exit status 1, such as that few markers are on bones; files are written all the same"
+    parser.add_argument("--strict", action="store_true", help=text)
     for add in (_add_matching, _add_frames, _add_positions, _add_options):
         add(parser.add_argument_group(add.__doc__.rstrip(".") if add.__doc__ else ""))
 
@@ -175,7 +177,7 @@ def _bake(chosen: argparse.Namespace) -> int:
     except FabrikError as error:
         return _fail(_in_one_line(error))
     print("\n".join(_summary(request, result)))
-    return 0
+    return _FAILURE if chosen.strict and result.bake.report.doubts else 0
 
 
 def _bake_all(chosen: argparse.Namespace) -> int:
@@ -194,6 +196,9 @@ def _bake_all(chosen: argparse.Namespace) -> int:
             print(f"{markers.name}: FAILED: {_in_one_line(error)}", flush=True)
             continue
         print(f"{markers.name}: {result.bake.line} -> {output}", flush=True)
+        for doubt in result.bake.report.doubts:
+            print(f"{markers.name}: Warning: {doubt}", flush=True)
+        failed += chosen.strict and bool(result.bake.report.doubts)
     print(f"{len(chosen.markers) - failed} of {len(chosen.markers)} takes baked")
     return _FAILURE if failed else 0
 
@@ -250,6 +255,7 @@ def _summary(request: BakeFileRequest, result: BakeFileResult) -> list[str]:
         baked.line,
         *baked.notes,
         *(f"Note: {warning}" for warning in baked.warnings),
+        *(f"Warning: {doubt}" for doubt in baked.report.doubts),
         f"Took: {times}",
         f"Wrote {' and '.join(files)}",
     ]

@@ -1,7 +1,8 @@
 """From a rig's file and a marker file to a file with keyframes, without a window."""
 
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -112,14 +113,16 @@ def bake_file(request: BakeFileRequest) -> BakeFileResult:
         scale = 1.0 if entries is None else _measured_scale(rig, entries, clip)
     take = import_clip(context, clip, timing=request.timing, start_frame=request.start_frame, scale=scale)
     matched = _put_on_bones(context, rig, take, request, entries)
-    calibration = None
+    calibration, began = None, time.perf_counter()
     if request.calibrate or (request.calibrate is None and entries is None):
         calibration = _calibrate(context, rig, request, static)
         scale *= calibration.scale
+    calibrating = {} if calibration is None else {"calibrate": time.perf_counter() - began}
     rig_settings(rig).root = request.root
     first, last = request.frame_range or _recorded_range(context.scene, clip, request)
     settings = BakeSettings(first, last, action_name=request.action_name, source="MARKERS", **request.options)
     result = run_bake(context, rig, settings)
+    result = replace(result, timings=calibrating | result.timings)
     _show_range(context.scene, first, last)
     _write(request, result)
     guessed = {entry.name: entry.bone for entry in rig_settings(rig).capture.markers if is_guess(entry)}

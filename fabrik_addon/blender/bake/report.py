@@ -11,9 +11,10 @@ import numpy as np
 
 from ...core import Solution, Status
 from ...core.arrays import FloatArray, IntArray
+from ...markers.report.doubts import result_doubts
 from ...markers.report.figures import Report, ReportError
 from ...markers.report.text import csv_text, replace_file
-from ..capture.matching import of_take, take_name
+from ..capture.matching import matching_doubts_of, of_take, take_name
 from ..goals.followed import follows_markers
 from ..limits.to_constraints import is_own
 from ..rig.spaces import object_scale
@@ -162,9 +163,12 @@ def tell(
     warnings = (*_warnings(armature, keyed), *animated_limits(armature, keyed, settings.frames), *left)
     notes = tuple(take_notes(trees, 1.0 / float(object_scale(matrices[0]))))
     by_markers = follows_markers(armature, settings.source)
+    if by_markers:
+        report = replace(report, doubts=(*matching_doubts_of(armature), *result_doubts(report)))
     take = take_name(armature) if by_markers else ""
     result = BakeResult(report, settings.frames, trees, warnings, seconds, notes, take)
     rig_settings(armature).last_result = "\n".join((*result.lines, *notes))
+    rig_settings(armature).capture.doubts = "\n".join(report.doubts)
     if by_markers:
         note_results(armature, report)
     return result

@@ -12,6 +12,7 @@ from ...core.errors import FabrikError
 from ...human.naming_schemes import match as match_bones
 from ...markers.mapping.labels import Matched, is_unlabelled, match, parts_of
 from ...markers.mapping.marker_map import MappedMarker, read_map, write_map
+from ...markers.report.doubts import matching_doubts
 from ..limits.preset import read_rest
 from ..rig import keyframes
 from ..rig.armature import check_editable, check_rig
@@ -209,6 +210,13 @@ _KEPT = ("bone", "point", "offset", "weight", "enabled")
 def _copied(values: dict[str, object]) -> dict[str, object]:
     """Values that outlive the list that they are from."""
     return {name: tuple(value) if name == "offset" else value for name, value in values.items()}  # type: ignore[arg-type]
+
+
+def matching_doubts_of(rig: bpy.types.Object) -> tuple[str, ...]:
+    """What makes one doubt that the right markers are on the rig's bones: a sentence for each."""
+    entries = rig_settings(rig).capture.markers
+    on_bones = {entry.name: entry.bone for entry in entries if entry.bone and entry.enabled}
+    return tuple(matching_doubts([entry.name for entry in entries], on_bones, match_bones(rig.data.bones.keys())))
 
 
 def is_certain(entry: FabrikMarker) -> bool:

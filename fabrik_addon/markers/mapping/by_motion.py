@@ -4,16 +4,16 @@ A marker on the skin stays where it is on one bone and moves about against all o
 against each other are told apart by where people put markers: near a landmark of that bone.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from ...human.body_parts import Role
 from ..clip import FloatArray
+from .landmarks import LANDMARKS, RestBone, RigBody, carrier
 
 # Motion against a bone that is as unlikely as that distance from its nearest landmark, metres: skin moves by 5 to 10 mm
 # on thighs and upper arms, and markers lie some centimetres off the places of an average body.
@@ -23,6 +23,10 @@ _PLACE: Final = 0.04
 _FARTHEST: Final = 0.22
 # Fewer frames on which it is seen say nothing of a marker.
 _FEWEST: Final = 5
+
+
+# Landmarks that weigh less are seldom used.
+_USUAL: Final = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +44,25 @@ class ByMotion:
     residuals: FloatArray
     margins: FloatArray
     offsets: FloatArray
+
+
+def landmarks_on(parts: Mapping[Role, str], rest: Mapping[str, RestBone]) -> dict[str, FloatArray]:
+    """(K, 3) the places in its frame where people put markers, for each bone that carries some, without fingers.
+
+    parts: the bone that stands for each role. rest: the bones.
+    """
+    body = RigBody(parts, rest)
+    places: dict[str, list[FloatArray]] = {}
+    for landmark in LANDMARKS.values():
+        if landmark.weight < _USUAL or landmark.finger:
+            continue
+        for side in ("L", "R", ""):
+            bone = carrier(landmark, side, parts)
+            spot = None if bone is None else body.spot(landmark, side, bone)
+            if bone is not None and spot is not None:
+                end = (0.0, rest[bone].length if spot.end == "TAIL" else 0.0, 0.0)
+                places.setdefault(bone, []).append(np.array(spot.offset or end))
+    return {bone: np.array(found) for bone, found in places.items()}
 
 
 def bones_by_motion(

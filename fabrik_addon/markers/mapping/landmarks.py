@@ -36,8 +36,6 @@ _LIMBS: Final = frozenset({"upper_arm", "forearm", "hand", "finger", "thigh", "s
 # Thigh and shin, and upper arm and forearm, as shares of the body's height.
 _LEG_SHARE: Final = 0.485
 _ARM_SHARE: Final = 0.332
-# Landmarks that weigh less are seldom used.
-_USUAL: Final = 0.5
 _TINY: Final = 1e-9
 # Of a bone's length: nearer than this is at its head or tail.
 _AT_END: Final = 1e-3
@@ -224,25 +222,6 @@ def carrier(landmark: Landmark, side: str, parts: Mapping[Role, str]) -> str | N
         if role in parts:
             return parts[role]
     return None
-
-
-def landmarks_on(parts: Mapping[Role, str], rest: Mapping[str, RestBone]) -> dict[str, FloatArray]:
-    """(K, 3) the places in its frame where people put markers, for each bone that carries some, without fingers.
-
-    parts: the bone that stands for each role. rest: the bones.
-    """
-    body = RigBody(parts, rest)
-    places: dict[str, list[FloatArray]] = {}
-    for landmark in LANDMARKS.values():
-        if landmark.weight < _USUAL or landmark.finger:
-            continue
-        for side in ("L", "R", ""):
-            bone = carrier(landmark, side, parts)
-            spot = None if bone is None else body.spot(landmark, side, bone)
-            if bone is not None and spot is not None:
-                end = (0.0, rest[bone].length if spot.end == "TAIL" else 0.0, 0.0)
-                places.setdefault(bone, []).append(np.array(spot.offset or end))
-    return {bone: np.array(found) for bone, found in places.items()}
 
 
 class RigBody:

@@ -55,6 +55,7 @@ class Report:
     errors: (F, M) metres, NaN where the marker is not seen. markers: M names. frames: F frame
     numbers. status: F names, or members of an enum. weights: (M,), only for the weighted total. filled: spans, in frame
     numbers, over which bones had no markers. limits: percents of the frames on which bones' limits bind, by bone.
+    doubts: sentences on what may be wrong with all of it.
     Raises ReportError where their numbers do not fit, or for errors that are negative or infinite.
     """
 
@@ -65,6 +66,7 @@ class Report:
     weights: Sequence[float] | FloatArray | None = None
     filled: Sequence[FilledSpan] = ()
     limits: Mapping[str, float] = field(default_factory=dict)
+    doubts: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Check the parts against each other."""

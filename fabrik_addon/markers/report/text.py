@@ -3,7 +3,7 @@
 Distances are metres, millimetres only in the table. A marker that is not seen is never part of
 a mean; how often it was seen is its coverage.
 
-The CSV has one header and five kinds of rows, told apart by ``scope``:
+The CSV has one header and six kinds of rows, told apart by ``scope``:
 
 ========  ===========  ==========================  =================
 scope     name         frame                       worst
@@ -14,6 +14,7 @@ total     all          the worst frame             the worst marker
 total     weighted     (blank; only ``rms_m``)     (blank)
 gap       the bone     such as 12-30               (blank)
 limit     the bone     (blank)                     (blank)
+doubt     a sentence   (blank)                     (blank)
 ========  ===========  ==========================  =================
 
 ``mean_m``, ``rms_m``, ``max_m`` are metres, blank where nothing was seen. ``coverage`` is the
@@ -82,6 +83,8 @@ def _csv_rows(report: Report) -> Iterator[dict[str, object]]:
         yield {"scope": "gap", "name": gap.bone, "frame": f"{gap.first}-{gap.last}", "status": gap.how}
     for bone, share in report.limits.items():
         yield {"scope": "limit", "name": bone, "coverage": f"{share:.2f}"}
+    for doubt in report.doubts:
+        yield {"scope": "doubt", "name": doubt}
 
 
 def _closing_line(report: Report) -> str:

@@ -44,7 +44,7 @@ class FABRIK_OT_bake(InSteps, BakeOptions, MarkerOptions, Operator):
 
     def done(self, result: "BakeResult") -> set[str]:
         """Say how it went."""
-        for warning in result.warnings:
+        for warning in (*result.warnings, *result.report.doubts):
             self.report({"WARNING"}, warning)
         self.report({"INFO"}, result.line)
         return {"FINISHED"}

@@ -52,7 +52,7 @@ class FABRIK_OT_match_markers(OnRig, Operator):
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         """Match."""
         from ...capture.guessing import guess_markers
-        from ...capture.matching import match_markers, of_take, take_name
+        from ...capture.matching import match_markers, matching_doubts_of, of_take, take_name
 
         take = named(bpy.data.collections, self.take, "collection")
         armature = named(context.scene.objects, self.armature, "object")
@@ -62,7 +62,9 @@ class FABRIK_OT_match_markers(OnRig, Operator):
         free = tuple(entry.name for entry in rig_settings(rig).capture.markers if not entry.bone)
         by_motion = f", {len(guessed)} guessed by motion" if guessed else ""
         what = f"{len(found.markers)} markers{of_take(take_name(rig))} on bones ({labels}){by_motion}{_listed(free)}"
-        return what, []
+        doubts = matching_doubts_of(rig)
+        rig_settings(rig).capture.doubts = "\n".join(doubts)
+        return what, doubts
 
 
 def _listed(labels: tuple[str, ...]) -> str:

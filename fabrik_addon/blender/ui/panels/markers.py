@@ -11,7 +11,7 @@ from ..marker_state import marker_state
 from ..operators import match_markers as matching
 from ..operators.calibrate_markers import FABRIK_OT_calibrate_markers
 from ..operators.report import FABRIK_OT_export_report, FABRIK_OT_worst_frame
-from .rig import AboutRig
+from .rig import AboutRig, short_lines
 
 # Colours and, for those who can't tell these apart, figures beside them.
 _ICONS: Final[dict[str, Any]] = {
@@ -49,7 +49,7 @@ class FABRIK_UL_markers(UIList):
         split = names.split(factor=0.4)
         split.label(text=marker.name, icon=_ICONS[state])
         right = split.split(factor=0.62)
-        right.label(text=marker.bone or "–")
+        right.label(text=f"{marker.bone}?" if marker.bone and marker.guess >= 0.0 else marker.bone or "–")
         right.label(text=f"{1000.0 * marker.error:.0f} mm" if marker.error >= 0.0 and marker.bone else "")
 
 
@@ -71,6 +71,9 @@ class FABRIK_PT_marker_list(AboutRig, Panel):
         if not capture.markers:
             layout.label(text="Import markers, then match them", icon="INFO")
             return
+        if any(not marker.bone for marker in capture.markers) and any(marker.bone for marker in capture.markers):
+            again = layout.operator(matching.FABRIK_OT_match_markers.bl_idname, text="Guess the Rest", icon="QUESTION")
+            again.keep = True
         row = layout.row()
         row.use_property_split = False
         row.template_list("FABRIK_UL_markers", "", capture, "markers", capture, "active_marker", rows=6)
@@ -135,6 +138,7 @@ class FABRIK_PT_marker_report(AboutRig, Panel):
         column = layout.column(align=True)
         for line in kept.last_result.splitlines():
             column.label(text=line)
+        _draw_doubts(layout, capture)
         if 0 <= capture.active_marker < len(capture.markers):
             _draw_figures(layout, capture.markers[capture.active_marker])
         row = layout.row(align=True)
@@ -172,10 +176,20 @@ def _draw_marker(column: UILayout, rig: bpy.types.Object, marker: FabrikMarker) 
     bone = column.row(align=True)
     bone.prop_search(marker, "bone", rig.pose, "bones")
     bone.operator(matching.FABRIK_OT_marker_bone.bl_idname, text="", icon="EYEDROPPER")
+    if marker.bone and marker.guess >= 0.0:
+        column.label(text=f"A guess: moves {1000.0 * marker.guess:.0f} mm on this bone", icon="QUESTION")
     column.prop(marker, "point")
     if marker.point == "OFFSET":
         column.prop(marker, "offset")
     column.prop(marker, "weight")
+
+
+def _draw_doubts(layout: UILayout, capture: FabrikCapture) -> None:
+    """What may be wrong with the last match or bake."""
+    for doubt in capture.doubts.splitlines():
+        column = layout.column(align=True)
+        for place, line in enumerate(short_lines(doubt)):
+            column.label(text=line, icon="BLANK1" if place else "ERROR")
 
 
 def _draw_figures(layout: UILayout, marker: FabrikMarker) -> None:

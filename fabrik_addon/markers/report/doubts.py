@@ -1,0 +1,76 @@
+"""What makes one doubt that a bake shows the person who was recorded: a sentence for each."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
+
+from ...human.body_parts import Role
+from ..mapping.labels import is_unlabelled, is_virtual
+from .figures import Report
+
+# The parts of each limb, and whether it has a side.
+_LIMBS: Final = (
+    ("head", frozenset({"head", "neck"}), False),
+    ("trunk", frozenset({"chest", "spine", "shoulder"}), False),
+    ("arm", frozenset({"upper_arm", "forearm", "hand"}), True),
+    ("leg", frozenset({"thigh", "shin", "foot", "toe"}), True),
+)
+_SIDES: Final = (("L", "left "), ("R", "right "))
+# Fewer than this share of a recording's labels on bones, and it may be of something else.
+_FEW: Final = 0.5
+# A bone that stands at its limits on more than this percentage of the frames does not do so by itself.
+_MOSTLY: Final = 50.0
+# Metres RMS: surface markers on the right person are within 10 mm, keypoints within 15, other people's sizes within 25.
+_FAR: Final = 0.03
+_NAMED: Final = 4
+
+
+def matching_doubts(labels: Sequence[str], on_bones: Mapping[str, str], roles: Mapping[str, Role]) -> Iterator[str]:
+    """Doubts about which markers are on bones.
+
+    labels: of all markers. on_bones: the bone of those that are on one. roles: of the rig's bones.
+    """
+    named = [label for label in labels if not (is_unlabelled(label) or is_virtual(label))] or list(labels)
+    known = [label for label in named if label in on_bones]
+    if len(known) < _FEW * len(named):
+        yield (
+            f"Only {len(known)} of {len(named)} labelled markers are on bones: put the others on theirs in the list "
+            "or by a map, unless this is no recording of a person"
+        )
+    bare = list(_bare_limbs(set(on_bones.values()), roles))
+    if bare and on_bones:
+        yield f"No marker is on the {_listed(bare)}: these bones only follow the others"
+
+
+def result_doubts(report: Report) -> Iterator[str]:
+    """Doubts that a bake's figures raise."""
+    often = sorted(
+        (bone for bone, share in report.limits.items() if share > _MOSTLY), key=lambda bone: -report.limits[bone]
+    )
+    if often:
+        shares = [f"{bone} ({report.limits[bone]:.0f} %)" for bone in often]
+        yield (
+            f"At their limits on most frames: {_listed(shares)}; calibrate on frames on which the person stands, "
+            "or widen these limits"
+        )
+    rms = report.total().rms
+    if rms > _FAR:
+        yield (
+            f"RMS {1000.0 * rms:.0f} mm is far off: see that this is the person whom the rig stands for, in the right "
+            "units, and that markers are on the right bones"
+        )
+
+
+def _bare_limbs(bones: Collection[str], roles: Mapping[str, Role]) -> Iterator[str]:
+    """The limbs that the rig has and no marker is on."""
+    for limb, parts, sided in _LIMBS:
+        for side, word in _SIDES if sided else (("", ""),):
+            own = {bone for bone, role in roles.items() if role.part in parts and (not sided or role.side == side)}
+            if own and not own & set(bones):
+                yield word + limb
+
+
+def _listed(things: Sequence[str]) -> str:
+    """Some of many in words."""
+    if len(things) > _NAMED:
+        return f"{', '.join(things[:_NAMED])} and {len(things) - _NAMED} more"
+    return " and ".join((", ".join(things[:-1]), things[-1])) if len(things) > 1 else things[0]

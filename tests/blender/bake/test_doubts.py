@@ -1,0 +1,90 @@
+"""A bake that may not show the person recorded says so: on the command line, in the report, kept for the panel."""
+
+import csv
+from pathlib import Path
+
+import bpy
+import numpy as np
+import pytest
+from support import scenes
+
+from fabrik_addon.blender.bake import command_line as cli
+from fabrik_addon.markers.clip import Clip
+from fabrik_addon.markers.files.any_file import read_markers
+
+pytestmark = pytest.mark.usefixtures("clean_scene")
+
+SAMPLES = Path(__file__).parents[3] / "sample_rigs"
+CART = tuple(f"Cart{number}" for number in range(12))
+
+
+def cart_file(folder, names=("LASI", "RASI", "C7")):
+    """A recording of a cart's corners, three of which happen to be called as a person's markers."""
+    wobble = np.random.default_rng(3).uniform(-0.3, 0.3, (1, len(names) + len(CART), 3))
+    way = np.linspace(0.0, 1.0, 8)[:, None, None] * (1.0, 0.0, 0.0)
+    path = folder / "cart.trc"
+    scenes.write_trc(path, (*names, *CART), wobble + way + (0.0, 1.0, 0.0))
+    return path
+
+
+def arguments(folder, markers, *more):
+    return [
+        str(each)
+        for each in (
+            SAMPLES / "human.blend",
+            markers,
+            "--output",
+            folder / "o.blend",
+            "--report",
+            folder / "o.csv",
+            *more,
+        )
+    ]
+
+
+@pytest.mark.parametrize(("more", "status"), [((), 0), (("--strict",), 1)])
+def test_a_cart_is_doubted(tmp_path, capfd, more, status):
+    assert cli.run_command(arguments(tmp_path, cart_file(tmp_path), *more)) == status
+    printed = capfd.readouterr().out
+    assert "Warning: Only 3 of 15 labelled markers are on bones" in printed
+    assert "Warning: No marker is on the" in printed
+    assert "Took: calibrate " in printed
+    with (tmp_path / "o.csv").open(newline="") as file:
+        doubts = [row["name"] for row in csv.DictReader(file) if row["scope"] == "doubt"]
+    assert doubts
+    assert all(f"Warning: {doubt}" in printed for doubt in doubts)
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "o.blend"))
+    rig = next(thing for thing in bpy.data.objects if thing.type == "ARMATURE")
+    assert rig.fabrik.capture.doubts.splitlines() == doubts
+
+
+def test_a_person_passes(tmp_path, capfd):
+    more = ("--strict", "--map", SAMPLES / "walk_map.json", "--samples", 1, 20)
+    assert cli.run_command(arguments(tmp_path, SAMPLES / "walk.trc", *more)) == 0
+    assert "Warning" not in capfd.readouterr().out
+
+
+def test_strict_over_several_takes(tmp_path, capfd):
+    other = tmp_path / "other.trc"
+    other.write_bytes(cart_file(tmp_path).read_bytes())
+    out = tmp_path / "out"
+    out.mkdir()
+    wanted = [str(each) for each in (SAMPLES / "human.blend", tmp_path / "cart.trc", other, "--output", out)]
+    assert cli.run_command([*wanted, "--strict"]) == 1
+    assert "other.trc: Warning: Only 3 of 15" in capfd.readouterr().out
+
+
+def test_several_performers(tmp_path, capfd):
+    path = tmp_path / "two.trc"
+    clip = Clip(("Anna:LASI", "Bob:LASI"), 50.0, np.ones((4, 2, 3)))
+    scenes.write_trc(path, clip.names, clip.positions)
+    assert read_markers(path).names == clip.names
+    assert cli.run_command(arguments(tmp_path, path)) == 1
+    assert "--performer" in capfd.readouterr().err
+
+
+def test_markers_are_not_solved_in_order(tmp_path, capfd):
+    more = ("--start", "previous", "--map", SAMPLES / "walk_map.json", "--samples", 1, 3)
+    assert cli.run_command(arguments(tmp_path, SAMPLES / "walk.trc", *more)) == 1
+    assert "Markers are solved frame by frame" in capfd.readouterr().err
+    assert not (tmp_path / "o.blend").exists()

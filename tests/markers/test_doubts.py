@@ -1,0 +1,61 @@
+"""What makes one doubt a bake: a sentence for each, and none where all is well."""
+
+import numpy as np
+import pytest
+
+from fabrik_addon.human.naming_schemes import match
+from fabrik_addon.markers.report.doubts import matching_doubts, result_doubts
+from fabrik_addon.markers.report.figures import Report
+from fabrik_addon.markers.report.text import csv_text
+
+BONES = ["hips", "spine", "chest", "neck", "head"] + [
+    f"{part}.{side}" for side in "LR" for part in ("upper_arm", "forearm", "hand", "thigh", "shin", "foot")
+]
+ROLES = match(BONES)
+
+
+def report(errors: float, **limits: float) -> Report:
+    """A report of ten frames and two markers that are all off by as much."""
+    return Report(np.full((10, 2), errors), ["a", "b"], range(10), ["FITTED"] * 10, limits=limits)
+
+
+class TestMatching:
+    def test_a_marker_on_every_limb(self) -> None:
+        assert list(matching_doubts(BONES, {bone: bone for bone in BONES}, ROLES)) == []
+
+    def test_a_cart(self) -> None:
+        labels = [f"Cart{number}" for number in range(40)] + ["LASI", "RASI", "C7"]
+        few, bare = matching_doubts(labels, {"LASI": "hips", "RASI": "hips", "C7": "chest"}, ROLES)
+        assert few.startswith("Only 3 of 43 labelled markers are on bones: ")
+        assert bare.startswith("No marker is on the head, left arm, right arm, left leg and 1 more: ")
+
+    def test_legs_alone(self) -> None:
+        legs = {bone: bone for bone in BONES if bone.startswith(("hips", "thigh", "shin", "foot"))}
+        (bare,) = matching_doubts(list(legs), legs, ROLES)
+        assert bare.startswith("No marker is on the head, trunk, left arm and right arm: ")
+
+    def test_what_has_no_label_is_not_missed(self) -> None:
+        on_bones = {bone: bone for bone in BONES}
+        assert list(matching_doubts([*BONES, *(f"*{n}" for n in range(99)), "V_Mid_ASIS"], on_bones, ROLES)) == []
+
+    def test_a_rig_without_arms_misses_none(self) -> None:
+        roles = {bone: role for bone, role in ROLES.items() if not bone.startswith(("upper", "fore", "hand"))}
+        assert list(matching_doubts(list(roles), {bone: bone for bone in roles}, roles)) == []
+
+
+class TestResult:
+    def test_all_is_well(self) -> None:
+        assert list(result_doubts(report(0.012, head=50.0, neck=2.0))) == []
+
+    def test_bones_at_their_limits(self) -> None:
+        (doubt,) = result_doubts(report(0.005, head=97.0, neck=51.0, chest=10.0))
+        assert doubt.startswith("At their limits on most frames: head (97 %) and neck (51 %); ")
+
+    def test_somebody_else(self) -> None:
+        (doubt,) = result_doubts(report(0.085))
+        assert doubt.startswith("RMS 85 mm is far off: ")
+
+    @pytest.mark.parametrize("doubts", [(), ("It may be, or not", "a second")])
+    def test_in_the_file(self, doubts: tuple[str, ...]) -> None:
+        some = Report(np.zeros((1, 1)), ["a"], [1], ["SOLVED"], doubts=doubts)
+        assert csv_text(some).count("doubt,") == len(doubts)
