@@ -26,7 +26,7 @@ def start_state(problem: Problem, start: Start, targets: Targets) -> State:
         local=local,
         root=numbers.vector(start.roots),
         rest=local,
-        bound=[numbers.scalar(np.zeros(frames)) > 0 for _ in problem.bodies],
+        bound=_none_bound(problem, frames),
         targets=residuals.wanted(targets, seen),
         weights=residuals.weigh(targets, seen),
         tolerances=np.broadcast_to(residuals.tolerances, seen.shape),
@@ -54,6 +54,11 @@ def local_rotations(problem: Problem, rotations: FloatArray) -> list[Quaternion]
     return turns
 
 
+def _none_bound(problem: Problem, frames: int) -> list[Scalar]:
+    """The B flags of bodies that no pass has clamped yet."""
+    return [problem.numbers.scalar(np.zeros(frames)) > 0 for _ in problem.bodies]
+
+
 def slides_at_rest(problem: Problem, frames: int) -> dict[int, Scalar]:
     """By body that slides, a factor of 1."""
     return {body: problem.numbers.scalar(np.ones(frames)) for body in problem.sliding_bodies}
@@ -72,6 +77,7 @@ def attempt(problem: Problem, state: State, *, bending: bool = True, most_steps:
         (F, M, 3) what is measured of the pose then.
     """
     numbers, bodies, options = problem.numbers, problem.bodies, problem.options
+    state.bound = _none_bound(problem, len(state.targets))
     bending = bending and bool(problem.bend_limbs) and not np.isnan(state.bend_targets).all()
     if problem.follows_its_end and problem.is_chain and state.prior is None:
         state.rest = state.local

@@ -84,7 +84,8 @@ def _try_batch(problem: Problem, start: Start, state: State, frames: IntArray, b
     part.local = local_rotations(problem, _start_poses(problem, start, state, frames, batch))
     part.iterations[:] = 0
     points = attempt(problem, part, bending=False, most_steps=_STEPS)
-    costs = part.cost(points).reshape(len(batch), count)
+    # Of those that meet the targets the first one: between them rounding alone would choose.
+    costs = np.where(part.unmet(part.misses(points)), part.cost(points), 0.0).reshape(len(batch), count)
     state.iterations[frames] += part.iterations.reshape(costs.shape).sum(axis=0)
     best = part.part(numbers, costs.argmin(axis=0) * count + np.arange(count))
     if not best.stationary.all():
