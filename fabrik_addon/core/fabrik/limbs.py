@@ -13,7 +13,6 @@ import numpy as np
 
 from ..arrays import FloatArray, Quaternion, Scalar, Vector
 from ..backend import array as many
-from ..limits.fixed import Fixed
 from ..limits.hinge import Hinge
 from ..model.bodies import Attachment, Body, only_child
 from ..model.residuals import Residuals
@@ -56,7 +55,7 @@ def find_hinge_limbs(bodies: Sequence[Body]) -> list[HingeLimb]:
     """Every ball joint on which nothing but a run of hinges hangs; `bodies` are those of `many`."""
     limbs = []
     for ball, body in enumerate(bodies):
-        if isinstance(body.limit, Hinge | Fixed):
+        if body.limit is not None and body.limit.freedom < 3:
             continue
         hinges: list[int] = []
         child = _only_hinge(bodies, ball)
