@@ -138,13 +138,9 @@ def _job(
     bones = [int(bone) for bone in np.flatnonzero(goals.turned_by[ever_seen].any(axis=0))]
     names = [goals.tree.skeleton.names[bone] for bone in bones]
     check_still(armature, names, frames)
-    heads = None if moves_root(armature, goals) else _root_heads(armature, goals, frames)
+    heads = None if moves_root(armature, goals) else root_heads(armature, goals.tree, frames)
+    if heads is not None and goals.carrier:
+        # What carries the root keeps it in one place of its space.
+        heads = np.tile(goals.tree.root_location, (len(frames), 1))
     factors = None if take is None else kept_factors(armature, goals.tree.skeleton.names)
     return Job(goals, places, bones, heads, object_scale(space), factors, take)
-
-
-def _root_heads(armature: bpy.types.Object, goals: Goals, frames: IntArray) -> FloatArray:
-    """(F, 3) where the root of a tree is that stays where it is; what carries it keeps it in one place of its space."""
-    if goals.carrier:
-        return np.tile(goals.tree.root_location, (len(frames), 1))
-    return root_heads(armature, goals.tree, frames)

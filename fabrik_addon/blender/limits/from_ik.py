@@ -103,22 +103,21 @@ def _common(ranges: Sequence[Range | None]) -> Range | None:
 
 def _ik_box(bone: Any) -> Box:
     """The ranges of Blender's own IK."""
-    ranges: list[Range | None] = []
-    for axis in _AXES:
-        limited = (getattr(bone, f"ik_min_{axis}"), getattr(bone, f"ik_max_{axis}"))
-        ends = limited if getattr(bone, f"use_ik_limit_{axis}") else None
-        ranges.append(_CLOSED if getattr(bone, f"lock_ik_{axis}") else ends)
-    return ranges
+    limited = _ranges(bone, "ik_", "use_ik_limit_")
+    return [_CLOSED if getattr(bone, f"lock_ik_{axis}") else ends for axis, ends in zip(_AXES, limited, strict=True)]
 
 
 def _constraint_box(constraint: Any) -> Box:
-    """The ranges of a Limit Rotation constraint."""
-    ranges: list[Range | None] = []
-    for axis in _AXES:
-        low, high = sorted((getattr(constraint, f"min_{axis}"), getattr(constraint, f"max_{axis}")))
-        limited = getattr(constraint, f"use_limit_{axis}") and high - low < _FULL_TURN - _NOTHING
-        ranges.append((low, high) if limited else None)
-    return ranges
+    """The ranges of a Limit Rotation constraint; one of a full turn is none."""
+    limited = _ranges(constraint, "", "use_limit_")
+    return [ends if ends and ends[1] - ends[0] < _FULL_TURN - _NOTHING else None for ends in limited]
+
+
+def _ranges(owner: Any, prefix: str, use: str) -> Box:
+    """The ranges about X, Y and Z that a bone or a constraint has in use."""
+    ends = [sorted((getattr(owner, f"{prefix}min_{axis}"), getattr(owner, f"{prefix}max_{axis}"))) for axis in _AXES]
+    used = [getattr(owner, f"{use}{axis}") for axis in _AXES]
+    return [(low, high) if limited else None for (low, high), limited in zip(ends, used, strict=True)]
 
 
 def _active_constraints(bone: bpy.types.PoseBone) -> Iterator[Any]:

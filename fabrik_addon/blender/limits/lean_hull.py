@@ -4,7 +4,6 @@ from math import cos, pi
 from typing import Final
 
 import numpy as np
-from mathutils.geometry import convex_hull_2d
 
 from ...core.arrays import FloatArray
 
@@ -29,9 +28,22 @@ def window_around(leans: FloatArray, margin: float) -> FloatArray:
 
 
 def convex_hull(points: FloatArray) -> FloatArray:
-    """(C, 2) corners of the convex hull of (N, 2) points, counter-clockwise."""
+    """(C, 2) corners of the convex hull of (N, 2) points, counter-clockwise (Andrew's monotone chain, 1979)."""
     ordered = np.unique(points, axis=0)
-    return ordered[convex_hull_2d(ordered.tolist())]
+    if len(ordered) < 3:
+        return ordered
+    lower, upper = _half(ordered), _half(ordered[::-1])
+    return np.array([*lower[:-1], *upper[:-1]])
+
+
+def _half(ordered: FloatArray) -> list[FloatArray]:
+    """One side of a hull, from the first of the ordered points to the last."""
+    chain: list[FloatArray] = []
+    for point in ordered:
+        while len(chain) > 1 and _cross(chain[-1] - chain[-2], point - chain[-2]) <= 0.0:
+            chain.pop()
+        chain.append(point)
+    return chain
 
 
 def _within_half_turn(points: FloatArray) -> FloatArray:

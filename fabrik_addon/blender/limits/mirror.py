@@ -40,7 +40,11 @@ def mirror_limits(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) ->
         names = ", ".join(repr(bone.name) for bone in bones)
         raise RigError(f"No bone of another side was found for {names}: names such as 'arm.L' and 'arm.R' are needed")
     axes = {bone.name: _mirrored_axes(bone, other) for bone, other in pairs}
-    left = [_why_left(bone, other) for bone, other in pairs if axes[bone.name] is None]
+    left = [
+        f"The axes of {other.name!r} are not those of a mirror image of {bone.name!r}: give it the mirrored roll first"
+        for bone, other in pairs
+        if axes[bone.name] is None
+    ]
     wanted = [(other, _settings(bone, axes[bone.name])) for bone, other in pairs if axes[bone.name] is not None]
     if not wanted:
         raise RigError(left[0])
@@ -110,12 +114,6 @@ def _settings(bone: bpy.types.PoseBone, axes: IntArray | None) -> LimitSettings 
         return None
     read_limit(bone)
     return _mirrored(settings, axes)
-
-
-def _why_left(bone: bpy.types.PoseBone, other: bpy.types.PoseBone) -> str:
-    return (
-        f"The axes of {other.name!r} are not those of a mirror image of {bone.name!r}: give it the mirrored roll first"
-    )
 
 
 def _turning(axis: str, axes: IntArray) -> tuple[str, int]:

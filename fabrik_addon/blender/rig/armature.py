@@ -203,7 +203,9 @@ def _with_locations(bones: _Bones, locations: FloatArray) -> FloatArray:
     A location is in the bone's own rest axes, or in its parent's (for a root: the armature's) without local location;
     connected bones have none. Rest rotations stay, so that each head's place in its parent's frame is what it is now.
     """
-    axes = np.where(bones.local_location[:, None, None], bones.matrices[:, :3, :3], _parent_axes(bones))
+    own = bones.matrices[:, :3, :3]
+    parent_axes = np.where((bones.parents < 0)[:, None, None], np.eye(3), own[bones.parents])
+    axes = np.where(bones.local_location[:, None, None], own, parent_axes)
     moves = np.where(bones.connected[:, None], 0.0, (axes @ locations[:, :, None])[:, :, 0])
     for bone, parent in enumerate(bones.parents):
         if parent >= 0:
@@ -223,12 +225,6 @@ def nearest_rotations(matrices: FloatArray) -> FloatArray:
     left, _, right = np.linalg.svd(matrices)
     nearest: FloatArray = left @ right
     return nearest
-
-
-def _parent_axes(bones: _Bones) -> FloatArray:
-    """(N, 3, 3) rest rotations of the bones' parents, the armature's own axes for roots."""
-    is_root = (bones.parents < 0)[:, None, None]
-    return np.where(is_root, np.eye(3), bones.matrices[bones.parents, :3, :3])
 
 
 def _roots(parents: IntArray) -> IntArray:
