@@ -13,12 +13,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...core import Effector, Skeleton
+from ...core import Effector, Skeleton, Solution
 from ...core.backend import array as many
 from ...core.least_squares.jacobian import Jacobian
 from ...core.limits.base import Limit
 from ...core.model.bodies import build_bodies
 from ...core.model.residuals import make_residuals
+from ...core.model.targets import PosePrior
+from ...core.rotations import conjugate, product, rotation_vector_from_quaternion
 from ..clip import FloatArray
 
 # Against joints that nothing determines, as a share of the mean diagonal.
@@ -49,6 +51,28 @@ def joint_columns(
             ways = matrices[:, body.bone, :3, :3] @ np.array(axis)
             columns[..., part] = (columns[..., part] @ ways[..., None]) * ways[:, None, :]
     return columns.reshape(*points.shape, -1)
+
+
+def expected_columns(
+    skeleton: Skeleton, bodies: Sequence[int], solution: Solution, prior: PosePrior
+) -> tuple[FloatArray, FloatArray]:
+    """(F, D) weights of the bodies' and the root's columns, and (F, D) rotation vectors to the expected pose."""
+    frames = len(solution.status)
+    away = product(np.broadcast_to(prior.rotations, solution.rotations.shape), conjugate(solution.rotations))
+    local = rotation_vector_from_quaternion(away)[:, bodies]
+    carried = np.stack([_carried(skeleton, solution.matrices, bone) for bone in bodies], axis=1)
+    vectors = (carried @ local[..., None]).reshape(frames, -1)
+    weights = np.repeat(np.broadcast_to(prior.weights, away.shape[:2])[:, bodies], 3, axis=1)
+    root = np.zeros((frames, 3))
+    return np.concatenate([weights, root], axis=1), np.concatenate([vectors, root], axis=1)
+
+
+def _carried(skeleton: Skeleton, matrices: FloatArray, bone: int) -> FloatArray:
+    """(F, 3, 3) the frame of a bone whose local rotation is none."""
+    parent, turn = skeleton.parents[bone], skeleton.rest_turn(bone)
+    if parent < 0 or not skeleton.inherits_rotation[bone]:
+        return np.broadcast_to(turn, (len(matrices), 3, 3))
+    return np.asarray(matrices[:, parent, :3, :3] @ turn)
 
 
 def offset_columns(matrices: FloatArray, bones: Sequence[int]) -> FloatArray:
@@ -84,6 +108,8 @@ def shared_step(
     weights: FloatArray,
     prior_weights: FloatArray,
     to_prior_mean: FloatArray,
+    joint_weights: FloatArray,
+    to_expected: FloatArray,
 ) -> FloatArray:
     """(P,) by how much the shared parameters are to change.
 
@@ -94,6 +120,8 @@ def shared_step(
         weights: (F, M).
         prior_weights: (P,) how strongly a prior holds each parameter.
         to_prior_mean: (P,) how far from here it expects them.
+        joint_weights: (F, D) how strongly each joint's column is held to the pose that is expected.
+        to_expected: (F, D) how far from here that is.
     """
     root = np.sqrt(weights)[..., None]
     frames, rows = len(residuals), 3 * residuals.shape[1]
@@ -103,9 +131,11 @@ def shared_step(
     across = np.swapaxes(a, 1, 2)
     square = across @ a
     diagonal = np.einsum("fii->fi", square)
-    diagonal += _DAMPING * diagonal.mean(axis=1, keepdims=True) + 1e-12
+    diagonal += _DAMPING * diagonal.mean(axis=1, keepdims=True) + 1e-12 + joint_weights
     both = np.concatenate([k, r], axis=2)
-    left = both - a @ np.linalg.solve(square, across @ both)
+    pulled = across @ both
+    pulled[..., -1] += joint_weights * to_expected
+    left = both - a @ np.linalg.solve(square, pulled)
     summed = (np.swapaxes(k, 1, 2) @ left).sum(axis=0)
     matrix = summed[:, :-1] + np.diag(prior_weights + 1e-12)
     step: FloatArray = np.linalg.solve(matrix, summed[:, -1] + prior_weights * to_prior_mean)

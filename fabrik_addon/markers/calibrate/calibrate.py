@@ -15,13 +15,15 @@ from typing import Literal
 import numpy as np
 
 from ...core import Effector, Options, Skeleton, Solution, Solver
+from ...core.arrays import IntArray
 from ...core.limits.base import Limit
 from ..clip import BoolArray, Clip, FloatArray
 from ..mapping.marker_map import MappedMarker
 from ..steps import at_once, within
+from .expected_pose import Kind, any_pose, moving_pose, told_pose
 from .fit import Fit
-from .fitting import Search, at_best_scale, over_take, with_best_limbs
-from .offsets import guessed_offsets, make_effectors, measured_offsets
+from .fitting import Search, at_best_scale, over_reference, over_take
+from .offsets import guessed_offsets, make_effectors
 from .size import CalibrationError, first_scale
 
 Scale = Literal["uniform", "limbs"] | float
@@ -29,6 +31,9 @@ Scale = Literal["uniform", "limbs"] | float
 # So many frames of a reference are looked at, and of a take where offsets are refined.
 _REFERENCE_FRAMES = 9
 _TAKE_FRAMES = 120
+# Of a take, the share of its frames that counts as still; of the most markers, the share that has to be seen there.
+_STILL_SHARE = 0.1
+_NEARLY_ALL = 0.9
 # The share of the time until the reference has been measured, where the take refines it.
 MEASURED = 0.3
 
@@ -46,6 +51,7 @@ class Calibration:
         root_location: (3,) the root's head there.
         residuals: (M,) RMS distances of the markers from where the pose has them; NaN where not seen.
         guesses: (M, 3) offsets as the mapping had them.
+        pose: what the person was taken to do at the reference.
     """
 
     skeleton: Skeleton
@@ -56,6 +62,7 @@ class Calibration:
     root_location: FloatArray
     residuals: FloatArray
     guesses: FloatArray
+    pose: Kind
 
     @cached_property
     def effectors(self) -> tuple[Effector, ...]:
@@ -110,13 +117,17 @@ def calibrate_steps(
     positions = positions_of(clip, mapping)
     reference = _reference(positions, frames)
     ones = np.ones(len(skeleton))
-    fit = Fit(skeleton, mapping, guessed_offsets(skeleton, mapping), dict(limits or {}), ones)
+    guesses = guessed_offsets(skeleton, mapping)
+    fit = Fit(skeleton, mapping, guesses, dict(limits or {}), ones, any_pose(skeleton))
     if isinstance(scale, str):
         sizing = _sized(fit, reference, first_scale(skeleton, mapping, fit.offsets, positions), scale)
-        fit = yield from within(0.0, MEASURED if refine else 1.0, sizing)
+        fit = yield from within(0.0, 0.5 * MEASURED, sizing)
     else:
         fit = replace(fit, scale=_checked_scale(scale))
-    found = _read_offsets(fit, reference)
+    fit = replace(fit, expected=told_pose(skeleton, fit.solve(reference)))
+    placing = over_reference(fit, reference, resize=isinstance(scale, str), limbs=scale == "limbs")
+    fit = yield from within(0.5 * MEASURED, MEASURED if refine else 1.0, placing)
+    found = _result(fit, fit.free.solve(reference), reference, guesses)
     if not refine:
         return found
     refining = refined_steps(found, clip, limits=limits, resize=isinstance(scale, str))
@@ -138,10 +149,12 @@ def refined_steps(
     mapping = _used(calibration.markers, clip)
     positions = _spread(positions_of(clip, mapping), _TAKE_FRAMES)
     skeleton, offsets = calibration.skeleton, calibration.offsets
-    before = Fit(skeleton, mapping, offsets, dict(limits or {}), calibration.bone_factors, calibration.scale)
+    factors, scale = calibration.bone_factors, calibration.scale
+    before = Fit(skeleton, mapping, offsets, dict(limits or {}), factors, moving_pose(skeleton), scale)
     fit = yield from over_take(before, positions, resize=resize)
-    found = _result(fit, fit.solve(positions), positions, calibration.guesses)
-    return replace(found, rotations=calibration.rotations, root_location=calibration.root_location)
+    found = _result(fit, fit.free.solve(positions), positions, calibration.guesses)
+    rotations, root = calibration.rotations, calibration.root_location
+    return replace(found, rotations=rotations, root_location=root, pose=calibration.pose)
 
 
 refined = at_once(refined_steps)
@@ -156,17 +169,7 @@ def _sized(fit: Fit, reference: FloatArray, first: float, scale: str) -> Search:
     """The fit at the size, and with the limbs where asked, that the reference (F, M, 3) wants."""
     if scale not in {"uniform", "limbs"}:
         raise CalibrationError(f"The scale is {scale!r}: it must be 'uniform', 'limbs' or a number.")
-    if scale == "uniform":
-        return (yield from at_best_scale(fit, reference, first))
-    fit = yield from within(0.0, 0.5, at_best_scale(fit, reference, first))
-    return (yield from within(0.5, 1.0, with_best_limbs(fit, reference)))
-
-
-def _read_offsets(fit: Fit, reference: FloatArray) -> Calibration:
-    """The calibration that a reference (F, M, 3) gives."""
-    solution = fit.solve(reference)
-    offsets, _ = measured_offsets(solution.matrices, fit.bones, reference * fit.scale, fit.offsets)
-    return _result(replace(fit, offsets=offsets), solution, reference, fit.offsets)
+    return (yield from at_best_scale(fit, reference, first))
 
 
 def _result(fit: Fit, solution: Solution, positions: FloatArray, guesses: FloatArray) -> Calibration:
@@ -183,6 +186,7 @@ def _result(fit: Fit, solution: Solution, positions: FloatArray, guesses: FloatA
         root_location=solution.root_location[middle],
         residuals=_rms(fit.distances(solution, positions)),
         guesses=guesses,
+        pose=fit.expected.kind,
     )
 
 
@@ -206,8 +210,7 @@ def _checked_scale(scale: float) -> float:
 def _reference(positions: FloatArray, frames: tuple[int, int] | None) -> FloatArray:
     """Some frames (F, M, 3) of the reference, on each of which something is seen."""
     if frames is None:
-        still = _stillest(positions)
-        frames = (still, still)
+        return positions[_stillest(positions)]
     first, last = frames
     if not 0 <= first <= last < len(positions):
         raise CalibrationError(
@@ -221,19 +224,28 @@ def _spread(positions: FloatArray, most: int) -> FloatArray:
     seen = np.flatnonzero(~np.isnan(positions).any(axis=2).all(axis=1))
     if not len(seen):
         raise CalibrationError("None of the mapped markers is seen on the frames to calibrate with.")
-    chosen = seen[np.unique(np.linspace(0, len(seen) - 1, min(most, len(seen))).round().astype(np.intp))]
-    return np.asarray(positions[chosen])
+    return np.asarray(positions[seen[_spread_places(len(seen), most)]])
 
 
-def _stillest(positions: FloatArray) -> int:
-    """The frame on which markers move least, of those on which the most are seen."""
-    seen = _seen(positions).sum(axis=1)
+def _stillest(positions: FloatArray) -> IntArray:
+    """(R,) some of the frames on which markers move least, of those on which nearly the most are seen.
+
+    Several, since one alone may be the turning point of a jump.
+    """
+    if not _seen(positions).any():
+        raise CalibrationError("None of the mapped markers is seen on the frames to calibrate with.")
+    count = _seen(positions).sum(axis=1)
     steps = np.linalg.norm(np.diff(positions, axis=0, prepend=positions[:1]), axis=2)
-    if len(steps) > 1:
-        steps[0] = steps[1]
-    speeds = np.where(np.isnan(steps), 0.0, steps).sum(axis=1) / np.maximum(_seen(steps[..., None]).sum(axis=1), 1)
-    speeds = np.where(seen == seen.max(), speeds, np.inf)
-    return int(np.argmin(speeds))
+    steps[0] = steps[1] if len(steps) > 1 else 0.0
+    speeds = np.where(np.isnan(steps), 0.0, steps).sum(axis=1) / np.maximum((~np.isnan(steps)).sum(axis=1), 1)
+    frames = np.flatnonzero(count >= _NEARLY_ALL * count.max())
+    still = frames[np.argsort(speeds[frames], kind="stable")[: max(1, round(_STILL_SHARE * len(frames)))]]
+    return np.sort(still)[_spread_places(len(still), _REFERENCE_FRAMES)]
+
+
+def _spread_places(count: int, most: int) -> IntArray:
+    """At most so many places of a list, evenly spread."""
+    return np.unique(np.linspace(0, count - 1, min(most, count)).round().astype(np.int64))
 
 
 def _seen(positions: FloatArray) -> BoolArray:

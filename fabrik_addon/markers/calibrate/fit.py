@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -11,13 +11,20 @@ import numpy as np
 
 from ...core import Options, Skeleton, Solution, Solver
 from ...core.limits.base import Limit
+from ...core.model.bodies import participants
+from ...core.model.targets import PosePrior
+from ...core.rotations import angle_between
 from ..clip import FloatArray
 from ..mapping.marker_map import MappedMarker
 from ..robust import outlier_weights, usual_distances
-from .bundle import joint_columns
+from .bundle import expected_columns, joint_columns
+from .expected_pose import ExpectedPose, any_pose
 from .offsets import bones_of, make_effectors, points_on
 
 _OPTIONS: Final = Options(tolerance=1e-6, restarts=0)
+_NEARBY: Final = Options(tolerance=1e-6, restarts=0, max_sweeps=0)
+# Of the skeleton's size: some 3 mm of a person, what is left of a marker's errors once its place is found.
+_NOISE: Final = 0.001
 # A sample may be so many times farther off than its marker usually is, and always this share of the skeleton's size.
 _USUAL_TIMES: Final = 4.0
 _ALWAYS_SHARE: Final = 0.01
@@ -33,6 +40,7 @@ class Fit:
         offsets: (M, 3) of the markers in their bones' frames.
         limits: bone name to limit.
         factors: (J,) lengths over those of the rig.
+        expected: the pose that is likely.
         scale: the recording's positions times this are at the skeleton's size.
     """
 
@@ -41,6 +49,7 @@ class Fit:
     offsets: FloatArray
     limits: dict[str, Limit]
     factors: FloatArray
+    expected: ExpectedPose
     scale: float = 1.0
 
     @cached_property
@@ -53,16 +62,38 @@ class Fit:
         """M places of the markers' bones."""
         return bones_of(self.skeleton, self.mapping)
 
+    @property
+    def free(self) -> Fit:
+        """The same with no pose likelier than another."""
+        return replace(self, expected=any_pose(self.skeleton))
+
+    @property
+    def noise(self) -> float:
+        """How far markers are off their place on a bone, the rig's units: skin and cameras."""
+        return _NOISE * self.skeleton.size
+
+    @cached_property
+    def prior(self) -> PosePrior:
+        """The pose that is likely, beside the markers."""
+        return self.expected.prior(self.noise)
+
     def solve(
         self, positions: FloatArray, weights: FloatArray | None = None, start: Solution | None = None
     ) -> Solution:
         """The poses that fit positions (F, M, 3) of the recording best."""
         effectors = make_effectors(self.mapping, self.offsets)
-        solver = Solver(self.skeleton, effectors, limits=self.limits, root="FREE", options=_OPTIONS)
+        options = _OPTIONS if start is None else _NEARBY
+        solver = Solver(self.skeleton, effectors, limits=self.limits, root="FREE", options=options)
         targets = positions * self.scale
         if start is None:
-            return solver.solve(targets, weights=weights)
-        return solver.solve(targets, weights=weights, start=start.rotations, start_location=start.root_location)
+            return solver.solve(targets, weights=weights, prior=self.prior)
+        rotations, roots = start.rotations, start.root_location
+        return solver.solve(targets, weights=weights, start=rotations, start_location=roots, prior=self.prior)
+
+    def pose_cost(self, solution: Solution) -> float:
+        """Σ weight · angle² of how far poses are from what is likely."""
+        away = angle_between(solution.rotations, np.broadcast_to(self.prior.rotations, solution.rotations.shape))
+        return float((self.prior.weights * away**2).sum())
 
     def points(self, solution: Solution) -> FloatArray:
         """(F, M, 3) where the markers are."""
@@ -83,3 +114,8 @@ class Fit:
         """(F, M, 3, D) how the markers move with the joints."""
         effectors = make_effectors(self.mapping, self.offsets)
         return joint_columns(self.skeleton, effectors, self.limits, solution.matrices, self.points(solution))
+
+    def expected_columns(self, solution: Solution) -> tuple[FloatArray, FloatArray]:
+        """(F, D) what the prior on the pose counts in the joints' columns, and (F, D) how far its mean is."""
+        bodies = participants(self.skeleton, make_effectors(self.mapping, self.offsets))
+        return expected_columns(self.skeleton, bodies, solution, self.prior)

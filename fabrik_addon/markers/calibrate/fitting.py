@@ -37,9 +37,14 @@ def at_best_scale(fit: Fit, positions: FloatArray, first: float) -> Search:
     return (yield from _search(best, positions, [Scale(grows=True)]))
 
 
-def with_best_limbs(fit: Fit, positions: FloatArray) -> Search:
-    """The fit with limbs as long as positions (F, M, 3) want them, the markers' guesses growing with them."""
-    return (yield from _search(fit, positions, [Limbs(grows=True)]))
+def over_reference(fit: Fit, positions: FloatArray, *, resize: bool, limbs: bool) -> Search:
+    """The fit with offsets, and where asked the scale or limbs, that a pose (F, M, 3) that is held makes likely."""
+    shared: list[Shared] = [Offsets(fit.offsets, fit.factors, frames_worth=1.0)]
+    if limbs:
+        shared.append(Limbs(grows=True, frames_worth=1.0))
+    elif resize:
+        shared.append(Scale(first=fit.scale))
+    return (yield from _search(fit, positions, shared))
 
 
 def over_take(fit: Fit, positions: FloatArray, *, resize: bool) -> Search:
@@ -77,39 +82,43 @@ class _Round:
         weights = self.fit.inlier_weights(self.fit.distances(self.solution, positions))
         return self.solved(self.fit, positions, weights, self.solution)
 
-    def noise(self) -> float:
-        """RMS distance at the skeleton's size."""
-        return float(np.sqrt(self.cost / max(self.weights.sum(), 1e-12))) * self.fit.scale
+    def objective(self, shared: Sequence[Shared]) -> float:
+        """The cost together with what poses and shared parameters cost that are not as expected."""
+        fit, sample_weight = self.fit, float(self.weights.sum()) / max(len(self.fit.mapping), 1)
+        priors = sum(
+            float((one.prior_weights(fit, sample_weight) * one.to_prior_mean(fit) ** 2).sum()) for one in shared
+        )
+        return self.cost + (fit.pose_cost(self.solution) + priors) / fit.scale**2
 
 
 def _search(fit: Fit, positions: FloatArray, shared: Sequence[Shared], *, robust: bool = False) -> Search:
     """The fit after as many rounds as make it better; yields the share of the most rounds done."""
     now = _Round.begin(fit, positions)
-    noise = now.noise()
     for done in range(_ROUNDS):
         yield done / _ROUNDS
         now = now.reweighted(positions) if robust else now
         yield (done + 0.5) / _ROUNDS
-        step = _step(now, positions, shared, noise)
+        step = _step(now, positions, shared)
         after = _tried(now, positions, shared, step)
         if after is None:
             break
-        gain = now.cost - after.cost
-        now, enough = after, gain <= _WORTH_WHILE * now.cost
-        if enough:
+        before, left = now.objective(shared), after.objective(shared)
+        now = after
+        if before - left <= _WORTH_WHILE * before:
             break
     return now.fit
 
 
-def _step(now: _Round, positions: FloatArray, shared: Sequence[Shared], noise: float) -> FloatArray:
-    """(P,) the change of the shared parameters; noise: how far markers were from their targets at first."""
+def _step(now: _Round, positions: FloatArray, shared: Sequence[Shared]) -> FloatArray:
+    """(P,) the change of the shared parameters."""
     fit, solution = now.fit, now.solution
     columns = np.concatenate([one.columns(fit, solution) for one in shared], axis=-1)
     sample_weight = float(now.weights.sum()) / max(len(fit.mapping), 1)
-    prior_weights = np.concatenate([one.prior_weights(fit, noise, sample_weight) for one in shared])
+    prior_weights = np.concatenate([one.prior_weights(fit, sample_weight) for one in shared])
     to_prior = np.concatenate([one.to_prior_mean(fit) for one in shared])
     residuals = np.nan_to_num(positions * fit.scale - fit.points(solution))
-    return shared_step(fit.joint_columns(solution), columns, residuals, now.weights, prior_weights, to_prior)
+    joints, expected = fit.joint_columns(solution), fit.expected_columns(solution)
+    return shared_step(joints, columns, residuals, now.weights, prior_weights, to_prior, *expected)
 
 
 def _tried(now: _Round, positions: FloatArray, shared: Sequence[Shared], step: FloatArray) -> _Round | None:
@@ -120,6 +129,6 @@ def _tried(now: _Round, positions: FloatArray, shared: Sequence[Shared], step: F
             count = one.count(fit)
             fit, first = one.changed(fit, share * step[first : first + count]), first + count
         after = _Round.solved(fit, positions, now.weights, now.solution)
-        if after.cost < now.cost:
+        if after.objective(shared) < now.objective(shared):
             return after
     return None

@@ -14,13 +14,16 @@ from .bundle import length_columns, offset_columns
 from .fit import Fit
 from .proportions import with_factors
 
-# How far guesses may well be off: offsets as a share of the skeleton's size, limbs as a share of their length.
-_OFFSET_SHARE: Final = 0.015
-_LENGTH_SHARE: Final = 0.1
+# How far guesses may well be off (one standard deviation): offsets as a share of the skeleton's size, 15 mm of a
+# person; limbs as a share of their length.
+_OFFSET_SHARE: Final = 0.0065
+# A marker that is said to be at a joint is nearer: 3 mm.
+_JOINT_SHARE: Final = 0.0013
+_LENGTH_SHARE: Final = 0.2
 # All frames together say as much as so many that have nothing to do with each other: skin moves with the pose.
 _FRAMES_WORTH: Final = 2.0
 # The reference says how large everything is to this share.
-_SCALE_SHARE: Final = 0.02
+_SCALE_SHARE: Final = 0.01
 _LARGEST_CHANGE: Final = 0.15
 _SHORTEST: Final = 0.4
 _LONGEST: Final = 2.5
@@ -38,10 +41,10 @@ class Shared(ABC):
         """(F, M, 3, P) how the markers move with them."""
 
     @abstractmethod
-    def prior_weights(self, fit: Fit, noise: float, sample_weight: float) -> FloatArray:
+    def prior_weights(self, fit: Fit, sample_weight: float) -> FloatArray:
         """(P,) how strongly the prior holds each of them.
 
-        noise: RMS distance of the markers. sample_weight: the weight of all of a marker's samples.
+        sample_weight: the weight of all of a marker's samples.
         """
 
     @abstractmethod
@@ -73,12 +76,12 @@ class Scale(Shared):
         together: FloatArray = length_columns(fit.skeleton, solution.matrices, fit.bones, offsets).sum(axis=-1)
         return together[..., None]
 
-    def prior_weights(self, fit: Fit, noise: float, sample_weight: float) -> FloatArray:
+    def prior_weights(self, fit: Fit, sample_weight: float) -> FloatArray:
         """Near what the reference has found."""
         weight = (
             0.0
             if self.first is None
-            else sample_weight * len(fit.mapping) / _FRAMES_WORTH * (noise / _SCALE_SHARE) ** 2
+            else sample_weight * len(fit.mapping) / _FRAMES_WORTH * (fit.noise / _SCALE_SHARE) ** 2
         )
         return np.full(1, weight)
 
@@ -98,6 +101,7 @@ class Limbs(Shared):
     """A factor for each bone. grows: the markers' offsets are guesses that grow with their bones."""
 
     grows: bool = False
+    frames_worth: float = _FRAMES_WORTH
 
     def count(self, fit: Fit) -> int:
         """One a bone."""
@@ -107,11 +111,9 @@ class Limbs(Shared):
         """Each length by itself."""
         return length_columns(fit.skeleton, solution.matrices, fit.bones, fit.offsets if self.grows else None)
 
-    def prior_weights(self, fit: Fit, noise: float, sample_weight: float) -> FloatArray:
-        """As a bone is seldom a tenth longer than the rig's; while markers are only guessed, guesses are the noise."""
-        spread = max(noise, _OFFSET_SHARE * fit.skeleton.size) if self.grows else noise
-        worth = sample_weight if self.grows else sample_weight / _FRAMES_WORTH
-        weight = worth * (spread / _LENGTH_SHARE) ** 2 + 1e-9 * sample_weight * fit.skeleton.size**2
+    def prior_weights(self, fit: Fit, sample_weight: float) -> FloatArray:
+        """As a bone is seldom a fifth longer than the rig's."""
+        weight = sample_weight / self.frames_worth * (fit.noise / _LENGTH_SHARE) ** 2
         return np.full(len(fit.skeleton), weight)
 
     def to_prior_mean(self, fit: Fit) -> FloatArray:
@@ -130,9 +132,15 @@ class Limbs(Shared):
 
 @dataclass(frozen=True, eq=False)
 class Offsets(Shared):
-    """Where each marker sits on its bone. first: (M, 3) where the reference has them."""
+    """Where each marker sits on its bone.
+
+    first: (M, 3) where they are expected. factors: (J,) the lengths of the bones for which that is so; they grow with
+    these; None where they stay.
+    """
 
     first: FloatArray
+    factors: FloatArray | None = None
+    frames_worth: float = _FRAMES_WORTH
 
     def count(self, fit: Fit) -> int:
         """Three a marker."""
@@ -142,16 +150,16 @@ class Offsets(Shared):
         """Each marker with its own."""
         return offset_columns(solution.matrices, fit.bones)
 
-    def prior_weights(self, fit: Fit, noise: float, sample_weight: float) -> FloatArray:
+    def prior_weights(self, fit: Fit, sample_weight: float) -> FloatArray:
         """As markers are seldom more than some centimetres from where the reference has them."""
-        weight = (
-            sample_weight / _FRAMES_WORTH * (noise / (_OFFSET_SHARE * fit.skeleton.size)) ** 2 + 1e-6 * sample_weight
-        )
-        return np.full(fit.offsets.size, weight)
+        shares = [_OFFSET_SHARE if entry.point == "OFFSET" else _JOINT_SHARE for entry in fit.mapping]
+        spread = np.array(shares) * fit.skeleton.size
+        return np.repeat(sample_weight / self.frames_worth * (fit.noise / spread) ** 2, 3)
 
     def to_prior_mean(self, fit: Fit) -> FloatArray:
-        """Where the reference has them."""
-        return np.asarray(self.first - fit.offsets).ravel()
+        """Where they are expected."""
+        growth = 1.0 if self.factors is None else (fit.factors / self.factors)[fit.bones, None]
+        return np.asarray(self.first * growth - fit.offsets).ravel()
 
     def changed(self, fit: Fit, step: FloatArray) -> Fit:
         """Every marker by its own."""
