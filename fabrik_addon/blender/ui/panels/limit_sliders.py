@@ -134,7 +134,7 @@ def _draw_posture(context: Context, layout: UILayout, bone: PoseBone) -> None:
 def _draw_buttons(layout: UILayout) -> None:
     row = layout.row(align=True)
     row.use_property_split = False
-    row.operator(limits.FABRIK_OT_copy_limit.bl_idname, text="Copy to Selected", icon="PASTEDOWN")
+    row.operator(limits.FABRIK_OT_copy_limit.bl_idname, text="To Selected", icon="PASTEDOWN")
     row.operator(limits.FABRIK_OT_mirror_limits.bl_idname, text="Mirror", icon="MOD_MIRROR")
     row.operator(limits.FABRIK_OT_clear_limit.bl_idname, text="", icon="X")
 
