@@ -18,6 +18,7 @@ from ..rig.posture_masses import masses_of
 from ..settings.rig import rig_settings
 from ..settings.why_not import enabled_effectors
 from .posture_session import PostureSession
+from .stored_pose import preferred_pose
 
 # Frames: what is farther from the one that was posed last is a jump.
 _NEXT: Final = 1.0
@@ -37,16 +38,16 @@ class LiveSession:
     """
 
     def __init__(self, rig: bpy.types.Object, goals: Goals, base: tuple[FloatArray, FloatArray]) -> None:
-        """Be ready; base: the pose to stay near, (J, 4) local rotations and the root's head at (3,)."""
+        """Be ready; base: the pose without live posing, (J, 4) local rotations and the root's head at (3,)."""
         self.key = session_key(rig, goals)
-        self._free, self._goals, self._base = moves_root(rig, goals), goals, base
+        self._rig, self._free, self._goals, self._base = rig, moves_root(rig, goals), goals, base
         self._session = PostureSession(
             rig,
             goals.tree.skeleton,
             goals.effectors,
             limits=goals.all_limits,
             root="FREE" if self._free else "FIXED",
-            preferred=base,
+            preferred=self._preferred(base),
             most_stretches=_STRETCHES,
             pinned=[effector.bone for effector in enabled_effectors(rig) if effector.kind == "PIN"],
         )
@@ -86,8 +87,15 @@ class LiveSession:
         rotations, location = base[0].copy(), self._session.location if self._free else base[1]
         rotations[self._goals.bones] = self._session.local_rotations[self._goals.bones]
         self._base = base
-        self._session.prefer(*base)
+        self._session.prefer(*self._preferred(base))
         self._session.go_on_from(rotations, location)
+
+    def _preferred(self, base: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
+        """The pose that the rig is to stay near, by its setting."""
+        preferred, location = preferred_pose(self._rig, self._goals.tree, *base)
+        rotations = base[0].copy()
+        rotations[self._goals.bones] = preferred[self._goals.bones]
+        return rotations, location if self._free else base[1]
 
     def _is_base(self, present: Tree) -> bool:
         """Whether the rig stands as it would without live posing."""
@@ -117,7 +125,7 @@ def session_key(rig: bpy.types.Object, goals: Goals) -> tuple[Any, ...]:
     )
     numbers = tuple(array.tobytes() for array in arrays)
     kept, up = rig_settings(rig), rig.matrix_world[2][:]
-    stands = kept.balance, up[:3], (kept.floor_height, up) if kept.use_floor else None
+    stands = kept.preferred_pose, kept.balance, up[:3], (kept.floor_height, up) if kept.use_floor else None
     solved = goals.effectors, dict(goals.limits), tuple(goals.held), moves_root(rig, goals)
     return skeleton.names, numbers, stands, solved
 

@@ -146,3 +146,20 @@ def test_after_a_jump_of_frames_the_way_there_does_not_count(human):
     steps = [found[frame][0] for frame in range(10, 18)]
     # The arm is nearly straight, and the hand goes by 3 cm a frame.
     assert largest_turns(steps).max() < 20.0
+
+
+def test_near_the_kept_pose_if_that_is_preferred(human):
+    human.pose.bones["spine"].rotation_quaternion = (0.99, 0.1, 0.0, 0.0)
+    bpy.ops.fabrik.keep_pose()
+    human.pose.bones["spine"].rotation_quaternion = (1.0, 0.0, 0.0, 0.0)
+    found = {}
+    for preferred in ("START", "KEPT"):
+        human.fabrik.preferred_pose = preferred
+        human.fabrik.live = True
+        target("hand.L").location.y -= 0.05
+        bpy.context.view_layer.update()
+        found[preferred] = np.array(human.pose.bones["spine"].rotation_quaternion)[1]
+        human.fabrik.live = False
+        target("hand.L").location.y += 0.05
+        human.pose.bones["spine"].rotation_quaternion = (1.0, 0.0, 0.0, 0.0)
+    assert found["KEPT"] > found["START"] + 0.01

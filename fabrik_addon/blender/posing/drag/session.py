@@ -102,7 +102,7 @@ class Drag:
         if np.abs(armature_shift).max() <= self._least_shift and world_turn.length <= _NO_TURN:
             self._keeper.restore()
             for part in (*self._parts, *self._turning_parts):
-                part.session.back()
+                part.session.begin_at(part.tree.rotations, part.tree.root_location)
             return StepResult()
         to_world = self._rotation_to_world
         armature_turn = to_world.conjugated() @ Quaternion(world_turn, world_turn.length) @ to_world
