@@ -1,0 +1,135 @@
+"""Drives stiffness, balance, floor and preferred pose by the sidebar on the sample person; run by `test_gui.py`.
+
+Leaves posture_panel.png, posture_balance.png and posture_floor.png to be looked at.
+"""
+
+from math import radians
+
+import bpy
+import gui_drive as g
+from mathutils import Euler, Vector
+
+FEET = ("foot.L", "foot.R")
+
+
+def rig():
+    return bpy.data.objects["Rig"]
+
+
+def bone(name):
+    return rig().pose.bones[name]
+
+
+def channels():
+    """What the bones' rotation channels hold, to the bit."""
+    return [tuple(each.rotation_quaternion) for each in rig().pose.bones]
+
+
+def select(*names):
+    for each in rig().pose.bones:
+        each.select = each.name in names
+    rig().data.bones.active = rig().data.bones[names[0]]
+
+
+def open_all_panels():
+    """Sub-panels are open from the first, and those that are not looked at are away."""
+    for name in [each for each in dir(bpy.types) if each.startswith("FABRIK_PT_")]:
+        kind = getattr(bpy.types, name)
+        bpy.utils.unregister_class(kind)
+    for name, kind in sorted(KINDS.items(), key=lambda pair: hasattr(pair[1], "bl_parent_id")):
+        if name in {"FABRIK_PT_solve", "FABRIK_PT_posture", "FABRIK_PT_limits"}:
+            kind.bl_options = set()
+            bpy.utils.register_class(kind)
+
+
+KINDS = {name: getattr(bpy.types, name) for name in dir(bpy.types) if name.startswith("FABRIK_PT_")}
+
+
+def steps():
+    with g.override():
+        bpy.context.view_layer.objects.active = rig()
+        bpy.ops.object.mode_set(mode="POSE")
+        bpy.ops.pose.select_all(action="DESELECT")
+        bpy.ops.fabrik.pin(bones=",".join(FEET))
+    # A software renderer takes its time for a skin.
+    for child in rig().children:
+        child.hide_set(True)
+    space = g.area().spaces.active
+    space.show_region_toolbar = False
+    space.overlay.show_cursor = False
+    space.region_3d.view_perspective = "ORTHO"
+    space.region_3d.view_rotation = Euler((radians(80.0), 0.0, radians(50.0))).to_quaternion()
+    space.region_3d.view_location, space.region_3d.view_distance = (0.0, -0.2, 0.9), 3.2
+    open_all_panels()
+    space.show_region_ui = True
+    yield 1.0
+    g.region(rtype="UI").active_panel_category = "FABRIK"
+    select("spine.001" if "spine.001" in rig().pose.bones else "chest", "head")
+    yield 1.0
+    g.shot("posture_panel.png")
+    yield from stiffen()
+    yield from keep_the_pose()
+    yield from use_the_switches()
+
+
+def stiffen():
+    """The slider makes the property of both selected bones; Ctrl-Z takes it away again."""
+    with g.override():
+        bpy.ops.ed.undo_push(message="selected")
+    yield from g.find_button("fabrik_stiffness_of_selected", xfrac=0.7, step=8)
+    yield from type_in("0.5")
+    assert all(abs(bone(name)["fabrik_stiffness"] - 0.5) < 1e-6 for name in ("head", rig().data.bones.active.name))
+    g.goto(*g.center())
+    yield
+    g.key("Z", ctrl=True)
+    yield 1.0
+    assert bone("head").get("fabrik_stiffness", 0.0) == 0.0, "undo leaves the stiffness"
+    # Simulated keys do not let Ctrl go.
+    g.key("ESC")
+    yield
+
+
+def type_in(text):
+    g.click()
+    g.click()
+    yield 0.5
+    g.key("A", ctrl=True)
+    yield 0.2
+    g.text(text)
+    g.key("RET")
+    yield 0.8
+
+
+def keep_the_pose():
+    yield from g.find_button("fabrik.keep_pose", xfrac=0.83, step=8)
+    g.click()
+    yield 0.8
+    assert rig().fabrik.preferred_pose == "KEPT"
+    assert len(rig().fabrik.kept_pose) == len(rig().pose.bones)
+    rig().fabrik.preferred_pose = "START"
+
+
+def use_the_switches():
+    """A hand led down by F and the mouse ends on the floor, and Esc brings every bit of the pose back."""
+    yield from g.find_button("fabrik.use_floor", xfrac=0.41, step=8)
+    g.click()
+    yield 0.8
+    assert rig().fabrik.use_floor
+    select("hand.L")
+    posed = channels()
+    tail = rig().matrix_world @ bone("hand.L").tail
+    g.goto(*g.view_xy(tail))
+    yield
+    g.key("F")
+    yield 0.6
+    yield from g.drag_to(*g.view_xy(Vector((tail.x - 0.3, tail.y - 0.5, -0.3))), steps=8)
+    yield 1.0
+    g.shot("posture_floor.png")
+    assert (rig().matrix_world @ bone("hand.L").tail).z > -0.01, "the hand is through the floor"
+    g.key("ESC")
+    yield 0.8
+    assert channels() == posed
+    g.shot("posture_balance.png")
+
+
+g.run(steps, limit=480.0)
