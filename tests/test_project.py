@@ -1,5 +1,6 @@
-"""What holds for the project as a whole: versions and the manifest's words."""
+"""What holds for the project as a whole: versions, the manifest's words, and how long things are."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ ADDON = ROOT / "fabrik_addon"
 MANIFEST = tomllib.loads((ROOT / "blender_manifest.toml").read_text(encoding="utf-8"))
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 MODULES = sorted(ADDON.rglob("*.py"))
+MOST_LINES, MOST_LINES_OF_A_FUNCTION = 350, 40
 
 
 def name_of(path):
@@ -47,6 +49,15 @@ def test_every_requirement_is_pinned():
 def test_nothing_asks_for_blenders_version(path):
     """What an API offers is asked of it."""
     assert not re.search(r"\bapp\.version\b", path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_files_and_functions_are_short(path):
+    text = path.read_text(encoding="utf-8")
+    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    long = {node.name: node.end_lineno - node.lineno + 1 for node in functions}
+    assert {name: lines for name, lines in long.items() if lines > MOST_LINES_OF_A_FUNCTION} == {}
+    assert len(text.splitlines()) <= MOST_LINES
 
 
 def test_licence_is_the_one_of_the_manifest():

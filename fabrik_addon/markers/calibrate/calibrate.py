@@ -116,22 +116,17 @@ def calibrate_steps(
     mapping = _used(mapping, clip)
     positions = positions_of(clip, mapping)
     reference = _reference(positions, frames)
-    ones = np.ones(len(skeleton))
     guesses = guessed_offsets(skeleton, mapping)
-    fit = Fit(skeleton, mapping, guesses, dict(limits or {}), ones, any_pose(skeleton))
-    if isinstance(scale, str):
-        sizing = _sized(fit, reference, first_scale(skeleton, mapping, fit.offsets, positions), scale)
-        fit = yield from within(0.0, 0.5 * MEASURED, sizing)
-    else:
-        fit = replace(fit, scale=_checked_scale(scale))
+    fit = Fit(skeleton, mapping, guesses, dict(limits or {}), np.ones(len(skeleton)), any_pose(skeleton))
+    resize = isinstance(scale, str)
+    fit = yield from within(0.0, 0.5 * MEASURED, _sized(fit, positions, reference, scale))
     fit = replace(fit, expected=told_pose(skeleton, fit.solve(reference)))
-    placing = over_reference(fit, reference, resize=isinstance(scale, str), limbs=scale == "limbs")
+    placing = over_reference(fit, reference, resize=resize, limbs=scale == "limbs")
     fit = yield from within(0.5 * MEASURED, MEASURED if refine else 1.0, placing)
     found = _result(fit, fit.free.solve(reference), reference, guesses)
     if not refine:
         return found
-    refining = refined_steps(found, clip, limits=limits, resize=isinstance(scale, str))
-    return (yield from within(MEASURED, 1.0, refining))
+    return (yield from within(MEASURED, 1.0, refined_steps(found, clip, limits=limits, resize=resize)))
 
 
 calibrate = at_once(calibrate_steps)
@@ -165,10 +160,13 @@ def positions_of(clip: Clip, mapping: Sequence[MappedMarker]) -> FloatArray:
     return np.array(clip.positions[:, [clip.names.index(entry.marker) for entry in mapping]])
 
 
-def _sized(fit: Fit, reference: FloatArray, first: float, scale: str) -> Search:
-    """The fit at the size, and with the limbs where asked, that the reference (F, M, 3) wants."""
+def _sized(fit: Fit, positions: FloatArray, reference: FloatArray, scale: Scale) -> Search:
+    """The fit at a size that is known, or that the reference (F, M, 3) wants, begun from all positions (F, M, 3)."""
+    if not isinstance(scale, str):
+        return replace(fit, scale=_checked_scale(scale))
     if scale not in {"uniform", "limbs"}:
         raise CalibrationError(f"The scale is {scale!r}: it must be 'uniform', 'limbs' or a number.")
+    first = first_scale(fit.skeleton, fit.mapping, fit.offsets, positions)
     return (yield from at_best_scale(fit, reference, first))
 
 
