@@ -104,14 +104,13 @@ class LeastSquares:
         self.jacobian = Jacobian(bodies, measures, free_root, slides.bodies if slides else ())
         self.limited = any(body.limit is not None for body in bodies)
 
-    def run(self, numbers: ModuleType, work: State, most_steps: int | None = None, leave: int = 0) -> None:
+    def run(self, numbers: ModuleType, work: State, most_steps: int | None = None) -> None:
         """Improve the frames in place until each is met or stationary; `work.stationary` says which are.
 
         Args:
             numbers: the number system.
             work: the frames.
             most_steps: after so many steps it ends in any case.
-            leave: it ends when no more than so many frames are left to do.
         """
         open_frames = np.arange(len(work.targets))
         damping = Damping.first(len(open_frames), len(self.bodies))
@@ -125,8 +124,6 @@ class LeastSquares:
                 kept = np.flatnonzero(going)
                 open_frames, damping = open_frames[kept], damping.part(kept)
                 part, state = part.part(numbers, kept), state.part(numbers, kept)
-            if len(open_frames) <= leave:
-                break
             state, damping = self._iterate(numbers, part, state, damping)
         work.replace(numbers, open_frames, part)
 

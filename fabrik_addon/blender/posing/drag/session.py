@@ -30,6 +30,8 @@ _NO_SHIFT: Final = 1e-7
 _NO_TURN: Final = 1e-7
 # World metres: what is less is not worth a word.
 _SHOWN: Final = 5e-4
+# A move of the mouse takes a bounded time; what it left to do is done on release, as long as each time halves it.
+_MOST_SETTLING: Final = 8
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class Drag:
         self._armature, self._dragged = armature, tuple(setup.dragged)
         self._parts, self._turning_parts = setup.parts(turning=False), setup.parts(turning=True)
         self._last_parts = self._parts
+        self._asked: tuple[npt.ArrayLike, npt.ArrayLike | None] | None = None
         if not any(part.turned or part.moves_root for part in self._parts):
             raise RigError(_why_nothing_follows(bone, setup))
         self._keeper = PoseKeeper(context.scene, armature)
@@ -97,6 +100,7 @@ class Drag:
         """
         if not self._is_there():
             raise RigError(f"The armature of bone {self._dragged[0]!r} was changed during the drag: drag again")
+        self._asked = location, turn
         armature_shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
         world_turn = Vector(np.zeros(3).tolist() if turn is None else np.asarray(turn, dtype=np.float64).tolist())
         if np.abs(armature_shift).max() <= self._least_shift and world_turn.length <= _NO_TURN:
@@ -129,6 +133,7 @@ class Drag:
 
         A live rig's targets go to where the pose is now. Returns how many bones have changed.
         """
+        self._settle()
         context.view_layer.update()
         changed = [pair for writer in self._writers for pair in writer.changed()]
         if changed and is_auto_keying(context) and not key_channels(context, self._armature, changed, automatic=True):
@@ -140,6 +145,17 @@ class Drag:
         if kept.live:
             _follow_with_targets(context, self._armature)
         return len({bone for bone, _ in changed})
+
+    def _settle(self) -> None:
+        """Go on to where the last move asked to be."""
+        before = np.inf
+        for _ in range(_MOST_SETTLING):
+            if self._asked is None:
+                return
+            error = self.step(*self._asked).error
+            if error <= self._least_shift * self._scale or error > 0.5 * before:
+                return
+            before = error
 
     def cancel(self) -> None:
         """Put everything back, bit for bit."""
