@@ -17,7 +17,6 @@ from ...rig.locks import with_locks
 from ..posture_session import PostureSession
 from ..stored_pose import preferred_pose
 
-
 # A rope that is all but taut stays short of what pulls it (1.4 mm of a metre): the root goes by this share farther.
 _SLACK = 0.02
 
