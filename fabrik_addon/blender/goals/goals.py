@@ -68,9 +68,10 @@ class Goals:
         return [int(bone) for bone in np.flatnonzero(self.turned_by.any(axis=0))]
 
     @property
-    def is_held(self) -> bool:
-        """Whether any of the bones is pinned."""
-        return any(isinstance(target, Pin) for target in self.targets)
+    def pinned(self) -> list[str]:
+        """The bones that are held where they are."""
+        pairs = zip(self.effectors, self.targets, strict=True)
+        return [effector.bone for effector, target in pairs if isinstance(target, Pin)]
 
     @property
     def bone_names(self) -> list[str]:

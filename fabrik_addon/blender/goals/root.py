@@ -27,4 +27,4 @@ def root_mode(
 
 def moves_root(armature: bpy.types.Object, goals: Goals) -> bool:
     """Whether solving may move the root of a tree."""
-    return goals.root_moves and root_mode(armature, pinned=goals.is_held) != "FIXED"
+    return goals.root_moves and root_mode(armature, pinned=bool(goals.pinned)) != "FIXED"

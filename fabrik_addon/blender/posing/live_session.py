@@ -16,7 +16,6 @@ from ..rig.legal import legal_pose
 from ..rig.locks import WithLocks
 from ..rig.posture_masses import masses_of
 from ..settings.rig import rig_settings
-from ..settings.why_not import enabled_effectors
 from .posture_session import PostureSession
 from .stored_pose import preferred_pose
 
@@ -49,7 +48,7 @@ class LiveSession:
             root="FREE" if self._free else "FIXED",
             preferred=self._preferred(base),
             most_stretches=_STRETCHES,
-            pinned=[effector.bone for effector in enabled_effectors(rig) if effector.kind == "PIN"],
+            pinned=goals.pinned,
         )
         self._asked: tuple[float, Places] | None = None
 
@@ -92,10 +91,7 @@ class LiveSession:
 
     def _preferred(self, base: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
         """The pose that the rig is to stay near, by its setting."""
-        preferred, location = preferred_pose(self._rig, self._goals.tree, *base)
-        rotations = base[0].copy()
-        rotations[self._goals.bones] = preferred[self._goals.bones]
-        return rotations, location if self._free else base[1]
+        return preferred_pose(self._rig, self._goals.tree, *base, bones=self._goals.bones, moves_root=self._free)
 
     def _is_base(self, present: Tree) -> bool:
         """Whether the rig stands as it would without live posing."""

@@ -19,6 +19,7 @@ from ..rig.spaces import object_scale
 from ..rig.stretch import write_stretches
 from .locked import solve_around_locks
 from .posture_session import PostureSession
+from .stored_pose import preferred_pose
 
 
 @dataclass(frozen=True)
@@ -94,15 +95,20 @@ def is_by_posture(goals: Goals, places: Places) -> bool:
 def _solve_by_posture(
     armature: bpy.types.Object, goals: Goals, places: Places, start: FloatArray, start_location: FloatArray
 ) -> PosturePose:
-    """The pose of one tree that is near (J, 4) start rotations and the (3,) start of its root's head."""
+    """The pose of one tree for its targets, near the one that the rig prefers, as a rule that of the start.
+
+    start: (J, 4) local rotations. start_location: (3,) the root's head.
+    """
+    free = moves_root(armature, goals)
     session = PostureSession(
         armature,
         goals.tree.skeleton,
         goals.effectors,
         limits=goals.all_limits,
-        root="FREE" if moves_root(armature, goals) else "FIXED",
-        preferred=(start, start_location),
+        root="FREE" if free else "FIXED",
+        preferred=preferred_pose(armature, goals.tree, start, start_location, bones=goals.bones, moves_root=free),
         locks=locks_of(armature, goals, start),
+        pinned=goals.pinned,
     )
     found = session.pose_anew(places.points, places.rotations, options=Options())
     return replace(found, errors=np.where(np.isnan(places.points).any(axis=1), np.nan, found.errors))

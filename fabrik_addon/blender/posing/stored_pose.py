@@ -1,5 +1,6 @@
 """Poses that are kept with a rig, and the one that it prefers: of all that meet the goals it takes one near to that."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import bpy
@@ -32,18 +33,32 @@ def keep_pose(rig: bpy.types.Object) -> str:
 
 
 def preferred_pose(
-    rig: bpy.types.Object, tree: Tree, start: FloatArray, start_location: FloatArray
+    rig: bpy.types.Object,
+    tree: Tree,
+    start: FloatArray,
+    start_location: FloatArray,
+    *,
+    bones: Sequence[int] | slice = slice(None),
+    moves_root: bool = True,
 ) -> tuple[FloatArray, FloatArray]:
     """(J, 4) local rotations of a tree's bones and (3,) the head of its root in armature space, as the rig prefers.
 
-    start: (J, 4) and (3,) the pose that it prefers where nothing else is chosen or kept: that of a drag's beginning.
+    Args:
+        rig: the armature.
+        tree: its bones.
+        start: (J, 4) the pose that it prefers where nothing else is chosen or kept: that of a drag's beginning.
+        start_location: (3,) the head of its root there.
+        bones: places in the skeleton of those that are posed; the others are as at the start.
+        moves_root: whether the root's head is posed as well.
     """
     kept = rig_settings(rig)
-    if kept.preferred_pose == "REST":
-        return _stored_pose(rig, (), tree)
-    if kept.preferred_pose == "KEPT" and kept.kept_pose:
-        return _stored_pose(rig, kept.kept_pose, tree)
-    return start, start_location
+    is_kept = kept.preferred_pose == "KEPT" and len(kept.kept_pose) > 0
+    if kept.preferred_pose != "REST" and not is_kept:
+        return start, start_location
+    rotations, location = _stored_pose(rig, kept.kept_pose if is_kept else (), tree)
+    mixed = start.copy()
+    mixed[bones] = rotations[bones]
+    return mixed, location if moves_root else start_location
 
 
 def _stored_pose(rig: bpy.types.Object, stored: Any, tree: Tree) -> tuple[FloatArray, FloatArray]:

@@ -30,7 +30,7 @@ class FabrikStoredBone(PropertyGroup):
 
 @overridable
 class PostureSettings:
-    """What dragging and live posing heed beside the goals. A mixin of the rig's settings."""
+    """What dragging, live posing and solving heed beside the goals. A mixin of the rig's settings."""
 
     preferred_pose: EnumProperty(
         name="Preferred Pose",

@@ -93,3 +93,52 @@ def test_back_at_its_start_a_drag_is_there_to_the_bit(rig):
     dragged = drag(rig, "hand.L", (0.0, -0.3, 0.1), steps=4)
     dragged.step(begin)
     assert [tuple(map(tuple, bone.matrix_basis)) for bone in rig.pose.bones] == before
+
+
+class TestSolve:
+    """*Solve* heeds what dragging does."""
+
+    @pytest.fixture
+    def hand(self, rig):
+        """The target of the left hand."""
+        bpy.ops.fabrik.add_effector(bone="hand.L")
+        return bpy.data.objects["hand.L target"]
+
+    def solve(self, rig, start="PRESENT"):
+        bpy.ops.fabrik.solve(start=start)
+        bpy.context.view_layer.update()
+
+    def test_the_centre_of_mass_stays_over_the_feet(self, rig, hand):
+        bpy.ops.fabrik.set_limit(bones="hand.L", mass=0.6)
+        hand.location = np.add(hand.location, (-0.4, -0.7, 0.0))
+        ahead = []
+        for balance in ("OFF", "AUTO"):
+            rig.fabrik.balance = balance
+            self.solve(rig, start="REST")
+            ahead.append(past_the_toes(rig))
+            assert np.allclose(rig.matrix_world @ rig.pose.bones["hand.L"].tail, hand.location, atol=1e-3)
+        assert ahead[0] > 0.02
+        assert ahead[1] < 0.25 * ahead[0], ahead
+
+    def test_a_hand_does_not_go_through_the_floor(self, rig, hand):
+        hand.location = np.add(hand.location, (-0.2, -0.4, -1.1))
+        self.solve(rig)
+        assert lowest(rig) < -0.03
+        rig.fabrik.use_floor = True
+        self.solve(rig, start="REST")
+        assert lowest(rig) > -0.005
+
+    def test_near_the_pose_that_is_preferred(self, rig, hand):
+        """An arm that no target asks anything of, and the trunk, come back to where they were kept."""
+        spine = rig.pose.bones["spine"]
+        spine.rotation_quaternion = (0.99, 0.14, 0.0, 0.0)
+        bpy.ops.fabrik.keep_pose()
+        spine.rotation_quaternion = (1.0, 0.0, 0.0, 0.0)
+        hand.location.y -= 0.05
+        found = {}
+        for preferred in ("START", "KEPT", "REST"):
+            rig.fabrik.preferred_pose = preferred
+            self.solve(rig)
+            found[preferred] = spine.rotation_quaternion.x
+        assert found["KEPT"] > found["START"] + 0.05
+        assert found["REST"] < found["KEPT"] - 0.05

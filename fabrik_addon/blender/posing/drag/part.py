@@ -123,11 +123,9 @@ class DragPart:
     def _find_preferred(self, armature: bpy.types.Object) -> tuple[FloatArray, FloatArray]:
         """(J, 4) and (3,) the pose that the rig prefers; what does not follow stays as it is."""
         tree = self.tree
-        rotations, location = preferred_pose(armature, tree, tree.rotations, tree.root_location)
-        mixed = tree.rotations.copy()
-        mixed[self.turned] = rotations[self.turned]
-        moves = self.moves_root and armature.pose.bones[tree.skeleton.names[0]].parent is None
-        return mixed, location if moves else tree.root_location
+        moves_root = self.moves_root and armature.pose.bones[tree.skeleton.names[0]].parent is None
+        start = tree.rotations, tree.root_location
+        return preferred_pose(armature, tree, *start, bones=self.turned, moves_root=moves_root)
 
     def _carry(self, targets: FloatArray) -> None:
         """Move the root, and the pose that is preferred, with what is dragged as it pulls them along."""

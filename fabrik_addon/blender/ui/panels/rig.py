@@ -201,7 +201,7 @@ class FABRIK_PT_drag(AboutRig, Panel):
 
 
 class FABRIK_PT_posture(AboutRig, Panel):
-    """Which of all poses that meet the goals: what dragging and live posing share."""
+    """Which of all poses that meet the goals: what dragging, live posing and solving share."""
 
     bl_idname = "FABRIK_PT_posture"
     bl_label = "Posture"
