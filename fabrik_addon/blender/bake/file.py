@@ -174,6 +174,7 @@ def set_markers(
     capture = rig_settings(rig).capture
     capture.markers.clear()
     capture.factors.clear()
+    capture.calibrated = ""
     capture.active_marker = 0
     metre = 1.0 / metres_per_unit(rig)
     for entry in entries:

@@ -13,6 +13,7 @@ from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
 from ...human.naming_schemes import match as match_bones
 from ...markers.calibrate.calibrate import MEASURED, Calibration, Scale, calibrate_steps, refined_steps
+from ...markers.calibrate.expected_pose import Kind
 from ...markers.calibrate.offsets import guessed_offsets
 from ...markers.clip import Clip
 from ...markers.mapping.labels import match, parts_of
@@ -37,6 +38,18 @@ _SCALES: Final[Mapping[str, Scale]] = MappingProxyType(
 )
 
 
+# What a calibration takes the person to do on the frames that it measures on.
+_POSES: Final[Mapping[Kind, str]] = MappingProxyType(
+    {
+        "REST": "standing like the rig at rest",
+        "STANDING": "standing with hanging arms",
+        "A_POSE": "standing in an A pose",
+        "T_POSE": "standing in a T pose",
+        "MOVING": "in no pose of calibration",
+    }
+)
+
+
 class CalibrateError(FabrikError):
     """A rig and markers that cannot be calibrated; the sentence says why."""
 
@@ -47,7 +60,7 @@ class CalibrationResult:
 
     take: the name of the recording. scale: the factor that the markers in the scene were given. rms: metres from the
     markers to where the rig has them, at the reference or over the take. worst: the label of the marker that is
-    farthest off, and how far.
+    farthest off, and how far. pose: what the person was taken to do on the frames that were measured on.
     """
 
     take: str
@@ -55,15 +68,22 @@ class CalibrationResult:
     scale: float
     rms: float
     worst: tuple[str, float]
+    pose: Kind
+
+    @property
+    def lines(self) -> tuple[str, str, str]:
+        """The result in short lines: how well, how large, and what pose was assumed."""
+        name, distance = self.worst
+        return (
+            f"RMS {1000.0 * self.rms:.1f} mm, worst {name} {1000.0 * distance:.1f} mm",
+            f"markers scaled by {self.scale:.4g}",
+            f"person taken to be {_POSES[self.pose]}",
+        )
 
     @property
     def line(self) -> str:
         """The result in one line."""
-        name, distance = self.worst
-        return (
-            f"{self.markers} markers{of_take(self.take)} calibrated: RMS {1000.0 * self.rms:.1f} mm, "
-            f"worst {name} {1000.0 * distance:.1f} mm, markers scaled by {self.scale:.4g}"
-        )
+        return f"{self.markers} markers{of_take(self.take)} calibrated: {', '.join(self.lines)}"
 
 
 def calibrate_markers_steps(
@@ -248,10 +268,13 @@ def kept_factors(rig: bpy.types.Object, names: Collection[str]) -> FloatArray | 
 
 
 def _result(rig: bpy.types.Object, found: Sequence[Calibration], factor: float) -> CalibrationResult:
-    """What to tell people."""
+    """What to tell people; the rig keeps it for the panel."""
     metre = metres_per_unit(rig)
     residuals = metre * np.concatenate([calibration.residuals for calibration in found])
     names = [marker.marker for calibration in found for marker in calibration.markers]
     worst = int(np.argmax(np.nan_to_num(residuals)))
     rms = float(np.sqrt(np.nanmean(residuals**2)))
-    return CalibrationResult(take_name(rig), len(names), factor, rms, (names[worst], float(residuals[worst])))
+    worst_of = (names[worst], float(residuals[worst]))
+    result = CalibrationResult(take_name(rig), len(names), factor, rms, worst_of, found[0].pose)
+    rig_settings(rig).capture.calibrated = "\n".join(result.lines)
+    return result

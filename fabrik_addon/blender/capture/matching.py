@@ -192,6 +192,7 @@ def _fill(
     order = {entry.marker: place for place, entry in enumerate(mapped)}
     by_label = {entry.marker: entry for entry in mapped}
     capture.markers.clear()
+    capture.calibrated = ""
     capture.active_marker = 0
     for marker in sorted(markers, key=lambda each: order.get(each.label, len(order) + is_unlabelled(each.label))):
         entry = capture.markers.add()

@@ -132,6 +132,7 @@ class FabrikCapture(MarkerOptions, PropertyGroup):
         description="After the reference, improve the markers' places on their bones over the whole take",
         default=True,
     )
+    calibrated: StringProperty(name="Calibrated", description="What the last calibration found, a line each")
     doubts: StringProperty(name="Doubts", description="What may be wrong with the last match or bake, a line each")
     show_errors: BoolProperty(name="Show Errors", description="Draw a line from each marker to its point on the bone")
     worst_frame: IntProperty(name="Worst Frame", description="The frame of the last bake that was met least well")

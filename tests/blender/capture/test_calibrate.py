@@ -63,6 +63,13 @@ class TestOneScale:
         result = bake(bpy.context, rig, frame_start=1, frame_end=FRAMES)
         assert result.report.total().rms < 0.008
 
+    def test_rig_keeps_what_was_found_and_the_pose_assumed(self):
+        rig, _ = recorded()
+        found = calibrate_markers(bpy.context, rig)
+        kept = rig.fabrik.capture.calibrated
+        assert f"RMS {1000.0 * found.rms:.1f} mm" in kept
+        assert "person taken to be" in kept
+
     def test_markers_in_the_scene_are_scaled_about_the_rig(self):
         rig, _ = recorded(1.15, location=(0.5, -0.3, 0.2), turn=0.4)
         empty = rig.fabrik.capture.markers[0].target

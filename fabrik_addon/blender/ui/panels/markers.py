@@ -101,6 +101,10 @@ class FABRIK_PT_calibration(AboutRig, Panel):
         frames.prop(capture, "reference_end", text="End")
         layout.prop(capture, "refine")
         layout.operator(FABRIK_OT_calibrate_markers.bl_idname, icon="CON_SIZELIKE")
+        column = layout.column(align=True)
+        for found in capture.calibrated.splitlines():
+            for line in short_lines(found):
+                column.label(text=line)
 
 
 class FABRIK_PT_marker_bake(AboutRig, Panel):
