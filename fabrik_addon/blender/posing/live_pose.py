@@ -18,7 +18,7 @@ from ..rig.stretch import present_factors, write_stretches
 from ..settings.rig import rig_settings
 from ..settings.why_not import why_no_solve
 from .base_pose import BasePose
-from .live_session import LiveSession, session_key
+from .live_session import LiveSession
 from .solve_frame import is_by_posture, locks_of, solve_tree, stretch_factors
 
 # Radians, and shares of the root bone's length: what a pose may be off by without being written again.
@@ -87,8 +87,8 @@ def _session(
     """The session of a tree, the one that is there if it still fits."""
     place = rig.session_uid, goals.tree.skeleton.names[0]
     session = sessions.get(place)
-    if session is None or session.key != session_key(rig, goals):
-        session = sessions[place] = LiveSession(rig, goals, base)
+    if session is None or not session.fits(rig, goals):
+        session = sessions[place] = LiveSession(rig, goals, base, session)
     return session
 
 

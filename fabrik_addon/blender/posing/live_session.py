@@ -17,7 +17,7 @@ from ..rig.locks import WithLocks
 from ..rig.posture_masses import masses_of
 from ..settings.rig import rig_settings
 from .posture_session import PostureSession
-from .stored_pose import preferred_pose
+from .stored_pose import kept_pose_key, preferred_pose
 
 # Frames: what is farther from the one that was posed last is a jump.
 _NEXT: Final = 1.0
@@ -33,12 +33,25 @@ class LiveSession:
     """One tree of bones of a live rig.
 
     Attributes:
-        key: what it was made for; with another one it is to be made anew.
+        asked: the frame that was posed last, and its targets; None for those where they were met otherwise.
     """
 
-    def __init__(self, rig: bpy.types.Object, goals: Goals, base: tuple[FloatArray, FloatArray]) -> None:
-        """Be ready; base: the pose without live posing, (J, 4) local rotations and the root's head at (3,)."""
-        self.key = session_key(rig, goals)
+    def __init__(
+        self,
+        rig: bpy.types.Object,
+        goals: Goals,
+        base: tuple[FloatArray, FloatArray],
+        before: "LiveSession | None" = None,
+    ) -> None:
+        """Be ready.
+
+        Args:
+            rig: the armature.
+            goals: those of the tree.
+            base: the pose without live posing, (J, 4) local rotations and the root's head at (3,).
+            before: the session of the tree that no longer fits, if there was one.
+        """
+        self._key = _key(rig, goals)
         self._rig, self._free, self._goals, self._base = rig, moves_root(rig, goals), goals, base
         self._session = PostureSession(
             rig,
@@ -50,7 +63,14 @@ class LiveSession:
             most_stretches=_STRETCHES,
             pinned=goals.pinned,
         )
-        self._asked: tuple[float, Places] | None = None
+        self.asked: tuple[float, Places | None] | None = None
+        if before is not None and before.asked is not None:
+            # What was set otherwise shows at once: the way to the pose does not count.
+            self.asked = before.asked[0], None
+
+    def fits(self, rig: bpy.types.Object, goals: Goals) -> bool:
+        """Whether it was made for these goals of a rig as it is now."""
+        return self._key == _key(rig, goals) and self._goals.tree.skeleton.is_like(goals.tree.skeleton)
 
     def pose(
         self,
@@ -64,7 +84,7 @@ class LiveSession:
 
         present: how the rig stands, to begin with; None where that is not what a session has made of it.
         """
-        last, self._asked = self._asked, (frame, places)
+        last, self.asked = self.asked, (frame, places)
         rebased = not all(np.array_equal(new, old) for new, old in zip(base, self._base, strict=True))
         if rebased:
             self._rebase(base)
@@ -75,7 +95,7 @@ class LiveSession:
         elif last is None and present is not None and not self._is_base(present):
             self._session.begin_at(present.rotations, present.root_location)
             self._session.pose(*asked)
-        elif last is None or abs(frame - last[0]) > _NEXT:
+        elif last is None or last[1] is None or abs(frame - last[0]) > _NEXT:
             self._session.pose_anew(*asked)
         elif rebased or not _same(places, last[1]):
             self._session.pose(*asked)
@@ -108,22 +128,13 @@ class LiveSession:
         )
 
 
-def session_key(rig: bpy.types.Object, goals: Goals) -> tuple[Any, ...]:
-    """What a session depends on besides the pose to stay near and where its targets are."""
-    skeleton, masses = goals.tree.skeleton, masses_of(rig, goals.tree.skeleton)
-    arrays = (
-        skeleton.rest,
-        skeleton.lengths,
-        skeleton.inherits_rotation,
-        masses.shares,
-        masses.centres,
-        masses.factors,
-    )
-    numbers = tuple(array.tobytes() for array in arrays)
+def _key(rig: bpy.types.Object, goals: Goals) -> tuple[Any, ...]:
+    """What a session depends on besides the bones at rest, the pose to stay near and where its targets are."""
+    masses = masses_of(rig, goals.tree.skeleton)
+    weighed = tuple(array.tobytes() for array in (masses.shares, masses.centres, masses.factors))
     kept, up = rig_settings(rig), rig.matrix_world[2][:]
-    stands = kept.preferred_pose, kept.balance, up[:3], (kept.floor_height, up) if kept.use_floor else None
-    solved = goals.effectors, dict(goals.limits), tuple(goals.held), moves_root(rig, goals)
-    return skeleton.names, numbers, stands, solved
+    stands = kept_pose_key(rig), kept.balance, up[:3], (kept.floor_height, up) if kept.use_floor else None
+    return weighed, stands, goals.effectors, dict(goals.limits), tuple(goals.held), moves_root(rig, goals)
 
 
 def _same(places: Places, others: Places) -> bool:

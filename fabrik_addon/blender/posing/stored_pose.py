@@ -61,6 +61,17 @@ def preferred_pose(
     return mixed, location if moves_root else start_location
 
 
+def kept_pose_key(rig: bpy.types.Object) -> tuple[str, bytes]:
+    """What tells the choice of a preferred pose from another one."""
+    kept = rig_settings(rig)
+    chosen: str = kept.preferred_pose
+    numbers = np.empty(7 * len(kept.kept_pose) if chosen == "KEPT" else 0, dtype=np.float32)
+    if len(numbers):
+        kept.kept_pose.foreach_get("rotation", numbers[: 4 * len(kept.kept_pose)])
+        kept.kept_pose.foreach_get("location", numbers[4 * len(kept.kept_pose) :])
+    return chosen, numbers.tobytes()
+
+
 def _stored_pose(rig: bpy.types.Object, stored: Any, tree: Tree) -> tuple[FloatArray, FloatArray]:
     """(J, 4) local rotations of a tree's bones and (3,) the head of its root in armature space, as they were kept.
 

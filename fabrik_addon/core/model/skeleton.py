@@ -11,6 +11,8 @@ from ..arrays import BoolArray, FloatArray, IntArray
 from ..errors import SkeletonError
 
 _ORTHONORMAL = 1e-4
+# A share of the skeleton's size: Blender's channels have 24 bits, in metres that may be many sizes away.
+_SAME_PLACE = 1e-6
 
 
 class Skeleton:
@@ -54,6 +56,18 @@ class Skeleton:
     def size(self) -> float:
         """From one end of the rest pose to the other, about: the diagonal of the heads' box and the longest bone."""
         return float(np.linalg.norm(np.ptp(self.rest[:, :3, 3], axis=0)) + self.lengths.max())
+
+    def is_like(self, other: "Skeleton") -> bool:
+        """Whether another skeleton has the same bones, standing alike at rest, if as a whole in another place."""
+        if self.names != other.names or not np.array_equal(self.parents, other.parents):
+            return False
+        heads = [each.rest[:, :3, 3] - each.rest[0, :3, 3] for each in (self, other)]
+        return bool(
+            np.array_equal(self.rest[:, :3, :3], other.rest[:, :3, :3])
+            and np.array_equal(self.lengths, other.lengths)
+            and np.array_equal(self.inherits_rotation, other.inherits_rotation)
+            and np.abs(heads[0] - heads[1]).max() <= _SAME_PLACE * self.size
+        )
 
     def index(self, name: str) -> int:
         """The place of a bone in the arrays.

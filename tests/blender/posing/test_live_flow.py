@@ -1,5 +1,6 @@
 """Live posing from target to target on the sample person: it flows, pins hold, and out of reach it is calm."""
 
+import gc
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from support.dragging import active, farthest_outside, world
 
 from fabrik_addon.blender.goals.pins import pin_bones
 from fabrik_addon.blender.posing import live
+from fabrik_addon.blender.posing.live_session import LiveSession
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.core.rotations import angle_between
 
@@ -163,3 +165,59 @@ def test_near_the_kept_pose_if_that_is_preferred(human):
         target("hand.L").location.y += 0.05
         human.pose.bones["spine"].rotation_quaternion = (1.0, 0.0, 0.0, 0.0)
     assert found["KEPT"] > found["START"] + 0.01
+
+
+def sessions():
+    """The live sessions that there are."""
+    gc.collect()
+    return [thing for thing in gc.get_objects() if isinstance(thing, LiveSession)]
+
+
+def test_it_goes_on_from_its_last_pose_while_the_root_moves(human):
+    switch_on(human)
+    hips, (session,) = world(human, "hips", "head"), sessions()
+    for _ in range(5):
+        target("hand.L").location += Vector((-0.08, -0.09, -0.15))
+        bpy.context.view_layer.update()
+    assert np.linalg.norm(world(human, "hips", "head") - hips) > 0.01
+    assert sessions() == [session]
+
+
+class TestSettings:
+    """What is set otherwise while a rig is live shows at once."""
+
+    def lean(self, rig):
+        return np.array(rig.pose.bones["spine"].rotation_quaternion)[1]
+
+    def kept_leaning(self, rig, much):
+        rig.pose.bones["spine"].rotation_quaternion = (0.99, much, 0.0, 0.0)
+        bpy.ops.fabrik.keep_pose()
+        rig.pose.bones["spine"].rotation_quaternion = (1.0, 0.0, 0.0, 0.0)
+
+    def test_a_preferred_pose(self, human):
+        self.kept_leaning(human, 0.1)
+        human.fabrik.preferred_pose = "START"
+        switch_on(human)
+        target("hand.L").location.y -= 0.05
+        bpy.context.view_layer.update()
+        before = self.lean(human)
+        human.fabrik.preferred_pose = "KEPT"
+        bpy.context.view_layer.update()
+        kept = self.lean(human)
+        assert kept > before + 0.01
+        human.fabrik.preferred_pose = "REST"
+        bpy.context.view_layer.update()
+        assert self.lean(human) < kept - 0.01
+        assert np.linalg.norm(world(human, "hand.L") - target("hand.L").location) < 1e-3
+
+    def test_a_floor(self, human):
+        for effector in human.fabrik.effectors:
+            effector.enabled = effector.bone in {"hand.L", *FEET}
+        switch_on(human)
+        for _ in range(8):
+            target("hand.L").location += Vector((-0.03, -0.05, -0.15))
+            bpy.context.view_layer.update()
+        assert world(human, "hand.L")[2] < -0.03
+        human.fabrik.use_floor = True
+        bpy.context.view_layer.update()
+        assert world(human, "hand.L")[2] > -0.005
