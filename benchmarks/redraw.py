@@ -19,12 +19,10 @@ from benchmarks import cases
 from benchmarks.tables import Aim, Part, interleaved, table
 from fabrik_addon.blender.settings.limit_properties import write_settings
 from fabrik_addon.blender.settings.limit_values import settings_of
+from fabrik_addon.blender.ui import panels
 from fabrik_addon.blender.ui.overlays import goals as goal_overlay
 from fabrik_addon.blender.ui.overlays import limits as overlay
 from fabrik_addon.blender.ui.overlays import markers as marker_overlay
-from fabrik_addon.blender.ui.panels import limits as limit_panel
-from fabrik_addon.blender.ui.panels import markers as marker_panel
-from fabrik_addon.blender.ui.panels import rig as panels
 from fabrik_addon.core import Ball
 
 ROOT = Path(__file__).parents[1]
@@ -52,7 +50,7 @@ class Layout:
 
     label = prop = prop_search = operator = operator_menu_enum = nothing
 
-    def template_list(self, kind, _name, owner, collection, active_owner, active, rows):
+    def template_list(self, kind, _name, owner, collection, active_owner, active, rows, maxrows=5):
         """Draws as many lines as are seen."""
         for item in getattr(owner, collection)[:rows]:
             getattr(bpy.types, kind).draw_item(None, bpy.context, self, owner, item, 0, active_owner, active)
@@ -95,8 +93,7 @@ def _table(title, what, spent):
 def _python_of(rig):
     """Processor seconds of each part."""
     context = bpy.context
-    classes = [*panels.CLASSES, *limit_panel.CLASSES, *marker_panel.CLASSES]
-    stages = [Stage(panel) for panel in classes if issubclass(panel, bpy.types.Panel)]
+    stages = [Stage(panel) for panel in panels.CLASSES if issubclass(panel, bpy.types.Panel)]
     bones = overlay.shown_bones(context)
     frame = context.scene.frame_current_final
     parts = {

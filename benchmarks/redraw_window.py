@@ -12,9 +12,9 @@ import gui_drive as g
 # The sidebar's tab, and the switches of goals, limits and markers' lines.
 STATES = {
     "sidebar on Item, no overlay": ("Item", False, False, False),
-    "sidebar on FABRIK, no overlay": ("FABRIK", False, False, False),
+    "sidebar on FABRIK, no overlay": ("FABRIK Pose", False, False, False),
     "sidebar on Item, goals": ("Item", True, False, False),
-    "sidebar on FABRIK, goals, limits of 5 bones, lines of 60 markers": ("FABRIK", True, True, True),
+    "sidebar on FABRIK, goals, limits of 5 bones, lines of 60 markers": ("FABRIK Pose", True, True, True),
 }
 ROUNDS = 20
 

@@ -10,19 +10,14 @@ from bpy.props import BoolProperty, PointerProperty
 from .posing import live
 from .settings import rig as settings
 from .settings.overrides import keep_overrides
-from .ui import file_handler, keymap, operators, stiffness_slider, tool
+from .ui import file_handler, keymap, operators, panels, stiffness_slider, tool
 from .ui.operators.import_markers import menu_entry
 from .ui.overlays import handlers as drawing_handlers
-from .ui.panels import limits as limit_panel
-from .ui.panels import markers as marker_panel
-from .ui.panels import rig as panels
 
 CLASSES = (
     *settings.CLASSES,
     *operators.CLASSES,
     *panels.CLASSES,
-    *limit_panel.CLASSES,
-    *marker_panel.CLASSES,
     *file_handler.CLASSES,
 )
 # Goals are there in Pose mode as well as while targets are moved in Object mode.

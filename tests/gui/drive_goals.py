@@ -125,7 +125,7 @@ def take_pictures():
     """The sidebar's tab, for the manual."""
     g.area().spaces.active.show_region_ui = True
     yield 1.0
-    g.region(rtype="UI").active_panel_category = "FABRIK"
+    g.region(rtype="UI").active_panel_category = "FABRIK Pose"
     yield 1.0
     pixels("pose_panel.png", rtype="UI", box=(0.0, 0.335, 0.91, 1.0))
 

@@ -78,7 +78,18 @@ def vermilion(picture):
     return int(((red > 0.8) & (green < 0.45) & (blue_ < 0.3)).sum())
 
 
+def open_the_panel():
+    """Limits are folded at first: here they are not."""
+    kinds = [bpy.types.FABRIK_PT_limits, bpy.types.FABRIK_PT_limit_tools]
+    for kind in reversed(kinds):
+        bpy.utils.unregister_class(kind)
+    kinds[0].bl_options = set()
+    for kind in kinds:
+        bpy.utils.register_class(kind)
+
+
 def prepare():
+    open_the_panel()
     with g.override():
         bpy.context.view_layer.objects.active = rig()
         bpy.ops.object.mode_set(mode="POSE")
@@ -116,7 +127,7 @@ def switch_on():
     """The button in the panel's header."""
     g.area().spaces.active.show_region_ui = True
     yield 1.0
-    g.region(rtype="UI").active_panel_category = "FABRIK"
+    g.region(rtype="UI").active_panel_category = "FABRIK Pose"
     yield 1.0
     yield from g.find_button("fabrik_show_limits", xfrac=0.8, step=6)
     g.click()

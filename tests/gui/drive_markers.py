@@ -113,13 +113,7 @@ def drop_a_file():
 def show_the_tab():
     g.area().spaces.active.show_region_ui = True
     yield 1.0
-    g.region(rtype="UI").active_panel_category = "FABRIK"
-    yield 1.0
-    # Only the panels about markers, so that all of them fit on the screen.
-    for panel in ("FABRIK_PT_effectors", "FABRIK_PT_limits", "FABRIK_PT_solve"):
-        kind = getattr(bpy.types, panel, None)
-        if kind is not None:
-            bpy.utils.unregister_class(kind)
+    g.region(rtype="UI").active_panel_category = "FABRIK Motion"
     yield 1.0
 
 

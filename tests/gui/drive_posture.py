@@ -37,7 +37,7 @@ def open_all_panels():
         kind = getattr(bpy.types, name)
         bpy.utils.unregister_class(kind)
     for name, kind in sorted(KINDS.items(), key=lambda pair: hasattr(pair[1], "bl_parent_id")):
-        if name in {"FABRIK_PT_solve", "FABRIK_PT_posture", "FABRIK_PT_limits"}:
+        if name in {"FABRIK_PT_drag", "FABRIK_PT_posture", "FABRIK_PT_limits"}:
             kind.bl_options = set()
             bpy.utils.register_class(kind)
 
@@ -63,7 +63,7 @@ def steps():
     open_all_panels()
     space.show_region_ui = True
     yield 1.0
-    g.region(rtype="UI").active_panel_category = "FABRIK"
+    g.region(rtype="UI").active_panel_category = "FABRIK Pose"
     select("spine.001" if "spine.001" in rig().pose.bones else "chest", "head")
     yield 1.0
     g.shot("posture_panel.png")

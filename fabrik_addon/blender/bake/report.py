@@ -15,6 +15,7 @@ from ...markers.report.doubts import result_doubts
 from ...markers.report.figures import Report, ReportError
 from ...markers.report.text import csv_text, replace_file
 from ..capture.matching import matching_doubts_of, of_take, take_name
+from ..capture.takes import new_record_of
 from ..goals.followed import follows_markers
 from ..limits.to_constraints import is_own
 from ..rig.spaces import object_scale
@@ -92,6 +93,13 @@ def note_results(rig: bpy.types.Object, report: Report) -> None:
     text.clear()
     text.write(csv_text(report))
     capture.report = text
+    new_record_of(rig).action = _baked_action(rig)
+
+
+def _baked_action(rig: bpy.types.Object) -> bpy.types.Action:
+    """The action that a rig's last bake has written: its present one, or that of the topmost NLA strip."""
+    animated = rig.animation_data
+    return animated.action or animated.nla_tracks[-1].strips[-1].action
 
 
 def export_report(rig: bpy.types.Object, path: str | os.PathLike[str]) -> None:

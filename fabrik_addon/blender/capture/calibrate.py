@@ -29,6 +29,7 @@ from ..settings.rig import rig_settings
 from .clip import check_scalable, marker_clip, recorded_range, scale_markers, targets_of
 from .matching import SceneMarker, in_collection, mapping_of, of_take, scaled_entry, take_name
 from .rest_fitting import check_fittable, fit_rest
+from .takes import new_record_of
 
 Frames: TypeAlias = tuple[int, int]
 
@@ -247,6 +248,7 @@ def _keep(rig: bpy.types.Object, found: Sequence[Calibration], proportions: str)
     kept.root = "FREE"
     capture = kept.capture
     capture.factors.clear()
+    new_record_of(rig).calibrated = True
     for calibration in found:
         size = 1.0 / calibration.scale if proportions == "REST" else 1.0
         for marker in calibration.markers:

@@ -3,10 +3,8 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import bpy
-import numpy as np
 
 from ...core.errors import FabrikError
 from ...human.naming_schemes import match as match_bones
@@ -14,15 +12,11 @@ from ...markers.mapping.labels import Matched, is_unlabelled, match, parts_of
 from ...markers.mapping.marker_map import MappedMarker, read_map, write_map
 from ...markers.report.doubts import matching_doubts
 from ..limits.preset import read_rest
-from ..rig import keyframes
 from ..rig.armature import check_editable, check_rig
 from ..rig.spaces import metres_per_unit
-from ..settings.markers import MARKER_NAME, TAKE_SEEN, FabrikCapture, FabrikMarker
+from ..settings.markers import MARKER_NAME, TAKE_SEEN, TAKE_STATIC, FabrikCapture, FabrikMarker
 from ..settings.rig import rig_settings
-
-# Metres along an axis, the upper quartile of the markers: 0.007 in gait2354's static trial (its worst marker: 0.056),
-# 0.75 to 3.6 in six recordings of motion, the treadmill walk of the same person among them.
-_STANDS_WITHIN: Final = 0.1
+from .takes import imported_takes, note_matched
 
 
 class MarkerError(FabrikError):
@@ -72,9 +66,7 @@ def match_markers(
     capture = rig_settings(rig).capture
     capture.take, capture.take_armature = _take_of(markers, take), _armature_of(markers)
     capture.preset = matched.preset or ""
-    for each in _imported(context.scene):
-        if each.library is None:
-            each[TAKE_SEEN] = True
+    note_matched(context.scene, rig, keep=keep)
     _fill(capture, markers, matched.markers, keep=keep)
     rig_settings(rig).root = "FREE"
     return matched
@@ -92,9 +84,9 @@ def find_markers(
     Raises MarkerError where there are none.
     """
     capture = rig_settings(rig).capture
-    imported = _imported(context.scene)
+    imported = imported_takes(context.scene)
     if take is None and take_armature is None:
-        new = [each for each in imported if each.get(TAKE_SEEN) is None and _moves(each)]
+        new = [each for each in imported if each.get(TAKE_SEEN) is None and not each[TAKE_STATIC]]
         take, take_armature = (new[-1], None) if new else (capture.take, capture.take_armature)
     if take_armature is not None:
         return _bones_of(rig, take_armature)
@@ -120,26 +112,6 @@ def in_collection(take: bpy.types.Collection) -> list[SceneMarker]:
     if not markers:
         raise MarkerError(f"There are no empties in collection {take.name!r} to take for markers.")
     return _unique(markers)
-
-
-def _imported(scene: bpy.types.Scene) -> list[bpy.types.Collection]:
-    """The collections of the scene that hold imported markers, the last one imported last."""
-    return [
-        collection
-        for collection in scene.collection.children_recursive
-        if any(thing.get(MARKER_NAME) is not None for thing in collection.objects)
-    ]
-
-
-def _moves(take: bpy.types.Collection) -> bool:
-    """Whether a quarter of a take's markers get about: those of somebody who stands stay within some centimetres."""
-    return float(np.quantile([_way_of(thing) for thing in take.objects], 0.75)) > _STANDS_WITHIN
-
-
-def _way_of(marker: bpy.types.Object) -> float:
-    """How far apart a marker's places are along the axis on which they are farthest apart."""
-    tables = [keyframes.keys(curve) for curve in keyframes.curves(marker)]
-    return max((float(np.ptp(table[:, 1])) for table in tables if len(table)), default=0.0)
 
 
 def take_name(rig: bpy.types.Object) -> str:

@@ -24,7 +24,9 @@ from .overrides import overridable
 # Custom properties of each imported empty: the marker's name in its file, and the frames from one sample to the next.
 MARKER_NAME: Final = "fabrik_marker"
 MARKER_STEP: Final = "fabrik_marker_step"
-# That of a collection of them that was there when some rig was matched.
+# Those of a collection of them: whether somebody stands in it, as for a static trial; that it was there when some rig
+# was matched.
+TAKE_STATIC: Final = "fabrik_static"
 TAKE_SEEN: Final = "fabrik_seen"
 
 POINTS: Final = (
@@ -95,6 +97,31 @@ class FabrikFactor(PropertyGroup):
 
 
 @overridable
+class FabrikTake(PropertyGroup):
+    """How far a rig has come with a take."""
+
+    collection: PointerProperty(
+        name="Take",
+        description="The collection of its markers; none where they were picked one by one",
+        type=bpy.types.Collection,
+    )
+    calibrated: BoolProperty(name="Calibrated", description="Whether the markers' places were measured")
+    action: PointerProperty(
+        name="Action", description="The action that the take was last baked to", type=bpy.types.Action
+    )
+
+
+def _chosen_index(capture: "FabrikCapture") -> int:
+    """The place among all collections of the take that was chosen, else of the one that the rig follows."""
+    chosen = capture.chosen_take or capture.take
+    return -1 if chosen is None else bpy.data.collections.find(chosen.name)
+
+
+def _choose(capture: "FabrikCapture", index: int) -> None:
+    capture.chosen_take = bpy.data.collections[index]
+
+
+@overridable
 class FabrikCapture(MarkerOptions, PropertyGroup):
     """The markers of a rig, and how they are calibrated and baked."""
 
@@ -112,6 +139,17 @@ class FabrikCapture(MarkerOptions, PropertyGroup):
         description="Where the markers are bones, as another importer makes them: their armature",
         type=bpy.types.Object,
         poll=lambda _self, thing: thing.type == "ARMATURE",
+    )
+    takes: CollectionProperty(name="Takes", description="How far the rig has come with each take", type=FabrikTake)
+    chosen_take: PointerProperty(
+        name="Chosen Take", description="The take that is matched next", type=bpy.types.Collection
+    )
+    take_index: IntProperty(
+        name="Take in the List",
+        description="The take that is chosen in the list, as its place among all collections",
+        get=_chosen_index,
+        set=_choose,
+        options={"SKIP_SAVE"},
     )
     static: PointerProperty(
         name="Static Take",
@@ -139,4 +177,4 @@ class FabrikCapture(MarkerOptions, PropertyGroup):
     report: PointerProperty(name="Report", description="The report of the last bake, as text", type=bpy.types.Text)
 
 
-CLASSES = (FabrikMarker, FabrikFactor, FabrikCapture)
+CLASSES = (FabrikMarker, FabrikFactor, FabrikTake, FabrikCapture)

@@ -1,4 +1,4 @@
-"""What of a rig counts, and why an object can't be worked on: asked by polls, panels and handlers all the time.
+"""Which rig is meant, and why an object can't be worked on: asked by polls, panels and handlers all the time.
 
 Nothing here needs the solver, so that asking does not load it.
 """
@@ -8,6 +8,26 @@ import bpy
 from .effector import FabrikEffector
 from .markers import FabrikMarker
 from .rig import rig_settings
+
+
+def rig_at_hand(context: bpy.types.Context) -> bpy.types.Object | None:
+    """The active armature; where an empty is active that a rig reaches for or follows, that rig; else what is active.
+
+    Only empties are looked for on all rigs: this is asked at every redraw, whatever is active.
+    """
+    thing: bpy.types.Object | None = context.object
+    if thing is None or thing.type != "EMPTY":
+        return thing
+    rigs = (each for each in context.scene.objects if each.type == "ARMATURE")
+    return next((rig for rig in rigs if _is_for(thing, rig)), thing)
+
+
+def _is_for(thing: bpy.types.Object, rig: bpy.types.Object) -> bool:
+    """Whether an object is a target, a bend target or a marker of a rig."""
+    kept = rig_settings(rig)
+    if any(thing in {effector.target, effector.bend_target} for effector in kept.effectors):
+        return True
+    return any(marker.target == thing for marker in kept.capture.markers)
 
 
 def why_no_rig(rig: bpy.types.Object | None) -> str:

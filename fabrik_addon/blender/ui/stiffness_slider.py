@@ -37,8 +37,9 @@ def _stiffness(_scene: bpy.types.Scene) -> float:
     """The active bone's; 0 where there is none or where it makes no sense."""
     from ..settings.limit_properties import read_settings
     from ..settings.selection import active_bone
+    from ..settings.why_not import rig_at_hand
 
-    rig: Any = bpy.context.object
+    rig: Any = rig_at_hand(bpy.context)
     bone = active_bone(rig) if rig is not None and rig.pose else None
     return min(max(read_settings(bone).stiffness, 0.0), 1.0) if bone else 0.0
 
@@ -48,8 +49,9 @@ def _stiffen(_scene: bpy.types.Scene, stiffness: float) -> None:
     from ..settings.limit_properties import LimitPropertyError
     from ..settings.posture_properties import write_stiffness
     from ..settings.selection import active_bone, selected_bones
+    from ..settings.why_not import rig_at_hand
 
-    rig: Any = bpy.context.object
+    rig: Any = rig_at_hand(bpy.context)
     if rig is None or not rig.pose:
         return
     bones = {bone.name: bone for bone in (*selected_bones(bpy.context, rig), active_bone(rig)) if bone}

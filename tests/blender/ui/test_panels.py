@@ -1,32 +1,42 @@
 """The sidebar: which panels are there when, and what people read. `drive_panels.py` looks at what they draw."""
 
+from pathlib import Path
+
 import bpy
 import pytest
 from support import limited, scenes
 
-from fabrik_addon.blender.settings.why_not import why_no_rig
+from fabrik_addon.blender.capture.takes import state_of_take
+from fabrik_addon.blender.settings.rig import rig_settings
+from fabrik_addon.blender.settings.why_not import rig_at_hand
+from fabrik_addon.blender.ui import panels
 from fabrik_addon.blender.ui.marker_state import BAD, FAIR, marker_state
-from fabrik_addon.blender.ui.panels import limits, markers, rig
+from fabrik_addon.blender.ui.next_step import next_in_motion, next_in_pose
+from fabrik_addon.blender.ui.panels.base import short_lines
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
-PANELS = [kind for module in (rig, limits, markers) for kind in module.CLASSES if issubclass(kind, bpy.types.Panel)]
-ALWAYS = "FABRIK_PT_markers"
-WITHOUT_RIG = "FABRIK_PT_no_rig"
+SAMPLES = Path(__file__).parents[3] / "sample_rigs"
+PANELS = [kind for kind in panels.CLASSES if issubclass(kind, bpy.types.Panel)]
+TABS = {"FABRIK Pose", "FABRIK Motion"}
+# The first of each tab: it says what comes next, whatever there is.
+FIRST = {"FABRIK_PT_drag", "FABRIK_PT_take"}
+POSING = {kind.__name__ for kind in PANELS if kind.bl_category == "FABRIK Pose"}
 
 
 def there():
     """The panels that Blender shows in the scene as it stands."""
-    context = bpy.context
-    return {kind.__name__ for kind in PANELS if not hasattr(kind, "poll") or kind.poll(context)}
+    shown = {kind.__name__ for kind in PANELS if not hasattr(kind, "poll") or kind.poll(bpy.context)}
+    return {kind.__name__ for kind in PANELS if {kind.__name__, getattr(kind, "bl_parent_id", kind.__name__)} <= shown}
 
 
 @pytest.mark.parametrize("panel", PANELS)
-def test_panels_are_in_the_sidebar_s_fabrik_tab(panel):
+def test_panels_are_in_the_sidebar_s_two_tabs(panel):
     assert getattr(bpy.types, panel.__name__).is_registered
-    assert (panel.bl_space_type, panel.bl_region_type, panel.bl_category) == ("VIEW_3D", "UI", "FABRIK")
-    parent = getattr(panel, "bl_parent_id", ALWAYS)
-    assert parent in {each.__name__ for each in PANELS}
+    assert (panel.bl_space_type, panel.bl_region_type) == ("VIEW_3D", "UI")
+    assert panel.bl_category in TABS
+    parent = getattr(bpy.types, getattr(panel, "bl_parent_id", panel.__name__))
+    assert parent.bl_category == panel.bl_category
 
 
 @pytest.fixture
@@ -37,32 +47,96 @@ def made():
 
 
 class TestPolls:
-    def test_without_an_armature_one_panel_says_what_to_select(self):
-        assert there() == {WITHOUT_RIG, ALWAYS}
+    def test_without_an_armature_the_first_panels_say_what_to_select(self):
+        assert there() == FIRST
         scenes.make_active(scenes.empty_at((0, 0, 0)))
-        assert there() == {WITHOUT_RIG, ALWAYS}
-        assert why_no_rig(bpy.context.object) == "Select an armature"
+        assert there() == FIRST
+        assert next_in_pose(rig_at_hand(bpy.context)) == "Select an armature"
 
-    def test_on_an_armature_all_the_others_are_there(self, made):
-        assert there() == {kind.__name__ for kind in PANELS} - {WITHOUT_RIG}
+    def test_what_cannot_be_used_is_not_shown(self, made):
+        assert there() == FIRST | POSING - {"FABRIK_PT_effector_point", "FABRIK_PT_effector_ways"}
         bpy.ops.object.mode_set(mode="POSE")
-        assert there() == {kind.__name__ for kind in PANELS} - {WITHOUT_RIG}
+        made.data.bones.active = made.data.bones[0]
+        bpy.ops.fabrik.add_effector()
+        assert there() >= FIRST | POSING | {"FABRIK_PT_bake"}
 
-    def test_in_edit_mode_one_panel_says_to_leave_it(self, made):
+    def test_in_edit_mode_the_first_panels_say_to_leave_it(self, made):
         bpy.ops.object.mode_set(mode="EDIT")
-        assert there() == {WITHOUT_RIG, ALWAYS}
-        assert why_no_rig(made) == "Leave Edit mode first"
+        assert there() == FIRST
+        assert next_in_pose(made) == "Leave Edit mode first"
 
-    def test_on_a_linked_armature_one_panel_says_to_override_it(self, made, tmp_path):
+    def test_on_a_linked_armature_they_say_to_override_it(self, made, tmp_path):
         bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "source.blend"))
         own = limited.override(tmp_path / "source.blend", "Rig")
-        assert WITHOUT_RIG not in there()
+        assert there() > FIRST
         scenes.make_active(own)
         linked = own.override_library.reference
         bpy.context.scene.collection.objects.link(linked)
         scenes.make_active(linked)
-        assert there() == {WITHOUT_RIG, ALWAYS}
-        assert "make a library override of it first" in why_no_rig(linked)
+        assert there() == FIRST
+        assert "make a library override of it first" in next_in_pose(linked)
+
+    @pytest.mark.parametrize("end", ["target", "bend_target"])
+    def test_a_rig_stays_at_hand_while_its_target_is_active(self, made, end):
+        empty = scenes.empty_at((0, 0, 1))
+        setattr(made.fabrik.effectors.add(), end, empty)
+        scenes.make_active(empty)
+        assert rig_at_hand(bpy.context) == made
+        assert there() > FIRST
+        made.fabrik.live = True
+        assert bpy.ops.fabrik.remove_effector.poll(), "its operators work there too"
+
+
+class TestWalk:
+    """From a recording to keys: each step's panel appears when its turn has come, and the line names it."""
+
+    @pytest.fixture
+    def person(self):
+        bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / "human.blend"))
+        rig = bpy.data.objects["Rig"]
+        scenes.make_active(rig)
+        return rig
+
+    def step(self, rig):
+        return next_in_motion(bpy.context, rig)
+
+    def motion(self):
+        return there() - POSING - {"FABRIK_PT_take"}
+
+    def test_the_steps_come_in_their_order(self, person):
+        assert self.step(person) == "Import a recording"
+        assert not self.motion()
+        bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=12)
+        take = bpy.data.collections["walk"]
+        assert person.fabrik.capture.chosen_take == take
+        assert (self.step(person), state_of_take(person, take)) == ("Match the markers to the bones", "NEW")
+        assert self.motion() == {"FABRIK_PT_marker_list"}
+        bpy.ops.fabrik.match_markers()
+        assert self.step(person).startswith("Calibrate")
+        assert state_of_take(person, take) == "MATCHED"
+        assert self.motion() >= {"FABRIK_PT_calibration", "FABRIK_PT_bake"}
+        bpy.ops.fabrik.calibrate_markers(refine=False)
+        assert (self.step(person)[:4], state_of_take(person, take)) == ("Bake", "CALIBRATED")
+        assert "FABRIK_PT_marker_report" not in self.motion()
+        bpy.ops.fabrik.bake(action="NLA")
+        assert self.step(person).startswith("Baked")
+        assert state_of_take(person, take) == "BAKED"
+        assert "FABRIK_PT_marker_report" in self.motion()
+        assert rig_settings(person).capture.takes[0].action == person.animation_data.nla_tracks[-1].strips[-1].action
+
+    def test_a_take_in_which_nobody_moves_is_static_and_not_chosen(self, person):
+        bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=2)
+        still = bpy.data.collections["walk"]
+        assert state_of_take(person, still) == "STATIC"
+        bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=30)
+        moving = bpy.data.collections["walk.001"]
+        capture = person.fabrik.capture
+        assert capture.chosen_take == moving
+        assert bpy.data.collections[capture.take_index] == moving
+        capture.take_index = bpy.data.collections.find(still.name)
+        assert capture.chosen_take == still
+        bpy.ops.fabrik.match_markers(take=capture.chosen_take.name)
+        assert (state_of_take(person, still), state_of_take(person, moving)) == ("MATCHED", "NEW")
 
 
 def kinds():
@@ -111,6 +185,6 @@ def test_a_marker_s_state(made, values, state):
 
 @pytest.mark.parametrize("sentence", ["", "short", "a sentence of several words " * 6, "x" * 60])
 def test_sentences_are_cut_between_words_into_lines_that_fit(sentence):
-    lines = rig.short_lines(sentence)
+    lines = short_lines(sentence)
     assert " ".join(lines).split() == sentence.split()
     assert all(len(line) <= 40 or " " not in line for line in lines)

@@ -12,12 +12,14 @@ from . import (
     limit_tools,
     limits,
     match_markers,
+    pose_mode,
     posing,
     report,
 )
 
 CLASSES = (
     *effectors.CLASSES,
+    *pose_mode.CLASSES,
     *posing.CLASSES,
     *drag.CLASSES,
     *bake.CLASSES,

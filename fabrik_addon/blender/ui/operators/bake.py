@@ -7,7 +7,7 @@ from bpy.types import Context, Operator
 
 from ...settings.bake_options import OPTIONS, BakeOptions, MarkerOptions
 from ...settings.rig import rig_settings
-from ...settings.why_not import why_no_bake
+from ...settings.why_not import rig_at_hand, why_no_bake
 from .in_steps import InSteps
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class FABRIK_OT_bake(InSteps, BakeOptions, MarkerOptions, Operator):
         from ...bake.bake import bake_steps
         from ...bake.settings import BakeSettings, chosen_range
 
-        rig = context.object
+        rig = rig_at_hand(context)
         kept = rig_settings(rig)
         options: dict[str, Any] = {name: getattr(kept.bake, name, None) for name in OPTIONS}
         options.update((name, getattr(kept.capture, name)) for name in OPTIONS if hasattr(kept.capture, name))

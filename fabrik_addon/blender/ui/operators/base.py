@@ -12,7 +12,7 @@ import bpy
 from bpy.props import StringProperty
 from bpy.types import Context, Event
 
-from ...settings.why_not import why_no_rig
+from ...settings.why_not import rig_at_hand, why_no_rig
 
 # A line on what was done, and a sentence for each thing that was left.
 Done: TypeAlias = tuple[str, Sequence[str]]
@@ -49,7 +49,7 @@ def says_why_not(method: _Runs) -> _Runs:
 
 
 class OnRig:
-    """An operator on the active armature.
+    """An operator on the rig at hand, as a rule the active armature.
 
     Attributes:
         why_not: says what keeps an object from being worked on, "" where nothing does; the button's tooltip tells.
@@ -65,7 +65,7 @@ class OnRig:
     @classmethod
     def poll(cls, context: Context) -> bool:
         """Where nothing is against it."""
-        reason = cls.why_not(context.object)
+        reason = cls.why_not(rig_at_hand(context))
         if reason:
             cls.poll_message_set(reason)
         return not reason
@@ -73,7 +73,7 @@ class OnRig:
     @says_why_not
     def execute(self, context: Context) -> set[str]:
         """Do it and say so, or say in one line why not."""
-        done, left = self.run(context, context.object)
+        done, left = self.run(context, rig_at_hand(context))
         for sentence in left:
             self.report({"WARNING"}, sentence)
         self.report({"INFO"}, done)

@@ -9,7 +9,7 @@ from bpy.types import Context, Operator
 from ...settings.lookup import named
 from ...settings.markers import PROPORTIONS, FabrikCapture
 from ...settings.rig import rig_settings
-from ...settings.why_not import why_no_mapped
+from ...settings.why_not import rig_at_hand, why_no_mapped
 from .in_steps import InSteps
 
 if TYPE_CHECKING:
@@ -46,12 +46,12 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
         """The calibration."""
         from ...capture.calibrate import calibrate_markers_steps
 
-        kept = rig_settings(context.object).capture
+        kept = rig_settings(rig_at_hand(context)).capture
         given = self.properties.is_property_set
         choices = {name: getattr(self if given(name) else kept, name) for name in _KEPT}
         static = named(bpy.data.collections, self.static, "collection") or kept.static
         reference = self._reference(kept)
-        return calibrate_markers_steps(context, context.object, reference=reference, static=static, **choices)
+        return calibrate_markers_steps(context, rig_at_hand(context), reference=reference, static=static, **choices)
 
     def done(self, result: "CalibrationResult") -> set[str]:
         """Say what was found."""

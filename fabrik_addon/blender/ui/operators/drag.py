@@ -9,6 +9,7 @@ from mathutils import Quaternion, Vector
 
 from ...settings.effector import POINTS
 from ...settings.rig import REACHES, ROOTS, rig_settings
+from ...settings.why_not import rig_at_hand
 from .base import OnRig, count_of, says_why_not
 from .watch import Watch
 
@@ -107,7 +108,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         except BaseException:
             self._selection.restore(context)
             raise
-        self._watch = Watch(context.object)
+        self._watch = Watch(rig_at_hand(context))
         self._mouse = self._view.press(event) if self.pick else self._view.mouse(event)
         self._seen = self._mouse
         self._input = self._first_input()
@@ -165,7 +166,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         from ...posing.drag.setup import DragSettings
         from ...settings.selection import chosen_bone
 
-        rig = context.object
+        rig = rig_at_hand(context)
         self.bone = self.bone or chosen_bone(context, rig).name
         kept = rig_settings(rig)
         for name, holder in (("reach", kept.drag), ("bones", kept.drag), ("root", kept)):
@@ -195,7 +196,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         if "FINISHED" not in found or bone is None:
             raise RigError("There is no bone under the mouse: press on one")
         self.bone = bone.name
-        matrix = context.object.matrix_world
+        matrix = rig_at_hand(context).matrix_world
         ends = [self._view.on_screen(np.array(matrix @ end)) for end in (bone.tail, bone.head)]
         distances = [np.inf if end is None else np.linalg.norm(end - place) for end in ends]
         self.point = "HEAD" if distances[1] < distances[0] and bone.parent is not None else "TAIL"

@@ -12,6 +12,9 @@ from bpy.types import Context, Event, Menu, Operator, OperatorFileListElement
 from bpy_extras.io_utils import ImportHelper
 
 from ....markers.files.suffixes import SUFFIXES
+from ...settings.markers import TAKE_STATIC
+from ...settings.rig import rig_settings
+from ...settings.why_not import rig_at_hand, why_no_rig
 from .base import says_why_not
 
 if TYPE_CHECKING:
@@ -114,6 +117,7 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
         before = scene_rate(context.scene)
         for clip in clips:
             take = import_clip(context, clip, timing=self.timing, start_frame=self.start_frame, scale=self.scale)
+            _choose(context, take)
             for note in clip.notes:
                 self.report({"WARNING"}, f"{clip.source}: {note}")
             self.report({"INFO"}, f"{_summary(clip)}, as {take.name!r}")
@@ -139,6 +143,13 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
         up_axis = None if self.up_axis == "AUTO" else self.up_axis
         clip = choose_performer(read_markers(path, units=units, up_axis=up_axis), self.performer)
         return part_of(clip, self.first, self.last, self.step)
+
+
+def _choose(context: Context, take: bpy.types.Collection) -> None:
+    """Let the rig at hand be matched with a take next, if somebody moves in it."""
+    rig = rig_at_hand(context)
+    if rig is not None and not why_no_rig(rig) and not take[TAKE_STATIC]:
+        rig_settings(rig).capture.chosen_take = take
 
 
 def _paths(chosen: Any) -> list[Path]:

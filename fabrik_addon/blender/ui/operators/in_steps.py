@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import bpy
 from bpy.types import Context, Event, Timer
 
+from ...settings.why_not import rig_at_hand
 from .base import OnRig, says_why_not
 from .watch import Watch
 
@@ -57,7 +58,7 @@ class InSteps(OnRig):
             return self.done(end.value)
         except FabrikError as error:
             return self._failed(str(error))
-        self._watch = Watch(context.object)
+        self._watch = Watch(rig_at_hand(context))
         manager: Any = context.window_manager
         self._timer = manager.event_timer_add(_PAUSE, window=context.window)
         manager.progress_begin(0, _PERCENT)

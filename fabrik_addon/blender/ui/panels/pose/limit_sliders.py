@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from bpy.types import Context, Object, PoseBone, UILayout
 
-from ...settings.limit_properties import (
+from ....settings.limit_properties import (
     CONE,
     HINGE,
     MASS,
@@ -20,12 +20,12 @@ from ...settings.limit_properties import (
     read_slide,
     why_not_writable,
 )
-from ...settings.limit_values import AXES, KINDS, NO_SLIDE
-from ...settings.posture_properties import read_mass, read_stiffness
-from ...settings.selection import active_bone, selected_bones
-from ..operators import limits
-from ..stiffness_slider import STIFFNESS_SLIDER
-from .rig import draw_lines
+from ....settings.limit_values import AXES, KINDS, NO_SLIDE
+from ....settings.posture_properties import read_mass, read_stiffness
+from ....settings.selection import active_bone, selected_bones
+from ...operators import limits
+from ...stiffness_slider import STIFFNESS_SLIDER
+from ..base import draw_lines
 
 # As long as it is, or half as long again where it has to be.
 FIRST_STRETCH = (1.0, 1.5)

@@ -3,17 +3,18 @@
 import bpy
 from bpy.types import Context, Panel, UILayout
 
-from ..operators import limit_tools as tools
-from ..overlays.handlers import LIMITS_SWITCH
-from .rig import AboutRig
+from ...operators import limit_tools as tools
+from ...overlays.handlers import LIMITS_SWITCH
+from ..base import AboutRig, PoseTab
 
 
-class FABRIK_PT_limits(AboutRig, Panel):
+class FABRIK_PT_limits(AboutRig, PoseTab, Panel):
     """How far the active bone may turn."""
 
     bl_idname = "FABRIK_PT_limits"
-    bl_order = 2
+    bl_order = 30
     bl_label = "Limits"
+    bl_options = {"DEFAULT_CLOSED"}
 
     def draw_header_preset(self, context: Context) -> None:
         """Draw the overlay's switch."""
@@ -26,7 +27,7 @@ class FABRIK_PT_limits(AboutRig, Panel):
         draw_active_limit(context, layout, rig)
 
 
-class FABRIK_PT_limit_tools(AboutRig, Panel):
+class FABRIK_PT_limit_tools(AboutRig, PoseTab, Panel):
     """Limits from what there is already, and what they can do besides solving."""
 
     bl_idname = "FABRIK_PT_limit_tools"

@@ -1,0 +1,39 @@
+"""The one line at the top of each tab: what comes next with the rig at hand."""
+
+import bpy
+from bpy.types import Context
+
+from ..capture.takes import imported_takes, record_of
+from ..settings.rig import rig_settings
+from ..settings.why_not import mapped_markers, why_no_rig
+
+
+def next_in_pose(rig: bpy.types.Object | None) -> str:
+    """What comes next where a rig is posed."""
+    reason = why_no_rig(rig)
+    if reason or rig is None:
+        return reason
+    kept = rig_settings(rig)
+    if any(effector.kind == "TARGET" for effector in kept.effectors):
+        return "Move the targets: the rig follows" if kept.live else "Switch Live on and move the targets"
+    if rig.mode != "POSE":
+        return "Enter Pose mode to drag bones"
+    if rig.data.bones.active is None:
+        return "Click a bone, then press F"
+    return "F drags the bone; pins stay" if len(kept.effectors) else "F drags the bone; P pins what must stay"
+
+
+def next_in_motion(context: Context, rig: bpy.types.Object | None) -> str:
+    """What comes next on the way from a recording to keyframes."""
+    takes = imported_takes(context.scene)
+    reason = why_no_rig(rig)
+    if reason or rig is None:
+        return reason if takes else "Import a recording"
+    if not mapped_markers(rig):
+        return "Match the markers to the bones" if takes else "Import a recording"
+    record = record_of(rig)
+    if record is None or not record.calibrated:
+        return "Calibrate the markers on the rig"
+    if record.action is None:
+        return "Bake the take onto the rig"
+    return "Baked: look at the report"

@@ -1,0 +1,72 @@
+"""What panels share: the two tabs that they are in, the rig that they are about, and sentences in lines that fit."""
+
+from typing import Any
+
+import bpy
+from bpy.types import Context, UILayout
+
+from ...settings.why_not import rig_at_hand, why_no_rig
+
+
+class PoseTab:
+    """A panel in the tab of the 3D viewport's sidebar where rigs are posed."""
+
+    bl_space_type = "VIEW_3D"
+    bl_region_type = "UI"
+    bl_category = "FABRIK Pose"
+    layout: UILayout
+
+
+class MotionTab:
+    """A panel in the tab of the 3D viewport's sidebar where motion comes onto rigs."""
+
+    bl_space_type = "VIEW_3D"
+    bl_region_type = "UI"
+    bl_category = "FABRIK Motion"
+    layout: UILayout
+
+
+class AboutRig:
+    """A panel about the rig at hand, there only while it can be worked on and has what the panel is about."""
+
+    layout: UILayout
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        """Where nothing is against it; the tab's first panel says what is."""
+        rig = rig_at_hand(context)
+        return not why_no_rig(rig) and cls.shows(rig)
+
+    @classmethod
+    def shows(cls, _rig: bpy.types.Object) -> bool:
+        """Whether a rig has what the panel is about: what can't be used is not shown."""
+        return True
+
+    def draw(self, context: Context) -> None:
+        """Draw the rig's settings."""
+        self.layout.use_property_split = True
+        self.layout.use_property_decorate = False
+        self.draw_rig(context, self.layout, rig_at_hand(context))
+
+    def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+        """Draw what the panel is for."""
+        raise NotImplementedError
+
+
+def draw_lines(layout: UILayout, sentence: str, icon: Any) -> None:
+    """A sentence, in as many lines as it takes."""
+    column = layout.column(align=True)
+    for line in short_lines(sentence):
+        column.label(text=line, icon=icon)
+        icon = "BLANK1"
+
+
+def short_lines(sentence: str, most: int = 40) -> list[str]:
+    """A sentence in lines that fit beside an icon into the sidebar, as wide as Blender makes it at first."""
+    lines: list[str] = []
+    for word in sentence.split():
+        if lines and len(lines[-1]) + len(word) < most:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines

@@ -1,0 +1,5 @@
+"""The tab in which motion comes onto rigs: its panels are the steps in their order."""
+
+from . import bake, calibrate, match, report, take
+
+CLASSES = (*take.CLASSES, *match.CLASSES, *calibrate.CLASSES, *bake.CLASSES, *report.CLASSES)

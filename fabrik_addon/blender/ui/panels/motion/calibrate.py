@@ -1,0 +1,54 @@
+"""The Motion tab's third step: the recorded person is made to fit the rig."""
+
+import bpy
+from bpy.types import Context, Panel, UILayout
+
+from ....settings.rig import rig_settings
+from ....settings.why_not import why_no_mapped
+from ...operators.calibrate_markers import FABRIK_OT_calibrate_markers
+from ..base import AboutRig, MotionTab, draw_lines
+
+
+class FABRIK_PT_calibration(AboutRig, MotionTab, Panel):
+    """How a recorded person is made to fit the rig."""
+
+    bl_idname = "FABRIK_PT_calibration"
+    bl_label = "Calibrate"
+    bl_order = 20
+
+    @classmethod
+    def shows(cls, rig: bpy.types.Object) -> bool:
+        """Where markers are on bones."""
+        return not why_no_mapped(rig)
+
+    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+        """Draw what to measure on, and the button."""
+        capture = rig_settings(rig).capture
+        layout.prop(capture, "proportions")
+        layout.prop(capture, "static")
+        layout.operator(FABRIK_OT_calibrate_markers.bl_idname, icon="CON_SIZELIKE")
+        column = layout.column(align=True)
+        for found in capture.calibrated.splitlines():
+            draw_lines(column, found, "DOT")
+
+
+class FABRIK_PT_calibration_frames(AboutRig, MotionTab, Panel):
+    """On which frames the markers' places are measured."""
+
+    bl_idname = "FABRIK_PT_calibration_frames"
+    bl_parent_id = "FABRIK_PT_calibration"
+    bl_label = "Frames"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+        """Draw the reference, and whether the whole take is used after it."""
+        capture = rig_settings(rig).capture
+        layout.prop(capture, "use_reference")
+        if capture.use_reference:
+            frames = layout.column(align=True)
+            frames.prop(capture, "reference_start", text="Start")
+            frames.prop(capture, "reference_end", text="End")
+        layout.prop(capture, "refine")
+
+
+CLASSES = (FABRIK_PT_calibration, FABRIK_PT_calibration_frames)

@@ -1,0 +1,127 @@
+"""The Motion tab's second step: which marker is on which bone."""
+
+from typing import Any, Final
+
+import bpy
+from bpy.types import Context, Panel, UILayout, UIList
+
+from ....capture.takes import imported_takes
+from ....settings.markers import FabrikCapture, FabrikMarker
+from ....settings.rig import rig_settings
+from ....settings.why_not import rig_at_hand
+from ...marker_state import marker_state
+from ...operators import match_markers as matching
+from ..base import AboutRig, MotionTab, draw_lines
+
+# Colours and, for those who can't tell these apart, figures beside them.
+_ICONS: Final[dict[str, Any]] = {
+    "GONE": "ERROR",
+    "FREE": "QUESTION",
+    "OFF": "HIDE_ON",
+    "READY": "DOT",
+    "GOOD": "COLLECTION_COLOR_05",
+    "FAIR": "COLLECTION_COLOR_03",
+    "BAD": "COLLECTION_COLOR_01",
+}
+
+
+class FABRIK_UL_markers(UIList):
+    """One line a marker: on or off, how it is, its bone, its error after a bake"""
+
+    def draw_item(
+        self,
+        _context: Context,
+        layout: UILayout,
+        data: FabrikCapture,
+        marker: FabrikMarker,
+        _icon: int,
+        _active_data: FabrikCapture,
+        _active_property: str,
+    ) -> None:
+        """Draw one marker."""
+        state = marker_state(data.id_data, marker)
+        row = layout.row(align=True)
+        row.use_property_split = False
+        row.prop(marker, "enabled", text="")
+        names = row.row()
+        names.active = state not in ("OFF", "FREE")
+        names.alert = state == "GONE"
+        split = names.split(factor=0.4)
+        split.label(text=marker.name, icon=_ICONS[state])
+        right = split.split(factor=0.62)
+        right.label(text=f"{marker.bone}?" if marker.bone and marker.guess >= 0.0 else marker.bone or "–")
+        right.label(text=f"{1000.0 * marker.error:.0f} mm" if marker.error >= 0.0 and marker.bone else "")
+
+
+class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
+    """Which marker is on which bone."""
+
+    bl_idname = "FABRIK_PT_marker_list"
+    bl_label = "Match"
+    bl_order = 10
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        """Where there is a rig, and a recording for it."""
+        if not super().poll(context):
+            return False
+        capture = rig_settings(rig_at_hand(context)).capture
+        return bool(len(capture.markers)) or bool(imported_takes(context.scene))
+
+    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+        """Draw the buttons and the list."""
+        capture = rig_settings(rig).capture
+        buttons = layout.row(align=True)
+        match = buttons.operator(matching.FABRIK_OT_match_markers.bl_idname, icon="VIEWZOOM")
+        match.take = capture.chosen_take.name if capture.chosen_take is not None else ""
+        if not capture.markers:
+            return
+        buttons.operator(matching.FABRIK_OT_load_marker_map.bl_idname, text="", icon="FILE_FOLDER")
+        buttons.operator(matching.FABRIK_OT_save_marker_map.bl_idname, text="", icon="FILE_TICK")
+        if any(not marker.bone for marker in capture.markers) and any(marker.bone for marker in capture.markers):
+            again = layout.operator(matching.FABRIK_OT_match_markers.bl_idname, text="Guess the Rest", icon="QUESTION")
+            again.keep = True
+        row = layout.row()
+        row.use_property_split = False
+        row.template_list("FABRIK_UL_markers", "", capture, "markers", capture, "active_marker", rows=5)
+        if 0 <= capture.active_marker < len(capture.markers):
+            _draw_bone(layout, rig, capture.markers[capture.active_marker])
+
+
+class FABRIK_PT_marker(AboutRig, MotionTab, Panel):
+    """What the marker that is chosen in the list is, and where on its bone."""
+
+    bl_idname = "FABRIK_PT_marker"
+    bl_parent_id = "FABRIK_PT_marker_list"
+    bl_label = "Marker, Point, Weight"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    @classmethod
+    def shows(cls, rig: bpy.types.Object) -> bool:
+        """Where one is chosen."""
+        capture = rig_settings(rig).capture
+        return 0 <= capture.active_marker < len(capture.markers)
+
+    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+        """Draw its details."""
+        capture = rig_settings(rig).capture
+        marker = capture.markers[capture.active_marker]
+        layout.prop(marker, "target")
+        if marker.target is not None and marker.target.type == "ARMATURE":
+            layout.prop_search(marker, "target_bone", marker.target.pose, "bones")
+        layout.prop(marker, "point")
+        if marker.point == "OFFSET":
+            layout.prop(marker, "offset")
+        layout.prop(marker, "weight")
+
+
+def _draw_bone(layout: UILayout, rig: bpy.types.Object, marker: FabrikMarker) -> None:
+    """The bone that a marker is on, and whether that is a guess."""
+    bone = layout.row(align=True)
+    bone.prop_search(marker, "bone", rig.pose, "bones")
+    bone.operator(matching.FABRIK_OT_marker_bone.bl_idname, text="", icon="EYEDROPPER")
+    if marker.bone and marker.guess >= 0.0:
+        draw_lines(layout, f"A guess: moves {1000.0 * marker.guess:.0f} mm on this bone", "QUESTION")
+
+
+CLASSES = (FABRIK_UL_markers, FABRIK_PT_marker_list, FABRIK_PT_marker)

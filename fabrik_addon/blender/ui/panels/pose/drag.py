@@ -1,0 +1,73 @@
+"""The Pose tab's first panel: what comes next, dragging and pinning, the root, and posing by targets."""
+
+import bpy
+from bpy.types import Context, Panel, UILayout
+
+from ....settings.rig import FabrikRig, rig_settings
+from ....settings.why_not import rig_at_hand, why_no_rig, why_no_solve
+from ...next_step import next_in_pose
+from ...operators.drag import FABRIK_OT_drag
+from ...operators.effectors import FABRIK_OT_pin
+from ...operators.pose_mode import FABRIK_OT_pose_mode
+from ...operators.posing import FABRIK_OT_key_pose, FABRIK_OT_snap_targets, FABRIK_OT_solve
+from ..base import PoseTab, draw_lines
+
+# What a new user is to press first is as large as that beside Blender's buttons.
+_LARGE = 1.6
+
+
+class FABRIK_PT_drag(PoseTab, Panel):
+    """What comes next, and what poses the rig."""
+
+    bl_idname = "FABRIK_PT_drag"
+    bl_order = 0
+    bl_label = "Pose"
+
+    def draw(self, context: Context) -> None:
+        """Draw the next step, then the buttons, as far as they can be used."""
+        rig = rig_at_hand(context)
+        draw_lines(self.layout, next_in_pose(rig), "INFO")
+        if why_no_rig(rig) or rig is None:
+            return
+        self.layout.use_property_split = True
+        self.layout.use_property_decorate = False
+        _draw_drag(self.layout, rig)
+        if not why_no_solve(rig) or rig_settings(rig).live:
+            _draw_targets(self.layout, rig_settings(rig))
+
+
+def _draw_drag(layout: UILayout, rig: bpy.types.Object) -> None:
+    """Drag and Pin, or the way to them, and what the rest of the rig does."""
+    kept = rig_settings(rig)
+    buttons = layout.row(align=True)
+    buttons.scale_y = _LARGE
+    if rig.mode != "POSE":
+        buttons.operator(FABRIK_OT_pose_mode.bl_idname, icon="POSE_HLT")
+    else:
+        buttons.operator(FABRIK_OT_drag.bl_idname, icon="VIEW_PAN")
+        buttons.operator(FABRIK_OT_pin.bl_idname, icon="PINNED")
+    layout.prop(kept, "root")
+    layout.prop(kept.drag, "reach")
+    if kept.drag.reach == "BONES":
+        layout.prop(kept.drag, "bones")
+
+
+def _draw_targets(layout: UILayout, kept: FabrikRig) -> None:
+    """Posing by targets: at once or on demand, and keys."""
+    live = layout.column(align=True)
+    switch = live.row()
+    switch.use_property_split = False
+    switch.prop(kept, "live", toggle=True, icon="PLAY")
+    if kept.live:
+        live.prop(kept, "influence", slider=True)
+        draw_lines(layout, kept.live_trouble, "ERROR")
+        draw_lines(layout, "Off in renders: bake first", "INFO")
+    starts = layout.row(align=True)
+    starts.operator(FABRIK_OT_solve.bl_idname, text="Solve", icon="CON_KINEMATIC").start = "PRESENT"
+    starts.operator(FABRIK_OT_solve.bl_idname, text="From Rest").start = "REST"
+    keys = layout.row(align=True)
+    keys.operator(FABRIK_OT_key_pose.bl_idname, icon="KEY_HLT")
+    keys.operator(FABRIK_OT_snap_targets.bl_idname, text="Snap Targets", icon="SNAP_ON")
+
+
+CLASSES = (FABRIK_PT_drag,)

@@ -1,0 +1,35 @@
+"""The Pose tab's posture panel: which of all poses that meet the goals."""
+
+import bpy
+from bpy.types import Context, Panel, UILayout
+
+from ....settings.rig import rig_settings
+from ...operators.posing import FABRIK_OT_keep_pose
+from ..base import AboutRig, PoseTab, draw_lines
+
+
+class FABRIK_PT_posture(AboutRig, PoseTab, Panel):
+    """Which of all poses that meet the goals: what dragging, live posing and solving share."""
+
+    bl_idname = "FABRIK_PT_posture"
+    bl_order = 20
+    bl_label = "Posture"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+        """Draw the preferred pose, balance and floor."""
+        kept = rig_settings(rig)
+        preferred = layout.row(align=True)
+        preferred.prop(kept, "preferred_pose")
+        preferred.operator(FABRIK_OT_keep_pose.bl_idname, text="", icon="PINNED")
+        if kept.preferred_pose == "KEPT" and not kept.kept_pose:
+            draw_lines(layout, "Press the pin to keep a pose", "INFO")
+        layout.row().prop(kept, "balance", expand=True)
+        floor = layout.row(align=True, heading="Floor")
+        floor.prop(kept, "use_floor", text="")
+        height = floor.row(align=True)
+        height.enabled = kept.use_floor
+        height.prop(kept, "floor_height", text="")
+
+
+CLASSES = (FABRIK_PT_posture,)

@@ -1,0 +1,150 @@
+"""The Pose tab's list of targets and pins, and the details of the one that is chosen."""
+
+import bpy
+from bpy.types import Context, Panel, UILayout, UIList
+
+from ....settings.effector import FabrikEffector
+from ....settings.rig import FabrikRig, rig_settings
+from ...operators.effectors import (
+    FABRIK_OT_add_effector,
+    FABRIK_OT_order_effectors,
+    FABRIK_OT_pin,
+    FABRIK_OT_remove_effector,
+)
+from ...overlays.handlers import GOALS_SWITCH
+from ..base import AboutRig, PoseTab, draw_lines
+
+
+class FABRIK_UL_effectors(UIList):
+    """One line an effector: on or off, its bone, its target or that it is pinned"""
+
+    def draw_item(
+        self,
+        _context: Context,
+        layout: UILayout,
+        _data: FabrikRig,
+        effector: FabrikEffector,
+        _icon: int,
+        _active_data: FabrikRig,
+        _active_property: str,
+    ) -> None:
+        """Draw one effector."""
+        row = layout.row(align=True)
+        row.use_property_split = False
+        row.prop(effector, "enabled", text="")
+        names = row.row()
+        names.active = effector.enabled
+        names.label(text=effector.bone or "No bone", icon="BONE_DATA")
+        if effector.kind == "PIN":
+            names.label(text="Pinned", icon="PINNED")
+        else:
+            names.label(text=effector.target.name if effector.target else "No target", icon="EMPTY_DATA")
+
+
+class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
+    """The points of the rig that reach for targets or are pinned."""
+
+    bl_idname = "FABRIK_PT_effectors"
+    bl_order = 10
+    bl_label = "Targets and Pins"
+
+    def draw_header_preset(self, context: Context) -> None:
+        """Draw the overlay's switch."""
+        self.layout.prop(context.scene, GOALS_SWITCH, text="", icon="OVERLAY")
+
+    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+        """Draw the list, and what the active effector goes to."""
+        kept = rig_settings(rig)
+        if rig.data.bones.active is None and not len(kept.effectors):
+            draw_lines(layout, "Click a bone, then add a target for it", "INFO")
+            return
+        row = layout.row()
+        row.use_property_split = False
+        if len(kept.effectors):
+            row.template_list("FABRIK_UL_effectors", "", kept, "effectors", kept, "active_effector", rows=4)
+            _draw_buttons(row.column(align=True), rig, text="")
+        else:
+            _draw_buttons(row, rig, text="Add Target")
+        effector = active_effector(rig)
+        if effector is not None and effector.kind == "TARGET":
+            layout.prop(effector, "target")
+            if effector.target is not None and effector.target.type == "ARMATURE":
+                layout.prop_search(effector, "target_bone", effector.target.pose, "bones")
+
+
+class AboutEffector(AboutRig):
+    """A folded panel about the effector that is chosen in the list."""
+
+    bl_parent_id = "FABRIK_PT_effectors"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    @classmethod
+    def shows(cls, rig: bpy.types.Object) -> bool:
+        """Where one is chosen."""
+        return active_effector(rig) is not None
+
+
+class FABRIK_PT_effector_point(AboutEffector, PoseTab, Panel):
+    """Which point of which bone the active effector is."""
+
+    bl_idname = "FABRIK_PT_effector_point"
+    bl_label = "Name, Bone, Point"
+
+    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+        """Draw them."""
+        effector = active_effector(rig)
+        if effector is None:
+            return
+        layout.prop(effector, "name")
+        layout.prop_search(effector, "bone", rig.pose, "bones")
+        layout.prop(effector, "point")
+        if effector.point == "OFFSET":
+            layout.prop(effector, "offset")
+        layout.prop(effector, "kind")
+        if effector.kind == "PIN":
+            layout.prop(effector, "pin_location")
+
+
+class FABRIK_PT_effector_ways(AboutEffector, PoseTab, Panel):
+    """What the active effector does besides getting there."""
+
+    bl_idname = "FABRIK_PT_effector_ways"
+    bl_label = "Bend, Rotation, Priority"
+
+    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+        """Draw them."""
+        effector = active_effector(rig)
+        if effector is None:
+            return
+        bend = layout.column()
+        bend.prop(effector, "bend_target")
+        if effector.bend_target is not None and effector.bend_target.type == "ARMATURE":
+            bend.prop_search(effector, "bend_bone", effector.bend_target.pose, "bones")
+        turning = "hold_rotation" if effector.kind == "PIN" else "use_rotation"
+        turn = layout.column()
+        turn.prop(effector, turning)
+        weight = turn.column()
+        weight.enabled = getattr(effector, turning)
+        weight.prop(effector, "rotation_weight")
+        layout.prop(effector, "weight")
+        layout.prop(effector, "priority")
+
+
+def active_effector(rig: bpy.types.Object) -> FabrikEffector | None:
+    """The one that is chosen in the list."""
+    kept = rig_settings(rig)
+    return kept.effectors[kept.active_effector] if 0 <= kept.active_effector < len(kept.effectors) else None
+
+
+def _draw_buttons(layout: UILayout, rig: bpy.types.Object, *, text: str) -> None:
+    """Add, pin, and where there are some also remove and order."""
+    add = layout.row(align=True) if text else layout.column(align=True)
+    add.enabled = rig.data.bones.active is not None
+    add.operator(FABRIK_OT_add_effector.bl_idname, text=text, icon="ADD")
+    if not text:
+        add.operator(FABRIK_OT_pin.bl_idname, text="", icon="PINNED")
+        layout.operator(FABRIK_OT_remove_effector.bl_idname, text="", icon="REMOVE")
+        layout.operator(FABRIK_OT_order_effectors.bl_idname, text="", icon="SORTSIZE")
+
+
+CLASSES = (FABRIK_UL_effectors, FABRIK_PT_effectors, FABRIK_PT_effector_point, FABRIK_PT_effector_ways)
