@@ -71,7 +71,7 @@ def attempt(problem: Problem, state: State, *, bending: bool = True, most_steps:
         problem: what is solved.
         state: F frames.
         bending: whether limbs are turned to their bend targets first.
-        most_steps: how many least-squares steps there may be.
+        most_steps: how many least-squares steps there may be; as the options say when None.
 
     Returns:
         (F, M, 3) what is measured of the pose then.
@@ -96,7 +96,7 @@ def attempt(problem: Problem, state: State, *, bending: bool = True, most_steps:
     sweep_frames(problem.passes, state, options.max_sweeps if only_sweeps else min(options.max_sweeps, _OPENING_SWEEPS))
     if not only_sweeps:
         state.stationary[:] = False
-        problem.least_squares.run(numbers, state, most_steps)
+        problem.least_squares.run(numbers, state, options.most_steps if most_steps is None else most_steps)
     return state.points(numbers, bodies)
 
 

@@ -15,12 +15,18 @@ import numpy as np
 
 from ...core import Effector, Skeleton, Solution
 from ...core.backend import array as many
+from ...core.least_squares.active_limits import LimitConstraints
 from ...core.least_squares.jacobian import Jacobian
 from ...core.limits.base import Limit
-from ...core.model.bodies import build_bodies
+from ...core.model.bodies import build_bodies, place_bodies
 from ...core.model.residuals import make_residuals
 from ...core.model.targets import PosePrior
-from ...core.rotations import conjugate, product, rotation_vector_from_quaternion
+from ...core.rotations import (
+    conjugate,
+    product,
+    quaternion_from_rotation_vector,
+    rotation_vector_from_quaternion,
+)
 from ..clip import FloatArray
 
 # Against joints that nothing determines, as a share of the mean diagonal.
@@ -53,6 +59,21 @@ def joint_columns(
     return columns.reshape(*points.shape, -1)
 
 
+def kept_inside(
+    skeleton: Skeleton,
+    effectors: Sequence[Effector],
+    limits: Mapping[str, Limit],
+    solution: Solution,
+    push: FloatArray,
+) -> FloatArray:
+    """(F, B, 3, 3) what limits leave open to bodies that are pushed along (F, B, 3)."""
+    bodies = build_bodies(skeleton, effectors, limits, many)
+    local = many.quaternions(solution.rotations, [body.bone for body in bodies])
+    pose = place_bodies(bodies, local, many.vector(solution.root_location))
+    constraints = LimitConstraints(many, bodies, local, pose, len(push))
+    return constraints.tangents(push, np.zeros(len(push)), slice(None))
+
+
 def expected_columns(
     skeleton: Skeleton, bodies: Sequence[int], solution: Solution, prior: PosePrior
 ) -> tuple[FloatArray, FloatArray]:
@@ -65,6 +86,18 @@ def expected_columns(
     weights = np.repeat(np.broadcast_to(prior.weights, away.shape[:2])[:, bodies], 3, axis=1)
     root = np.zeros((frames, 3))
     return np.concatenate([weights, root], axis=1), np.concatenate([vectors, root], axis=1)
+
+
+def turned(
+    skeleton: Skeleton, bodies: Sequence[int], solution: Solution, step: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """(F, J, 4) local rotations and (F, 3) root's heads of poses after a step (F, D) of the joints' columns."""
+    vectors = step[:, :-3].reshape(len(step), -1, 3)
+    carried = np.stack([_carried(skeleton, solution.matrices, bone) for bone in bodies], axis=1)
+    local = (np.swapaxes(carried, -1, -2) @ vectors[..., None])[..., 0]
+    rotations = np.array(solution.rotations)
+    rotations[:, bodies] = product(quaternion_from_rotation_vector(local), rotations[:, bodies])
+    return rotations, solution.root_location + step[:, -3:]
 
 
 def _carried(skeleton: Skeleton, matrices: FloatArray, bone: int) -> FloatArray:
@@ -110,8 +143,8 @@ def shared_step(
     to_prior_mean: FloatArray,
     joint_weights: FloatArray,
     to_expected: FloatArray,
-) -> FloatArray:
-    """(P,) by how much the shared parameters are to change.
+) -> tuple[FloatArray, FloatArray]:
+    """(P,) by how much the shared parameters are to change, and (F, D) the joints with them.
 
     Args:
         joints: (F, M, 3, D) how the points move with the joints.
@@ -135,8 +168,9 @@ def shared_step(
     both = np.concatenate([k, r], axis=2)
     pulled = across @ both
     pulled[..., -1] += joint_weights * to_expected
-    left = both - a @ np.linalg.solve(square, pulled)
+    alone = np.linalg.solve(square, pulled)
+    left = both - a @ alone
     summed = (np.swapaxes(k, 1, 2) @ left).sum(axis=0)
     matrix = summed[:, :-1] + np.diag(prior_weights + 1e-12)
     step: FloatArray = np.linalg.solve(matrix, summed[:, -1] + prior_weights * to_prior_mean)
-    return step
+    return step, alone[..., -1] - alone[..., :-1] @ step

@@ -17,12 +17,13 @@ from ...core.rotations import angle_between
 from ..clip import FloatArray
 from ..mapping.marker_map import MappedMarker
 from ..robust import outlier_weights, usual_distances
-from .bundle import expected_columns, joint_columns
+from .bundle import expected_columns, joint_columns, kept_inside, turned
 from .expected_pose import ExpectedPose, any_pose
 from .offsets import bones_of, make_effectors, points_on
 
-_OPTIONS: Final = Options(tolerance=1e-6, restarts=0)
-_NEARBY: Final = Options(tolerance=1e-6, restarts=0, max_sweeps=0)
+# Poses need not be exact before offsets are: after so many steps they are near; each round goes on from the last.
+_OPTIONS: Final = Options(tolerance=1e-6, restarts=0, most_steps=12)
+_NEARBY: Final = Options(tolerance=1e-6, restarts=0, max_sweeps=0, most_steps=3)
 # Of the skeleton's size: some 3 mm of a person, what is left of a marker's errors once its place is found.
 _NOISE: Final = 0.001
 # A sample may be so many times farther off than its marker usually is, and always this share of the skeleton's size.
@@ -80,7 +81,7 @@ class Fit:
     def solve(
         self, positions: FloatArray, weights: FloatArray | None = None, start: Solution | None = None
     ) -> Solution:
-        """The poses that fit positions (F, M, 3) of the recording best."""
+        """The poses that fit positions (F, M, 3) of the recording best, from rest or from near."""
         effectors = make_effectors(self.mapping, self.offsets)
         options = _OPTIONS if start is None else _NEARBY
         solver = Solver(self.skeleton, effectors, limits=self.limits, root="FREE", options=options)
@@ -115,7 +116,21 @@ class Fit:
         effectors = make_effectors(self.mapping, self.offsets)
         return joint_columns(self.skeleton, effectors, self.limits, solution.matrices, self.points(solution))
 
+    @cached_property
+    def bodies(self) -> list[int]:
+        """The bones that markers move."""
+        return participants(self.skeleton, make_effectors(self.mapping, self.offsets))
+
+    def kept_inside(self, solution: Solution, push: FloatArray) -> FloatArray:
+        """(F, B, 3, 3) what limits leave open to the bodies that are pushed along (F, B, 3)."""
+        effectors = make_effectors(self.mapping, self.offsets)
+        return kept_inside(self.skeleton, effectors, self.limits, solution, push)
+
     def expected_columns(self, solution: Solution) -> tuple[FloatArray, FloatArray]:
         """(F, D) what the prior on the pose counts in the joints' columns, and (F, D) how far its mean is."""
-        bodies = participants(self.skeleton, make_effectors(self.mapping, self.offsets))
-        return expected_columns(self.skeleton, bodies, solution, self.prior)
+        return expected_columns(self.skeleton, self.bodies, solution, self.prior)
+
+    def turned(self, solution: Solution, step: FloatArray) -> Solution:
+        """Poses after a step (F, D) of the joints' columns."""
+        rotations, roots = turned(self.skeleton, self.bodies, solution, step)
+        return replace(solution, rotations=rotations, root_location=roots)
