@@ -68,9 +68,10 @@ class Palm(NamedTuple):
 class RestBody:
     """The bones of a rig by name, and what they are."""
 
-    def __init__(self, bones: Mapping[str, RestBone]) -> None:
+    def __init__(self, bones: Mapping[str, RestBone], roles: Mapping[str, Role] | None = None) -> None:
+        """roles: what the bones are; by their names when None."""
         self.bones = bones
-        self.roles = match(bones)
+        self.roles = match(bones) if roles is None else roles
         self._by_part: dict[str, list[str]] = {}
         for name, role in self.roles.items():
             self._by_part.setdefault(role.part, []).append(name)

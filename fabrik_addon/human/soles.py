@@ -29,7 +29,11 @@ def soles(bones: Mapping[str, RestBone]) -> dict[str, tuple[Point, ...]]:
     Each is the bone that it goes with and where it is in that bone's own frame. Empty where nothing says which bones
     are feet, or which way is up.
     """
-    body = RestBody(bones)
+    return soles_of(RestBody(bones))
+
+
+def soles_of(body: RestBody) -> dict[str, tuple[Point, ...]]:
+    """The same of a body whose bones are known."""
     if body.axes is None:
         return {}
     feet = [name for side in ("L", "R") for name in body.named("foot", side)[:1]]

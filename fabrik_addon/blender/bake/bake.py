@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import bpy
 
+from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
 from ...markers.steps import finish, within
 from ..goals.followed import check_followed
@@ -28,7 +29,7 @@ from .solve import solve
 Progress = Callable[[float], bool]
 
 # Shares of the time that the stages take, for the progress bar.
-_SAMPLING_ENDS: Final = 0.3
+_SAMPLING_ENDS: Final = 0.33
 _SOLVING_ENDS: Final = 0.9
 
 
@@ -37,6 +38,9 @@ class BakeStoppedError(FabrikError):
 
 
 Steps = Generator[float, None, BakeResult]
+# Poses of trees, and (F, 4, 4) world matrices of the armature; in small steps, which note their seconds.
+FindSteps = Generator[float, None, tuple[tuple[BakedTree, ...], FloatArray]]
+Find = Callable[[bpy.types.Context, bpy.types.Object, BakeSettings, dict[str, float]], FindSteps]
 
 
 def bake(
@@ -76,18 +80,22 @@ def run_bake(
 
 def bake_steps(context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings) -> Steps:
     """Do what `bake` does in small steps: yields the share done, returns the result, and may be closed at any time."""
-    _check(context.scene, armature, settings)
+    check_followed(context.scene, armature, settings.source)
+    return (yield from keyed_steps(context, armature, settings, _found_steps))
+
+
+def keyed_steps(
+    context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings, find: Find, take: str = ""
+) -> Steps:
+    """Key the poses that `find` finds, in small steps as `bake_steps`; take: what the motion is called."""
+    _check(armature, settings)
     seconds: dict[str, float] = {}
     keyed: list[str] = []
     live.pause(armature)
     keeper = PoseKeeper(context.scene, armature)
     try:
-        with _timed(seconds, "sample"):
-            jobs, matrices = yield from within(0.0, _SAMPLING_ENDS, sample(context, armature, settings))
-        check_root_motion(armature, settings.root_motion, [job.goals for job in jobs])
-        with _timed(seconds, "solve"):
-            trees = yield from within(_SAMPLING_ENDS, _SOLVING_ENDS, solve(jobs, settings))
-        with _timed(seconds, "write"):
+        trees, matrices = yield from within(0.0, _SOLVING_ENDS, find(context, armature, settings, seconds))
+        with timed(seconds, "write"):
             report = make_report(trees, settings.frames)
             trees = _chosen(context, armature, trees, settings.bones)
             write_keys(Writing(armature, settings, trees, matrices, report.frame_rms if settings.key_error else None))
@@ -95,19 +103,30 @@ def bake_steps(context: bpy.types.Context, armature: bpy.types.Object, settings:
     finally:
         keeper.restore(keyed)
         live.follow()
-    return tell(armature, settings, trees, report, matrices, seconds)
+    return tell(armature, settings, trees, report, matrices, seconds, take)
 
 
-def _check(scene: bpy.types.Scene, armature: bpy.types.Object, settings: BakeSettings) -> None:
+def _found_steps(
+    context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings, seconds: dict[str, float]
+) -> FindSteps:
+    """The poses that follow markers or effectors' targets."""
+    with timed(seconds, "sample"):
+        jobs, matrices = yield from within(0.0, _SAMPLING_ENDS, sample(context, armature, settings))
+    check_root_motion(armature, settings.root_motion, [job.goals for job in jobs])
+    with timed(seconds, "solve"):
+        trees = yield from within(_SAMPLING_ENDS, 1.0, solve(jobs, settings))
+    return trees, matrices
+
+
+def _check(armature: bpy.types.Object, settings: BakeSettings) -> None:
     """Raise a FabrikError for whatever can be seen to fail before anything is worked out."""
-    check_followed(scene, armature, settings.source)
     check_rig(armature)
     check_editable(armature)
     check_action(armature, new=settings.action != "CURRENT")
 
 
 @contextmanager
-def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
+def timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
     """Note the seconds that the block takes, pauses of a generator included."""
     began = time.perf_counter()
     yield

@@ -124,7 +124,7 @@ class BakeResult:
         warnings: sentences on what may keep the rig from showing the result.
         timings: seconds for "sample", "solve" and "write".
         notes: lines on what was done about gaps, outliers and feet.
-        take: the name of the recording; "" where effectors were followed, or markers that were picked one by one.
+        take: the name of the recording or the source; "" where effectors were followed, or markers picked one by one.
     """
 
     report: Report
@@ -164,20 +164,21 @@ def tell(
     report: Report,
     matrices: FloatArray,
     seconds: dict[str, float],
+    take: str = "",
 ) -> BakeResult:
-    """The result, of which the rig keeps what the sidebar shows."""
+    """The result, of which the rig keeps what the sidebar shows; take: what the motion is called, beside markers."""
     keyed = [bone for tree in trees for bone in tree.bones]
     left = (sentence for tree in trees for sentence in tree.goals.left_alone)
     warnings = (*_warnings(armature, keyed), *animated_limits(armature, keyed, settings.frames), *left)
     notes = tuple(take_notes(trees, 1.0 / float(object_scale(matrices[0]))))
-    by_markers = follows_markers(armature, settings.source)
+    by_markers = not take and follows_markers(armature, settings.source)
     if by_markers:
         report = replace(report, doubts=(*matching_doubts_of(armature), *result_doubts(report)))
-    take = take_name(armature) if by_markers else ""
+    take = take or (take_name(armature) if by_markers else "")
     result = BakeResult(report, settings.frames, trees, warnings, seconds, notes, take)
     rig_settings(armature).last_result = "\n".join((*result.lines, *notes))
     rig_settings(armature).capture.doubts = "\n".join(report.doubts)
-    if by_markers:
+    if by_markers or take:
         note_results(armature, report)
     return result
 

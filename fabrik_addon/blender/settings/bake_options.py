@@ -3,7 +3,8 @@
 from inspect import get_annotations
 from typing import Any, Final
 
-from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty
+import bpy
+from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, PointerProperty
 from bpy.types import PropertyGroup
 
 from .overrides import overridable
@@ -110,8 +111,37 @@ class MarkerOptions:
     )
 
 
+@overridable
+class RetargetOptions:
+    """How a motion is brought over. A mixin: of the rig's settings, of the operator, and of the command line."""
+
+    places: FloatProperty(
+        name="Places",
+        description="0 keeps the rotations, so the silhouette; 1 keeps the places of hands and feet, so the contacts",
+        subtype="FACTOR",
+        default=1.0,
+        min=0.0,
+        max=1.0,
+    )
+    hands_in_world: FloatProperty(
+        name="Hands in World",
+        description="0: hands are as far from the body as the source's, by the length of the arms; "
+        "1: they are at the source's places, so that they keep hold of things",
+        subtype="FACTOR",
+        default=0.0,
+        min=0.0,
+        max=1.0,
+    )
+    use_reference: BoolProperty(
+        name="Reference Frame",
+        description="Compare the rig's rest pose with the source on this frame, not with the source's own rest pose",
+    )
+    reference: IntProperty(name="Frame", description="The frame on which the source stands as the rig does at rest")
+
+
 # Every option by name, with the function that declares it and that function's keywords.
 OPTIONS: Final[dict[str, Any]] = {**get_annotations(BakeOptions), **get_annotations(MarkerOptions)}
+RETARGET_OPTIONS: Final[dict[str, Any]] = get_annotations(RetargetOptions)
 
 
 @overridable
@@ -121,3 +151,19 @@ class FabrikBakeSettings(BakeOptions, PropertyGroup):
     frame_range: EnumProperty(name="Range", description="Which frames are baked", items=RANGES)
     frame_start: IntProperty(name="Start", description="First frame to bake", default=1)
     frame_end: IntProperty(name="End", description="Last frame to bake", default=250)
+
+
+def _is_armature(_settings: PropertyGroup, thing: bpy.types.Object) -> bool:
+    return bool(thing.type == "ARMATURE")
+
+
+@overridable
+class FabrikRetarget(RetargetOptions, PropertyGroup):
+    """The source of a rig's motion, and how it is brought over."""
+
+    source: PointerProperty(
+        name="Source",
+        description="The armature whose motion is wanted",
+        type=bpy.types.Object,
+        poll=_is_armature,
+    )

@@ -15,7 +15,7 @@ from bpy.props import (
 )
 from bpy.types import PropertyGroup
 
-from .bake_options import FabrikBakeSettings
+from .bake_options import FabrikBakeSettings, FabrikRetarget
 from .effector import FabrikEffector
 from .live import live_switched, solved_anew
 from .markers import CLASSES as MARKER_CLASSES
@@ -64,6 +64,9 @@ class FabrikRig(PostureSettings, PropertyGroup):
     )
     bake: PointerProperty(name="Bake", description="What the Bake button uses", type=FabrikBakeSettings)
     capture: PointerProperty(name="Capture", description="The rig's markers", type=FabrikCapture)
+    retarget: PointerProperty(
+        name="Retarget", description="What another armature's motion is brought over by", type=FabrikRetarget
+    )
     drag: PointerProperty(name="Drag", description="How bones are dragged", type=FabrikDragSettings)
     live: BoolProperty(
         name="Live",
@@ -101,5 +104,6 @@ CLASSES = (
     FabrikBakeSettings,
     FabrikDragSettings,
     FabrikStoredBone,
+    FabrikRetarget,
     FabrikRig,
 )

@@ -15,6 +15,7 @@ from . import (
     pose_mode,
     posing,
     report,
+    retarget,
 )
 
 CLASSES = (
@@ -23,6 +24,7 @@ CLASSES = (
     *posing.CLASSES,
     *drag.CLASSES,
     *bake.CLASSES,
+    *retarget.CLASSES,
     *import_markers.CLASSES,
     *match_markers.CLASSES,
     *calibrate_markers.CLASSES,

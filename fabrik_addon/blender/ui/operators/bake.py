@@ -1,5 +1,6 @@
 """Baking, with a progress bar and Esc where there is a window."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from bpy.props import IntProperty, StringProperty
@@ -15,7 +16,20 @@ if TYPE_CHECKING:
     from ...bake.report import BakeResult
 
 
-class FABRIK_OT_bake(InSteps, BakeOptions, MarkerOptions, Operator):
+class ReportsBake:
+    """An operator whose steps end with the result of a bake."""
+
+    report: Callable[[set[str], str], None]
+
+    def done(self, result: "BakeResult") -> set[str]:
+        """Say how it went."""
+        for warning in (*result.warnings, *result.report.doubts):
+            self.report({"WARNING"}, warning)
+        self.report({"INFO"}, result.line)
+        return {"FINISHED"}
+
+
+class FABRIK_OT_bake(ReportsBake, InSteps, BakeOptions, MarkerOptions, Operator):
     """Key the rig's bones so that its effectors follow their targets; what is not given is taken from the sidebar"""
 
     bl_idname = "fabrik.bake"
@@ -41,13 +55,6 @@ class FABRIK_OT_bake(InSteps, BakeOptions, MarkerOptions, Operator):
         first = self.frame_start if self.properties.is_property_set("frame_start") else first
         last = self.frame_end if self.properties.is_property_set("frame_end") else last
         return bake_steps(context, rig, BakeSettings(first, last, action_name=self.action_name, **options))
-
-    def done(self, result: "BakeResult") -> set[str]:
-        """Say how it went."""
-        for warning in (*result.warnings, *result.report.doubts):
-            self.report({"WARNING"}, warning)
-        self.report({"INFO"}, result.line)
-        return {"FINISHED"}
 
 
 CLASSES = (FABRIK_OT_bake,)

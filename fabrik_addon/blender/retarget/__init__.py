@@ -1,0 +1,1 @@
+"""Motion of another armature, or of a file, onto a rig."""

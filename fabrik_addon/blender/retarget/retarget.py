@@ -1,0 +1,95 @@
+"""Another armature's motion onto a rig: sampled, brought over, and keyed by the bake's writer."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+import bpy
+
+from ...core.arrays import FloatArray
+from ...human.naming_schemes import match
+from ...markers.steps import within
+from ...retarget.goals import RetargetSettings
+from ...retarget.motion import RetargetError
+from ...retarget.take import Retargeted, retarget_steps
+from ..bake.bake import FindSteps, Steps, keyed_steps, timed
+from ..bake.jobs import BakedTree
+from ..bake.keys import check_root_motion
+from ..bake.settings import BakeSettings
+from ..goals.effectors import Pin
+from ..goals.goals import Goals, limits_of
+from ..rig.armature import Tree, check_unscaled, read_trees
+from ..rig.legal import legal_pose
+from ..rig.ownership import constrained_bones, unkeyable_bones
+from ..rig.spaces import object_scale
+from .source import check_source, sample_source
+
+_SAMPLING_ENDS: Final = 0.3
+_NO_TURN: Final = (1.0, 0.0, 0.0, 0.0)
+
+
+def retarget_object_steps(
+    context: bpy.types.Context,
+    rig: bpy.types.Object,
+    source: bpy.types.Object,
+    settings: BakeSettings,
+    how: RetargetSettings,
+) -> Steps:
+    """Key the rig's bones by the motion of another armature, in small steps as a bake."""
+    check_source(source, rig)
+    find = partial(_found_steps, source=source, how=how)
+    return (yield from keyed_steps(context, rig, settings, find, take=source.name))
+
+
+def _found_steps(
+    context: bpy.types.Context,
+    rig: bpy.types.Object,
+    settings: BakeSettings,
+    seconds: dict[str, float],
+    *,
+    source: bpy.types.Object,
+    how: RetargetSettings,
+) -> FindSteps:
+    """The rig's poses, and its world matrices."""
+    tree = _body_of(rig)
+    goals = _goals_of(rig, tree)
+    check_root_motion(rig, settings.root_motion, [goals])
+    with timed(seconds, "sample"):
+        motion, matrices = yield from within(0.0, _SAMPLING_ENDS, sample_source(context, source, rig, settings.frames))
+    with timed(seconds, "solve"):
+        steps = retarget_steps(motion, tree.skeleton, how, limits=goals.all_limits)
+        found = yield from within(_SAMPLING_ENDS, 1.0, steps)
+    return (_baked(goals, found, object_scale(matrices)),), matrices
+
+
+def _body_of(rig: bpy.types.Object) -> Tree:
+    """The tree of bones with the hips, all heads where they are at rest but for what locations of bones below add."""
+    for tree in read_trees(rig, at_rest=True):
+        if any(role.part == "hips" for role in match(tree.skeleton.names).values()):
+            return tree
+    raise RetargetError(f"{rig.name!r} has no bone that is known as its hips: say by a map which is which.")
+
+
+def _goals_of(rig: bpy.types.Object, tree: Tree) -> Goals:
+    """The limits of a tree, and the bones of it that are not to be turned."""
+    names = tree.skeleton.names
+    held = {**unkeyable_bones(rig), **constrained_bones(rig)}
+    check_unscaled(rig, names)
+    return Goals(
+        tree,
+        (),
+        (),
+        # A place that is given is as good as a pin: the root moves.
+        (Pin((0.0, 0.0, 0.0), _NO_TURN),),
+        limits=limits_of(rig, names),
+        held={name: held[name] for name in names if name in held},
+        root_moves=not all(rig.pose.bones[names[0]].lock_location),
+    )
+
+
+def _baked(goals: Goals, found: Retargeted, scale: FloatArray) -> BakedTree:
+    """What is to be written: the bones that go by one of the source's, inside their limits."""
+    bones = tuple(pair.bone for pair in found.pairs if pair.bone not in goals.held)
+    legal = legal_pose(goals.tree.skeleton, goals.limits, found.solution.rotations)
+    goals = replace(goals, names=found.names, effectors=found.effectors)
+    return BakedTree(goals, bones, replace(found.solution, rotations=legal), scale)

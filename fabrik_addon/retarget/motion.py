@@ -1,0 +1,63 @@
+"""What an armature does over frames, as the retargeting takes it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.arrays import FloatArray, IntArray
+from ..core.errors import FabrikError
+from ..core.rotations import matrix_from_quaternion
+from ..human.rest_body import RestBone
+
+
+class RetargetError(FabrikError):
+    """A motion that cannot be brought onto a rig; the sentence says why and what to do."""
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """F frames of N bones in world space, parents first.
+
+    Attributes:
+        name: of the armature or its file.
+        names: N bone names.
+        parents: (N,) index of each bone's parent, -1 for roots.
+        lengths: (N,) from head to tail.
+        rest: (N, 4, 4) rest matrices without scale.
+        rotations: (F, N, 4) unit quaternions w x y z of the bones' frames.
+        heads: (F, N, 3) where the bones begin.
+        origin: (3,) where the armature stands.
+        rate: frames a second.
+    """
+
+    name: str
+    names: Sequence[str]
+    parents: IntArray
+    lengths: FloatArray
+    rest: FloatArray
+    rotations: FloatArray
+    heads: FloatArray
+    origin: FloatArray
+    rate: float
+
+    def __len__(self) -> int:
+        return len(self.heads)
+
+    def bones_at(self, frame: int | None) -> dict[str, RestBone]:
+        """The bones as they stand on a frame, counted from 0; at rest when None."""
+        if frame is None:
+            return bones_of(self.names, self.parents, self.rest, self.lengths)
+        matrices = np.tile(np.eye(4), (len(self.names), 1, 1))
+        matrices[:, :3, :3] = matrix_from_quaternion(self.rotations[frame])
+        matrices[:, :3, 3] = self.heads[frame]
+        return bones_of(self.names, self.parents, matrices, self.lengths)
+
+
+def bones_of(names: Sequence[str], parents: IntArray, matrices: FloatArray, lengths: FloatArray) -> dict[str, RestBone]:
+    """Bones by name, standing at matrices (N, 4, 4)."""
+    rows = zip(names, parents, matrices, lengths, strict=True)
+    return {
+        name: RestBone(names[parent] if parent >= 0 else "", matrix[:3, 3], matrix[:3, :3], float(length))
+        for name, parent, matrix, length in rows
+    }

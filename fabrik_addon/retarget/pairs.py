@@ -1,0 +1,102 @@
+"""Which bone of a rig goes by which bones of the source: limbs by what they are, chains by the length along them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from ..core.arrays import FloatArray
+from ..human.body_parts import Role
+from ..human.rest_body import RestBody
+
+# Chains whose bones differ in number from rig to rig: the parts that they are made of, and what comes after them.
+_CHAINS: Final = ((("spine", "chest"), ("neck", "head", "shoulder", "upper_arm")), (("neck",), ("head",)))
+_IN_CHAINS: Final = frozenset(part for parts, _ in _CHAINS for part in parts)
+_EXACT: Final = 1e-6
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A bone that turns with a bone of the source.
+
+    before, share: where chains differ in number, a bone turns with what is a share of the way from the source bone
+    `before` to `source`.
+    """
+
+    bone: str
+    source: str
+    before: str = ""
+    share: float = 1.0
+
+
+def pair_bodies(source: RestBody, target: RestBody) -> tuple[Pair, ...]:
+    """The pairs of two bodies, those of limbs by role, those of spines and necks by the length along them."""
+    by_role = _first_by_role(source.roles)
+    singles = [
+        Pair(bone, by_role[role])
+        for role, bone in _first_by_role(target.roles).items()
+        if role in by_role and role.part not in _IN_CHAINS and role.part != "rigid"
+    ]
+    order = {name: place for place, name in enumerate(target.bones)}
+    pairs = [*singles, *(pair for parts, after in _CHAINS for pair in _pair_chains(source, target, parts, after))]
+    return tuple(sorted(pairs, key=lambda pair: order[pair.bone]))
+
+
+def _first_by_role(roles: Mapping[str, Role]) -> dict[Role, str]:
+    """The first bone of each role."""
+    found: dict[Role, str] = {}
+    for name, role in roles.items():
+        found.setdefault(role, name)
+    return found
+
+
+def _pair_chains(source: RestBody, target: RestBody, parts: Iterable[str], after: Iterable[str]) -> list[Pair]:
+    """The pairs of a chain, whose bones may be more or fewer on either side."""
+    own, other = _chain(target, parts), _chain(source, parts)
+    if not own or not other:
+        return []
+    if len(own) == len(other):
+        return [Pair(bone, follows) for bone, follows in zip(own, other, strict=True)]
+    base = _parent_with_role(source, other[0])
+    ends, others = _ends(target, own, after), np.concatenate([[0.0], _ends(source, other, after)])
+    names = [base, *other]
+    pairs = []
+    for bone, end in zip(own, ends, strict=True):
+        place = int(np.clip(np.searchsorted(others, end - _EXACT), 1, len(other)))
+        share = float((end - others[place - 1]) / (others[place] - others[place - 1]))
+        before = names[place - 1]
+        pairs.append(Pair(bone, names[place], before, share) if before and share < 1.0 else Pair(bone, names[place]))
+    return pairs
+
+
+def _parent_with_role(body: RestBody, bone: str) -> str:
+    """The nearest bone above that is something; "" where there is none."""
+    above = body.bones[bone].parent
+    while above and above not in body.roles:
+        above = body.bones[above].parent
+    return above
+
+
+def _chain(body: RestBody, parts: Iterable[str]) -> list[str]:
+    """The bones of some parts, from the hips on."""
+    names = [name for part in parts for name in body.named(part)]
+    return sorted(names, key=lambda name: depth(body, name))
+
+
+def depth(body: RestBody, name: str) -> int:
+    """How many bones are above one."""
+    count, above = 0, body.bones[name].parent
+    while above:
+        count, above = count + 1, body.bones[above].parent
+    return count
+
+
+def _ends(body: RestBody, chain: list[str], after: Iterable[str]) -> FloatArray:
+    """(n,) where each bone of a chain ends, as shares of the length along the chain."""
+    last = body.bones[chain[-1]]
+    following = next((head for part in after if (head := body.head_of(part)) is not None), None)
+    end = last.head + last.length * last.axes[:, 1] if following is None else following
+    joints = np.array([*(body.bones[name].head for name in chain), end])
+    along = np.cumsum(np.linalg.norm(np.diff(joints, axis=0), axis=1))
+    return np.asarray(along / along[-1])

@@ -1,0 +1,61 @@
+"""Another armature's motion onto the active rig, by the operator."""
+
+import bpy
+import numpy as np
+import pytest
+from support.scenes import make_rig
+
+from fabrik_addon.blender.settings.rig import rig_settings
+
+FRAMES = (1, 12, 24)
+
+
+@pytest.fixture
+def moving(clean_scene):
+    """A person that waves, bows and walks off, and another one, active, that is to do the same."""
+    source, rig = make_rig(name="Source"), make_rig(name="Rig")
+    for frame in FRAMES:
+        for bone, way in (("upper_arm.L", (0.5, 0.1, 0.7)), ("spine", (0.3, 0.0, 0.1)), ("shin.R", (0.8, 0.0, 0.0))):
+            pose_bone = source.pose.bones[bone]
+            pose_bone.rotation_mode = "XYZ"
+            pose_bone.rotation_euler = np.array(way) * frame / 24
+            pose_bone.keyframe_insert("rotation_euler", frame=frame)
+        source.pose.bones["hips"].location = (0.02 * frame, 0.01 * frame, 0.03 * frame)
+        source.pose.bones["hips"].keyframe_insert("location", frame=frame)
+    bpy.context.view_layer.objects.active = rig
+    return source, rig
+
+
+def heads(thing, frame):
+    bpy.context.scene.frame_set(frame)
+    return {bone.name: np.array(thing.matrix_world @ bone.head) for bone in thing.pose.bones}
+
+
+def test_a_rig_does_what_its_twin_does(moving):
+    source, rig = moving
+    assert bpy.ops.fabrik.retarget(source="Source") == {"FINISHED"}
+    for frame in (1, 7, 18, 24):
+        own, other = heads(rig, frame), heads(source, frame)
+        assert max(np.linalg.norm(own[name] - other[name]) for name in own) < 1e-4
+    assert "24 frames of 'Source'" in rig_settings(rig).last_result
+
+
+def test_what_is_no_source_is_said_and_nothing_changes(moving):
+    _, rig = moving
+    for source, said in (("", "no source"), ("Nobody", "neither an armature nor a file"), ("Rig", "the rig itself")):
+        with pytest.raises(RuntimeError, match=said):
+            bpy.ops.fabrik.retarget(source=source)
+    with pytest.raises(RuntimeError, match="no such file"):
+        bpy.ops.fabrik.retarget(source="missing.bvh")
+    assert rig.animation_data is None
+    assert len(bpy.data.objects) == 2
+
+
+# Blender's BVH importer leaves its file open.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_file_is_read_and_leaves_nothing_behind(moving, recording):
+    _, rig = moving
+    assert bpy.ops.fabrik.retarget(source=str(recording("bvh/dab.bvh")), frame_end=20) == {"FINISHED"}
+    assert sorted(thing.name for thing in bpy.data.objects) == ["Rig", "Source"]
+    assert bpy.context.object == rig
+    assert len(bpy.data.armatures) == 2

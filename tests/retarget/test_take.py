@@ -1,0 +1,56 @@
+"""A motion onto rigs: the same one under other names, rolls, sizes and ways; other rest poses and proportions."""
+
+import numpy as np
+import pytest
+from support import humans, motions
+
+from fabrik_addon.retarget.goals import RetargetSettings
+from fabrik_addon.retarget.take import retarget
+
+HOW = RetargetSettings()
+
+
+@pytest.fixture(scope="module")
+def source():
+    """An A pose that sways."""
+    skeleton = motions.skeleton_of(humans.human(arms=45.0, bend=5.0))
+    return skeleton, *motions.swaying(skeleton)
+
+
+def differences(source, target, found, names=humans.ours, turn=None, scale=1.0):
+    """Most metres (of the source's size) that a joint is off, and most degrees that a bone is."""
+    skeleton, rotations, roots = source
+    turn = np.eye(3) if turn is None else turn
+    order = [target.index(names(name)) for name in skeleton.names]
+    wanted_turns, wanted_heads = motions.turned_by(skeleton, rotations, roots)
+    turns, heads = motions.turned_by(target, found.solution.rotations, found.solution.root_location)
+    off = np.linalg.norm(heads[:, order] / scale - wanted_heads @ turn.T, axis=-1).max()
+    return off, motions.degrees_between(turns[:, order], turn @ wanted_turns @ turn.T).max()
+
+
+@pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("scheme", ["ours", "mixamo", "unreal"])
+def test_a_copy_that_is_renamed_rolled_rescaled_and_turned_does_the_same(source, scheme, scale):
+    names, turn = humans.SCHEMES[scheme], motions.about_z(90.0)
+    rows = humans.named(humans.human(arms=45.0, bend=5.0, rolls=37.0), names)
+    target = motions.skeleton_of(rows, scale, turn)
+    found = retarget(motions.motion_of(*source), target, HOW)
+    metres, degrees = differences(source, target, found, names, turn, scale)
+    assert metres < 1e-4
+    assert degrees < 0.05
+
+
+def test_limbs_go_the_ways_of_the_source_from_another_rest_pose(source):
+    skeleton, rotations, roots = source
+    target = motions.skeleton_of(humans.human(arms=0.0))
+    found = retarget(motions.motion_of(*source), target, RetargetSettings(places=0.0))
+    _, wanted = motions.turned_by(skeleton, rotations, roots)
+    _, heads = motions.turned_by(target, found.solution.rotations, found.solution.root_location)
+    for upper, lower in (("upper_arm", "forearm"), ("forearm", "hand"), ("thigh", "shin"), ("shin", "foot")):
+        for side in "LR":
+            ways = [
+                points[:, bones.index(f"{lower}.{side}")] - points[:, bones.index(f"{upper}.{side}")]
+                for bones, points in ((skeleton, wanted), (target, heads))
+            ]
+            units = [way / np.linalg.norm(way, axis=1, keepdims=True) for way in ways]
+            assert np.degrees(np.linalg.norm(units[0] - units[1], axis=1)).max() < 0.1, (upper, side)
