@@ -117,7 +117,7 @@ class RetargetOptions:
 
     places: FloatProperty(
         name="Places",
-        description="0 keeps the rotations, so the silhouette; 1 keeps the places of hands and feet, so the contacts",
+        description="At 0 rotations are kept, so the silhouette, at 1 the places of hands and feet, so the contacts",
         subtype="FACTOR",
         default=1.0,
         min=0.0,
@@ -125,8 +125,8 @@ class RetargetOptions:
     )
     hands_in_world: FloatProperty(
         name="Hands in World",
-        description="0: hands are as far from the body as the source's, by the length of the arms; "
-        "1: they are at the source's places, so that they keep hold of things",
+        description="At 0 hands are as far from the body as the source's, by the length of the arms; "
+        "at 1 they are at the source's places, so that they keep hold of things",
         subtype="FACTOR",
         default=0.0,
         min=0.0,
