@@ -15,7 +15,6 @@ from . import (
     pose_mode,
     posing,
     report,
-    retarget,
 )
 
 CLASSES = (
@@ -24,7 +23,6 @@ CLASSES = (
     *posing.CLASSES,
     *drag.CLASSES,
     *bake.CLASSES,
-    *retarget.CLASSES,
     *import_markers.CLASSES,
     *match_markers.CLASSES,
     *calibrate_markers.CLASSES,
