@@ -10,7 +10,7 @@ from bpy.types import Context, Operator
 
 from ...settings.bake_options import OPTIONS, RETARGET_OPTIONS, BakeOptions, MarkerOptions, RetargetOptions
 from ...settings.rig import rig_settings
-from ...settings.why_not import rig_at_hand, why_no_bake
+from ...settings.why_not import rig_at_hand, why_no_bake, why_no_rig
 from .in_steps import InSteps
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, RetargetOptions, BakeOptions, Ope
         """The keywords given, else the rig's settings."""
         from ...retarget.door import retarget_from
 
-        kept = rig_settings(context.object)
+        rig = rig_at_hand(context)
+        kept = rig_settings(rig)
         how: dict[str, Any] = {name: getattr(kept.retarget, name) for name in RETARGET_OPTIONS}
         # The source of a bake is another thing: markers or effectors.
         bake: dict[str, Any] = {
@@ -92,7 +93,7 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, RetargetOptions, BakeOptions, Ope
             for name in ("frame_start", "frame_end")
         ]
         source = bpy.data.objects.get(self.source) or self.source or kept.retarget.source
-        return retarget_from(context, context.object, source, frames, how, {**bake, "action_name": self.action_name})
+        return retarget_from(context, rig, source, frames, how, {**bake, "action_name": self.action_name})
 
 
 CLASSES = (FABRIK_OT_bake, FABRIK_OT_retarget)
