@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import bpy
 import numpy as np
@@ -52,7 +53,7 @@ class Goals:
     root_moves: bool = True
     slides: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def turned_by(self) -> BoolArray:
         """(E, J) whether turning a bone, one that may be turned, moves an effector."""
         skeleton = self.tree.skeleton
@@ -62,7 +63,7 @@ class Goals:
         turned[:, [name in self.held for name in skeleton.names]] = False
         return turned
 
-    @property
+    @cached_property
     def bones(self) -> list[int]:
         """The bones to be solved, as places in the skeleton: those whose turning moves an effector."""
         return [int(bone) for bone in np.flatnonzero(self.turned_by.any(axis=0))]

@@ -20,6 +20,7 @@ _Items: TypeAlias = "bpy.types.bpy_prop_collection[Any]"
 
 # How far a scale may be from 1, or an object's axes from one common scale.
 _SCALE_TOLERANCE: Final = 1e-4
+_UNSCALED: Final = (1.0, 1.0, 1.0)
 
 
 class RigError(FabrikError):
@@ -99,6 +100,8 @@ def check_unscaled(armature: bpy.types.Object, bones: Iterable[str]) -> None:
     """Raise RigError, naming one of some bones whose scale is not 1, but for the Y scale of one that may stretch."""
     for name in bones:
         pose_bone = armature.pose.bones[name]
+        if pose_bone.scale[:] == _UNSCALED:
+            continue
         scale = np.array(pose_bone.scale, dtype=np.float64)
         stretches = scale[1] > 0.0 and read_slide(pose_bone) != NO_SLIDE
         if np.abs(scale - 1.0)[[0, 2] if stretches else [0, 1, 2]].max() > _SCALE_TOLERANCE:

@@ -75,6 +75,8 @@ def with_locks(bone: bpy.types.PoseBone, start: FloatArray) -> WithLocks | None:
 
     Blender locks either the components of the channels or, where `lock_rotations_4d` is off, Euler angles.
     """
+    if not (any(bone.lock_rotation) or bone.lock_rotation_w):
+        return None
     angles = np.array(bone.lock_rotation)
     if bone.rotation_mode not in _FOUR_CHANNELS:
         return partial(_with_angles, start, angles, bone.rotation_mode) if angles.any() else None

@@ -7,6 +7,7 @@ set, and there the type can be changed too.
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import isfinite, pi
 from typing import Any, Final, TypeVar
 
@@ -41,6 +42,8 @@ MASS: Final = "fabrik_mass"
 
 _FULL_TURN: Final = 2.0 * pi
 _FREE_BONE: Final = LimitSettings()
+# Live posing reads limits at each step: those of a few crowds' bones are made once.
+_LIMITS_KEPT: Final = 4096
 
 _Value = TypeVar("_Value")
 
@@ -141,12 +144,26 @@ def read_limit(pose_bone: bpy.types.PoseBone) -> Limit | None:
 
     Raises LimitPropertyError naming the bone and the property that makes no sense.
     """
-    settings = LimitSettings(read_field(pose_bone, "type"))
-    fields = KINDS[settings.type].fields
-    if not fields:
-        return settings.limit()
-    # One by one, so that the one that makes no sense is named.
-    for field in fields:
+    kind = read_field(pose_bone, "type")
+    kept = (pose_bone.get(_PROPERTIES[field].name) for field in KINDS[kind].fields)
+    try:
+        return _limit_of(kind, tuple(tuple(value.to_list()) if hasattr(value, "to_list") else value for value in kept))
+    except (LimitError, TypeError, ValueError):
+        return _checked_limit(pose_bone, LimitSettings(kind))
+
+
+@lru_cache(maxsize=_LIMITS_KEPT)
+def _limit_of(kind: str, values: tuple[Any, ...]) -> Limit | None:
+    """The limit of a kind whose properties hold such values, None where one is absent; raises what makes no sense."""
+    pairs = zip(KINDS[kind].fields, values, strict=True)
+    settings = {field: _PROPERTIES[field].convert(value) for field, value in pairs if value is not None}
+    return LimitSettings(kind, **settings).limit()
+
+
+def _checked_limit(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> Limit | None:
+    """The limit, read one property after the other, so that the one that makes no sense is named."""
+    limit = None
+    for field in KINDS[settings.type].fields:
         settings = replace(settings, **{field: read_field(pose_bone, field)})
         limit = checked(pose_bone, field, settings.limit)
     return limit
@@ -309,9 +326,9 @@ def _choice(value: Any, choices: Collection[str]) -> str:
 
 def _numbers(value: Any, count: int | None = None) -> tuple[float, ...]:
     """Plain finite numbers from an array property; raises ValueError saying what is wrong with them."""
-    if not hasattr(value, "to_list"):
+    if not (isinstance(value, tuple) or hasattr(value, "to_list")):
         raise ValueError(f"is {value!r}: {count or 'several'} numbers are needed")
-    numbers = tuple(float(number) for number in value.to_list())
+    numbers = tuple(float(number) for number in (value if isinstance(value, tuple) else value.to_list()))
     if count is not None and len(numbers) != count:
         raise ValueError(f"has {len(numbers)} numbers: {count} are needed")
     if not all(isfinite(number) for number in numbers):
