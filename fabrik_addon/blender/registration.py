@@ -10,14 +10,14 @@ from bpy.props import BoolProperty, PointerProperty
 from .posing import live
 from .settings import rig as settings
 from .settings.overrides import keep_overrides
-from .ui import file_handler, keymap, operators, panels, stiffness_slider, tool
-from .ui.operators.import_markers import menu_entry
+from .ui import file_handler, keymap, menus, operators, panels, stiffness_slider, take_index, tool
 from .ui.overlays import handlers as drawing_handlers
 
 CLASSES = (
     *settings.CLASSES,
     *operators.CLASSES,
     *panels.CLASSES,
+    *menus.CLASSES,
     *file_handler.CLASSES,
 )
 # Goals are there in Pose mode as well as while targets are moved in Object mode.
@@ -55,13 +55,14 @@ def register() -> None:
         ),
     )
     stiffness_slider.start()
+    take_index.start()
     drawing_handlers.HANDLERS.start()
     keymap.start()
     tool.start()
     bpy.types.VIEW3D_PT_overlay_bones.append(drawing_handlers.draw_limits_switch)
     for popover in GOAL_POPOVERS:
         getattr(bpy.types, popover).append(drawing_handlers.draw_goals_switch)
-    bpy.types.TOPBAR_MT_file_import.append(menu_entry)
+    menus.start()
     bpy.app.handlers.save_pre.append(keep_overrides)
     live.start()
     _COMMANDS.append(bpy.utils.register_cli_command("fabrik_bake", _bake_command))
@@ -72,13 +73,14 @@ def unregister() -> None:
     bpy.utils.unregister_cli_command(_COMMANDS.pop())
     live.stop()
     bpy.app.handlers.save_pre.remove(keep_overrides)
-    bpy.types.TOPBAR_MT_file_import.remove(menu_entry)
+    menus.stop()
     for popover in GOAL_POPOVERS:
         getattr(bpy.types, popover).remove(drawing_handlers.draw_goals_switch)
     bpy.types.VIEW3D_PT_overlay_bones.remove(drawing_handlers.draw_limits_switch)
     tool.stop()
     keymap.stop()
     drawing_handlers.HANDLERS.stop()
+    take_index.stop()
     stiffness_slider.stop()
     delattr(bpy.types.Scene, drawing_handlers.GOALS_SWITCH)
     delattr(bpy.types.Scene, drawing_handlers.LIMITS_SWITCH)

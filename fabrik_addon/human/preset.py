@@ -11,7 +11,7 @@ table says.
 Twist counts from rest along the shortest arc. The forearm is a pure hinge: its pronation is the hand's twist.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -27,6 +27,11 @@ from .rest_body import RestBody, RestBone, signed_angle
 # A bone's own axes may be off those of its joint by so many degrees before it is worth saying. Thumbs don't count: how
 # they face at rest differs from hand to hand.
 _TURNED: Final = 20.0
+# Cosine of how far a trunk may lean from its legs: 0.995 in Rigify's humans, 0.2 to 0.35 in its animals.
+_UPRIGHT: Final = 0.7
+_TRUNK: Final = frozenset({"hips", "spine", "chest"})
+# A hand has no spine, a shark has several bones of it.
+_LONG_TRUNK: Final = 3
 _AXES: Final[tuple[Literal["X", "Y", "Z"], ...]] = ("X", "Y", "Z")
 
 
@@ -47,6 +52,34 @@ class Preset:
     unplaced: dict[str, str]
     free: tuple[str, ...]
     unknown: tuple[str, ...]
+
+
+def why_not_human(bones: Mapping[str, RestBone]) -> str:
+    """What tells that an armature at rest is no human's, as the end of a sentence; "" where nothing does.
+
+    A human's trunk stands over its legs, an animal's lies across them. Part of a body, such as a hand, tells nothing.
+    """
+    body = RestBody(bones)
+    trunk = [body.bones[name].head for name, role in body.roles.items() if role.part in _TRUNK]
+    legs = [
+        upper.head - lower.head
+        for (_, upper), (_, lower) in zip(_parts(body, "thigh"), _parts(body, "shin"), strict=False)
+    ]
+    if not legs:
+        arms = any(True for _ in _parts(body, "upper_arm"))
+        return "" if arms or len(trunk) < _LONG_TRUNK else "it has a trunk, but neither arms nor legs"
+    ends = [body.bones[name].head for name, role in body.roles.items() if role.part in {"head", "neck"}]
+    if not trunk or not ends:
+        return ""
+    up, leg = np.mean(ends, axis=0) - np.mean(trunk, axis=0), np.mean(legs, axis=0)
+    upright = up @ leg >= _UPRIGHT * np.linalg.norm(up) * np.linalg.norm(leg)
+    return "" if upright else "its trunk lies across its legs"
+
+
+def _parts(body: RestBody, part: str) -> Iterator[tuple[str, RestBone]]:
+    """The bones of a part, left before right."""
+    named = sorted((role.side, name) for name, role in body.roles.items() if role.part == part)
+    return ((name, body.bones[name]) for _, name in named)
 
 
 def human_limits(bones: Mapping[str, RestBone], names: Collection[str] | None = None) -> Preset:

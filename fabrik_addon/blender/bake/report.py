@@ -14,8 +14,8 @@ from ...core.arrays import FloatArray, IntArray
 from ...markers.report.doubts import result_doubts
 from ...markers.report.figures import Report, ReportError
 from ...markers.report.text import csv_text, replace_file
-from ..capture.matching import matching_doubts_of, of_take, take_name
-from ..capture.takes import new_record_of
+from ..capture.matching import matching_doubts_of, of_take
+from ..capture.takes import new_record_of, take_name
 from ..goals.followed import follows_markers
 from ..limits.to_constraints import is_own
 from ..rig.spaces import object_scale

@@ -27,9 +27,9 @@ from ..rig.spaces import metres_per_unit
 from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings
 from .clip import check_scalable, marker_clip, recorded_range, scale_markers, targets_of
-from .matching import SceneMarker, in_collection, mapping_of, of_take, scaled_entry, take_name
+from .matching import SceneMarker, in_collection, mapping_of, of_take, scaled_entry
 from .rest_fitting import check_fittable, fit_rest
-from .takes import new_record_of
+from .takes import new_record_of, take_name
 
 Frames: TypeAlias = tuple[int, int]
 

@@ -114,13 +114,6 @@ def in_collection(take: bpy.types.Collection) -> list[SceneMarker]:
     return _unique(markers)
 
 
-def take_name(rig: bpy.types.Object) -> str:
-    """What the recording that a rig's markers are from is called; "" where they were picked one by one."""
-    capture = rig_settings(rig).capture
-    take = capture.take or capture.take_armature
-    return "" if take is None else take.name
-
-
 def of_take(name: str) -> str:
     """What a message says of the recording that it is about."""
     return f" of {name!r}" if name else ""

@@ -16,6 +16,13 @@ def imported_takes(scene: bpy.types.Scene) -> list[bpy.types.Collection]:
     return [each for each in scene.collection.children_recursive if is_take(each)]
 
 
+def take_name(rig: bpy.types.Object) -> str:
+    """What the recording that a rig's markers are from is called; "" where they were picked one by one."""
+    capture = rig_settings(rig).capture
+    take = capture.take or capture.take_armature
+    return "" if take is None else take.name
+
+
 def record_of(rig: bpy.types.Object, collection: bpy.types.Collection | None = None) -> FabrikTake | None:
     """What a rig knows of a take, of the one that it follows unless one is named; None where that is nothing."""
     capture = rig_settings(rig).capture
@@ -27,7 +34,7 @@ def new_record_of(rig: bpy.types.Object) -> FabrikTake:
     """What a rig knows of the take that it follows, nothing yet where it has not met it."""
     capture = rig_settings(rig).capture
     record = record_of(rig) or capture.takes.add()
-    record.collection = capture.take
+    record.collection, record.name = capture.take, take_name(rig)
     return record
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import pi, radians
+from math import atan2, hypot, pi, radians
 from typing import Any, Final
 
 import bpy
@@ -13,7 +13,17 @@ from ...core.limits.ellipse import outline
 from ..rig.armature import RigError
 from ..rig.stretch import check_children, keep_size_of_children
 from ..settings.limit_properties import check_writable, clear_limit, read_limit, read_settings, write_settings
-from ..settings.limit_values import BESIDE_LIMIT, FREE, NO_SLIDE, LimitSettings, as_cone, as_range, as_window, flat
+from ..settings.limit_values import (
+    ALL_ROUND,
+    BESIDE_LIMIT,
+    FREE,
+    NO_SLIDE,
+    LimitSettings,
+    as_cone,
+    as_range,
+    as_window,
+    flat,
+)
 
 Bones = Sequence[bpy.types.PoseBone]
 
@@ -21,6 +31,11 @@ Bones = Sequence[bpy.types.PoseBone]
 _CORNERS: Final = 8
 _WINDOW_LEAST: Final = radians(5.0)
 _WINDOW_MOST: Final = radians(45.0)
+# A first hinge: elbows and knees fold by so much from straight; what is bent by less than a degree at rest is straight,
+# and tells no way.
+_FOLDED: Final = radians(150.0)
+_STRAIGHT: Final = radians(1.0)
+_BOTH_WAYS: Final = radians(90.0)
 
 
 def set_limits(bones: Bones, **values: Any) -> str:
@@ -29,15 +44,15 @@ def set_limits(bones: Bones, **values: Any) -> str:
     Without a type it stays as well, and a free bone gets the one that the values are for. Returns a line for people.
     Raises LimitPropertyError or LimitError, with nothing changed, for what makes no sense or can't be kept.
     """
-    wanted = [_changed(read_settings(bone), values) for bone in bones]
+    wanted = [_changed(bone, values) for bone in bones]
     write_all(bones, wanted)
     kinds = " and ".join(sorted({settings.type.lower() for settings in wanted}))
     return f"{_limits(bones)}: {kinds}"
 
 
-def _changed(kept: LimitSettings, values: dict[str, Any]) -> LimitSettings:
+def _changed(bone: bpy.types.PoseBone, values: dict[str, Any]) -> LimitSettings:
     """A bone's settings with some values changed."""
-    given = dict(values)
+    kept, given = read_settings(bone), dict(values)
     if given.keys() & {"low", "high"}:
         given["hinge"] = given.pop("low", kept.hinge[0]), given.pop("high", kept.hinge[1])
     # Operators have their numbers in single precision.
@@ -47,7 +62,29 @@ def _changed(kept: LimitSettings, values: dict[str, Any]) -> LimitSettings:
     changed = replace(kept, **given, type=kind)
     if kind == "POLYGON" and not changed.window:
         changed = replace(changed, window=window_in(changed.cone))
+    if kind == "HINGE" and kept.hinge == ALL_ROUND and not given.keys() & {"axis", "hinge"}:
+        axis, hinge = first_hinge(bone)
+        changed = replace(changed, axis=axis, hinge=hinge)
     return changed
+
+
+def first_hinge(bone: bpy.types.PoseBone) -> tuple[str, tuple[float, float]]:
+    """Axis and range of a hinge that knows only how the bone is bent against its parent at rest.
+
+    It goes on bending that way, and straightens as far as straight. Where it is straight, it bends both ways about X.
+    """
+    rest = bone.bone
+    if rest.parent is None:
+        return "X", (-_BOTH_WAYS, _BOTH_WAYS)
+    above = (rest.matrix_local.inverted() @ rest.parent.matrix_local).to_3x3().col[1]
+    # The turn that takes the parent's direction to the bone's own (0, 1, 0): about (-z, 0, x) of the former.
+    about = {"X": -above.z, "Z": above.x}
+    bent = atan2(hypot(above.x, above.z), above.y)
+    if bent < _STRAIGHT:
+        return "X", (-_BOTH_WAYS, _BOTH_WAYS)
+    axis = max(about, key=lambda each: abs(about[each]))
+    straight, folded = -bent, max(_FOLDED - bent, 0.0)
+    return axis, (straight, folded) if about[axis] > 0.0 else (-folded, -straight)
 
 
 def _type_for(values: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ from typing import Final
 import bpy
 import numpy as np
 
-from ...human.preset import Preset, human_limits
+from ...human.preset import Preset, human_limits, why_not_human
 from ...human.rest_body import RestBone
 from ..rig.armature import RigError, check_rig
 from ..settings.limit_properties import read_settings
@@ -32,6 +32,12 @@ def apply_preset(rig: bpy.types.Object, bones: Bones) -> Preset:
     return preset
 
 
+def doubt_of_human(rig: bpy.types.Object) -> str:
+    """A sentence on what tells that an armature is no human's; "" where nothing does."""
+    why = why_not_human(read_rest(rig))
+    return f"{rig.name!r} does not look like a human: {why}" if why else ""
+
+
 def read_rest(rig: bpy.types.Object) -> dict[str, RestBone]:
     """The bones of an armature at rest, by name."""
     rest = {}
@@ -47,7 +53,9 @@ def described(preset: Preset) -> tuple[str, list[str]]:
     line = f"{len(preset.limits)} bones limited as a human's"
     if preset.unknown:
         line += f"; left as they are, for their names: {_listed(preset.unknown)}"
-    sentences = [f"{name}: {reason}" for name, reason in preset.unplaced.items()]
+    reasons = dict.fromkeys(preset.unplaced.values())
+    alike = {reason: [name for name, why in preset.unplaced.items() if why == reason] for reason in reasons}
+    sentences = [f"{_listed(names)}: {reason}" for reason, names in alike.items()]
     if preset.turned:
         bones = _listed([f"{name} by {angle:.0f}°" for name, angle in preset.turned.items()])
         sentences.append(f"Rolled away from their joint, so that their limits are too: {bones}")

@@ -111,16 +111,6 @@ class FabrikTake(PropertyGroup):
     )
 
 
-def _chosen_index(capture: "FabrikCapture") -> int:
-    """The place among all collections of the take that was chosen, else of the one that the rig follows."""
-    chosen = capture.chosen_take or capture.take
-    return -1 if chosen is None else bpy.data.collections.find(chosen.name)
-
-
-def _choose(capture: "FabrikCapture", index: int) -> None:
-    capture.chosen_take = bpy.data.collections[index]
-
-
 @overridable
 class FabrikCapture(MarkerOptions, PropertyGroup):
     """The markers of a rig, and how they are calibrated and baked."""
@@ -143,13 +133,6 @@ class FabrikCapture(MarkerOptions, PropertyGroup):
     takes: CollectionProperty(name="Takes", description="How far the rig has come with each take", type=FabrikTake)
     chosen_take: PointerProperty(
         name="Chosen Take", description="The take that is matched next", type=bpy.types.Collection
-    )
-    take_index: IntProperty(
-        name="Take in the List",
-        description="The take that is chosen in the list, as its place among all collections",
-        get=_chosen_index,
-        set=_choose,
-        options={"SKIP_SAVE"},
     )
     static: PointerProperty(
         name="Static Take",

@@ -32,7 +32,7 @@ def chosen_bones(context: bpy.types.Context, rig: bpy.types.Object, names: str =
     active = active_bone(rig)
     chosen = selected_bones(context, rig) or ([] if active is None else [active])
     if not chosen:
-        raise FabrikError(f"No bone of {rig.name!r} is selected: select some in Pose mode, or give their names")
+        raise FabrikError(f"No bone of {rig.name!r} is selected: select some in Pose mode first")
     return chosen
 
 
@@ -42,7 +42,7 @@ def chosen_bone(context: bpy.types.Context, rig: bpy.types.Object, name: str = "
         return chosen_bones(context, rig, name)[0]
     active = active_bone(rig)
     if active is None:
-        raise FabrikError("Pick a bone in Pose mode first, or give its name")
+        raise FabrikError("No bone is active: click one in Pose mode first")
     return active
 
 

@@ -88,7 +88,7 @@ def test_an_existing_object_can_be_the_target(rig):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({}, "Pick a bone in Pose mode first, or give its name"),
+        ({}, "No bone is active: click one in Pose mode first"),
         ({"bone": "tentacle"}, "'Rig' has no bone 'tentacle'"),
         ({"bone": "head", "target": "Nobody"}, "There is no object 'Nobody'."),
         ({"bone": "head", "target": "Rig"}, "'Rig' can't be its own target: choose another object"),

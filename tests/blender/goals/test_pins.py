@@ -42,6 +42,19 @@ def test_a_pin_stores_where_the_bone_is_in_the_armatures_own_space(rig):
     assert (arm.hold_rotation, leg.hold_rotation) == (True, False)
 
 
+def test_the_bones_of_all_rigs_in_pose_mode_are_pinned_at_once(clean_scene):
+    rigs = [scenes.make_rig(name=name) for name in ("One", "Two")]
+    for rig in rigs:
+        rig.select_set(True)
+    bpy.ops.object.mode_set(mode="POSE")
+    bpy.ops.pose.select_all(action="SELECT")
+    for count in (1, 0, 1):
+        bpy.ops.fabrik.pin()
+        assert [len(rig.fabrik.effectors) for rig in rigs] == [count * len(rig.pose.bones) for rig in rigs]
+    bpy.ops.fabrik.pin(bones="head")
+    assert len(rigs[0].fabrik.effectors) == len(rigs[0].pose.bones), "a name is the active rig's"
+
+
 def test_pinning_again_moves_the_pin(rig):
     pin_bones(rig, ["forearm.L"])
     scenes.pose(rig, scenes.smooth_motion(rig, 1, 2)[0][0])

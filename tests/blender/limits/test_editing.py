@@ -1,10 +1,11 @@
 """Setting, clearing and copying limits by the operators, as scripts and buttons call them."""
 
-from math import pi, radians
+from math import cos, degrees, pi, radians, sin
 
 import bpy
 import numpy as np
 import pytest
+from mathutils import Vector
 from support import limited, scenes
 
 from fabrik_addon.blender.limits.editing import window_in
@@ -13,6 +14,7 @@ from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
+UP = Vector((0.0, 0.0, 1.0))
 ARMS = ("upper_arm.L", "upper_arm.R")
 OPERATORS = (
     "set_limit",
@@ -67,6 +69,26 @@ class TestSet:
         bpy.ops.fabrik.set_limit(bones="head", type="HINGE")
         assert limit_of(rig, "head").low == -0.5
 
+    @pytest.mark.parametrize("roll", [0.0, 90.0, 180.0, -90.0])
+    @pytest.mark.parametrize("bend", [20.0, 60.0])
+    def test_a_new_hinge_straightens_and_goes_on_bending_as_at_rest(self, clean_scene, roll, bend):
+        way = Vector((0.0, -sin(radians(bend)), cos(radians(bend))))
+        rig = scenes.make_rig([("upper", "", (0, 0, 0), UP), ("lower", "upper", UP, UP + way)])
+        scenes.make_active(rig)
+        bpy.ops.object.mode_set(mode="EDIT")
+        rig.data.edit_bones["lower"].roll = radians(roll)
+        bpy.ops.object.mode_set(mode="POSE")
+        bpy.ops.fabrik.set_limit(bones="lower", type="HINGE")
+        limit, bone = limit_of(rig, "lower"), rig.pose.bones["lower"]
+        bone.rotation_mode = "XYZ"
+        angles = {}
+        for name, angle in (("low", limit.low), ("high", limit.high)):
+            bone.rotation_euler["XYZ".index(limit.axis)] = angle
+            bpy.context.view_layer.update()
+            angles[name] = degrees(bone.vector.angle(rig.pose.bones["upper"].vector))
+        assert min(angles.values()) == pytest.approx(0.0, abs=0.1), "one end is straight"
+        assert max(angles.values()) == pytest.approx(150.0, abs=0.1), "the other is folded"
+
     def test_each_bone_keeps_its_own(self, rig):
         bpy.ops.fabrik.set_limit(bones="head", cone=(0.25,) * 4)
         bpy.ops.fabrik.set_limit(bones="spine", cone=(0.5,) * 4)
@@ -105,9 +127,12 @@ class TestSet:
         assert not limit_of(rig, "spine").bounded
 
     def test_calls_do_not_remember_each_other(self, rig):
+        bpy.ops.fabrik.set_limit(bones="spine", type="HINGE")
+        fresh = limit_of(rig, "spine")
+        bpy.ops.fabrik.clear_limit(bones="spine")
         bpy.ops.fabrik.set_limit(bones="head", type="HINGE", axis="Z", low=-0.5, high=0.25)
         bpy.ops.fabrik.set_limit(bones="spine", type="HINGE")
-        assert limit_of(rig, "spine") == Hinge()
+        assert limit_of(rig, "spine") == fresh != limit_of(rig, "head")
 
     def test_nonsense_on_a_bone_can_be_put_right(self, rig):
         bone = rig.pose.bones["head"]
@@ -282,13 +307,13 @@ class TestRefusals:
 
     @pytest.mark.parametrize("name", [name for name in OPERATORS if name != "check_action"])
     def test_nothing_selected(self, rig, name):
-        sentence = "Pick a bone in Pose mode first" if name.endswith("_point") else "No bone of 'Rig' is selected"
+        sentence = "No bone is active" if name.endswith("_point") else "No bone of 'Rig' is selected"
         assert sentence in limited.refusal(getattr(bpy.ops.fabrik, name))
 
     @pytest.mark.parametrize(
         ("name", "given", "sentence"),
         [
-            ("copy_limit", {"bones": "head"}, "Pick a bone in Pose mode first"),
+            ("copy_limit", {"bones": "head"}, "No bone is active"),
             ("copy_limit", {"bones": "head", "source": "head"}, "Only 'head' is selected"),
             ("copy_limit", {"bones": "head", "source": "tail"}, "'Rig' has no bone 'tail'"),
             ("mirror_limits", {"bones": "head"}, "No bone of another side was found for 'head'"),

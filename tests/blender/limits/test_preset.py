@@ -19,7 +19,7 @@ from fabrik_addon.blender.settings.limit_properties import read_limit, read_limi
 from fabrik_addon.core import Ball, Fixed, Hinge, Skeleton, forward_kinematics
 from fabrik_addon.core.backend import array as many
 from fabrik_addon.core.rotations import matrix_from_quaternion, quaternion_from_matrix
-from fabrik_addon.human.preset import human_limits
+from fabrik_addon.human.preset import human_limits, why_not_human
 from fabrik_addon.human.rest_body import RestBone
 from sample_rigs.recipe.human import human_bones
 from sample_rigs.recipe.walk import walk_poses
@@ -555,25 +555,65 @@ import json, os, sys
 import bpy
 import addon_utils
 addon_utils.enable("rigify", default_set=True)
-bpy.ops.object.armature_human_metarig_add()
-rows = []
-for bone in bpy.context.object.data.bones:
-    matrix = [list(row) for row in bone.matrix_local]
-    rows.append((bone.name, bone.parent.name if bone.parent else "", matrix, bone.length))
+rigs = {}
+for kind in ("human", "wolf", "horse", "shark"):
+    getattr(bpy.ops.object, f"armature_{kind}_metarig_add")()
+    rows = rigs[kind] = []
+    for bone in bpy.context.object.data.bones:
+        matrix = [list(row) for row in bone.matrix_local]
+        rows.append((bone.name, bone.parent.name if bone.parent else "", matrix, bone.length))
+    bpy.ops.object.mode_set(mode="OBJECT")
 with open(sys.argv[-1], "w") as file:
-    json.dump(rows, file)
+    json.dump(rigs, file)
 os._exit(0)
 """
 
 
 @pytest.fixture(scope="module")
-def metarig(tmp_path_factory):
-    """Rigify's meta-rig of a human, which Blender brings along, at rest."""
+def metarigs(tmp_path_factory):
+    """Rigify's meta-rigs by kind, which Blender brings along, at rest."""
     path = tmp_path_factory.mktemp("rigify") / "metarig.json"
     ended = run_python(METARIG, path)
     assert ended.returncode == 0, ended.stderr
-    rows = [(name, parent, np.array(matrix), length) for name, parent, matrix, length in json.loads(path.read_text())]
-    return {name: RestBone(parent, matrix[:3, 3], matrix[:3, :3], length) for name, parent, matrix, length in rows}
+    return {
+        kind: {
+            name: RestBone(parent, np.array(matrix)[:3, 3], np.array(matrix)[:3, :3], length)
+            for name, parent, matrix, length in rows
+        }
+        for kind, rows in json.loads(path.read_text()).items()
+    }
+
+
+@pytest.fixture(scope="module")
+def metarig(metarigs):
+    return metarigs["human"]
+
+
+class TestIsItAHuman:
+    def test_animals_are_not(self, metarigs):
+        assert not why_not_human(metarigs["human"])
+        assert "trunk lies across its legs" in why_not_human(metarigs["wolf"])
+        assert why_not_human(metarigs["horse"])
+        assert "neither arms nor legs" in why_not_human(metarigs["shark"])
+
+    def test_parts_of_a_human_may_be(self, metarig):
+        for part in (("f_", "thumb", "palm", "hand"), ("upper_arm", "forearm", "hand"), ("thigh", "shin", "foot")):
+            some = {name: bone for name, bone in metarig.items() if name.startswith(part)}
+            assert len(some) > 3
+            assert not why_not_human(some)
+
+    def test_nothing_is_limited_before_it_is_said_that_it_is_meant(self, metarigs, clean_scene):
+        rows = [
+            (name, bone.parent, bone.head, bone.head + bone.length * bone.axes[:, 1])
+            for name, bone in metarigs["wolf"].items()
+        ]
+        rig = scenes.make_rig(rows)
+        scenes.make_active(rig)
+        with pytest.raises(RuntimeError, match="'Rig' does not look like a human: its trunk lies across its legs; swi"):
+            bpy.ops.fabrik.limit_preset()
+        assert not read_limits(rig)
+        bpy.ops.fabrik.limit_preset(anyway=True)
+        assert len(read_limits(rig)) > 10
 
 
 def test_rigifys_own_meta_rig(metarig):

@@ -154,7 +154,7 @@ class TestOperator:
         rig = person()
         rig.data.bones.active = None
         before = scenes.digest()
-        with pytest.raises(RuntimeError, match="Pick a bone in Pose mode first"):
+        with pytest.raises(RuntimeError, match="No bone is active"):
             bpy.ops.fabrik.drag()
         with pytest.raises(RuntimeError, match="has no bone 'nose'"):
             bpy.ops.fabrik.drag(bone="nose", translation=(1, 0, 0))

@@ -34,6 +34,7 @@ def things():
     return {
         "Object": scenes.empty_at((1, 2, 3)),
         "Collection": collection,
+        "Action": bpy.data.actions.new("baked"),
         "Text": bpy.data.texts.new("report.csv"),
     }
 

@@ -132,8 +132,8 @@ class TestWalk:
         moving = bpy.data.collections["walk.001"]
         capture = person.fabrik.capture
         assert capture.chosen_take == moving
-        assert bpy.data.collections[capture.take_index] == moving
-        capture.take_index = bpy.data.collections.find(still.name)
+        assert bpy.data.collections[bpy.context.scene.fabrik_take_index] == moving
+        bpy.context.scene.fabrik_take_index = bpy.data.collections.find(still.name)
         assert capture.chosen_take == still
         bpy.ops.fabrik.match_markers(take=capture.chosen_take.name)
         assert (state_of_take(person, still), state_of_take(person, moving)) == ("MATCHED", "NEW")

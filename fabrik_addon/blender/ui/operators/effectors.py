@@ -1,5 +1,7 @@
 """Adding, removing and ordering effectors, and pinning bones."""
 
+from typing import Any
+
 import bpy
 from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
 from bpy.types import Context, Operator
@@ -97,14 +99,25 @@ class FABRIK_OT_pin(OnBones, Operator):
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         """Pin or unpin."""
         from ...goals.pins import is_pinned, pin_bones, unpin_bones
+        from ...rig.armature import check_editable
 
-        names = [bone.name for bone in bones]
-        unpin = self.action == "UNPIN" or (self.action == "TOGGLE" and all(is_pinned(rig, name) for name in names))
-        if unpin:
-            return f"Unpinned {unpin_bones(rig, names)} of {count_of(len(names), 'bone')}", []
+        rigs: Any = dict.fromkeys(bone.id_data for bone in bones)
+        by_rig = {each: [bone.name for bone in bones if bone.id_data == each] for each in rigs}
+        pinned = all(is_pinned(each, name) for each, names in by_rig.items() for name in names)
+        if self.action == "UNPIN" or (self.action == "TOGGLE" and pinned):
+            count = sum(unpin_bones(each, names) for each, names in by_rig.items())
+            return f"Unpinned {count} of {count_of(len(bones), 'bone')}", []
         context.view_layer.update()
-        pin_bones(rig, names, point=self.point, hold_rotation=self.hold_rotation)
-        return f"Pinned {count_of(len(names), 'bone')}", []
+        for each in by_rig:
+            check_editable(each)
+        for each, names in by_rig.items():
+            pin_bones(each, names, point=self.point, hold_rotation=self.hold_rotation)
+        return f"Pinned {count_of(len(bones), 'bone')}", []
+
+    def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
+        """The bones named, else the selected ones of all armatures in Pose mode, else the active one."""
+        selected = [] if self.bones or context.mode != "POSE" else context.selected_pose_bones
+        return selected or super().chosen(context, rig)
 
 
 CLASSES = (FABRIK_OT_add_effector, FABRIK_OT_remove_effector, FABRIK_OT_order_effectors, FABRIK_OT_pin)

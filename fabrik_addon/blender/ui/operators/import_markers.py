@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import bpy
 from bpy.props import CollectionProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
-from bpy.types import Context, Event, Menu, Operator, OperatorFileListElement
+from bpy.types import Context, Event, Operator, OperatorFileListElement
 from bpy_extras.io_utils import ImportHelper
 
 from ....markers.files.suffixes import SUFFIXES
@@ -195,12 +195,6 @@ def _summary(clip: "Clip") -> str:
         f"{clip.source}: {len(clip.names)} markers, {clip.frame_count} frames, {clip.rate:g} a second, "
         f"{clip.units}, {clip.up_axis} up"
     )
-
-
-def menu_entry(self: Menu, _context: Context) -> None:
-    """The line in File > Import."""
-    suffixes = ", ".join(SUFFIXES)
-    self.layout.operator(FABRIK_OT_import_markers.bl_idname, text=f"Motion-capture markers ({suffixes})")
 
 
 CLASSES: tuple[Any, ...] = (FABRIK_OT_import_markers,)

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatProperty
-from bpy.types import Context, Operator
+from bpy.types import Context, Event, Operator
 
+from ...settings.why_not import rig_at_hand
 from .base import Bones, Done, OnBones
 
 if TYPE_CHECKING:
@@ -128,6 +129,24 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
     only_selected: BoolProperty(
         name="Only Selected", description="Leave bones that are not selected as they are", default=False
     )
+    anyway: BoolProperty(
+        name="Anyway",
+        description="Limit its bones as a human's although it does not look like one",
+        default=False,
+        options={"SKIP_SAVE"},
+    )
+
+    def invoke(self, context: Context, event: Event) -> set[str]:
+        """Ask first where the rig is no human's."""
+        from ...limits.preset import doubt_of_human
+
+        doubt = "" if self.anyway else doubt_of_human(rig_at_hand(context))
+        if doubt:
+            self.anyway = True
+            manager = context.window_manager
+            title, go_on = "Limit It as a Human?", "Limit Anyway"
+            return set(manager.invoke_confirm(self, event, title=title, message=doubt, confirm_text=go_on))
+        return self.execute(context)
 
     def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
         """The bones named, else the selected ones if only they are meant, else all."""
@@ -137,8 +156,12 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         """Set the limits."""
-        from ...limits.preset import apply_preset, described
+        from ...limits.preset import apply_preset, described, doubt_of_human
+        from ...rig.armature import RigError
 
+        doubt = "" if self.anyway else doubt_of_human(rig)
+        if doubt:
+            raise RigError(f"{doubt}; switch Anyway on to limit it all the same")
         return described(apply_preset(rig, bones))
 
 

@@ -52,7 +52,8 @@ class FABRIK_OT_match_markers(OnRig, Operator):
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         """Match."""
         from ...capture.guessing import guess_markers
-        from ...capture.matching import match_markers, matching_doubts_of, of_take, take_name
+        from ...capture.matching import match_markers, matching_doubts_of, of_take
+        from ...capture.takes import take_name
 
         take = named(bpy.data.collections, self.take, "collection")
         armature = named(context.scene.objects, self.armature, "object")
@@ -81,7 +82,7 @@ def _why_no_marker(rig: bpy.types.Object | None) -> str:
         return reason
     if not len(rig_settings(rig).capture.markers):
         return "There is no marker in the list: match the markers first"
-    return "" if rig.data.bones.active is not None else "Pick a bone in Pose mode"
+    return "" if rig.data.bones.active is not None else "No bone is active: click one in Pose mode"
 
 
 class FABRIK_OT_marker_bone(OnRig, Operator):

@@ -6,11 +6,10 @@ import bpy
 from bpy.types import Context, Panel, UIList
 
 from ....capture.takes import imported_takes, is_take, state_of_take
-from ....settings.markers import FabrikCapture
-from ....settings.rig import rig_settings
 from ....settings.why_not import rig_at_hand, why_no_rig
 from ...next_step import next_in_motion
 from ...operators.import_markers import FABRIK_OT_import_markers
+from ...take_index import TAKE_INDEX
 from ..base import MotionTab, draw_lines
 
 # What a take's line says at its end, and its icon.
@@ -28,16 +27,16 @@ class FABRIK_UL_takes(UIList):
 
     def draw_item(
         self,
-        _context: Context,
+        context: Context,
         layout: bpy.types.UILayout,
         _data: bpy.types.BlendData,
         take: bpy.types.Collection,
         _icon: int,
-        active_data: FabrikCapture,
+        _active_data: bpy.types.Scene,
         _active_property: str,
     ) -> None:
         """Draw one take."""
-        rig: Any = active_data.id_data
+        rig: Any = rig_at_hand(context)
         word, icon = _STATES[state_of_take(rig, take)]
         split = layout.split(factor=0.66)
         split.label(text=take.name, icon=icon)
@@ -61,9 +60,8 @@ class FABRIK_PT_take(MotionTab, Panel):
         draw_lines(self.layout, next_in_motion(context, rig), "INFO")
         self.layout.operator(FABRIK_OT_import_markers.bl_idname, icon="IMPORT")
         if rig is not None and not why_no_rig(rig) and imported_takes(context.scene):
-            capture = rig_settings(rig).capture
             self.layout.template_list(
-                "FABRIK_UL_takes", "", bpy.data, "collections", capture, "take_index", rows=2, maxrows=5
+                "FABRIK_UL_takes", "", bpy.data, "collections", context.scene, TAKE_INDEX, rows=2, maxrows=5
             )
 
 

@@ -41,7 +41,7 @@ def draw_active_limit(context: Context, layout: UILayout, rig: Object) -> None:
     """Draw the limit of a rig's active bone, or what to do first."""
     bone = active_bone(rig)
     if bone is None:
-        layout.label(text="Pick a bone in Pose mode", icon="INFO")
+        draw_lines(layout, "Click a bone in Pose mode first", "INFO")
         return
     _draw_bone(layout, bone, selected_bones(context, rig))
     reason = why_not_writable(bone)

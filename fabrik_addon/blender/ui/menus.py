@@ -1,0 +1,84 @@
+"""Menus: Pose > FABRIK, Object > FABRIK and their context menus, where search (F3) finds the operators too."""
+
+from typing import Final
+
+import bpy
+from bpy.types import Context, Menu
+
+from ...markers.files.suffixes import SUFFIXES
+from ..settings.why_not import rig_at_hand, why_no_rig
+from .operators import limit_tools, limits
+from .operators.bake import FABRIK_OT_bake
+from .operators.calibrate_markers import FABRIK_OT_calibrate_markers
+from .operators.drag import FABRIK_OT_drag
+from .operators.effectors import FABRIK_OT_add_effector, FABRIK_OT_pin
+from .operators.import_markers import FABRIK_OT_import_markers
+from .operators.match_markers import FABRIK_OT_match_markers
+from .operators.pose_mode import FABRIK_OT_pose_mode
+from .operators.posing import FABRIK_OT_key_pose, FABRIK_OT_snap_targets, FABRIK_OT_solve
+
+_POSING: Final = (
+    (FABRIK_OT_drag, FABRIK_OT_pin, FABRIK_OT_add_effector),
+    (FABRIK_OT_solve, FABRIK_OT_key_pose, FABRIK_OT_snap_targets),
+    (
+        limit_tools.FABRIK_OT_limit_preset,
+        limit_tools.FABRIK_OT_limits_from_ik,
+        limit_tools.FABRIK_OT_limits_from_action,
+        limit_tools.FABRIK_OT_clamp_pose,
+        limit_tools.FABRIK_OT_check_action,
+        limits.FABRIK_OT_mirror_limits,
+        limits.FABRIK_OT_clear_limit,
+    ),
+)
+_MOTION: Final = ((FABRIK_OT_import_markers, FABRIK_OT_match_markers, FABRIK_OT_calibrate_markers, FABRIK_OT_bake),)
+
+
+class FABRIK_MT_menu(Menu):
+    """All that is done with a rig, for those who look in menus"""
+
+    bl_idname = "FABRIK_MT_menu"
+    bl_label = "FABRIK"
+
+    def draw(self, context: Context) -> None:
+        """Draw the operators that the mode has a use for, and motion's."""
+        posing = _POSING if context.mode == "POSE" else ((FABRIK_OT_pose_mode,), *_POSING[1:])
+        for place, group in enumerate((*posing, *_MOTION)):
+            if place:
+                self.layout.separator()
+            for operator in group:
+                self.layout.operator(operator.bl_idname)
+
+
+def _draw_entry(self: Menu, context: Context) -> None:
+    """The line in Blender's menus, where there is a rig."""
+    if not why_no_rig(rig_at_hand(context)):
+        self.layout.separator()
+        self.layout.menu(FABRIK_MT_menu.bl_idname)
+
+
+def _draw_import(self: Menu, _context: Context) -> None:
+    """The line in File > Import."""
+    self.layout.operator(FABRIK_OT_import_markers.bl_idname, text=f"Motion-capture Markers ({', '.join(SUFFIXES)})")
+
+
+ENTRIES: Final = (
+    ("VIEW3D_MT_pose", _draw_entry),
+    ("VIEW3D_MT_pose_context_menu", _draw_entry),
+    ("VIEW3D_MT_object", _draw_entry),
+    ("TOPBAR_MT_file_import", _draw_import),
+)
+
+
+def start() -> None:
+    """Put the lines into Blender's menus."""
+    for menu, draw in ENTRIES:
+        getattr(bpy.types, menu).append(draw)
+
+
+def stop() -> None:
+    """Take them out again."""
+    for menu, draw in ENTRIES:
+        getattr(bpy.types, menu).remove(draw)
+
+
+CLASSES = (FABRIK_MT_menu,)
