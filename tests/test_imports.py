@@ -21,7 +21,19 @@ MOST_MODULES = 14
 # From the bottom up: a room imports only from rooms before it. All but the last need no Blender.
 ROOMS = ("core", "human", "markers", "retarget", "blender")
 PURE_MODULES = [path for path in MODULES if path.relative_to(ADDON).parts[0] in ROOMS[:-1]]
-BLENDER_ROOMS = ("settings", "rig", "limits", "goals", "posing", "capture", "bake", "retarget", "ui", "registration")
+BLENDER_ROOMS = (
+    "settings",
+    "rig",
+    "limits",
+    "control",
+    "goals",
+    "posing",
+    "capture",
+    "bake",
+    "retarget",
+    "ui",
+    "registration",
+)
 
 IMPORT_ALL = """
 import importlib, pathlib, sys

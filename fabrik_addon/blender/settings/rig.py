@@ -15,7 +15,13 @@ from bpy.props import (
 )
 from bpy.types import PropertyGroup
 
+<<<<<<< HEAD
 from .bake_options import FabrikBakeSettings, FabrikRetarget
+=======
+from .bake_options import FabrikBakeSettings
+from .control import CLASSES as CONTROL_CLASSES
+from .control import FabrikControlRig
+>>>>>>> 3a2c44a (Which controls carry the bones of a body is found by turning each a little, and kept on the armature)
 from .effector import FabrikEffector
 from .live import live_switched, solved_anew
 from .markers import CLASSES as MARKER_CLASSES
@@ -68,6 +74,7 @@ class FabrikRig(PostureSettings, PropertyGroup):
         name="Retarget", description="What another armature's motion is brought over by", type=FabrikRetarget
     )
     drag: PointerProperty(name="Drag", description="How bones are dragged", type=FabrikDragSettings)
+    control: PointerProperty(name="Control Rig", description="The rig's controls", type=FabrikControlRig)
     live: BoolProperty(
         name="Live",
         description="Pose the rig at once whenever a target moves or the frame changes; renders need a bake",
@@ -100,6 +107,7 @@ def rig_settings(rig: bpy.types.Object) -> FabrikRig:
 
 CLASSES = (
     *MARKER_CLASSES,
+    *CONTROL_CLASSES,
     FabrikEffector,
     FabrikBakeSettings,
     FabrikDragSettings,

@@ -1,5 +1,5 @@
 """The tab in which rigs are posed: its panels from top to bottom."""
 
-from . import drag, limits, posture, targets
+from . import control_rig, drag, limits, posture, targets
 
-CLASSES = (*drag.CLASSES, *targets.CLASSES, *posture.CLASSES, *limits.CLASSES)
+CLASSES = (*drag.CLASSES, *targets.CLASSES, *posture.CLASSES, *control_rig.CLASSES, *limits.CLASSES)

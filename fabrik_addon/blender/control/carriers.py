@@ -1,0 +1,165 @@
+"""From what followed which control to the bones that make a body, and the control that carries each."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from ...core.arrays import BoolArray, FloatArray, IntArray
+from .trials import Trials
+
+# Shares of a bone's length, and a cosine: bones that differ by less lie on one another.
+_NEAR: Final = 1e-3
+_ALONG: Final = 1.0 - 1e-5
+# A bone's head that goes less far than this share of its length, by what a trial turns, is turned about.
+_ARC: Final = 1.0
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """A bone of the body and the control that carries it; parent: the bone of the body that it hangs on, or ""."""
+
+    bone: str
+    control: str
+    parent: str
+    full: bool
+
+
+@dataclass(frozen=True, eq=False)
+class RigBones:
+    """What the armature says of its N bones: names, parents' places or -1, lengths, and which the mesh follows."""
+
+    names: list[str]
+    parents: IntArray
+    lengths: FloatArray
+    deform: BoolArray
+    controls: frozenset[str] = field(default_factory=frozenset)
+
+    def above(self, place: int) -> list[int]:
+        """The places of the bones above one, the nearest first."""
+        found = []
+        while (place := int(self.parents[place])) >= 0:
+            found.append(place)
+        return found
+
+
+def find_carriers(trials: Trials, bones: RigBones, by_hand: Mapping[str, str]) -> list[Carrier]:
+    """The body: for each control that carries a bone of the mesh that one, or the bone that it follows; parents first.
+
+    by_hand: controls that were chosen for bones.
+    """
+    owners = _owners(trials, bones)
+    groups: dict[int, list[int]] = {}
+    for bone in np.flatnonzero(bones.deform & (owners >= 0)):
+        groups.setdefault(int(owners[bone]), []).append(int(bone))
+    chosen: dict[int, int] = {}
+    for control, members in sorted(groups.items(), key=lambda item: _depth(bones, item[1])):
+        chosen[control] = _representative(trials, bones, owners, control, members, set(chosen.values()))
+    parents = _parents(trials, bones, owners, chosen)
+    full, names = trials.full, bones.names
+    order = _parents_first(parents)
+    return [
+        Carrier(
+            names[bone],
+            by_hand.get(names[bone], trials.controls[control]),
+            names[parents[bone]] if parents[bone] >= 0 else "",
+            bool(full[control, bone]),
+        )
+        for bone in order
+        for control in [next(each for each, its in chosen.items() if its == bone)]
+    ]
+
+
+def _owners(trials: Trials, bones: RigBones) -> IntArray:
+    """(N,) for each bone the control that has it, -1 where none turns it.
+
+    Where some turn it about its own head, that is the one that turns most of the mesh; those that leave the bones
+    below where they are only bend what the mesh makes of a limb. Else it is the innermost of those that turn it.
+    """
+    turned = trials.follows
+    rows = [trials.bones.index(name) for name in trials.controls]
+    # Of two that turn the same bones of the mesh the one that turns the other is farther out.
+    deform, others = turned[:, bones.deform].sum(axis=1), turned[:, rows].sum(axis=1) / (len(turned) + 1.0)
+    stays = np.linalg.norm(trials.moved, axis=-1) < _NEAR * _ARC * bones.lengths
+    pivoting = turned & stays & ~_leaves_below(trials, bones)
+    inner = np.argmin(np.where(turned, (deform + others)[:, None], np.inf), axis=0)
+    outer = np.argmax(np.where(pivoting, (deform - others)[:, None], -1.0), axis=0)
+    owners = np.where(pivoting.any(axis=0), outer, inner)
+    return np.where(turned.any(axis=0), owners, -1)
+
+
+def _leaves_below(trials: Trials, bones: RigBones) -> BoolArray:
+    """(C, N) whether a control leaves some bone of the mesh that hangs on a bone where it is."""
+    carried, leaves = trials.carried, np.zeros(trials.full.shape, dtype=bool)
+    for bone in np.flatnonzero(bones.deform & (bones.parents >= 0)):
+        leaves[:, bones.parents[bone]] |= ~carried[:, bone]
+    return leaves
+
+
+def _depth(bones: RigBones, members: Sequence[int]) -> tuple[int, int]:
+    """What puts groups nearer to a root first."""
+    return min((len(bones.above(bone)), bone) for bone in members)
+
+
+def _representative(
+    trials: Trials, bones: RigBones, owners: IntArray, control: int, members: Sequence[int], taken: set[int]
+) -> int:
+    """The bone that stands for what a control turns.
+
+    One that turns about its own head goes before others, then the topmost; then one that follows twist and all, the
+    longest, one that hangs on a bone of the body, one of the mesh.
+    """
+    head = trials.rest[trials.bones.index(trials.controls[control]), :3, 3]
+    full = trials.full[control]
+    own = [int(bone) for bone in np.flatnonzero(owners == control) if bones.names[int(bone)] not in bones.controls]
+    candidates = [bone for bone in own if bone in members or any(_same_place(trials, bones, bone, b) for b in members)]
+
+    def worth(bone: int) -> tuple[bool, int, bool, float, bool, bool, int]:
+        pivots = bool(np.linalg.norm(trials.rest[bone, :3, 3] - head) < _NEAR * bones.lengths[bone])
+        top = 0 if pivots else -len(bones.above(bone))
+        length = float(round(bones.lengths[bone] / bones.lengths.max(), 4))
+        return pivots, top, bool(full[bone]), length, int(bones.parents[bone]) in taken, bool(bones.deform[bone]), -bone
+
+    return max(candidates, key=worth)
+
+
+def _same_place(trials: Trials, bones: RigBones, one: int, other: int) -> bool:
+    """Whether two bones lie on one another."""
+    apart = np.linalg.norm(trials.rest[one, :3, 3] - trials.rest[other, :3, 3])
+    along = float(trials.rest[one, :3, 1] @ trials.rest[other, :3, 1])
+    return bool(apart < _NEAR * bones.lengths[one] and along > _ALONG)
+
+
+def _parents(trials: Trials, bones: RigBones, owners: IntArray, chosen: Mapping[int, int]) -> dict[int, int]:
+    """For each bone of the body the one that it hangs on: above it in the armature, or else what turns it along."""
+    parents = dict.fromkeys(chosen.values(), -1)
+    turned = trials.follows
+    above = {control: [int(owners[up]) for up in bones.above(bone)] for control, bone in chosen.items()}
+    inner = sorted(chosen, key=lambda control: (int(turned[control].sum()), control))
+    turning = {control: [each for each in inner if turned[each, bone]] for control, bone in chosen.items()}
+    for candidates in (above, turning):
+        for control, bone in chosen.items():
+            for each in candidates[control] if parents[bone] < 0 else ():
+                if each in chosen and each != control and not _is_below(parents, chosen[each], bone):
+                    parents[bone] = chosen[each]
+                    break
+    return parents
+
+
+def _is_below(parents: Mapping[int, int], bone: int, above: int) -> bool:
+    """Whether a bone is, or hangs on, another."""
+    while bone >= 0 and bone != above:
+        bone = parents[bone]
+    return bone == above
+
+
+def _parents_first(parents: Mapping[int, int]) -> list[int]:
+    depths: dict[int, int] = {}
+
+    def depth(bone: int) -> int:
+        if bone not in depths:
+            depths[bone] = 0 if parents[bone] < 0 else depth(parents[bone]) + 1
+        return depths[bone]
+
+    return sorted(parents, key=lambda bone: (depth(bone), bone))

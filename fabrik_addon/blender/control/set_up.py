@@ -1,0 +1,219 @@
+"""Finding out how a control rig works by trying it, and keeping that on the armature."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import bpy
+import numpy as np
+
+from ..rig.armature import RigError, check_editable, check_rig
+from ..rig.locks import is_locked
+from ..rig.ownership import constrained_bones
+from ..rig.pose_keeper import PoseKeeper
+from ..settings.control import FabrikControlRig
+from ..settings.rig import rig_settings
+from .carriers import Carrier, RigBones, find_carriers
+from .dependents import dependents
+from .frames import Frame, find_frames
+from .switches import Switch, custom_numbers, possible_switches, read_switch, write_switch
+from .trials import Trials, swings, try_controls
+
+# A share of the body's bones: what turns so many of them moves the body.
+_MOST: Final = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What trying has shown: with limbs on FK, and on IK; the switches that go between, with their values on FK."""
+
+    on_fk: Trials
+    on_ik: Trials
+    switches: Mapping[Switch, float]
+    carriers: Sequence[Carrier]
+    frames: Mapping[str, Frame]
+    place: str
+    bones: RigBones
+
+
+def use_control_rig(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[str, list[str]]:
+    """Find the bones of a rig's body and the controls that carry them, and keep that on the armature.
+
+    Controls that were chosen by hand before stay. Pose, keys and properties of the rig are as before. Returns a line
+    for people, and a sentence on the bones of the mesh that no control carries.
+
+    Raises RigError, with nothing changed, where the rig has no bones that constraints own, or no control.
+    """
+    check_rig(rig)
+    check_editable(rig)
+    if rig.data.pose_position == "REST":
+        raise RigError(f"Armature {rig.name!r} is shown in its rest position: switch to its pose position")
+    if not constrained_bones(rig):
+        raise RigError(f"No bone of {rig.name!r} is owned by constraints: drag its bones as they are")
+    kept = rig_settings(rig).control
+    by_hand = {carrier.name: carrier.control for carrier in kept.carriers if carrier.found == "HAND"}
+    found = _at_rest(context, rig, lambda: _try(context, rig, by_hand))
+    if not found.carriers:
+        raise RigError(f"No control of {rig.name!r} turns a bone of its mesh: drag its bones as they are")
+    _keep(kept, found, by_hand)
+    left = f"No control turns {kept.uncarried}: they ride along"
+    return f"{len(found.carriers)} bones of {rig.name!r} are posed by their controls", [left] if kept.uncarried else []
+
+
+def _at_rest(context: bpy.types.Context, rig: bpy.types.Object, look: Callable[[], _Found]) -> _Found:
+    """Look with all bones at rest; pose and custom properties are put back."""
+    keeper = PoseKeeper(context.scene, rig)
+    values = {path: read_switch(rig, path) for path in custom_numbers(rig)}
+    try:
+        for bone in rig.pose.bones:
+            bone.matrix_basis.identity()
+        return look()
+    finally:
+        write_switches(rig, values)
+        keeper.restore()
+        context.view_layer.update()
+
+
+def write_switches(rig: bpy.types.Object, values: Mapping[str, float]) -> None:
+    """Set those custom properties that have another value."""
+    for path, value in values.items():
+        if read_switch(rig, path) != value:
+            write_switch(rig, path, value)
+
+
+def _try(context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[str, str]) -> _Found:
+    """Try everything, with limbs on FK and on IK."""
+    after, controls, bones = dependents(rig), _controls(rig), _rig_bones(rig)
+    if not controls:
+        raise RigError(f"{rig.name!r} has no control that can be turned")
+    tables: dict[tuple[float, ...], Trials] = {}
+
+    def table(values: Mapping[Switch, float]) -> Trials:
+        key = tuple(values.values())
+        if key not in tables:
+            write_switches(rig, {switch.path: value for switch, value in values.items()})
+            tables[key] = try_controls(context, rig, controls, after)
+        return tables[key]
+
+    present = try_controls(context, rig, controls, after)
+    switches = [each for each in possible_switches(context, rig) if _hands_over(each, present, bones)]
+    values = {each: float(round(read_switch(rig, each.path))) for each in switches}
+    if all(read_switch(rig, each.path) == value for each, value in values.items()):
+        tables[tuple(values.values())] = present
+    other = table({each: 1.0 - value for each, value in values.items()})
+    on_fk = {
+        each: 1.0 - value if _pivoting(other, each) > _pivoting(present, each) else value
+        for each, value in values.items()
+    }
+    # What carries no bone of the body, such as a pole that is chosen, stays as it is.
+    body = find_carriers(table(on_fk), bones, by_hand)
+    mine = {each: value for each, value in on_fk.items() if any(_has(each, carrier) for carrier in body)}
+    fk, ik = table({**values, **mine}), table({**values, **{each: 1.0 - value for each, value in mine.items()}})
+    carriers = find_carriers(fk, bones, by_hand)
+    place = _place(fk, carriers)
+    frames = find_frames(fk, {place, *(carrier.control for carrier in carriers)})
+    return _Found(fk, ik, mine, carriers, frames, place, bones)
+
+
+def _controls(rig: bpy.types.Object) -> list[str]:
+    """The bones that people turn: those with a shape of their own, or all where no bone has one."""
+    shaped, owned = any(bone.custom_shape for bone in rig.pose.bones), constrained_bones(rig)
+    return [
+        bone.name
+        for bone in rig.pose.bones
+        if (bone.custom_shape or not shaped)
+        and (bone.name not in owned or _adds_up(bone))
+        and swings(bone)
+        and not is_locked(bone)
+    ]
+
+
+def _adds_up(bone: bpy.types.PoseBone) -> bool:
+    """Whether what constraints make of a bone is added to what people do: a tail that follows, a curling finger."""
+    constraints: Iterable[Any] = bone.constraints
+    return all(each.type == "COPY_ROTATION" and each.mix_mode != "REPLACE" for each in constraints)
+
+
+def _rig_bones(rig: bpy.types.Object) -> RigBones:
+    """What the armature says of its bones; where the mesh follows none, it may follow any."""
+    pose_bones = list(rig.pose.bones)
+    places = {bone.name: place for place, bone in enumerate(pose_bones)}
+    deform = np.array([bone.bone.use_deform for bone in pose_bones])
+    return RigBones(
+        list(places),
+        np.array([places[bone.parent.name] if bone.parent else -1 for bone in pose_bones]),
+        np.array([bone.bone.length for bone in pose_bones]),
+        deform if deform.any() else np.ones_like(deform),
+        frozenset(bone.name for bone in pose_bones if bone.custom_shape),
+    )
+
+
+def _hands_over(switch: Switch, present: Trials, bones: RigBones) -> bool:
+    """Whether a switch lets controls take over that turn nothing of the mesh at present."""
+    moves = {
+        control
+        for control, turned in zip(present.controls, present.follows, strict=True)
+        if (turned & bones.deform).any()
+    }
+    return not switch.takes_over & moves
+
+
+def _pivoting(trials: Trials, switch: Switch) -> int:
+    """How many of a switch's bones some control turns about their own heads."""
+    columns = [trials.bones.index(name) for name in switch.bones]
+    stays = np.linalg.norm(trials.moved[:, columns], axis=-1) < 1e-6
+    return int((trials.full[:, columns] & stays).any(axis=0).sum())
+
+
+def _keep(kept: FabrikControlRig, found: _Found, by_hand: Iterable[str]) -> None:
+    """Keep it on the armature, in the place of what is there."""
+    for collection in (kept.carriers, kept.controls, kept.switches):
+        collection.clear()
+    for carrier in found.carriers:
+        row = kept.carriers.add()
+        row.name, row.control, row.parent = carrier.bone, carrier.control, carrier.parent
+        row.found = "HAND" if carrier.bone in by_hand else "TURNS" if carrier.full else "SWINGS"
+        row.switch = next((switch.path for switch in found.switches if _has(switch, carrier)), "")
+    for name, frame in found.frames.items():
+        control = kept.controls.add()
+        control.name, control.turns_with, control.moves_with = name, frame.turns_with, frame.moves_with
+        control.shares_turn, control.share = frame.shares_turn, frame.share
+        control.stands_for = _stands_for(found, name)
+    for switch, value in found.switches.items():
+        row = kept.switches.add()
+        row.name, row.fk, row.ik = switch.path, value, 1.0 - value
+    kept.place = found.place
+    kept.uncarried = ", ".join(_uncarried(found))
+    kept.active = 0
+
+
+def _has(switch: Switch, carrier: Carrier) -> bool:
+    """Whether a switch hands a bone to its carrier."""
+    return carrier.control in switch.takes_over or carrier.bone in switch.bones
+
+
+def _stands_for(found: _Found, control: str) -> str:
+    """The bone of the body that a control is taken for: its own, else the uppermost that it turns."""
+    own = next((carrier.bone for carrier in found.carriers if carrier.control == control), "")
+    if own:
+        return own
+    for trials in (found.on_fk, found.on_ik):
+        turned = trials.follows[trials.controls.index(control)]
+        for carrier in found.carriers:
+            if turned[trials.bones.index(carrier.bone)]:
+                return carrier.bone
+    return ""
+
+
+def _place(trials: Trials, carriers: Sequence[Carrier]) -> str:
+    """The innermost control that turns the whole body along."""
+    turned = trials.follows
+    columns = [trials.bones.index(carrier.bone) for carrier in carriers]
+    whole = [row for row in range(len(trials.controls)) if turned[row, columns].mean() > _MOST] if columns else []
+    return trials.controls[min(whole, key=lambda row: int(turned[row].sum()))] if whole else ""
+
+
+def _uncarried(found: _Found) -> list[str]:
+    """The bones of the mesh that no control turns."""
+    turned = found.on_fk.follows.any(axis=0)
+    return [found.bones.names[bone] for bone in np.flatnonzero(found.bones.deform & ~turned)]

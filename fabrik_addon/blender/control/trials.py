@@ -1,0 +1,146 @@
+"""Turning each control by a little and looking what follows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import bpy
+import numpy as np
+
+from ...core.arrays import BoolArray, FloatArray
+from ...core.rotations import product, quaternion_from_rotation_vector
+from ..rig.armature import nearest_rotations
+from ..rig.rotation_modes import from_channels, property_name, to_channels
+from .dependents import batches
+
+# Radians: matrices are in single precision, of which a thousandth of this is left for telling turns apart.
+_TURN: Final = 0.02
+# A bone is turned as much where its turn differs by less than this share, and stays where it moves by less than this
+# share of what the control's turn would move it by at a tenth of the rig's size.
+_SAME: Final = 0.01
+# An axis that is no bone's own, so that all three of a bone's channels are told.
+_AXIS: Final = (0.48, 0.6, 0.64)
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """What N bones did when C controls were turned, one at a time.
+
+    Attributes:
+        bones, controls: their names.
+        rest: (N, 4, 4) how the bones stand when nothing is turned, armature space, without scale.
+        turns: (C, 3) rotation vectors of the controls. turned: (C, N, 3) those of the bones, armature space.
+        moved: (C, N, 3) how far their heads went.
+    """
+
+    bones: list[str]
+    controls: list[str]
+    rest: FloatArray
+    turns: FloatArray
+    turned: FloatArray
+    moved: FloatArray
+
+    @cached_property
+    def full(self) -> BoolArray:
+        """(C, N) whether a bone was turned as much as the control."""
+        sizes = np.linalg.norm(self.turns, axis=-1)[:, None]
+        return np.asarray(np.linalg.norm(self.turned - self.turns[:, None], axis=-1) < _SAME * sizes)
+
+    @cached_property
+    def swung(self) -> BoolArray:
+        """(C, N) whether a bone was turned as much but for its twist about its own Y."""
+        along = self.rest[:, :3, 1]
+        missing, whole = (_across(turns, along) for turns in (self.turned - self.turns[:, None], self.turns[:, None]))
+        sizes = np.linalg.norm(whole, axis=-1)
+        return np.asarray((np.linalg.norm(missing, axis=-1) < _SAME * sizes) & (sizes > 0.1 * _TURN))
+
+    @cached_property
+    def follows(self) -> BoolArray:
+        """(C, N) whether a bone was turned as much, but for its twist perhaps."""
+        return self.full | self.swung
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """(C, N) how much of a control's turn a bone made; NaN where it was another turn than a share of it."""
+        squares = np.einsum("ci,ci->c", self.turns, self.turns)[:, None]
+        share = np.einsum("cni,ci->cn", self.turned, self.turns) / squares
+        rest = self.turned - share[:, :, None] * self.turns[:, None]
+        return np.where(np.linalg.norm(rest, axis=-1) < _SAME * np.sqrt(squares), share, np.nan)
+
+    @cached_property
+    def carried(self) -> BoolArray:
+        """(C, N) whether a bone's head went where a rigid turn about the control's head takes it."""
+        rows = [self.bones.index(name) for name in self.controls]
+        arms = self.rest[None, :, :3, 3] - self.rest[rows, None, :3, 3]
+        wanted = np.cross(self.turns[:, None], arms)
+        # The turn is small, not none: the arc is as much off its tangent.
+        loose = (
+            _TURN * np.linalg.norm(wanted, axis=-1) + _SAME * _TURN * 0.1 * np.ptp(self.rest[:, :3, 3], axis=0).max()
+        )
+        return np.asarray(np.linalg.norm(self.moved - wanted, axis=-1) < loose)
+
+
+def try_controls(
+    context: bpy.types.Context, rig: bpy.types.Object, controls: Sequence[str], after: dict[str, int]
+) -> Trials:
+    """Turn each control by a little, from the present pose, and put it back.
+
+    after: for each bone the bits of those that may follow it.
+    """
+    bones = list(rig.pose.bones.keys())
+    rest = _matrices(context, rig)
+    shape = (len(controls), len(bones), 3)
+    turns, turned, moved = np.zeros((len(controls), 3)), np.zeros(shape), np.zeros(shape)
+    for batch in batches(controls, after):
+        before = [_turn(rig.pose.bones[name]) for name in batch]
+        posed = _matrices(context, rig)
+        for name, channel in zip(batch, before, strict=True):
+            setattr(rig.pose.bones[name], *channel)
+        vectors = _small_turns(posed[:, :3, :3] @ np.swapaxes(rest[:, :3, :3], 1, 2))
+        for name in batch:
+            row, column = controls.index(name), bones.index(name)
+            follows = np.array([after[name] >> place & 1 for place in range(len(bones))], dtype=bool)
+            turns[row] = vectors[column]
+            turned[row, follows], moved[row, follows] = vectors[follows], (posed - rest)[follows, :3, 3]
+    context.view_layer.update()
+    return Trials(bones, list(controls), rest, turns, turned, moved)
+
+
+def _turn(bone: bpy.types.PoseBone) -> tuple[str, tuple[float, ...]]:
+    """Turn a bone by a little as far as its locks let it; the channel and what it held."""
+    channel, free = property_name(bone.rotation_mode), np.array(_AXIS)
+    free[np.array(bone.lock_rotation)] = 0.0
+    before: tuple[float, ...] = tuple(getattr(bone, channel))
+    turn = quaternion_from_rotation_vector(_TURN * free / np.linalg.norm(free))
+    wanted = product(from_channels(bone.rotation_mode, before), turn)
+    setattr(bone, channel, to_channels(bone.rotation_mode, wanted[None], previous=before)[1][0].tolist())
+    return channel, before
+
+
+def swings(bone: bpy.types.PoseBone) -> bool:
+    """Whether locks let a bone be turned about more than its own Y."""
+    return not (bone.lock_rotation[0] and bone.lock_rotation[2])
+
+
+def _matrices(context: bpy.types.Context, rig: bpy.types.Object) -> FloatArray:
+    """(N, 4, 4) how the bones stand, without scale."""
+    context.view_layer.update()
+    values = np.empty(16 * len(rig.pose.bones), dtype=np.float32)
+    rig.pose.bones.foreach_get("matrix", values)
+    matrices: FloatArray = values.reshape(-1, 4, 4).transpose(0, 2, 1).astype(np.float64)
+    matrices[:, :3, :3] = nearest_rotations(matrices[:, :3, :3])
+    return matrices
+
+
+def _small_turns(matrices: FloatArray) -> FloatArray:
+    """(N, 3) rotation vectors of (N, 3, 3) turns by a little."""
+    skew = 0.5 * (matrices - np.swapaxes(matrices, 1, 2))
+    vectors = np.stack([skew[:, 2, 1], skew[:, 0, 2], skew[:, 1, 0]], axis=-1)
+    sine = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.asarray(vectors * np.where(sine > 0.0, np.arcsin(sine) / np.maximum(sine, 1e-12), 1.0))
+
+
+def _across(vectors: FloatArray, along: FloatArray) -> FloatArray:
+    """(..., N, 3) vectors without what is along (N, 3) axes."""
+    return np.asarray(vectors - np.sum(vectors * along, axis=-1, keepdims=True) * along)

@@ -1,0 +1,83 @@
+"""What is kept of a control rig: the bones of its body, the controls that carry them, and how those hang together.
+
+Found by trying (`control/set_up.py`); all of it can be changed by hand.
+"""
+
+import bpy
+from bpy.props import BoolProperty, CollectionProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
+from bpy.types import Context, PropertyGroup
+
+from .overrides import overridable
+
+FOUND: tuple[tuple[str, str, str], ...] = (
+    ("TURNS", "Turns it", "Turning the control by a little turned the bone by as much"),
+    ("SWINGS", "Swings it", "Turning the control swung the bone by as much; its twist the rig makes itself"),
+    ("HAND", "By hand", "The control was chosen by hand"),
+)
+LIMBS = (
+    ("AUTO", "Automatic", "Limbs on IK whose end is pinned stay on IK, all others go to FK"),
+    ("FK", "FK", "Limbs on IK are switched to FK"),
+    ("IK", "IK", "Limbs on IK stay there: their IK controls and poles are placed"),
+)
+
+
+def _chosen_by_hand(carrier: "FabrikCarrier", _context: Context) -> None:
+    carrier.found = "HAND"
+
+
+@overridable
+class FabrikCarrier(PropertyGroup):
+    """A bone of the body, its name, and the control that carries it."""
+
+    control: StringProperty(
+        name="Control", description="The control that turns this bone; none: it rides along", update=_chosen_by_hand
+    )
+    parent: StringProperty(name="Parent", description="The bone of the body that this one hangs on; none: it is a root")
+    found: EnumProperty(name="Found", description="How the control was found", items=FOUND)
+    switch: StringProperty(name="Switch", description="The custom property that hands this bone from IK to FK")
+    swivel: StringProperty(name="Swivel", description="On IK: the control that says where this bone's limb bends to")
+    ik_control: StringProperty(name="IK Control", description="On IK: the control that this bone goes with")
+
+
+@overridable
+class FabrikControl(PropertyGroup):
+    """A control, its name, and what it goes with when others are turned."""
+
+    turns_with: StringProperty(name="Turns With", description="The control that turns this one along, none: nothing")
+    shares_turn: StringProperty(name="Shares Turn", description="A second control, that turns this one by a share")
+    share: FloatProperty(name="Share", description="How much of the second one's turn", subtype="FACTOR")
+    moves_with: StringProperty(name="Moves With", description="The control that this one's head is fixed to")
+    stands_for: StringProperty(name="Stands For", description="The bone of the body that is dragged in its place")
+
+
+@overridable
+class FabrikSwitch(PropertyGroup):
+    """A custom property that hands a limb from IK to FK; its name is its path from the armature object."""
+
+    fk: FloatProperty(name="FK", description="Its value with the limb on FK")
+    ik: FloatProperty(name="IK", description="Its value with the limb on IK")
+
+
+@overridable
+class FabrikControlRig(PropertyGroup):
+    """The rig as a control rig; it is none while no bone is carried."""
+
+    carriers: CollectionProperty(name="Body", description="The bones of the body", type=FabrikCarrier)
+    controls: CollectionProperty(name="Controls", description="The controls of the rig", type=FabrikControl)
+    switches: CollectionProperty(name="Switches", description="What hands limbs from IK to FK", type=FabrikSwitch)
+    active: IntProperty(name="Active Bone", description="The bone of the body that is shown")
+    place: StringProperty(name="Place", description="The control that moves the whole body")
+    uncarried: StringProperty(
+        name="Ride Along", description="Bones of the mesh that no control turns, separated by commas"
+    )
+    use: BoolProperty(name="Control Rig", description="Pose the body and write its controls", default=True)
+    limbs: EnumProperty(name="Limbs", description="What is done with limbs that are on IK", items=LIMBS)
+
+
+CLASSES = (FabrikCarrier, FabrikControl, FabrikSwitch, FabrikControlRig)
+
+
+def control_rig(rig: bpy.types.Object) -> FabrikControlRig | None:
+    """What is kept of a rig as a control rig; None where it is none, or is not to be used as one."""
+    kept: FabrikControlRig = rig.fabrik.control  # type: ignore[attr-defined]  # see `rig_settings`
+    return kept if kept.use and len(kept.carriers) else None

@@ -1,0 +1,68 @@
+"""The panel of control rigs: the bones of the body and the controls that carry them."""
+
+from typing import Any
+
+import bpy
+from bpy.types import Context, Panel, UILayout, UIList
+
+from ....settings.control import FabrikCarrier, FabrikControlRig
+from ....settings.rig import rig_settings
+from ....settings.why_not import rig_at_hand
+from ...operators.control_rig import FABRIK_OT_use_control_rig
+from ..base import AboutRig, PoseTab
+
+_ICONS: dict[str, Any] = {"TURNS": "ORIENTATION_GIMBAL", "SWINGS": "ORIENTATION_NORMAL", "HAND": "VIEW_PAN"}
+
+
+class FABRIK_UL_carriers(UIList):
+    """One line a bone of the body: its name and the control that carries it"""
+
+    def draw_item(
+        self,
+        _context: Context,
+        layout: UILayout,
+        _data: FabrikControlRig,
+        carrier: FabrikCarrier,
+        _icon: int,
+        _active_data: FabrikControlRig,
+        _active_property: str,
+    ) -> None:
+        """Draw one bone."""
+        row = layout.row(align=True)
+        row.label(text=carrier.name, icon="BONE_DATA")
+        row.label(text=carrier.control or "Rides along", icon=_ICONS[carrier.found])
+
+
+class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
+    """Which controls carry which bones"""
+
+    bl_idname = "FABRIK_PT_control_rig"
+    bl_order = 25
+    bl_label = "Control Rig"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw_header(self, context: Context) -> None:
+        """The switch, where there is something to switch."""
+        kept = rig_settings(rig_at_hand(context)).control
+        if len(kept.carriers):
+            self.layout.prop(kept, "use", text="")
+
+    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+        """Draw the button, and the list where there is one."""
+        kept = rig_settings(rig).control
+        layout.operator(FABRIK_OT_use_control_rig.bl_idname, icon="CON_ARMATURE")
+        if not len(kept.carriers):
+            return
+        layout.active = kept.use
+        layout.template_list("FABRIK_UL_carriers", "", kept, "carriers", kept, "active", rows=4)
+        if 0 <= kept.active < len(kept.carriers):
+            carrier: Any = kept.carriers[kept.active]
+            layout.prop_search(carrier, "control", rig.pose, "bones")
+            layout.prop(carrier, "found", emboss=False)
+        layout.prop(kept, "limbs")
+        layout.prop_search(kept, "place", rig.pose, "bones")
+        if kept.uncarried:
+            layout.prop(kept, "uncarried", emboss=False)
+
+
+CLASSES = (FABRIK_UL_carriers, FABRIK_PT_control_rig)

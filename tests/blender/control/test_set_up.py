@@ -1,0 +1,152 @@
+"""Finding the controls of rigs by trying them."""
+
+import bpy
+import numpy as np
+import pytest
+from support import scenes
+from support.rigify import open_rigify
+
+pytestmark = pytest.mark.usefixtures("clean_scene")
+
+HUMAN = "Basic.basic_human"
+CHANNELS = ("location", "rotation_quaternion", "rotation_axis_angle", "rotation_euler", "scale", "matrix")
+
+
+def set_up():
+    assert bpy.ops.fabrik.use_control_rig() == {"FINISHED"}
+    return bpy.context.object.fabrik.control
+
+
+def carriers(kept):
+    return {row.name: row.control for row in kept.carriers}
+
+
+def everything(rig):
+    """All numbers of a rig's pose, and its custom properties, to the bit."""
+    bpy.context.view_layer.update()
+    numbers = [
+        np.array([getattr(bone, name) for bone in rig.pose.bones], dtype=np.float32).tobytes() for name in CHANNELS
+    ]
+    own = {
+        bone.name: [(key, bone[key]) for key in sorted(dict(bone.items())) if isinstance(bone[key], (int, float))]
+        for bone in rig.pose.bones
+    }
+    return numbers, own
+
+
+def kept_rows(kept):
+    return [
+        [[getattr(row, each.identifier) for each in row.bl_rna.properties if each.type != "POINTER"] for row in rows]
+        for rows in (kept.carriers, kept.controls, kept.switches)
+    ] + [kept.place, kept.uncarried]
+
+
+@pytest.fixture
+def human():
+    return open_rigify(HUMAN)
+
+
+class TestGeneratedHuman:
+    def test_fk_controls_carry_the_body_though_limbs_are_on_ik(self, human):
+        found = carriers(set_up())
+        by_part = {bone.partition("-")[2]: control for bone, control in found.items()}
+        sides = [
+            f"{part}.{side}"
+            for part in ("thigh", "shin", "foot", "toe", "upper_arm", "forearm", "hand")
+            for side in "LR"
+        ]
+        for part in sides:
+            assert by_part[part] == part.replace(".", "_fk.")
+        assert by_part["shoulder.L"] == "shoulder.L"
+        spine = {
+            "spine": "spine_fk",
+            "spine.001": "spine_fk.001",
+            "spine.002": "spine_fk.002",
+            "spine.003": "spine_fk.003",
+            "spine.004": "neck",
+            "spine.006": "head",
+        }
+        assert {part: by_part[part] for part in spine} == spine
+        assert human.fabrik.control.place == "torso"
+
+    def test_the_body_is_one_tree_from_the_hips(self, human):
+        parents = {row.name.partition("-")[2]: row.parent.partition("-")[2] for row in set_up().carriers}
+        assert [part for part, parent in parents.items() if not parent] == ["spine"]
+        leg = ("thigh.L", "shin.L", "foot.L", "toe.L")
+        assert [parents[part] for part in leg] == ["spine", *leg[:-1]]
+        arm = ("shoulder.R", "upper_arm.R", "forearm.R", "hand.R")
+        assert [parents[part] for part in arm] == ["spine.003", *arm[:-1]]
+        assert [parents[part] for part in ("spine.004", "spine.006")] == ["spine.003", "spine.004"]
+
+    def test_its_switches(self, human):
+        kept = set_up()
+        assert {row.name: row.fk for row in kept.switches} == {
+            f'pose.bones["{limb}_parent.{side}"]["IK_FK"]': 1.0 for limb in ("thigh", "upper_arm") for side in "LR"
+        }
+
+    def test_controls_stand_for_bones(self, human):
+        stands = {row.name: row.stands_for.partition("-")[2] for row in set_up().controls}
+        wanted = {
+            "hand_ik.L": "hand.L",
+            "foot_ik.R": "foot.R",
+            "torso": "spine",
+            "chest": "spine.003",
+            "head": "spine.006",
+            "hips": "spine",
+            "thigh_fk.L": "thigh.L",
+        }
+        assert {name: stands[name] for name in wanted} == wanted
+
+    def test_again_and_in_any_pose_it_is_the_same_and_the_rig_is_as_it_was(self, human):
+        before = everything(human)
+        first = kept_rows(set_up())
+        assert everything(human) == before
+        human.pose.bones["torso"].rotation_quaternion = (0.9, 0.1, 0.3, -0.2)
+        human.pose.bones["hand_ik.L"].location = (0.1, -0.2, 0.3)
+        human.pose.bones["thigh_parent.L"]["IK_FK"] = 1.0
+        human.pose.bones["upper_arm_parent.R"]["IK_FK"] = 0.4
+        before = everything(human)
+        again = kept_rows(set_up())
+        assert again == first
+        assert everything(human) == before
+
+    def test_what_is_chosen_by_hand_stays(self, human):
+        kept = set_up()
+        row = next(row for row in kept.carriers if row.control == "neck")
+        row.control = "tweak_spine.004"
+        assert row.found == "HAND"
+        assert carriers(set_up())[row.name] == "tweak_spine.004"
+
+    def test_it_is_saved(self, human, tmp_path):
+        rows = kept_rows(set_up())
+        bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "saved.blend"))
+        bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "saved.blend"))
+        assert kept_rows(bpy.data.objects["Generated"].fabrik.control) == rows
+
+    def test_it_goes_with_a_library_override(self, human, tmp_path):
+        rows = kept_rows(set_up())
+        file = tmp_path / "library.blend"
+        bpy.ops.wm.save_as_mainfile(filepath=str(file))
+        bpy.ops.wm.read_homefile(use_empty=True)
+        with bpy.data.libraries.load(str(file), link=True) as (_, linked):
+            linked.objects = ["Generated"]
+        rig = linked.objects[0].override_create()
+        bpy.context.scene.collection.objects.link(rig)
+        assert kept_rows(rig.fabrik.control) == rows
+
+
+@pytest.mark.parametrize("kind", ["Animals.bird"])
+def test_animals(kind):
+    rig = open_rigify(kind)
+    kept = set_up()
+    assert sum(not row.parent for row in kept.carriers) == 1
+    controls = set(carriers(kept).values())
+    assert {"thigh_fk.L", "shin_fk.L", "foot_fk.L", "neck", "head"} <= controls
+    assert kept.place == "torso"
+    assert all(row.control in rig.pose.bones for row in kept.carriers)
+
+
+def test_a_rig_without_constraints_is_refused():
+    scenes.make_active(scenes.make_rig())
+    with pytest.raises(RuntimeError, match="No bone of 'Rig' is owned by constraints: drag its bones as they are"):
+        bpy.ops.fabrik.use_control_rig()
