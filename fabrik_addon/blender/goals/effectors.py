@@ -8,10 +8,9 @@ from ...core import Effector
 from ..rig.armature import RigError
 from ..rig.spaces import BONE_HEAD, armature_point, metres_per_unit
 from ..settings.effector import FabrikEffector
-from ..settings.lookup import is_in_scene
 from ..settings.markers import FabrikMarker
 from ..settings.rig import rig_settings
-from ..settings.why_not import enabled_effectors, why_no_solve
+from ..settings.why_not import enabled_effectors, is_in_scene, why_no_solve
 from .loops import Partner, partner_of
 
 # An object, with the name of one of its bones or "" for the object itself.

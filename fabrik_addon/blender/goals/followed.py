@@ -7,9 +7,8 @@ import bpy
 
 from ..rig.armature import RigError
 from ..settings.effector import FabrikEffector
-from ..settings.lookup import is_in_scene
 from ..settings.markers import FabrikMarker
-from ..settings.why_not import enabled_effectors, mapped_markers, why_no_rig
+from ..settings.why_not import enabled_effectors, is_in_scene, mapped_markers, why_no_rig
 from .effectors import check_effectors, why_no_target
 
 Followed: TypeAlias = "FabrikEffector | FabrikMarker"

@@ -6,10 +6,9 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
 from bpy.types import Context, Operator
 
-from ...settings.lookup import named
 from ...settings.markers import PROPORTIONS, FabrikCapture
 from ...settings.rig import rig_settings
-from ...settings.why_not import rig_at_hand, why_no_mapped
+from ...settings.why_not import named, rig_at_hand, why_no_mapped
 from .in_steps import InSteps
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
 from bpy.types import Context, Operator
 
 from ...settings.effector import POINTS
-from ...settings.lookup import named
 from ...settings.rig import rig_settings
-from ...settings.why_not import why_no_rig
+from ...settings.why_not import named, why_no_rig
 from .base import Bones, Done, OnBones, OnRig, count_of
 
 _PINNING = (

@@ -9,9 +9,8 @@ from bpy.types import Context, Operator
 from bpy_extras.io_utils import ExportHelper, ImportHelper
 
 from ....markers.mapping.marker_sets import PRESETS
-from ...settings.lookup import named
 from ...settings.rig import rig_settings
-from ...settings.why_not import why_no_mapped, why_no_rig
+from ...settings.why_not import named, why_no_mapped, why_no_rig
 from .base import Done, OnRig
 
 _PRESETS = (
