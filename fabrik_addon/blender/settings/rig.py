@@ -15,13 +15,9 @@ from bpy.props import (
 )
 from bpy.types import PropertyGroup
 
-<<<<<<< HEAD
 from .bake_options import FabrikBakeSettings, FabrikRetarget
-=======
-from .bake_options import FabrikBakeSettings
 from .control import CLASSES as CONTROL_CLASSES
 from .control import FabrikControlRig
->>>>>>> 3a2c44a (Which controls carry the bones of a body is found by turning each a little, and kept on the armature)
 from .effector import FabrikEffector
 from .live import live_switched, solved_anew
 from .markers import CLASSES as MARKER_CLASSES
