@@ -6,7 +6,6 @@ What they call they import where they call it: Blender is told of all operators 
 from . import (
     bake,
     calibrate_markers,
-    control_rig,
     drag,
     effectors,
     import_markers,
@@ -29,6 +28,5 @@ CLASSES = (
     *calibrate_markers.CLASSES,
     *report.CLASSES,
     *limits.CLASSES,
-    *control_rig.CLASSES,
     *limit_tools.CLASSES,
 )

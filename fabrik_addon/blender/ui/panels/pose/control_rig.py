@@ -8,7 +8,7 @@ from bpy.types import Context, Panel, UILayout, UIList
 from ....settings.control import FabrikCarrier, FabrikControlRig
 from ....settings.rig import rig_settings
 from ....settings.why_not import rig_at_hand
-from ...operators.control_rig import FABRIK_OT_use_control_rig
+from ...operators.posing import FABRIK_OT_use_control_rig
 from ..base import AboutRig, PoseTab
 
 _ICONS: dict[str, Any] = {"TURNS": "ORIENTATION_GIMBAL", "SWINGS": "ORIENTATION_NORMAL", "HAND": "VIEW_PAN"}
