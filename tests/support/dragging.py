@@ -47,11 +47,13 @@ def changed(rig, before):
     return {bone for bone in before if before[bone] != now[bone]}
 
 
-def farthest_outside(rig):
-    """Radians that the worst bone is outside its limit."""
+def farthest_outside(rig, but=()):
+    """Radians that the worst bone is outside its limit, some bones left out."""
     tree = read_trees(rig)[0]
     limits = read_limits(rig)
-    turns = [(tree.rotations[tree.skeleton.index(name)][None], limit) for name, limit in limits.items()]
+    turns = [
+        (tree.rotations[tree.skeleton.index(name)][None], limit) for name, limit in limits.items() if name not in but
+    ]
     return max(float(angle_between(turn, legal_rotations(limit, turn)).max()) for turn, limit in turns)
 
 

@@ -31,7 +31,7 @@ def _changes(curve: bpy.types.FCurve, frames: IntArray) -> bool:
     return not curve.mute and bool(np.ptp([curve.evaluate(frame) for frame in frames.tolist()]) > _STILL)
 
 
-def check_still(armature: bpy.types.Object, bones: Sequence[str], frames: IntArray) -> None:
+def check_still(armature: bpy.types.Object, bones: Sequence[str], frames: IntArray | FloatArray) -> None:
     """Raise RigError, naming the bone, where one to be turned also slides or grows over the frames.
 
     The solver works with one shape of the rig. A root's location does not count: it belongs to the pose.
@@ -44,7 +44,7 @@ def check_still(armature: bpy.types.Object, bones: Sequence[str], frames: IntArr
                 stretches = channel == "scale" and index == 1 and read_slide(pose_bone) != NO_SLIDE
                 if np.ptp(values) > _STILL and not stretches:
                     raise RigError(
-                        f"Bone {bone!r} has an animated {channel} in frames {frames[0]}-{frames[-1]}, "
+                        f"Bone {bone!r} has an animated {channel} in frames {frames[0]:g}-{frames[-1]:g}, "
                         "but only rotations can be baked: remove those keys first."
                     )
 
@@ -58,7 +58,9 @@ def root_heads(armature: bpy.types.Object, tree: Tree, frames: IntArray) -> Floa
     return root_place(root, channels)
 
 
-def _keyed(armature: bpy.types.Object, bone: str, channel: str, frames: IntArray) -> Iterator[tuple[int, FloatArray]]:
+def _keyed(
+    armature: bpy.types.Object, bone: str, channel: str, frames: IntArray | FloatArray
+) -> Iterator[tuple[int, FloatArray]]:
     """The component and the (F,) values of each curve that a bone's channel has."""
     path = bone_path(bone, channel)
     for curve in curves(armature):

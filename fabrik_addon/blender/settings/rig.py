@@ -37,6 +37,11 @@ REACHES = (
     ("PIN", "To Pin", "Bones up to the nearest pinned one follow"),
     ("BONES", "Bones", "A number of bones follow, the dragged one included"),
 )
+FALLOFFS = (
+    ("SMOOTH", "Smooth", "With as little jerk as can be"),
+    ("SHARP", "Sharp", "Narrow about this frame"),
+    ("FLAT", "Flat", "All of it over the inner half of the frames"),
+)
 
 
 @overridable
@@ -47,6 +52,14 @@ class FabrikDragSettings(PropertyGroup):
     bones: IntProperty(
         name="Bones", description="How many bones follow, the dragged one included", default=3, min=1, soft_max=20
     )
+    spread: IntProperty(
+        name="Spread",
+        description="Over how many frames before and after this one a drag of animated bones fades out; 0: this frame "
+        "only. It changes keys, so Auto Keying has to be on",
+        min=0,
+        soft_max=120,
+    )
+    falloff: EnumProperty(name="Falloff", description="How a drag fades out over its frames", items=FALLOFFS)
 
 
 @overridable

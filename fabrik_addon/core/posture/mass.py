@@ -40,31 +40,35 @@ class Masses:
 
 
 class PostureTerm:
-    """The term for one preferred pose. Bones that do not take part ride on the nearest one above that does."""
+    """The term for one preferred pose. Bones that do not take part ride on the nearest one above that does.
+
+    Poses may have frames in front, (F, J, 4) and (F, 3), where the bodies have them; `equations` is for one pose.
+    """
 
     def __init__(self, bodies: Bodies, masses: Masses, rotations: FloatArray, location: FloatArray) -> None:
         """Prefer (J, 4) local rotations and the root's head at (3,)."""
         self.bodies, skeleton = bodies, bodies.skeleton
         posed = forward_kinematics(skeleton, rotations, location)
-        centres = posed[:, :3, 3] + (masses.centres * skeleton.lengths)[:, None] * posed[:, :3, 1]
+        centres = posed[..., :3, 3] + (masses.centres * skeleton.lengths)[:, None] * posed[..., :3, 1]
         self.carrier = _carriers(skeleton.parents, bodies.bones)
         self.masses = masses.shares * np.where(np.isfinite(masses.factors), masses.factors, 1.0)
         self.shares = masses.shares
-        self._preferred_centres, self._back = centres, conjugate(rotations[bodies.bones])
-        carriers = bodies.bones[self.carrier]
-        away = centres - posed[carriers, :3, 3]
-        self._offsets = (np.swapaxes(posed[carriers, :3, :3], 1, 2) @ away[..., None])[..., 0]
+        self.preferred_centres, self._back = centres, conjugate(rotations[..., bodies.bones, :])
+        carriers = posed[..., bodies.bones[self.carrier], :, :]
+        away = centres - carriers[..., :3, 3]
+        self._offsets = (np.swapaxes(carriers[..., :3, :3], -1, -2) @ away[..., None])[..., 0]
         self.size = size = float(np.ptp(skeleton.rest[:, :3, 3], axis=0).max() + skeleton.lengths.max())
         inertia = masses.shares * skeleton.lengths**2 + _LEAST_INERTIA * size**2
-        self._inertia = np.where(np.isfinite(masses.factors), inertia * masses.factors, 0.0)[bodies.bones]
+        self.inertia = np.where(np.isfinite(masses.factors), inertia * masses.factors, 0.0)[bodies.bones]
         turning = bodies.body_of[: bodies.turning]
-        self._column_inertia = np.concatenate([self._inertia[turning], np.zeros(bodies.columns - bodies.turning)])
+        self.column_inertia = np.concatenate([self.inertia[turning], np.zeros(bodies.columns - bodies.turning)])
         on_body = np.arange(len(bodies.bones))[:, None] == self.carrier
         self._below: FloatArray = bodies.above.astype(float) @ on_body
 
     def centres(self, stance: Stance) -> FloatArray:
         """(J, 3) where the bones' masses are."""
-        return np.asarray(stance.heads[self.carrier] + (stance.frames[self.carrier] @ self._offsets[..., None])[..., 0])
+        heads, frames = stance.heads[..., self.carrier, :], stance.frames[..., self.carrier, :, :]
+        return np.asarray(heads + (frames @ self._offsets[..., None])[..., 0])
 
     def centre_of_mass(self, stance: Stance) -> FloatArray:
         """(3,)."""
@@ -73,7 +77,7 @@ class PostureTerm:
     @property
     def preferred_centre_of_mass(self) -> FloatArray:
         """(3,) in the preferred pose."""
-        return np.asarray(self.shares @ self._preferred_centres / self.shares.sum())
+        return np.asarray(self.shares @ self.preferred_centres / self.shares.sum())
 
     def turned(self, stance: Stance) -> FloatArray:
         """(B, 3) how far joints are turned from the preferred pose, in the frames that carry them."""
@@ -81,8 +85,8 @@ class PostureTerm:
 
     def value(self, stance: Stance) -> float:
         """The term itself."""
-        moved = ((self.centres(stance) - self._preferred_centres) ** 2).sum(axis=1)
-        return 0.5 * float(self.masses @ moved + self._inertia @ (self.turned(stance) ** 2).sum(axis=1))
+        moved = ((self.centres(stance) - self.preferred_centres) ** 2).sum(axis=1)
+        return 0.5 * float(self.masses @ moved + self.inertia @ (self.turned(stance) ** 2).sum(axis=1))
 
     def equations(self, stance: Stance, motions: Motions) -> tuple[FloatArray, FloatArray]:
         """(D, D) Gauss-Newton matrix and (D,) gradient."""
@@ -94,13 +98,13 @@ class PostureTerm:
             matrix, gradient = self._composite(motions, centres, forces)
         turning = self.bodies.turning
         body = self.bodies.body_of[:turning]
-        gradient[:turning] += self._inertia[body] * (self.turned(stance)[body] * self.bodies.axes).sum(axis=1)
-        matrix[np.arange(len(matrix)), np.arange(len(matrix))] += self._column_inertia
+        gradient[:turning] += self.inertia[body] * (self.turned(stance)[body] * self.bodies.axes).sum(axis=1)
+        matrix[np.arange(len(matrix)), np.arange(len(matrix))] += self.column_inertia
         return matrix, gradient
 
     def pulls(self, centres: FloatArray) -> FloatArray:
         """(J, 3) the forces that hold the masses away from where they are preferred."""
-        return np.asarray(self.masses[:, None] * (centres - self._preferred_centres))
+        return np.asarray(self.masses[:, None] * (centres - self.preferred_centres))
 
     def _dense(
         self, stance: Stance, motions: Motions, centres: FloatArray, forces: FloatArray

@@ -74,6 +74,11 @@ class DragSetup:
         """The rig's bones, as long as they are now: dragging does not stretch them."""
         return (stretched(self._armature, tree) for tree in read_trees(self._armature))
 
+    @property
+    def root(self) -> str | None:
+        """How the root goes along; None for the rig's own setting."""
+        return self._settings.root
+
     @cached_property
     def tops(self) -> list[str]:
         """The uppermost bones that follow; none of them is below another one."""

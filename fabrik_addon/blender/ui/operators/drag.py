@@ -8,15 +8,15 @@ from bpy.types import Context, Event, Operator
 from mathutils import Quaternion, Vector
 
 from ...settings.effector import POINTS
-from ...settings.rig import REACHES, ROOTS, rig_settings
+from ...settings.rig import FALLOFFS, REACHES, ROOTS, rig_settings
 from ...settings.why_not import rig_at_hand
 from .base import OnRig, count_of, says_why_not
 from .watch import Watch
 
 if TYPE_CHECKING:
     from ....core.arrays import FloatArray
+    from ...edit.begin import AnyDrag
     from ...posing.drag.mouse import DragInput
-    from ...posing.drag.session import Drag
 
 # Neither what a script gave nor where a drag ended counts for the next one.
 _ASIDE: Final = {"SKIP_SAVE"}
@@ -68,6 +68,19 @@ class FABRIK_OT_drag(OnRig, Operator):
         name="Root",
         description="What the root bone does; the rig's setting unless given",
         items=ROOTS,
+        options=_ASIDE,
+    )
+    spread: IntProperty(
+        name="Spread",
+        description="Over how many frames before and after this one the change fades out; 0: this frame only. "
+        "It changes keys, so Auto Keying has to be on; the rig's setting unless given",
+        min=0,
+        options=_ASIDE,
+    )
+    falloff: EnumProperty(
+        name="Falloff",
+        description="How it fades out; the rig's setting unless given",
+        items=FALLOFFS,
         options=_ASIDE,
     )
     pick: BoolProperty(
@@ -155,25 +168,25 @@ class FABRIK_OT_drag(OnRig, Operator):
         """What can still be changed afterwards."""
         layout = self.layout
         layout.use_property_split = True
-        for name in ("translation", "rotation", "point", "reach", "bones", "root"):
+        for name in ("translation", "rotation", "point", "reach", "bones", "root", "spread", "falloff"):
             row = layout.row()
-            row.enabled = name != "bones" or self.reach == "BONES"
+            row.enabled = {"bones": self.reach == "BONES", "falloff": self.spread > 0}.get(name, True)
             row.prop(self, name)
 
-    def _begin(self, context: Context) -> "Drag":
+    def _begin(self, context: Context) -> "AnyDrag":
         """Take hold of the bone that is meant, with the settings given or else the rig's."""
-        from ...posing.drag.session import begin_drag
+        from ...edit.begin import begin_any_drag
         from ...posing.drag.setup import DragSettings
         from ...settings.selection import chosen_bone
 
         rig = rig_at_hand(context)
         self.bone = self.bone or chosen_bone(context, rig).name
         kept = rig_settings(rig)
-        for name, holder in (("reach", kept.drag), ("bones", kept.drag), ("root", kept)):
+        for name, holder in (*((name, kept.drag) for name in ("reach", "bones", "spread", "falloff")), ("root", kept)):
             if not self.properties.is_property_set(name):
                 setattr(self, name, getattr(holder, name))
         settings = DragSettings(self.reach, self.bones, self.root)
-        return begin_drag(context, rig, self.bone, point=self.point, settings=settings)
+        return begin_any_drag(context, rig, self.bone, self.point, settings, (self.spread, self.falloff))
 
     def _given_turn(self) -> "FloatArray | None":
         """(3,) the rotation vector of the turn asked for; None where none is."""
@@ -288,7 +301,7 @@ class FABRIK_OT_drag(OnRig, Operator):
             context.area.header_text_set(None)
             context.area.tag_redraw()
 
-    def _finished(self, context: Context, drag: "Drag", line: str) -> set[str]:
+    def _finished(self, context: Context, drag: "AnyDrag", line: str) -> set[str]:
         count = drag.finish(context)
         for sentence in drag.left_alone:
             self.report({"WARNING"}, sentence)

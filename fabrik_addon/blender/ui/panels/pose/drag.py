@@ -50,6 +50,10 @@ def _draw_drag(layout: UILayout, rig: bpy.types.Object) -> None:
     layout.prop(kept.drag, "reach")
     if kept.drag.reach == "BONES":
         layout.prop(kept.drag, "bones")
+    if rig.animation_data is not None and rig.animation_data.action is not None:
+        layout.prop(kept.drag, "spread")
+        if kept.drag.spread:
+            layout.prop(kept.drag, "falloff")
 
 
 def _draw_targets(layout: UILayout, kept: FabrikRig) -> None:

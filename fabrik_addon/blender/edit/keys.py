@@ -1,0 +1,127 @@
+"""Changes of a motion written to the keys that it has: none outside the span changes, and only few are new."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import bpy
+import numpy as np
+
+from ...core.arrays import BoolArray, FloatArray
+from ...core.rotations import angle_between
+from ..rig import keyframes
+from ..rig.armature import root_location_channel
+from ..rig.locks import unlocked_rotation
+from ..rig.rotation_modes import to_channels
+from .take import SAME_FRAME, Motion, Take
+
+# Radians, and armature units: what is turned or moved by less keeps its keys.
+_NO_TURN: Final = 1e-6
+_NO_MOVE: Final = 1e-6
+_HANDLES: Final = ("handle_left", "handle_right")
+
+
+@dataclass(frozen=True)
+class Change:
+    """New values of one curve on (F,) frames, and what it holds there."""
+
+    curve: bpy.types.FCurve
+    frames: FloatArray
+    values: FloatArray
+    before: FloatArray
+
+
+def changes_of(
+    armature: bpy.types.Object, take: Take, old: Motion, rotations: FloatArray, roots: FloatArray
+) -> list[Change]:
+    """What (F, J, 4) new local rotations and (F, 3) roots change of a motion's curves."""
+    found = list(_root_changes(armature, take, old, roots))
+    for place, name in enumerate(old.skeleton.names):
+        if name in old.channels:
+            moved = angle_between(old.rotations[:, place], rotations[:, place]) > _NO_TURN
+            if moved.any():
+                found += _rotation_changes(armature.pose.bones[name], take, old, rotations[:, place], moved)
+    return found
+
+
+def write_changes(changes: list[Change], frame: float, ends: tuple[float, float]) -> int:
+    """Move the keys of curves between the ends, and set one on the frame and at the ends; how many keys are new."""
+    return sum(_write(change, frame, ends) for change in changes)
+
+
+def _rotation_changes(
+    bone: bpy.types.PoseBone, take: Take, old: Motion, rotations: FloatArray, moved: BoolArray
+) -> Iterator[Change]:
+    before = old.channels[bone.name]
+    # Side by side, not one after the other: each goes by what its own frame held.
+    values = to_channels(bone.rotation_mode, rotations[None], previous=before)[1][0]
+    values = np.where(moved[:, None], values, before)
+    free = unlocked_rotation(bone)
+    for curve in take.rotation_curves(bone.name):
+        if curve.array_index in free:
+            yield Change(curve, old.frames, values[:, curve.array_index], before[:, curve.array_index])
+
+
+def _root_changes(armature: bpy.types.Object, take: Take, old: Motion, roots: FloatArray) -> Iterator[Change]:
+    if np.abs(roots - old.roots).max() <= _NO_MOVE:
+        return
+    root = armature.pose.bones[old.skeleton.names[0]]
+    values = old.location + root_location_channel(root, roots) - root_location_channel(root, old.roots)
+    for curve in take.curves(root.name, "location"):
+        if not root.lock_location[curve.array_index]:
+            yield Change(curve, old.frames, values[:, curve.array_index], old.location[:, curve.array_index])
+
+
+def _write(change: Change, frame: float, ends: tuple[float, float]) -> int:
+    """Write one curve; how many keys are new."""
+    curve, before = change.curve, len(change.curve.keyframe_points)
+    _enclose(curve, ends)
+    _insert(curve, frame)
+    points: Any = curve.keyframe_points
+    places, rows = _meeting(keyframes.keys(curve)[:, 0], change.frames)
+    inside = (change.frames[rows] > ends[0] + SAME_FRAME) & (change.frames[rows] < ends[1] - SAME_FRAME)
+    places, rows = places[inside], rows[inside]
+    by = np.zeros(len(points), dtype=np.float32)
+    by[places] = change.values[rows] - change.before[rows]
+    for name in ("co", *_HANDLES):
+        table = np.empty(2 * len(points), dtype=np.float32)
+        points.foreach_get(name, table)
+        held = table.reshape(-1, 2)
+        if name == "co":
+            held[places, 1] = change.values[rows]
+        else:
+            held[:, 1] += by
+        points.foreach_set(name, table)
+    curve.update()
+    return len(points) - before
+
+
+def _meeting(times: FloatArray, frames: FloatArray) -> tuple[Any, Any]:
+    """The places of keys at (K,) times that are on some of (F,) frames, and of those frames."""
+    nearest = np.abs(times[:, None] - frames).argmin(axis=1)
+    places = np.flatnonzero(np.abs(times - frames[nearest]) < SAME_FRAME)
+    return places, nearest[places]
+
+
+def _enclose(curve: bpy.types.FCurve, ends: tuple[float, float]) -> None:
+    """See to it that nothing outside the ends changes: a key at each of them, whose outer side keeps its shape."""
+    for end in ends:
+        _keep_shape_beside(curve, end)
+        _insert(curve, end)
+        _keep_shape_beside(curve, end)
+
+
+def _insert(curve: bpy.types.FCurve, frame: float) -> None:
+    """A key on a frame where there is none, on the curve as it is."""
+    times = keyframes.keys(curve)[:, 0]
+    if np.abs(times - frame).min() >= SAME_FRAME:
+        curve.keyframe_points.insert(frame, curve.evaluate(frame))
+
+
+def _keep_shape_beside(curve: bpy.types.FCurve, frame: float) -> None:
+    """Make handles next to a frame stay as they are: Blender fits automatic ones to their neighbours' values."""
+    points = curve.keyframe_points
+    place = int(np.searchsorted(keyframes.keys(curve)[:, 0], frame - SAME_FRAME))
+    for each in points[max(place - 1, 0) : place + 2]:
+        if each.interpolation == "BEZIER":
+            each.handle_left_type = each.handle_right_type = "FREE"

@@ -1,0 +1,132 @@
+"""What a change over time is about: the frames of a span, the poses that they have, and what follows or is held."""
+
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+
+from ...core import Effector
+from ...core.arrays import FloatArray, IntArray
+from ...motion.falloff import falloff
+from ...motion.solve import MotionModel, MotionSolver
+from ..bake.animated import check_still
+from ..goals.goals import limits_of
+from ..goals.root import root_mode
+from ..posing.drag.setup import DragSetup
+from ..rig.armature import RigError, Tree, check_unscaled, read_trees
+from ..rig.locks import hinge_of_locks, with_locks
+from ..rig.posture_masses import masses_of
+from ..rig.spaces import bone_offset
+from .held import held_effectors
+from .take import SAME_FRAME, Motion, Take
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far a change goes: frames before and after, and the curve of `falloff` by which it fades out."""
+
+    before: float
+    after: float
+    curve: str = "SMOOTH"
+
+
+@dataclass(frozen=True)
+class Span:
+    """Frames that are solved together, F of them.
+
+    Attributes:
+        take: the action. motion: its poses on the frames that have keys, the present one and the ends.
+        model: what follows; the dragged points come first among its effectors.
+        shares: (F,) how much of a change each frame gets. now: the present one's place among them.
+        frame: the present one. ends: the first frame and the last, which do not change.
+    """
+
+    take: Take
+    motion: Motion
+    model: MotionModel
+    shares: FloatArray
+    now: int
+    frame: float
+    ends: tuple[float, float]
+
+    def solver(self, rows: IntArray | slice) -> MotionSolver:
+        """The solver for some of the frames."""
+        motion = self.motion
+        return MotionSolver(self.model, motion.rotations[rows], motion.roots[rows], self.shares[rows])
+
+
+def make_span(armature: bpy.types.Object, setup: DragSetup, point: str, spread: Spread, frame: float) -> Span:
+    """The span about a frame for a drag. Raises RigError where nothing can follow."""
+    tree = next(tree for tree in read_trees(armature) if next(iter(setup.dragged)) in tree.skeleton.names)
+    take, ends = Take(armature, tree), (frame - spread.before, frame + spread.after)
+    effectors = _effectors(armature, setup, tree, point)
+    turning = _turning(armature, setup, tree, effectors, take)
+    motion = take.motion(_frames(take.key_frames(turning), frame, ends))
+    check_still(armature, turning, motion.frames)
+    model = MotionModel(
+        tree.skeleton,
+        effectors,
+        masses_of(armature, tree.skeleton),
+        limits_of(armature, turning),
+        turning,
+        _moves_root(armature, setup, tree, effectors, take),
+    )
+    shares = falloff(motion.frames, frame, spread.before, spread.after, spread.curve)
+    return Span(take, motion, model, shares, int(np.argmin(np.abs(motion.frames - frame))), frame, ends)
+
+
+def _frames(keys: FloatArray, frame: float, ends: tuple[float, float]) -> FloatArray:
+    """(F,) the frames of keys inside the ends, the one in the middle, and the ends."""
+    inside = keys[(keys > ends[0] + SAME_FRAME) & (keys < ends[1] - SAME_FRAME)]
+    return np.unique([ends[0], *inside[np.abs(inside - frame) > SAME_FRAME], frame, ends[1]])
+
+
+def _effectors(armature: bpy.types.Object, setup: DragSetup, tree: Tree, point: str) -> list[Effector]:
+    """What is dragged, first, and what is held."""
+    bones = armature.pose.bones
+    dragged = [name for name in setup.dragged if name in tree.skeleton.names]
+    found = [Effector(name, bone_offset(bones[name], point), rotation_weight=1.0, priority=1) for name in dragged]
+    held = held_effectors(armature, set(setup.dragged))
+    return found + [effector for effector in held if effector.bone in tree.skeleton.names]
+
+
+def _turning(
+    armature: bpy.types.Object, setup: DragSetup, tree: Tree, effectors: list[Effector], take: Take
+) -> list[str]:
+    """The bones that may turn. Raises RigError where there are none, or something else moves bones on the way."""
+    skeleton = tree.skeleton
+    on_the_way = {bone for each in effectors for bone in skeleton.path(skeleton.index(each.bone))}
+    names = [skeleton.names[bone] for bone in sorted(on_the_way)]
+    owned = next((name for name in names if name in setup.owned), None)
+    if owned is not None:
+        raise RigError(f"Bone {owned!r} can't be edited over time: {setup.owned[owned]}")
+    check_unscaled(armature, names)
+    tops = set(setup.tops)
+    below = [
+        name for name in names if tops & {name, *(above.name for above in armature.pose.bones[name].parent_recursive)}
+    ]
+    open_ = [name for name in below if name not in setup.frozen and not _is_partly_locked(armature, tree, name)]
+    turning = [name for name in open_ if name in take.keyed]
+    if not turning:
+        raise RigError(f"No bone that follows {next(iter(setup.dragged))!r} has keys: there is no motion to change")
+    return turning
+
+
+def _is_partly_locked(armature: bpy.types.Object, tree: Tree, name: str) -> bool:
+    """Whether a bone's locks leave it less than its limit says."""
+    bone = armature.pose.bones[name]
+    return hinge_of_locks(bone) is None and with_locks(bone, tree.rotations[tree.skeleton.index(name)]) is not None
+
+
+def _moves_root(
+    armature: bpy.types.Object, setup: DragSetup, tree: Tree, effectors: list[Effector], take: Take
+) -> bool:
+    """Whether the root goes along."""
+    root, dragged = tree.skeleton.names[0], next(iter(setup.dragged))
+    if root not in setup.tops or root in setup.frozen or not take.root_is_keyed():
+        return False
+    if any(armature.pose.bones[root].lock_location):
+        return False
+    pinned = len(effectors) > len(setup.dragged)
+    top = root if root in setup.dragged else dragged
+    return root_mode(armature, pinned=pinned, dragged=top, top=root, setting=setup.root) != "FIXED"

@@ -1,0 +1,156 @@
+"""Dragging a bone over time: its path is moved, and the frames about the present one follow as far as a falloff says.
+
+Every frame of the span is solved with its own pose as the one that is preferred. While the mouse moves, that is done on
+some of the frames; on release on all that have keys, and those are written.
+"""
+
+from typing import Final
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+from mathutils import Quaternion, Vector
+
+from ...core.arrays import BoolArray, FloatArray
+from ...motion.solve import MotionPoses, MotionSolver
+from ..goals.pins import set_pin
+from ..posing.drag.session import StepResult
+from ..posing.drag.setup import DragSettings, DragSetup
+from ..rig.actions import check_action
+from ..rig.armature import RigError, Tree, check_editable, check_rig
+from ..rig.pose_keeper import PoseKeeper
+from ..rig.pose_writer import PoseWriter
+from ..rig.spaces import object_scale
+from ..settings.rig import rig_settings
+from .keys import changes_of, write_changes
+from .span import Spread, make_span
+from .take import is_animated
+
+# While the mouse moves so many frames are solved, the present one among them.
+_KNOTS: Final = 16
+
+
+class SpreadDrag:
+    """One drag over time, from the press of the button to its release; made by `begin_spread`.
+
+    Attributes:
+        left_alone: sentences on what does not follow.
+        start: (3,) where the dragged point was at the start, in world space.
+        axes: (3, 3) the dragged bone's own axes at the start as columns, in world space.
+    """
+
+    def __init__(
+        self, context: bpy.types.Context, armature: bpy.types.Object, setup: DragSetup, point: str, spread: Spread
+    ) -> None:
+        """Take note of how things are. Raises RigError where nothing can follow."""
+        self._armature, self._dragged = armature, setup.dragged
+        self._span = span = make_span(armature, setup, point, spread, context.scene.frame_current_final)
+        now, count = span.now, len(span.shares)
+        self._knots = np.unique([*np.linspace(0, count - 1, _KNOTS).round().astype(int), now])
+        self._row = int(np.flatnonzero(self._knots == now)[0])
+        self._coarse = span.solver(self._knots)
+        self._last: MotionPoses | None = None
+        self._asked: tuple[npt.ArrayLike, npt.ArrayLike | None] | None = None
+        self._keeper = PoseKeeper(context.scene, armature)
+        own = Tree(span.model.skeleton, span.motion.rotations[now], span.motion.roots[now])
+        self._writer = PoseWriter(armature, own, self._coarse.bones, moves_root=span.model.free_root)
+        world = np.array(armature.matrix_world, dtype=np.float64)
+        self._to_world, self._rotation_to_world = world[:3, :3], armature.matrix_world.to_quaternion()
+        self._scale = float(object_scale(world))
+        self._is_dragged: BoolArray = np.array([each.bone in setup.dragged for each in span.model.effectors])
+        self.left_alone: list[str] = []
+        self.start: FloatArray = self._to_world @ self._coarse.own_points()[self._row, 0] + world[:3, 3]
+        turn = Quaternion(self._coarse.own_rotations()[self._row, 0].tolist())
+        self.axes: FloatArray = np.array((self._rotation_to_world @ turn).to_matrix())
+
+    def step(self, location: npt.ArrayLike, turn: npt.ArrayLike | None = None) -> StepResult:
+        """Pose the rig, on the present frame, for the dragged point to be at a place (3,), and its bone turned.
+
+        turn: (3,) rotation vector in radians and world space; None lets it turn as it will.
+        """
+        self._asked = location, turn
+        found = self._last = self._solved(self._coarse, self._span.shares[self._knots], self._last)
+        self._writer.write(found.rotations[self._row], found.roots[self._row])
+        errors = self._scale * found.errors[self._row]
+        dragged = self._is_dragged
+        return StepResult(errors[dragged].max(), errors[~dragged].max(initial=0.0))
+
+    def finish(self, context: bpy.types.Context) -> int:
+        """Solve all frames, and write what has changed to the keys; how many bones have changed."""
+        if self._asked is None:
+            return 0
+        span = self._span
+        found = self._solved(span.solver(slice(None)), span.shares, None)
+        changes = changes_of(self._armature, span.take, span.motion, found.rotations, found.roots)
+        write_changes(changes, span.frame, span.ends)
+        paths = {change.curve.data_path for change in changes}
+        self._keeper.restore([span.model.skeleton.names[bone] for bone in (0, *self._coarse.bones)])
+        context.view_layer.update()
+        for pin in rig_settings(self._armature).effectors:
+            if pin.kind == "PIN" and pin.bone in self._dragged:
+                set_pin(pin, self._armature.pose.bones[pin.bone])
+        return len(paths)
+
+    def cancel(self) -> None:
+        """Put everything back, bit for bit."""
+        self._keeper.restore()
+
+    def _solved(self, solver: MotionSolver, shares: FloatArray, start: MotionPoses | None) -> MotionPoses:
+        """The poses for what is asked, whose (F,) shares the frames get."""
+        location, turn = self._asked or (self.start, None)
+        shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
+        targets, rotations = solver.own_points(), solver.own_rotations()
+        effectors = self._span.model.effectors
+        oriented = [effector for effector in effectors if effector.rotation_weight > 0.0]
+        for place, effector in enumerate(effectors):
+            if effector.bone in self._dragged:
+                targets[:, place] += shares[:, None] * (self._dragged[effector.bone] * shift)
+        for place, effector in enumerate(oriented):
+            if effector.bone in self._dragged and turn is None and not self._leads(effector.bone):
+                rotations[:, place] = np.nan
+            elif effector.bone in self._dragged and turn is not None:
+                vector = self._rotation_to_world.conjugated() @ Vector(np.asarray(turn, dtype=np.float64).tolist())
+                rotations[:, place] = _turned(rotations[:, place], vector, self._dragged[effector.bone][0], shares)
+        return solver.solve(targets, rotations, start)
+
+    def _leads(self, bone: str) -> bool:
+        """Whether a bone is the root and goes where it is dragged: then it keeps its rotation."""
+        return self._span.model.free_root and bone == self._span.model.skeleton.names[0]
+
+
+def begin_spread(
+    context: bpy.types.Context,
+    armature: bpy.types.Object,
+    bone: str,
+    spread: Spread,
+    *,
+    point: str = "TAIL",
+    settings: DragSettings | None = None,
+) -> SpreadDrag:
+    """Take hold of a bone's "TAIL" or "HEAD" over time; nothing moves yet. X-mirror counts, as for `begin_drag`.
+
+    Raises:
+        FabrikError: naming what keeps the bone from being dragged; the scene is untouched.
+    """
+    check_rig(armature)
+    check_editable(armature)
+    if bone not in armature.pose.bones:
+        raise RigError(f"{armature.name!r} has no bone {bone!r}")
+    if rig_settings(armature).live:
+        raise RigError(f"{armature.name!r} is live, which would pose it anew: switch Live off to edit its motion")
+    if not is_animated(armature):
+        raise RigError(f"{armature.name!r} has no keys to spread a change over: bake or key a motion first")
+    check_action(armature, new=False)
+    context.view_layer.update()
+    return SpreadDrag(context, armature, DragSetup(armature, bone, point, settings or DragSettings()), point, spread)
+
+
+def _turned(rotations: FloatArray, turn: Vector, side: float, shares: FloatArray) -> FloatArray:
+    """(F, 4) rotations turned by (F,) shares of a rotation vector in armature space; mirrored where side is -1."""
+    vector = Vector((turn.x, side * turn.y, side * turn.z))
+    return np.array(
+        [
+            (Quaternion(vector, vector.length * share) @ Quaternion(own))[:]
+            for own, share in zip(rotations.tolist(), shares.tolist(), strict=True)
+        ]
+    )

@@ -1,0 +1,109 @@
+"""The motion that a rig has: its poses on many frames, as the curves of its action say, and where those have keys."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import bpy
+import numpy as np
+
+from ...core.arrays import FloatArray
+from ...core.model.skeleton import Skeleton
+from ..rig import keyframes
+from ..rig.armature import RigError, Tree, root_place
+from ..rig.keyframes import bone_path
+from ..rig.rotation_modes import from_channels, property_name
+
+# Frames nearer to each other than this are the same one.
+SAME_FRAME = 1e-3
+
+
+@dataclass(frozen=True)
+class Motion:
+    """A tree of bones over F frames.
+
+    Attributes:
+        frames: (F,) rising. rotations: (F, J, 4) local. roots: (F, 3) the root's head in armature space.
+        channels: what the rotation channels of keyed bones hold, (F, 3 or 4), by bone. location: (F, 3) the same of
+            the root's location.
+    """
+
+    skeleton: Skeleton
+    frames: FloatArray
+    rotations: FloatArray
+    roots: FloatArray
+    channels: dict[str, FloatArray]
+    location: FloatArray
+
+
+class Take:
+    """The action of an armature, read curve by curve."""
+
+    def __init__(self, armature: bpy.types.Object, tree: Tree) -> None:
+        """Look the curves up. Raises RigError, naming the trouble, where they do not say how the bones stand."""
+        self._armature, self._tree = armature, tree
+        self._curves: dict[str, list[bpy.types.FCurve]] = {}
+        for curve in keyframes.curves(armature):
+            if len(curve.keyframe_points) and not (curve.mute or (curve.group is not None and curve.group.mute)):
+                self._curves.setdefault(curve.data_path, []).append(curve)
+        _check_plain(armature)
+
+    def curves(self, bone: str, channel: str) -> list[bpy.types.FCurve]:
+        """Those of a bone's channel."""
+        return self._curves.get(bone_path(bone, channel), [])
+
+    def rotation_curves(self, bone: str) -> list[bpy.types.FCurve]:
+        """Those of the rotation that counts."""
+        return self.curves(bone, property_name(self._armature.pose.bones[bone].rotation_mode))
+
+    @cached_property
+    def keyed(self) -> set[str]:
+        """The bones whose rotation has keys."""
+        return {bone for bone in self._tree.skeleton.names if self.rotation_curves(bone)}
+
+    def root_is_keyed(self) -> bool:
+        """Whether the root's location has keys."""
+        return bool(self.curves(self._tree.skeleton.names[0], "location"))
+
+    def key_frames(self, bones: Sequence[str]) -> FloatArray:
+        """(K,) the frames on which the rotation of some of the bones, or the root's location, has a key."""
+        found = [curve for bone in bones for curve in self.rotation_curves(bone)]
+        found += self.curves(self._tree.skeleton.names[0], "location")
+        times = [keyframes.keys(curve)[:, 0] for curve in found]
+        return np.unique(np.concatenate(times)) if times else np.zeros(0)
+
+    def motion(self, frames: FloatArray) -> Motion:
+        """The poses on (F,) frames."""
+        skeleton, names = self._tree.skeleton, self._tree.skeleton.names
+        rotations = np.tile(self._tree.rotations, (len(frames), 1, 1))
+        channels = {}
+        for place, name in enumerate(names):
+            if name in self.keyed:
+                mode = self._armature.pose.bones[name].rotation_mode
+                channels[name] = self._values(name, property_name(mode), frames)
+                rotations[:, place] = from_channels(mode, channels[name])
+        root = self._armature.pose.bones[names[0]]
+        location = self._values(names[0], "location", frames)
+        return Motion(skeleton, frames, rotations, root_place(root, location), channels, location)
+
+    def _values(self, bone: str, channel: str, frames: FloatArray) -> FloatArray:
+        """(F, n) what a channel holds; parts of it without keys hold what they do now."""
+        present = np.array(getattr(self._armature.pose.bones[bone], channel), dtype=np.float64)
+        values = np.tile(present, (len(frames), 1))
+        for curve in self.curves(bone, channel):
+            values[:, curve.array_index] = [curve.evaluate(frame) for frame in frames.tolist()]
+        return values
+
+
+def is_animated(armature: bpy.types.Object) -> bool:
+    """Whether an armature's bones have keys."""
+    return any(curve.data_path.startswith("pose.bones[") for curve in keyframes.curves(armature))
+
+
+def _check_plain(armature: bpy.types.Object) -> None:
+    """Raise RigError where something beside its action moves an armature's bones over time."""
+    animation = armature.animation_data
+    if animation.action_influence != 1.0 or animation.action_blend_type != "REPLACE":
+        raise RigError(f"The action of {armature.name!r} is blended with others: give it full influence to edit it")
+    if animation.use_tweak_mode:
+        raise RigError(f"{armature.name!r} has an NLA strip in tweak mode: leave it first")

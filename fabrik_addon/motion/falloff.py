@@ -1,0 +1,30 @@
+"""How much of a change at one frame the frames about it get."""
+
+from typing import Final
+
+import numpy as np
+
+from ..core.arrays import FloatArray
+
+CURVES: Final = ("SMOOTH", "SHARP", "FLAT")
+# What of a span stays at its full height where the falloff is flat.
+_FLAT: Final = 0.5
+
+
+def falloff(frames: FloatArray, frame: float, before: float, after: float, curve: str = "SMOOTH") -> FloatArray:
+    """(F,) shares of a change at `frame`: 1 there, 0 from `before` frames earlier and `after` frames later on.
+
+    "SMOOTH" has neither speed nor acceleration at its top and its ends: of all curves from 1 to 0 the one of least jerk
+    (Flash and Hogan, Journal of Neuroscience 5, 1985), whose acceleration is at most 5.8 / (span)². "SHARP" is its
+    square, narrower at the top. "FLAT" holds the change for the inner half of the span.
+    """
+    times = np.asarray(frames, dtype=np.float64) - frame
+    width = np.where(times < 0.0, before, after)
+    distance = np.where(
+        width > 0.0, np.abs(times) / np.where(width > 0.0, width, 1.0), np.where(times == 0.0, 0.0, 1.0)
+    )
+    if curve == "FLAT":
+        distance = (distance - _FLAT) / (1.0 - _FLAT)
+    share = 1.0 - np.clip(distance, 0.0, 1.0)
+    smooth: FloatArray = share**3 * (10.0 - 15.0 * share + 6.0 * share**2)
+    return smooth**2 if curve == "SHARP" else smooth

@@ -1,0 +1,72 @@
+"""What poses over frames are asked for, and what it costs to move away from their own: rows and matrices for a step."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..core.arrays import BoolArray, FloatArray, IntArray
+from ..core.model.bodies import effector_offset, participants
+from ..core.model.effector import Effector
+from ..core.model.skeleton import Skeleton
+from ..core.posture.body import Motions, Stance
+from ..core.posture.mass import PostureTerm
+from ..core.rotations import conjugate, product, quaternion_from_matrix, rotation_vector_from_quaternion
+from .bodies import FrameBodies
+
+
+class FramePosture(PostureTerm):
+    """The posture term of F frames, each with its own pose as the preferred one."""
+
+    def frame_equations(self, bodies: FrameBodies, stance: Stance, motions: Motions) -> tuple[FloatArray, FloatArray]:
+        """(F, D, D) Gauss-Newton matrices and (F, D) gradients."""
+        centres, turning = self.centres(stance), bodies.turning
+        shifts = bodies.shifts(stance, motions, centres, self.carrier).reshape(len(centres), -1, bodies.columns)
+        across = np.swapaxes(shifts * np.repeat(self.masses, 3)[:, None], 1, 2)
+        away = (centres - self.preferred_centres).reshape(len(centres), -1, 1)
+        matrix, gradient = across @ shifts, (across @ away)[..., 0]
+        body = bodies.body_of[:turning]
+        gradient[:, :turning] += self.inertia[body] * (self.turned(stance)[:, body] * bodies.axes).sum(axis=-1)
+        np.einsum("fii->fi", matrix)[...] += self.column_inertia
+        return matrix, gradient
+
+
+class FrameGoals:
+    """E effectors of a skeleton over frames: R rows, three for each point and three for each rotation that counts.
+
+    Attributes:
+        bones: the bones on the way to them, parents first.
+        hard: (R,) the rows of what is held rather than moved: those of the lowest priority.
+    """
+
+    def __init__(self, skeleton: Skeleton, effectors: Sequence[Effector]) -> None:
+        self.bones = participants(skeleton, effectors)
+        place = {bone: body for body, bone in enumerate(self.bones)}
+        self._on: IntArray = np.array([place[skeleton.index(each.bone)] for each in effectors])
+        self._offsets = np.array([effector_offset(skeleton, each) for each in effectors])
+        self.oriented: IntArray = np.flatnonzero([each.rotation_weight > 0.0 for each in effectors])
+        ranks = np.array([each.priority for each in effectors])
+        self.hard: BoolArray = np.repeat(np.concatenate([ranks, ranks[self.oriented]]) < ranks.max(), 3)
+        self.count = len(effectors)
+
+    def points(self, stance: Stance) -> FloatArray:
+        """(F, E, 3) where the effectors are."""
+        return np.asarray(stance.heads[:, self._on] + (stance.frames[:, self._on] @ self._offsets[..., None])[..., 0])
+
+    def rotations(self, stance: Stance) -> FloatArray:
+        """(F, O, 4) how the bones are turned whose rotation counts."""
+        return quaternion_from_matrix(stance.frames[:, self._on[self.oriented]])
+
+    def residual(self, stance: Stance, targets: FloatArray, rotations: FloatArray) -> FloatArray:
+        """(F, R) metres and radians to (F, E, 3) targets and (F, O, 4) rotations, NaN where those are."""
+        missing = targets - self.points(stance)
+        if len(self.oriented):
+            turns = product(rotations, conjugate(self.rotations(stance)))
+            missing = np.concatenate([missing, rotation_vector_from_quaternion(turns)], axis=1)
+        return np.asarray(missing.reshape(len(missing), -1))
+
+    def rows(self, bodies: FrameBodies, stance: Stance, motions: Motions) -> FloatArray:
+        """(F, R, D) how the columns lessen the residual."""
+        rows = bodies.shifts(stance, motions, self.points(stance), self._on)
+        if len(self.oriented):
+            rows = np.concatenate([rows, bodies.turns(motions, self._on[self.oriented])], axis=1)
+        return np.asarray(rows.reshape(len(rows), -1, bodies.columns))

@@ -1,0 +1,201 @@
+"""Dragging over time: the frames about the present one follow, and nothing else changes."""
+
+import bpy
+import numpy as np
+import pytest
+from support import scenes, takes
+from support.dragging import farthest_outside, person, world
+from support.takes import go_to
+
+from fabrik_addon.blender.edit.span import Spread
+from fabrik_addon.blender.edit.spread_drag import begin_spread
+from fabrik_addon.blender.goals.pins import pin_bones
+from fabrik_addon.blender.rig import keyframes
+from fabrik_addon.blender.rig.actions import new_action
+from fabrik_addon.blender.rig.keyframes import bone_path, write_curves
+from fabrik_addon.blender.rig.rotation_modes import to_channels
+
+FRAMES = np.arange(1, 102)
+HERE, SPREAD = 51, 30
+FEET = ("foot.L", "foot.R", "toe.L", "toe.R")
+INSIDE = np.abs(FRAMES - HERE) < SPREAD
+
+pytestmark = pytest.mark.usefixtures("clean_scene")
+
+
+@pytest.fixture
+def walk():
+    """The person who walks, a key on every frame, on the frame that is edited."""
+    rig = takes.walking_human()
+    go_to(HERE)
+    return rig
+
+
+def drag(**options):
+    options.setdefault("spread", SPREAD)
+    assert bpy.ops.fabrik.drag(**options) == {"FINISHED"}
+
+
+def places(rig, bones):
+    return [rig.pose.bones.find(bone) for bone in bones]
+
+
+def roughest(keys):
+    """The farthest that any channel goes from key to key."""
+    return max(np.abs(np.diff(values[:, 1])).max() for values in keys.values())
+
+
+class TestWalk:
+    """What holds of every drag of a dense take. The person's toes bend beyond their limits by themselves."""
+
+    @pytest.mark.parametrize(
+        ("options", "moved"),
+        [
+            ({"bone": "hand.R", "translation": (0.0, 0.0, 0.2)}, ()),
+            ({"bone": "hand.L", "translation": (0.2, 0.0, 0.0)}, ()),
+            ({"bone": "hand.R", "translation": (0.0, 0.0, 0.0), "rotation": (0.5, 0.0, 0.3)}, ()),
+            ({"bone": "chest", "translation": (0.0, 0.0, 0.0), "rotation": (0.0, 0.0, 0.5)}, ()),
+            ({"bone": "hips", "point": "HEAD", "translation": (0.0, 0.0, -0.05)}, ()),
+            ({"bone": "foot.R", "point": "HEAD", "translation": (0.0, 0.0, 0.1)}, ("foot.R", "toe.R")),
+        ],
+    )
+    def test_here_exactly_beyond_not_at_all_between_calmly(self, walk, options, moved):
+        bone, end = options["bone"], options.get("point", "TAIL").lower()
+        keys, before, was = takes.curves(walk), takes.poses(walk, FRAMES), world(walk, bone, end)
+        drag(**options)
+        assert np.linalg.norm(world(walk, bone, end) - was - options["translation"]) < 1e-4
+        after = takes.poses(walk, FRAMES)
+        assert np.array_equal(after[~INSIDE], before[~INSIDE])
+        for path, now in takes.curves(walk).items():
+            assert np.array_equal(now[:, 0], keys[path][:, 0])
+            assert np.array_equal(now[~INSIDE], keys[path][~INSIDE])
+        heads, old = after[..., :3, 3], before[..., :3, 3]
+        assert takes.accelerations(heads).max() < 1.5 * takes.accelerations(old).max()
+        standing = places(walk, [foot for foot in FEET if foot not in moved])
+        assert np.abs(heads - old)[:, standing].max() < 1e-4
+        for frame in range(HERE - SPREAD + 1, HERE + SPREAD, 6):
+            go_to(frame)
+            assert farthest_outside(walk, but=("toe.L", "toe.R")) < 1e-4
+
+    def test_the_offset_fades_out_by_the_falloff(self, walk):
+        place = walk.pose.bones.find("hand.R")
+        before = takes.poses(walk, FRAMES)[:, place]
+        drag(bone="hand.R", point="HEAD", translation=(0.0, 0.0, 0.2))
+        moved = (takes.poses(walk, FRAMES)[:, place] - before)[:, :3, 3]
+        share = np.clip(1.0 - np.abs(FRAMES - HERE) / SPREAD, 0.0, 1.0)
+        assert np.abs(moved - (share**3 * (10 - 15 * share + 6 * share**2))[:, None] * (0.0, 0.0, 0.2)).max() < 1e-5
+
+    def test_a_turn_fades_out_as_well(self, walk):
+        place = walk.pose.bones.find("hand.R")
+        before = takes.poses(walk, FRAMES)[:, place, :3, :3]
+        drag(bone="hand.R", translation=(0.0, 0.0, 0.0), rotation=(0.0, 0.0, 0.6))
+        turns = takes.poses(walk, FRAMES)[:, place, :3, :3] @ np.swapaxes(before, 1, 2)
+        angle = np.arccos(np.clip(0.5 * (np.trace(turns, axis1=1, axis2=2) - 1.0), -1.0, 1.0))
+        assert angle[HERE - 1] == pytest.approx(0.6, abs=1e-3)
+        assert angle[HERE - 1 - SPREAD // 2] == pytest.approx(0.3, abs=2e-3)
+        assert angle[~INSIDE].max() < 1e-3
+
+    def test_bones_that_do_not_follow_keep_their_keys(self, walk):
+        keys = takes.curves(walk)
+        drag(bone="hand.R", translation=(0.1, 0.0, 0.0))
+        changed = {
+            path for (path, index), now in takes.curves(walk).items() if not np.array_equal(now, keys[path, index])
+        }
+        assert any("hand.R" in path for path in changed)
+        assert not [path for path in changed if any(name in path for name in ("head", "neck", "arm.L", "toe"))]
+
+    def test_pins_stay_on_their_way(self, walk):
+        pin_bones(walk, ["hand.L"])
+        place = walk.pose.bones.find("hand.L")
+        before = takes.poses(walk, FRAMES)[:, place]
+        drag(bone="chest", translation=(0.0, 0.05, 0.0))
+        assert np.abs(takes.poses(walk, FRAMES)[:, place] - before).max() < 1e-4
+
+    def test_undo_takes_it_all_back_at_once(self, walk):
+        bpy.ops.ed.undo_push(message="before")
+        keys = takes.curves(walk)
+        bpy.ops.fabrik.drag("EXEC_DEFAULT", True, bone="hand.R", translation=(0.0, 0.0, 0.2), spread=SPREAD)
+        rig = bpy.context.object
+        assert any(not np.array_equal(now, keys[path]) for path, now in takes.curves(rig).items())
+        bpy.ops.ed.undo()
+        rig = bpy.data.objects["Rig"]
+        assert all(np.array_equal(now, keys[path]) for path, now in takes.curves(rig).items())
+
+    def test_esc_leaves_nothing(self, walk):
+        before = scenes.digest()
+        held = begin_spread(bpy.context, walk, "hand.R", Spread(SPREAD, SPREAD))
+        held.step(held.start + np.array((0.0, 0.0, 0.2)))
+        assert scenes.digest() != before
+        held.cancel()
+        assert scenes.digest() == before
+
+
+def test_sparse_keys_stay_as_many_but_for_here_and_the_ends():
+    rig = takes.walking_human(step=8)
+    go_to(HERE + 2)
+    keys, was = takes.curves(rig), world(rig, "hand.R")
+    assert HERE + 2 not in keys[next(iter(keys))][:, 0]
+    before = takes.poses(rig, FRAMES)
+    drag(bone="hand.R", translation=(0.0, 0.0, 0.2), spread=18)
+    ends = HERE + 2 - 18, HERE + 2, HERE + 2 + 18
+    new = {path: np.setdiff1d(now[:, 0], keys[path][:, 0]) for path, now in takes.curves(rig).items()}
+    assert {frame for frames in new.values() for frame in frames.tolist()} <= set(ends)
+    assert any("hand.R" in path and len(frames) == 3 for (path, _), frames in new.items())
+    assert not [path for (path, _), frames in new.items() if len(frames) and "head" in path]
+    go_to(HERE + 2)
+    assert np.linalg.norm(world(rig, "hand.R") - was - (0.0, 0.0, 0.2)) < 1e-4
+    after = takes.poses(rig, FRAMES)
+    outside = (ends[0] >= FRAMES) | (ends[2] <= FRAMES)
+    assert np.abs(after[outside] - before[outside]).max() < 1e-6
+
+
+@pytest.mark.parametrize("kind", ["AUTO", "AUTO_CLAMPED", "FREE", "ALIGNED", "VECTOR"])
+def test_what_is_outside_keeps_its_shape_with_bezier_keys(kind):
+    rig = takes.walking_human(step=8)
+    for curve in keyframes.curves(rig):
+        for key in curve.keyframe_points:
+            key.interpolation, key.handle_left_type, key.handle_right_type = "BEZIER", kind, kind
+        curve.update()
+    before = takes.poses(rig, FRAMES)
+    go_to(HERE + 2)
+    drag(bone="hand.R", translation=(0.0, 0.0, 0.2), spread=20)
+    after = takes.poses(rig, FRAMES)
+    outside = np.abs(FRAMES - HERE - 2) >= 20
+    assert np.abs(after[outside] - before[outside]).max() < 1e-5
+    assert np.abs(after - before).max() > 0.1
+
+
+def test_auto_keying_off_changes_this_frame_only(walk):
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = False
+    keys, was = takes.curves(walk), world(walk, "hand.R")
+    drag(bone="hand.R", translation=(0.0, 0.0, 0.1))
+    assert np.linalg.norm(world(walk, "hand.R") - was - (0.0, 0.0, 0.1)) < 1e-4
+    assert all(np.array_equal(now, keys[path]) for path, now in takes.curves(walk).items())
+
+
+def test_without_keys_it_is_a_drag_like_any_other():
+    rig = person()
+    was = world(rig, "forearm.L")
+    drag(bone="forearm.L", translation=(-0.05, 0.0, 0.1))
+    assert np.linalg.norm(world(rig, "forearm.L") - was - (-0.05, 0.0, 0.1)) < 1e-3
+    assert rig.animation_data is None or not takes.curves(rig)
+
+
+@pytest.mark.parametrize("mode", ["XYZ", "ZYX", "AXIS_ANGLE"])
+def test_other_rotation_modes(mode):
+    rig = person(mode=mode)
+    turns, _ = scenes.smooth_motion(rig, 41, 2)
+    action = new_action(rig, "Waves")
+    for place, bone in enumerate(rig.pose.bones):
+        channel, values = to_channels(mode, turns[:, place])
+        write_curves(action, rig, bone_path(bone.name, channel), np.arange(1, 42), values, bone.name)
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
+    frames = np.arange(1, 42)
+    before, rough = takes.poses(rig, frames), roughest(takes.curves(rig))
+    go_to(21)
+    was = world(rig, "forearm.R")
+    drag(bone="forearm.R", translation=(0.05, 0.05, 0.0), spread=15)
+    assert np.linalg.norm(world(rig, "forearm.R") - was - (0.05, 0.05, 0.0)) < 1e-4
+    after = takes.poses(rig, frames)
+    assert np.array_equal(after[np.abs(frames - 21) >= 15], before[np.abs(frames - 21) >= 15])
+    assert roughest(takes.curves(rig)) < rough + 0.5
