@@ -59,4 +59,4 @@ def state_of_take(rig: bpy.types.Object, collection: bpy.types.Collection) -> st
         return "BAKED"
     if capture.take == collection and any(marker.bone for marker in capture.markers):
         return "CALIBRATED" if record is not None and record.calibrated else "MATCHED"
-    return "STATIC" if collection[TAKE_STATIC] else "NEW"
+    return "STATIC" if collection.get(TAKE_STATIC) else "NEW"

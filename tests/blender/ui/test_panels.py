@@ -5,6 +5,7 @@ from pathlib import Path
 import bpy
 import pytest
 from support import limited, scenes
+from support.layouts import SIDEBAR, Layout, drawn, width_of
 
 from fabrik_addon.blender.capture.takes import state_of_take
 from fabrik_addon.blender.settings.rig import rig_settings
@@ -44,6 +45,56 @@ def made():
     made = scenes.make_rig()
     scenes.make_active(made)
     return made
+
+
+def cut_off():
+    """The texts of each panel that is there that are too wide for the sidebar as Blender makes it at first."""
+    found = {kind.__name__: drawn(kind).cut(SIDEBAR) for kind in PANELS if kind.__name__ in there()}
+    return {panel: texts for panel, texts in found.items() if texts}
+
+
+class TestTextsFit:
+    def test_a_text_that_does_not_fit_is_found(self):
+        layout = Layout(split=True)
+        layout.label(text="short", icon="INFO")
+        layout.column().label(text="a line that is quite a bit wider than the sidebar", icon="INFO")
+        layout.prop(bpy.context.scene.render, "resolution_percentage", text="A property's name")
+        two = layout.row()
+        two.label(text="a row with two labels")
+        two.label(text="both too wide together")
+        split = layout.split(factor=0.2)
+        split.label(text="first of a split")
+        split.label(text="second")
+        found = layout.cut(SIDEBAR)
+        assert [texts[0] for texts in found] == [
+            "a line that is quite a bit wider than the sidebar",
+            "A property's name",
+            "a row with two labels",
+            "first of a split",
+        ]
+
+    def test_without_a_rig(self):
+        assert cut_off() == {}
+
+    @pytest.mark.parametrize("kind", ["BALL", "HINGE", "FIXED", "POLYGON"])
+    def test_on_a_limited_bone(self, made, kind):
+        assert cut_off() == {}
+        bpy.ops.object.mode_set(mode="POSE")
+        made.data.bones.active = made.data.bones["forearm.L"]
+        bpy.ops.fabrik.set_limit(bones="forearm.L", type=kind, slide=(1.0, 1.5))
+        assert cut_off() == {}
+
+    def test_with_targets_and_pins(self, made):
+        bpy.ops.object.mode_set(mode="POSE")
+        made.data.bones.active = made.data.bones["forearm.L"]
+        made.fabrik.drag.reach, made.fabrik.preferred_pose = "BONES", "KEPT"
+        bpy.ops.fabrik.add_effector()
+        made.fabrik.effectors[0].point = "OFFSET"
+        made.fabrik.live = True
+        assert cut_off() == {}
+        bpy.ops.fabrik.pin()
+        made.fabrik.bake.frame_range, made.fabrik.bake.key_angle = "OWN", 0.1
+        assert cut_off() == {}
 
 
 class TestPolls:
@@ -98,6 +149,7 @@ class TestWalk:
         return rig
 
     def step(self, rig):
+        assert cut_off() == {}
         return next_in_motion(bpy.context, rig)
 
     def motion(self):
@@ -185,6 +237,6 @@ def test_a_marker_s_state(made, values, state):
 
 @pytest.mark.parametrize("sentence", ["", "short", "a sentence of several words " * 6, "x" * 60])
 def test_sentences_are_cut_between_words_into_lines_that_fit(sentence):
-    lines = short_lines(sentence)
+    lines = short_lines(sentence, 200.0)
     assert " ".join(lines).split() == sentence.split()
-    assert all(len(line) <= 40 or " " not in line for line in lines)
+    assert all(width_of(line) <= 200.0 or " " not in line for line in lines)

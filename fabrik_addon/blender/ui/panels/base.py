@@ -1,11 +1,17 @@
 """What panels share: the two tabs that they are in, the rig that they are about, and sentences in lines that fit."""
 
-from typing import Any
+from typing import Any, Final
 
+import blf
 import bpy
 from bpy.types import Context, UILayout
 
 from ...settings.why_not import rig_at_hand, why_no_rig
+
+# Measured on pictures of Blender 5.2's sidebar, as wide as it is at first: what a line beside an icon has, and what
+# frames, tabs and the icon take.
+_ROOM: Final = 206.0
+_MARGINS: Final = 80.0
 
 
 class PoseTab:
@@ -56,17 +62,28 @@ class AboutRig:
 def draw_lines(layout: UILayout, sentence: str, icon: Any) -> None:
     """A sentence, in as many lines as it takes."""
     column = layout.column(align=True)
-    for line in short_lines(sentence):
+    for line in short_lines(sentence, _room_beside_icon()):
         column.label(text=line, icon=icon)
         icon = "BLANK1"
 
 
-def short_lines(sentence: str, most: int = 40) -> list[str]:
-    """A sentence in lines that fit beside an icon into the sidebar, as wide as Blender makes it at first."""
+def short_lines(sentence: str, most: float) -> list[str]:
+    """A sentence in lines, cut between words, that are at most so many pixels wide as Blender draws them."""
+    blf.size(0, bpy.context.preferences.ui_styles[0].widget.points)
     lines: list[str] = []
     for word in sentence.split():
-        if lines and len(lines[-1]) + len(word) < most:
-            lines[-1] += f" {word}"
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and blf.dimensions(0, longer)[0] <= most:
+            lines[-1] = longer
         else:
             lines.append(word)
     return lines
+
+
+def _room_beside_icon() -> float:
+    """Pixels, at Blender's scale 1, that are left for a line beside an icon in the sidebar as wide as it is."""
+    region: Any = bpy.context.region
+    if region is None or region.type != "UI":
+        return _ROOM
+    scale = bpy.context.preferences.system.ui_scale
+    return max(float(region.width / scale) - _MARGINS, _ROOM)

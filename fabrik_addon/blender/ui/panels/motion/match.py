@@ -46,9 +46,9 @@ class FABRIK_UL_markers(UIList):
         names = row.row()
         names.active = state not in ("OFF", "FREE")
         names.alert = state == "GONE"
-        split = names.split(factor=0.4)
+        split = names.split(factor=0.36)
         split.label(text=marker.name, icon=_ICONS[state])
-        right = split.split(factor=0.62)
+        right = split.split(factor=0.66)
         right.label(text=f"{marker.bone}?" if marker.bone and marker.guess >= 0.0 else marker.bone or "–")
         right.label(text=f"{1000.0 * marker.error:.0f} mm" if marker.error >= 0.0 and marker.bone else "")
 
