@@ -215,7 +215,7 @@ def refine_frame(problem: Problem, start: Start, targets: Targets) -> Solution:
     solution = Solution.empty(problem.skeleton, 1, len(problem.effectors))
     begun, wanted = _made_ready(problem, start, targets)
     state = start_state(problem, begun, wanted)
-    problem.least_squares.run(problem.numbers, state)
+    problem.least_squares.run(state)
     _post_process(problem, begun, state)
     write_solution(problem, begun, wanted, state, solution)
     return solution.single()
@@ -234,10 +234,10 @@ def _made_ready(problem: Problem, start: Start, targets: Targets) -> tuple[Start
 
 def _solve_from_start(problem: Problem, state: State) -> None:
     """One attempt for the frames that their start does not meet; none ends worse than it began."""
-    frames = np.flatnonzero(state.unfinished(state.errors(problem.numbers, problem.bodies)))
+    frames = np.flatnonzero(state.unfinished(state.errors(problem.bodies)))
     if not len(frames):
         return
-    part = state.part(problem.numbers, frames)
+    part = state.part(frames)
     points = attempt(problem, part)
     state.iterations[frames] = part.iterations
     take_better(problem, state, frames, part, points)
@@ -256,9 +256,9 @@ def _post_process(problem: Problem, start: Start, state: State) -> None:
 
 def _slide(problem: Problem, state: State) -> None:
     """Where not all is met at the lengths nearest to rest, let the slides give way."""
-    frames = np.flatnonzero(state.unmet(state.errors(problem.numbers, problem.bodies)))
+    frames = np.flatnonzero(state.unmet(state.errors(problem.bodies)))
     if len(frames) and problem.sliding_least_squares is not None:
-        part = state.part(problem.numbers, frames)
+        part = state.part(frames)
         part.stationary[:] = False
-        problem.sliding_least_squares.run(problem.numbers, part)
-        state.replace(problem.numbers, frames, part)
+        problem.sliding_least_squares.run(part)
+        state.replace(frames, part)

@@ -79,7 +79,7 @@ def solve_chain(numbers: ModuleType, bodies: Sequence[Body], state: State, optio
     """Bring a chain's tip to its target, in place; (F, 1, 3) where that puts it."""
     links = links_of(bodies)
     if not links:
-        return state.points(numbers, bodies)
+        return state.points(bodies)
     points = chain_points(bodies, links, place_bodies(bodies, state.local, state.root))
     distances = [bodies[index].attachments[0].distance for index in links]
     chain = Chain(points, distances, numbers.scalar(state.iterations), len(state.targets))
@@ -88,7 +88,7 @@ def solve_chain(numbers: ModuleType, bodies: Sequence[Body], state: State, optio
     state.iterations[:] = chain.iterations
     aims = dict(zip(links, chain.points[1:], strict=True))
     state.local, pose = turn_bodies(numbers, bodies, state.rest, state.root, aims)
-    return state.points_of(numbers, bodies, pose)
+    return state.points_of(bodies, pose)
 
 
 def pull_chain(numbers: ModuleType, bodies: Sequence[Body], state: State) -> FloatArray:
@@ -107,7 +107,7 @@ def pull_chain(numbers: ModuleType, bodies: Sequence[Body], state: State) -> Flo
     state.iterations += 1
     aims = dict(zip(links, points[1:], strict=True))
     state.local, pose = turn_bodies(numbers, bodies, state.rest, state.root, aims)
-    return state.points_of(numbers, bodies, pose)
+    return state.points_of(bodies, pose)
 
 
 def reach(numbers: ModuleType, chain: Chain, target: Vector, tolerance: Scalar, options: Options) -> None:

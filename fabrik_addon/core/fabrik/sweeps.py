@@ -12,26 +12,26 @@ _NO_CHANGE = 0.01
 
 def sweep_frames(passes: Passes, state: State, most: int) -> None:
     """Sweep F frames in place until each is met, moves no more, or has had the most sweeps."""
-    numbers, bodies, frames, part = passes.numbers, passes.bodies, np.arange(len(state.targets)), state
+    bodies, frames, part = passes.bodies, np.arange(len(state.targets)), state
     pose = part.pose(bodies)
-    targets, before = _targets(passes, part, pose), part.points_of(numbers, bodies, pose)
+    targets, before = _targets(passes, part, pose), part.points_of(bodies, pose)
     for _ in range(most):
         _sweep(passes, part, pose, targets)
-        points = part.points_of(numbers, bodies, pose)
+        points = part.points_of(bodies, pose)
         part.stationary = ~part.moved(points, before, _NO_CHANGE)
         going = part.unmet(part.misses(points)) & ~part.stationary
         before = points
         if not going.all():
-            state.replace(numbers, frames, part)
+            state.replace(frames, part)
             kept = np.flatnonzero(going)
             if not len(kept):
                 return
-            frames, part, before = frames[kept], part.part(numbers, kept), points[kept]
+            frames, part, before = frames[kept], part.part(kept), points[kept]
             pose = part.pose(bodies)
             targets = _targets(passes, part, pose)
         elif state.residuals.loops:
             targets = _targets(passes, part, pose)
-    state.replace(numbers, frames, part)
+    state.replace(frames, part)
 
 
 def _targets(passes: Passes, state: State, pose: Pose) -> SweepTargets:

@@ -1,17 +1,14 @@
 """The joint limits at which bodies stand, and what they leave open of a least-squares step."""
 
-from collections.abc import Sequence
-from types import ModuleType
-
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray, Quaternion, lengths
-from ..model.bodies import Body, Pose, carried_frame
+from ..arrays import FloatArray, IntArray, lengths
+from ..backend import array
+from ..backend.array import Quaternion, Vector
 from ..model.residuals import rotation_vector
 from .equations import Equations
+from .joints import AT_LIMIT, Joints, by_frame
 
-# A joint stands at its limit within so many radians: half a hundredth of a degree, which nobody sees.
-AT_LIMIT = 1e-4
 # A limit is active from this cosine on between the residuals and a turn out of it; below it is rounding.
 _PUSH = 1e-9
 # A turn is cut short where a limit takes a tenth of it: less is the bend of the limit's own outline.
@@ -27,27 +24,15 @@ class LimitConstraints:
             none, or where the body does not stand at it.
     """
 
-    def __init__(
-        self, numbers: ModuleType, bodies: Sequence[Body], local: Sequence[Quaternion], pose: Pose, frames: int
-    ) -> None:
-        """Look at all limits from a pose of the bodies."""
-        places, normals, gaps = [], [], []
-        for index, body in enumerate(bodies):
-            if body.limit is None:
-                continue
-            near = body.limit.walls(numbers, local[index], AT_LIMIT)
-            carried = carried_frame(body, pose) if near else None
-            for place, wall in enumerate(near):
-                places.append((index, place))
-                normals.append(carried @ wall.normal)
-                gaps.append(wall.slack)
-        most = max((place + 1 for _, place in places), default=0)
-        self.normals = np.zeros((frames, len(bodies), most, 3))
-        if places:
-            body_of, place_of = np.array(places).T
-            outward = numbers.stack(normals, frames)
-            at = numbers.row(gaps, frames) <= AT_LIMIT
-            self.normals[:, body_of, place_of] = outward * (at / np.maximum(lengths(outward), _TINY))[..., None]
+    def __init__(self, joints: Joints, local: FloatArray, carried: FloatArray) -> None:
+        """Look at all limits from local rotations (4, B, F), in the frames (4, B, F) that carry them."""
+        found = list(joints.walls(local))
+        most = max((side + 1 for _, _, side, _ in found), default=0)
+        self.normals = np.zeros((*local.shape[:0:-1], most, 3))
+        for bodies, frames, side, normal in found:
+            outward = Quaternion(carried[:, bodies, frames]) @ Vector(normal)
+            size = 1.0 / np.maximum(outward.length, _TINY)
+            self.normals[frames, bodies, side] = np.array([outward.x * size, outward.y * size, outward.z * size]).T
 
     def projected(self, equations: Equations, frames: slice, cost: FloatArray) -> Equations:
         """The equations of N of the frames, whose cost is (N,), without what the active limits close."""
@@ -86,20 +71,14 @@ class LimitConstraints:
 
 
 def cut_short(
-    numbers: ModuleType,
-    bodies: Sequence[Body],
-    pose: Pose,
-    steps: tuple[Sequence[Quaternion], Sequence[Quaternion]],
-    wanted: FloatArray,
-    frames: IntArray,
+    carried: FloatArray, before: FloatArray, after: FloatArray, wanted: FloatArray, frames: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """Where limits kept joints from turning as wanted, on N of F frames.
 
     Args:
-        numbers: the number system.
-        bodies: B of them.
-        pose: theirs before.
-        steps: their local rotations before and after.
+        carried: (4, B, F) the frames that carry the bodies.
+        before: (4, B, F) local rotations.
+        after: (4, B, F) those after the step.
         wanted: (F, B, 3) rotation vectors in armature space.
         frames: (N,) the frames to look at.
 
@@ -107,29 +86,11 @@ def cut_short(
         (F, B, 3) unit axes about which they did, zero for all others, and (F, B) how far they let them.
     """
     axes, moved = np.zeros(wanted.shape), np.zeros(wanted.shape[:2])
-    limited = [index for index, body in enumerate(bodies) if body.limit is not None]
-    if not (limited and len(frames)):
-        return axes, moved
-    vectors = []
-    for index in limited:
-        turn = numbers.take(steps[1][index] @ steps[0][index].conjugated(), frames)
-        vectors.append(numbers.take(carried_frame(bodies[index], pose), frames) @ rotation_vector(numbers, turn))
-    where, turned = (frames[:, None], np.array(limited)), numbers.stack(vectors, len(frames))
-    cut = wanted[where] - turned
-    size = lengths(cut)
-    axes[where] = cut * ((size > AT_LIMIT + _CUT * lengths(wanted[where])) / np.maximum(size, _TINY))[..., None]
-    moved[where] = (axes[where] * turned).sum(axis=-1)
+    if len(frames):
+        carrying, old, new = (Quaternion(rows[..., frames]) for rows in (carried, before, after))
+        turned = by_frame(carrying @ rotation_vector(array, new @ old.conjugated()))
+        cut = wanted[frames] - turned
+        size = lengths(cut)
+        axes[frames] = cut * ((size > AT_LIMIT + _CUT * lengths(wanted[frames])) / np.maximum(size, _TINY))[..., None]
+        moved[frames] = (axes[frames] * turned).sum(axis=-1)
     return axes, moved
-
-
-def binding(numbers: ModuleType, bodies: Sequence[Body], local: Sequence[Quaternion], frames: int) -> BoolArray:
-    """(F, B) whether a body stands at a side of its limit; a fixed one always does."""
-    result = np.zeros((frames, len(bodies)), dtype=bool)
-    for index, (body, rotation) in enumerate(zip(bodies, local, strict=True)):
-        if body.limit is None:
-            continue
-        if body.limit.freedom == 0:
-            result[:, index] = True
-        for wall in body.limit.walls(numbers, rotation, AT_LIMIT):
-            result[:, index] |= np.asarray(wall.slack) <= AT_LIMIT
-    return result

@@ -1,12 +1,13 @@
 """The degrees of freedom of joints: the columns in which a least-squares step is worked out."""
 
 from collections.abc import Sequence
-from types import ModuleType
 
 import numpy as np
 
 from ..arrays import FloatArray, lengths
-from ..model.bodies import Body, Pose
+from ..backend import array
+from ..model.bodies import Body
+from .joints import by_frame
 
 # The tangent projector of an open hinge has trace 1 along its axis, that of a closed one 0.
 _CLOSED = 0.5
@@ -28,8 +29,9 @@ class DegreesOfFreedom:
 
     def __init__(self, bodies: Sequence[Body]) -> None:
         limits = [body.limit for body in bodies]
-        self._axes = [(place, limit.turn_axis) for place, limit in enumerate(limits) if limit and limit.turn_axis]
-        self._hinges = np.array([place for place, _ in self._axes], dtype=np.int64)
+        axes = [(place, limit.turn_axis) for place, limit in enumerate(limits) if limit and limit.turn_axis]
+        self._hinges = np.array([place for place, _ in axes], dtype=np.int64)
+        self._axes = np.array([axis for _, axis in axes]).reshape(-1, 3).T[..., None]
         free = [place for place, limit in enumerate(limits) if limit is None or limit.freedom == 3]
         self._free = np.array(free, dtype=np.int64)
         self._columns = (3 * self._free[:, None] + np.arange(3)).ravel()
@@ -37,13 +39,9 @@ class DegreesOfFreedom:
         self.all_turning = 3 * len(limits)
         self.turning = len(self._columns) + len(self._hinges)
 
-    def hinge_axes(self, numbers: ModuleType, pose: Pose, frames: int) -> FloatArray:
-        """(F, H, 3) the axes of the bodies that are hinges: a turn about it leaves an axis where it is."""
-        if not self._axes:
-            return np.zeros((frames, 0, 3))
-        return np.asarray(
-            numbers.stack([pose.frames[place] @ numbers.Vector(axis) for place, axis in self._axes], frames)
-        )
+    def hinge_axes(self, orientations: FloatArray) -> FloatArray:
+        """(F, H, 3) the axes of the bodies that are hinges (4, B, F): a turn about it leaves an axis where it is."""
+        return by_frame(array.Quaternion(orientations[:, self._hinges]) @ array.Vector(self._axes))
 
     def narrow(self, full: FloatArray, hinges: FloatArray) -> FloatArray:
         """(F, ..., d) of (F, ..., D): rows, or vectors, in the open columns."""
@@ -97,7 +95,7 @@ class DegreesOfFreedom:
         even = squares.copy()
         free, rest = even[:, : len(self._columns)], even[:, self.turning :]
         for threes in (free.reshape(len(even), -1, 3), rest.reshape(len(even), -1, 3)):
-            threes[...] = threes.mean(axis=2, keepdims=True)
+            threes[...] = threes.sum(axis=2, keepdims=True) / 3.0
         return even
 
     def largest(self, narrow: FloatArray) -> FloatArray:

@@ -4,26 +4,26 @@ Minimises Σ weight · distance² over the joints' rotations (and a free root's 
 and Fukushima 2004), every frame with a damping of its own (Nielsen 1999) on columns scaled as Moré (1978) does; a
 wanted rotation is a third kind of distance. Limits at which joints stand and which the cost pushes them against are
 active: the step leaves them alone, and whatever it takes beyond other limits is clamped; where that spoils it, it is
-taken again with the clamped joints held there. The algebra is numpy over
-frames; the kinematics run on either backend.
+taken again with the clamped joints held there. All of it is numpy over frames, whichever backend the passes run on.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, Quaternion, Scalar, lengths
-from ..model.bodies import Body, Pose, carried_frame
+from ..arrays import BoolArray, FloatArray, IntArray, lengths
+from ..backend.array import Quaternion, Vector
+from ..model.bodies import Body
 from ..model.prismatic import Slides
 from ..model.residuals import Residuals
-from ..state import State
+from ..state import Objective, State
 from .active_limits import LimitConstraints, cut_short
 from .damping import MOST_DAMPING, Damping
 from .equations import Equations
 from .jacobian import Jacobian
+from .joints import Joints, Placed, by_frame, by_row
 
 # Nine in ten fits end within 30 iterations; those that take more gain next to nothing.
 _MOST_ITERATIONS = 60
@@ -43,27 +43,58 @@ _BLOCK_NUMBERS = 500_000
 _TINY = 1e-30
 
 
-@dataclass(frozen=True)
-class _Placed:
-    """Where the bodies are, and the M vectors that are measured of them (F, M, 3)."""
+@dataclass
+class _Fit(Objective):
+    """F frames under way.
 
-    pose: Pose
-    points: FloatArray
+    Attributes:
+        local: (4, B, F) local rotations.
+        root: (F, 3) the root's head.
+        factors: (F, S) of the lengths of bodies that slide.
+    """
 
-    def part(self, numbers: ModuleType, frames: IntArray) -> "_Placed":
-        """The same on some of the frames."""
-        heads = [numbers.take(head, frames) for head in self.pose.heads]
-        turns = [numbers.take(frame, frames) for frame in self.pose.frames]
-        return _Placed(Pose(heads, turns), self.points[frames])
+    local: FloatArray
+    root: FloatArray
+    factors: FloatArray
 
-    def back(self, numbers: ModuleType, frames: IntArray, before: "_Placed") -> "_Placed":
-        """This state, in place, with some of the frames as they were before."""
-        pose = Pose(
-            _put_back(numbers, self.pose.heads, frames, before.pose.heads, len(self.points)),
-            _put_back(numbers, self.pose.frames, frames, before.pose.frames, len(self.points)),
+    @classmethod
+    def of(cls, state: State) -> "_Fit":
+        """The frames of a state."""
+        numbers, frames = state.numbers, len(state.targets)
+        return cls(
+            **state.objective(slice(None)),
+            local=by_row(numbers.stack(state.local, frames)),
+            root=numbers.stack([state.root], frames)[:, 0],
+            factors=numbers.row(list(state.factors.values()), frames),
         )
-        self.points[frames] = before.points[frames]
-        return _Placed(pose, self.points)
+
+    def part(self, frames: IntArray) -> "_Fit":
+        """Some of the frames."""
+        return _Fit(
+            **self.objective(frames),
+            local=self.local[..., frames],
+            root=self.root[frames],
+            factors=self.factors[frames],
+        )
+
+    def put(self, frames: IntArray, part: "_Fit", where: IntArray | slice = slice(None)) -> None:
+        """Take over the pose and the progress of some of the frames, in place, or of some of those of `part`."""
+        self.local[..., frames] = part.local[..., where]
+        for name in ("root", "factors", "iterations", "stationary"):
+            getattr(self, name)[frames] = getattr(part, name)[where]
+
+    def give(self, state: State) -> None:
+        """Put it all into a state."""
+        numbers = state.numbers
+        state.local = numbers.quaternions(self.local.transpose(2, 1, 0), range(self.local.shape[1]))
+        state.root = numbers.vector(self.root)
+        columns = zip(state.factors, self.factors.T, strict=True)
+        state.factors = {body: numbers.scalar(factor) for body, factor in columns}
+        state.iterations[:], state.stationary[:] = self.iterations, self.stationary
+
+    def local_rotations(self) -> FloatArray:
+        """(F, B, 4) of the bodies."""
+        return self.local.transpose(2, 1, 0)
 
 
 @dataclass(frozen=True)
@@ -102,71 +133,85 @@ class LeastSquares:
     ) -> None:
         self.bodies, self.slides = bodies, slides
         self.jacobian = Jacobian(bodies, measures, free_root, slides.bodies if slides else ())
+        self.joints = Joints(bodies, measures.ends)
         self.limited = any(body.limit is not None for body in bodies)
 
-    def run(self, numbers: ModuleType, work: State, most_steps: int | None = None) -> None:
-        """Improve the frames in place until each is met or stationary; `work.stationary` says which are.
+    def run(self, state: State, most_steps: int | None = None) -> None:
+        """Improve the frames in place until each is met or stationary; `state.stationary` says which are.
 
         Args:
-            numbers: the number system.
-            work: the frames.
+            state: the frames.
             most_steps: after so many steps it ends in any case.
         """
-        open_frames = np.arange(len(work.targets))
-        damping = Damping.first(len(open_frames), len(self.bodies))
-        part, state = work, self._state(numbers, work)
+        whole = fit = _Fit.of(state)
+        open_frames = np.arange(len(fit.targets))
+        damping, placed = Damping.first(len(open_frames), len(self.bodies)), self._place(fit)
         for _ in range(_MOST_ITERATIONS if most_steps is None else most_steps):
-            going = part.unfinished(part.misses(state.points)) & ~part.stationary
-            if not going.any():
-                break
+            going = fit.unfinished(fit.misses(placed.points)) & ~fit.stationary
             if not going.all():
-                work.replace(numbers, open_frames, part)
+                whole.put(open_frames, fit)
                 kept = np.flatnonzero(going)
                 open_frames, damping = open_frames[kept], damping.part(kept)
-                part, state = part.part(numbers, kept), state.part(numbers, kept)
-            state, damping = self._iterate(numbers, part, state, damping)
-        work.replace(numbers, open_frames, part)
+                fit, placed = fit.part(kept), placed.part(kept)
+            if not len(open_frames):
+                break
+            fit, placed, damping = self._iterate(fit, placed, damping)
+        whole.put(open_frames, fit)
+        whole.give(state)
 
-    def optimality(self, numbers: ModuleType, work: State) -> FloatArray:
+    def optimality(self, state: State) -> FloatArray:
         """(F,) how much one joint by itself could still bring the effectors nearer inside its limit.
 
         0: whichever is turned, nothing gets better. 1: one could turn straight toward all that is missing.
         """
-        damping = Damping.first(len(work.targets), len(self.bodies))
-        return self._step(numbers, work, self._state(numbers, work), damping).optimality
+        fit = _Fit.of(state)
+        return self._step(fit, self._place(fit), Damping.first(len(fit.targets), len(self.bodies))).optimality
 
-    def _state(self, numbers: ModuleType, work: State) -> _Placed:
-        pose = work.pose(self.bodies)
-        return _Placed(pose, work.points_of(numbers, self.bodies, pose))
+    def binding(self, state: State) -> BoolArray:
+        """(F, B) whether a body stands at a side of its limit; a fixed one always does."""
+        return self.joints.binding(by_row(state.local_rotations()))
 
-    def _iterate(self, numbers: ModuleType, work: State, state: _Placed, damping: Damping) -> tuple[_Placed, Damping]:
-        """One damped step on every frame, kept where it is better; the state after it and the next damping."""
-        step = self._step(numbers, work, state, damping)
+    def _place(self, fit: _Fit) -> Placed:
+        factors = None
+        if self.slides is not None:
+            factors = np.ones(fit.local.shape[1:])
+            factors[list(self.slides.bodies)] = fit.factors.T
+        orientations, carried, heads = self.joints.place(fit.local, fit.root, factors)
+        points = self.joints.points(orientations, heads, factors)
+        held = orientations[:, list(fit.residuals.holders)].transpose(2, 1, 0)
+        points = fit.residuals.measured(points, held, fit.target_rotations)
+        return Placed(orientations, carried, heads, points)
+
+    def _iterate(self, fit: _Fit, placed: Placed, damping: Damping) -> tuple[_Fit, Placed, Damping]:
+        """One damped step on every frame, kept where it is better; where it leads, and the next damping."""
+        step = self._step(fit, placed, damping)
         turns, shift = self._parts(step.change)
-        local, root = self._turned(numbers, work, state.pose, turns), work.root + numbers.vector(shift)
-        factors = self._slid(numbers, work, step.change)
-        turned = replace(work, local=local, root=root, factors=factors)
-        trial = self._state(numbers, turned)
-        before, after = work.cost(state.points), turned.cost(trial.points)
-        better = after < before
-        worse, count = np.flatnonzero(~better), len(before)
-        met, moved = cut_short(numbers, self.bodies, state.pose, (work.local, local), turns, worse)
-        work.local = _put_back(numbers, local, worse, work.local, count)
-        work.root = _put_back(numbers, [root], worse, [work.root], count)[0]
-        slid = _put_back(numbers, list(factors.values()), worse, list(work.factors.values()), count)
-        work.factors = dict(zip(factors, slid, strict=True))
-        work.iterations += 1
-        small = (before - after <= _SMALL_GAIN * before) & (step.predicted <= _SMALL_GAIN * before)
-        work.stationary |= better & small & (step.optimality <= _OPTIMAL)
-        work.stationary |= (step.optimality <= _NO_GRADIENT) | (damping.value > MOST_DAMPING)
-        gain = (before - after) / np.maximum(step.predicted, _TINY)
-        return trial.back(numbers, worse, state), damping.after(better, gain, met, moved)
+        local = self.joints.turned(fit.local, placed.carried, turns)
+        trial = replace(fit, local=local, root=fit.root + shift, factors=self._slid(fit.factors, step.change))
+        trial.iterations = fit.iterations + 1
+        after = self._place(trial)
+        before_cost, after_cost = fit.cost(placed.points), trial.cost(after.points)
+        better = after_cost < before_cost
+        worse = np.flatnonzero(~better)
+        met, moved = cut_short(placed.carried, fit.local, local, turns, worse)
+        for now, old in ((trial.local, fit.local), (trial.root.T, fit.root.T), (trial.factors.T, fit.factors.T)):
+            now[..., worse] = old[..., worse]
+        after.put_back(worse, placed)
+        gained = before_cost - after_cost
+        small = (gained <= _SMALL_GAIN * before_cost) & (step.predicted <= _SMALL_GAIN * before_cost)
+        trial.stationary = (
+            fit.stationary
+            | (better & small & (step.optimality <= _OPTIMAL))
+            | (step.optimality <= _NO_GRADIENT)
+            | (damping.value > MOST_DAMPING)
+        )
+        return trial, after, damping.after(better, gained / np.maximum(step.predicted, _TINY), met, moved)
 
-    def _step(self, numbers: ModuleType, work: State, state: _Placed, damping: Damping) -> _Step:
+    def _step(self, fit: _Fit, placed: Placed, damping: Damping) -> _Step:
         """The step for each frame's damping, in blocks whose matrices stay in the cache."""
-        count, cost = len(damping.value), work.cost(state.points)
-        problem = self._linearised(numbers, work, state)
-        limits = LimitConstraints(numbers, self.bodies, work.local, state.pose, count) if self.limited else None
+        count, cost = len(damping.value), fit.cost(placed.points)
+        problem = self._linearised(fit, placed)
+        limits = LimitConstraints(self.joints, fit.local, placed.carried) if self.limited else None
         step = _Step(np.empty((count, self.jacobian.columns)), np.empty(count), np.empty(count))
         block = max(1, _BLOCK_NUMBERS // self.jacobian.numbers_a_frame)
         for first in range(0, count, block):
@@ -183,20 +228,21 @@ class LeastSquares:
             step.optimality[frames] = equations.optimality(cost[frames])
         return step
 
-    def _linearised(self, numbers: ModuleType, work: State, state: _Placed) -> _Linearisation:
-        frames, residuals = len(work.targets), work.targets - state.points
-        heads = numbers.stack(state.pose.heads, frames)
-        hinges = self.jacobian.dofs.hinge_axes(numbers, state.pose, frames)
-        plain = _Linearisation(state.points, heads, residuals, work.weights, hinges)
-        if work.prior is not None:
-            pairs = zip(self.bodies, work.prior.away(work.local), strict=True)
-            expected = numbers.stack([carried_frame(body, state.pose) @ away for body, away in pairs], frames)
-            plain = replace(plain, prior=(expected, work.prior.weights))
+    def _linearised(self, fit: _Fit, placed: Placed) -> _Linearisation:
+        linear = _Linearisation(
+            placed.points,
+            np.ascontiguousarray(placed.heads.transpose(2, 1, 0)),
+            fit.targets - placed.points,
+            fit.weights,
+            self.jacobian.dofs.hinge_axes(placed.orientations),
+        )
+        if fit.prior is not None:
+            away = Vector(by_row(fit.prior.away(fit.local_rotations())))
+            linear = replace(linear, prior=(by_frame(Quaternion(placed.carried) @ away), fit.prior.weights))
         if self.slides is None:
-            return plain
-        along = numbers.Vector((0.0, 1.0, 0.0))
-        axes = numbers.stack([state.pose.frames[body] @ along for body in self.slides.bodies], frames)
-        return replace(plain, axes=axes, factors=self._factors(work))
+            return linear
+        sliding = Quaternion(placed.orientations[:, list(self.slides.bodies)])
+        return replace(linear, axes=by_frame(sliding @ Vector((0.0, 1.0, 0.0))), factors=fit.factors)
 
     def _equations(self, problem: _Linearisation) -> Equations:
         """The least-squares problem of a step; slides at an end that are pushed outward do not move."""
@@ -215,37 +261,12 @@ class LeastSquares:
         columns[:, self.jacobian.slid] = ~self.slides.locked(problem.factors, equations.push()[:, self.jacobian.slid])
         return equations.kept(columns)
 
-    def _factors(self, work: State) -> FloatArray:
-        """(F, S) of the bodies that slide."""
-        return np.stack([np.broadcast_to(factor, len(work.targets)) for factor in work.factors.values()], axis=1)
-
-    def _slid(self, numbers: ModuleType, work: State, step: FloatArray) -> dict[int, Scalar]:
-        """The factors of the slides after a step."""
-        if self.slides is None:
-            return work.factors
-        moved = self.slides.clamp(self._factors(work) + step[:, self.jacobian.slid])
-        return {body: numbers.scalar(moved[:, place]) for place, body in enumerate(self.slides.bodies)}
+    def _slid(self, factors: FloatArray, step: FloatArray) -> FloatArray:
+        """(F, S) the factors of the slides after a step."""
+        return factors if self.slides is None else self.slides.clamp(factors + step[:, self.jacobian.slid])
 
     def _parts(self, step: FloatArray) -> tuple[FloatArray, FloatArray]:
         """A step as (F, B, 3) rotation vectors in armature space and (F, 3) the root's shift."""
         turning = 3 * len(self.bodies)
         shift = step[:, turning : turning + 3] if self.jacobian.free_root else np.zeros((len(step), 3))
         return step[:, :turning].reshape(len(step), -1, 3), shift
-
-    def _turned(self, numbers: ModuleType, work: State, pose: Pose, turns: FloatArray) -> list[Quaternion]:
-        """Local rotations after each body has been turned by its share, the shares of those above included."""
-        result = []
-        for index, (body, rotation) in enumerate(zip(self.bodies, work.local, strict=True)):
-            carried = carried_frame(body, pose)
-            turn = numbers.exp_map(carried.conjugated() @ numbers.vector(turns[:, index]))
-            turned = (turn @ rotation).normalized()
-            result.append(turned if body.limit is None else body.limit.clamp(numbers, turned))
-        return result
-
-
-def _put_back(numbers: ModuleType, values: list[Any], frames: IntArray, before: list[Any], count: int) -> list[Any]:
-    """Values, in place, as they were before on some of the frames."""
-    if not len(frames):
-        return values
-    pairs = zip(values, before, strict=True)
-    return [numbers.put(new, frames, numbers.take(old, frames), count) for new, old in pairs]

@@ -11,8 +11,8 @@ import numpy as np
 from ..arrays import FloatArray, Quaternion, Scalar
 from ..errors import LimitError
 from . import ellipse
-from .base import Limit, Range, Wall, check_range, spread
-from .leaning import clamped, twist_walls
+from .base import Bounds, Limit, Range, Wall, check_range, spread
+from .leaning import clamped, twist_between, twist_walls
 from .swing_twist import FULL_TURN, compose_arrays, lean_of
 
 # Half a turn that single precision has rounded up is half a turn.
@@ -49,35 +49,22 @@ class Ball(Limit):
         cone = np.atleast_1d(np.asarray(self.cone, dtype=float))
         return tuple(np.repeat(cone, 4).tolist() if len(cone) == 1 else cone.tolist())
 
+    @cached_property
+    def bounds(self) -> "_Cone":  # type: ignore[override]
+        """The four leans, the range of twist, and what is surely inside."""
+        least = min(self.angles)
+        sure = sin(0.5 * least) ** 2 * _SURE
+        low, high, middle = twist_between(self.twist)
+        right, front, left, back = self.angles
+        return _Cone(low, high, middle, right, front, left, back, inf if least >= pi else sure)
+
     def clamp(self, numbers: ModuleType, rotation: Quaternion) -> Quaternion:
         """Lean to the nearest point of the ellipse, twist to the nearer end of its range."""
-        return clamped(numbers, rotation, self._nearest, self.twist, self._surely_inside)
-
-    @cached_property
-    def _surely_inside(self) -> float:
-        """Whatever leans less is inside the ellipse: x² + z² of its rotation."""
-        return sin(0.5 * min(self.angles)) ** 2 * _SURE
-
-    def _nearest(self, numbers: ModuleType, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
-        return ellipse.nearest_on_ellipse(numbers, x, z, *self._half_axes(numbers, x, z))
-
-    def _half_axes(self, numbers: ModuleType, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
-        right, front, left, back = self.angles
-        return numbers.select(x >= 0, right, left), numbers.select(z >= 0, front, back)
+        return self.bounds.clamp(numbers, rotation)
 
     def walls(self, numbers: ModuleType, rotation: Quaternion, within: float = inf) -> list[Wall]:
         """The ellipse, the axes on which nothing is open, the ends of the twist."""
-        lean = lean_of(numbers, rotation)
-        walls = twist_walls(numbers, rotation, lean, self.twist, within)
-        if min(self.angles) >= pi:
-            return walls
-        (nx, nz), slack = ellipse.wall(numbers, lean.x, lean.z, *self._half_axes(numbers, lean.x, lean.z))
-        if numbers.any_of(slack <= within):
-            walls.append(Wall(lean.turn_toward(numbers, nx, nz), slack))
-        for angle, (sx, sz) in zip(self.angles, ((1, 0), (0, 1), (-1, 0), (0, -1)), strict=True):
-            if angle == 0.0:
-                walls.append(Wall(lean.turn_toward(numbers, sx, sz), -(sx * lean.x + sz * lean.z)))
-        return walls
+        return self.bounds.walls(numbers, rotation, within)
 
     def sample(self, places: FloatArray) -> FloatArray:
         """Leans spread evenly over the ellipse, twists over the range."""
@@ -87,3 +74,40 @@ class Ball(Limit):
     def outline(self, count: int) -> FloatArray:
         """(count, 2) leans along the edge of the cone, from +X toward +Z."""
         return ellipse.outline(self.angles, np.arange(count) * (FULL_TURN / count))
+
+
+@dataclass(frozen=True)
+class _Cone(Bounds):
+    """The range of twist and the four leans of one ball or several; `sure`: what leans less, in x² + z², is inside."""
+
+    low: Scalar
+    high: Scalar
+    middle: Scalar
+    right: Scalar
+    front: Scalar
+    left: Scalar
+    back: Scalar
+    sure: Scalar
+
+    def clamp(self, numbers: ModuleType, rotation: Quaternion) -> Quaternion:
+        return clamped(numbers, rotation, self._nearest, (self.low, self.high, self.middle), self.sure)
+
+    def walls(self, numbers: ModuleType, rotation: Quaternion, within: float = inf) -> list[Wall]:
+        lean = lean_of(numbers, rotation)
+        walls = twist_walls(numbers, rotation, lean, (self.low, self.high, self.middle), within)
+        (nx, nz), slack = ellipse.wall(numbers, lean.x, lean.z, *self._half_axes(numbers, lean.x, lean.z))
+        slack = numbers.select(self.sure < inf, slack, inf)
+        if numbers.any_of(slack <= min(within, FULL_TURN)):
+            walls.append(Wall(lean.turn_toward(numbers, nx, nz), slack))
+        axes = ((self.right, 1, 0), (self.front, 0, 1), (self.left, -1, 0), (self.back, 0, -1))
+        for angle, sx, sz in axes:
+            if numbers.any_of(angle == 0.0):
+                slack = numbers.select(angle == 0.0, -(sx * lean.x + sz * lean.z), inf)
+                walls.append(Wall(lean.turn_toward(numbers, sx, sz), slack))
+        return walls
+
+    def _nearest(self, numbers: ModuleType, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
+        return ellipse.nearest_on_ellipse(numbers, x, z, *self._half_axes(numbers, x, z))
+
+    def _half_axes(self, numbers: ModuleType, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
+        return numbers.select(x >= 0, self.right, self.left), numbers.select(z >= 0, self.front, self.back)

@@ -4,9 +4,11 @@ A limit speaks of a bone's local rotation, relative to its rest frame whose Y ru
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import inf, isfinite
 from types import ModuleType
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -28,16 +30,8 @@ class Wall(NamedTuple):
     slack: Scalar
 
 
-class Limit(ABC):
-    """What a bone's local rotation may be.
-
-    Attributes:
-        turn_axis: the one axis that turns are about; None where all three are open.
-        freedom: in how many ways the joint can turn.
-    """
-
-    turn_axis: tuple[float, float, float] | None = None
-    freedom: int = 3
+class Constraint(ABC):
+    """What keeps rotations inside: of one joint, or of several that are asked together."""
 
     @abstractmethod
     def clamp(self, numbers: ModuleType, rotation: Quaternion) -> Quaternion:
@@ -46,6 +40,34 @@ class Limit(ABC):
     @abstractmethod
     def walls(self, numbers: ModuleType, rotation: Quaternion, within: float = inf) -> list[Wall]:
         """The sides of the limit, as seen from a rotation inside: those that are no farther on some frame."""
+
+
+@dataclass(frozen=True)
+class Bounds(Constraint):
+    """The numbers of a limit as attributes: floats of one joint, or arrays over joints and frames of several."""
+
+    @classmethod
+    def stacked(cls, several: Sequence[Self]) -> Self:
+        """Those of N joints, for rotations whose components are (N,)."""
+        return cls(*np.array([list(vars(one).values()) for one in several]).T)
+
+    def repeated(self, frames: int) -> Self:
+        """The same for rotations whose components are (N · F,), joint by joint."""
+        return self if frames == 1 else type(self)(*np.repeat(list(vars(self).values()), frames, axis=1))
+
+
+class Limit(Constraint):
+    """What a bone's local rotation may be.
+
+    Attributes:
+        turn_axis: the one axis that turns are about; None where all three are open.
+        freedom: in how many ways the joint can turn.
+        bounds: its numbers, where those of several joints can be stacked; None: each is asked by itself.
+    """
+
+    turn_axis: tuple[float, float, float] | None = None
+    freedom: int = 3
+    bounds: Bounds | None = None
 
     @abstractmethod
     def sample(self, places: FloatArray) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays import FloatArray, Quaternion, Scalar
 from ..errors import LimitError
-from .base import Limit, Wall, check_range, spread
+from .base import Bounds, Limit, Wall, check_range, spread
 from .swing_twist import FULL_TURN, nearest_angle
 
 
@@ -47,35 +47,60 @@ class Hinge(Limit):
         """Whether the range has ends."""
         return self.high - self.low < FULL_TURN
 
+    @cached_property
+    def bounds(self) -> "_Turns":  # type: ignore[override]
+        """Axis, range, and its middle."""
+        low, high = (self.low, self.high) if self.bounded else (-inf, inf)
+        return _Turns(*self.turn_axis, low, high, 0.5 * (self.low + self.high))
+
     def angle(self, numbers: ModuleType, rotation: Quaternion) -> Scalar:
         """The turn about the axis that comes nearest to a rotation, on the side of the range's middle."""
-        about = getattr(rotation, self.axis.lower())
-        return nearest_angle(numbers, 2.0 * numbers.atan2(about, rotation.w), 0.5 * (self.low + self.high))
+        return self.bounds.angle(numbers, rotation)
 
     def turned(self, numbers: ModuleType, angle: Scalar) -> Quaternion:
         """The rotation by an angle about the axis."""
-        x, y, z = self.turn_axis
-        return numbers.exp_map(numbers.Vector((angle * x, angle * y, angle * z)))
+        return self.bounds.turned(numbers, angle)
 
     def clamp(self, numbers: ModuleType, rotation: Quaternion) -> Quaternion:
         """The turn about the axis alone, to the nearer end of the range."""
-        angle = self.angle(numbers, rotation)
-        return self.turned(numbers, numbers.clamp(angle, self.low, self.high) if self.bounded else angle)
+        return self.bounds.clamp(numbers, rotation)
 
     def walls(self, numbers: ModuleType, rotation: Quaternion, within: float = inf) -> list[Wall]:
         """The two ends of the range."""
-        if not self.bounded:
-            return []
-        angle = self.angle(numbers, rotation)
-        ends = (1.0, self.high - angle), (-1.0, angle - self.low)
-        x, y, z = self.turn_axis
-        return [
-            Wall(numbers.Vector((side * x, side * y, side * z)), slack)
-            for side, slack in ends
-            if numbers.any_of(slack <= within)
-        ]
+        return self.bounds.walls(numbers, rotation, within) if self.bounded else []
 
     def sample(self, places: FloatArray) -> FloatArray:
         """Angles spread over the range."""
         half = 0.5 * spread((self.low, self.high), places[..., 0])
         return np.stack([np.cos(half), *(np.sin(half) * part for part in self.turn_axis)], axis=-1)
+
+
+@dataclass(frozen=True)
+class _Turns(Bounds):
+    """Unit axis, ends of the range (infinite where it is free) and its middle, of one hinge or several."""
+
+    x: Scalar
+    y: Scalar
+    z: Scalar
+    low: Scalar
+    high: Scalar
+    middle: Scalar
+
+    def angle(self, numbers: ModuleType, rotation: Quaternion) -> Scalar:
+        about = rotation.x * self.x + rotation.y * self.y + rotation.z * self.z
+        return nearest_angle(numbers, 2.0 * numbers.atan2(about, rotation.w), self.middle)
+
+    def turned(self, numbers: ModuleType, angle: Scalar) -> Quaternion:
+        return numbers.exp_map(numbers.Vector((angle * self.x, angle * self.y, angle * self.z)))
+
+    def clamp(self, numbers: ModuleType, rotation: Quaternion) -> Quaternion:
+        return self.turned(numbers, numbers.clamp(self.angle(numbers, rotation), self.low, self.high))
+
+    def walls(self, numbers: ModuleType, rotation: Quaternion, within: float = inf) -> list[Wall]:
+        angle = self.angle(numbers, rotation)
+        ends = (1.0, self.high - angle), (-1.0, angle - self.low)
+        return [
+            Wall(numbers.Vector((side * self.x, side * self.y, side * self.z)), slack)
+            for side, slack in ends
+            if numbers.any_of(slack <= within)
+        ]

@@ -1,26 +1,38 @@
 """What limits of lean and twist share: a cone of leans, or a window of them, and a range of twist."""
 
 from collections.abc import Callable
+from math import inf
 from types import ModuleType
+from typing import TypeAlias
 
 from ..arrays import Quaternion, Scalar
 from .base import Range, Wall
 from .swing_twist import FULL_TURN, Lean, compose, lean_of, turn_twisting, twist_of
+
+# The ends of a range of twist, infinite where it is a whole turn or more, and the middle between them.
+Twist: TypeAlias = tuple[Scalar, Scalar, Scalar]
+
+
+def twist_between(ends: Range) -> Twist:
+    """The twist of one joint."""
+    low, high = ends if ends[1] - ends[0] < FULL_TURN else (-inf, inf)
+    return low, high, 0.5 * (ends[0] + ends[1])
 
 
 def clamped(
     numbers: ModuleType,
     rotation: Quaternion,
     nearest: Callable[[ModuleType, Scalar, Scalar], tuple[Scalar, Scalar]],
-    twist: Range,
-    surely_inside: float = -1.0,
+    twist: Twist,
+    surely_inside: Scalar = -1.0,
 ) -> Quaternion:
     """The rotation where lean and twist are inside, else the one with the nearest lean and the nearest twist.
 
     A lean need not be worked out where x² + z² of all rotations is less than `surely_inside`.
     """
-    turn = twist_of(numbers, rotation, 0.5 * (twist[0] + twist[1]))
-    bounded = turn if twist[1] - twist[0] >= FULL_TURN else numbers.clamp(turn, *twist)
+    low, high, middle = twist
+    turn = twist_of(numbers, rotation, middle)
+    bounded = numbers.clamp(turn, low, high)
     leaning = numbers.square(rotation.x) + numbers.square(rotation.z)
     if not numbers.any_of(numbers.logical_or(leaning > surely_inside, turn != bounded)):
         return rotation
@@ -34,13 +46,12 @@ def clamped(
     return numbers.replaced(rotation, moved, inside, numbers.count(kept))
 
 
-def twist_walls(numbers: ModuleType, rotation: Quaternion, lean: Lean, twist: Range, within: float) -> list[Wall]:
+def twist_walls(numbers: ModuleType, rotation: Quaternion, lean: Lean, twist: Twist, within: float) -> list[Wall]:
     """The ends of a range of twist that are no farther on some frame; none where it is a whole turn."""
-    if twist[1] - twist[0] >= FULL_TURN:
-        return []
-    turn = twist_of(numbers, rotation, 0.5 * (twist[0] + twist[1]))
-    ends = (1.0, twist[1] - turn), (-1.0, turn - twist[0])
-    near = [end for end in ends if numbers.any_of(end[1] <= within)]
+    low, high, middle = twist
+    turn = twist_of(numbers, rotation, middle)
+    ends = (1.0, high - turn), (-1.0, turn - low)
+    near = [end for end in ends if numbers.any_of(end[1] <= min(within, FULL_TURN))]
     if not near:
         return []
     along = turn_twisting(numbers, lean)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays import FloatArray, Quaternion
 from .base import Limit, Range, Wall, check_range, spread
-from .leaning import clamped, twist_walls
+from .leaning import Twist, clamped, twist_between, twist_walls
 from .outline import Window
 from .swing_twist import compose_arrays, lean_of
 
@@ -39,14 +39,18 @@ class Polygon(Limit):
         """The window, checked and ready to be asked."""
         return Window(self.window)
 
+    @cached_property
+    def _twist(self) -> Twist:
+        return twist_between(self.twist)
+
     def clamp(self, numbers: ModuleType, rotation: Quaternion) -> Quaternion:
         """Lean to the nearest point of the window, twist to the nearer end of its range."""
-        return clamped(numbers, rotation, self.shape.nearest, self.twist)
+        return clamped(numbers, rotation, self.shape.nearest, self._twist)
 
     def walls(self, numbers: ModuleType, rotation: Quaternion, within: float = inf) -> list[Wall]:
         """The two nearest edges, the ends of the twist."""
         lean = lean_of(numbers, rotation)
-        walls = twist_walls(numbers, rotation, lean, self.twist, within)
+        walls = twist_walls(numbers, rotation, lean, self._twist, within)
         for (nx, nz), slack in self.shape.walls(numbers, lean.x, lean.z):
             if not numbers.any_of(slack <= within):
                 continue

@@ -58,12 +58,12 @@ def lean_of(numbers: ModuleType, rotation: Quaternion) -> Lean:
     return Lean(angle, ex, ez, angle * ex, angle * ez)
 
 
-def twist_of(numbers: ModuleType, rotation: Quaternion, middle: float) -> Scalar:
+def twist_of(numbers: ModuleType, rotation: Quaternion, middle: Scalar) -> Scalar:
     """The twist, as the angle that is nearest to `middle`."""
     return nearest_angle(numbers, 2.0 * numbers.atan2(rotation.y, rotation.w), middle)
 
 
-def nearest_angle(numbers: ModuleType, angle: Scalar, middle: float) -> Scalar:
+def nearest_angle(numbers: ModuleType, angle: Scalar, middle: Scalar) -> Scalar:
     """The same angle, whole turns away, on the side of `middle`: so 181° does not become -179° there."""
     return angle - FULL_TURN * numbers.floor((angle - middle) / FULL_TURN + 0.5)
 

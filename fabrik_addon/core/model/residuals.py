@@ -11,7 +11,7 @@ from types import ModuleType
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, Quaternion, Scalar, Vector
-from ..rotations import matrix_from_quaternion
+from ..rotations import conjugate, matrix_from_quaternion, product, rotation_vector_from_quaternion
 from .bodies import Body, Pose, effector_points
 from .effector import Effector
 from .loops import loops_of
@@ -139,17 +139,20 @@ class Residuals:
 
     def vectors(self, numbers: ModuleType, bodies: Sequence[Body], pose: Pose, turns: FloatArray) -> FloatArray:
         """(F, M, 3) the effectors' points, and how oriented bodies are turned away from `turns` (F, E, 4)."""
-        points = effector_points(bodies, pose, self.ends)
-        vectors = points[: self.count]
-        for partner, effector in enumerate(self.loops, start=self.count):
-            vectors[effector] = points[effector] - points[partner]
-        for effector, holder in zip(self.oriented, self.holders, strict=True):
-            wanted = numbers.quaternion(turns[:, effector])
-            vectors.append(rotation_vector(numbers, pose.frames[holder] @ wanted.conjugated()))
-        if self.loops:
-            vectors += [points[effector] for effector in self.loops] + points[self.count :]
-        stacked: FloatArray = numbers.stack(vectors, len(turns))
-        return stacked
+        frames = len(turns)
+        points = numbers.stack(effector_points(bodies, pose, self.ends), frames)
+        held = [pose.frames[holder] for holder in self.holders]
+        return self.measured(points, numbers.stack(held, frames) if held else turns[:, :0], turns)
+
+    def measured(self, points: FloatArray, held: FloatArray, turns: FloatArray) -> FloatArray:
+        """(F, M, 3) the same from points (F, E + K, 3), and orientations (F, O, 4) of those that have a weight."""
+        if not self.special:
+            return points
+        closing = points[:, list(self.loops)], points[:, self.count :]
+        vectors = points[:, : self.count].copy()
+        vectors[:, list(self.loops)] -= closing[1]
+        away = product(held, conjugate(turns[:, list(self.oriented)]))
+        return np.concatenate([vectors, rotation_vector_from_quaternion(away), *closing], axis=1)
 
 
 def make_residuals(

@@ -37,6 +37,7 @@ def start_state(problem: Problem, start: Start, targets: Targets) -> State:
         residuals=residuals,
         factors=slides_at_rest(problem, frames),
         prior=_prior(problem, targets),
+        numbers=numbers,
     )
 
 
@@ -44,8 +45,7 @@ def _prior(problem: Problem, targets: Targets) -> Prior | None:
     """What the bodies' rotations are expected to be."""
     if targets.prior is None:
         return None
-    rotations = local_rotations(problem, targets.prior.rotations)
-    return Prior(problem.numbers, rotations, targets.prior.weights[:, problem.bones])
+    return Prior(targets.prior.rotations[:, problem.bones], targets.prior.weights[:, problem.bones])
 
 
 def local_rotations(problem: Problem, rotations: FloatArray) -> list[Quaternion]:
@@ -96,15 +96,15 @@ def attempt(problem: Problem, state: State, *, bending: bool = True, most_steps:
     sweep_frames(problem.passes, state, options.max_sweeps if only_sweeps else min(options.max_sweeps, _OPENING_SWEEPS))
     if not only_sweeps:
         state.stationary[:] = False
-        problem.least_squares.run(numbers, state, options.most_steps if most_steps is None else most_steps)
-    return state.points(numbers, bodies)
+        problem.least_squares.run(state, options.most_steps if most_steps is None else most_steps)
+    return state.points(bodies)
 
 
 def align(problem: Problem, state: State) -> None:
     """Turn and move the whole pose of a free root to where it fits its targets best, in place."""
     numbers, residuals, body = problem.numbers, problem.residuals, problem.bodies[0]
     pose, count = state.pose(problem.bodies), residuals.count
-    points = state.points_of(numbers, problem.bodies, pose)[:, :count]
+    points = state.points_of(problem.bodies, pose)[:, :count]
     weights = state.weights[:, :count] * residuals.in_space
     turning = None
     if residuals.oriented:

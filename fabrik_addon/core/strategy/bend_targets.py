@@ -74,18 +74,18 @@ def turn_to_bend_targets(problem: Problem, state: State) -> None:
 
 def _turn_once(problem: Problem, state: State, frames: IntArray) -> IntArray:
     """One round on some frames; which of them came nearer and are not there yet."""
-    part = state.part(problem.numbers, frames)
-    points, angles = part.points(problem.numbers, problem.bodies), _angles(problem, part)
+    part = state.part(frames)
+    points, angles = part.points(problem.bodies), _angles(problem, part)
     unmet, cost = part.unmet(part.misses(points)), part.cost(points)
     for limb in problem.bend_limbs:
         _swivel(problem, part, limb)
     if problem.least_squares.limited or len(problem.bend_limbs) > 1:
         part.stationary[:] = False
-        problem.least_squares.run(problem.numbers, part)
-    points, turned = part.points(problem.numbers, problem.bodies), _angles(problem, part)
+        problem.least_squares.run(part)
+    points, turned = part.points(problem.bodies), _angles(problem, part)
     kept = np.where(part.unmet(part.misses(points)), unmet & (part.cost(points) <= cost * (1 + _NO_WORSE)), True)
     better = np.flatnonzero(kept & (turned < angles * _BETTER))
-    state.replace(problem.numbers, frames[better], part.part(problem.numbers, better))
+    state.replace(frames[better], part.part(better))
     return better[turned[better] > _CLOSE]
 
 

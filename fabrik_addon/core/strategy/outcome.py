@@ -3,7 +3,6 @@
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, lengths
-from ..least_squares.active_limits import binding
 from ..model.residuals import holders_of, rotation_errors
 from ..model.targets import Targets
 from ..problem import Problem
@@ -18,7 +17,7 @@ def write_solution(problem: Problem, start: Start, targets: Targets, state: Stat
     """Put F solved frames into a result that has room for them."""
     numbers, residuals, bones = problem.numbers, problem.residuals, problem.bones
     frames, count = len(targets), residuals.count
-    points = state.points(numbers, problem.bodies)
+    points = state.points(problem.bodies)
     if len(bones) < len(problem.skeleton):
         result.rotations[:] = start.rotations
     numbers.write(state.local, result.rotations, bones)
@@ -31,7 +30,7 @@ def write_solution(problem: Problem, start: Start, targets: Targets, state: Stat
     for body, factor in state.factors.items():
         result.lengths[:, bones[body]] *= factor
     if problem.least_squares.limited:
-        result.binding[:, bones] = binding(numbers, problem.bodies, state.local, frames)
+        result.binding[:, bones] = problem.least_squares.binding(state)
     result.status[:] = _status(problem, start, state, points, result.binding.any(axis=1))
 
 
@@ -49,7 +48,7 @@ def _status(problem: Problem, start: Start, state: State, points: FloatArray, bi
     status = np.where((state.weights > 0).any(axis=1), Status.SOLVED, Status.UNSEEN)
     unmet = np.flatnonzero(state.unmet(state.misses(points)))
     if len(unmet):
-        part = state.part(problem.numbers, unmet)
+        part = state.part(unmet)
         status[unmet] = _why_unmet(problem, start.roots[unmet], part, binds[unmet])
     return status
 
@@ -61,6 +60,6 @@ def _why_unmet(problem: Problem, roots: FloatArray, state: State, binds: BoolArr
     status = np.where(state.stationary & several, Status.FITTED, Status.STALLED)
     limited = np.flatnonzero(state.stationary & binds & ~beyond & problem.within_freedom(state.weights))
     if len(limited):
-        left = problem.least_squares.optimality(problem.numbers, state.part(problem.numbers, limited))
+        left = problem.least_squares.optimality(state.part(limited))
         status[limited] = np.where(left < _LEFT_TO_DO, Status.LIMITED, Status.STALLED)
     return np.where(beyond, Status.UNREACHABLE, status)

@@ -19,12 +19,12 @@ def meet_groups(problem: Problem, start: Start, state: State) -> None:
     """Where not all is met, meet the groups in order: from the present pose, and if need be from the start."""
     if not (problem.residuals.last_rank and problem.options.finish):
         return
-    frames = np.flatnonzero(state.unmet(state.errors(problem.numbers, problem.bodies)))
+    frames = np.flatnonzero(state.unmet(state.errors(problem.bodies)))
     if not len(frames):
         return
-    part = state.part(problem.numbers, frames)
+    part = state.part(frames)
     _in_order(problem, part)
-    state.replace(problem.numbers, frames, part)
+    state.replace(frames, part)
     again = np.flatnonzero((_costs(problem, part)[:, :-1] > 0.0).any(axis=1))
     if len(again):
         _first_group_first(problem, start, state, frames[again])
@@ -34,8 +34,8 @@ def meet_groups(problem: Problem, start: Start, state: State) -> None:
 
 def _first_group_first(problem: Problem, start: Start, state: State, frames: IntArray) -> None:
     """Solve some frames anew from their start pose, the first group by itself before the others join in."""
-    before = state.part(problem.numbers, frames)
-    part = before.part(problem.numbers, np.arange(len(frames)))
+    before = state.part(frames)
+    part = before.part(np.arange(len(frames)))
     weights, part.weights = part.weights, part.weights * _only(problem, 0)
     part.local = local_rotations(problem, start.rotations[frames])
     part.root = problem.numbers.vector(start.roots[frames])
@@ -44,7 +44,7 @@ def _first_group_first(problem: Problem, start: Start, state: State, frames: Int
     part.weights = weights
     _in_order(problem, part)
     better = np.flatnonzero(_no_worse(problem, part, before))
-    state.replace(problem.numbers, frames[better], part.part(problem.numbers, better))
+    state.replace(frames[better], part.part(better))
 
 
 def _in_order(problem: Problem, state: State) -> None:
@@ -59,7 +59,7 @@ def _in_order(problem: Problem, state: State) -> None:
         shares = np.where(ranks < group, 1.0, _only(problem, group) * (_GRADE if group else 1.0))
         state.weights = own * shares
         state.stationary[:] = False
-        least_squares.run(problem.numbers, state)
+        least_squares.run(state)
         stationary = state.stationary.copy() if group == last else stationary
     state.weights, state.stationary = own, stationary
 
@@ -80,7 +80,7 @@ def _only(problem: Problem, group: int) -> FloatArray:
 
 def _costs(problem: Problem, state: State) -> FloatArray:
     """(F, G) Σ weight · distance² of each group, without what is within its tolerance."""
-    errors = state.errors(problem.numbers, problem.bodies)
+    errors = state.errors(problem.bodies)
     missed = np.where(errors > state.tolerances, state.weights * errors**2, 0.0)
     groups = range(problem.residuals.last_rank + 1)
     return np.stack([(missed * _only(problem, group)).sum(axis=1) for group in groups], axis=1)

@@ -35,13 +35,13 @@ def take_better(
         points: (N, M, 3) what is measured of the poses found.
         share: of the present Σ weight · distance², what a pose found may have left.
     """
-    before = state.part(problem.numbers, frames)
-    present = before.points(problem.numbers, problem.bodies)
+    before = state.part(frames)
+    present = before.points(problem.bodies)
     own, other = found.misses(present), found.misses(points)
     nearer = found.cost(points) <= share * replace(found, local=before.local).cost(present)
     better = nearer | (found.unmet(own) & ~found.unmet(other))
     taken, iterations = np.flatnonzero(better), state.iterations[frames]
-    state.replace(problem.numbers, frames[taken], found.part(problem.numbers, taken))
+    state.replace(frames[taken], found.part(taken))
     state.iterations[frames] = iterations
 
 
@@ -65,7 +65,8 @@ def _restart_on_arrays(problem: Problem, on_arrays: Problem, start: Start, state
     """The same for one frame by way of the other backend."""
     there, back = on_arrays.numbers, problem.numbers
     turns = back.stack(state.local, 1)
-    other = state.part(back, np.arange(1))
+    other = state.part(np.arange(1))
+    other.numbers = there
     other.local = there.quaternions(turns, range(len(state.local)))
     other.rest = other.local
     other.root = there.vector(back.stack([state.root], 1)[:, 0])
@@ -79,18 +80,18 @@ def _restart_on_arrays(problem: Problem, on_arrays: Problem, start: Start, state
 
 def _try_batch(problem: Problem, start: Start, state: State, frames: IntArray, batch: range) -> None:
     """Solve some frames from each start pose of a batch, and take the best of them where it is better."""
-    numbers, count = problem.numbers, len(frames)
-    part = state.part(numbers, np.tile(frames, len(batch)))
+    count = len(frames)
+    part = state.part(np.tile(frames, len(batch)))
     part.local = local_rotations(problem, _start_poses(problem, start, state, frames, batch))
     part.iterations[:] = 0
     points = attempt(problem, part, bending=False, most_steps=_STEPS)
     # Of those that meet the targets the first one: between them rounding alone would choose.
     costs = np.where(part.unmet(part.misses(points)), part.cost(points), 0.0).reshape(len(batch), count)
     state.iterations[frames] += part.iterations.reshape(costs.shape).sum(axis=0)
-    best = part.part(numbers, costs.argmin(axis=0) * count + np.arange(count))
+    best = part.part(costs.argmin(axis=0) * count + np.arange(count))
     if not best.stationary.all():
-        problem.least_squares.run(numbers, best)
-    take_better(problem, state, frames, best, best.points(numbers, problem.bodies), _CLEAR_GAIN)
+        problem.least_squares.run(best)
+    take_better(problem, state, frames, best, best.points(problem.bodies), _CLEAR_GAIN)
 
 
 def _stuck(problem: Problem, start: Start, state: State, frames: IntArray) -> IntArray:
@@ -98,8 +99,8 @@ def _stuck(problem: Problem, start: Start, state: State, frames: IntArray) -> In
     options = problem.options
     if not (options.finish and options.restarts and problem.least_squares.limited) or options.plain or not len(frames):
         return frames[:0]
-    part = state.part(problem.numbers, frames)
-    stuck = part.unmet(part.errors(problem.numbers, problem.bodies))
+    part = state.part(frames)
+    stuck = part.unmet(part.errors(problem.bodies))
     stuck &= ~problem.beyond_lengths(part.targets, part.weights, start.roots[frames])
     return frames[stuck & problem.within_freedom(part.weights, _MOST_ASKED)]
 

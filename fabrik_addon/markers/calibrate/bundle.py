@@ -17,8 +17,9 @@ from ...core import Effector, Skeleton, Solution
 from ...core.backend import array as many
 from ...core.least_squares.active_limits import LimitConstraints
 from ...core.least_squares.jacobian import Jacobian
+from ...core.least_squares.joints import Joints, by_row
 from ...core.limits.base import Limit
-from ...core.model.bodies import build_bodies, place_bodies
+from ...core.model.bodies import build_bodies
 from ...core.model.residuals import make_residuals
 from ...core.model.targets import PosePrior
 from ...core.rotations import (
@@ -68,9 +69,8 @@ def kept_inside(
 ) -> FloatArray:
     """(F, B, 3, 3) what limits leave open to bodies that are pushed along (F, B, 3)."""
     bodies = build_bodies(skeleton, effectors, limits, many)
-    local = many.quaternions(solution.rotations, [body.bone for body in bodies])
-    pose = place_bodies(bodies, local, many.vector(solution.root_location))
-    constraints = LimitConstraints(many, bodies, local, pose, len(push))
+    joints, local = Joints(bodies, len(effectors)), by_row(solution.rotations[:, [body.bone for body in bodies]])
+    constraints = LimitConstraints(joints, local, joints.place(local, solution.root_location)[1])
     return constraints.tangents(push, np.zeros(len(push)), slice(None))
 
 
