@@ -6,7 +6,8 @@ import bpy
 import numpy as np
 
 from benchmarks import cases
-from benchmarks.natural_paths import METHODS, Path3, follow, mirrored, open_human
+from benchmarks.natural_paths import METHODS, NOW, Path3, follow, mirrored, open_human
+from benchmarks.natural_rigs import RIGS, named
 from benchmarks.tables import Aim, Part, table
 from fabrik_addon.human.masses import body_masses
 
@@ -36,6 +37,10 @@ LINES = (
 )
 # The farthest that hips and centre of mass may go, in centimetres; None: as they will.
 LINE_AIMS = ((2.0, None), (2.0, None), (2.0, None), (None, 6.0))
+SMOOTHNESS = (
+    "largest turn of a bone a step", f"steps above {JUMP:g}°", "turns back", "closes to", "worst mm short in reach",
+    "steps in reach", "worst mm a pin is off",
+)  # fmt: skip
 DRAGGED = ("hand.L", "hand.R", "head", "upper_chest", "hips", "forearm.L")
 
 
@@ -46,12 +51,24 @@ def measure_paths():
         for method, make in METHODS.items():
             track = follow(rig, path, path.there_and_back(), make)
             rows.append((path.name, method, *_smoothness(track)))
-        aims += _smooth_aims(path.name, track)
-    header = (
-        "dragged there and back", "solved", "largest turn of a bone a step", f"steps above {JUMP:g}°", "turns back",
-        "closes to", "worst mm short in reach", "steps in reach", "worst mm a pin is off",
-    )  # fmt: skip
-    return Part(table("Natural: drags of the sample person in steps of 1 cm, feet pinned", header, rows), tuple(aims))
+            if method in NOW:
+                aims += _smooth_aims(f"{path.name}, {method}", track)
+    title = "Natural: the sample person, dragged and by live, in steps of 1 cm, feet pinned"
+    return Part(table(title, ("there and back", "solved", *SMOOTHNESS), rows), tuple(aims))
+
+
+def measure_other_rigs():
+    """The same on rigs of other makers, limited by the human preset."""
+    rows, aims = [], []
+    for kind, (open_rig, names) in RIGS.items():
+        rig = open_rig()
+        for path in PATHS:
+            for method, make in NOW.items():
+                track = follow(rig, named(path, names), path.there_and_back(), make)
+                rows.append((kind, path.name, method, *_smoothness(track)))
+                aims += _smooth_aims(f"{kind}, {path.name}, {method}", track)
+    title = "Natural: the same on other rigs, limited by the human preset"
+    return Part(table(title, ("rig", "there and back", "solved", *SMOOTHNESS), rows), tuple(aims))
 
 
 def _smoothness(track):
@@ -214,6 +231,7 @@ def _loop(reach):
 
 MEASURES = [
     ("natural", measure_paths),
+    ("natural-rigs", measure_other_rigs),
     ("natural-lines", measure_lines),
     ("natural-random", measure_random),
     ("natural-sides", measure_sides),

@@ -1,4 +1,4 @@
-"""Drags without a window on the sample person, and what is measured of them from step to step."""
+"""Drags and live posing without a window, and what is measured of them from step to step."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -8,6 +8,7 @@ from time import perf_counter
 import bpy
 import numpy as np
 
+from fabrik_addon.blender.goals.effectors import add_effector
 from fabrik_addon.blender.goals.pins import pin_bones
 from fabrik_addon.blender.posing.drag.session import begin_drag
 from fabrik_addon.blender.posing.drag.setup import DragSettings
@@ -158,7 +159,7 @@ class Dragged:
     """The session as it is: what a hand on the mouse gets."""
 
     def __init__(self, rig, path):
-        pin_bones(rig, [bone for bone in path.pinned if bone != path.bone])
+        pin_only(rig, path)
         self._drag = begin_drag(bpy.context, rig, path.bone, point=path.point, settings=DragSettings(root="FREE"))
         self.start, self.cancel = self._drag.start, self._drag.cancel
 
@@ -167,7 +168,50 @@ class Dragged:
         return found.error, found.pin_error
 
 
-METHODS = {"from the drag's start": DraggedFromStart, "this drag": Dragged}
+class Live:
+    """The target of a live rig, moved about."""
+
+    def __init__(self, rig, path):
+        pin_only(rig, path)
+        bpy.context.view_layer.update()
+        self._rig, self._path, self._before = rig, path, present(rig)[0]
+        self._held = self._places(path.pinned)
+        self._effector = add_effector(bpy.context, rig, path.bone, point=path.point)
+        self._target = self._effector.target
+        self.start = np.array(self._target.location)
+        rig.fabrik.live = True
+        bpy.context.view_layer.update()
+
+    def step(self, location):
+        self._target.location = location
+        bpy.context.view_layer.update()
+        off = np.linalg.norm(self._places(self._path.pinned) - self._held, axis=1)
+        bone = self._rig.pose.bones[self._path.bone]
+        end = bone.tail if self._path.point == "TAIL" else bone.head
+        return float(np.linalg.norm(self._rig.matrix_world @ end - self._target.location)), float(off.max(initial=0.0))
+
+    def cancel(self):
+        self._rig.fabrik.live = False
+        self._rig.fabrik.effectors.clear()
+        bpy.data.objects.remove(self._target)
+        for bone, turn in zip(self._rig.pose.bones, self._before, strict=True):
+            bone.rotation_quaternion, bone.location = turn, (0.0, 0.0, 0.0)
+        bpy.context.view_layer.update()
+
+    def _places(self, bones):
+        return np.array(
+            [end for name in bones for end in (self._rig.pose.bones[name].head, self._rig.pose.bones[name].tail)]
+        )
+
+
+def pin_only(rig, path):
+    """Pin what a path holds, and nothing else."""
+    rig.fabrik.effectors.clear()
+    pin_bones(rig, [bone for bone in path.pinned if bone != path.bone])
+
+
+NOW = {"this drag": Dragged, "live": Live}
+METHODS = {"from the drag's start": DraggedFromStart, **NOW}
 
 
 def follow(rig, path, shifts, method):

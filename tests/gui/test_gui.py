@@ -12,6 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TOOLS = os.environ.get("FABRIK_GUI_TOOLS", "")
+# What draws much gets a small window.
+SIZES = {"drive_poses": "720x760"}
 DRIVERS = sorted(Path(__file__).parent.glob("drive_*.py"))
 
 pytestmark = pytest.mark.skipif(not TOOLS, reason="FABRIK_GUI_TOOLS is not set")
@@ -26,6 +28,7 @@ def test_driver_ends_well(driver, tmp_path):
         "--addon": ROOT / "build" / "fabrik.zip",
         "--blend": ROOT / "sample_rigs" / "human.blend",
         "--drive": driver,
+        **({"--size": SIZES[driver.stem]} if driver.stem in SIZES else {}),
     }
     command = [Path(TOOLS) / "screenshot.sh", *(part for option in options.items() for part in option)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=600)

@@ -1,0 +1,61 @@
+"""Two people that are not the sample one, limited by the human preset: Rigify's meta-rig and a Mixamo skeleton."""
+
+from dataclasses import replace
+
+import addon_utils
+import bpy
+from mathutils import Vector
+from support import humans
+
+from fabrik_addon.blender.limits.preset import apply_preset
+
+# What the paths call otherwise; the left side's bones alone, as the right one's follow.
+METARIG = {"hips": "spine", "upper_chest": "spine.003", "head": "spine.006"}
+MIXAMO = {
+    "hips": "mixamorig:Hips", "upper_chest": "mixamorig:Spine1", "head": "mixamorig:Head",
+    "hand.L": "mixamorig:LeftHand", "foot.L": "mixamorig:LeftFoot", "foot.R": "mixamorig:RightFoot",
+}  # fmt: skip
+
+
+def open_metarig():
+    """Rigify's human meta-rig, which Blender brings along: bent elbows, a face, palms."""
+    bpy.ops.wm.read_factory_settings(use_empty=True)
+    addon_utils.enable("rigify", default_set=True)
+    bpy.ops.object.armature_human_metarig_add()
+    return _ready(bpy.context.object)
+
+
+def open_mixamo():
+    """A person in a T pose, limbs straight, with the names and the rolls of a Mixamo character."""
+    bpy.ops.wm.read_factory_settings(use_empty=True)
+    rig = bpy.data.objects.new("Rig", bpy.data.armatures.new("Rig"))
+    bpy.context.scene.collection.objects.link(rig)
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+    for row in humans.named(humans.human(arms=0.0), humans.mixamo):
+        bone = rig.data.edit_bones.new(row.name)
+        bone.head, bone.tail = row.head.tolist(), row.tail.tolist()
+        bone.align_roll(Vector(row.axes[:, 2].tolist()))
+        bone.parent = rig.data.edit_bones.get(row.parent)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    return _ready(rig)
+
+
+def _ready(rig):
+    """Limited, in Pose mode, turned by quaternions."""
+    apply_preset(rig, list(rig.pose.bones))
+    for bone in rig.pose.bones:
+        bone.rotation_mode = "QUATERNION"
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="POSE")
+    return rig
+
+
+RIGS = {"Rigify's meta-rig": (open_metarig, METARIG), "Mixamo": (open_mixamo, MIXAMO)}
+
+
+def named(path, names):
+    """A path under the names of a rig."""
+    return replace(
+        path, bone=names.get(path.bone, path.bone), pinned=tuple(names.get(each, each) for each in path.pinned)
+    )

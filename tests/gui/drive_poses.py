@@ -1,0 +1,179 @@
+"""Drags the sample person into poses by key and mouse, feet pinned and nothing else set; run by `test_gui.py`.
+
+Leaves pose_front.png, pose_squat.png, pose_pick_up.png, pose_shoulder.png, pose_far.png and pose_head_01.png to _12.png
+to be looked at: each shows the skin.
+"""
+
+from math import radians
+
+import bpy
+import gui_drive as g
+import numpy as np
+from mathutils import Euler, Vector
+
+FEET = ("foot.L", "foot.R")
+# Views, in degrees down and around: from the front, from the person's left, and between them for pictures.
+FRONT, SIDE, OBLIQUE, ASIDE = (90.0, 0.0), (90.0, 90.0), (78.0, 35.0), (80.0, 65.0)
+SKIN = (0.86, 0.66, 0.54)
+
+
+def rig():
+    return bpy.data.objects["Rig"]
+
+
+def bone(name):
+    return rig().pose.bones[name]
+
+
+def tail(name):
+    return rig().matrix_world @ bone(name).tail
+
+
+def feet():
+    places = [place for name in FEET for place in (bone(name).head, bone(name).tail)]
+    return np.array([rig().matrix_world @ place for place in places])
+
+
+def look(view):
+    """Look from a side; the drag's plane is across that."""
+    region = g.area().spaces.active.region_3d
+    region.view_perspective = "ORTHO"
+    region.view_rotation = Euler((radians(view[0]), 0.0, radians(view[1]))).to_quaternion()
+    region.view_location, region.view_distance = (0.0, -0.2, 0.85), 2.1
+
+
+def show(picture, view):
+    """A picture with the skin."""
+    look(view)
+    for child in rig().children:
+        child.hide_set(False)
+    yield 0.6
+    g.shot(picture)
+    for child in rig().children:
+        child.hide_set(True)
+    yield
+
+
+def begin(name, view):
+    """Take hold of a bone by its key, seen from a side."""
+    look(view)
+    for each in rig().pose.bones:
+        each.select = each.name == name
+    rig().data.bones.active = rig().data.bones[name]
+    yield 0.6
+    g.goto(*g.view_xy(tail(name)))
+    yield
+    g.key("F")
+    yield
+
+
+def move(place, steps=6):
+    """The mouse goes to where a place is seen."""
+    yield from g.drag_to(*g.view_xy(Vector(place)), steps=steps)
+    yield
+
+
+def lead(name, *ways):
+    """Drag a bone by one way after the other, each a view and a place in the world."""
+    for view, place in ways:
+        yield from begin(name, view)
+        yield from move(place)
+        g.click()
+        yield 0.6
+        assert not g.window().modal_operators
+        assert np.abs(feet() - STILL["feet"]).max() < 2e-3, "a pinned foot has moved"
+
+
+def rest():
+    """All is as it was at first."""
+    for each in rig().pose.bones:
+        each.matrix_basis.identity()
+        each.location, each.rotation_quaternion = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
+    yield 0.6
+
+
+STILL = {}
+
+
+def steps():
+    with g.override():
+        bpy.context.view_layer.objects.active = rig()
+        bpy.ops.object.mode_set(mode="POSE")
+        bpy.ops.pose.select_all(action="DESELECT")
+        bpy.ops.fabrik.pin(bones=",".join(FEET))
+    with g.override():
+        bpy.ops.screen.screen_full_area(use_hide_panels=True)
+    yield 1.0
+    space = g.area().spaces.active
+    space.show_gizmo = False
+    space.shading.color_type, space.shading.single_color = "SINGLE", SKIN
+    space.overlay.show_cursor = space.overlay.show_text = False
+    # A software renderer takes its time for a skin.
+    for child in rig().children:
+        child.hide_set(True)
+    STILL["feet"] = feet()
+    yield
+    for pose in (front, squat, pick_up, shoulder, far, head):
+        yield from pose()
+        yield from rest()
+
+
+def front():
+    """A hand goes 70 cm to the front: the arm does it, hardly the body."""
+    hips, hand = rig().matrix_world @ bone("hips").head, tail("hand.L")
+    place = hand + Vector((-0.35, -0.6, 0.25))
+    yield from lead("hand.L", (FRONT, place), (SIDE, place))
+    assert (tail("hand.L") - place).length < 0.02
+    assert (rig().matrix_world @ bone("hips").head - hips).length < 0.05
+    yield from show("pose_front.png", OBLIQUE)
+
+
+def squat():
+    """The hips go down: knees bend, the trunk stays upright, feet stay flat."""
+    place = tail("hips") - Vector((0.0, -0.05, 0.3))
+    yield from lead("hips", (SIDE, place))
+    trunk = (tail("head") - rig().matrix_world @ bone("hips").head).normalized()
+    assert trunk.z > 0.98, trunk
+    assert bone("shin.L").head.y < -0.1
+    yield from show("pose_squat.png", ASIDE)
+
+
+def pick_up():
+    """A hand goes to the floor before the feet."""
+    place = Vector((0.05, -0.45, 0.04))
+    yield from lead("hand.L", (FRONT, place), (SIDE, place))
+    assert tail("hand.L").z < 0.15, tail("hand.L")
+    yield from show("pose_pick_up.png", ASIDE)
+
+
+def shoulder():
+    """A hand goes before the chest and onto the other shoulder."""
+    before = rig().matrix_world @ bone("upper_arm.R").head
+    place = before + Vector((0.02, -0.06, 0.03))
+    ahead = Vector((0.1, -0.45, place.z))
+    yield from lead("hand.L", (SIDE, ahead), (FRONT, place), (SIDE, place))
+    assert (tail("hand.L") - place).length < 0.1, tail("hand.L")
+    yield from show("pose_shoulder.png", OBLIQUE)
+
+
+def far():
+    """A hand is pulled far out of reach: the body leans after it, in balance, and the feet stay."""
+    place = tail("hand.L") + Vector((0.6, -1.2, 0.4))
+    yield from lead("hand.L", (SIDE, place))
+    yield from show("pose_far.png", ASIDE)
+
+
+def head():
+    """Forward and down in twelve steps of one drag."""
+    for child in rig().children:
+        child.hide_set(False)
+    begun = tail("head")
+    yield from begin("head", ASIDE)
+    for number in range(1, 13):
+        yield from move(begun + number / 12.0 * Vector((0.0, -0.25, -0.45)), steps=1)
+        g.shot(f"pose_head_{number:02}.png")
+    g.key("ESC")
+    yield 0.6
+
+
+g.run(steps, limit=560.0)
