@@ -11,14 +11,17 @@ CURVES: Final = ("SMOOTH", "SHARP", "FLAT")
 _FLAT: Final = 0.5
 
 
-def falloff(frames: FloatArray, frame: float, before: float, after: float, curve: str = "SMOOTH") -> FloatArray:
-    """(F,) shares of a change at `frame`: 1 there, 0 from `before` frames earlier and `after` frames later on.
+def falloff(
+    frames: FloatArray, first: float, last: float, before: float, after: float, curve: str = "SMOOTH"
+) -> FloatArray:
+    """(F,) shares of a change: 1 from frame `first` to `last`, 0 from `before` and `after` frames beyond them on.
 
     "SMOOTH" has neither speed nor acceleration at its top and its ends: of all curves from 1 to 0 the one of least jerk
     (Flash and Hogan, Journal of Neuroscience 5, 1985), whose acceleration is at most 5.8 / (span)². "SHARP" is its
     square, narrower at the top. "FLAT" holds the change for the inner half of the span.
     """
-    times = np.asarray(frames, dtype=np.float64) - frame
+    given = np.asarray(frames, dtype=np.float64)
+    times = given - np.clip(given, first, last)
     width = np.where(times < 0.0, before, after)
     distance = np.where(
         width > 0.0, np.abs(times) / np.where(width > 0.0, width, 1.0), np.where(times == 0.0, 0.0, 1.0)

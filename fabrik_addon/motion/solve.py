@@ -128,6 +128,23 @@ class MotionSolver:
         return MotionPoses(*(np.concatenate([getattr(each, name) for each in found]) for name in vars(found[0])))
 
 
+def between(found: MotionPoses, knots: IntArray, rotations: FloatArray, roots: FloatArray) -> MotionPoses:
+    """Poses near to what K of F frames have come to: what changed there, in straight lines over those in between.
+
+    knots: (K,) rising, the first frame and the last among them. rotations: (F, J, 4), roots: (F, 3) as they were.
+    """
+    changed = product(found.rotations, conjugate(rotations[knots]))
+    changed = np.where(changed[..., :1] < 0.0, -changed, changed)
+    frames = np.arange(len(rotations))
+    after = np.clip(np.searchsorted(knots, frames, side="right"), 1, len(knots) - 1)
+    share = ((frames - knots[after - 1]) / (knots[after] - knots[after - 1]))[:, None]
+    turn = changed[after - 1] + share[..., None] * (changed[after] - changed[after - 1])
+    shift = found.roots - roots[knots]
+    moved = roots + shift[after - 1] + share * (shift[after] - shift[after - 1])
+    turned = product(turn / np.linalg.norm(turn, axis=-1, keepdims=True), rotations)
+    return MotionPoses(turned, moved, np.empty(0))
+
+
 class _Block:
     """So many frames as are solved together."""
 

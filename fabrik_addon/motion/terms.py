@@ -9,8 +9,9 @@ from ..core.model.bodies import effector_offset, participants
 from ..core.model.effector import Effector
 from ..core.model.skeleton import Skeleton
 from ..core.posture.body import Motions, Stance
+from ..core.posture.goals import rotation_vectors
 from ..core.posture.mass import PostureTerm
-from ..core.rotations import conjugate, product, quaternion_from_matrix, rotation_vector_from_quaternion
+from ..core.rotations import matrix_from_quaternion, quaternion_from_matrix
 from .bodies import FrameBodies
 
 
@@ -60,8 +61,9 @@ class FrameGoals:
         """(F, R) metres and radians to (F, E, 3) targets and (F, O, 4) rotations, NaN where those are."""
         missing = targets - self.points(stance)
         if len(self.oriented):
-            turns = product(rotations, conjugate(self.rotations(stance)))
-            missing = np.concatenate([missing, rotation_vector_from_quaternion(turns)], axis=1)
+            back = np.swapaxes(stance.frames[:, self._on[self.oriented]], -1, -2)
+            turns = rotation_vectors((matrix_from_quaternion(rotations) @ back).reshape(-1, 3, 3))
+            missing = np.concatenate([missing, turns.reshape(*rotations.shape[:2], 3)], axis=1)
         return np.asarray(missing.reshape(len(missing), -1))
 
     def rows(self, bodies: FrameBodies, stance: Stance, motions: Motions) -> FloatArray:

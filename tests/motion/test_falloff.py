@@ -9,7 +9,7 @@ from fabrik_addon.motion.falloff import CURVES, falloff
 @pytest.mark.parametrize("curve", CURVES)
 def test_all_of_it_here_nothing_from_the_ends_on(curve):
     frames = np.arange(0.0, 101.0)
-    shares = falloff(frames, 40.0, 10.0, 30.0, curve)
+    shares = falloff(frames, 40.0, 40.0, 10.0, 30.0, curve)
     assert shares[40] == 1.0
     assert not shares[:31].any()
     assert not shares[70:].any()
@@ -20,16 +20,23 @@ def test_all_of_it_here_nothing_from_the_ends_on(curve):
 @pytest.mark.parametrize("curve", CURVES)
 def test_acceleration_is_continuous(curve):
     times = np.linspace(-1.2, 1.2, 24001)
-    acceleration = np.gradient(np.gradient(falloff(times, 0.0, 1.0, 1.0, curve), times), times)
+    acceleration = np.gradient(np.gradient(falloff(times, 0.0, 0.0, 1.0, 1.0, curve), times), times)
     assert np.abs(np.diff(acceleration)).max() < 5e-3 * np.abs(acceleration).max()
     assert np.abs(acceleration[np.abs(times) > 1.001]).max() < 1e-6
 
 
 def test_smooth_has_the_least_jerks_acceleration():
     times = np.linspace(-1.0, 1.0, 20001)
-    acceleration = np.gradient(np.gradient(falloff(times, 0.0, 1.0, 1.0), times), times)
+    acceleration = np.gradient(np.gradient(falloff(times, 0.0, 0.0, 1.0, 1.0), times), times)
     assert np.abs(acceleration).max() == pytest.approx(10.0 / np.sqrt(3.0), rel=1e-3)
 
 
 def test_a_span_that_ends_here_is_this_frame_only():
-    assert falloff(np.array([4.0, 5.0, 6.0]), 5.0, 0.0, 0.0).tolist() == [0.0, 1.0, 0.0]
+    assert falloff(np.array([4.0, 5.0, 6.0]), 5.0, 5.0, 0.0, 0.0).tolist() == [0.0, 1.0, 0.0]
+
+
+def test_all_of_it_from_the_first_frame_to_the_last():
+    shares = falloff(np.arange(0.0, 101.0), 40.0, 60.0, 10.0, 30.0)
+    assert (shares[40:61] == 1.0).all()
+    assert shares[30] == shares[90] == 0.0
+    assert shares[35] == shares[75] == 0.5

@@ -67,7 +67,7 @@ def test_a_hand_goes_along_its_new_path_and_feet_stay(limits):
     effectors = [Effector("hand.R", priority=1), *feet]
     solver = MotionSolver(model_of(effectors, limits=limits, free_root=True), rotations, roots)
     targets = solver.own_points()
-    targets[:, 0] += falloff(np.arange(61.0), 30.0, 30.0, 30.0)[:, None] * (0.0, -0.1, 0.15)
+    targets[:, 0] += falloff(np.arange(61.0), 30.0, 30.0, 30.0, 30.0)[:, None] * (0.0, -0.1, 0.15)
     found = solver.solve(targets, solver.own_rotations())
     assert found.errors.max() < 1e-5
     assert np.abs(found.rotations - rotations)[[0, -1]].max() < 1e-9

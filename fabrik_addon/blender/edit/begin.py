@@ -6,6 +6,7 @@ import bpy
 
 from ..posing.drag.session import Drag, begin_drag
 from ..posing.drag.setup import DragSettings
+from ..rig.armature import RigError
 from ..rig.keying import is_auto_keying
 from .span import Spread
 from .spread_drag import SpreadDrag, begin_spread
@@ -20,22 +21,22 @@ def begin_any_drag(
     bone: str,
     point: str,
     settings: DragSettings,
-    spread: tuple[int, str],
+    spread: Spread,
 ) -> AnyDrag:
     """Take hold of a bone's "TAIL" or "HEAD"; nothing moves yet.
 
-    spread: over how many frames to each side the drag fades out, and by which falloff. Where keys may not be changed,
-    or there are none, it is a drag of this frame, which says so in `left_alone`.
+    Where keys may not be changed, or there are none, a spread is a drag of this frame, which says so in `left_alone`.
 
     Raises:
-        FabrikError: naming what keeps the bone from being dragged; the scene is untouched.
+        FabrikError: naming what keeps the bone, or another frame, from being dragged; the scene is untouched.
     """
-    frames, curve = spread
     trouble = why_no_spread(context, armature)
-    if frames and not trouble:
-        return begin_spread(context, armature, bone, Spread(frames, frames, curve), point=point, settings=settings)
+    if spread.frame is not None and trouble:
+        raise RigError(f"Frame {spread.frame:g} can't be edited: {trouble}")
+    if spread.frame is not None or (spread.before and not trouble):
+        return begin_spread(context, armature, bone, spread, point=point, settings=settings)
     drag = begin_drag(context, armature, bone, point=point, settings=settings)
-    if frames:
+    if spread.before:
         drag.left_alone.append(f"Only this frame has changed: {trouble}")
     return drag
 

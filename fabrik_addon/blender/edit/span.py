@@ -17,17 +17,22 @@ from ..rig.armature import RigError, Tree, check_unscaled, read_trees
 from ..rig.locks import hinge_of_locks, with_locks
 from ..rig.posture_masses import masses_of
 from ..rig.spaces import bone_offset
+from .contacts import contact_at
 from .held import held_effectors
 from .take import SAME_FRAME, Motion, Take
 
 
 @dataclass(frozen=True)
 class Spread:
-    """How far a change goes: frames before and after, and the curve of `falloff` by which it fades out."""
+    """How far a change goes: frames before and after, the curve of `falloff` by which it fades out, and from where.
+
+    frame: the one that is dragged; the present one when None.
+    """
 
     before: float
     after: float
     curve: str = "SMOOTH"
+    frame: float | None = None
 
 
 @dataclass(frozen=True)
@@ -37,8 +42,8 @@ class Span:
     Attributes:
         take: the action. motion: its poses on the frames that have keys, the present one and the ends.
         model: what follows; the dragged points come first among its effectors.
-        shares: (F,) how much of a change each frame gets. now: the present one's place among them.
-        frame: the present one. ends: the first frame and the last, which do not change.
+        shares: (F,) how much of a change each frame gets. now: the place of the one that is dragged among them.
+        frame: that one. ends: the first frame and the last, which do not change.
     """
 
     take: Take
@@ -55,10 +60,17 @@ class Span:
         return MotionSolver(self.model, motion.rotations[rows], motion.roots[rows], self.shares[rows])
 
 
-def make_span(armature: bpy.types.Object, setup: DragSetup, point: str, spread: Spread, frame: float) -> Span:
-    """The span about a frame for a drag. Raises RigError where nothing can follow."""
+def make_span(
+    scene: bpy.types.Scene, armature: bpy.types.Object, setup: DragSetup, point: str, spread: Spread, frame: float
+) -> Span:
+    """The span about a frame for a drag; a foot that stands then goes as far for as long as it stands.
+
+    Raises RigError where nothing can follow.
+    """
     tree = next(tree for tree in read_trees(armature) if next(iter(setup.dragged)) in tree.skeleton.names)
-    take, ends = Take(armature, tree), (frame - spread.before, frame + spread.after)
+    take = Take(armature, tree)
+    first, last = contact_at(scene, armature, take, next(iter(setup.dragged)), frame)
+    ends = first - spread.before, last + spread.after
     effectors = _effectors(armature, setup, tree, point)
     turning = _turning(armature, setup, tree, effectors, take)
     motion = take.motion(_frames(take.key_frames(turning), frame, ends))
@@ -71,7 +83,7 @@ def make_span(armature: bpy.types.Object, setup: DragSetup, point: str, spread: 
         turning,
         _moves_root(armature, setup, tree, effectors, take),
     )
-    shares = falloff(motion.frames, frame, spread.before, spread.after, spread.curve)
+    shares = falloff(motion.frames, first, last, spread.before, spread.after, spread.curve)
     return Span(take, motion, model, shares, int(np.argmin(np.abs(motion.frames - frame))), frame, ends)
 
 

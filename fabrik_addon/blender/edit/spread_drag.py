@@ -12,7 +12,7 @@ import numpy.typing as npt
 from mathutils import Quaternion, Vector
 
 from ...core.arrays import BoolArray, FloatArray
-from ...motion.solve import MotionPoses, MotionSolver
+from ...motion.solve import MotionPoses, MotionSolver, between
 from ..goals.pins import set_pin
 from ..posing.drag.session import StepResult
 from ..posing.drag.setup import DragSettings, DragSetup
@@ -24,7 +24,7 @@ from ..rig.spaces import object_scale
 from ..settings.rig import rig_settings
 from .keys import changes_of, write_changes
 from .span import Spread, make_span
-from .take import is_animated
+from .take import SAME_FRAME, is_animated
 
 # While the mouse moves so many frames are solved, the present one among them.
 _KNOTS: Final = 16
@@ -43,16 +43,23 @@ class SpreadDrag:
         self, context: bpy.types.Context, armature: bpy.types.Object, setup: DragSetup, point: str, spread: Spread
     ) -> None:
         """Take note of how things are. Raises RigError where nothing can follow."""
+        scene, here = context.scene, context.scene.frame_current_final
         self._armature, self._dragged = armature, setup.dragged
-        self._span = span = make_span(armature, setup, point, spread, context.scene.frame_current_final)
+        self._span = span = make_span(
+            scene, armature, setup, point, spread, here if spread.frame is None else spread.frame
+        )
         now, count = span.now, len(span.shares)
-        self._knots = np.unique([*np.linspace(0, count - 1, _KNOTS).round().astype(int), now])
-        self._row = int(np.flatnonzero(self._knots == now)[0])
+        shown = np.flatnonzero(np.abs(span.motion.frames - here) < SAME_FRAME)
+        self._knots = np.unique([*np.linspace(0, count - 1, _KNOTS).round().astype(int), now, *shown])
+        self._row = int(np.searchsorted(self._knots, now))
+        # What the viewport shows is another frame where a point of a trail is dragged.
+        self._shown = [int(row) for row in np.searchsorted(self._knots, shown)]
         self._coarse = span.solver(self._knots)
         self._last: MotionPoses | None = None
         self._asked: tuple[npt.ArrayLike, npt.ArrayLike | None] | None = None
-        self._keeper = PoseKeeper(context.scene, armature)
-        own = Tree(span.model.skeleton, span.motion.rotations[now], span.motion.roots[now])
+        self._keeper = PoseKeeper(scene, armature)
+        at = int(shown[0]) if len(shown) else now
+        own = Tree(span.model.skeleton, span.motion.rotations[at], span.motion.roots[at])
         self._writer = PoseWriter(armature, own, self._coarse.bones, moves_root=span.model.free_root)
         world = np.array(armature.matrix_world, dtype=np.float64)
         self._to_world, self._rotation_to_world = world[:3, :3], armature.matrix_world.to_quaternion()
@@ -70,7 +77,8 @@ class SpreadDrag:
         """
         self._asked = location, turn
         found = self._last = self._solved(self._coarse, self._span.shares[self._knots], self._last)
-        self._writer.write(found.rotations[self._row], found.roots[self._row])
+        for row in self._shown:
+            self._writer.write(found.rotations[row], found.roots[row])
         errors = self._scale * found.errors[self._row]
         dragged = self._is_dragged
         return StepResult(errors[dragged].max(), errors[~dragged].max(initial=0.0))
@@ -80,7 +88,7 @@ class SpreadDrag:
         if self._asked is None:
             return 0
         span = self._span
-        found = self._solved(span.solver(slice(None)), span.shares, None)
+        found = self._solved(span.solver(slice(None)), span.shares, self._between())
         changes = changes_of(self._armature, span.take, span.motion, found.rotations, found.roots)
         write_changes(changes, span.frame, span.ends)
         paths = {change.curve.data_path for change in changes}
@@ -90,6 +98,11 @@ class SpreadDrag:
             if pin.kind == "PIN" and pin.bone in self._dragged:
                 set_pin(pin, self._armature.pose.bones[pin.bone])
         return len(paths)
+
+    def _between(self) -> MotionPoses | None:
+        """Poses for all frames near to what is asked: the change at those solved so far, spread over the others."""
+        span, last = self._span, self._last
+        return None if last is None else between(last, self._knots, span.motion.rotations, span.motion.roots)
 
     def cancel(self) -> None:
         """Put everything back, bit for bit."""

@@ -48,6 +48,11 @@ class Take:
                 self._curves.setdefault(curve.data_path, []).append(curve)
         _check_plain(armature)
 
+    @property
+    def skeleton(self) -> Skeleton:
+        """The bones."""
+        return self._tree.skeleton
+
     def curves(self, bone: str, channel: str) -> list[bpy.types.FCurve]:
         """Those of a bone's channel."""
         return self._curves.get(bone_path(bone, channel), [])

@@ -72,7 +72,7 @@ class Goals:
         missing = self._targets - found
         if len(self.oriented):
             back = np.swapaxes(stance.frames[self.on[self.oriented]], 1, 2)
-            missing = np.concatenate([missing, _rotation_vectors(self._frames @ back)])
+            missing = np.concatenate([missing, rotation_vectors(self._frames @ back)])
         return np.where(self._present[:, None] > 0.0, missing, 0.0)
 
     def residual(self, stance: Stance) -> FloatArray:
@@ -94,7 +94,7 @@ class Goals:
         return np.concatenate([forces, -forces[self._loops]])
 
 
-def _rotation_vectors(rotations: FloatArray) -> FloatArray:
+def rotation_vectors(rotations: FloatArray) -> FloatArray:
     """(O, 3) axis times angle of (O, 3, 3) matrices: the eigenvectors that `quaternion_from_matrix` needs take long."""
     cosine = 0.5 * (np.trace(rotations, axis1=1, axis2=2) - 1.0)
     if cosine.min() < _FAR_TURNED:

@@ -56,7 +56,7 @@ class TestWalk:
             ({"bone": "hand.R", "translation": (0.0, 0.0, 0.0), "rotation": (0.5, 0.0, 0.3)}, ()),
             ({"bone": "chest", "translation": (0.0, 0.0, 0.0), "rotation": (0.0, 0.0, 0.5)}, ()),
             ({"bone": "hips", "point": "HEAD", "translation": (0.0, 0.0, -0.05)}, ()),
-            ({"bone": "foot.R", "point": "HEAD", "translation": (0.0, 0.0, 0.1)}, ("foot.R", "toe.R")),
+            ({"bone": "foot.L", "point": "HEAD", "translation": (0.0, 0.0, 0.05)}, ("foot.L", "toe.L")),
         ],
     )
     def test_here_exactly_beyond_not_at_all_between_calmly(self, walk, options, moved):
@@ -128,6 +128,37 @@ class TestWalk:
         assert scenes.digest() != before
         held.cancel()
         assert scenes.digest() == before
+
+
+def test_a_foot_that_stands_takes_its_contact_along(walk):
+    """All of the contact moves alike, and the spread begins beyond it."""
+    foot, other = places(walk, ("foot.L", "foot.R"))
+    before = takes.poses(walk, FRAMES)[..., :3, 3]
+    speeds = np.linalg.norm(np.diff(before[:, foot], axis=0), axis=1)
+    stands = int(np.argmin(speeds[30:70])) + 31
+    go_to(stands)
+    drag(bone="foot.L", point="HEAD", translation=(0.03, 0.0, 0.0), spread=10)
+    moved = takes.poses(walk, FRAMES)[..., :3, 3] - before
+    whole = np.abs(moved[:, foot] - (0.03, 0.0, 0.0)).max(axis=1) < 1e-5
+    assert whole[stands - 1]
+    assert whole.sum() > 20
+    assert (np.diff(np.flatnonzero(whole)) == 1).all()
+    edges = np.flatnonzero(whole)[[0, -1]] + (-10, 10)
+    outside = (np.arange(101) <= edges[0]) | (np.arange(101) >= edges[1])
+    assert np.abs(moved[outside]).max() == 0.0
+    assert np.abs(moved[:, other]).max() < 1e-5
+
+
+def test_another_frame_is_edited_without_going_there(walk):
+    go_to(5)
+    place = walk.pose.bones.find("hand.R")
+    before, shown = takes.poses(walk, FRAMES)[:, place, :3, 3], world(walk, "hand.R")
+    drag(bone="hand.R", point="HEAD", translation=(0.0, 0.0, 0.1), frame=HERE)
+    assert bpy.context.scene.frame_current == 5
+    assert np.abs(world(walk, "hand.R") - shown).max() == 0.0
+    moved = takes.poses(walk, FRAMES)[:, place, :3, 3] - before
+    assert moved[HERE - 1] == pytest.approx((0.0, 0.0, 0.1), abs=1e-5)
+    assert np.abs(moved[~INSIDE]).max() == 0.0
 
 
 def test_sparse_keys_stay_as_many_but_for_here_and_the_ends():

@@ -83,6 +83,11 @@ class FABRIK_OT_drag(OnRig, Operator):
         items=FALLOFFS,
         options=_ASIDE,
     )
+    frame: IntProperty(
+        name="Frame",
+        description="The frame whose pose is dragged, by a spread; the present one unless given",
+        options={*_ASIDE, "HIDDEN"},
+    )
     pick: BoolProperty(
         name="Pick",
         description="Drag the bone under the mouse, and end when the button is released",
@@ -176,6 +181,7 @@ class FABRIK_OT_drag(OnRig, Operator):
     def _begin(self, context: Context) -> "AnyDrag":
         """Take hold of the bone that is meant, with the settings given or else the rig's."""
         from ...edit.begin import begin_any_drag
+        from ...edit.span import Spread
         from ...posing.drag.setup import DragSettings
         from ...settings.selection import chosen_bone
 
@@ -186,7 +192,9 @@ class FABRIK_OT_drag(OnRig, Operator):
             if not self.properties.is_property_set(name):
                 setattr(self, name, getattr(holder, name))
         settings = DragSettings(self.reach, self.bones, self.root)
-        return begin_any_drag(context, rig, self.bone, self.point, settings, (self.spread, self.falloff))
+        frame = self.frame if self.properties.is_property_set("frame") else None
+        spread = Spread(self.spread, self.spread, self.falloff, frame)
+        return begin_any_drag(context, rig, self.bone, self.point, settings, spread)
 
     def _given_turn(self) -> "FloatArray | None":
         """(3,) the rotation vector of the turn asked for; None where none is."""
