@@ -19,6 +19,8 @@ _POSED: Final = frozenset({"upper_arm", "forearm", "hand", "finger", "palm", "th
 _SAME_FLOOR: Final = 0.1
 # Ankles are on the floor below so many percent of their heights in the take.
 _STANDING_PERCENT: Final = 5.0
+# Share of a rig's size by which joints of the same body may be off.
+_ALIKE: Final = 1e-4
 _PARALLEL: Final = 1e-9
 
 
@@ -53,8 +55,8 @@ def align(motion: Motion, reference: Reference, target: RestBody, pairs: Sequenc
     axes = _frame(target.axes) @ _frame(reference.axes).T
     # On a frame of the take the source may face anywhere.
     base = quaternion_from_matrix(axes @ _frame(source.axes) @ _frame(target.axes).T)
-    leg = _leg(source)
-    scale = _leg(target) / leg
+    leg = leg_length(source)
+    scale = leg_length(target) / leg
     up, own_up = source.axes.up, target.axes.up
     standing = _standing(motion, source, leg)
     origin = motion.origin - (motion.origin @ up) * up + standing * up
@@ -69,7 +71,7 @@ def _frame(axes: BodyAxes) -> FloatArray:
     return np.stack([axes.forward, axes.left, axes.up], axis=1)
 
 
-def _leg(body: RestBody) -> float:
+def leg_length(body: RestBody) -> float:
     """The length of a body's legs from hip to ankle; of its trunk where it has none."""
     for parts in (("thigh", "shin", "foot"), ("hips", "head"), ("hips", "neck"), ("spine", "neck")):
         ways = [[body.head_of(part, side) for part in parts] for side in ("L", "R", "")]
@@ -118,6 +120,16 @@ def _corrections(
         own = _turned(carried, target.direction(pair.bone))
         found[pair.bone] = product(rotation_between(own, axes @ source.direction(pair.source)), carried)
     return found
+
+
+def is_alike(source: RestBody, target: RestBody, pairs: Sequence[Pair], alignment: Alignment) -> bool:
+    """Whether a rig is the source's body again, of whatever size: all joints at corresponding places at rest."""
+    if any(pair.before for pair in pairs):
+        return False
+    own = np.array([target.bones[pair.bone].head for pair in pairs])
+    other = alignment.scale * np.array([source.bones[pair.source].head for pair in pairs]) @ alignment.axes.T
+    off = (own - own[0]) - (other - other[0])
+    return bool(np.abs(off).max() <= _ALIKE * np.ptp(own, axis=0).max())
 
 
 def _above(body: RestBody, name: str) -> list[str]:

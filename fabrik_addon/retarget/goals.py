@@ -1,66 +1,24 @@
-"""What is asked of the solver: where hips, hands and feet are to be on each frame."""
+"""Where hips, hands and feet of a rig are to be on each frame of a motion."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from ..core import Effector, Skeleton
+from ..core import Skeleton
 from ..core.arrays import FloatArray
+from ..core.rotations import quaternion_from_matrix
 from ..human.rest_body import RestBody
-from .alignment import Alignment, path_length
+from ..markers.feet.stances import StandingSettings
+from .alignment import path_length
+from .feet import Contact, FootPlan, Sole, find_soles, ground_height
 from .motion import Motion
+from .transfer import Transfer
 
-# What the hips' place counts beside that of hands and feet: where legs are long enough it stays.
-_HIPS_WEIGHT: Final = 0.3
-_HEAD: Final = (0.0, 0.0, 0.0)
-
-
-@dataclass(frozen=True)
-class Ends:
-    """A limb's end.
-
-    name, bone: of the rig's. limb: its bones. source, source_begin: the source's bone, and the one at whose head its
-    limb begins. ratio: of the limbs' lengths.
-    """
-
-    name: str
-    bone: int
-    source: int
-    source_begin: int
-    is_hand: bool
-    ratio: float
-    limb: tuple[int, int, int]
-
-
-def find_ends(motion: Motion, source: RestBody, skeleton: Skeleton, target: RestBody) -> list[Ends]:
-    """The hands and feet that both bodies have."""
-    names = list(motion.names)
-    found = []
-    for end, limb in (("hand", ("upper_arm", "forearm", "hand")), ("foot", ("thigh", "shin", "foot"))):
-        for side in ("L", "R"):
-            ways = [[body.named(part, side)[:1] for part in limb] for body in (source, target)]
-            if not all(bone for way in ways for bone in way):
-                continue
-            other, own = ([bone[0] for bone in way] for way in ways)
-            ratio = _reach(target, own) / _reach(source, other)
-            found.append(
-                Ends(
-                    own[-1],
-                    skeleton.index(own[-1]),
-                    names.index(other[-1]),
-                    names.index(other[0]),
-                    end == "hand",
-                    ratio,
-                    (skeleton.index(own[0]), skeleton.index(own[1]), skeleton.index(own[2])),
-                )
-            )
-    return found
-
-
-def _reach(body: RestBody, way: Sequence[str]) -> float:
-    return path_length([body.bones[name].head for name in way])
+LIMBS: Final = (("hand", ("upper_arm", "forearm", "hand")), ("foot", ("thigh", "shin", "foot")))
+# The legs' length, in metres, of the people by whom it is told when feet stand.
+_USUAL_LEG: Final = 0.85
 
 
 @dataclass(frozen=True)
@@ -71,42 +29,113 @@ class RetargetSettings:
         places: 0 keeps rotations, the silhouette; 1 keeps places, the contacts.
         hands_in_world: 0: hands reach as far from the body as the source's, by the arms' lengths; 1: they are at the
             source's places.
+        plant_feet: feet that stand in the source stand, and none goes under the floor.
         reference: the frame, counted from 0, on which the source stands as the rig at rest; None: found.
     """
 
     places: float = 1.0
     hands_in_world: float = 0.0
+    plant_feet: bool = True
     reference: int | None = None
 
 
+@dataclass(frozen=True)
+class End:
+    """A limb's end, which both bodies have.
+
+    name: of the rig's bone. limb: places of the limb's bones in the skeleton, the end last. source, source_begin: the
+    source's bone, and the one at whose head its limb begins. ratio: of the limbs' lengths. sole: of a foot.
+    """
+
+    name: str
+    limb: tuple[int, int, int]
+    source: int
+    source_begin: int
+    ratio: float
+    is_hand: bool
+    sole: Sole | None = None
+
+
+def find_ends(motion: Motion, source: RestBody, skeleton: Skeleton, target: RestBody) -> list[End]:
+    """The hands and feet that both bodies have."""
+    names, soles = list(motion.names), find_soles(target)
+    found = []
+    for what, limb in LIMBS:
+        for side in ("L", "R"):
+            ways = [[body.named(part, side)[:1] for part in limb] for body in (source, target)]
+            if not all(bone for way in ways for bone in way):
+                continue
+            other, own = ([bone[0] for bone in way] for way in ways)
+            ratio = _reach(target, own) / _reach(source, other)
+            places = (skeleton.index(own[0]), skeleton.index(own[1]), skeleton.index(own[2]))
+            begin, end = names.index(other[0]), names.index(other[-1])
+            found.append(End(own[-1], places, end, begin, ratio, what == "hand", soles.get(own[-1])))
+    return found
+
+
+def _reach(body: RestBody, way: Sequence[str]) -> float:
+    return path_length([body.bones[name].head for name in way])
+
+
 class Goals:
-    """The effectors and where they are to be, prepared once for many frames."""
+    """Where hands and feet are to be, prepared once for all frames.
+
+    contacts: when feet stand.
+    """
 
     def __init__(
-        self,
-        motion: Motion,
-        alignment: Alignment,
-        skeleton: Skeleton,
-        hips: int,
-        ends: Sequence[Ends],
-        settings: RetargetSettings,
+        self, transfer: Transfer, target: RestBody, ends: Sequence[End], settings: RetargetSettings, leg: float
     ) -> None:
-        """Prepare for a rig's hips, hands and feet."""
-        self._motion, self._alignment, self._ends, self._hips, self._settings = motion, alignment, ends, hips, settings
-        name = skeleton.names[hips]
-        self.effectors = [Effector(name, _HEAD, _HIPS_WEIGHT), *(Effector(end.name, _HEAD) for end in ends)]
-        self.names = [name, *(end.name for end in ends)]
+        self._transfer, self._motion, self._alignment = transfer, transfer.motion, transfer.alignment
+        self.ends, self._settings = ends, settings
+        self._plans: dict[str, FootPlan] = {}
+        self.contacts: list[Contact] = []
+        if settings.plant_feet and settings.places > 0.0:
+            self._plan(target, leg)
 
-    def targets(self, frames: slice, matrices: FloatArray) -> FloatArray:
-        """(F, E, 3) for F frames; matrices: (F, J, 4, 4) the poses with the rotations carried over."""
+    def _plan(self, target: RestBody, leg: float) -> None:
+        """Plan where feet go; leg: the length of the rig's legs."""
+        assert target.axes is not None
+        soles = {end.name: end.sole for end in self.ends if end.sole is not None}
+        ground, size, usual = ground_height(target, soles), leg / _USUAL_LEG, StandingSettings()
+        standing = replace(usual, speed=usual.speed * size, height=usual.height * size)
+        for end in self.ends:
+            if end.sole is None:
+                continue
+            places = self._alignment.place(self._motion.heads[:, end.source])
+            rotations = self._transfer.turned(end.limb[-1], slice(None))
+            plan = FootPlan(end.name, end.sole, places, rotations, target.axes, ground, self._motion.rate, standing)
+            self._plans[end.name] = plan
+            self.contacts += plan.contacts
+
+    def of(self, end: End, frames: slice, matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(F, 3) the place and (F, 4) the rotation of a limb's end on some frames.
+
+        matrices: (F, J, 4, 4) the poses with the rotations carried over.
+        """
+        carried = matrices[:, end.limb[-1]]
+        rotations = quaternion_from_matrix(carried[:, :3, :3])
         heads = self._motion.heads[frames]
-        places = [matrices[:, self._hips, :3, 3]]
-        for end in self._ends:
+        if end.name in self._plans:
+            place, rotations = self._plans[end.name].places[frames], self._plans[end.name].rotations[frames]
+        else:
             place = self._alignment.place(heads[:, end.source])
-            if end.is_hand:
-                way = (heads[:, end.source] - heads[:, end.source_begin]) @ self._alignment.axes.T
-                own = matrices[:, end.limb[0], :3, 3] + end.ratio * way
-                place = own + self._settings.hands_in_world * (place - own)
-            carried = matrices[:, end.bone, :3, 3]
-            places.append(carried + self._settings.places * (place - carried))
-        return np.stack(places, axis=1)
+        if end.is_hand:
+            way = (heads[:, end.source] - heads[:, end.source_begin]) @ self._alignment.axes.T
+            own = matrices[:, end.limb[0], :3, 3] + end.ratio * way
+            place = own + self._settings.hands_in_world * (place - own)
+        return carried[:, :3, 3] + self._settings.places * (place - carried[:, :3, 3]), rotations
+
+
+def legs_reach(skeleton: Skeleton, ends: Sequence[End]) -> list[float]:
+    """How far each foot is from its hip at most."""
+    return [path_length([skeleton.rest[bone, :3, 3] for bone in end.limb]) for end in ends if not end.is_hand]
+
+
+def lowered(hips: FloatArray, feet: FloatArray, reach: float, up: FloatArray) -> FloatArray:
+    """(F,) how far down a hip joint (F, 3) has to go for a leg to reach its foot (F, 3); 0 where that does not help."""
+    way = feet - hips
+    height = way @ up
+    aside = (way * way).sum(axis=1) - height**2
+    most = np.sqrt(np.maximum(reach**2 - aside, 0.0))
+    return np.asarray(np.where(aside < reach**2, np.maximum(-height - most, 0.0), 0.0))

@@ -21,12 +21,15 @@ from ..core.rotations import (
     quaternion_from_rotation_vector,
 )
 
-# Squared sine of the fold (11 degrees) at which a frame's own fold and those about it count alike for the roll.
-_FOLDED: Final = 0.04
+# Squared sine of the fold (27 degrees) from which on a frame's own fold says all of the roll, and what the take's usual
+# roll counts below: as much as a fold of 20 degrees, as people stretch knees by some 10 beyond straight.
+_FOLDED: Final = 0.2
+_USUAL: Final = 0.12
 # Seconds about a frame in which folds count.
 ABOUT: Final = 0.25
 _TINY: Final = 1e-12
 _AXES: Final = {"X": 0, "Y": 1, "Z": 2}
+_NO_TURN: Final = (1.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +59,8 @@ class Limb:
 class LimbSolver:
     """Brings one limb's end to goals on many frames, prepared once."""
 
-    def __init__(self, skeleton: Skeleton, limb: Limb, rate: float) -> None:
+    def __init__(self, skeleton: Skeleton, limb: Limb, turns: tuple[FloatArray, FloatArray], rate: float) -> None:
+        """turns: (F, 4) the rotations of the upper and the lower bone in armature space, as carried over."""
         self.limb, self._beside = limb, max(1, round(ABOUT * rate))
         rest = skeleton.rest
         upper = rest[limb.upper, :3, :3]
@@ -65,23 +69,29 @@ class LimbSolver:
         self._lower = quaternion_from_matrix(upper.T @ rest[limb.lower, :3, :3])
         self._end = quaternion_from_matrix(rest[limb.lower, :3, :3].T @ rest[limb.end, :3, :3])
         self._along = self._elbow / max(float(np.linalg.norm(self._elbow)), _TINY)
+        # (F,) how the upper bone is rolled beyond what was carried over; (F,) the hinge's angle.
+        self._roll: FloatArray
+        self._angles: FloatArray | None
+        self._roll, self._angles = (
+            (np.zeros(len(turns[0])), None) if limb.hinge is None else self._rolled(*turns, limb.hinge)
+        )
 
-    def solve(self, local: FloatArray, matrices: FloatArray, goals: FloatArray) -> None:
+    def solve(self, frames: slice, local: FloatArray, matrices: FloatArray, goals: FloatArray, end: FloatArray) -> None:
         """Write the limb's rotations into (F, J, 4) local ones, which put the bones at matrices (F, J, 4, 4).
 
-        goals: (F, 3) for the head of the limb's last bone, which keeps its rotation in armature space.
+        goals, end: (F, 3) for the head of the limb's last bone, and (F, 4) for its rotation, in armature space.
         """
         limb, count = self.limb, len(local)
-        upper, lower, end = (
-            quaternion_from_matrix(matrices[:, bone, :3, :3]) for bone in (limb.upper, limb.lower, limb.end)
-        )
+        upper = quaternion_from_matrix(matrices[:, limb.upper, :3, :3])
         carrier = product(upper, conjugate(local[:, limb.upper]))
         shoulder = matrices[:, limb.upper, :3, 3]
         reach = lengths(goals - shoulder)
-        if limb.hinge is None:
+        if limb.hinge is None or self._angles is None:
             axis, bent = self._fold_axis(local[:, limb.lower])
         else:
-            upper, axis, bent = self._rolled(upper, local[:, limb.lower], limb.hinge)
+            upper = product(upper, quaternion_from_rotation_vector(self._roll[frames, None] * self._along))
+            axis = np.broadcast_to(_axis_of(limb.hinge), (count, 3))
+            bent = quaternion_from_rotation_vector(self._angles[frames, None] * axis)
         folded = self._folded(axis, bent, reach)
         ends = self._elbow + _turn(product(np.broadcast_to(self._lower, (count, 4)), folded), self._forearm)
         upper = product(between(_turned(upper, ends), goals - shoulder), upper)
@@ -101,35 +111,36 @@ class LimbSolver:
         straight = size <= 1e-3 * np.linalg.norm(self._forearm)
         return np.where(straight[:, None], usual, axis / np.maximum(size, _TINY)[:, None]), bent
 
-    def _rolled(self, upper: FloatArray, bent: FloatArray, hinge: Hinge) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The upper bone rolled so that the hinge can fold as the limb does; the hinge's axis and its rotations."""
-        count = len(upper)
-        axis = np.eye(3)[_AXES[hinge.axis]]
-        way = _turn(product(np.broadcast_to(self._lower, (count, 4)), bent), self._forearm)
+    def _rolled(self, upper: FloatArray, lower: FloatArray, hinge: Hinge) -> tuple[FloatArray, FloatArray]:
+        """(F,) how far to roll the upper bone for the hinge to fold as the limb does; (F,) the angle of the hinge."""
+        count, axis = len(upper), _axis_of(hinge)
+        way = _turned(product(conjugate(upper), lower), np.broadcast_to(self._forearm, (count, 3)))
         span = lengths(self._elbow + way)
-        angle = self._angle(np.broadcast_to(axis, (count, 3)), np.broadcast_to([1.0, 0.0, 0.0, 0.0], (count, 4)), span)
+        none = np.broadcast_to(_NO_TURN, (count, 4))
+        angle = self._angle(np.broadcast_to(axis, (count, 3)), none, span)
         angle = np.clip(_nearest_turn(angle, 0.5 * (hinge.low + hinge.high)), hinge.low, hinge.high)
         folded = quaternion_from_rotation_vector(angle[:, None] * axis)
         own = _turn(product(np.broadcast_to(self._lower, (count, 4)), folded), self._forearm)
-        roll = self._roll(own, way)
-        rolled = product(upper, quaternion_from_rotation_vector(roll[:, None] * self._along))
-        return rolled, np.broadcast_to(axis, (count, 3)), folded
+        return self._steady_roll(own, way), angle
 
-    def _roll(self, own: FloatArray, way: FloatArray) -> FloatArray:
-        """(F,) radians about the upper bone from where the hinge takes the forearm to where it is to be."""
+    def _steady_roll(self, own: FloatArray, way: FloatArray) -> FloatArray:
+        """(F,) radians about the upper bone from where the hinge takes the forearm to where it is to be.
+
+        A complex number a frame: its angle is the roll, its size how much the fold tells of it. A limb that is all but
+        straight, or bent a little the wrong way, goes by what the take usually does and by the frames about it.
+        """
         flat, wanted = (vector - (vector @ self._along)[:, None] * self._along for vector in (own, way))
-        # Complex numbers: their angle is the roll, their size how much the fold tells.
-        size = float(self._forearm @ self._forearm)
-        real, imaginary = (flat * wanted).sum(axis=1), np.cross(flat, wanted) @ self._along
-        number = (real + 1j * imaginary) / max(size, _TINY)
+        size = max(float(self._forearm @ self._forearm), _TINY)
+        number = ((flat * wanted).sum(axis=1) + 1j * (np.cross(flat, wanted) @ self._along)) / size
+        told = np.abs(number)
+        clear = number * np.maximum(told - _USUAL, 0.0)
+        usual = clear.sum() + _TINY
+        usual = usual / abs(usual)
         window = np.hanning(2 * self._beside + 3)[1:-1]
-        about = (
-            np.convolve(number, window / window.sum(), mode="same")
-            if len(number) > len(window)
-            else number + number.mean()
-        )
-        share = _FOLDED * about / np.maximum(np.abs(about), _TINY)
-        return np.asarray(np.angle(number + np.where(np.abs(about) > _TINY, share, 1.0)))
+        padded = np.pad(clear, self._beside, mode="edge")
+        about = np.convolve(padded, window / window.sum(), mode="valid")
+        unsure = np.maximum(1.0 - told / _FOLDED, 0.0) ** 2
+        return np.asarray(np.angle(number + about + unsure * _USUAL * usual))
 
     def _folded(self, axis: FloatArray, bent: FloatArray, reach: FloatArray) -> FloatArray:
         """(F, 4) the lower bone's rotations at which the limb is as long as it is to reach."""
@@ -162,6 +173,11 @@ class LimbSolver:
         middle_of_range = 0.5 * (hinge.low + hinge.high)
         away = np.abs(_wrapped(now + angles - middle_of_range))
         return np.where(away[0] < away[1], angles[0], angles[1])
+
+
+def _axis_of(hinge: Hinge) -> FloatArray:
+    """(3,) the axis of a hinge."""
+    return np.asarray(np.eye(3)[_AXES[hinge.axis]])
 
 
 def _wrapped(angle: FloatArray) -> FloatArray:

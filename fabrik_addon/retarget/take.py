@@ -1,39 +1,47 @@
 """From a motion to the poses of a rig: rotations carried over, then hands and feet brought to their places."""
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..core import Effector, Fixed, Options, Skeleton, Solution, Solver, forward_kinematics
+from ..core import Effector, Skeleton, Solution, Solver, Status, forward_kinematics
+from ..core.arrays import FloatArray, lengths
 from ..core.limits.base import Limit
-from ..core.model.targets import PosePrior
+from ..core.rotations import angle_between, conjugate, product, quaternion_from_matrix
 from ..human.naming_schemes import match
 from ..human.rest_body import RestBody
 from ..markers.steps import at_once
-from .alignment import align
-from .goals import Goals, RetargetSettings, find_ends
+from .alignment import align, is_alike, leg_length
+from .feet import Contact, ground_height, toe_turns
+from .goals import End, Goals, RetargetSettings, find_ends, legs_reach, lowered
 from .limbs import Limb, LimbSolver
 from .motion import Motion, RetargetError, bones_of
 from .pairs import Pair, pair_bodies
+from .reaching import Reach
 from .reference import find_reference
 from .transfer import Transfer
 
-# The poses with the rotations carried over are near.
-_OPTIONS = Options(max_sweeps=0, restarts=0, tolerance=1e-5)
-# What a bone's turn off the source's rotation counts beside the places: a radian as much as this share of its size.
-_ROTATION_SHARE = 0.03
+# Frames that are solved together, so that memory stays flat.
 _CHUNK = 500
+# Shares of the rig's size: a place met to within this is met.
+_MET = 1e-3
+# A limit binds where it turns a bone by more, in radians.
+_BINDS = 1e-4
+# The share of a leg's length to which it is stretched at most.
+_STRETCHED = 1.0
+_HEAD = (0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Retargeted:
-    """F poses of a rig, and what they were asked to meet."""
+    """F poses of a rig, what they were asked to meet, which bone went by which, and when feet stood."""
 
     solution: Solution
     names: tuple[str, ...]
     effectors: tuple[Effector, ...]
     pairs: tuple[Pair, ...]
+    contacts: tuple[Contact, ...]
 
 
 def find_pairs(motion: Motion, skeleton: Skeleton) -> tuple[Pair, ...]:
@@ -64,14 +72,16 @@ def retarget_steps(
     """
     pairs = find_pairs(motion, skeleton) if pairs is None else tuple(pairs)
     work = _Work(motion, skeleton, settings, limits or {}, pairs)
-    solution = Solution.empty(skeleton, len(motion), len(work.goals.effectors))
+    solution = Solution.empty(skeleton, len(motion), len(work.effectors))
     for first in range(0, len(motion), _CHUNK):
-        frames = slice(first, first + _CHUNK)
-        found = work.solve(frames)
-        for name in Solution.FRAME_ARRAYS:
-            getattr(solution, name)[frames] = getattr(found, name)
-        yield min(1.0, frames.stop / len(motion))
-    return Retargeted(solution, tuple(work.goals.names), tuple(work.goals.effectors), tuple(pairs))
+        frames = slice(first, min(first + _CHUNK, len(motion)))
+        work.solve(frames, solution.part(frames))
+        yield frames.stop / len(motion)
+    names = tuple(effector.bone for effector in work.effectors)
+    return Retargeted(solution, names, work.effectors, tuple(pairs), tuple(work.goals.contacts))
+
+
+retarget = at_once(retarget_steps)
 
 
 class _Work:
@@ -88,34 +98,94 @@ class _Work:
         _, target = _bodies(motion, skeleton)
         reference = find_reference(motion, target, match(motion.names), settings.reference)
         alignment = align(motion, reference, target, pairs)
-        self.skeleton = skeleton
+        self.skeleton, self.target, self.count = skeleton, target, len(motion)
         self.transfer = Transfer(motion, reference.body, skeleton, target, pairs, alignment)
         ends = find_ends(motion, reference.body, skeleton, target)
-        self.goals = Goals(motion, alignment, skeleton, self.transfer.hips, ends, settings)
-        limbs = [Limb.of(skeleton, end.limb, limits) for end in ends]
+        if is_alike(reference.body, target, pairs, alignment):
+            # The source's contacts hold as they are.
+            settings = replace(settings, plant_feet=False)
+        self.goals = Goals(self.transfer, target, ends, settings, leg_length(target))
+        free = frozenset(pair.bone for pair in pairs)
+        self.limits = dict(limits)
         self.limbs = [
-            (place, LimbSolver(skeleton, limb, motion.rate))
-            for place, limb in enumerate(limbs, start=1)
-            if limb is not None
+            (end, _limb_solver(self.transfer, end, limits), Reach(skeleton, end, limits, free)) for end in ends
         ]
-        still = {name: Fixed() for name in _unpaired(skeleton, pairs)}
-        self.solver = Solver(skeleton, self.goals.effectors, limits={**limits, **still}, root="FREE", options=_OPTIONS)
-        self.weights = np.full(len(skeleton), (_ROTATION_SHARE * skeleton.size) ** 2)
+        self.reaches = [_STRETCHED * reach for reach in legs_reach(skeleton, ends)]
+        bones = [skeleton.names[self.transfer.hips], *(end.name for end in ends)]
+        self.effectors = tuple(Effector(bone, _HEAD) for bone in bones)
+        self.legal = Solver(skeleton, [self.effectors[0]], limits=limits).problem.legal
 
-    def solve(self, frames: slice) -> Solution:
-        """The poses of some frames."""
+    def solve(self, frames: slice, solution: Solution) -> None:
+        """Write the poses of some frames."""
         local, root = self.transfer.poses(frames)
+        local = self._trunk_legal(local)
         matrices = forward_kinematics(self.skeleton, local, root)
-        targets = self.goals.targets(frames, matrices)
-        for place, limb in self.limbs:
-            limb.solve(local, matrices, targets[:, place])
-        return self.solver.solve(targets, start=local, start_location=root, prior=PosePrior(local, self.weights))
+        root, matrices = self._lowered(frames, root, matrices)
+        wanted = [matrices[:, self.transfer.hips, :3, 3]]
+        for end, limb, reach in self.limbs:
+            places, rotations = self.goals.of(end, frames, matrices)
+            if limb is not None:
+                limb.solve(frames, local, matrices, places, rotations)
+            reach.solve(local, matrices, places, rotations)
+            wanted.append(places)
+        self._lift_toes(local, root)
+        solution.binding[:] = angle_between(local, self.legal(local)) > _BINDS
+        solution.rotations[:], solution.root_location[:] = self.legal(local), root
+        self._measure(solution, np.stack(wanted, axis=1))
+
+    def _trunk_legal(self, local: FloatArray) -> FloatArray:
+        """The rotations inside the limits but for those of the limbs that are still to be solved."""
+        legal = np.array(self.legal(local))
+        limbs = [bone for end, limb, _ in self.limbs if limb is not None for bone in end.limb]
+        legal[:, limbs] = local[:, limbs]
+        return legal
+
+    def _lowered(self, frames: slice, root: FloatArray, matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The hips as far down as legs need to reach their feet."""
+        assert self.target.axes is not None
+        feet = [end for end, _, _ in self.limbs if not end.is_hand]
+        if not feet:
+            return root, matrices
+        up = self.target.axes.up
+        downs = [
+            lowered(matrices[:, end.limb[0], :3, 3], self.goals.of(end, frames, matrices)[0], reach, up)
+            for end, reach in zip(feet, self.reaches, strict=True)
+        ]
+        shift = -np.max(downs, axis=0)[:, None] * up
+        moved = matrices.copy()
+        moved[..., :3, 3] += shift[:, None]
+        return root + shift, moved
+
+    def _lift_toes(self, local: FloatArray, root: FloatArray) -> None:
+        """Turn toes up, in place, where they would go through the ground."""
+        assert self.target.axes is not None
+        feet = [end for end, _, _ in self.limbs if end.sole is not None and end.sole.toe]
+        if not feet or not self.goals.contacts:
+            return
+        ground = ground_height(self.target, {end.name: end.sole for end in feet if end.sole is not None})
+        matrices = forward_kinematics(self.skeleton, self.legal(local), root)
+        for end in feet:
+            assert end.sole is not None
+            toe = self.skeleton.index(end.sole.toe)
+            frame = matrices[:, toe]
+            turn = toe_turns(frame[:, :3, :3], frame[:, :3, 3], end.sole.tip, self.target.axes, ground)
+            # The same turn as seen from the toe's own frame.
+            own = quaternion_from_matrix(frame[:, :3, :3])
+            local[:, toe] = product(local[:, toe], product(conjugate(own), product(turn, own)))
+
+    def _measure(self, solution: Solution, wanted: FloatArray) -> None:
+        """Write how far hips, hands and feet are from where they are to be."""
+        bones = [self.skeleton.index(effector.bone) for effector in self.effectors]
+        placed = forward_kinematics(self.skeleton, solution.rotations, solution.root_location)[..., :3, 3][:, bones]
+        solution.errors[:] = lengths(placed - wanted)
+        met = (solution.errors <= _MET * self.skeleton.size).all(axis=1)
+        solution.status[:] = np.where(met, Status.SOLVED, Status.LIMITED)
 
 
-retarget = at_once(retarget_steps)
-
-
-def _unpaired(skeleton: Skeleton, pairs: Sequence[Pair]) -> list[str]:
-    """The bones that stay as they are at rest."""
-    paired = {pair.bone for pair in pairs}
-    return [name for name in skeleton.names if name not in paired]
+def _limb_solver(transfer: Transfer, end: End, limits: Mapping[str, Limit]) -> LimbSolver | None:
+    """What brings a limb to its goals in closed form; None where its bones do not hang on one another."""
+    limb = Limb.of(transfer.skeleton, end.limb, limits)
+    if limb is None:
+        return None
+    turns = (transfer.turned(end.limb[0], slice(None)), transfer.turned(end.limb[1], slice(None)))
+    return LimbSolver(transfer.skeleton, limb, turns, transfer.motion.rate)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..core import Skeleton, forward_kinematics
 from ..core.arrays import FloatArray, IntArray
-from ..core.rotations import conjugate, matrix_from_quaternion, product, quaternion_from_matrix, slerp
+from ..core.rotations import conjugate, product, quaternion_from_matrix, slerp
 from ..human.rest_body import RestBody
 from .alignment import Alignment
 from .motion import Motion
@@ -30,7 +30,7 @@ class Transfer:
         pairs: Sequence[Pair],
         alignment: Alignment,
     ) -> None:
-        self.skeleton, self.alignment, self._motion = skeleton, alignment, motion
+        self.skeleton, self.alignment, self.motion = skeleton, alignment, motion
         places = {name: place for place, name in enumerate(motion.names)}
         rest = quaternion_from_matrix(skeleton.rest[:, :3, :3])
         turns = [skeleton.rest_turn(bone) for bone in range(len(skeleton))]
@@ -49,14 +49,14 @@ class Transfer:
 
     def poses(self, frames: slice) -> tuple[FloatArray, FloatArray]:
         """(F, J, 4) local rotations and (F, 3) the root's head, armature space, of some of the frames."""
-        motion, skeleton = self._motion, self.skeleton
+        motion, skeleton = self.motion, self.skeleton
         count = len(motion.heads[frames])
         world: list[FloatArray] = []
         local = np.empty((count, len(skeleton), 4))
         for bone, parent in enumerate(skeleton.parents):
             carried = world[parent] if parent >= 0 and skeleton.inherits_rotation[bone] else None
             if bone in self._pairs:
-                turned = self._turned(bone, frames)
+                turned = self.turned(bone, frames)
                 within = turned if carried is None else product(conjugate(carried), turned)
                 local[:, bone] = product(np.broadcast_to(self._from_carrier[bone], within.shape), within)
             else:
@@ -66,9 +66,9 @@ class Transfer:
             world.append(turned)
         return local, self._root(frames, local)
 
-    def _turned(self, bone: int, frames: slice) -> FloatArray:
+    def turned(self, bone: int, frames: slice) -> FloatArray:
         """(F, 4) a bone's frame in armature space."""
-        rotations = self._motion.rotations
+        rotations = self.motion.rotations
         turn = self.alignment.turn
         ends = [
             product(product(np.broadcast_to(turn, (len(own), 4)), own), np.broadcast_to(after, own.shape))
@@ -81,7 +81,7 @@ class Transfer:
 
     def _root(self, frames: slice, local: FloatArray) -> FloatArray:
         """(F, 3) where the root's head is, so that the hips' joints are where the source has them."""
-        wanted = self.alignment.place(self._motion.heads[frames][:, self._joints].mean(axis=1))
+        wanted = self.alignment.place(self.motion.heads[frames][:, self._joints].mean(axis=1))
         matrices = forward_kinematics(self.skeleton, local)[:, self.hips]
         reached = matrices[:, :3, 3] + matrices[:, :3, :3] @ self.middle
         return np.asarray(self.skeleton.rest[0, :3, 3] + wanted - reached)
@@ -106,8 +106,3 @@ def _in_frame(skeleton: Skeleton, bone: int, point: FloatArray) -> FloatArray:
     """(3,) a point of armature space in the frame of a bone at rest."""
     rest = skeleton.rest[bone]
     return np.asarray(rest[:3, :3].T @ (point - rest[:3, 3]))
-
-
-def turned_points(rotations: FloatArray, point: FloatArray) -> FloatArray:
-    """(F, 3) a point turned by (F, 4) rotations."""
-    return np.asarray(matrix_from_quaternion(rotations) @ point)
