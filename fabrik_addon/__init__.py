@@ -3,9 +3,7 @@
 `core` and `markers` work in plain Python; Blender is imported when the add-on is registered, and not before.
 """
 
-# What Blender knows the extension by, and keeps its preferences under: the package around this one where it is
-# installed (`bl_ext.user_default.fabrik`), this one where it is imported from a checkout.
-PACKAGE = __package__.rpartition(".")[0] or __package__
+from .package import PACKAGE as PACKAGE
 
 
 def register() -> None:

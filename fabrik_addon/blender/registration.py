@@ -10,7 +10,7 @@ from bpy.props import BoolProperty, PointerProperty
 from .posing import live
 from .settings import rig as settings
 from .settings.overrides import keep_overrides
-from .ui import file_handler, keymap, menus, operators, panels, stiffness_slider, take_index, tool
+from .ui import file_handler, guide, keymap, menus, operators, panels, preferences, stiffness_slider, take_index, tool
 from .ui.overlays import handlers as drawing_handlers
 
 CLASSES = (
@@ -19,6 +19,8 @@ CLASSES = (
     *panels.CLASSES,
     *menus.CLASSES,
     *file_handler.CLASSES,
+    *guide.CLASSES,
+    *preferences.CLASSES,
 )
 # Goals are there in Pose mode as well as while targets are moved in Object mode.
 GOAL_POPOVERS = ("VIEW3D_PT_overlay_bones", "VIEW3D_PT_overlay_object")

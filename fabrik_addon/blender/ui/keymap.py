@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 import bpy
+from bpy.types import Context, UILayout
 
 from .operators.drag import FABRIK_OT_drag
 from .operators.effectors import FABRIK_OT_pin
@@ -29,6 +30,21 @@ def start() -> None:
     keymap = keys.keymaps.new(KEYMAP, space_type="EMPTY")
     for operator, key in keys_for(bpy.context.preferences.keymap.active_keyconfig):
         _ITEMS.append((keymap, keymap.keymap_items.new(operator, key, "PRESS")))
+
+
+def draw_keys(layout: UILayout, context: Context) -> None:
+    """Draw the keys as the preferences' own keymaps are drawn, to be changed there."""
+    import rna_keymap_ui  # noqa: PLC0415  Blender's own, which only its preferences need
+
+    config: Any = context.window_manager.keyconfigs.user
+    own = {operator for operator, _key in KEYS}
+    keymap = config.keymaps.get(KEYMAP)
+    items = [item for item in keymap.keymap_items if item.idname in own] if keymap is not None else []
+    for item in items:
+        layout.context_pointer_set("keymap", keymap)
+        rna_keymap_ui.draw_kmi([], config, keymap, item, layout, 0)
+    if not items:
+        layout.label(text="This keymap uses F and P itself: use the drag tool", icon="INFO")
 
 
 def stop() -> None:

@@ -10,6 +10,7 @@ from mathutils import Quaternion, Vector
 from ...settings.effector import POINTS
 from ...settings.rig import FALLOFFS, REACHES, ROOTS, rig_settings
 from ...settings.why_not import rig_at_hand
+from ..chosen import start_as_chosen
 from .base import OnRig, count_of, says_why_not
 from .watch import Watch
 
@@ -187,6 +188,7 @@ class FABRIK_OT_drag(OnRig, Operator):
 
         rig = rig_at_hand(context)
         self.bone = self.bone or chosen_bone(context, rig).name
+        start_as_chosen(rig)
         kept = rig_settings(rig)
         for name, holder in (*((name, kept.drag) for name in ("reach", "bones", "spread", "falloff")), ("root", kept)):
             if not self.properties.is_property_set(name):

@@ -9,6 +9,7 @@ from bpy.types import Context, Operator
 from ...settings.effector import POINTS
 from ...settings.rig import rig_settings
 from ...settings.why_not import named, why_no_rig
+from ..chosen import start_as_chosen
 from .base import Bones, Done, OnBones, OnRig, count_of
 
 _PINNING = (
@@ -45,6 +46,7 @@ class FABRIK_OT_add_effector(OnRig, Operator):
         from ...settings.selection import chosen_bone
 
         bone = self.bone or chosen_bone(context, rig).name
+        start_as_chosen(rig)
         target = named(bpy.data.objects, self.target, "object")
         effector = add_effector(context, rig, bone, point=self.point, target=target, target_bone=self.target_bone)
         return f"{bone!r} now reaches for {effector.target.name!r}", []
@@ -110,6 +112,7 @@ class FABRIK_OT_pin(OnBones, Operator):
         for each in by_rig:
             check_editable(each)
         for each, names in by_rig.items():
+            start_as_chosen(each)
             pin_bones(each, names, point=self.point, hold_rotation=self.hold_rotation)
         return f"Pinned {count_of(len(bones), 'bone')}", []
 

@@ -35,7 +35,7 @@ class Goal(Enum):
 
 
 class Look(Enum):
-    """How a line looks."""
+    """How a line looks; the values are the names of its colours."""
 
     MET = "met"
     MISSED = "missed"

@@ -18,17 +18,11 @@ from ...rig.spaces import armature_point, metres_per_unit
 from ...settings.effector import FabrikEffector
 from ...settings.limit_properties import LimitPropertyError
 from ...settings.why_not import enabled_effectors
+from ..chosen import color
 from .goal_shapes import Goal, Lines, Look, goal_lines
 from .limits import Drawing, colored, draw_lines
 from .support_shapes import support_lines
 
-# Okabe and Ito's palette, which people who can't tell red from green can tell apart.
-_COLORS: Final = {
-    Look.MET: (0.34, 0.71, 0.91, 1.0),
-    Look.MISSED: (0.95, 0.40, 0.0, 1.0),
-    Look.PINNED: (0.94, 0.89, 0.26, 1.0),
-    Look.BEND: (0.80, 0.47, 0.65, 1.0),
-}
 # Pixels.
 _WIDTHS: Final = {Look.MET: 1.25, Look.MISSED: 2.5, Look.PINNED: 1.25, Look.BEND: 1.25}
 _FONT_SIZE: Final = 12.0
@@ -105,7 +99,9 @@ def balance_lines(rig: bpy.types.Object) -> list[Lines]:
 def drawing(lines: Sequence[Lines]) -> Drawing:
     """Lines as the graphics card takes them."""
     widths = {
-        width: colored((each.points, each.ends, _COLORS[each.look]) for each in lines if _WIDTHS[each.look] == width)
+        width: colored(
+            (each.points, each.ends, color(each.look.value)) for each in lines if _WIDTHS[each.look] == width
+        )
         for width in sorted({_WIDTHS[each.look] for each in lines})
     }
     return Drawing(*colored(iter(())), widths)
@@ -167,7 +163,7 @@ def draw_labels(rigs: Sequence[bpy.types.Object], context: bpy.types.Context) ->
 
     ui_scale = context.preferences.system.ui_scale
     blf.size(0, _FONT_SIZE * ui_scale)
-    blf.color(0, *_COLORS[Look.MISSED])
+    blf.color(0, *color(Look.MISSED.value))
     blf.enable(0, blf.SHADOW)
     blf.shadow(0, 3, 0.0, 0.0, 0.0, 1.0)
     for view, text in texts:

@@ -17,6 +17,7 @@ from ....core.arrays import FloatArray, IntArray
 from ....core.limits.base import Limit
 from ...settings.limit_properties import LimitPropertyError, has_limit, read_limit
 from ...settings.selection import active_bone, selected_bones
+from ..chosen import color
 from .limit_shapes import Kind, Shape, shapes_of
 
 _Color = tuple[float, ...]
@@ -25,8 +26,6 @@ _Numbers = tuple[float, ...]
 _Single = npt.NDArray[np.float32]
 
 # Blue and vermilion can be told apart by people who can't tell red from green; a limit that binds has a cross besides.
-_FREE: Final = (0.30, 0.66, 1.0)
-_BINDS: Final = (1.0, 0.25, 0.10)
 _WHITE: Final = (1.0, 1.0, 1.0)
 # How much is seen of surfaces and lines of a kind; how much of that for bones that are not active, and through a mesh.
 _SURFACE_ALPHA: Final = {Kind.RANGE: 0.14, Kind.GUIDE: 0.0, Kind.MARKER: 1.0}
@@ -183,16 +182,16 @@ def _faded(points: _Single, colors: _Single, share: float) -> dict[str, Any]:
 def colored(parts: Iterable[tuple[FloatArray, IntArray, _Color]]) -> tuple[_Single, _Single]:
     """(N, 3) points and (N, 4) colors of several parts: vertices, rows of indices into them, and a color each."""
     points, colors = [np.zeros((0, 3), dtype=np.float32)], [np.zeros((0, 4), dtype=np.float32)]
-    for vertices, rows, color in parts:
+    for vertices, rows, rgba in parts:
         points.append(vertices.astype(np.float32)[rows.ravel()])
-        colors.append(np.full((rows.size, 4), color, dtype=np.float32))
+        colors.append(np.full((rows.size, 4), rgba, dtype=np.float32))
     return np.concatenate(points), np.concatenate(colors)
 
 
 def _color(shape: Shape) -> _Color:
     if shape.binds:
-        return _BINDS
-    return _WHITE if shape.kind is Kind.MARKER else _FREE
+        return color("binds")[:3]
+    return _WHITE if shape.kind is Kind.MARKER else color("free")[:3]
 
 
 def _width(shape: Shape) -> float:

@@ -7,6 +7,7 @@ from bpy.types import Context, Panel, UIList
 
 from ....capture.takes import imported_takes, is_take, state_of_take
 from ....settings.why_not import rig_at_hand, why_no_rig
+from ...guide import draw_guide
 from ...next_step import next_in_motion
 from ...operators.import_markers import FABRIK_OT_import_markers
 from ...take_index import TAKE_INDEX
@@ -53,6 +54,10 @@ class FABRIK_PT_take(MotionTab, Panel):
     bl_idname = "FABRIK_PT_take"
     bl_order = 0
     bl_label = "Import"
+
+    def draw_header_preset(self, _context: Context) -> None:
+        """Draw the way to the guide."""
+        draw_guide(self.layout, "motion.md")
 
     def draw(self, context: Context) -> None:
         """Draw the next step, the button, and the takes."""

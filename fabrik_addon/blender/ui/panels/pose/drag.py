@@ -5,6 +5,7 @@ from bpy.types import Context, Panel, UILayout
 
 from ....settings.rig import FabrikRig, rig_settings
 from ....settings.why_not import rig_at_hand, why_no_rig, why_no_solve
+from ...guide import draw_guide
 from ...next_step import next_in_pose
 from ...operators.drag import FABRIK_OT_drag
 from ...operators.effectors import FABRIK_OT_pin
@@ -22,6 +23,10 @@ class FABRIK_PT_drag(PoseTab, Panel):
     bl_idname = "FABRIK_PT_drag"
     bl_order = 0
     bl_label = "Pose"
+
+    def draw_header_preset(self, _context: Context) -> None:
+        """Draw the way to the guide."""
+        draw_guide(self.layout, "posing.md")
 
     def draw(self, context: Context) -> None:
         """Draw the next step, then the buttons, as far as they can be used."""

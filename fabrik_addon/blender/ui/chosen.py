@@ -1,0 +1,47 @@
+"""What people have chosen in the add-on's preferences; its own values where the add-on is used from a checkout."""
+
+from typing import Any, Final, TypeAlias
+
+import bpy
+
+from ...package import PACKAGE
+from ..settings.rig import rig_settings
+
+Rgba: TypeAlias = tuple[float, float, float, float]
+
+# Those of goals are of Okabe and Ito's palette, which people who can't tell red from green can tell apart.
+COLORS: Final[dict[str, Rgba]] = {
+    "met": (0.34, 0.71, 0.91, 1.0),
+    "missed": (0.95, 0.40, 0.0, 1.0),
+    "pinned": (0.94, 0.89, 0.26, 1.0),
+    "bend": (0.80, 0.47, 0.65, 1.0),
+    "free": (0.30, 0.66, 1.0, 1.0),
+    "binds": (1.0, 0.25, 0.10, 1.0),
+}
+# What a rig has of them from its first drag, pin or target on.
+_STARTS: Final = ("balance", "use_floor")
+
+
+def preferences() -> Any:
+    """The add-on's preferences; None where it was not switched on as an add-on."""
+    addon: Any = bpy.context.preferences.addons.get(PACKAGE)
+    return None if addon is None else addon.preferences
+
+
+def color(name: str) -> Rgba:
+    """A colour of the overlays, red, green, blue and alpha from 0 to 1."""
+    chosen = preferences()
+    if chosen is None:
+        return COLORS[name]
+    red, green, blue, alpha = getattr(chosen, name)
+    return red, green, blue, alpha
+
+
+def start_as_chosen(rig: bpy.types.Object) -> None:
+    """Give a rig that is worked on for the first time the balance and the floor that people want at first."""
+    kept, chosen = rig_settings(rig), preferences()
+    if chosen is None or len(kept.effectors):
+        return
+    for name in _STARTS:
+        if not kept.is_property_set(name) and getattr(chosen, name) != getattr(kept, name):
+            setattr(kept, name, getattr(chosen, name))
