@@ -23,8 +23,8 @@ def masses_of(armature: bpy.types.Object, skeleton: Skeleton) -> Masses:
     Raises LimitPropertyError naming a bone whose properties make no sense.
     """
     bones = [armature.pose.bones[name] for name in skeleton.names]
-    shares, centres, keeps = _body(armature, bones)
-    return Masses(shares, centres, keeps * stiffness_factors([read_stiffness(bone) for bone in bones]))
+    shares, centres, keeps, bends = _body(armature, bones)
+    return Masses(shares, centres, keeps * stiffness_factors([read_stiffness(bone) for bone in bones]), bends)
 
 
 def centre_of_mass(armature: bpy.types.Object) -> FloatArray:
@@ -33,18 +33,18 @@ def centre_of_mass(armature: bpy.types.Object) -> FloatArray:
     Raises LimitPropertyError naming a bone whose mass makes no sense.
     """
     bones = list(armature.pose.bones)
-    shares, centres, _ = _body(armature, bones)
+    shares, centres, _, _ = _body(armature, bones)
     heads, tails = (np.array([getattr(bone, end)[:] for bone in bones]) for end in ("head", "tail"))
     return np.asarray(shares @ (heads + centres[:, None] * (tails - heads)))
 
 
-def _body(armature: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(B,) shares of the bones' mass, places of its centre on the way to the tail, and how much they keep."""
+def _body(armature: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> tuple[FloatArray, ...]:
+    """(B,) shares of the bones' mass, places of its centre on the way to the tail, how much they keep, and bend."""
     found = _by_name(tuple((bone.name, bone.length) for bone in armature.data.bones))
     known = np.array([found[bone.name] for bone in bones])
     own = [read_mass(bone) for bone in bones]
     shares = np.array([share if mass is None else mass for share, mass in zip(known[:, 0], own, strict=True)])
-    return shares / max(float(shares.sum()), np.finfo(float).tiny), known[:, 1], known[:, 2]
+    return shares / max(float(shares.sum()), np.finfo(float).tiny), known[:, 1], known[:, 2], known[:, 3]
 
 
 @lru_cache(maxsize=_RIGS_KEPT)

@@ -32,11 +32,13 @@ class Masses:
         shares: (J,) of the body's mass; they add up to 1.
         centres: (J,) where the centre of mass is, as a share of the way from head to tail.
         factors: (J,) what a bone's part of the term is multiplied by, from its stiffness.
+        bending: (J,) what turning its joint is multiplied by besides; all 1 when None.
     """
 
     shares: FloatArray
     centres: FloatArray
     factors: FloatArray
+    bending: FloatArray | None = None
 
 
 class PostureTerm:
@@ -59,6 +61,8 @@ class PostureTerm:
         self._offsets = (np.swapaxes(carriers[..., :3, :3], -1, -2) @ away[..., None])[..., 0]
         self.size = size = float(np.ptp(skeleton.rest[:, :3, 3], axis=0).max() + skeleton.lengths.max())
         inertia = masses.shares * skeleton.lengths**2 + _LEAST_INERTIA * size**2
+        if masses.bending is not None:
+            inertia = inertia * masses.bending
         self.inertia = np.where(np.isfinite(masses.factors), inertia * masses.factors, 0.0)[bodies.bones]
         turning = bodies.body_of[: bodies.turning]
         self.column_inertia = np.concatenate([self.inertia[turning], np.zeros(bodies.columns - bodies.turning)])

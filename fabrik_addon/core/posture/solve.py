@@ -20,7 +20,7 @@ from .bounds import Bounds, Floor, Support
 from .goals import Goals
 from .joint_limits import JointLimits, Sides
 from .mass import Masses, PostureTerm
-from .quadratic import Step
+from .quadratic import Found, Step
 
 # What the posture weighs beside goals of weight 1; between 1e-3 and 1e-2 the poses are much the same.
 _POSTURE = 3e-3
@@ -39,18 +39,22 @@ _MOST_STEPS = 6
 # Radians that joints turn in one go for the posture's sake, and more of it for each size of the body that a target has
 # gone: what a goal does not need comes about over several moves of the mouse instead of in one.
 _EASY_TURN, _EASY_TURN_PER_SIZE = 0.02, 22.0
+# Radians: where no joint is turned farther from the preferred pose than that, it may go back to it in one move.
+_NEARLY_PREFERRED = 0.25
 # Where that leaves goals unmet it goes on for as long as it pays: each time must take so much off what is missing.
 _MOST_TURNS, _WORTH_IT = 4, 0.15
 # Radians: a step in which no joint turns farther is the last one.
 _LAST_TURN = 2e-3
 _LAST_GAIN = 5e-3
-_MOST_CORRECTIONS, _MOST_BACK = 5, 3
+_MOST_CORRECTIONS, _MOST_BACK = 4, 3
 # On the way what comes first is met to so many tolerances only; the last part sees to the rest.
 _NEARLY = 100.0
 # A person's eye does not see the pose of one move of the mouse: what takes longer goes on with the next.
 _MOST_STEPS_A_MOVE = 10
 # The second part is tried where its first step leaves so little and turns so little, and goes on while it halves.
 _LEFT, _FARTHEST = 0.2, 0.2
+# So many tangents, and so much of a step along one where all of it halves nothing: a limb that is nearly straight.
+_MOST_TANGENTS, _SHARES = 3, (1.0, 0.5, 0.25)
 _HIGHEST_DAMPING = 1e3 * _POSTURE
 # A share of the longest path: goals are met to this.
 _TOLERANCE = 1e-6
@@ -106,6 +110,7 @@ class PostureSolver:
         self.bodies = Bodies(skeleton, self.goals.bones, axes, root == "FREE")
         self.limits, self.bounds = JointLimits(self.bodies, own), Bounds(self.bodies, floor, support)
         self.tolerance = _TOLERANCE * float(self.goals.lengths.max())
+        self._every = np.ones(len(self.goals.hard), dtype=bool)
         self.prefer(np.tile([1.0, 0.0, 0.0, 0.0], (len(skeleton), 1)), skeleton.rest[0, :3, 3])
 
     def prefer(self, rotations: npt.ArrayLike, location: npt.ArrayLike) -> None:
@@ -155,7 +160,7 @@ class PostureSolver:
         local = self.limits.clamped(rotations[self.bodies.bones])
         stance = self.bodies.stand(local, np.asarray(start_location, dtype=np.float64))
         state = self._state(stance, *self._last)
-        state, steps = self._approach(state, self._easy_turn())
+        state, steps = self._approach(state, self._easy_turn(state.stance))
         self._last = state.pulls, state.closed
         rotations[self.bodies.bones] = state.stance.local
         misses = np.linalg.norm(goals.misses(state.stance), axis=1)
@@ -174,10 +179,10 @@ class PostureSolver:
             none if closed is None else closed,
         )
 
-    def _easy_turn(self) -> float:
+    def _easy_turn(self, stance: Stance) -> float:
         """Radians that joints may turn for the posture's sake, now that targets have gone where they are."""
         before, self._asked = self._asked, self.goals.asked()
-        if before is None:
+        if before is None or np.abs(self.posture.turned(stance)).max() <= _NEARLY_PREFERRED:
             return np.inf
         gone = np.linalg.norm(self._asked - before, axis=1).max(initial=0.0)
         return float(_EASY_TURN + _EASY_TURN_PER_SIZE * gone / self.posture.size)
@@ -205,6 +210,10 @@ class PostureSolver:
             count += 1
             trial, longest = self._step(state, damping, min(most, _LONGEST_TURN))
             before, after = self._cost(state, state), self._cost(trial, state)
+            if after > before:
+                # Where a limb is straight goals bend away from their tangents: back onto them.
+                trial = self._met(trial, self._every) or trial
+                after = self._cost(trial, state)
             if after <= before:
                 state, damping, most = trial, 0.25 * damping, most - longest
                 if longest < _LAST_TURN or before - after < _LAST_GAIN * before:
@@ -272,14 +281,23 @@ class PostureSolver:
 
     def _meet(self, state: _State) -> _State:
         """The goals alone, from here: all of them where they can be met, else those that come first."""
-        every = np.ones(len(self.goals.hard), dtype=bool)
-        for chosen in (every, self.goals.hard):
+        for chosen in (self._every, self.goals.hard):
             if np.abs(state.residual[chosen]).max(initial=0.0) > self.tolerance:
                 state = self._met(state, chosen) or state
         return state
 
     def _met(self, state: _State, chosen: BoolArray) -> _State | None:
-        """The state with some of the rows met by the least mass moved; None where they cannot be from here."""
+        """The state with some of the rows met, or nearly, by the least mass moved; None where that leads nowhere."""
+        met = None
+        for _ in range(_MOST_TANGENTS):
+            nearer = self._nearer(met or state, chosen)
+            met = nearer or met
+            if nearer is None or np.abs(nearer.residual[chosen]).max() <= self.tolerance:
+                break
+        return met
+
+    def _nearer(self, state: _State, chosen: BoolArray) -> _State | None:
+        """The state with less missing of some of the rows, along one tangent; None where it promises too little."""
         motions = self.bodies.motions(state.stance)
         mass, _ = self.posture.equations(state.stance, motions)
         rows = self.goals.rows(self.bodies, state.stance, motions)[chosen]
@@ -292,16 +310,23 @@ class PostureSolver:
             return None
         if np.abs(found.step[: self.bodies.turning]).max(initial=0.0) > _FARTHEST:
             return None
-        move, met = found.step, None
+        for share in _SHARES:
+            met = self._state(self._moved(state.stance, share * found.step), state.pulls, state.closed)
+            if np.linalg.norm(met.residual[chosen]) <= (1.0 - 0.5 * share) * np.linalg.norm(residual):
+                return self._corrected(met, step, found, chosen) if share == 1.0 else met
+        return None
+
+    def _corrected(self, met: _State, step: Step, found: Found, chosen: BoolArray) -> _State:
+        """The state after further steps along the same tangent, for as long as each halves what is missing."""
         for _ in range(_MOST_CORRECTIONS):
-            before, stance = (met or state), self._moved((met or state).stance, move)
-            trial = self._state(stance, state.pulls, state.closed)
-            if np.linalg.norm(trial.residual[chosen]) > 0.5 * np.linalg.norm(before.residual[chosen]):
+            residual = met.residual[chosen]
+            if np.abs(residual).max() <= self.tolerance:
+                break
+            move = step.corrected(residual, found.closed)
+            trial = self._state(self._moved(met.stance, move), met.pulls, met.closed)
+            if np.linalg.norm(trial.residual[chosen]) > 0.5 * np.linalg.norm(residual):
                 break
             met = trial
-            if np.abs(met.residual[chosen]).max() <= self.tolerance:
-                break
-            move = step.corrected(met.residual[chosen], found.closed)
         return met
 
     def _moved(self, stance: Stance, step: FloatArray) -> Stance:

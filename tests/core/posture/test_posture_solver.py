@@ -1,5 +1,7 @@
 """Poses of a small person by least mass: goals, what comes first, limits, the floor and balance."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -147,6 +149,35 @@ def test_what_is_stiff_turns_less_and_what_is_quite_stiff_not_at_all():
     assert turned[2] == 0.0
 
 
+def test_what_bends_hard_turns_less():
+    """Its mass is as before: only the turn costs more."""
+    way, turned = straight(np.array((-0.5, -0.6, 0.0))), []
+    for factor in (1.0, 30.0):
+        solver, rest, points = person()
+        bending = np.ones(len(rest))
+        spine = solver.skeleton.index("spine")
+        bending[spine] = factor
+        harder = PostureSolver(
+            solver.skeleton,
+            [Effector("forearm.L", priority=1), Effector("shin.L"), Effector("shin.R")],
+            replace(solver.masses, bending=bending),
+            limits=LIMITS,
+            root="FREE",
+        )
+        turned.append(float(angle_between(lead(harder, rest, points, way)[-1].rotations[spine], rest[spine])))
+    assert turned[1] < 0.6 * turned[0]
+
+
+def test_a_straight_limb_is_met_and_comes_back():
+    """An arm as good as straight points at its goal, where a tangent says nothing of what shortens it."""
+    solver, rest, points = person()
+    arm = points[HAND] - solver.skeleton.rest[solver.skeleton.index("upper_arm.L"), :3, 3]
+    out = straight(0.12 * arm / np.linalg.norm(arm))
+    found = lead(solver, rest, points, np.concatenate([out, out[-2::-1], np.zeros((1, 3))]))
+    assert max(each.errors.max() for each in found) < 1e-5
+    assert np.degrees(angle_between(found[-1].rotations, rest).max()) < 0.1
+
+
 def test_left_and_right_are_alike():
     """The right hand led by the mirror image: the joints are where the mirror has them."""
     shift = np.array((-0.4, -0.5, -0.3))
@@ -185,3 +216,17 @@ def test_balance_keeps_the_centre_of_mass_over_the_feet_as_far_as_goals_allow():
         ahead.append(-solver.centre_of_mass(pose.rotations, pose.root_location)[1])
     assert ahead[0] > 0.1
     assert ahead[1] < 0.06
+
+
+def test_who_bends_down_brings_the_hips_back():
+    """The support is wide enough for a hand before the feet, yet the centre of mass stays nearer to its middle."""
+    corners = np.array([(-0.3, -0.5, 0.0), (0.3, -0.5, 0.0), (0.3, 0.3, 0.0), (-0.3, 0.3, 0.0)])
+    way, hips, middle = straight(np.array((-0.4, -0.5, -0.8))), [], []
+    for support in (None, Support(corners, (0.0, 0.0, 1.0))):
+        solver, rest, points = person(support=support)
+        pose = lead(solver, rest, points, way)[-1]
+        assert pose.errors.max() < 1e-5
+        hips.append(pose.root_location[1])
+        middle.append(solver.centre_of_mass(pose.rotations, pose.root_location)[1])
+    assert hips[1] > hips[0]
+    assert middle[0] < middle[1] < 0.0
