@@ -9,15 +9,14 @@ from ..core import Effector, Skeleton, Solution, Solver, Status, forward_kinemat
 from ..core.arrays import FloatArray, lengths
 from ..core.limits.base import Limit
 from ..core.rotations import angle_between, conjugate, product, quaternion_from_matrix
-from ..human.naming_schemes import match
-from ..human.rest_body import RestBody
 from ..markers.steps import at_once
 from .alignment import align, is_alike, leg_length
+from .bodies import check_pairs, find_bodies, find_pairs
 from .feet import Contact, ground_height, toe_turns
 from .goals import End, Goals, RetargetSettings, find_ends, legs_reach, lowered
 from .limbs import Limb, LimbSolver
-from .motion import Motion, RetargetError, bones_of
-from .pairs import Pair, pair_bodies
+from .motion import Motion
+from .pairs import Pair
 from .reaching import Reach
 from .reference import find_reference
 from .transfer import Transfer
@@ -42,20 +41,6 @@ class Retargeted:
     effectors: tuple[Effector, ...]
     pairs: tuple[Pair, ...]
     contacts: tuple[Contact, ...]
-
-
-def find_pairs(motion: Motion, skeleton: Skeleton) -> tuple[Pair, ...]:
-    """Which bone goes by which; raises RetargetError where none does."""
-    source, target = _bodies(motion, skeleton)
-    pairs = pair_bodies(source, target)
-    if not any(target.roles[pair.bone].part == "hips" for pair in pairs):
-        raise RetargetError(f"No bone of {motion.name!r} is known as one of the rig's: say by a map which is which.")
-    return pairs
-
-
-def _bodies(motion: Motion, skeleton: Skeleton) -> tuple[RestBody, RestBody]:
-    target = RestBody(bones_of(skeleton.names, skeleton.parents, skeleton.rest, skeleton.lengths))
-    return RestBody(motion.bones_at(None)), target
 
 
 def retarget_steps(
@@ -95,8 +80,10 @@ class _Work:
         limits: Mapping[str, Limit],
         pairs: Sequence[Pair],
     ) -> None:
-        _, target = _bodies(motion, skeleton)
-        reference = find_reference(motion, target, match(motion.names), settings.reference)
+        source, target = find_bodies(motion, skeleton, pairs)
+        pairs = [pair for pair in pairs if pair.bone in target.roles]
+        check_pairs(motion, target, pairs)
+        reference = find_reference(motion, target, source.roles, settings.reference)
         alignment = align(motion, reference, target, pairs)
         self.skeleton, self.target, self.count = skeleton, target, len(motion)
         self.transfer = Transfer(motion, reference.body, skeleton, target, pairs, alignment)

@@ -9,9 +9,11 @@ import bpy
 
 from ...retarget.goals import RetargetSettings
 from ...retarget.motion import RetargetError
+from ...retarget.pairs import Pair
 from ..bake.bake import Steps
 from ..bake.settings import BakeSettings
 from ..rig.keyframes import curves, keys
+from .matching import checked_pairs
 from .retarget import retarget_object_steps
 from .source import check_source
 
@@ -31,11 +33,13 @@ def retarget_from(
     frames: Sequence[int | None],
     how: Mapping[str, Any],
     bake: Mapping[str, Any],
+    pairs: Sequence[Pair] = (),
 ) -> Steps:
     """Bring the motion of an armature or a file onto a rig, in small steps.
 
     frames: the first and the last, None for the source's. how: values of `RetargetOptions`. bake: those of
-    `BakeSettings`. What is imported of a file is gone afterwards.
+    `BakeSettings`. pairs: which bone goes by which; found where there are none. What is imported of a file is gone
+    afterwards.
     """
     before = set(bpy.data.objects)
     selected, active = list(context.selected_objects), context.view_layer.objects.active
@@ -44,13 +48,15 @@ def retarget_from(
         if is_imported:
             source = import_source(context, Path(str(source)))
         checked = check_source(source, rig)
+        check_animated(checked)
         first, last = (
             own if given is None else given
             for given, own in zip(frames, source_range(checked, context.scene), strict=True)
         )
         reference = how["reference"] - first if how["use_reference"] else None
-        settings = RetargetSettings(how["places"], how["hands_in_world"], reference)
-        return (yield from retarget_object_steps(context, rig, checked, BakeSettings(first, last, **bake), settings))
+        settings = RetargetSettings(how["places"], how["hands_in_world"], how["contacts"], reference)
+        baked, given = BakeSettings(first, last, **bake), checked_pairs(pairs, rig, checked)
+        return (yield from retarget_object_steps(context, rig, checked, baked, settings, given))
     finally:
         if is_imported:
             _remove(set(bpy.data.objects) - before)
@@ -66,6 +72,13 @@ def _remove(things: set[bpy.types.Object]) -> None:
         unwanted = [data, animation.action if animation is not None else None]
         bpy.data.objects.remove(thing)
         bpy.data.batch_remove([each for each in unwanted if each is not None and not each.users])
+
+
+def check_animated(source: bpy.types.Object) -> None:
+    """Raise RetargetError where nothing moves a source: neither keys nor drivers, constraints, strips or a parent."""
+    animated = source.animation_data is not None or source.parent is not None or len(source.constraints)
+    if not animated and not any(len(bone.constraints) for bone in source.pose.bones):
+        raise RetargetError(f"{source.name!r} has no animation: choose an armature that moves.")
 
 
 def source_range(source: bpy.types.Object, scene: bpy.types.Scene) -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """Another armature's motion onto a rig: sampled, brought over, and keyed by the bake's writer."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -10,7 +11,7 @@ from ...core.arrays import FloatArray
 from ...human.naming_schemes import match
 from ...markers.steps import within
 from ...retarget.goals import RetargetSettings
-from ...retarget.motion import RetargetError
+from ...retarget.pairs import Pair
 from ...retarget.take import Retargeted, retarget_steps
 from ..bake.bake import FindSteps, Steps, keyed_steps, timed
 from ..bake.jobs import BakedTree
@@ -34,10 +35,14 @@ def retarget_object_steps(
     source: bpy.types.Object,
     settings: BakeSettings,
     how: RetargetSettings,
+    pairs: Sequence[Pair] | None = None,
 ) -> Steps:
-    """Key the rig's bones by the motion of another armature, in small steps as a bake."""
+    """Key the rig's bones by the motion of another armature, in small steps as a bake.
+
+    pairs: which bone goes by which; found when None.
+    """
     check_source(source, rig)
-    find = partial(_found_steps, source=source, how=how)
+    find = partial(_found_steps, source=source, how=how, pairs=pairs)
     return (yield from keyed_steps(context, rig, settings, find, take=source.name))
 
 
@@ -49,25 +54,30 @@ def _found_steps(
     *,
     source: bpy.types.Object,
     how: RetargetSettings,
+    pairs: Sequence[Pair] | None,
 ) -> FindSteps:
     """The rig's poses, and its world matrices."""
-    tree = _body_of(rig)
+    tree = _body_of(rig, pairs)
     goals = _goals_of(rig, tree)
     check_root_motion(rig, settings.root_motion, [goals])
     with timed(seconds, "sample"):
         motion, matrices = yield from within(0.0, _SAMPLING_ENDS, sample_source(context, source, rig, settings.frames))
     with timed(seconds, "solve"):
-        steps = retarget_steps(motion, tree.skeleton, how, limits=goals.all_limits)
+        steps = retarget_steps(motion, tree.skeleton, how, limits=goals.all_limits, pairs=pairs)
         found = yield from within(_SAMPLING_ENDS, 1.0, steps)
     return (_baked(goals, found, object_scale(matrices)),), matrices
 
 
-def _body_of(rig: bpy.types.Object) -> Tree:
-    """The tree of bones with the hips, all heads where they are at rest but for what locations of bones below add."""
-    for tree in read_trees(rig, at_rest=True):
-        if any(role.part == "hips" for role in match(tree.skeleton.names).values()):
+def _body_of(rig: bpy.types.Object, pairs: Sequence[Pair] | None) -> Tree:
+    """The tree of bones that has the hips, or the first bone of the pairs; all heads where they are at rest."""
+    trees = read_trees(rig, at_rest=True)
+    for tree in trees:
+        names = tree.skeleton.names
+        if pairs is not None and pairs[0].bone in names:
             return tree
-    raise RetargetError(f"{rig.name!r} has no bone that is known as its hips: say by a map which is which.")
+        if pairs is None and any(role.part == "hips" for role in match(names).values()):
+            return tree
+    return max(trees, key=lambda tree: len(tree.skeleton))
 
 
 def _goals_of(rig: bpy.types.Object, tree: Tree) -> Goals:

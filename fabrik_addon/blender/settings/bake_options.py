@@ -4,7 +4,15 @@ from inspect import get_annotations
 from typing import Any, Final
 
 import bpy
-from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, PointerProperty
+from bpy.props import (
+    BoolProperty,
+    CollectionProperty,
+    EnumProperty,
+    FloatProperty,
+    IntProperty,
+    PointerProperty,
+    StringProperty,
+)
 from bpy.types import PropertyGroup
 
 from .overrides import overridable
@@ -132,6 +140,11 @@ class RetargetOptions:
         min=0.0,
         max=1.0,
     )
+    contacts: BoolProperty(
+        name="Keep Contacts",
+        description="Feet that stand in the source stand, and none goes under the floor",
+        default=True,
+    )
     use_reference: BoolProperty(
         name="Reference Frame",
         description="Compare the rig's rest pose with the source on this frame, not with the source's own rest pose",
@@ -158,6 +171,27 @@ def _is_armature(_settings: PropertyGroup, thing: bpy.types.Object) -> bool:
 
 
 @overridable
+class FabrikBonePair(PropertyGroup):
+    """A bone of the rig, by its name, and what it goes by."""
+
+    source: StringProperty(name="Source Bone", description="The bone of the source that this one turns with")
+    before: StringProperty(
+        name="Before",
+        description="Where chains differ in number, the bone turns with what is between this bone of the source and "
+        "the other",
+    )
+    share: FloatProperty(
+        name="Share",
+        description="How far from the one bone to the other",
+        subtype="FACTOR",
+        default=1.0,
+        min=0.0,
+        max=1.0,
+    )
+    enabled: BoolProperty(name="Enabled", description="Whether the bone goes by the source", default=True)
+
+
+@overridable
 class FabrikRetarget(RetargetOptions, PropertyGroup):
     """The source of a rig's motion, and how it is brought over."""
 
@@ -167,3 +201,9 @@ class FabrikRetarget(RetargetOptions, PropertyGroup):
         type=bpy.types.Object,
         poll=_is_armature,
     )
+    pairs: CollectionProperty(
+        name="Bones",
+        description="Which bone goes by which of the source; matched anew where empty",
+        type=FabrikBonePair,
+    )
+    active_pair: IntProperty(name="Active Bone", description="The bone whose details are shown")

@@ -15,7 +15,7 @@ from bpy.props import (
 )
 from bpy.types import PropertyGroup
 
-from .bake_options import FabrikBakeSettings, FabrikRetarget
+from .bake_options import FabrikBakeSettings, FabrikBonePair, FabrikRetarget
 from .control import CLASSES as CONTROL_CLASSES
 from .control import FabrikControlRig
 from .effector import FabrikEffector
@@ -121,6 +121,7 @@ CLASSES = (
     FabrikBakeSettings,
     FabrikDragSettings,
     FabrikStoredBone,
+    FabrikBonePair,
     FabrikRetarget,
     FabrikRig,
 )

@@ -68,7 +68,7 @@ def read_map(path: str | os.PathLike[str]) -> tuple[MappedMarker, ...]:
     """
     path = Path(path)
     try:
-        return _parse(_file_text(path))
+        return _parse(file_text(path))
     except MapError as trouble:
         raise MapError(f"{path.name}: {trouble}") from None
 
@@ -81,10 +81,13 @@ def write_map(path: str | os.PathLike[str], entries: Iterable[MappedMarker]) -> 
     entries = tuple(entries)
     _check_once(entries)
     markers = {entry.marker: _as_json(entry) for entry in entries}
-    text = json.dumps({_FORMAT: _VERSION, "markers": markers}, indent=2, ensure_ascii=False)
-    path = Path(path)
+    write_json(Path(path), {_FORMAT: _VERSION, "markers": markers})
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write a file; raises MapError where it cannot be written."""
     try:
-        path.write_text(text + "\n", encoding="utf-8")
+        path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     except OSError as trouble:
         raise MapError(f"{path.name}: cannot be written: {trouble.strerror} ({path})") from None
 
@@ -93,15 +96,15 @@ def check_map(entries: Sequence[MappedMarker], marker_names: Iterable[str], bone
     """Raise MapError naming every marker and bone of the map that is not among the names given."""
     _check_once(entries)
     problems = [
-        _unknown("marker", "markers", (entry.marker for entry in entries), tuple(marker_names)),
-        _unknown("bone", "bones", (entry.bone for entry in entries), tuple(bone_names)),
+        unknown_names("marker", "markers", (entry.marker for entry in entries), tuple(marker_names)),
+        unknown_names("bone", "bones", (entry.bone for entry in entries), tuple(bone_names)),
     ]
     found = "; ".join(problem for problem in problems if problem)
     if found:
         raise MapError(f"the marker map names {found}")
 
 
-def _unknown(one: str, many: str, wanted: Iterable[str], known: Sequence[str]) -> str:
+def unknown_names(one: str, many: str, wanted: Iterable[str], known: Sequence[str]) -> str:
     """What to say of the names that are not known; empty where all are."""
     there = set(known)
     missing = [name for name in dict.fromkeys(wanted) if name not in there]
@@ -121,7 +124,7 @@ def _check_once(entries: Iterable[MappedMarker]) -> None:
         raise MapError(f"marker {twice[0]!r} is mapped more than once")
 
 
-def _file_text(path: Path) -> str:
+def file_text(path: Path) -> str:
     """Everything in the file; raise where it cannot be read."""
     try:
         return path.read_text(encoding="utf-8-sig")
@@ -135,18 +138,24 @@ def _file_text(path: Path) -> str:
 
 def _parse(text: str) -> tuple[MappedMarker, ...]:
     """The entries of a map's text."""
-    try:
-        content: object = json.loads(text, object_pairs_hook=_pairs_once)
-    except json.JSONDecodeError as trouble:
-        raise MapError(f"not JSON: {trouble.msg} on line {trouble.lineno}") from None
-    if not isinstance(content, dict) or _FORMAT not in content:
-        raise MapError(f"not a marker map: there is no {_FORMAT!r} in it")
-    if content[_FORMAT] != _VERSION:
-        raise MapError(f"version {content[_FORMAT]!r} of the map is not known, only {_VERSION}")
+    content = json_map(text, _FORMAT, _VERSION, "marker map")
     markers = content.get("markers")
     if not isinstance(markers, dict) or not markers:
         raise MapError("the map has no markers")
     return tuple(_entry(marker, told) for marker, told in markers.items())
+
+
+def json_map(text: str, key: str, version: int, what: str) -> dict[str, object]:
+    """The JSON object of a map's text, whose key holds its version."""
+    try:
+        content: object = json.loads(text, object_pairs_hook=_pairs_once)
+    except json.JSONDecodeError as trouble:
+        raise MapError(f"not JSON: {trouble.msg} on line {trouble.lineno}") from None
+    if not isinstance(content, dict) or key not in content:
+        raise MapError(f"not a {what}: there is no {key!r} in it")
+    if content[key] != version:
+        raise MapError(f"version {content[key]!r} of the map is not known, only {version}")
+    return content
 
 
 def _pairs_once(pairs: list[tuple[str, object]]) -> dict[str, object]:

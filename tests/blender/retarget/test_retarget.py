@@ -59,3 +59,38 @@ def test_a_file_is_read_and_leaves_nothing_behind(moving, recording):
     assert sorted(thing.name for thing in bpy.data.objects) == ["Rig", "Source"]
     assert bpy.context.object == rig
     assert len(bpy.data.armatures) == 2
+
+
+def test_the_list_of_bones_is_found_saved_loaded_and_heeded(moving, tmp_path):
+    source, rig = moving
+    kept = rig_settings(rig).retarget
+    kept.source = source
+    assert bpy.ops.fabrik.match_bones() == {"FINISHED"}
+    assert {pair.name: pair.source for pair in kept.pairs} == {bone.name: bone.name for bone in rig.pose.bones}
+    kept.pairs["upper_arm.L"].enabled = False
+    path = str(tmp_path / "map.json")
+    assert bpy.ops.fabrik.save_bone_map(filepath=path) == {"FINISHED"}
+    kept.pairs.clear()
+    assert bpy.ops.fabrik.load_bone_map(filepath=path) == {"FINISHED"}
+    assert len(kept.pairs) == len(rig.pose.bones) - 1
+    assert bpy.ops.fabrik.retarget() == {"FINISHED"}
+    bpy.context.scene.frame_set(24)
+    assert tuple(rig.pose.bones["upper_arm.L"].rotation_quaternion) == (1.0, 0.0, 0.0, 0.0)
+    assert rig.pose.bones["spine"].rotation_quaternion.angle > 0.2
+
+
+def test_what_has_nothing_in_common_is_said_and_nothing_changes(moving):
+    source, rig = moving
+    for bone in source.data.bones:
+        bone.name = f"part {bone.name[0]}{len(bone.name)}"
+    with pytest.raises(RuntimeError, match="known"):
+        bpy.ops.fabrik.retarget(source="Source")
+    assert rig.animation_data is None
+
+
+def test_a_source_that_never_moves_is_said(moving):
+    source, rig = moving
+    source.animation_data_clear()
+    with pytest.raises(RuntimeError, match="'Source' has no animation"):
+        bpy.ops.fabrik.retarget(source="Source")
+    assert rig.animation_data is None

@@ -15,6 +15,7 @@ from . import (
     pose_mode,
     posing,
     report,
+    retargeting,
 )
 
 CLASSES = (
@@ -23,6 +24,7 @@ CLASSES = (
     *posing.CLASSES,
     *drag.CLASSES,
     *bake.CLASSES,
+    *retargeting.CLASSES,
     *import_markers.CLASSES,
     *match_markers.CLASSES,
     *calibrate_markers.CLASSES,

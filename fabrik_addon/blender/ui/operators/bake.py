@@ -1,16 +1,14 @@
-"""Baking and retargeting, with a progress bar and Esc where there is a window."""
+"""Baking, with a progress bar and Esc where there is a window."""
 
 from collections.abc import Callable
-from inspect import get_annotations
 from typing import TYPE_CHECKING, Any
 
-import bpy
 from bpy.props import IntProperty, StringProperty
 from bpy.types import Context, Operator
 
-from ...settings.bake_options import OPTIONS, RETARGET_OPTIONS, BakeOptions, MarkerOptions, RetargetOptions
+from ...settings.bake_options import OPTIONS, BakeOptions, MarkerOptions
 from ...settings.rig import rig_settings
-from ...settings.why_not import rig_at_hand, why_no_bake, why_no_rig
+from ...settings.why_not import rig_at_hand, why_no_bake
 from .in_steps import InSteps
 
 if TYPE_CHECKING:
@@ -59,41 +57,4 @@ class FABRIK_OT_bake(ReportsBake, InSteps, BakeOptions, MarkerOptions, Operator)
         return bake_steps(context, rig, BakeSettings(first, last, action_name=self.action_name, **options))
 
 
-class FABRIK_OT_retarget(ReportsBake, InSteps, RetargetOptions, BakeOptions, Operator):
-    """Key the rig's bones by another armature's motion; what is not given is taken from the sidebar"""
-
-    bl_idname = "fabrik.retarget"
-    bl_label = "Retarget"
-    why_not = staticmethod(why_no_rig)
-    doing = "retargeting"
-
-    source: StringProperty(
-        name="Source",
-        description="The armature whose motion is wanted, or a .bvh, .fbx or .glb file; the rig's source when empty",
-    )
-    frame_start: IntProperty(name="Start", description="First frame; the source's when not given")
-    frame_end: IntProperty(name="End", description="Last frame; the source's when not given")
-    action_name: StringProperty(name="Action Name", description="Name of a new action; the rig's when empty")
-
-    def steps(self, context: Context) -> "Steps":
-        """The keywords given, else the rig's settings."""
-        from ...retarget.door import retarget_from
-
-        rig = rig_at_hand(context)
-        kept = rig_settings(rig)
-        how: dict[str, Any] = {name: getattr(kept.retarget, name) for name in RETARGET_OPTIONS}
-        # The source of a bake is another thing: markers or effectors.
-        bake: dict[str, Any] = {
-            name: getattr(kept.bake, name) for name in get_annotations(BakeOptions) if name != "source"
-        }
-        for chosen in (how, bake):
-            chosen.update((name, getattr(self, name)) for name in chosen if self.properties.is_property_set(name))
-        frames = [
-            getattr(self, name) if self.properties.is_property_set(name) else None
-            for name in ("frame_start", "frame_end")
-        ]
-        source = bpy.data.objects.get(self.source) or self.source or kept.retarget.source
-        return retarget_from(context, rig, source, frames, how, {**bake, "action_name": self.action_name})
-
-
-CLASSES = (FABRIK_OT_bake, FABRIK_OT_retarget)
+CLASSES = (FABRIK_OT_bake,)

@@ -1,0 +1,75 @@
+"""The rig's list of bones: which goes by which of the source."""
+
+import os
+from collections.abc import Iterable, Sequence
+
+import bpy
+import numpy as np
+
+from ...core.errors import FabrikError
+from ...markers.steps import finish
+from ...retarget.bodies import find_pairs
+from ...retarget.bone_map import check_bone_map, read_bone_map, write_bone_map
+from ...retarget.motion import RetargetError
+from ...retarget.pairs import Pair
+from ..rig.armature import read_trees
+from ..settings.rig import rig_settings
+from .source import check_source, sample_source
+
+
+def match_bones(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[Pair, ...]:
+    """Fill the rig's list by names; raises RetargetError where its source is none or nothing matches."""
+    source = check_source(rig_settings(rig).retarget.source, rig)
+    frame = np.array([context.scene.frame_current])
+    motion, _ = finish(sample_source(context, source, rig, frame))
+    trouble: FabrikError = RetargetError(f"{rig.name!r} has no bones.")
+    for tree in read_trees(rig, at_rest=True):
+        try:
+            pairs = find_pairs(motion, tree.skeleton)
+        except RetargetError as no:
+            trouble = no
+            continue
+        set_pairs(rig, pairs)
+        return pairs
+    raise trouble
+
+
+def set_pairs(rig: bpy.types.Object, pairs: Iterable[Pair]) -> None:
+    """Replace the rig's list."""
+    kept = rig_settings(rig).retarget
+    kept.pairs.clear()
+    for pair in pairs:
+        entry = kept.pairs.add()
+        entry.name, entry.source, entry.before, entry.share = pair.bone, pair.source, pair.before, pair.share
+    kept.active_pair = 0
+
+
+def pairs_of(rig: bpy.types.Object) -> list[Pair]:
+    """What the rig's list says, without what is switched off."""
+    listed = rig_settings(rig).retarget.pairs
+    return [Pair(one.name, one.source, one.before, one.share) for one in listed if one.enabled and one.source]
+
+
+def checked_pairs(pairs: Sequence[Pair], rig: bpy.types.Object, source: bpy.types.Object) -> Sequence[Pair] | None:
+    """The pairs, None for none; raises MapError where one names a bone that is not there."""
+    check_bone_map(pairs, rig.data.bones.keys(), source.data.bones.keys())
+    return pairs or None
+
+
+def save_pairs(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
+    """Write the list to a file; how many bones it has."""
+    pairs = pairs_of(rig)
+    if not pairs:
+        raise RetargetError(f"{rig.name!r} has no bones in its list: match them first.")
+    write_bone_map(path, pairs)
+    return len(pairs)
+
+
+def load_pairs(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
+    """Take the list from a file; how many bones it has. Raises MapError where it names a bone that is not there."""
+    pairs = read_bone_map(path)
+    source = rig_settings(rig).retarget.source
+    named = [name for pair in pairs for name in (pair.source, pair.before)]
+    check_bone_map(pairs, rig.data.bones.keys(), named if source is None else source.data.bones.keys())
+    set_pairs(rig, pairs)
+    return len(pairs)

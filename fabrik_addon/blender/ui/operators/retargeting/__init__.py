@@ -1,0 +1,5 @@
+"""The operators of retargeting."""
+
+from . import bone_list, retarget
+
+CLASSES = (*bone_list.CLASSES, *retarget.CLASSES)

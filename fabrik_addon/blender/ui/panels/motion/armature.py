@@ -1,0 +1,103 @@
+"""The Motion tab's other way: motion from another armature."""
+
+import bpy
+from bpy.types import Context, Panel, UILayout, UIList
+
+from ....settings.bake_options import FabrikBonePair, FabrikRetarget
+from ....settings.rig import rig_settings
+from ...operators.retargeting.bone_list import (
+    FABRIK_OT_load_bone_map,
+    FABRIK_OT_match_bones,
+    FABRIK_OT_save_bone_map,
+)
+from ...operators.retargeting.retarget import FABRIK_OT_retarget
+from ..base import AboutRig, MotionTab
+from .bake import draw_result
+
+
+class FABRIK_UL_bone_pairs(UIList):
+    """One line a bone: on or off, the rig's bone and the source's"""
+
+    def draw_item(
+        self,
+        _context: Context,
+        layout: UILayout,
+        _data: FabrikRetarget,
+        pair: FabrikBonePair,
+        _icon: int,
+        _active_data: FabrikRetarget,
+        _active_property: str,
+    ) -> None:
+        """Draw one bone."""
+        row = layout.row(align=True)
+        row.use_property_split = False
+        row.prop(pair, "enabled", text="")
+        names = row.row()
+        names.active = pair.enabled
+        names.label(text=pair.name, icon="BONE_DATA")
+        names.label(text=pair.source or "–")
+
+
+class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
+    """Another armature's motion onto the rig."""
+
+    bl_idname = "FABRIK_PT_from_armature"
+    bl_label = "From Armature"
+    bl_order = 50
+
+    @classmethod
+    def shows(cls, _rig: bpy.types.Object) -> bool:
+        """Where there is another armature."""
+        return len(bpy.data.armatures) > 1
+
+    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+        """Draw the source, how it is brought over, and the button."""
+        kept = rig_settings(rig).retarget
+        layout.prop(kept, "source")
+        if kept.source is None:
+            return
+        column = layout.column(align=True)
+        column.prop(kept, "places")
+        column.prop(kept, "hands_in_world")
+        layout.prop(kept, "contacts")
+        layout.prop(kept, "use_reference")
+        if kept.use_reference:
+            layout.prop(kept, "reference")
+        layout.prop(rig_settings(rig).bake, "action")
+        layout.operator(FABRIK_OT_retarget.bl_idname, icon="ARMATURE_DATA")
+        draw_result(layout, rig)
+
+
+class FABRIK_PT_bone_pairs(AboutRig, MotionTab, Panel):
+    """Which bone goes by which."""
+
+    bl_idname = "FABRIK_PT_bone_pairs"
+    bl_parent_id = "FABRIK_PT_from_armature"
+    bl_label = "Bones"
+
+    @classmethod
+    def shows(cls, rig: bpy.types.Object) -> bool:
+        """Where there is a source."""
+        return rig_settings(rig).retarget.source is not None
+
+    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+        """Draw the buttons, the list and the source of its active bone."""
+        kept = rig_settings(rig).retarget
+        buttons = layout.row(align=True)
+        buttons.operator(FABRIK_OT_match_bones.bl_idname, icon="VIEWZOOM")
+        buttons.operator(FABRIK_OT_load_bone_map.bl_idname, text="", icon="FILE_FOLDER")
+        buttons.operator(FABRIK_OT_save_bone_map.bl_idname, text="", icon="FILE_TICK")
+        if not kept.pairs:
+            return
+        row = layout.row()
+        row.use_property_split = False
+        row.template_list("FABRIK_UL_bone_pairs", "", kept, "pairs", kept, "active_pair", rows=6)
+        if 0 <= kept.active_pair < len(kept.pairs) and kept.source is not None:
+            pair = kept.pairs[kept.active_pair]
+            layout.prop_search(pair, "source", kept.source.data, "bones")
+            if pair.before:
+                layout.prop_search(pair, "before", kept.source.data, "bones")
+                layout.prop(pair, "share")
+
+
+CLASSES = (FABRIK_UL_bone_pairs, FABRIK_PT_from_armature, FABRIK_PT_bone_pairs)

@@ -1,0 +1,49 @@
+"""What the bones of source and rig are: by their names, for the rest by the pairs that are given."""
+
+from collections.abc import Mapping, Sequence
+
+from ..core import Skeleton
+from ..human.body_parts import Role
+from ..human.naming_schemes import match
+from ..human.rest_body import RestBody
+from .motion import Motion, RetargetError, bones_of
+from .pairs import Pair, pair_bodies
+
+
+def find_bodies(motion: Motion, skeleton: Skeleton, pairs: Sequence[Pair] | None = None) -> tuple[RestBody, RestBody]:
+    """The source's body at rest and the rig's; where pairs are given, what a bone is on one side it is on the other."""
+    source, target = match(motion.names), match(skeleton.names)
+    if pairs is not None:
+        source, target = _through(pairs, source, target)
+    bones = bones_of(skeleton.names, skeleton.parents, skeleton.rest, skeleton.lengths)
+    return RestBody(motion.bones_at(None), source), RestBody(bones, target)
+
+
+def _through(
+    pairs: Sequence[Pair], source: Mapping[str, Role], target: Mapping[str, Role]
+) -> tuple[dict[str, Role], dict[str, Role]]:
+    """The roles of the bones in pairs, told by the side on which more of them are known."""
+    by_target = sum(pair.bone in target for pair in pairs) >= sum(pair.source in source for pair in pairs)
+    told = ((pair.bone, target.get(pair.bone) if by_target else source.get(pair.source)) for pair in pairs)
+    own = {bone: role for bone, role in told if role is not None}
+    other = {pair.source: own[pair.bone] for pair in pairs if pair.bone in own and not pair.before}
+    return other, own
+
+
+def find_pairs(motion: Motion, skeleton: Skeleton) -> tuple[Pair, ...]:
+    """Which bone goes by which; raises RetargetError where none does."""
+    source, target = find_bodies(motion, skeleton)
+    pairs = pair_bodies(source, target)
+    check_pairs(motion, target, pairs)
+    return pairs
+
+
+def check_pairs(motion: Motion, target: RestBody, pairs: Sequence[Pair]) -> None:
+    """Raise RetargetError where pairs are not enough to bring a motion over."""
+    if not pairs:
+        raise RetargetError(f"No bone of {motion.name!r} is known as one of the rig's: say by a map which is which.")
+    hips = [pair.bone for pair in pairs if target.roles[pair.bone].part == "hips"]
+    if not hips:
+        raise RetargetError(f"No bone of {motion.name!r} is known as the hips: say by a map which is.")
+    if len(hips) > 1:
+        raise RetargetError(f"Bones {hips[0]!r} and {hips[1]!r} both are the hips: leave one of them out of the map.")

@@ -1,0 +1,64 @@
+"""The JSON file that says which bone of a rig goes by which of a source.
+
+``{"fabrik_bone_map": 1, "bones": {"hips": "Hips", "chest": {"source": "Spine2", "before": "Spine1", "share": 0.4}}}``
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from ..markers.mapping.marker_map import MapError, file_text, json_map, unknown_names, write_json
+from .pairs import Pair
+
+_FORMAT: Final = "fabrik_bone_map"
+_VERSION: Final = 1
+
+
+def read_bone_map(path: str | os.PathLike[str]) -> tuple[Pair, ...]:
+    """Read a map; raises MapError, one sentence that names the file, for what is missing or makes no sense."""
+    path = Path(path)
+    try:
+        return _pairs(json_map(file_text(path), _FORMAT, _VERSION, "map of bones").get("bones"))
+    except MapError as trouble:
+        raise MapError(f"{path.name}: {trouble}") from None
+
+
+def write_bone_map(path: str | os.PathLike[str], pairs: Iterable[Pair]) -> None:
+    """Write a map that `read_bone_map` gives back; raises MapError where the file cannot be written."""
+    write_json(Path(path), {_FORMAT: _VERSION, "bones": {pair.bone: _as_json(pair) for pair in pairs}})
+
+
+def check_bone_map(pairs: Sequence[Pair], bones: Sequence[str], sources: Sequence[str]) -> None:
+    """Raise MapError naming every bone of the map that is not there."""
+    problems = [
+        unknown_names("bone", "bones of the rig", (pair.bone for pair in pairs), bones),
+        unknown_names("bone of the source", "bones of the source", (pair.source for pair in pairs), sources),
+        unknown_names("bone of the source", "bones of the source", (p.before for p in pairs if p.before), sources),
+    ]
+    found = "; ".join(problem for problem in problems if problem)
+    if found:
+        raise MapError(f"the map of bones names {found}")
+
+
+def _pairs(bones: object) -> tuple[Pair, ...]:
+    if not isinstance(bones, dict) or not bones:
+        raise MapError("the map has no bones")
+    return tuple(_pair(bone, told) for bone, told in bones.items())
+
+
+def _pair(bone: str, told: object) -> Pair:
+    if isinstance(told, str):
+        return Pair(bone, told)
+    if not isinstance(told, dict) or not isinstance(told.get("source"), str):
+        raise MapError(f"bone {bone!r}: expected a bone's name or an object with 'source', not {told!r}")
+    before, share = told.get("before", ""), told.get("share", 1.0)
+    if not isinstance(before, str) or isinstance(share, bool) or not isinstance(share, int | float):
+        raise MapError(f"bone {bone!r}: 'before' must be a bone's name and 'share' a number")
+    if not 0.0 <= share <= 1.0:
+        raise MapError(f"bone {bone!r}: the share is {share}, it must be from 0 to 1")
+    return Pair(bone, told["source"], before, float(share))
+
+
+def _as_json(pair: Pair) -> object:
+    return {"source": pair.source, "before": pair.before, "share": pair.share} if pair.before else pair.source
