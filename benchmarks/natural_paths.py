@@ -23,6 +23,8 @@ FEET = ("foot.L", "foot.R")
 STEP = 0.01
 # A drag back at its start is put back to the bit; so near to it the pose is still a solved one.
 NEARLY_BACK = 1e-5
+# Moves of the mouse with which a hand comes to rest: joints take their time.
+RESTING = 4
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,9 @@ class Path3:
         return np.concatenate(legs)
 
     def there_and_back(self):
-        """(N, 3) the way out and back, to just before its start."""
+        """(N, 3) the way out and back, to just before its start, where the hand comes to rest."""
         out = self.out()
-        return np.concatenate([out, out[-2::-1], [(NEARLY_BACK, 0.0, 0.0)]])
+        return np.concatenate([out, out[-2::-1], [(NEARLY_BACK, 0.0, 0.0)] * RESTING])
 
 
 @dataclass(frozen=True)

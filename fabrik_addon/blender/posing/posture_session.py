@@ -6,13 +6,14 @@ from typing import Final
 import bpy
 import numpy as np
 
-from ...core import Effector, Fixed, Options, Solver
+from ...core import Effector, Fixed, Options, Solver, forward_kinematics
 from ...core.arrays import FloatArray
 from ...core.limits.base import Limit
 from ...core.model.skeleton import Skeleton
 from ...core.posture.solve import PosturePose, PostureSolver
-from ...core.rotations import angle_between
+from ...core.rotations import angle_between, product, quaternion_from_rotation_vector
 from ..goals.support import floor_of, support_of
+from ..rig.legal import legal_rotations
 from ..rig.locks import WithLocks
 from ..rig.posture_masses import masses_of
 
@@ -28,6 +29,9 @@ _TURNED: Final = 1e-2
 # A pose by sweeps is taken for missing so much less than the one that stretches lead to; what comes first counts more.
 _CLEARLY_LESS: Final = 0.9
 _FIRST: Final = 10.0
+# The sine of an angle: knees of people at rest are straight to this. And radians that they are bent by then.
+_NEARLY_STRAIGHT: Final = 0.1
+_BEND: Final = 0.1
 # The nearest answer is wanted, not the best of all.
 _NO_RESTARTS: Final = Options(restarts=0)
 
@@ -62,7 +66,7 @@ class PostureSession:
         self._masses, self.locks = masses_of(armature, skeleton), dict(locks or {})
         self._floor, self._support = floor_of(armature), support_of(armature, pinned)
         self._solvers: dict[tuple[int, ...], PostureSolver] = {}
-        self._preferred, self._most_stretches = preferred, most_stretches
+        self._preferred, self._most_stretches, self._is_stuck = preferred, most_stretches, False
         self.back()
 
     def prefer(self, local_rotations: FloatArray, location: FloatArray) -> None:
@@ -77,6 +81,7 @@ class PostureSession:
 
     def begin_at(self, local_rotations: FloatArray, location: FloatArray) -> None:
         """Be in a pose in which everything is where it is to be."""
+        self._is_stuck = False
         self.go_on_from(local_rotations, location)
         self._asked = self._solver(()).points(local_rotations, location)
 
@@ -142,12 +147,53 @@ class PostureSession:
         missing = np.where(errors > _MET, errors, 0.0) + np.where(turns > _TURNED, turns, 0.0)
         return float(missing @ np.where(goals.hard[: 3 * goals.count : 3], _FIRST, 1.0))
 
+    def _out_of_straight_limbs(
+        self, found: PosturePose, targets: FloatArray, target_rotations: FloatArray | None
+    ) -> PosturePose:
+        """Go on from a pose that misses its goals once limbs that are straight have been bent.
+
+        Along such a limb no step leads anywhere: hips that are drawn down on straight legs stay where they are. Where
+        it does not help it is tried again only once the goals have been met.
+        """
+        turned = self._with_bent_limbs(found.rotations, found.root_location)
+        self.prefer(*self._preferred)
+        self.go_on_from(turned, found.root_location)
+        other = self._go_near(targets, target_rotations)
+        if self._missing(other) <= _CLEARLY_LESS * self._missing(found):
+            return other
+        self.go_on_from(found.rotations, found.root_location)
+        return found
+
+    def _with_bent_limbs(self, local_rotations: FloatArray, location: FloatArray) -> FloatArray:
+        """(J, 4) a pose whose joints that are straight are bent a little: hinges into their range, others about X."""
+        skeleton, turned = self._skeleton, np.array(local_rotations)
+        frames = forward_kinematics(skeleton, local_rotations, location)
+        for bone in self._solver(()).bodies.bones[1:]:
+            before = frames[bone, :3, 3] - frames[skeleton.parents[bone], :3, 3]
+            along, length = frames[bone, :3, 1], np.linalg.norm(before)
+            limit = self._limits.get(skeleton.names[bone])
+            sine = np.linalg.norm(np.cross(before, along))
+            if sine > _NEARLY_STRAIGHT * length or before @ along <= 0.0 or (limit is not None and not limit.freedom):
+                continue
+            axis = np.array((1.0, 0.0, 0.0) if limit is None or limit.turn_axis is None else limit.turn_axis)
+            both = product(turned[bone], quaternion_from_rotation_vector(np.array([_BEND * axis, -_BEND * axis])))
+            legal = both if limit is None else legal_rotations(limit, both)
+            turned[bone] = legal[int(angle_between(legal, turned[bone]).argmax())]
+        for bone, lock in self.locks.items():
+            turned[bone] = lock(turned[bone])
+        return turned
+
+    def _sweeper(self, options: Options) -> Solver:
+        """FABRIK's sweeps for the same goals."""
+        limits = {name: limit for name, limit in self._limits.items() if limit is not None}
+        return Solver(self._skeleton, self._effectors, limits=limits, root=self._root, options=options)
+
     def _swept(self, targets: FloatArray, target_rotations: FloatArray | None, options: Options) -> PosturePose:
         """Go to the pose that FABRIK's sweeps from the preferred one lead to."""
-        limits = {name: limit for name, limit in self._limits.items() if limit is not None}
-        solver = Solver(self._skeleton, self._effectors, limits=limits, root=self._root, options=options)
         rotations, location = self._preferred
-        swept = solver.solve(targets, start=rotations, start_location=location, target_rotations=target_rotations)
+        swept = self._sweeper(options).solve(
+            targets, start=rotations, start_location=location, target_rotations=target_rotations
+        )
         turned = np.array(swept.rotations)
         for bone, lock in self.locks.items():
             turned[bone] = lock(turned[bone])
@@ -156,6 +202,17 @@ class PostureSession:
         return self._go(targets, target_rotations)
 
     def _go(self, targets: FloatArray, target_rotations: FloatArray | None) -> PosturePose:
+        """Go to a pose that is near, out of straight limbs where those are in the way."""
+        found = self._go_near(targets, target_rotations)
+        if self._missing(found) == 0.0:
+            self._is_stuck = False
+        elif not self._is_stuck:
+            before = found
+            found = self._out_of_straight_limbs(found, targets, target_rotations)
+            self._is_stuck = found is before
+        return found
+
+    def _go_near(self, targets: FloatArray, target_rotations: FloatArray | None) -> PosturePose:
         """Go to a pose that is near."""
         found = self._solve((), self.local_rotations, self.location, targets, target_rotations)
         allowed = {bone: lock(found.rotations[bone]) for bone, lock in self.locks.items()}

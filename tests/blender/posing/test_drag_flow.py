@@ -6,6 +6,7 @@ import bpy
 import numpy as np
 import pytest
 from support import scenes
+from support.dragging import channels
 
 from fabrik_addon.blender.goals.pins import pin_bones
 from fabrik_addon.blender.posing.drag.session import begin_drag
@@ -86,3 +87,61 @@ def test_a_reach_to_the_front_leaves_the_hips_where_they_are(human):
     drag(human, "hand.L", straight(np.array((0.0, -0.7, 0.0))))
     bpy.context.view_layer.update()
     assert np.linalg.norm(np.array(human.pose.bones["hips"].head) - before) < 0.03
+
+
+class TestRelease:
+    """What a move of the mouse has left to do is done on release."""
+
+    def released(self, rig, bone, shift):
+        """How far the bone is from where it was dragged to, in metres: at the last move, and afterwards."""
+        session = begin_drag(bpy.context, rig, bone)
+        wanted = session.start + np.array(shift)
+        before = session.step(wanted).error
+        session.finish(bpy.context)
+        bpy.context.view_layer.update()
+        return before, float(np.linalg.norm(np.array(rig.matrix_world @ rig.pose.bones[bone].tail) - wanted))
+
+    def test_out_of_reach_it_comes_nearer(self, human):
+        before, after = self.released(human, "hand.L", (0.9, -0.9, 0.4))
+        assert 0.1 < after < before - 1e-4
+
+    def test_what_is_met_stays_met(self, human):
+        before, after = self.released(human, "hand.L", (-0.3, -0.4, -0.3))
+        assert max(before, after) < 1e-4
+
+    def test_what_is_back_at_its_start_is_there_to_the_bit(self, human):
+        before = channels(human)
+        session = begin_drag(bpy.context, human, "hand.L")
+        for shift in ((-0.2, -0.3, -0.2), (0.0, 0.0, 0.0)):
+            session.step(session.start + np.array(shift))
+        assert session.finish(bpy.context) == 0
+        assert channels(human) == before
+
+    def test_nothing_asked_nothing_done(self, human):
+        before = channels(human)
+        assert begin_drag(bpy.context, human, "hand.L").finish(bpy.context) == 0
+        assert channels(human) == before
+
+
+class TestStraightLimbs:
+    """Along a straight limb no step leads anywhere; it bends nevertheless, the way that its limit lets it."""
+
+    @pytest.mark.parametrize("drop", [0.002, 0.01, 0.1])
+    def test_hips_go_down_on_straight_knees(self, human, drop):
+        session = begin_drag(bpy.context, human, "hips")
+        assert session.step(session.start - (0.0, 0.0, drop)).error < 1e-4
+
+    @pytest.mark.parametrize("limits", [True, False])
+    def test_a_dead_straight_leg(self, limits):
+        rows = [("thigh", "", (0, 0, 1), (0, 0, 0.5)), ("shin", "thigh", (0, 0, 0.5), (0, 0, 0))]
+        rig = scenes.make_rig(rows)
+        scenes.make_active(rig)
+        bpy.ops.object.mode_set(mode="POSE")
+        if limits:
+            bpy.ops.fabrik.set_limit(bones="shin", type="HINGE", axis="X", low=-2.5, high=0.0)
+        session = begin_drag(bpy.context, rig, "shin", settings=DragSettings(root="FIXED"))
+        for shift in (0.1, 0.3):
+            assert session.step(np.add(session.start, (0.0, 0.0, shift))).error < 1e-4
+        turn = rig.pose.bones["shin"].rotation_quaternion
+        assert abs(turn.to_axis_angle()[1]) > 0.5
+        assert turn.x < 0.0 or not limits
