@@ -25,8 +25,10 @@ from .long import fill_rotations
 
 # How the other bones move is seen from where they are so many seconds before and after.
 _LAG: Final = 0.08
-# At most so many frames are learnt from, and so many on either side of the gap always.
-_MOST_FRAMES: Final = 300
+# Learnt from is what was so many seconds before and after a gap: more frames say little more, and take time in long
+# takes. At most so many of them, and so many on either side of the gap always.
+_WITHIN: Final = 4.0
+_MOST_FRAMES: Final = 200
 _BESIDE: Final = 12
 _NOISE: Final = 1e-4
 # Gaps at so many other times are tried; the prediction has to be better by this factor.
@@ -40,19 +42,36 @@ def fill_from_motion(all_rotations: FloatArray, known: BoolArray, bone: int, lon
 
     longest: frames, see `fill_rotations`; longer gaps than a third of it are looked at. rate: frames a second.
     """
-    rotations, mine = all_rotations[:, bone], known[:, bone]
-    filled = fill_rotations(rotations, mine, longest)
-    for first, end in true_spans(~mine):
-        if 3 * (end - first) < longest or first == 0 or end == len(mine):
+    filled = fill_rotations(all_rotations[:, bone], known[:, bone], longest)
+    within = round(_WITHIN * rate)
+    for first, end in true_spans(~known[:, bone]):
+        if 3 * (end - first) < longest or first == 0 or end == len(known):
             continue
-        features = _features(all_rotations, known, slice(first, end), max(1, round(_LAG * rate)))
-        if features is None:
-            continue
-        complete = ~np.isnan(features).any(axis=1)
-        if _is_better(rotations, mine & complete, features, (first, end), longest):
-            part = slice(first, end)
-            filled[part] = _predicted(rotations, mine & complete, features, part, filled[part])
+        about = slice(max(first - within, 0), end + within)
+        gap = slice(first - about.start, end - about.start)
+        predicted = _from_motion(all_rotations[about], known[about], bone, gap, longest, rate, filled[first:end])
+        filled[first:end] = predicted
     return filled
+
+
+def _from_motion(
+    all_rotations: FloatArray,
+    known: BoolArray,
+    bone: int,
+    gap: slice,
+    longest: float,
+    rate: float,
+    plain: FloatArray,
+) -> FloatArray:
+    """(N, 4) a bone's rotations over a gap among frames; the `plain` ones where the motion does not say it better."""
+    rotations, mine = all_rotations[:, bone], known[:, bone]
+    features = _features(all_rotations, known, gap, max(1, round(_LAG * rate)))
+    if features is None:
+        return plain
+    usable = mine & ~np.isnan(features).any(axis=1)
+    if not _is_better(rotations, usable, features, (gap.start, gap.stop), longest):
+        return plain
+    return _predicted(rotations, usable, features, gap, plain)
 
 
 def _features(rotations: FloatArray, known: BoolArray, part: slice, lag: int) -> FloatArray | None:

@@ -23,7 +23,9 @@ from .folds import unfold
 from .recording import CHUNK, Recording, with_options
 
 # Seconds between knots: people's joints do nothing in between that a cubic does not follow to a few degrees.
-_SPACING: Final = 1.0 / 15.0
+SPACING: Final = 1.0 / 15.0
+# From rest so many steps bring a knot close enough: all frames go on from there.
+_STEPS: Final = 12
 # How exactly markers say where a bone is, as a share of the skeleton's size (some 5 mm of a person).
 _NOISE: Final = 0.002
 # Radians: how far a pose is expected to be from rest where nothing else is known, and from the course.
@@ -64,13 +66,13 @@ def solve_each(recording: Recording, *, steady: bool) -> Generator[float, None, 
 
 def _knots(count: int, rate: float) -> IntArray:
     """Frames some way apart, the first and the last among them."""
-    several = max(1, int(np.ceil((count - 1) / max(1.0, _SPACING * rate)))) + 1
+    several = max(1, int(np.ceil((count - 1) / max(1.0, SPACING * rate)))) + 1
     return np.unique(np.linspace(0, max(count - 1, 0), several).round().astype(np.int64))
 
 
 def _solve_knots(recording: Recording, knots: IntArray) -> Generator[float, None, Solution]:
     """The knots' poses, from rest; what jumps is solved again from its neighbours."""
-    solver = with_options(recording.solver, restarts=0)
+    solver = with_options(recording.solver, restarts=0, most_steps=_STEPS)
     found = Solution.empty(solver.skeleton, len(knots), len(solver.effectors))
     weights = np.full(len(solver.skeleton), prior_weight(recording, _FROM_REST))
     prior = PosePrior(np.tile(_REST, (len(weights), 1)), weights)

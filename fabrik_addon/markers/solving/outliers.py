@@ -10,6 +10,7 @@ from ...core.arrays import IntArray
 from ..clip import FloatArray, true_spans
 from ..gaps.long import MOST_BESIDE, fill_points, fill_rotations
 from ..robust import outlier_weights, usual_distances
+from .course import SPACING
 from .recording import Recording
 
 # A sample may be so many times farther off than its marker usually is, but not more than one share of the skeleton's
@@ -36,15 +37,16 @@ def reject_outliers(recording: Recording) -> None:
     """
     distances = recording.by_parts(recording.distances)
     allowed = _allowed(recording.solver.skeleton.size, distances)
-    frames = np.flatnonzero((distances > allowed).any(axis=1))
+    # What is expected there, and as far beside as the next knot of the course, was told by the same samples.
+    near = np.ones(2 * round(SPACING * recording.rate) + 1)
+    frames = np.flatnonzero(np.convolve((distances > allowed).any(axis=1), near)[len(near) // 2 :][: len(distances)])
     if not len(frames):
         return
-    # What is expected there was told by the same samples.
     recording.prior_weights[frames] *= _EXPECTED
     _start_from_beside(recording, frames)
     for factor in _TOLERANCES:
         weights = outlier_weights(recording.distances(frames), factor * allowed) * recording.weights
-        recording.solve_again(frames, weights, recording.targets[frames])
+        recording.solve_again(frames, weights, recording.targets[frames], far=True)
     wrong = recording.distances(frames) > _OUTLYING * allowed
     left = (recording.seen[frames] & ~wrong).sum(axis=1)
     enough = left >= _LEAST_INLIERS * recording.seen[frames].sum(axis=1)
@@ -54,7 +56,7 @@ def reject_outliers(recording: Recording) -> None:
     beside = np.flatnonzero((np.nan_to_num(before) != np.nan_to_num(recording.bridged)).any(axis=(1, 2)))
     frames = np.union1d(frames, beside)
     recording.expected[frames] = recording.solution.rotations[frames]
-    recording.solve_again(frames, recording.sample_weights(frames), recording.bridged[frames])
+    recording.solve_again(frames, recording.sample_weights(frames), recording.bridged[frames], far=True)
 
 
 def _start_from_beside(recording: Recording, frames: IntArray) -> None:
