@@ -16,7 +16,7 @@ from ..settings.rig import rig_settings
 from .carriers import Carrier, RigBones, find_carriers
 from .dependents import dependents
 from .frames import Frame, find_frames
-from .switches import Switch, custom_numbers, possible_switches, read_switch, write_switch
+from .switches import Switch, custom_numbers, possible_switches, read_switch, write_switches
 from .trials import Trials, swings, try_controls
 
 # A share of the body's bones: what turns so many of them moves the body.
@@ -72,13 +72,6 @@ def _at_rest(context: bpy.types.Context, rig: bpy.types.Object, look: Callable[[
         write_switches(rig, values)
         keeper.restore()
         context.view_layer.update()
-
-
-def write_switches(rig: bpy.types.Object, values: Mapping[str, float]) -> None:
-    """Set those custom properties that have another value."""
-    for path, value in values.items():
-        if read_switch(rig, path) != value:
-            write_switch(rig, path, value)
 
 
 def _try(context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[str, str]) -> _Found:

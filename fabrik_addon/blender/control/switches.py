@@ -1,5 +1,6 @@
 """Custom properties that hand limbs from IK to FK: drivers say which there may be, trying says which there are."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -37,6 +38,13 @@ def write_switch(rig: bpy.types.Object, path: str, value: float) -> None:
     holder, name = _held(rig, path)
     holder[name] = type(holder[name])(value)
     rig.update_tag()
+
+
+def write_switches(rig: bpy.types.Object, values: Mapping[str, float]) -> None:
+    """Set those custom properties that have another value."""
+    for path, value in values.items():
+        if read_switch(rig, path) != value:
+            write_switch(rig, path, value)
 
 
 def _held(rig: bpy.types.Object, path: str) -> tuple[Any, str]:

@@ -1,0 +1,110 @@
+"""The bones that are solved: those of the armature, or of a control rig's body as its controls make it stand."""
+
+from collections.abc import Iterator
+
+import bpy
+import numpy as np
+
+from ...core.arrays import FloatArray
+from ...core.model.skeleton import Skeleton
+from ...core.rotations import quaternion_from_matrix
+from ..rig import armature as plain
+from ..rig import ownership
+from ..rig.armature import Tree, nearest_rotations
+from ..rig.locks import WithLocks, with_locks
+from ..settings.control import FabrikCarrier, control_rig
+
+_NO_CONTROL = "no control carries it"
+
+
+def read_trees(rig: bpy.types.Object, *, at_rest: bool = False) -> list[Tree]:
+    """The bones that are solved and their present pose, as `rig.armature.read_trees`; of a control rig the body's.
+
+    The body stands as it was last evaluated. Raises RigError as that does.
+    """
+    kept = control_rig(rig)
+    if kept is None:
+        return plain.read_trees(rig, at_rest=at_rest)
+    plain.check_rig(rig)
+    return [_tree(rig, rows, at_rest=at_rest) for rows in _by_root(list(kept.carriers))]
+
+
+def owned_bones(rig: bpy.types.Object) -> dict[str, str]:
+    """The bones that constraints move, with what to call the reason; of a body they belong to its controls."""
+    return ownership.constrained_bones(rig) if control_rig(rig) is None else {}
+
+
+def unkeyable_bones(rig: bpy.types.Object) -> dict[str, str]:
+    """The bones that ride along, with what to call the reason."""
+    kept = control_rig(rig)
+    if kept is None:
+        return ownership.unkeyable_bones(rig)
+    return {row.name: _NO_CONTROL for row in kept.carriers if row.control not in rig.pose.bones}
+
+
+def solved_bone(rig: bpy.types.Object, bone: str) -> str:
+    """The bone that is solved where a bone is meant: of a control rig the one that a control stands for."""
+    kept = control_rig(rig)
+    while kept is not None and bone in rig.pose.bones and bone not in kept.carriers:
+        control = kept.controls.get(bone)
+        if control is not None and control.stands_for:
+            found: str = control.stands_for
+            return found
+        parent = rig.pose.bones[bone].parent
+        if parent is None:
+            break
+        bone = parent.name
+    return bone
+
+
+def locks_on(rig: bpy.types.Object, bone: str, rotation: FloatArray) -> WithLocks | None:
+    """What a bone's locks let a rotation (4,) be; a body's bones have none."""
+    return with_locks(rig.pose.bones[bone], rotation) if control_rig(rig) is None else None
+
+
+def may_move(rig: bpy.types.Object, root: str) -> bool:
+    """Whether the root of a tree may be moved, along some axis at least."""
+    kept = control_rig(rig)
+    if kept is None:
+        return not all(rig.pose.bones[root].lock_location)
+    return kept.place in rig.pose.bones and not all(rig.pose.bones[kept.place].lock_location)
+
+
+def may_move_freely(rig: bpy.types.Object, top: str) -> bool:
+    """Whether the uppermost bone that follows is a root that may be moved along all axes."""
+    kept = control_rig(rig)
+    if kept is None:
+        return rig.pose.bones[top].parent is None and not any(rig.pose.bones[top].lock_location)
+    is_root = top in kept.carriers and not kept.carriers[top].parent
+    return is_root and kept.place in rig.pose.bones and not any(rig.pose.bones[kept.place].lock_location)
+
+
+def _by_root(rows: list[FabrikCarrier]) -> Iterator[list[FabrikCarrier]]:
+    """The body's bones, one list for each root, parents first."""
+    members: dict[str, list[FabrikCarrier]] = {}
+    for row in rows:
+        tree = members[row.parent] if row.parent in members else []
+        members[row.name] = tree
+        tree.append(row)
+    yield from {id(tree): tree for tree in members.values()}.values()
+
+
+def _tree(rig: bpy.types.Object, rows: list[FabrikCarrier], *, at_rest: bool) -> Tree:
+    """One tree of the body as it stands."""
+    names = [row.name for row in rows]
+    bones = [rig.pose.bones[name] for name in names]
+    places = {name: place for place, name in enumerate(names)}
+    parents = [places.get(row.parent, -1) for row in rows]
+    rest = np.array([bone.bone.matrix_local for bone in bones], dtype=np.float64)
+    posed = rest.copy() if at_rest else np.array([bone.matrix for bone in bones], dtype=np.float64)
+    rest[:, :3, :3], posed[:, :3, :3] = nearest_rotations(rest[:, :3, :3]), nearest_rotations(posed[:, :3, :3])
+    turned = posed[:, :3, :3] @ np.swapaxes(rest[:, :3, :3], 1, 2)
+    local = np.empty((len(names), 3, 3))
+    for place, parent in enumerate(parents):
+        carried = turned[parent] if parent >= 0 else np.eye(3)
+        local[place] = (carried @ rest[place, :3, :3]).T @ posed[place, :3, :3]
+        arm = posed[place, :3, 3] - (posed[parent, :3, 3] if parent >= 0 else 0.0)
+        rest[place, :3, 3] = carried.T @ arm + (rest[parent, :3, 3] if parent >= 0 else 0.0)
+    lengths = np.array([bone.bone.length for bone in bones])
+    skeleton = Skeleton(names, parents, rest, lengths)
+    return Tree(skeleton, quaternion_from_matrix(local), rest[0, :3, 3].copy())

@@ -1,0 +1,159 @@
+"""Writing poses of a body to its controls, over and over, as dragging does; limbs on IK go to FK."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import bpy
+import numpy as np
+
+from ...core import forward_kinematics
+from ...core.arrays import FloatArray
+from ...core.rotations import angle_between
+from ..rig.armature import Tree, nearest_rotations
+from ..rig.locks import locked_channels
+from ..rig.pose_writer import PoseWriter
+from ..rig.rotation_modes import from_channels, property_name, to_channels
+from ..settings.control import FabrikControlRig, control_rig
+from .model import ControlModel
+from .switches import read_switch, write_switches
+
+# Radians and shares of a metre: channels that would change by less are kept to the bit.
+_NO_TURN: Final = 1e-6
+_NO_MOVE: Final = 1e-7
+# What a bone may be off by, in metres and radians (0.05 degrees), before it is worth a word.
+MOST_OFF: Final = (1e-4, 8.7e-4)
+
+
+def make_writer(
+    context: bpy.types.Context, armature: bpy.types.Object, tree: Tree, bones: Sequence[int], *, moves_root: bool
+) -> "PoseWriter | ControlWriter":
+    """What writes poses of a tree to an armature, through its controls where it is a control rig."""
+    kept = control_rig(armature)
+    if kept is None:
+        return PoseWriter(armature, tree, bones, moves_root=moves_root)
+    return ControlWriter(context, armature, kept, tree)
+
+
+class ControlWriter:
+    """Writes poses of a tree of a body to the controls, each as if it followed the channels at the start."""
+
+    def __init__(
+        self, context: bpy.types.Context, armature: bpy.types.Object, kept: FabrikControlRig, tree: Tree
+    ) -> None:
+        """Nothing is written yet."""
+        self._context, self._rig, self._kept, self._tree = context, armature, kept, tree
+        names = set(tree.skeleton.names)
+        self._switches = {
+            row.name: row.fk
+            for row in kept.switches
+            if any(carrier.switch == row.name for carrier in kept.carriers if carrier.name in names)
+        }
+        self._before_switches = {path: read_switch(armature, path) for path in self._switches}
+        self._is_root = not kept.carriers[tree.skeleton.names[0]].parent
+        self._model: ControlModel | None = None
+        self._before: dict[str, FloatArray] = {}
+        self._place = np.zeros(3)
+        self._wanted: FloatArray | None = None
+
+    def write(self, rotations: FloatArray, head: FloatArray) -> None:
+        """Pose the body by (J, 4) local rotations of the tree's bones, its root's head at (3,) in armature space."""
+        model = self._made_ready()
+        self._wanted = forward_kinematics(self._tree.skeleton, rotations, head)
+        pose = model.pose(self._wanted)
+        for name, rotation in zip(pose.controls, pose.rotations, strict=True):
+            self._turn(name, rotation)
+        if pose.place is not None:
+            bone = self._rig.pose.bones[model.place]
+            moved = np.abs(pose.place - self._place) > _NO_MOVE
+            bone.location = np.where(moved & ~np.array(bone.lock_location), pose.place, self._place).tolist()
+
+    def settle(self) -> list[str]:
+        """Look how the body stands, and mend what differs; a sentence on what can't be mended.
+
+        Raises nothing; where nothing was written there is nothing to look at.
+        """
+        if self._wanted is None or self._model is None:
+            return []
+        self._context.view_layer.update()
+        for _ in range(2):
+            if not self.deviations():
+                return []
+            before, self._model = self._model, self._look()
+            wanted = self._wanted
+            self._write_again(wanted)
+            self._context.view_layer.update()
+            self._model = before
+        return [
+            f"Bone {name!r} is off by {1000.0 * distance:.2f} mm and {np.degrees(angle):.2f}°: "
+            f"control {self._kept.carriers[name].control!r} can't bring it there"
+            for name, distance, angle in self.deviations()
+        ]
+
+    def deviations(self) -> list[tuple[str, float, float]]:
+        """The carried bones that do not stand where they were written to, metres and radians off."""
+        if self._wanted is None:
+            return []
+        found = []
+        for name, matrix in zip(self._tree.skeleton.names, self._wanted, strict=True):
+            carrier = self._kept.carriers[name]
+            if carrier.control not in self._rig.pose.bones:
+                continue
+            posed = np.array(self._rig.pose.bones[name].matrix, dtype=np.float64)
+            distance = float(np.linalg.norm(posed[:3, 3] - matrix[:3, 3]))
+            off = nearest_rotations(posed[None, :3, :3])[0].T @ matrix[:3, :3]
+            angle = _angle(off) if carrier.found != "SWINGS" else float(np.arccos(np.clip(off[1, 1], -1.0, 1.0)))
+            if distance > MOST_OFF[0] or angle > MOST_OFF[1]:
+                found.append((name, distance, angle))
+        return found
+
+    def changed(self) -> Iterator[tuple[str, str]]:
+        """(bone, channel) of what no longer holds what it held at the start."""
+        for name, before in self._before.items():
+            channel = property_name(self._rig.pose.bones[name].rotation_mode)
+            if np.abs(np.array(getattr(self._rig.pose.bones[name], channel)) - before).max() > _NO_TURN:
+                yield name, channel
+        if self._model is not None and self._model.place:
+            place = self._rig.pose.bones[self._model.place]
+            if np.abs(np.array(place.location) - self._place).max() > _NO_TURN:
+                yield place.name, "location"
+
+    def switched(self) -> list[str]:
+        """The paths of the custom properties that no longer hold what they held at the start."""
+        return [path for path, value in self._before_switches.items() if read_switch(self._rig, path) != value]
+
+    def _made_ready(self) -> ControlModel:
+        """The model, with the limbs on FK."""
+        if self._model is None:
+            write_switches(self._rig, self._switches)
+            self._context.view_layer.update()
+            self._model = self._look()
+            bones = self._rig.pose.bones
+            self._before = {
+                name: np.array(getattr(bones[name], property_name(bones[name].rotation_mode)), dtype=np.float64)
+                for name in self._model.controls
+            }
+            if self._model.place:
+                self._place = np.array(bones[self._model.place].location, dtype=np.float64)
+        else:
+            write_switches(self._rig, self._switches)
+        return self._model
+
+    def _look(self) -> ControlModel:
+        return ControlModel(self._rig, self._kept, self._tree.skeleton, moves=self._is_root)
+
+    def _write_again(self, wanted: FloatArray) -> None:
+        pass
+
+    def _turn(self, name: str, rotation: FloatArray) -> None:
+        """Turn a control by its channels to (4,) a local rotation."""
+        bone, before = self._rig.pose.bones[name], self._before[name]
+        mode = bone.rotation_mode
+        values = to_channels(mode, rotation[None], previous=before)[1][0]
+        still = angle_between(from_channels(mode, before)[None], rotation[None])[0] < _NO_TURN
+        setattr(bone, property_name(mode), np.where(still | locked_channels(bone), before, values).tolist())
+
+
+def _angle(matrix: FloatArray) -> float:
+    """Radians that a rotation matrix turns by."""
+    sine = np.linalg.norm([matrix[2, 1] - matrix[1, 2], matrix[0, 2] - matrix[2, 0], matrix[1, 0] - matrix[0, 1]])
+    return float(np.arctan2(sine, np.trace(matrix) - 1.0))
