@@ -12,6 +12,8 @@ from .trials import Trials
 # Shares of a bone's length, and a cosine: bones that differ by less lie on one another.
 _NEAR: Final = 1e-3
 _ALONG: Final = 1.0 - 1e-5
+# A share of a turn: a bone that makes so much of it beside its control is twisted by others as well.
+_LOOSE: Final = 0.01
 # A bone's head that goes less far than this share of its length, by what a trial turns, is turned about.
 _ARC: Final = 1.0
 
@@ -57,18 +59,26 @@ def find_carriers(trials: Trials, bones: RigBones, by_hand: Mapping[str, str]) -
     for control, members in sorted(groups.items(), key=lambda item: _depth(bones, item[1])):
         chosen[control] = _representative(trials, bones, owners, control, members, set(chosen.values()))
     parents = _parents(trials, bones, owners, chosen)
-    full, names = trials.full, bones.names
+    names = bones.names
     order = _parents_first(parents)
     return [
         Carrier(
             names[bone],
             by_hand.get(names[bone], trials.controls[control]),
             names[parents[bone]] if parents[bone] >= 0 else "",
-            bool(full[control, bone]),
+            _is_full(trials, control, bone, list(chosen)),
         )
         for bone in order
         for control in [next(each for each, its in chosen.items() if its == bone)]
     ]
+
+
+def _is_full(trials: Trials, control: int, bone: int, written: Sequence[int]) -> bool:
+    """Whether a bone goes with its control, twist and all, whichever of the others is turned."""
+    column = trials.bones.index(trials.controls[control])
+    apart = np.linalg.norm(trials.turned[written, bone] - trials.turned[written, column], axis=-1)
+    others = np.array(written) != control
+    return bool(trials.full[control, bone] and (apart < _LOOSE * np.linalg.norm(trials.turns[written], axis=-1))[others].all())
 
 
 def _owners(trials: Trials, bones: RigBones) -> IntArray:

@@ -17,6 +17,7 @@ from .carriers import Carrier, RigBones, find_carriers
 from .dependents import dependents
 from .frames import Frame, find_frames
 from .switches import Switch, custom_numbers, possible_switches, read_switch, write_switches
+from .verify import leave_out_unruly
 from .trials import Trials, swings, try_controls
 
 # A share of the body's bones: what turns so many of them moves the body.
@@ -52,31 +53,41 @@ def use_control_rig(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[
         raise RigError(f"No bone of {rig.name!r} is owned by constraints: drag its bones as they are")
     kept = rig_settings(rig).control
     by_hand = {carrier.name: carrier.control for carrier in kept.carriers if carrier.found == "HAND"}
-    found = _at_rest(context, rig, lambda: _try(context, rig, by_hand))
-    if not found.carriers:
-        raise RigError(f"No control of {rig.name!r} turns a bone of its mesh: drag its bones as they are")
-    _keep(kept, found, by_hand)
+    _at_rest(context, rig, lambda: _find(context, rig, by_hand))
     left = f"No control turns {kept.uncarried}: they ride along"
-    return f"{len(found.carriers)} bones of {rig.name!r} are posed by their controls", [left] if kept.uncarried else []
+    return f"{len(kept.carriers)} bones of {rig.name!r} are posed by their controls", [left] if kept.uncarried else []
 
 
-def _at_rest(context: bpy.types.Context, rig: bpy.types.Object, look: Callable[[], _Found]) -> _Found:
+def _at_rest(context: bpy.types.Context, rig: bpy.types.Object, look: Callable[[], None]) -> None:
     """Look with all bones at rest; pose and custom properties are put back."""
     keeper = PoseKeeper(context.scene, rig)
     values = {path: read_switch(rig, path) for path in custom_numbers(rig)}
     try:
         for bone in rig.pose.bones:
             bone.matrix_basis.identity()
-        return look()
+        look()
     finally:
         write_switches(rig, values)
         keeper.restore()
         context.view_layer.update()
 
 
-def _try(context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[str, str]) -> _Found:
+def _find(context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[str, str]) -> None:
+    """Find the body and its controls at rest, and keep them."""
+    after, kept = dependents(rig), rig_settings(rig).control
+    found = _try(context, rig, by_hand, after)
+    if not found.carriers:
+        raise RigError(f"No control of {rig.name!r} turns a bone of its mesh: drag its bones as they are")
+    _keep(kept, found, by_hand)
+    write_switches(rig, {switch.path: value for switch, value in found.switches.items()})
+    leave_out_unruly(context, rig, kept, after)
+
+
+def _try(
+    context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[str, str], after: dict[str, int]
+) -> _Found:
     """Try everything, with limbs on FK and on IK."""
-    after, controls, bones = dependents(rig), _controls(rig), _rig_bones(rig)
+    controls, bones = _controls(rig), _rig_bones(rig)
     if not controls:
         raise RigError(f"{rig.name!r} has no control that can be turned")
     tables: dict[tuple[float, ...], Trials] = {}

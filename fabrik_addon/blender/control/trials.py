@@ -20,7 +20,7 @@ _TURN: Final = 0.02
 # share of what the control's turn would move it by at a tenth of the rig's size.
 _SAME: Final = 0.01
 # An axis that is no bone's own, so that all three of a bone's channels are told.
-_AXIS: Final = (0.48, 0.6, 0.64)
+TRIED_AXIS: Final = (0.48, 0.6, 0.64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ def try_controls(
 
 def _turn(bone: bpy.types.PoseBone) -> tuple[str, tuple[float, ...]]:
     """Turn a bone by a little as far as its locks let it; the channel and what it held."""
-    channel, free = property_name(bone.rotation_mode), np.array(_AXIS)
+    channel, free = property_name(bone.rotation_mode), np.array(TRIED_AXIS)
     free[np.array(bone.lock_rotation)] = 0.0
     before: tuple[float, ...] = tuple(getattr(bone, channel))
     turn = quaternion_from_rotation_vector(_TURN * free / np.linalg.norm(free))

@@ -20,6 +20,8 @@ from .switches import read_switch, write_switches
 # Radians and shares of a metre: channels that would change by less are kept to the bit.
 _NO_TURN: Final = 1e-6
 _NO_MOVE: Final = 1e-7
+# Once the body stands nearly right, looking again at how what carries the controls stands mends the rest.
+_MENDS: Final = 2
 # What a bone may be off by, in metres and radians (0.05 degrees), before it is worth a word.
 MOST_OFF: Final = (1e-4, 8.7e-4)
 
@@ -59,35 +61,31 @@ class ControlWriter:
         """Pose the body by (J, 4) local rotations of the tree's bones, its root's head at (3,) in armature space."""
         model = self._made_ready()
         self._wanted = forward_kinematics(self._tree.skeleton, rotations, head)
-        pose = model.pose(self._wanted)
-        for name, rotation in zip(pose.controls, pose.rotations, strict=True):
-            self._turn(name, rotation)
-        if pose.place is not None:
-            bone = self._rig.pose.bones[model.place]
-            moved = np.abs(pose.place - self._place) > _NO_MOVE
-            bone.location = np.where(moved & ~np.array(bone.lock_location), pose.place, self._place).tolist()
+        self._apply(model, self._wanted)
 
     def settle(self) -> list[str]:
-        """Look how the body stands, and mend what differs; a sentence on what can't be mended.
-
-        Raises nothing; where nothing was written there is nothing to look at.
-        """
+        """Look how the body stands, and mend what differs; a sentence on what can't be mended."""
         if self._wanted is None or self._model is None:
             return []
         self._context.view_layer.update()
-        for _ in range(2):
+        for _ in range(_MENDS):
             if not self.deviations():
                 return []
-            before, self._model = self._model, self._look()
-            wanted = self._wanted
-            self._write_again(wanted)
+            self._apply(self._look(), self._wanted)
             self._context.view_layer.update()
-            self._model = before
         return [
             f"Bone {name!r} is off by {1000.0 * distance:.2f} mm and {np.degrees(angle):.2f}°: "
             f"control {self._kept.carriers[name].control!r} can't bring it there"
             for name, distance, angle in self.deviations()
         ]
+
+    def take_back(self) -> None:
+        """Put the controls' channels back to what they held."""
+        bones = self._rig.pose.bones
+        for name, before in self._before.items():
+            setattr(bones[name], property_name(bones[name].rotation_mode), before.tolist())
+        if self._model is not None and self._model.place:
+            bones[self._model.place].location = self._place.tolist()
 
     def deviations(self) -> list[tuple[str, float, float]]:
         """The carried bones that do not stand where they were written to, metres and radians off."""
@@ -141,8 +139,15 @@ class ControlWriter:
     def _look(self) -> ControlModel:
         return ControlModel(self._rig, self._kept, self._tree.skeleton, moves=self._is_root)
 
-    def _write_again(self, wanted: FloatArray) -> None:
-        pass
+    def _apply(self, model: ControlModel, wanted: FloatArray) -> None:
+        """Set the channels for (J, 4, 4) matrices of the tree's bones."""
+        pose = model.pose(wanted)
+        for name, rotation in zip(pose.controls, pose.rotations, strict=True):
+            self._turn(name, rotation)
+        if pose.place is not None:
+            bone = self._rig.pose.bones[model.place]
+            kept = (np.abs(pose.place - self._place) < _NO_MOVE) | np.array(bone.lock_location)
+            bone.location = np.where(kept, self._place, pose.place).tolist()
 
     def _turn(self, name: str, rotation: FloatArray) -> None:
         """Turn a control by its channels to (4,) a local rotation."""

@@ -1,0 +1,97 @@
+"""Whether the body found goes where it is posed to: each control is turned farther, and what differs is left out."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import bpy
+import numpy as np
+
+from ...core.arrays import FloatArray
+from ...core.rotations import product, quaternion_from_rotation_vector
+from ..rig.armature import Tree
+from ..settings.control import FabrikCarrier, FabrikControlRig
+from .body import read_trees
+from .dependents import batches
+from .trials import TRIED_AXIS
+from .writer import ControlWriter
+
+# Radians: far enough for what is not rigid to show.
+_TURN: Final = 0.4
+
+
+def leave_out_unruly(
+    context: bpy.types.Context, rig: bpy.types.Object, kept: FabrikControlRig, after: Mapping[str, int]
+) -> None:
+    """Take bones from the body, at rest and on FK, until all go where they are posed to when any of them is turned."""
+    while unruly := _unruly(context, rig, kept, after):
+        for name in unruly:
+            _leave_out(kept, name)
+
+
+def _unruly(
+    context: bpy.types.Context, rig: bpy.types.Object, kept: FabrikControlRig, after: Mapping[str, int]
+) -> set[str]:
+    """The bones that should not be in the body."""
+    context.view_layer.update()
+    found: set[str] = set()
+    places = {bone.name: place for place, bone in enumerate(rig.pose.bones)}
+    for tree in read_trees(rig):
+        names = tree.skeleton.names
+        by_control = {kept.carriers[name].control: name for name in names}
+        for batch in batches([each for each in by_control if each in places], after):
+            writer = ControlWriter(context, rig, kept, tree)
+            turned = [by_control[control] for control in batch]
+            writer.write(_turned(rig, kept, tree, turned), tree.root_location)
+            context.view_layer.update()
+            off = [name for name, *_ in writer.deviations()]
+            for control in batch:
+                mine = [name for name in off if after[control] >> places[name] & 1]
+                found |= set(_to_blame(kept, by_control[control], mine))
+            writer.take_back()
+    return found
+
+
+def _to_blame(kept: FabrikControlRig, turned: str, off: Sequence[str]) -> Iterator[str]:
+    """Of a bone that was turned and those that then were off the ones that do not belong in the body."""
+    if turned in off or any(turned not in _above(kept, name) for name in off):
+        yield turned
+    else:
+        # What hangs on another one that is off may be right without that.
+        yield from (name for name in off if not set(off) & set(_above(kept, name)))
+
+
+def _above(kept: FabrikControlRig, name: str) -> list[str]:
+    """The bones of the body that a bone hangs on."""
+    found = []
+    while name := kept.carriers[name].parent:
+        found.append(name)
+    return found
+
+
+def _leave_out(kept: FabrikControlRig, name: str) -> None:
+    """Take a bone from the body: what hangs on it hangs on what it hung on."""
+    parent = kept.carriers[name].parent
+    rows: Sequence[FabrikCarrier] = kept.carriers
+    for row in rows:
+        if row.parent == name:
+            row.parent = parent
+    for control in kept.controls:
+        if control.stands_for == name:
+            control.stands_for = parent
+    kept.carriers.remove(kept.carriers.find(name))
+
+
+def _turned(rig: bpy.types.Object, kept: FabrikControlRig, tree: Tree, bones: Sequence[str]) -> FloatArray:
+    """(J, 4) local rotations with some bones turned as their controls' locks let them."""
+    rotations = tree.rotations.copy()
+    for name in bones:
+        row = tree.skeleton.index(name)
+        control = rig.pose.bones[kept.carriers[name].control]
+        free = np.array(TRIED_AXIS)
+        free[np.array(control.lock_rotation)] = 0.0
+        # About the control's axes, in the bone's own.
+        axes = np.array((rig.pose.bones[name].matrix.inverted() @ control.matrix).to_3x3(), dtype=np.float64)
+        turn = quaternion_from_rotation_vector(axes @ free * (_TURN / np.linalg.norm(free)))
+        rotations[row] = product(rotations[row], turn)
+    return rotations
+
