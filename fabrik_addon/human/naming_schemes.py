@@ -35,6 +35,7 @@ _SEGMENTS: Final = {"metacarpal": 0, "proximal": 1, "intermediate": 2, "middle":
 _PALM_WORDS: Final = {"palm", "metacarpal"}
 
 # Rigify's meta-rig counts on from the hips to the head.
+_GENERATED: Final = re.compile("^(DEF|ORG)-")
 _RIGIFY_SPINE: Final = {
     "spine": "hips", "spine.001": "spine", "spine.002": "spine", "spine.003": "chest",
     "spine.004": "neck", "spine.005": "neck", "spine.006": "head",
@@ -68,8 +69,16 @@ def role_of(bone_name: str) -> Role | None:
 
 
 def match(bone_names: Iterable[str]) -> dict[str, Role]:
-    """What the bones of one rig are; those whose names say nothing are left out."""
-    names = list(bone_names)
+    """What the bones of one rig are; those whose names say nothing are left out.
+
+    Rigify's generated rigs put DEF- and ORG- in front of its meta-rig's names.
+    """
+    own = {name: _GENERATED.sub("", name) for name in bone_names}
+    roles = _match(list(dict.fromkeys(own.values())))
+    return {name: roles[plain] for name, plain in own.items() if plain in roles}
+
+
+def _match(names: list[str]) -> dict[str, Role]:
     found = {name: role for name in names if (role := role_of(name)) is not None}
     if not any(role.part == "hips" for role in found.values()):
         found |= _named_hips(names)

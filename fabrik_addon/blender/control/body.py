@@ -83,7 +83,7 @@ def _by_root(rows: list[FabrikCarrier]) -> Iterator[list[FabrikCarrier]]:
     """The body's bones, one list for each root, parents first."""
     members: dict[str, list[FabrikCarrier]] = {}
     for row in rows:
-        tree = members[row.parent] if row.parent in members else []
+        tree = members.get(row.parent, [])
         members[row.name] = tree
         tree.append(row)
     yield from {id(tree): tree for tree in members.values()}.values()

@@ -78,7 +78,9 @@ def _is_full(trials: Trials, control: int, bone: int, written: Sequence[int]) ->
     column = trials.bones.index(trials.controls[control])
     apart = np.linalg.norm(trials.turned[written, bone] - trials.turned[written, column], axis=-1)
     others = np.array(written) != control
-    return bool(trials.full[control, bone] and (apart < _LOOSE * np.linalg.norm(trials.turns[written], axis=-1))[others].all())
+    return bool(
+        trials.full[control, bone] and (apart < _LOOSE * np.linalg.norm(trials.turns[written], axis=-1))[others].all()
+    )
 
 
 def _owners(trials: Trials, bones: RigBones) -> IntArray:

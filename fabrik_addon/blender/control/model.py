@@ -9,8 +9,8 @@ import numpy as np
 
 from ...core.arrays import FloatArray
 from ...core.model.skeleton import Skeleton
-from ...core.rotations import quaternion_from_matrix, slerp
 from ...core.rotations import matrix_from_quaternion as matrices
+from ...core.rotations import quaternion_from_matrix, slerp
 from ..rig.armature import nearest_rotations
 from ..rig.rotation_modes import local_rotation
 from ..settings.control import FabrikControlRig
@@ -49,9 +49,7 @@ class ControlModel:
         self._rig, self._rows = rig, {row.name: row for row in kept.controls}
         rows = {name: place for place, name in enumerate(skeleton.names)}
         self._body = {
-            row.control: rows[row.name]
-            for row in kept.carriers
-            if row.name in rows and row.control in rig.pose.bones
+            row.control: rows[row.name] for row in kept.carriers if row.name in rows and row.control in rig.pose.bones
         }
         self.place = kept.place if moves and kept.place in rig.pose.bones else ""
         if self.place:

@@ -10,15 +10,15 @@ import numpy as np
 from ..rig.armature import RigError, check_editable, check_rig
 from ..rig.locks import is_locked
 from ..rig.ownership import constrained_bones
-from ..rig.pose_keeper import PoseKeeper
+from ..rig.pose_keeper import PoseKeeper, read_switch, write_switches
 from ..settings.control import FabrikControlRig
 from ..settings.rig import rig_settings
 from .carriers import Carrier, RigBones, find_carriers
 from .dependents import dependents
 from .frames import Frame, find_frames
-from .switches import Switch, custom_numbers, possible_switches, read_switch, write_switches
-from .verify import leave_out_unruly
+from .switches import Switch, custom_numbers, possible_switches
 from .trials import Trials, swings, try_controls
+from .verify import leave_out_unruly
 
 # A share of the body's bones: what turns so many of them moves the body.
 _MOST: Final = 0.9

@@ -1,11 +1,11 @@
 """Custom properties that hand limbs from IK to FK: drivers say which there may be, trying says which there are."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import bpy
 
+from ..rig.pose_keeper import read_switch, write_switch
 from .dependents import bone_in_path, targets_of
 
 # A constraint of this influence takes its bone over, whatever those before it make of it.
@@ -24,33 +24,6 @@ class Switch:
     path: str
     bones: frozenset[str]
     takes_over: frozenset[str] = frozenset()
-
-
-def read_switch(rig: bpy.types.Object, path: str) -> float:
-    """The value of a custom property of a rig, by its path."""
-    holder, name = _held(rig, path)
-    value: float = holder[name]
-    return value
-
-
-def write_switch(rig: bpy.types.Object, path: str, value: float) -> None:
-    """Set a custom property of a rig, by its path, to a value of the kind that it holds."""
-    holder, name = _held(rig, path)
-    holder[name] = type(holder[name])(value)
-    rig.update_tag()
-
-
-def write_switches(rig: bpy.types.Object, values: Mapping[str, float]) -> None:
-    """Set those custom properties that have another value."""
-    for path, value in values.items():
-        if read_switch(rig, path) != value:
-            write_switch(rig, path, value)
-
-
-def _held(rig: bpy.types.Object, path: str) -> tuple[Any, str]:
-    """What holds a custom property, and its name there."""
-    holder, _, name = path.rpartition("[")
-    return rig.path_resolve(holder) if holder else rig, bpy.utils.unescape_identifier(name[1:-2])
 
 
 def possible_switches(context: bpy.types.Context, rig: bpy.types.Object) -> list[Switch]:

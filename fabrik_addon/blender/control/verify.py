@@ -1,6 +1,6 @@
 """Whether the body found goes where it is posed to: each control is turned farther, and what differs is left out."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import bpy
@@ -20,7 +20,7 @@ _TURN: Final = 0.4
 
 
 def leave_out_unruly(
-    context: bpy.types.Context, rig: bpy.types.Object, kept: FabrikControlRig, after: Mapping[str, int]
+    context: bpy.types.Context, rig: bpy.types.Object, kept: FabrikControlRig, after: dict[str, int]
 ) -> None:
     """Take bones from the body, at rest and on FK, until all go where they are posed to when any of them is turned."""
     while unruly := _unruly(context, rig, kept, after):
@@ -29,7 +29,7 @@ def leave_out_unruly(
 
 
 def _unruly(
-    context: bpy.types.Context, rig: bpy.types.Object, kept: FabrikControlRig, after: Mapping[str, int]
+    context: bpy.types.Context, rig: bpy.types.Object, kept: FabrikControlRig, after: dict[str, int]
 ) -> set[str]:
     """The bones that should not be in the body."""
     context.view_layer.update()
@@ -94,4 +94,3 @@ def _turned(rig: bpy.types.Object, kept: FabrikControlRig, tree: Tree, bones: Se
         turn = quaternion_from_rotation_vector(axes @ free * (_TURN / np.linalg.norm(free)))
         rotations[row] = product(rotations[row], turn)
     return rotations
-

@@ -8,14 +8,16 @@ import numpy as np
 
 from ...core import forward_kinematics
 from ...core.arrays import FloatArray
+from ...core.model.skeleton import Skeleton
 from ...core.rotations import angle_between
+from ..rig import armature as plain
 from ..rig.armature import Tree, nearest_rotations
 from ..rig.locks import locked_channels
+from ..rig.pose_keeper import read_switch, write_switches
 from ..rig.pose_writer import PoseWriter
 from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.control import FabrikControlRig, control_rig
 from .model import ControlModel
-from .switches import read_switch, write_switches
 
 # Radians and shares of a metre: channels that would change by less are kept to the bit.
 _NO_TURN: Final = 1e-6
@@ -40,7 +42,7 @@ class ControlWriter:
     """Writes poses of a tree of a body to the controls, each as if it followed the channels at the start."""
 
     def __init__(
-        self, context: bpy.types.Context, armature: bpy.types.Object, kept: FabrikControlRig, tree: Tree
+        self, context: bpy.types.Context | None, armature: bpy.types.Object, kept: FabrikControlRig, tree: Tree
     ) -> None:
         """Nothing is written yet."""
         self._context, self._rig, self._kept, self._tree = context, armature, kept, tree
@@ -67,12 +69,12 @@ class ControlWriter:
         """Look how the body stands, and mend what differs; a sentence on what can't be mended."""
         if self._wanted is None or self._model is None:
             return []
-        self._context.view_layer.update()
+        self._update()
         for _ in range(_MENDS):
             if not self.deviations():
                 return []
             self._apply(self._look(), self._wanted)
-            self._context.view_layer.update()
+            self._update()
         return [
             f"Bone {name!r} is off by {1000.0 * distance:.2f} mm and {np.degrees(angle):.2f}°: "
             f"control {self._kept.carriers[name].control!r} can't bring it there"
@@ -119,11 +121,21 @@ class ControlWriter:
         """The paths of the custom properties that no longer hold what they held at the start."""
         return [path for path, value in self._before_switches.items() if read_switch(self._rig, path) != value]
 
+    def switched_now(self) -> bool:
+        """Put the limbs on FK; whether any was not."""
+        was = any(read_switch(self._rig, path) != value for path, value in self._switches.items())
+        write_switches(self._rig, self._switches)
+        return was
+
+    def _update(self) -> None:
+        if self._context is not None:
+            self._context.view_layer.update()
+
     def _made_ready(self) -> ControlModel:
         """The model, with the limbs on FK."""
         if self._model is None:
-            write_switches(self._rig, self._switches)
-            self._context.view_layer.update()
+            self.switched_now()
+            self._update()
             self._model = self._look()
             bones = self._rig.pose.bones
             self._before = {
@@ -162,3 +174,41 @@ def _angle(matrix: FloatArray) -> float:
     """Radians that a rotation matrix turns by."""
     sine = np.linalg.norm([matrix[2, 1] - matrix[1, 2], matrix[0, 2] - matrix[2, 0], matrix[1, 0] - matrix[0, 1]])
     return float(np.arctan2(sine, np.trace(matrix) - 1.0))
+
+
+def write_pose(
+    rig: bpy.types.Object,
+    skeleton: Skeleton,
+    rotations: FloatArray,
+    root_location: FloatArray | None = None,
+    bones: Sequence[int] | None = None,
+    *,
+    context: bpy.types.Context | None = None,
+) -> list[str]:
+    """As `rig.armature.write_pose`, and through the controls of a control rig; sentences on bones that can't follow.
+
+    context: where the rig is evaluated, to look how it came out; None inside Blender's handlers, where limbs that are
+    on IK are switched now, and posed once Blender has evaluated that and calls again.
+    """
+    kept = control_rig(rig)
+    if kept is None:
+        plain.write_pose(rig, skeleton, rotations, root_location, bones)
+        return []
+    head = skeleton.rest[0, :3, 3] if root_location is None else root_location
+    writer = ControlWriter(context, rig, kept, Tree(skeleton, rotations, head))
+    if context is None and writer.switched_now():
+        return []
+    writer.write(rotations, head)
+    rig.update_tag(refresh={"DATA"})
+    return [] if context is None else writer.settle()
+
+
+def settle(writers: Sequence[PoseWriter | ControlWriter]) -> list[str]:
+    """Have bodies stand where they were written to; a sentence on each bone that can't."""
+    return [sentence for each in writers if isinstance(each, ControlWriter) for sentence in each.settle()]
+
+
+def key_switches(armature: bpy.types.Object, writers: Sequence[PoseWriter | ControlWriter]) -> None:
+    """Key the properties on the present frame that handed limbs to other controls."""
+    for path in (path for each in writers if isinstance(each, ControlWriter) for path in each.switched()):
+        armature.keyframe_insert(path)

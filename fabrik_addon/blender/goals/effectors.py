@@ -5,6 +5,7 @@ from typing import NamedTuple, TypeAlias
 import bpy
 
 from ...core import Effector
+from ..control.body import solved_bone
 from ..rig.armature import RigError
 from ..rig.spaces import BONE_HEAD, armature_point, metres_per_unit
 from ..settings.effector import FabrikEffector
@@ -129,6 +130,7 @@ def add_effector(
     """
     if bone not in rig.pose.bones:
         raise RigError(f"{rig.name!r} has no bone {bone!r}")
+    bone = solved_bone(rig, bone)
     reason = why_no_target(rig, target, target_bone) if target else ""
     if reason:
         raise RigError(reason)

@@ -10,9 +10,9 @@ import numpy as np
 from ...core import Effector, Fixed, Solver
 from ...core.arrays import BoolArray
 from ...core.limits.base import Limit
+from ..control.body import may_move, owned_bones, unkeyable_bones
 from ..rig.armature import RigError, Tree, check_unscaled
 from ..rig.locks import hinge_of_locks
-from ..rig.ownership import constrained_bones, unkeyable_bones
 from ..rig.stretch import solved_slides, stretched
 from ..rig.subtrees import cut_tree, freeze
 from ..settings.effector import FabrikEffector
@@ -118,7 +118,7 @@ def gather_goals(
     no sense.
     """
     enabled = enabled_effectors(rig) if wanted is None else wanted
-    owned, unkeyable = constrained_bones(rig), unkeyable_bones(rig)
+    owned, unkeyable = owned_bones(rig), unkeyable_bones(rig)
     held = {**unkeyable, **owned}
     partners = [closes(rig, effector) for effector in enabled]
     ends = {effector.bone for effector in enabled} | {each.bone for each in partners if each is not None}
@@ -186,7 +186,7 @@ def _goals_of(
         bends=tuple(bend_of(each) for each in own),
         held=here,
         carrier=carrier,
-        root_moves=root.name not in here and not all(root.lock_location),
+        root_moves=root.name not in here and may_move(rig, root.name),
     )
     _check_loops(goals)
     by_markers = any(isinstance(each, FabrikMarker) for each in own)

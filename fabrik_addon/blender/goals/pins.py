@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import bpy
 
+from ..control.body import solved_bone
 from ..rig.armature import RigError, check_editable
 from ..rig.spaces import armature_point
 from ..settings.effector import FabrikEffector
@@ -43,6 +44,7 @@ def pin_bones(
     for name in bones:
         if name not in armature.pose.bones:
             raise RigError(f"{armature.name!r} has no bone {name!r}")
+    bones = list(dict.fromkeys(solved_bone(armature, name) for name in bones))
     unpin_bones(armature, bones)
     kept = rig_settings(armature)
     for name in bones:
@@ -70,4 +72,5 @@ def set_pin(pin: FabrikEffector, bone: bpy.types.PoseBone) -> None:
 def _pins_of(armature: bpy.types.Object, bone: str) -> list[int]:
     """The places of a bone's pins in the list."""
     effectors = rig_settings(armature).effectors
-    return [place for place, each in enumerate(effectors) if each.kind == "PIN" and each.bone == bone]
+    solved = solved_bone(armature, bone)
+    return [place for place, each in enumerate(effectors) if each.kind == "PIN" and each.bone in {bone, solved}]

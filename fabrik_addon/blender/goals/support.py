@@ -12,6 +12,7 @@ from ...core.arrays import FloatArray
 from ...core.posture.bounds import Floor, Support
 from ...human.rest_body import RestBone
 from ...human.soles import Point, convex_hull, floor_points, soles
+from ..settings.control import control_rig
 from ..settings.rig import rig_settings
 
 # Soles are told anew only where bones have changed: the overlay asks at each redraw. So many rigs are kept in mind.
@@ -86,6 +87,13 @@ def _floor_points(armature: bpy.types.Object) -> tuple[Point, ...]:
 
 def _rest(armature: bpy.types.Object) -> tuple[tuple[str, ...], tuple[str, ...], bytes, bytes]:
     """The bones at rest, as a key: names, parents' names, matrices column by column, lengths."""
+    kept = control_rig(armature)
+    if kept is not None:
+        rows = [(armature.data.bones[row.name], row.parent) for row in kept.carriers]
+        frames = np.array([bone.matrix_local for bone, _ in rows], dtype=np.float32).transpose(0, 2, 1)
+        sizes = np.array([bone.length for bone, _ in rows], dtype=np.float32)
+        names, above = tuple(bone.name for bone, _ in rows), tuple(parent for _, parent in rows)
+        return names, above, frames.tobytes(), sizes.tobytes()
     bones = armature.data.bones
     matrices, lengths = np.empty(16 * len(bones), dtype=np.float32), np.empty(len(bones), dtype=np.float32)
     bones.foreach_get("matrix_local", matrices)

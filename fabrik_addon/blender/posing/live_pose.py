@@ -8,11 +8,13 @@ import numpy as np
 from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
 from ...core.rotations import angle_between, slerp
+from ..control.body import read_trees
+from ..control.writer import write_pose
 from ..goals.effectors import check_effectors
 from ..goals.goals import Goals, gather_goals
 from ..goals.places import Places, present_places
 from ..goals.root import moves_root
-from ..rig.armature import check_editable, read_trees, write_pose
+from ..rig.armature import check_editable
 from ..rig.legal import legal_rotations
 from ..rig.stretch import present_factors, write_stretches
 from ..settings.rig import rig_settings

@@ -9,12 +9,14 @@ import numpy as np
 from ...core import Options, Solution
 from ...core.arrays import FloatArray
 from ...core.posture.solve import PosturePose
+from ..control.body import locks_on, read_trees
+from ..control.writer import write_pose
 from ..goals.effectors import check_effectors
 from ..goals.goals import Goals, gather_goals
 from ..goals.places import Places, present_places, tree_space
 from ..goals.root import moves_root
-from ..rig.armature import Tree, check_editable, check_rig, read_trees, write_pose
-from ..rig.locks import WithLocks, with_locks
+from ..rig.armature import Tree, check_editable, check_rig
+from ..rig.locks import WithLocks
 from ..rig.spaces import object_scale
 from ..rig.stretch import write_stretches
 from .locked import solve_around_locks
@@ -83,7 +85,7 @@ def _solve_present(
         location = solution.root_location if moves_root(armature, goals) else None
         if isinstance(solution, Solution):
             write_stretches(armature, stretch_factors(goals, solution))
-        write_pose(armature, goals.tree.skeleton, solution.rotations, location, bones=goals.bones)
+        write_pose(armature, goals.tree.skeleton, solution.rotations, location, bones=goals.bones, context=context)
     return solution
 
 
@@ -117,7 +119,7 @@ def _solve_by_posture(
 def locks_of(armature: bpy.types.Object, goals: Goals, start: FloatArray) -> dict[int, WithLocks]:
     """By place in the skeleton what locked channels let bones be turned to, from (J, 4) start rotations."""
     bones = zip(goals.bones, goals.bone_names, strict=True)
-    locks = {place: with_locks(armature.pose.bones[name], start[place]) for place, name in bones}
+    locks = {place: locks_on(armature, name, start[place]) for place, name in bones}
     return {place: lock for place, lock in locks.items() if lock is not None}
 
 

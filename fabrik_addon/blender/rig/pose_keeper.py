@@ -1,11 +1,14 @@
 """Putting the frame and the pose back, poses that nobody has keyed included."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
+from typing import Any
 
 import bpy
 import numpy as np
 import numpy.typing as npt
+
+from ..settings.rig import rig_settings
 
 _CHANNELS = {"location": 3, "rotation_quaternion": 4, "rotation_axis_angle": 4, "rotation_euler": 3, "scale": 3}
 
@@ -20,6 +23,7 @@ class PoseKeeper:
         """Take note of how things are."""
         self._scene, self._rig = scene, rig
         self._frame, self._subframe = scene.frame_current, scene.frame_subframe
+        self._switches = {each.name: read_switch(rig, each.name) for each in rig_settings(rig).control.switches}
         self._pose = {name: _read(rig, name, width) for name, width in _CHANNELS.items()}
 
     def restore(self, keyed: Collection[str] = ()) -> None:
@@ -35,6 +39,7 @@ class PoseKeeper:
         if keyed or (self._scene.frame_current, self._scene.frame_subframe) != (self._frame, self._subframe):
             # New curves show only once the frame is set.
             self._scene.frame_set(self._frame, subframe=self._subframe)
+        write_switches(self._rig, {} if keyed else self._switches)
         rows = [row for row, bone in enumerate(self._rig.pose.bones) if bone.name in keyed]
         changed = [self._put_back(name, width, rows) for name, width in _CHANNELS.items()]
         if any(changed):
@@ -56,3 +61,30 @@ def _read(rig: bpy.types.Object, name: str, width: int) -> npt.NDArray[np.float3
     values = np.empty(len(rig.pose.bones) * width, dtype=np.float32)
     rig.pose.bones.foreach_get(name, values)
     return values.reshape(-1, width)
+
+
+def read_switch(rig: bpy.types.Object, path: str) -> float:
+    """The value of a custom property of a rig, by its path."""
+    holder, name = _held(rig, path)
+    value: float = holder[name]
+    return value
+
+
+def write_switch(rig: bpy.types.Object, path: str, value: float) -> None:
+    """Set a custom property of a rig, by its path, to a value of the kind that it holds."""
+    holder, name = _held(rig, path)
+    holder[name] = type(holder[name])(value)
+    rig.update_tag()
+
+
+def write_switches(rig: bpy.types.Object, values: Mapping[str, float]) -> None:
+    """Set those custom properties that have another value."""
+    for path, value in values.items():
+        if read_switch(rig, path) != value:
+            write_switch(rig, path, value)
+
+
+def _held(rig: bpy.types.Object, path: str) -> tuple[Any, str]:
+    """What holds a custom property, and its name there."""
+    holder, _, name = path.rpartition("[")
+    return rig.path_resolve(holder) if holder else rig, bpy.utils.unescape_identifier(name[1:-2])

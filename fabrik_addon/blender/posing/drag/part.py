@@ -10,10 +10,10 @@ from mathutils import Quaternion
 from ....core import Effector, Fixed, forward_kinematics
 from ....core.arrays import FloatArray
 from ....core.model.skeleton import Skeleton
+from ...control.body import locks_on
 from ...goals.goals import limits_of
 from ...goals.loops import turning_bones
 from ...rig.armature import Tree
-from ...rig.locks import with_locks
 from ..posture_session import PostureSession
 from ..stored_pose import preferred_pose
 
@@ -92,7 +92,7 @@ class DragPart:
         self._oriented = any(grip.effector.rotation_weight > 0.0 for grip in grips)
         self._ropes = _ropes(tree.skeleton, grips) if is_rope else []
         self._heads = forward_kinematics(tree.skeleton, tree.rotations, tree.root_location)[:, :3, 3]
-        locks = (with_locks(armature.pose.bones[name], tree.rotations[tree.skeleton.index(name)]) for name in names)
+        locks = (locks_on(armature, name, tree.rotations[tree.skeleton.index(name)]) for name in names)
         self._preferred = self._find_preferred(armature)
         self.session = PostureSession(
             armature,

@@ -13,11 +13,12 @@ import numpy.typing as npt
 from mathutils import Quaternion, Vector
 
 from ....core.arrays import FloatArray
+from ...control.body import solved_bone
+from ...control.writer import key_switches, make_writer, settle
 from ...goals.pins import set_pin
 from ...rig.armature import RigError, check_editable, check_rig, nearest_rotations
 from ...rig.keying import check_auto_keying, is_auto_keying, key_channels, why_no_key
 from ...rig.pose_keeper import PoseKeeper
-from ...rig.pose_writer import PoseWriter
 from ...rig.spaces import object_scale
 from ...settings.rig import rig_settings
 from .. import live
@@ -75,7 +76,8 @@ class Drag:
             raise RigError(_why_nothing_follows(bone, setup))
         self._keeper = PoseKeeper(context.scene, armature)
         self._writers = [
-            PoseWriter(armature, part.tree, part.turned, moves_root=part.moves_root) for part in self._turning_parts
+            make_writer(context, armature, part.tree, part.turned, moves_root=part.moves_root)
+            for part in self._turning_parts
         ]
         self._bones = armature.pose.bones.keys()
         world = np.array(armature.matrix_world, dtype=np.float64)
@@ -135,7 +137,10 @@ class Drag:
         """
         self._settle()
         context.view_layer.update()
+        self.left_alone += settle(self._writers)
         changed = [pair for writer in self._writers for pair in writer.changed()]
+        if is_auto_keying(context):
+            key_switches(self._armature, self._writers)
         if changed and is_auto_keying(context) and not key_channels(context, self._armature, changed, automatic=True):
             self.left_alone.append(why_no_key(context, automatic=True))
         kept = rig_settings(self._armature)
@@ -185,6 +190,7 @@ def begin_drag(
     check_editable(armature)
     if bone not in armature.pose.bones:
         raise RigError(f"{armature.name!r} has no bone {bone!r}")
+    bone = solved_bone(armature, bone)
     check_auto_keying(context, armature)
     context.view_layer.update()
     drag = Drag(context, armature, DragSetup(armature, bone, point, settings or DragSettings()))

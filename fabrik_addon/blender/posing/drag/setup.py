@@ -10,13 +10,13 @@ import numpy as np
 
 from ....core import Effector
 from ....core.model.prismatic import moved_with
+from ...control.body import may_move_freely, owned_bones, read_trees, unkeyable_bones
 from ...goals.effectors import closes, core_effector
 from ...goals.loops import Partner
 from ...goals.pins import pins
 from ...goals.root import root_mode
 from ...limits.mirror import opposite_bone
-from ...rig.armature import RigError, Tree, check_unscaled, read_trees
-from ...rig.ownership import constrained_bones, unkeyable_bones
+from ...rig.armature import RigError, Tree, check_unscaled
 from ...rig.spaces import BONE_HEAD, armature_point, bone_offset
 from ...rig.stretch import present_factors, stretched
 from ...rig.subtrees import tree_below
@@ -55,7 +55,7 @@ class DragSetup:
     def __init__(self, armature: bpy.types.Object, bone: str, point: str, settings: DragSettings) -> None:
         """Look around. Raises RigError where the bone can't be dragged."""
         self._armature, self._point, self._settings = armature, point, settings
-        self.owned, self.frozen = constrained_bones(armature), unkeyable_bones(armature)
+        self.owned, self.frozen = owned_bones(armature), unkeyable_bones(armature)
         if bone in self.owned:
             raise RigError(f"Bone {bone!r} can't be dragged: {self.owned[bone]}")
         self.dragged = {bone: _ALONG}
@@ -144,8 +144,7 @@ class DragSetup:
 
     def _root_mode(self, top: str, names: Sequence[str]) -> str:
         """How the uppermost bone of those with these names goes along; one that is no root, or locked, does not."""
-        bone = self._armature.pose.bones[top]
-        if bone.parent is not None or top in self.frozen or any(bone.lock_location):
+        if top in self.frozen or not may_move_freely(self._armature, top):
             return "FIXED"
         pinned = any(pin.bone in names for pin in self._held)
         dragged = top if top in self.dragged else next(iter(self.dragged))

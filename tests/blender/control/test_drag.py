@@ -1,0 +1,127 @@
+"""Dragging, solving and live posing through the controls of a generated Rigify human."""
+
+import bpy
+import numpy as np
+import pytest
+from support import scenes
+from support.rigify import open_rigify
+from support.takes import curves
+
+from fabrik_addon.blender.posing.drag.session import begin_drag
+from fabrik_addon.blender.posing.live import pause
+
+pytestmark = pytest.mark.usefixtures("clean_scene")
+
+HUMAN = "Basic.basic_human"
+# Armature units, radians: what the evaluated body may be off by.
+PLACE, ANGLE = 1e-4, np.radians(0.05)
+
+
+@pytest.fixture
+def human():
+    rig = open_rigify(HUMAN)
+    bpy.ops.object.mode_set(mode="POSE")
+    bpy.ops.fabrik.use_control_rig()
+    return rig
+
+
+def channels(rig):
+    """What all bones hold, and their switches."""
+    names = ("location", "rotation_quaternion", "rotation_euler", "scale")
+    held = {bone.name: [tuple(getattr(bone, name)) for name in names] for bone in rig.pose.bones}
+    own = {
+        bone.name: [(key, value) for key, value in sorted(bone.items()) if isinstance(value, (int, float))]
+        for bone in rig.pose.bones
+    }
+    return held, own
+
+
+def matrix(rig, bone):
+    return np.array(rig.pose.bones[bone].matrix)
+
+
+def stands_for(rig, control):
+    return rig.fabrik.control.controls[control].stands_for
+
+
+@pytest.mark.parametrize(
+    ("control", "shift"),
+    [
+        ("hand_ik.L", (0.1, -0.5, 0.2)),
+        ("torso", (0.05, 0.0, -0.2)),
+        ("head", (0.05, -0.15, -0.05)),
+        ("chest", (0.0, -0.15, -0.05)),
+        ("hand_fk.R", (0.0, -0.4, 0.3)),
+    ],
+)
+def test_a_control_is_dragged_and_pinned_feet_stay(human, control, shift):
+    bpy.ops.fabrik.pin(bones="foot_ik.L,foot_ik.R")
+    feet = {bone: matrix(human, bone) for bone in (pin.bone for pin in human.fabrik.effectors)}
+    assert set(feet) == {stands_for(human, "foot_ik.L"), stands_for(human, "foot_ik.R")}
+    before = channels(human)[0]
+    bone = stands_for(human, control)
+    drag = begin_drag(bpy.context, human, control)
+    for share in (0.25, 0.5, 0.75, 1.0):
+        drag.step(drag.start + share * np.array(shift))
+    drag.finish(bpy.context)
+    assert drag.left_alone == []
+    assert np.array(human.pose.bones[bone].tail) == pytest.approx(drag.start + shift, abs=PLACE)
+    for foot, wanted in feet.items():
+        assert matrix(human, foot) == pytest.approx(wanted, abs=PLACE)
+    after = channels(human)[0]
+    controls = {row.control for row in human.fabrik.control.carriers} | {human.fabrik.control.place}
+    assert {name for name in before if after[name] != before[name]} <= controls
+
+
+def test_a_drag_that_is_cancelled_leaves_everything_as_it_was(human):
+    human.pose.bones["torso"].location = (0.1, 0.0, -0.1)
+    bpy.context.view_layer.update()
+    before = channels(human)
+    drag = begin_drag(bpy.context, human, "hand_ik.L")
+    drag.step(drag.start + np.array((0.0, -0.3, 0.1)))
+    assert channels(human) != before
+    drag.cancel()
+    assert channels(human) == before
+
+
+def test_the_pose_does_not_jump_where_limbs_go_from_ik_to_fk(human):
+    human.pose.bones["torso"].location = (0.05, 0.0, -0.15)
+    bpy.context.view_layer.update()
+    body = [row.name for row in human.fabrik.control.carriers]
+    before = {bone: matrix(human, bone) for bone in body}
+    drag = begin_drag(bpy.context, human, "hand_ik.L")
+    drag.step(drag.start + np.array((0.0, -0.001, 0.0)))
+    drag.finish(bpy.context)
+    assert all(human.path_resolve(row.name) == row.fk for row in human.fabrik.control.switches)
+    for bone in body:
+        assert matrix(human, bone) == pytest.approx(before[bone], abs=3e-3), bone
+
+
+def test_auto_keying_keys_controls_and_switches_alone(human):
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
+    drag = begin_drag(bpy.context, human, "hand_ik.L")
+    drag.step(drag.start + np.array((0.0, -0.3, 0.1)))
+    drag.finish(bpy.context)
+    paths = {path for path, _ in curves(human)}
+    bones = {path.split('"')[1] for path in paths}
+    controls = {row.control for row in human.fabrik.control.carriers} | {"torso"}
+    assert bones - controls == {f"{limb}_parent.{side}" for limb in ("thigh", "upper_arm") for side in "LR"}
+    assert {"upper_arm_fk.L", "forearm_fk.L"} <= bones
+
+
+def test_solving_goes_through_controls(human):
+    target = scenes.empty_at((0.6, -0.5, 1.3))
+    bpy.ops.fabrik.add_effector(bone="hand_ik.L", target=target.name)
+    bpy.ops.fabrik.solve()
+    bpy.context.view_layer.update()
+    tail = human.pose.bones[stands_for(human, "hand_ik.L")].tail
+    assert np.array(tail) == pytest.approx(np.array(target.location), abs=2e-4)
+
+
+def test_switched_off_bones_are_dragged_as_they_are(human):
+    human.fabrik.control.use = False
+    drag = begin_drag(bpy.context, human, "hand_ik.L")
+    drag.step(drag.start + np.array((0.0, -0.1, 0.0)))
+    drag.finish(bpy.context)
+    assert human.pose.bones["upper_arm_parent.L"]["IK_FK"] == 0.0
+    pause(human)
