@@ -9,6 +9,7 @@ from ...core import forward_kinematics
 from ...core.arrays import FloatArray
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import matrix_from_quaternion
+from ..settings.control import control_rig
 from .armature import Tree, nearest_rotations
 
 _NO_TURN = (1.0, 0.0, 0.0, 0.0)
@@ -53,14 +54,18 @@ def tree_below(
     """The bones of a tree from one bone down, at rest in such a way that they stand as Blender shows them now.
 
     What carries the top bone stays as it is, so its rest frame is the frame that it is carried in; frozen bones have
-    the frame in which they stand. Bones that constraints own, and those below them, are not there.
+    the frame in which they stand. Bones that constraints own, and those below them, are not there. A control rig's
+    body stands as its tree says: on IK its limbs may be stretched.
     """
     skeleton = tree.skeleton
     members = _members(skeleton, skeleton.index(top), owned)
     names = [skeleton.names[bone] for bone in members]
     rotations = tree.rotations[members].copy()
     rotations[[name in frozen for name in names]] = _NO_TURN
-    posed = _posed(armature, names)
+    if control_rig(armature) is None:
+        posed = _posed(armature, names)
+    else:
+        posed = forward_kinematics(skeleton, tree.rotations, tree.root_location)[members]
     carried = posed.copy()
     carried[:, :3, :3] = posed[:, :3, :3] @ np.swapaxes(matrix_from_quaternion(rotations), 1, 2)
     below = skeleton.part(members)
