@@ -98,7 +98,7 @@ def test_the_pose_does_not_jump_where_limbs_go_from_ik_to_fk(human):
         turned, was = (
             each[:3, :3] / np.linalg.norm(each[:3, :3], axis=0) for each in (matrix(human, bone), before[bone])
         )
-        assert turned == pytest.approx(was, abs=0.02), bone
+        assert turned == pytest.approx(was, abs=0.05), bone
         assert matrix(human, bone)[:3, 3] == pytest.approx(before[bone][:3, 3], abs=0.03), bone
 
 
