@@ -11,13 +11,23 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import bpy
+
+import fabrik_addon
+from fabrik_addon.blender.goals.effectors import add_effector
+from fabrik_addon.blender.goals.pins import pin_bones
 from fabrik_addon.blender.limits.preset import apply_preset
+from fabrik_addon.blender.posing.solve_frame import solve_frame
+from fabrik_addon.blender.settings.rig import rig_settings
 
 from .recipe import blend_files, markers
 from .recipe.human import human_bones
 from .recipe.paper_models import PAPER_MODELS
 from .recipe.skin import build_skin
 
+# In front of the left shoulder and a little above it: the arm bends, and the trunk goes along. Metres.
+FIRST_TARGET = (0.3, -0.45, 1.45)
+TARGET_SIZE = 0.05
 # Of the paper's models, the one with the joints of a human.
 LIMITED = "hand"
 
@@ -36,7 +46,29 @@ def build(folder: Path) -> None:
     rig = blend_files.add_armature(human_bones())
     blend_files.add_skin(build_skin(), rig)
     apply_preset(rig, list(rig.pose.bones))
+    blend_files.frame(rig)
     blend_files.save_file(folder / "human.blend")
+    fabrik_addon.register()
+    try:
+        first_pose(rig)
+        blend_files.save_file(folder / "first_pose.blend")
+    finally:
+        fabrik_addon.unregister()
+
+
+def first_pose(rig: bpy.types.Object) -> None:
+    """The person with its feet pinned and a hand at a target, live: the target is selected, to be moved with G."""
+    bpy.context.view_layer.objects.active = rig
+    pin_bones(rig, ["foot.L", "foot.R"])
+    hand = add_effector(bpy.context, rig, "hand.L")
+    hand.target.empty_display_size = TARGET_SIZE
+    hand.target.location = FIRST_TARGET
+    bpy.context.view_layer.update()
+    solve_frame(bpy.context, rig)
+    rig_settings(rig).live = True
+    for thing in bpy.data.objects:
+        thing.select_set(thing == hand.target)
+    bpy.context.view_layer.objects.active = hand.target
 
 
 def write_recording(folder: Path) -> None:

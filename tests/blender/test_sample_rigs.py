@@ -80,6 +80,36 @@ def test_a_rig_is_what_its_recipe_says(name):
         np.testing.assert_allclose(there.matrix_local.to_3x3(), bone.rotation, atol=1e-5)
 
 
+def test_the_first_pose_is_live_and_its_target_ready_to_be_pulled():
+    rig = opened("first_pose")
+    target = bpy.context.view_layer.objects.active
+    pins = [each.bone for each in rig.fabrik.effectors if each.kind == "PIN"]
+    assert (target.name, pins) == ("hand.L target", ["foot.L", "foot.R"])
+    assert rig.fabrik.live
+    assert [thing for thing in bpy.data.objects if thing.select_get()] == [target]
+    assert (FOLDER / "first_pose.blend").stat().st_size < 300_000
+    for way in ((0.0, 0.0, 0.0), (0.05, -0.1, -0.3)):
+        target.location += Vector(way)
+        bpy.context.view_layer.update()
+        assert (rig.pose.bones["hand.L"].tail - target.location).length < 1e-3
+        assert (rig.pose.bones["foot.R"].head - rig.data.bones["foot.R"].head_local).length < 1e-3
+
+
+@pytest.mark.parametrize("name", ["human", "first_pose"])
+def test_the_person_is_framed(name):
+    """Its height is about half a viewport's longer side in every layout, and so most of its shorter one."""
+    bpy.ops.wm.open_mainfile(filepath=str(FOLDER / f"{name}.blend"), load_ui=True)
+    views = [area.spaces.active for screen in bpy.data.screens for area in screen.areas if area.type == "VIEW_3D"]
+    assert views
+    for space in views:
+        to_view = space.region_3d.view_rotation.inverted().to_matrix()
+        place = [to_view @ (Vector((0.0, 0.0, z)) - space.region_3d.view_location) for z in (0.0, 1.75)]
+        # Blender's sensor is 36 mm wide and twice that in a viewport; the higher of its sides counts.
+        seen = [36.0 * 2 / space.lens / 2 * (space.region_3d.view_distance - each.z) for each in place]
+        heights = [each.y / half for each, half in zip(place, seen, strict=True)]
+        assert 0.4 < (heights[1] - heights[0]) / 2 < 0.55
+
+
 @pytest.mark.parametrize(
     ("name", "joint_count", "effector_count"), [("chain", 10, 1), ("y", 10, 2), ("hand", 26, 5), ("humanoid", 13, 5)]
 )

@@ -19,8 +19,8 @@ def next_in_pose(rig: bpy.types.Object | None) -> str:
     if rig.mode != "POSE":
         return "Enter Pose mode to drag bones"
     if rig.data.bones.active is None:
-        return "Click a bone, then press F"
-    return "F drags the bone; pins stay" if len(kept.effectors) else "F drags the bone; P pins what must stay"
+        return "Press F over a bone and move"
+    return "F drags the bone; pins stay" if len(kept.effectors) else "F drags, P pins what must stay"
 
 
 def next_in_motion(context: Context, rig: bpy.types.Object | None) -> str:

@@ -121,7 +121,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         self._view = DragView(context)
         self._selection = SelectionKeeper(context)
         try:
-            if self.pick:
+            if self.pick or self._is_none_chosen(context):
                 self._pick(context, event)
             self._drag = self._begin(context)
         except BaseException:
@@ -207,17 +207,25 @@ class FABRIK_OT_drag(OnRig, Operator):
         axis, angle = self.rotation.to_quaternion().to_axis_angle()
         return np.array(axis * angle)
 
+    def _is_none_chosen(self, context: Context) -> bool:
+        """Whether neither a script nor the selection says which bone is meant, so that the mouse does."""
+        from ...settings.selection import selected_bones
+
+        return not self.bone and not selected_bones(context, rig_at_hand(context))
+
     def _pick(self, context: Context, event: Event) -> None:
         """Make the bone under the mouse the active one, and take hold of its nearer end."""
         import numpy as np
 
         from ...rig.armature import RigError
 
-        place = self._view.press(event)
+        place = self._view.press(event) if self.pick else self._view.mouse(event)
         found: Any = bpy.ops.view3d.select(location=(int(place[0]), int(place[1])))
         bone = context.active_pose_bone
+        if "FINISHED" not in found and bone is not None and not self.pick:
+            return
         if "FINISHED" not in found or bone is None:
-            raise RigError("There is no bone under the mouse: press on one")
+            raise RigError("There is no bone under the mouse: put it over one, or select one")
         self.bone = bone.name
         matrix = rig_at_hand(context).matrix_world
         ends = [self._view.on_screen(np.array(matrix @ end)) for end in (bone.tail, bone.head)]
