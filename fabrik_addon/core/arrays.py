@@ -1,6 +1,6 @@
-"""Names for the arrays and numbers that the core passes around, and how long the vectors in arrays are."""
+"""Names for the arrays that the core passes around, and how long the vectors in arrays are."""
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -8,11 +8,6 @@ import numpy.typing as npt
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
-
-# What the kernel computes with: a mathutils value, or its look-alike over frames.
-Scalar: TypeAlias = Any
-Vector: TypeAlias = Any
-Quaternion: TypeAlias = Any
 
 
 def squares(vectors: FloatArray) -> FloatArray:

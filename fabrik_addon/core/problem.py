@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from types import ModuleType
 
 import numpy as np
 
 from .arrays import BoolArray, FloatArray, lengths
 from .backend import array
+from .backend.numbers import Numbers
 from .fabrik.chain import is_chain
 from .fabrik.limbs import BendLimb, HingeLimb, find_bend_limbs, find_hinge_limbs, straight_runs
 from .fabrik.passes import Passes
@@ -52,10 +52,10 @@ class Problem:
     slides: Mapping[str, SlideRange]
     free_root: bool
     options: Options
-    numbers: ModuleType = array
+    numbers: Numbers = array
     on_arrays: "Problem | None" = None
 
-    def on(self, numbers: ModuleType) -> "Problem":
+    def on(self, numbers: Numbers) -> "Problem":
         """The same on another backend."""
         return replace(self, numbers=numbers, on_arrays=self)
 

@@ -103,10 +103,10 @@ class Solver:
     def _for_one(self) -> Problem:
         """The problem on the backend for a single pose: mathutils where there is one."""
         try:
-            from .backend import scalar  # noqa: PLC0415  mathutils comes with Blender only
+            from .backend.scalar import NUMBERS  # noqa: PLC0415  mathutils comes with Blender only
         except ImportError:
             return self.problem
-        return self.problem.on(scalar)
+        return self.problem.on(NUMBERS)
 
     @cached_property
     def _one_chain(self) -> OneChain | None:

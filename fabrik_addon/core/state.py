@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, IntArray, Quaternion, Scalar, Vector, lengths, squares
+from .arrays import BoolArray, FloatArray, IntArray, lengths, squares
+from .backend.numbers import Condition, Numbers, Quaternion, Scalar, Vector
 from .model.bodies import Body, Pose, place_bodies
 from .model.residuals import Residuals
 from .rotations import conjugate, product, rotation_vector_from_quaternion
@@ -123,11 +123,11 @@ class State(Objective):
         factors: by body that slides, the factor of its length.
     """
 
-    numbers: ModuleType
+    numbers: Numbers
     local: list[Quaternion]
     root: Vector
     rest: list[Quaternion]
-    bound: list[Scalar]
+    bound: list[Condition]
     bend_targets: FloatArray
     factors: dict[int, Scalar]
 

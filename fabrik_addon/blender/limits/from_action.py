@@ -67,12 +67,13 @@ def fitted_limit(
     off_axis = {axis: _off_axis(rotations, axis) for axis in AXES}
     axis: Any = min(AXES, key=off_axis.__getitem__)
     if shape == "FITTED" and off_axis[axis] <= hinge_tolerance + _STILL:
-        return Hinge(axis, *_range(Hinge(axis).angle(many, quaternions), margin))
+        return Hinge(axis, *_range(np.asarray(Hinge(axis).angle(many, quaternions)), margin))
     lean = lean_of(many, quaternions)
-    twist = _range(twist_of(many, quaternions, 0.0), margin)
+    leans = np.stack([lean.x, lean.z], axis=-1).reshape(-1, 2)
+    twist = _range(np.asarray(twist_of(many, quaternions, 0.0)), margin)
     if shape == "FITTED":
-        return Ball(_cone(lean.x, lean.z, margin), twist)
-    corners = window_around(np.stack([lean.x, lean.z], axis=-1).reshape(-1, 2), margin)
+        return Ball(_cone(leans[:, 0], leans[:, 1], margin), twist)
+    corners = window_around(leans, margin)
     return Polygon(tuple((x, z) for x, z in corners.tolist()), twist)
 
 

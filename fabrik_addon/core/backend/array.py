@@ -11,8 +11,11 @@ from typing import Any, overload
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray, Scalar
+from ..arrays import BoolArray, FloatArray, IntArray
+from . import numbers
+from .numbers import Condition, Scalar
 
+absolute = np.abs
 sqrt = np.sqrt
 sin = np.sin
 cos = np.cos
@@ -36,10 +39,10 @@ class Vector:
     def __init__(self, components: Iterable[Scalar]) -> None:
         self.x, self.y, self.z = components
 
-    def __add__(self, other: Vector) -> Vector:
+    def __add__(self, other: numbers.Vector) -> Vector:
         return Vector((self.x + other.x, self.y + other.y, self.z + other.z))
 
-    def __sub__(self, other: Vector) -> Vector:
+    def __sub__(self, other: numbers.Vector) -> Vector:
         return Vector((self.x - other.x, self.y - other.y, self.z - other.z))
 
     def __mul__(self, factor: Scalar) -> Vector:
@@ -48,13 +51,13 @@ class Vector:
     def __neg__(self) -> Vector:
         return Vector((-self.x, -self.y, -self.z))
 
-    def dot(self, other: Vector) -> Scalar:
+    def dot(self, other: numbers.Vector) -> Scalar:
         total = self.x * other.x
         total += self.y * other.y
         total += self.z * other.z
         return total
 
-    def cross(self, other: Vector) -> Vector:
+    def cross(self, other: numbers.Vector) -> Vector:
         return Vector(
             (
                 self.y * other.z - self.z * other.y,
@@ -84,13 +87,13 @@ class Quaternion:
         self.w, self.x, self.y, self.z = components
 
     @overload
-    def __matmul__(self, other: Quaternion) -> Quaternion: ...
+    def __matmul__(self, other: numbers.Quaternion) -> Quaternion: ...
     @overload
-    def __matmul__(self, other: Vector) -> Vector: ...
-    def __matmul__(self, other: Quaternion | Vector) -> Quaternion | Vector:
+    def __matmul__(self, other: numbers.Vector) -> Vector: ...
+    def __matmul__(self, other: Any) -> Any:
         return self._turn(other) if isinstance(other, Vector) else self._after(other)
 
-    def _turn(self, point: Vector) -> Vector:
+    def _turn(self, point: numbers.Vector) -> Vector:
         """The point p plus 2 w v × p + 2 v × (v × p), added up in place."""
         w, x, y, z = self.w, self.x, self.y, self.z
         a, b, c = point.y * z, point.z * x, point.x * y
@@ -107,7 +110,7 @@ class Quaternion:
         pz += x * b - y * a
         return Vector((px, py, pz))
 
-    def _after(self, first: Quaternion) -> Quaternion:
+    def _after(self, first: numbers.Quaternion) -> Quaternion:
         w, x, y, z = self.w, self.x, self.y, self.z
         return Quaternion(
             (
@@ -118,7 +121,7 @@ class Quaternion:
             )
         )
 
-    def dot(self, other: Quaternion) -> Scalar:
+    def dot(self, other: numbers.Quaternion) -> Scalar:
         return self.w * other.w + self.x * other.x + self.y * other.y + self.z * other.z
 
     def conjugated(self) -> Quaternion:
@@ -134,7 +137,7 @@ def clamp(value: Scalar, low: Scalar, high: Scalar) -> Scalar:
     return np.minimum(np.maximum(value, low), high)
 
 
-def select(condition: Scalar, chosen: Any, otherwise: Any) -> Any:
+def select(condition: Condition, chosen: Any, otherwise: Any) -> Any:
     """`chosen` on the frames where the condition holds, `otherwise` elsewhere; both have been worked out."""
     if isinstance(chosen, Vector):
         pairs = [(chosen.x, otherwise.x), (chosen.y, otherwise.y), (chosen.z, otherwise.z)]
@@ -145,27 +148,27 @@ def select(condition: Scalar, chosen: Any, otherwise: Any) -> Any:
     return np.where(condition, chosen, otherwise)
 
 
-def any_of(condition: Scalar) -> bool:
+def any_of(condition: Condition) -> bool:
     """Whether it holds on some frame."""
     return np.count_nonzero(condition) > 0  # half the time of `any`
 
 
-def logical_and(first: Scalar, second: Scalar) -> Scalar:
+def logical_and(first: Condition, second: Condition) -> Condition:
     """Where both hold."""
     return np.logical_and(first, second)
 
 
-def logical_or(first: Scalar, second: Scalar) -> Scalar:
+def logical_or(first: Condition, second: Condition) -> Condition:
     """Where one of the two holds."""
     return np.logical_or(first, second)
 
 
-def logical_not(condition: Scalar) -> Scalar:
+def logical_not(condition: Condition) -> Condition:
     """Where it does not hold."""
     return np.logical_not(condition)
 
 
-def rotation_between(start: Vector, end: Vector) -> Quaternion:
+def rotation_between(start: numbers.Vector, end: numbers.Vector) -> Quaternion:
     """The shortest rotation from one direction onto another; none where either has no length.
 
     Antipodal directions turn about an axis at right angles to `start`, chosen as mathutils does.
@@ -186,7 +189,7 @@ def rotation_between(start: Vector, end: Vector) -> Quaternion:
     return Quaternion((w * scale, axis.x * scale, axis.y * scale, axis.z * scale))
 
 
-def point_on_line(anchor: Vector, point: Vector, distance: Scalar) -> Vector:
+def point_on_line(anchor: numbers.Vector, point: numbers.Vector, distance: Scalar) -> Vector:
     """The point on the line from `anchor` through `point`, at `distance` (the paper's point on a line)."""
     x, y, z = point.x - anchor.x, point.y - anchor.y, point.z - anchor.z
     square = x * x
@@ -205,7 +208,7 @@ def point_on_line(anchor: Vector, point: Vector, distance: Scalar) -> Vector:
     return Vector((x, y, z))
 
 
-def turn_each(rotation: Quaternion, points: Sequence[Vector]) -> list[Vector]:
+def turn_each(rotation: numbers.Quaternion, points: Sequence[numbers.Vector]) -> list[numbers.Vector]:
     """Several points turned alike: by way of the rotation's matrix."""
     w, x, y, z = rotation.w, rotation.x, rotation.y, rotation.z
     xx, yy, zz = 2.0 * x * x, 2.0 * y * y, 2.0 * z * z
@@ -219,7 +222,7 @@ def turn_each(rotation: Quaternion, points: Sequence[Vector]) -> list[Vector]:
     return [Vector([row.dot(point) for row in rows]) for point in points]
 
 
-def exp_map(rotation_vector: Vector) -> Quaternion:
+def exp_map(rotation_vector: numbers.Vector) -> Quaternion:
     """The rotation about a vector by its length in radians."""
     half = np.maximum(rotation_vector.length * 0.5, _TINY)
     scale = 0.5 * np.sin(half) / half
@@ -246,7 +249,7 @@ def quaternion(array: FloatArray) -> Quaternion:
     return Quaternion(_columns(array))
 
 
-def quaternions(array: FloatArray, places: Sequence[int]) -> list[Quaternion]:
+def quaternions(array: FloatArray, places: Sequence[int]) -> list[numbers.Quaternion]:
     """From some places of (F, N, 4)."""
     return [quaternion(array[:, place]) for place in places]
 
@@ -259,14 +262,14 @@ def _columns(array: FloatArray) -> list[Scalar]:
     return list(np.array(array.T, dtype=np.float64, order="C"))
 
 
-def stack(values: Sequence[Vector | Quaternion], frames: int) -> FloatArray:
+def stack(values: Sequence[numbers.Vector] | Sequence[numbers.Quaternion], frames: int) -> FloatArray:
     """N vectors or quaternions as one array (F, N, 3 or 4)."""
-    stacked = np.empty((frames, len(values), len(values[0].__slots__)))
+    stacked = np.empty((frames, len(values), 3 if isinstance(values[0], Vector) else 4))
     write(values, stacked, range(len(values)))
     return stacked
 
 
-def write(values: Sequence[Vector | Quaternion], rows: FloatArray, places: Sequence[int]) -> None:
+def write(values: Sequence[Any], rows: FloatArray, places: Sequence[int]) -> None:
     """Put N vectors or quaternions into rows (F, M, 3 or 4) at N places."""
     for place, value in zip(places, values, strict=True):
         for column, part in enumerate(value.__slots__):
@@ -313,17 +316,17 @@ def _differs(value: Scalar) -> bool:
     return isinstance(value, np.ndarray) and value.ndim > 0
 
 
-def count(condition: Scalar) -> int:
+def count(condition: Condition) -> int:
     """Of how many frames it is said."""
     return int(np.size(condition))
 
 
-def frames_where(condition: BoolArray) -> IntArray:
+def frames_where(condition: Condition) -> IntArray:
     """The frames on which it holds."""
     return np.flatnonzero(condition)
 
 
-def _orthogonal(vector: Vector) -> Vector:
+def _orthogonal(vector: numbers.Vector) -> Vector:
     """Some vector at right angles, longest where the two largest components are."""
     x, y, z = np.abs(vector.x), np.abs(vector.y), np.abs(vector.z)
     along_x = (x > y) & (x > z)

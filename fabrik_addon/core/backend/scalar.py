@@ -1,17 +1,21 @@
 """The kernel's numbers for a single pose: mathutils, which is C and needs microseconds. `many` is its twin."""
 
+import sys
 from collections.abc import Sequence
 from math import atan2, cos, floor, sin, sqrt
-from typing import Any
+from typing import Any, Final, cast
 
 import numpy as np
 from mathutils import Quaternion, Vector
 
 from ..arrays import BoolArray, FloatArray, IntArray
+from .numbers import Numbers
 
 __all__ = [
+    "NUMBERS",
     "Quaternion",
     "Vector",
+    "absolute",
     "any_of",
     "atan2",
     "clamp",
@@ -46,6 +50,9 @@ __all__ = [
 ]
 
 _TINY = 1e-30
+# This module. The stubs of mathutils ask for its own classes; a test holds both backends together.
+NUMBERS: Final = cast("Numbers", sys.modules[__name__])
+absolute = abs
 _ONE_FRAME, _NO_FRAME = np.arange(1), np.arange(0)
 
 

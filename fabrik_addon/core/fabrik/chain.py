@@ -7,9 +7,9 @@ they are worked out afterwards, once.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import ModuleType
 
-from ..arrays import FloatArray, IntArray, Quaternion, Scalar, Vector
+from ..arrays import FloatArray, IntArray
+from ..backend.numbers import Condition, Numbers, Quaternion, Scalar, Vector
 from ..model.bodies import Body, Pose, carried_turn, effector_points, place_bodies
 from ..model.options import Options
 from ..state import State
@@ -38,14 +38,14 @@ class Chain:
         """Distance from the tip to the target."""
         return (self.points[-1] - target).length
 
-    def part(self, numbers: ModuleType, frames: IntArray) -> "Chain":
+    def part(self, numbers: Numbers, frames: IntArray) -> "Chain":
         """The chain on some frames only."""
         if len(frames) == self.count:
             return Chain(self.points, self.distances, self.iterations, self.count)
         points = [numbers.take(point, frames) for point in self.points]
         return Chain(points, self.distances, numbers.take(self.iterations, frames), len(frames))
 
-    def replace(self, numbers: ModuleType, frames: IntArray, part: "Chain") -> None:
+    def replace(self, numbers: Numbers, frames: IntArray, part: "Chain") -> None:
         """Take over what was worked out on some of the frames."""
         if len(frames) == self.count:
             self.points, self.iterations = part.points, part.iterations
@@ -75,14 +75,14 @@ def chain_points(bodies: Sequence[Body], links: Sequence[int], pose: Pose) -> li
     return [pose.heads[index] for index in links] + effector_points(bodies, pose, 1)
 
 
-def solve_chain(numbers: ModuleType, bodies: Sequence[Body], state: State, options: Options) -> FloatArray:
+def solve_chain(numbers: Numbers, bodies: Sequence[Body], state: State, options: Options) -> FloatArray:
     """Bring a chain's tip to its target, in place; (F, 1, 3) where that puts it."""
     links = links_of(bodies)
     if not links:
         return state.points(bodies)
     points = chain_points(bodies, links, place_bodies(bodies, state.local, state.root))
     distances = [bodies[index].attachments[0].distance for index in links]
-    chain = Chain(points, distances, numbers.scalar(state.iterations), len(state.targets))
+    chain = Chain(points, distances, numbers.scalar(state.iterations.astype(float)), len(state.targets))
     target, tolerance = numbers.vector(state.targets[:, 0]), numbers.scalar(state.tolerances[:, 0])
     reach(numbers, chain, target, tolerance, options)
     state.iterations[:] = chain.iterations
@@ -91,7 +91,7 @@ def solve_chain(numbers: ModuleType, bodies: Sequence[Body], state: State, optio
     return state.points_of(bodies, pose)
 
 
-def pull_chain(numbers: ModuleType, bodies: Sequence[Body], state: State) -> FloatArray:
+def pull_chain(numbers: Numbers, bodies: Sequence[Body], state: State) -> FloatArray:
     """Pull a chain without a base along by its tip, in place: the first half of Algorithm 1, and the root follows.
 
     Returns:
@@ -110,7 +110,7 @@ def pull_chain(numbers: ModuleType, bodies: Sequence[Body], state: State) -> Flo
     return state.points_of(bodies, pose)
 
 
-def reach(numbers: ModuleType, chain: Chain, target: Vector, tolerance: Scalar, options: Options) -> None:
+def reach(numbers: Numbers, chain: Chain, target: Vector, tolerance: Scalar, options: Options) -> None:
     """Bring the tip of a chain to a target or as near as can be, in place; the tolerance is for sweeps alone."""
     if options.plain:
         everything = numbers.frames_where(chain.miss(target) >= 0.0)
@@ -127,7 +127,7 @@ def reach(numbers: ModuleType, chain: Chain, target: Vector, tolerance: Scalar, 
 
 
 def turn_bodies(
-    numbers: ModuleType, bodies: Sequence[Body], rest: Sequence[Quaternion], root: Vector, aims: Mapping[int, Vector]
+    numbers: Numbers, bodies: Sequence[Body], rest: Sequence[Quaternion], root: Vector, aims: Mapping[int, Vector]
 ) -> tuple[list[Quaternion], Pose]:
     """Point each body of a chain at its aim, by the least turn from its rotation in `rest`, so that nothing rolls.
 
@@ -150,7 +150,7 @@ def turn_bodies(
     return local, pose
 
 
-def reach_directly(numbers: ModuleType, chain: Chain, target: Vector) -> Scalar:
+def reach_directly(numbers: Numbers, chain: Chain, target: Vector) -> Condition:
     """Lay the chain along the direct line where its lengths cannot reach the target; says where it did."""
     distance, total = (target - chain.points[0]).length, sum(chain.distances)
     out_of_reach = numbers.logical_or(distance > total, distance < 2.0 * max(chain.distances) - total)
@@ -164,7 +164,7 @@ def reach_directly(numbers: ModuleType, chain: Chain, target: Vector) -> Scalar:
 
 
 def reach_by_sweeps(
-    numbers: ModuleType, chain: Chain, target: Vector, tolerance: Scalar, most: int, open_frames: IntArray
+    numbers: Numbers, chain: Chain, target: Vector, tolerance: Scalar, most: int, open_frames: IntArray
 ) -> None:
     """Algorithm 1 until the tip is within `tolerance`, moves no more, or `most` sweeps are done."""
     for _ in range(most):
@@ -181,7 +181,7 @@ def reach_by_sweeps(
         open_frames = open_frames[numbers.frames_where(numbers.logical_and(moves, unmet))]
 
 
-def reach_between(numbers: ModuleType, chain: Chain, target: Vector, open_frames: IntArray) -> None:
+def reach_between(numbers: Numbers, chain: Chain, target: Vector, open_frames: IntArray) -> None:
     """Two bones: the joint between root and target is where two spheres meet, nearest to its place before."""
     if not len(open_frames):
         return
@@ -192,7 +192,7 @@ def reach_between(numbers: ModuleType, chain: Chain, target: Vector, open_frames
     chain.replace(numbers, open_frames, part)
 
 
-def reach_exactly(numbers: ModuleType, chain: Chain, target: Vector, open_frames: IntArray) -> None:
+def reach_exactly(numbers: Numbers, chain: Chain, target: Vector, open_frames: IntArray) -> None:
     """A few sweeps and the exact finish, in rounds until the frames are met.
 
     One round is enough nearly always. Close to the root the sweeps need a chain that is curled up already.
@@ -215,7 +215,7 @@ def reach_exactly(numbers: ModuleType, chain: Chain, target: Vector, open_frames
         open_frames, swept = open_frames[missed], swept.part(numbers, missed)
 
 
-def sweep(numbers: ModuleType, points: list[Vector], distances: Sequence[float], target: Vector) -> list[Vector]:
+def sweep(numbers: Numbers, points: list[Vector], distances: Sequence[float], target: Vector) -> list[Vector]:
     """One full iteration of Algorithm 1: forward from the target to the root, backward from the root."""
     slide, last = numbers.point_on_line, target
     reached = [target]
@@ -231,7 +231,7 @@ def sweep(numbers: ModuleType, points: list[Vector], distances: Sequence[float],
     return result
 
 
-def straight(numbers: ModuleType, points: list[Vector], distances: Sequence[float], target: Vector) -> list[Vector]:
+def straight(numbers: Numbers, points: list[Vector], distances: Sequence[float], target: Vector) -> list[Vector]:
     """The direct line for a target out of reach: toward it, or folded against the longest bone when it is too near.
 
     Both are the reachable points nearest to the target (Algorithm 1, steps 1.3 to 1.12, and its inner twin).
@@ -246,7 +246,7 @@ def straight(numbers: ModuleType, points: list[Vector], distances: Sequence[floa
     return result
 
 
-def curl(numbers: ModuleType, points: list[Vector], distances: Sequence[float], target: Vector) -> list[Vector]:
+def curl(numbers: Numbers, points: list[Vector], distances: Sequence[float], target: Vector) -> list[Vector]:
     """Lay the chain on an arc of constant curvature whose chord is about the target's distance.
 
     An arc of length L that turns by 2x has the chord L · sin(x) / x.

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import ModuleType
 
-from ..arrays import IntArray, Scalar, Vector
+from ..arrays import IntArray
+from ..backend.numbers import Condition, Numbers, Scalar, Vector
 
 _TINY = 1e-30
 # A span is right within this share of the chain's length: what single precision tells apart.
@@ -16,7 +16,7 @@ _MOST_BENT = 4.0 - 1e-12
 
 
 def scale_to_chord(
-    numbers: ModuleType, points: list[Vector], distances: Sequence[float], target: Vector
+    numbers: Numbers, points: list[Vector], distances: Sequence[float], target: Vector
 ) -> tuple[list[Vector], Scalar]:
     """Bring the tip of a chain exactly onto a target that its lengths can reach.
 
@@ -64,7 +64,7 @@ class _Search:
     low: Scalar
     high: Scalar
 
-    def part(self, numbers: ModuleType, frames: IntArray) -> "_Search":
+    def part(self, numbers: Numbers, frames: IntArray) -> "_Search":
         """The same on some of the frames."""
         scalars = (self.wanted, self.square, self.low, self.high)
         bends = [numbers.take(bend, frames) for bend in self.bends]
@@ -75,21 +75,24 @@ class _Search:
 
     def unbent(self, span: Vector, distances: Sequence[float]) -> tuple[Vector, Vector]:
         """The tip from the root at s = 1, which is the chain's `span`, and its derivative by s²."""
-        along, aside = 0.0, self.chord * 0.0
+        along: Scalar = 0.0
+        aside = self.chord * 0.0
         for bend, square, distance in zip(self.bends, self.squares, distances, strict=True):
             fall = square * distance
             along, aside = along + fall, aside + bend * fall
         slope = span - self.chord * (sum(distances) + 0.5 * along) - aside * 0.5
         return span, slope * 0.5
 
-    def bent(self, numbers: ModuleType, distances: Sequence[float]) -> tuple[Vector, Vector]:
+    def bent(self, numbers: Numbers, distances: Sequence[float]) -> tuple[Vector, Vector]:
         """The chain's tip from its root at s² = `square`, and its derivative by s².
 
         As u and c have length 1, |c + s (u − c)|² is 1 + (s² − s) |u − c|²: the bones need no more than a factor each.
         """
         s = numbers.sqrt(self.square)
         beyond = self.square - s
-        along, aside, along_slope, aside_slope = 0.0, self.chord * 0.0, 0.0, self.chord * 0.0
+        along: Scalar = 0.0
+        along_slope: Scalar = 0.0
+        aside = aside_slope = self.chord * 0.0
         for bend, square, distance in zip(self.bends, self.squares, distances, strict=True):
             size = square * beyond + 1.0
             scale = distance / numbers.sqrt(size)
@@ -100,7 +103,7 @@ class _Search:
         slope = aside - (self.chord * along_slope + aside_slope * s) * (s - 0.5)
         return tip, slope * (0.5 / numbers.maximum(s, 1e-9))
 
-    def step(self, numbers: ModuleType, tip: Vector, slope: Vector, missed: Scalar) -> None:
+    def step(self, numbers: Numbers, tip: Vector, slope: Vector, missed: Condition) -> None:
         """A step of Newton's where the span is missed, from the tip and its derivative by s².
 
         Halving where it would leave the bounds.
@@ -109,26 +112,26 @@ class _Search:
         self.low = numbers.select(excess > 0, self.square, self.low)
         self.high = numbers.select(excess > 0, self.high, self.square)
         fall = 2.0 * tip.dot(slope)
-        newton = self.square - excess / numbers.select(abs(fall) > _TINY, fall, -1.0)
+        newton = self.square - excess / numbers.select(numbers.absolute(fall) > _TINY, fall, -1.0)
         middle = numbers.select(self.high >= _NO_BOUND, self.low * 4.0 + 1.0, (self.low + self.high) * 0.5)
         inside = numbers.logical_and(newton > self.low, newton < self.high)
         self.square = numbers.select(missed, numbers.select(inside, newton, middle), self.square)
 
 
-def _find_bend(numbers: ModuleType, search: _Search, span: Vector, distances: Sequence[float]) -> tuple[Scalar, Scalar]:
+def _find_bend(numbers: Numbers, search: _Search, span: Vector, distances: Sequence[float]) -> tuple[Scalar, Scalar]:
     """The square of the s whose span is wanted, and the steps it took."""
     square, steps, near = search.square, search.square * 0.0, _EXACT * sum(distances)
     frames = numbers.frames_where(search.wanted >= 0.0)
     count = len(frames)
     tip, slope = search.unbent(span, distances)
     for _ in range(_MOST_STEPS):
-        missed = abs(tip.length - search.wanted) > near
+        missed = numbers.absolute(tip.length - search.wanted) > near
         left = numbers.frames_where(missed)
         if not len(left):
             break
         if 2 * len(left) < len(frames):
             frames, search = frames[left], search.part(numbers, left)
-            tip, slope, missed = (numbers.take(value, left) for value in (tip, slope, missed))
+            tip, slope, missed = numbers.take(tip, left), numbers.take(slope, left), numbers.take(missed, left)
         search.step(numbers, tip, slope, missed)
         square = numbers.put(square, frames, search.square, count)
         steps = numbers.put(steps, frames, numbers.take(steps, frames) + numbers.select(missed, 1, 0), count)
@@ -137,7 +140,7 @@ def _find_bend(numbers: ModuleType, search: _Search, span: Vector, distances: Se
 
 
 def _arms(
-    numbers: ModuleType, chord: Vector, bends: list[Vector], distances: Sequence[float], square: Scalar
+    numbers: Numbers, chord: Vector, bends: list[Vector], distances: Sequence[float], square: Scalar
 ) -> list[Vector]:
     """The chain's arms at s² = `square`."""
     s = numbers.sqrt(square)
@@ -148,7 +151,7 @@ def _arms(
     return arms
 
 
-def first_direction(numbers: ModuleType, first: Vector, second: Vector, third: Vector) -> Vector:
+def first_direction(numbers: Numbers, first: Vector, second: Vector, third: Vector) -> Vector:
     """The unit direction of the first vector that has a length."""
     chosen = numbers.select(first.length_squared > _TINY, first, second)
     chosen = numbers.select(chosen.length_squared > _TINY, chosen, third)

@@ -7,12 +7,12 @@ its length follows from one number, the share of their ranges at which all hinge
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import pi
-from types import ModuleType
 
 import numpy as np
 
-from ..arrays import FloatArray, Quaternion, Scalar, Vector
+from ..arrays import FloatArray
 from ..backend import array as many
+from ..backend.numbers import Numbers, Quaternion, Scalar, Vector
 from ..limits.hinge import Hinge
 from ..model.bodies import Attachment, Body, only_child
 from ..model.residuals import Residuals
@@ -44,7 +44,7 @@ class HingeLimb:
         """What hangs on the last hinge."""
         return bodies[self.hinges[-1]].attachments[0]
 
-    def bend(self, numbers: ModuleType, bodies: Sequence[Body], length: Scalar) -> tuple[list[Quaternion], Vector]:
+    def bend(self, numbers: Numbers, bodies: Sequence[Body], length: Scalar) -> tuple[list[Quaternion], Vector]:
         """The hinges' local rotations that make a length, and the link's vector in the ball's frame."""
         share = numbers.interpolate(length, self.lengths, self.shares)
         turns = [hinge.turned(numbers, low + (high - low) * share) for hinge, low, high in self.ranges]

@@ -10,10 +10,9 @@ learn what it really needs from them. A ball and the hinges after it are one lim
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import ModuleType
 from typing import NamedTuple
 
-from ..arrays import Quaternion, Scalar, Vector
+from ..backend.numbers import Condition, Numbers, Quaternion, Scalar, Vector
 from ..model.bodies import Attachment, Body, Pose, carried_frame, carried_head
 from ..model.residuals import rotation_vector
 from .limbs import HingeLimb
@@ -50,7 +49,7 @@ class SweepTargets:
 
 
 def sweep_targets(
-    numbers: ModuleType,
+    numbers: Numbers,
     bodies: Sequence[Body],
     positions: list[Vector],
     weights: list[Scalar],
@@ -83,7 +82,7 @@ class Passes:
     """
 
     def __init__(
-        self, numbers: ModuleType, bodies: Sequence[Body], limbs: Sequence[HingeLimb], free_root: bool, plain: bool
+        self, numbers: Numbers, bodies: Sequence[Body], limbs: Sequence[HingeLimb], free_root: bool, plain: bool
     ) -> None:
         self.numbers, self.bodies = numbers, bodies
         self.free_root, self.plain = free_root, plain
@@ -91,7 +90,7 @@ class Passes:
         self.in_limbs = {hinge for limb in self.limbs.values() for hinge in limb.hinges}
 
     def sweep(
-        self, pose: Pose, local: Sequence[Quaternion], bound: list[Scalar], targets: SweepTargets
+        self, pose: Pose, local: Sequence[Quaternion], bound: list[Condition], targets: SweepTargets
     ) -> list[Quaternion]:
         """One forward and one backward pass, in place; returns the local rotations of the pose.
 
@@ -107,7 +106,7 @@ class Passes:
             pose.heads[0] = root
         return self._backward_pass(pose, local, bound, aims, targets)
 
-    def _forward_pass(self, pose: Pose, bound: list[Scalar], targets: SweepTargets) -> list[list[Aim]]:
+    def _forward_pass(self, pose: Pose, bound: list[Condition], targets: SweepTargets) -> list[list[Aim]]:
         """Move every body to its aims, leaves first; returns the aims of each."""
         result: list[list[Aim]] = [[] for _ in self.bodies]
         for index in range(len(self.bodies) - 1, -1, -1):
@@ -136,7 +135,7 @@ class Passes:
             total, weight = total + other * share, weight + share
         return Aim(attachment, total * (1.0 / self.numbers.maximum(weight, _TINY)), weight)
 
-    def _meet(self, index: int, aims: list[Aim], pose: Pose, bound: list[Scalar]) -> None:
+    def _meet(self, index: int, aims: list[Aim], pose: Pose, bound: list[Condition]) -> None:
         """Forward step of one body: put on the line, fit rigidly, or move without turning where it is bound."""
         numbers, head, frame = self.numbers, pose.heads[index], pose.frames[index]
         if len(aims) == 1:
@@ -150,7 +149,9 @@ class Passes:
         if self.plain:
             self._clamp_forward(index, aims, pose)
 
-    def _meet_turned(self, index: int, aims: list[Aim], pose: Pose, bound: list[Scalar], targets: SweepTargets) -> None:
+    def _meet_turned(
+        self, index: int, aims: list[Aim], pose: Pose, bound: list[Condition], targets: SweepTargets
+    ) -> None:
         """Forward step of a body whose rotation is wanted: it has it outright, and its head goes where that puts it."""
         frame = self._turned_toward(pose.frames[index], *targets.orientations[index])
         if self.bodies[index].limit is not None and not self.plain:
@@ -206,7 +207,7 @@ class Passes:
             frame = (self.numbers.exp_map(torque * (angle / (size + _TINY))) @ frame).normalized()
         return frame
 
-    def _meet_limb(self, index: int, aim: Aim, pose: Pose, bound: list[Scalar]) -> None:
+    def _meet_limb(self, index: int, aim: Aim, pose: Pose, bound: list[Condition]) -> None:
         """Forward step of a limb: its length is clamped between its bounds and its head is put on the line."""
         numbers, limb, head = self.numbers, self.limbs[index], pose.heads[index]
         line = head - aim.point
@@ -236,7 +237,12 @@ class Passes:
         pose.heads[index] = numbers.select(seen, aim.point - frame @ aim.attachment.offset, pose.heads[index])
 
     def _backward_pass(
-        self, pose: Pose, local: Sequence[Quaternion], bound: list[Scalar], aims: list[list[Aim]], targets: SweepTargets
+        self,
+        pose: Pose,
+        local: Sequence[Quaternion],
+        bound: list[Condition],
+        aims: list[list[Aim]],
+        targets: SweepTargets,
     ) -> list[Quaternion]:
         """Put every head where its parent carries it and turn the body about it, root first."""
         turns = list(local)
@@ -278,7 +284,7 @@ class Passes:
         unturned: Quaternion,
         aims: list[list[Aim]],
         turns: list[Quaternion],
-        bound: list[Scalar],
+        bound: list[Condition],
     ) -> Quaternion:
         """Backward step of a limb: bend its hinges to length, turn it onto the target, clamp, aim once more."""
         numbers, limb = self.numbers, self.limbs[index]
@@ -297,14 +303,14 @@ class Passes:
         return numbers.select(seen, frame, unturned)
 
     def _clamped(
-        self, index: int, carried: Quaternion, frame: Quaternion, bound: list[Scalar]
+        self, index: int, carried: Quaternion, frame: Quaternion, bound: list[Condition]
     ) -> tuple[Quaternion, Quaternion]:
         """The frame inside the body's limit, and as a local rotation; notes whether it had to be moved there."""
         limit, local = self.bodies[index].limit, (carried.conjugated() @ frame).normalized()
         if limit is None:
             return frame, local
         inside = limit.clamp(self.numbers, local)
-        bound[index] = inside is not local and abs(local.dot(inside)) < 1.0 - _SAME_TURN
+        bound[index] = inside is not local and self.numbers.absolute(local.dot(inside)) < 1.0 - _SAME_TURN
         return (frame if inside is local else carried @ inside), inside
 
 

@@ -1,14 +1,12 @@
 """A missing joint between two known ones (the paper, section 4): on the circle in which two spheres meet."""
 
-from types import ModuleType
-
-from ..arrays import Scalar, Vector
+from ..backend.numbers import Numbers, Scalar, Vector
 
 _TINY = 1e-30
 
 
 def joint_between(
-    numbers: ModuleType, first: Vector, second: Vector, to_first: Scalar, to_second: Scalar, previous: Vector
+    numbers: Numbers, first: Vector, second: Vector, to_first: Scalar, to_second: Scalar, previous: Vector
 ) -> Vector:
     """The place of a joint whose two neighbours are known, nearest to where it was before.
 

@@ -1,12 +1,12 @@
 """What happens to a start pose before the first sweep: dead straight limbs are bent, a free root is aligned."""
 
 from collections.abc import Mapping, Sequence
-from types import ModuleType
 
 import numpy as np
 
-from ..arrays import FloatArray, Quaternion, Vector
+from ..arrays import FloatArray
 from ..backend import array
+from ..backend.numbers import Condition, Numbers, Quaternion, Vector
 from ..limits.base import Limit
 from ..limits.hinge import Hinge
 from ..model.bodies import Body, Pose, carried_frame, place_bodies
@@ -23,7 +23,7 @@ _TOWARD_START = 1e-6
 
 
 def bend_straight_limbs(
-    numbers: ModuleType,
+    numbers: Numbers,
     bodies: Sequence[Body],
     local: list[Quaternion],
     root: Vector,
@@ -40,7 +40,7 @@ def bend_straight_limbs(
 
 
 def bend_limbs(
-    numbers: ModuleType, bodies: Sequence[Body], runs: Sequence[list[int]], local: list[Quaternion], pose: Pose
+    numbers: Numbers, bodies: Sequence[Body], runs: Sequence[list[int]], local: list[Quaternion], pose: Pose
 ) -> list[Quaternion]:
     """The same for limbs that are known and a pose of the bodies; `local` itself where none is straight."""
     bent = local
@@ -58,7 +58,7 @@ def bend_limbs(
 
 
 def _bend_about_x(
-    numbers: ModuleType, bodies: Sequence[Body], pose: Pose, run: list[int], local: list[Quaternion]
+    numbers: Numbers, bodies: Sequence[Body], pose: Pose, run: list[int], local: list[Quaternion]
 ) -> list[tuple[int, Quaternion]]:
     """A slight arc: the first bone turned one way, each of the others back by its share."""
     axis = pose.frames[run[0]] @ numbers.Vector((1.0, 0.0, 0.0))
@@ -71,7 +71,7 @@ def _bend_about_x(
 
 
 def _bend_hinges(
-    numbers: ModuleType, bodies: Sequence[Body], _pose: Pose, run: list[int], local: list[Quaternion]
+    numbers: Numbers, bodies: Sequence[Body], _pose: Pose, run: list[int], local: list[Quaternion]
 ) -> list[tuple[int, Quaternion]]:
     """Every hinge of the limb turned a little toward the middle of its range."""
     bent = []
@@ -139,10 +139,10 @@ def align_root(
     return np.where(rotation[:, :1] < 0, -rotation, rotation), middle, wanted
 
 
-def _is_straight(numbers: ModuleType, bodies: Sequence[Body], pose: Pose, run: list[int]) -> object:
+def _is_straight(numbers: Numbers, bodies: Sequence[Body], pose: Pose, run: list[int]) -> Condition:
     """Whether all bones of a limb point the same way."""
     first = pose.frames[run[0]] @ bodies[run[0]].attachments[0].offset
-    straight: object = True
+    straight: Condition = True
     for index in run[1:]:
         arm = pose.frames[index] @ bodies[index].attachments[0].offset
         size = numbers.sqrt(first.length_squared * arm.length_squared)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
-from ..arrays import Quaternion as AnyQuaternion
-from ..arrays import Vector as AnyVector
 from ..backend import array
 from ..backend.array import Quaternion, Vector
+from ..backend.numbers import Quaternion as AnyQuaternion
+from ..backend.numbers import Vector as AnyVector
 from ..limits.base import Bounds, Limit
 from ..model.bodies import Attachment, Body
 
@@ -140,8 +140,9 @@ def _columns(values: Sequence[AnyVector | AnyQuaternion], names: str) -> FloatAr
     return np.array([[[getattr(value, name)] for value in values] for name in names])
 
 
-def _rows(value: Vector | Quaternion) -> FloatArray:
-    return np.array([getattr(value, name) for name in value.__slots__])
+def _rows(value: AnyVector | AnyQuaternion) -> FloatArray:
+    names = "xyz" if isinstance(value, Vector) else "wxyz"
+    return np.array([getattr(value, name) for name in names])
 
 
 def _stretched(offsets: FloatArray, factors: FloatArray | None, bodies: IntArray) -> Vector:

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf, pi, sin
-from types import ModuleType
 
 import numpy as np
 
-from ..arrays import FloatArray, Quaternion, Scalar
+from ..arrays import FloatArray
+from ..backend.numbers import Numbers, Quaternion, Scalar
 from ..errors import LimitError
 from . import ellipse
 from .base import Bounds, Limit, Range, Wall, check_range, spread
@@ -58,11 +58,11 @@ class Ball(Limit):
         right, front, left, back = self.angles
         return _Cone(low, high, middle, right, front, left, back, inf if least >= pi else sure)
 
-    def clamp(self, numbers: ModuleType, rotation: Quaternion) -> Quaternion:
+    def clamp(self, numbers: Numbers, rotation: Quaternion) -> Quaternion:
         """Lean to the nearest point of the ellipse, twist to the nearer end of its range."""
         return self.bounds.clamp(numbers, rotation)
 
-    def walls(self, numbers: ModuleType, rotation: Quaternion, within: float = inf) -> list[Wall]:
+    def walls(self, numbers: Numbers, rotation: Quaternion, within: float = inf) -> list[Wall]:
         """The ellipse, the axes on which nothing is open, the ends of the twist."""
         return self.bounds.walls(numbers, rotation, within)
 
@@ -89,10 +89,10 @@ class _Cone(Bounds):
     back: Scalar
     sure: Scalar
 
-    def clamp(self, numbers: ModuleType, rotation: Quaternion) -> Quaternion:
+    def clamp(self, numbers: Numbers, rotation: Quaternion) -> Quaternion:
         return clamped(numbers, rotation, self._nearest, (self.low, self.high, self.middle), self.sure)
 
-    def walls(self, numbers: ModuleType, rotation: Quaternion, within: float = inf) -> list[Wall]:
+    def walls(self, numbers: Numbers, rotation: Quaternion, within: float = inf) -> list[Wall]:
         lean = lean_of(numbers, rotation)
         walls = twist_walls(numbers, rotation, lean, (self.low, self.high, self.middle), within)
         (nx, nz), slack = ellipse.wall(numbers, lean.x, lean.z, *self._half_axes(numbers, lean.x, lean.z))
@@ -106,8 +106,8 @@ class _Cone(Bounds):
                 walls.append(Wall(lean.turn_toward(numbers, sx, sz), slack))
         return walls
 
-    def _nearest(self, numbers: ModuleType, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
+    def _nearest(self, numbers: Numbers, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
         return ellipse.nearest_on_ellipse(numbers, x, z, *self._half_axes(numbers, x, z))
 
-    def _half_axes(self, numbers: ModuleType, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
+    def _half_axes(self, numbers: Numbers, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
         return numbers.select(x >= 0, self.right, self.left), numbers.select(z >= 0, self.front, self.back)

@@ -7,12 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
-from types import ModuleType
 from typing import NamedTuple, Self
 
 import numpy as np
 
-from ..arrays import FloatArray, Quaternion, Scalar, Vector
+from ..arrays import FloatArray
+from ..backend.numbers import Numbers, Quaternion, Scalar, Vector
 from ..errors import LimitError
 
 Range = tuple[float, float]
@@ -34,11 +34,11 @@ class Constraint(ABC):
     """What keeps rotations inside: of one joint, or of several that are asked together."""
 
     @abstractmethod
-    def clamp(self, numbers: ModuleType, rotation: Quaternion) -> Quaternion:
+    def clamp(self, numbers: Numbers, rotation: Quaternion) -> Quaternion:
         """The rotation where it is inside, else the nearest one inside."""
 
     @abstractmethod
-    def walls(self, numbers: ModuleType, rotation: Quaternion, within: float = inf) -> list[Wall]:
+    def walls(self, numbers: Numbers, rotation: Quaternion, within: float = inf) -> list[Wall]:
         """The sides of the limit, as seen from a rotation inside: those that are no farther on some frame."""
 
 

@@ -1,11 +1,10 @@
 """The quadrant's ellipse of a ball limit, on the chart of leans."""
 
-from types import ModuleType
-
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import FloatArray, Scalar
+from ..arrays import FloatArray
+from ..backend.numbers import Numbers, Scalar
 
 _TINY = 1e-12
 _STEPS = 12
@@ -22,12 +21,12 @@ def outline(angles: npt.ArrayLike, azimuth: FloatArray) -> FloatArray:
     return np.stack([x * np.where(x >= 0.0, right, left), z * np.where(z >= 0.0, front, back)], axis=-1)
 
 
-def level(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> Scalar:
+def level(numbers: Numbers, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> Scalar:
     """(x/a)² + (z/b)²: at most 1 inside. A half-axis of zero leaves nothing beside the other axis."""
     return numbers.square(x / numbers.maximum(a, _TINY)) + numbers.square(z / numbers.maximum(b, _TINY))
 
 
-def nearest_on_ellipse(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
+def nearest_on_ellipse(numbers: Numbers, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
     """The point itself where it is inside the ellipse with half-axes a and b, else the nearest one on it."""
     outside = level(numbers, x, z, a, b) > 1.0 + _CLOSE
     if not numbers.any_of(outside):
@@ -38,7 +37,7 @@ def nearest_on_ellipse(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: 
     return numbers.put(x + 0.0, frames, nearest_x, count), numbers.put(z + 0.0, frames, nearest_z, count)
 
 
-def _nearest_from_outside(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
+def _nearest_from_outside(numbers: Numbers, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
     """The point of the ellipse nearest to one outside.
 
     The paper's Newton iteration (section 4.3), as the root t of (a x / (t + a²))² + (b z / (t + b²))² = 1; the point is
@@ -46,7 +45,7 @@ def _nearest_from_outside(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, 
     (Conn, Gould and Toint 2000, lemma 7.3.1), so Newton's steps on it are few, and from a t below the root every one
     stays below it. Robust on the axes and for half-axes of zero.
     """
-    aa, bb, ax, bz = a * a, b * b, a * abs(x), b * abs(z)
+    aa, bb, ax, bz = a * a, b * b, a * numbers.absolute(x), b * numbers.absolute(z)
     t = numbers.maximum(numbers.maximum(ax - aa, bz - bb), 0.0)
     for _ in range(_STEPS):
         across, along = numbers.maximum(t + aa, _TINY), numbers.maximum(t + bb, _TINY)
@@ -59,10 +58,10 @@ def _nearest_from_outside(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, 
     return aa * x / across, bb * z / along
 
 
-def wall(numbers: ModuleType, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:
+def wall(numbers: Numbers, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:
     """The outward unit normal of the ellipse near a point inside, and about how far the point is from it."""
-    gx = numbers.select(a > 0, x / numbers.square(numbers.maximum(a, _TINY)), 0.0)
-    gz = numbers.select(b > 0, z / numbers.square(numbers.maximum(b, _TINY)), 0.0)
+    gx: Scalar = numbers.select(a > 0, x / numbers.square(numbers.maximum(a, _TINY)), 0.0)
+    gz: Scalar = numbers.select(b > 0, z / numbers.square(numbers.maximum(b, _TINY)), 0.0)
     size = numbers.sqrt(gx * gx + gz * gz)
     reach = numbers.sqrt(gx * x + gz * z)
     scale = 1.0 / numbers.maximum(size, _TINY)

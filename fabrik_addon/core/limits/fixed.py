@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 from math import inf
-from types import ModuleType
 
 import numpy as np
 
-from ..arrays import FloatArray, Quaternion
+from ..arrays import FloatArray
+from ..backend.numbers import Numbers, Quaternion
 from .base import Limit, Wall
 
 
@@ -16,11 +16,11 @@ class Fixed(Limit):
 
     freedom = 0
 
-    def clamp(self, numbers: ModuleType, rotation: Quaternion) -> Quaternion:
+    def clamp(self, numbers: Numbers, rotation: Quaternion) -> Quaternion:
         """No rotation."""
         return numbers.select(rotation.w > inf, rotation, numbers.Quaternion((1.0, 0.0, 0.0, 0.0)))
 
-    def walls(self, numbers: ModuleType, rotation: Quaternion, within: float = inf) -> list[Wall]:  # noqa: ARG002
+    def walls(self, numbers: Numbers, rotation: Quaternion, within: float = inf) -> list[Wall]:  # noqa: ARG002
         """None: there is no way to turn in the first place."""
         return []
 

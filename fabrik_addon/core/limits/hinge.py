@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf, pi
-from types import ModuleType
 from typing import Literal
 
 import numpy as np
 
-from ..arrays import FloatArray, Quaternion, Scalar
+from ..arrays import FloatArray
+from ..backend.numbers import Numbers, Quaternion, Scalar
 from ..errors import LimitError
 from .base import Bounds, Limit, Wall, check_range, spread
 from .swing_twist import FULL_TURN, nearest_angle
@@ -53,19 +53,19 @@ class Hinge(Limit):
         low, high = (self.low, self.high) if self.bounded else (-inf, inf)
         return _Turns(*self.turn_axis, low, high, 0.5 * (self.low + self.high))
 
-    def angle(self, numbers: ModuleType, rotation: Quaternion) -> Scalar:
+    def angle(self, numbers: Numbers, rotation: Quaternion) -> Scalar:
         """The turn about the axis that comes nearest to a rotation, on the side of the range's middle."""
         return self.bounds.angle(numbers, rotation)
 
-    def turned(self, numbers: ModuleType, angle: Scalar) -> Quaternion:
+    def turned(self, numbers: Numbers, angle: Scalar) -> Quaternion:
         """The rotation by an angle about the axis."""
         return self.bounds.turned(numbers, angle)
 
-    def clamp(self, numbers: ModuleType, rotation: Quaternion) -> Quaternion:
+    def clamp(self, numbers: Numbers, rotation: Quaternion) -> Quaternion:
         """The turn about the axis alone, to the nearer end of the range."""
         return self.bounds.clamp(numbers, rotation)
 
-    def walls(self, numbers: ModuleType, rotation: Quaternion, within: float = inf) -> list[Wall]:
+    def walls(self, numbers: Numbers, rotation: Quaternion, within: float = inf) -> list[Wall]:
         """The two ends of the range."""
         return self.bounds.walls(numbers, rotation, within) if self.bounded else []
 
@@ -86,17 +86,17 @@ class _Turns(Bounds):
     high: Scalar
     middle: Scalar
 
-    def angle(self, numbers: ModuleType, rotation: Quaternion) -> Scalar:
+    def angle(self, numbers: Numbers, rotation: Quaternion) -> Scalar:
         about = rotation.x * self.x + rotation.y * self.y + rotation.z * self.z
         return nearest_angle(numbers, 2.0 * numbers.atan2(about, rotation.w), self.middle)
 
-    def turned(self, numbers: ModuleType, angle: Scalar) -> Quaternion:
+    def turned(self, numbers: Numbers, angle: Scalar) -> Quaternion:
         return numbers.exp_map(numbers.Vector((angle * self.x, angle * self.y, angle * self.z)))
 
-    def clamp(self, numbers: ModuleType, rotation: Quaternion) -> Quaternion:
+    def clamp(self, numbers: Numbers, rotation: Quaternion) -> Quaternion:
         return self.turned(numbers, numbers.clamp(self.angle(numbers, rotation), self.low, self.high))
 
-    def walls(self, numbers: ModuleType, rotation: Quaternion, within: float = inf) -> list[Wall]:
+    def walls(self, numbers: Numbers, rotation: Quaternion, within: float = inf) -> list[Wall]:
         angle = self.angle(numbers, rotation)
         ends = (1.0, self.high - angle), (-1.0, angle - self.low)
         return [

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 from math import inf
-from types import ModuleType
 from typing import TypeAlias
 
-from ..arrays import Quaternion, Scalar
+from ..backend.numbers import Numbers, Quaternion, Scalar
 from .base import Range, Wall
 from .swing_twist import FULL_TURN, Lean, compose, lean_of, turn_twisting, twist_of
 
@@ -20,9 +19,9 @@ def twist_between(ends: Range) -> Twist:
 
 
 def clamped(
-    numbers: ModuleType,
+    numbers: Numbers,
     rotation: Quaternion,
-    nearest: Callable[[ModuleType, Scalar, Scalar], tuple[Scalar, Scalar]],
+    nearest: Callable[[Numbers, Scalar, Scalar], tuple[Scalar, Scalar]],
     twist: Twist,
     surely_inside: Scalar = -1.0,
 ) -> Quaternion:
@@ -46,7 +45,7 @@ def clamped(
     return numbers.replaced(rotation, moved, inside, numbers.count(kept))
 
 
-def twist_walls(numbers: ModuleType, rotation: Quaternion, lean: Lean, twist: Twist, within: float) -> list[Wall]:
+def twist_walls(numbers: Numbers, rotation: Quaternion, lean: Lean, twist: Twist, within: float) -> list[Wall]:
     """The ends of a range of twist that are no farther on some frame; none where it is a whole turn."""
     low, high, middle = twist
     turn = twist_of(numbers, rotation, middle)

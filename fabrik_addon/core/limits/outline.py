@@ -3,19 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import hypot, pi
-from types import ModuleType
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
-from ..arrays import FloatArray, Scalar
+from ..arrays import FloatArray
 from ..backend import array as many
+from ..backend.numbers import Condition, Numbers, Scalar
 from ..errors import LimitError
 
 _TINY = 1e-12
 _CORNER = 1e-4
 Point = tuple[float, float]
 Edge = tuple[Point, Point]
+_Three: TypeAlias = tuple[Scalar, Scalar, Scalar]
 
 
 class Window:
@@ -40,9 +41,9 @@ class Window:
         outward = 1.0 if area > 0 else -1.0
         self._sides = [_Side.between(*triple, outward) for triple in _around(self.edges)]
 
-    def contains(self, numbers: ModuleType, x: Scalar, z: Scalar) -> Scalar:
+    def contains(self, numbers: Numbers, x: Scalar, z: Scalar) -> Condition:
         """Whether a lean is inside: a ray to the right crosses the outline an odd number of times."""
-        inside = 0.0
+        inside: Scalar = 0.0
         for (ax, az), (bx, bz) in self.edges:
             if az == bz:
                 continue
@@ -51,27 +52,26 @@ class Window:
             inside = numbers.select(numbers.logical_and(spans, x < crossing), 1.0 - inside, inside)
         return inside > 0.5
 
-    def nearest(self, numbers: ModuleType, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
+    def nearest(self, numbers: Numbers, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
         """The lean itself where it is inside, else the nearest one on the outline."""
         inside = self.contains(numbers, x, z)
-        best: tuple[Scalar, ...] = (x * 0.0 + np.inf, x, z)
+        best: _Three = (x * 0.0 + np.inf, x, z)
         for edge in self._sides:
             found = edge.nearest(numbers, x, z)
-            nearer = found[0] < best[0]
-            best = tuple(numbers.select(nearer, new, old) for new, old in zip(found, best, strict=True))
+            best = _chosen(numbers, found[0] < best[0], found, best)
         return numbers.select(inside, x, best[1]), numbers.select(inside, z, best[2])
 
-    def walls(self, numbers: ModuleType, x: Scalar, z: Scalar) -> list[tuple[Point, Scalar]]:
+    def walls(self, numbers: Numbers, x: Scalar, z: Scalar) -> list[tuple[tuple[Scalar, Scalar], Scalar]]:
         """The outward unit normals of the two edges nearest to a point inside, and the distances to them.
 
         The second one matters at a corner. At one that points inward a step leaves by one edge or the other, so there
         it does not count.
         """
         nothing = x * 0.0
-        first = second = (nothing + np.inf, nothing, nothing)
-        counts = nothing > 1.0
+        first: _Three = (nothing + np.inf, nothing, nothing)
+        second, counts = first, nothing > 1.0
         for edge in self._sides:
-            found = (edge.nearest(numbers, x, z)[0], nothing + edge.normal[0], nothing + edge.normal[1])
+            found: _Three = (edge.nearest(numbers, x, z)[0], nothing + edge.normal[0], nothing + edge.normal[1])
             faces = edge.faces(numbers, x, z)
             nearer = found[0] < first[0]
             other = _chosen(numbers, nearer, first, found)
@@ -84,7 +84,8 @@ class Window:
         """Leans for points of the unit square: its box, with what falls outside moved onto the outline."""
         low, high = np.min(self.points, axis=0), np.max(self.points, axis=0)
         x, z = low[0] + u * (high[0] - low[0]), low[1] + v * (high[1] - low[1])
-        return self.nearest(many, x, z)
+        inside = self.nearest(many, x, z)
+        return np.asarray(inside[0]), np.asarray(inside[1])
 
 
 @dataclass(frozen=True)
@@ -122,12 +123,12 @@ class _Side:
         dx, dz = self.along
         return ((x - self.start[0]) * dx + (z - self.start[1]) * dz) / (dx * dx + dz * dz)
 
-    def faces(self, numbers: ModuleType, x: Scalar, z: Scalar) -> Scalar:
+    def faces(self, numbers: Numbers, x: Scalar, z: Scalar) -> Condition:
         """Whether a point is beside the edge."""
         share = self.share(x, z)
         return numbers.logical_and(share >= self.low, share <= self.high)
 
-    def nearest(self, numbers: ModuleType, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    def nearest(self, numbers: Numbers, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar, Scalar]:
         """The squared distance to the edge's nearest point, and that point."""
         share = numbers.clamp(self.share(x, z), 0.0, 1.0)
         px, pz = self.start[0] + share * self.along[0], self.start[1] + share * self.along[1]
@@ -143,8 +144,9 @@ def _turn(first: Edge, second: Edge) -> float:
     return _side(first[0], first[1], second[1])
 
 
-def _chosen(numbers: ModuleType, condition: Scalar, chosen: tuple[Scalar, ...], otherwise: tuple[Scalar, ...]) -> Any:
-    return tuple(numbers.select(condition, new, old) for new, old in zip(chosen, otherwise, strict=True))
+def _chosen(numbers: Numbers, condition: Condition, chosen: _Three, otherwise: _Three) -> _Three:
+    a, b, c = (numbers.select(condition, new, old) for new, old in zip(chosen, otherwise, strict=True))
+    return a, b, c
 
 
 def _crossing(edges: list[tuple[Point, Point]]) -> bool:

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf, pi
-from types import ModuleType
 
 import numpy as np
 
-from ..arrays import FloatArray, Quaternion
+from ..arrays import FloatArray
+from ..backend.numbers import Numbers, Quaternion
 from .base import Limit, Range, Wall, check_range, spread
 from .leaning import Twist, clamped, twist_between, twist_walls
 from .outline import Window
@@ -43,11 +43,11 @@ class Polygon(Limit):
     def _twist(self) -> Twist:
         return twist_between(self.twist)
 
-    def clamp(self, numbers: ModuleType, rotation: Quaternion) -> Quaternion:
+    def clamp(self, numbers: Numbers, rotation: Quaternion) -> Quaternion:
         """Lean to the nearest point of the window, twist to the nearer end of its range."""
         return clamped(numbers, rotation, self.shape.nearest, self._twist)
 
-    def walls(self, numbers: ModuleType, rotation: Quaternion, within: float = inf) -> list[Wall]:
+    def walls(self, numbers: Numbers, rotation: Quaternion, within: float = inf) -> list[Wall]:
         """The two nearest edges, the ends of the twist."""
         lean = lean_of(numbers, rotation)
         walls = twist_walls(numbers, rotation, lean, self._twist, within)

@@ -5,12 +5,12 @@ q = swing · twist. Swing is the shortest arc from Y to q·Y, twist the turn abo
 """
 
 from math import pi
-from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import FloatArray, Quaternion, Scalar, Vector
+from ..arrays import FloatArray
+from ..backend.numbers import Numbers, Quaternion, Scalar, Vector
 
 _TINY = 1e-12
 FULL_TURN = 2.0 * pi
@@ -25,7 +25,7 @@ class Lean(NamedTuple):
     x: Scalar
     z: Scalar
 
-    def turn_toward(self, numbers: ModuleType, nx: Scalar, nz: Scalar) -> Vector:
+    def turn_toward(self, numbers: Numbers, nx: Scalar, nz: Scalar) -> Vector:
         """The rotation vector ω that moves the lean along the chart direction (nx, nz): n · d(x, z) = result · ω.
 
         With u the bone's direction, du = ω × u; the chart stretches what goes round the azimuth by θ / sin θ. Leaning
@@ -41,7 +41,7 @@ class Lean(NamedTuple):
         )
 
 
-def lean_of(numbers: ModuleType, rotation: Quaternion) -> Lean:
+def lean_of(numbers: Numbers, rotation: Quaternion) -> Lean:
     """The lean of a unit quaternion; exact up to half a turn, where the azimuth is that of no twist."""
     w, x, y, z = rotation.w, rotation.x, rotation.y, rotation.z
     upright, leaning = numbers.sqrt(w * w + y * y), numbers.sqrt(x * x + z * z)
@@ -58,17 +58,17 @@ def lean_of(numbers: ModuleType, rotation: Quaternion) -> Lean:
     return Lean(angle, ex, ez, angle * ex, angle * ez)
 
 
-def twist_of(numbers: ModuleType, rotation: Quaternion, middle: Scalar) -> Scalar:
+def twist_of(numbers: Numbers, rotation: Quaternion, middle: Scalar) -> Scalar:
     """The twist, as the angle that is nearest to `middle`."""
     return nearest_angle(numbers, 2.0 * numbers.atan2(rotation.y, rotation.w), middle)
 
 
-def nearest_angle(numbers: ModuleType, angle: Scalar, middle: Scalar) -> Scalar:
+def nearest_angle(numbers: Numbers, angle: Scalar, middle: Scalar) -> Scalar:
     """The same angle, whole turns away, on the side of `middle`: so 181° does not become -179° there."""
     return angle - FULL_TURN * numbers.floor((angle - middle) / FULL_TURN + 0.5)
 
 
-def turn_twisting(numbers: ModuleType, lean: Lean) -> Vector:
+def turn_twisting(numbers: Numbers, lean: Lean) -> Vector:
     """How twist grows with a rotation vector ω: dt = result · ω."""
     above = 1.0 + numbers.cos(lean.angle)  # of the bone's direction u: dt = (u + Y) · ω / (1 + u · Y)
     share = 1.0 / numbers.maximum(above, 1e-6)
@@ -76,7 +76,7 @@ def turn_twisting(numbers: ModuleType, lean: Lean) -> Vector:
     return numbers.Vector((side * lean.ex, above * share, side * lean.ez))
 
 
-def compose(numbers: ModuleType, x: Scalar, z: Scalar, twist: Scalar) -> Quaternion:
+def compose(numbers: Numbers, x: Scalar, z: Scalar, twist: Scalar) -> Quaternion:
     """The rotation with a lean and a twist."""
     zero = x * 0.0
     swing = numbers.exp_map(numbers.Vector((z, zero, -x)))

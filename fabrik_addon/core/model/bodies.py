@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import ModuleType
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, Quaternion, Scalar, Vector
+from ..arrays import BoolArray, FloatArray
+from ..backend.numbers import Numbers, Quaternion, Scalar, Vector
 from ..limits.base import Limit
 from ..rotations import quaternion_from_matrix
 from .effector import Effector
@@ -57,7 +57,8 @@ class Pose:
         """A point in a body's frame, moved along Y by the body's factor."""
         if body not in self.factors:
             return offset
-        return type(offset)((offset.x, offset.y * self.factors[body], offset.z))
+        along: Vector = type(offset)((offset.x, offset.y * self.factors[body], offset.z))  # type: ignore[call-arg]
+        return along
 
 
 def participants(skeleton: Skeleton, effectors: Sequence[Effector]) -> list[int]:
@@ -115,7 +116,7 @@ def _links(skeleton: Skeleton, effector: Effector) -> list[float]:
 
 
 def build_bodies(
-    skeleton: Skeleton, effectors: Sequence[Effector], limits: Mapping[str, Limit], numbers: ModuleType
+    skeleton: Skeleton, effectors: Sequence[Effector], limits: Mapping[str, Limit], numbers: Numbers
 ) -> list[Body]:
     """The bodies of a solve, their constants as values of the number system."""
     bones = participants(skeleton, effectors)
@@ -135,7 +136,7 @@ def build_bodies(
 
 
 def _attachments(
-    skeleton: Skeleton, effectors: Sequence[Effector], bone: int, place: dict[int, int], numbers: ModuleType
+    skeleton: Skeleton, effectors: Sequence[Effector], bone: int, place: dict[int, int], numbers: Numbers
 ) -> tuple[Attachment, ...]:
     """What hangs on a bone, points that coincide taken together (the paper's sub-base)."""
     points: list[tuple[FloatArray, list[int], list[int]]] = []
@@ -201,9 +202,9 @@ def place_bodies(
 
 def effector_points(bodies: Sequence[Body], pose: Pose, count: int) -> list[Vector]:
     """Where each of `count` effectors is."""
-    points: list[Vector] = [None] * count
+    points: dict[int, Vector] = {}
     for index, body in enumerate(bodies):
         for attachment in body.attachments:
             for effector in attachment.effectors:
                 points[effector] = pose.point(index, attachment)
-    return points
+    return [points[effector] for effector in range(count)]

@@ -6,11 +6,11 @@ counts as much as a miss by the share LEVER of the effector's path length.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import ModuleType
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray, Quaternion, Scalar, Vector
+from ..arrays import BoolArray, FloatArray, IntArray
+from ..backend.numbers import Numbers, Quaternion, Scalar, Vector
 from ..rotations import conjugate, matrix_from_quaternion, product, rotation_vector_from_quaternion
 from .bodies import Body, Pose, effector_points
 from .effector import Effector
@@ -93,7 +93,7 @@ class Residuals:
         return np.asarray(~np.isin(np.arange(self.count), self.loops), dtype=np.float64)
 
     def sweep_positions(
-        self, numbers: ModuleType, bodies: Sequence[Body], pose: Pose, targets: FloatArray, weights: FloatArray
+        self, numbers: Numbers, bodies: Sequence[Body], pose: Pose, targets: FloatArray, weights: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """(F, E + K, 3) where effectors and partners are to go in a sweep, and their (F, E + K) weights.
 
@@ -128,7 +128,7 @@ class Residuals:
         return points
 
     def sweep_orientations(
-        self, numbers: ModuleType, turns: FloatArray, weights: FloatArray
+        self, numbers: Numbers, turns: FloatArray, weights: FloatArray
     ) -> dict[int, tuple[Quaternion, Scalar]]:
         """By body: the frame that it is to have, and how much of the way there a sweep turns it."""
         shares = np.where(weights[:, self.count : self.asked] > 0, self.shares, 0.0)
@@ -137,7 +137,7 @@ class Residuals:
             for place, (effector, holder) in enumerate(zip(self.oriented, self.holders, strict=True))
         }
 
-    def vectors(self, numbers: ModuleType, bodies: Sequence[Body], pose: Pose, turns: FloatArray) -> FloatArray:
+    def vectors(self, numbers: Numbers, bodies: Sequence[Body], pose: Pose, turns: FloatArray) -> FloatArray:
         """(F, M, 3) the effectors' points, and how oriented bodies are turned away from `turns` (F, E, 4)."""
         frames = len(turns)
         points = numbers.stack(effector_points(bodies, pose, self.ends), frames)
@@ -192,11 +192,11 @@ def holders_of(bodies: Sequence[Body], count: int) -> list[int]:
     return holders
 
 
-def rotation_vector(numbers: ModuleType, rotation: Quaternion) -> Vector:
+def rotation_vector(numbers: Numbers, rotation: Quaternion) -> Vector:
     """Axis times angle in radians, at most half a turn, of a unit quaternion."""
     axis = numbers.Vector((rotation.x, rotation.y, rotation.z))
     sine = axis.length
-    angle = 2.0 * numbers.atan2(sine, abs(rotation.w))
+    angle = 2.0 * numbers.atan2(sine, numbers.absolute(rotation.w))
     scale = numbers.select(sine > _TINY, angle / numbers.maximum(sine, _TINY), 2.0)
     return axis * numbers.select(rotation.w < 0, -scale, scale)
 

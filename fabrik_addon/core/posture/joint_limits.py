@@ -8,11 +8,12 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray
 from ..backend import array as many
+from ..backend.numbers import Quaternion, Scalar
 from ..limits import ellipse
 from ..limits.ball import Ball
 from ..limits.base import Limit
 from ..limits.hinge import Hinge
-from ..limits.swing_twist import Lean, compose, lean_of, turn_twisting, twist_of
+from ..limits.swing_twist import Lean, lean_of, turn_twisting, twist_of
 from .body import Bodies
 
 _FULL_TURN = 2.0 * np.pi
@@ -114,21 +115,13 @@ class _Balls:
         self._twists = self._high - self._low < _FULL_TURN
         self._leans = self._cones.min(axis=1, initial=np.pi) < np.pi
         self._flat = self._cones == 0.0
+        if balls:
+            self._bounds = type(balls[0][1].bounds).stacked([limit.bounds for _, limit in balls])
 
     def clamp(self, local: FloatArray) -> None:
-        if not len(self._bodies):
-            return
-        rotations = many.quaternion(local[self._bodies])
-        lean, twist = lean_of(many, rotations), self._twist(rotations)
-        inside = np.where(self._twists, np.clip(twist, self._low, self._high), twist)
-        a, b = self._half_axes(lean.x, lean.z)
-        out = (ellipse.level(many, lean.x, lean.z, a, b) > 1.0 + _ROUNDING) & self._leans | (inside != twist)
-        moved = np.flatnonzero(out)
-        if not len(moved):
-            return
-        x, z = ellipse.nearest_on_ellipse(many, lean.x[moved], lean.z[moved], a[moved], b[moved])
-        within = compose(many, x, z, inside[moved])
-        local[self._bodies[moved]] = many.stack([within], len(moved))[:, 0]
+        if len(self._bodies):
+            inside = self._bounds.clamp(many, many.quaternion(local[self._bodies]))
+            local[self._bodies] = many.stack([inside], len(self._bodies))[:, 0]
 
     def sides(self, local: FloatArray, within: float) -> Sides:
         if not len(self._bodies):
@@ -161,11 +154,11 @@ class _Balls:
         ones = np.ones(len(self._bodies))
         return np.asarray(many.stack([lean.turn_toward(many, x * ones, z * ones)], len(ones))[:, 0])
 
-    def _twist(self, rotations: many.Quaternion) -> FloatArray:
+    def _twist(self, rotations: Quaternion) -> FloatArray:
         """(N,) on the side of each range's middle."""
         return np.asarray(twist_of(many, rotations, 0.5 * (self._low + self._high)))
 
-    def _half_axes(self, x: FloatArray, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _half_axes(self, x: Scalar, z: Scalar) -> tuple[FloatArray, FloatArray]:
         right, front, left, back = self._cones.T
         return np.where(x >= 0.0, right, left), np.where(z >= 0.0, front, back)
 

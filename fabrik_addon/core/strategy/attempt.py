@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ..arrays import FloatArray, Quaternion, Scalar
+from ..arrays import FloatArray
+from ..backend.numbers import Condition, Quaternion, Scalar
 from ..fabrik.chain import pull_chain, solve_chain
 from ..fabrik.start import align_root, bend_straight_limbs
 from ..fabrik.sweeps import sweep_frames
@@ -54,7 +55,7 @@ def local_rotations(problem: Problem, rotations: FloatArray) -> list[Quaternion]
     return turns
 
 
-def _none_bound(problem: Problem, frames: int) -> list[Scalar]:
+def _none_bound(problem: Problem, frames: int) -> list[Condition]:
     """The B flags of bodies that no pass has clamped yet."""
     return [problem.numbers.scalar(np.zeros(frames)) > 0 for _ in problem.bodies]
 

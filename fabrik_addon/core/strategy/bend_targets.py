@@ -5,11 +5,10 @@ the right place on it, so that the sweeps stay in the plane of base, target and 
 when the target passes through the pose in which it is straight. What the solve leaves of an angle is turned away last.
 """
 
-from types import ModuleType
-
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, Quaternion, Scalar, Vector
+from ..arrays import FloatArray, IntArray
+from ..backend.numbers import Numbers, Quaternion, Scalar, Vector
 from ..fabrik.limbs import BendLimb
 from ..fabrik.passes import sum_vectors
 from ..limits.hinge import Hinge
@@ -164,7 +163,7 @@ def _beside(arm: Vector, axis: Vector) -> Vector:
     return arm - axis * arm.dot(axis)
 
 
-def _direction(numbers: ModuleType, arm: Vector) -> tuple[Vector, Scalar]:
+def _direction(numbers: Numbers, arm: Vector) -> tuple[Vector, Scalar]:
     """The direction of an arm, and its length."""
     length = arm.length
     return arm * (1.0 / numbers.maximum(length, _TINY)), length

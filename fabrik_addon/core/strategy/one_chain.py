@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import FloatArray, Quaternion, Vector
+from ..arrays import FloatArray
+from ..backend.numbers import Quaternion, Vector
 from ..fabrik import chain as chains
 from ..fabrik.start import bend_limbs
 from ..model.bodies import place_bodies
@@ -93,15 +94,16 @@ class OneChain:
         """Local rotations no farther from the target than at the start, how far that is, and the steps taken."""
         numbers, bodies = self._numbers, self._bodies
         goal = numbers.Vector([place - own for place, own in zip(target, start.location.tolist(), strict=True)])
-        before = (start.tip - goal).length
+        before = float((start.tip - goal).length)
         if before <= self._tolerance or not self._links:
             return start.local, before, 0
         chain = chains.Chain(start.points, self._distances, 0)
         chains.reach(numbers, chain, goal, self._tolerance, self._problem.options)
         aims = dict(zip(self._links, chain.points[1:], strict=True))
         local, pose = chains.turn_bodies(numbers, bodies, start.bent, start.root, aims)
-        after = (pose.point(len(bodies) - 1, bodies[-1].attachments[0]) - goal).length
-        return (local, after, chain.iterations) if after <= before else (start.local, before, chain.iterations)
+        after = float((pose.point(len(bodies) - 1, bodies[-1].attachments[0]) - goal).length)
+        iterations = int(chain.iterations)
+        return (local, after, iterations) if after <= before else (start.local, before, iterations)
 
     def _status(self, start: _Begun, target: Sequence[float], error: float) -> Status:
         if error <= self._tolerance:
@@ -114,7 +116,7 @@ class OneChain:
         self, start: _Begun, local: list[Quaternion], error: float, iterations: int, status: Status
     ) -> Solution:
         rotations = np.array(start.rotations)
-        rotations[self._problem.bones] = self._numbers.stack(local)[0]
+        rotations[self._problem.bones] = self._numbers.stack(local, 1)[0]
         return Solution(
             skeleton=self._problem.skeleton,
             rotations=rotations,

@@ -15,11 +15,13 @@ import numpy.typing as npt
 from mathutils.geometry import tessellate_polygon
 
 from ....core import Ball, Fixed, Hinge, Polygon
-from ....core.arrays import FloatArray, IntArray, Quaternion
-from ....core.backend import scalar as one
+from ....core.arrays import FloatArray, IntArray
+from ....core.backend import scalar
+from ....core.backend.numbers import Quaternion, Scalar
 from ....core.limits.base import Limit
 from ....core.limits.swing_twist import lean_of, twist_of
 
+_NUMBERS: Final = scalar.NUMBERS
 _FULL_TURN: Final = 2.0 * pi
 # Radians to a wall at which a joint is shown as standing at it; poses are in single precision.
 _AT_WALL: Final = 2e-3
@@ -70,7 +72,7 @@ def shapes_of(limit: Limit, rotation: npt.ArrayLike, length: float) -> list[Shap
         rotation: (4,) what it is, w x y z.
         length: the bone's length.
     """
-    turn = one.Quaternion(np.asarray(rotation, dtype=np.float64).tolist())
+    turn = _NUMBERS.Quaternion(np.asarray(rotation, dtype=np.float64).tolist())
     shapes = _SHAPES[type(limit)](limit, turn)
     return [Shape(shape.kind, shape.binds, shape.vertices * length, shape.triangles, shape.lines) for shape in shapes]
 
@@ -118,7 +120,7 @@ def _ball_patch(limit: Ball, binds: bool) -> list[Shape]:
 def _polygon_patch(limit: Polygon, binds: bool) -> list[Shape]:
     """The window cut into triangles, and its outline."""
     corners = np.array(limit.shape.points)
-    cut = tessellate_polygon([[one.Vector((x, z, 0.0)) for x, z in corners]])
+    cut = tessellate_polygon([[_NUMBERS.Vector((x, z, 0.0)) for x, z in corners]])
     triangles = corners[np.array(cut, dtype=np.int64)]
     edges = np.stack([corners, np.roll(corners, -1, axis=0)], axis=1)
     for _ in range(_HALVINGS):
@@ -147,14 +149,14 @@ def _twist_shapes(twist: tuple[float, float], turn: Quaternion) -> list[Shape]:
     low, high = twist
     if high - low >= _FULL_TURN:
         return []
-    lean = lean_of(one, turn)
-    swing = one.exp_map(one.Vector((lean.z, 0.0, -lean.x)))
+    lean = lean_of(_NUMBERS, turn)
+    swing = _NUMBERS.exp_map(_NUMBERS.Vector((lean.z, 0.0, -lean.x)))
     # Where no twist is open the bone always stands at both ends: only one that is twisted is shown so.
     binds = _stands(Ball(pi, twist), turn) if high > low else _moved(Ball(pi, twist), turn)
-    return _round_shapes(low, high, twist_of(one, turn, 0.5 * (low + high)), swing, binds=binds)
+    return _round_shapes(low, high, twist_of(_NUMBERS, turn, 0.5 * (low + high)), swing, binds=binds)
 
 
-def _round_shapes(low: float, high: float, now: float, swing: Quaternion, *, binds: bool) -> list[Shape]:
+def _round_shapes(low: float, high: float, now: Scalar, swing: Quaternion, *, binds: bool) -> list[Shape]:
     """A fan square to the bone from one twist to another, counted from local Z, and a pointer to the present one."""
     center = np.array([0.0, _TWIST_PLACE, 0.0])
     arc = _arc(low, high)
@@ -169,7 +171,9 @@ def _hinge_shapes(limit: Hinge, turn: Quaternion) -> list[Shape]:
     low, high = (limit.low, limit.high) if limit.bounded else (-pi, pi)
     binds = _stands(limit, turn)
     if limit.axis == "Y":
-        return _round_shapes(low, high, limit.angle(one, turn), one.Quaternion(), binds=binds)
+        return _round_shapes(
+            low, high, limit.angle(_NUMBERS, turn), _NUMBERS.Quaternion((1.0, 0.0, 0.0, 0.0)), binds=binds
+        )
     arc = _arc(low, high)
     ahead, aside = np.cos(arc), np.sin(arc)
     zero = np.zeros_like(arc)
@@ -217,7 +221,7 @@ def _marker(turn: Quaternion, binds: bool) -> Shape:
     return _turned(Shape(Kind.MARKER, binds, np.concatenate([ends, corners + ends[1]]), triangles, lines), turn)
 
 
-def _turned(shape: Shape, turn: Quaternion) -> Shape:
+def _turned(shape: Shape, turn: Any) -> Shape:
     """A shape turned about the head."""
     matrix = np.array(turn.to_matrix())
     return Shape(shape.kind, shape.binds, shape.vertices @ matrix.T, shape.triangles, shape.lines)
@@ -225,13 +229,13 @@ def _turned(shape: Shape, turn: Quaternion) -> Shape:
 
 def _stands(limit: Limit, turn: Quaternion) -> bool:
     """Whether a rotation is at a wall of a limit, or beyond it."""
-    return _moved(limit, turn) or any(wall.slack <= _AT_WALL for wall in limit.walls(one, turn))
+    return _moved(limit, turn) or any(wall.slack <= _AT_WALL for wall in limit.walls(_NUMBERS, turn))
 
 
 def _moved(limit: Limit, turn: Quaternion) -> bool:
     """Whether a rotation is beyond a limit."""
-    off = limit.clamp(one, turn).conjugated() @ turn
-    return 2.0 * atan2(hypot(off.x, off.y, off.z), abs(off.w)) > _AT_WALL
+    off = np.abs(_NUMBERS.stack([limit.clamp(_NUMBERS, turn).conjugated() @ turn], 1)[0, 0])
+    return bool(2.0 * atan2(hypot(*off[1:]), off[0]) > _AT_WALL)
 
 
 def _none(width: int) -> IntArray:
