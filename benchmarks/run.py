@@ -24,6 +24,7 @@ def main():
         one_pose,
         recordings,
         redraw,
+        retarget,
         start_up,
         whole_bake,
     )
@@ -40,6 +41,7 @@ def main():
         extension,
         growth,
         limited,
+        retarget,
         start_up,
         redraw,
     )

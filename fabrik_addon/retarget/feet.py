@@ -17,6 +17,8 @@ from ..markers.feet.stances import StandingSettings, find_stances
 
 # What a standing point counts beside one that fades: a share of 1 is as good as certain.
 _CERTAIN: Final = 1e-3
+# Points that are lower than this share of the height up to which they may stand are about the ground.
+_NEAR: Final = 0.4
 _TINY: Final = 1e-12
 
 
@@ -64,6 +66,7 @@ class FootPlan:
     """Where one foot goes on all F frames.
 
     places: (F, 3) of its head; rotations: (F, 4) of its bone; armature space. contacts: when its points stand.
+    standing: (F, 2) how much heel and ball stand or are about the ground, 0 to 1.
     """
 
     def __init__(
@@ -84,7 +87,8 @@ class FootPlan:
         points = np.stack([places + turned @ sole.heel, places + turned @ sole.ball], axis=1)
         shifts, shares = self._held(name, points)
         self.places, self.rotations = _moved(places, rotations, points, shifts, shares)
-        self._lift(sole, axes)
+        near = self._lift(sole, axes)
+        self.standing = np.maximum(shares, near)
 
     def _held(self, name: str, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(F, 2, 3) what brings heel and ball to where they stand, and (F, 2) how much that counts, 0 to 1."""
@@ -105,11 +109,14 @@ class FootPlan:
                 shares[frames[more], place] = share[more]
         return shifts, shares
 
-    def _lift(self, sole: Sole, axes: BodyAxes) -> None:
-        """Keep heel and ball above the ground."""
+    def _lift(self, sole: Sole, axes: BodyAxes) -> FloatArray:
+        """Keep heel and ball above the ground; (F, 2) how near they come to it, 1 on it."""
         turned = matrix_from_quaternion(self.rotations)
-        heights = [(self.places + turned @ point) @ axes.up for point in (sole.heel, sole.ball)]
-        self.places = self.places + np.maximum(self._ground - np.min(heights, axis=0), 0.0)[:, None] * axes.up
+        heights = np.stack([(self.places + turned @ point) @ axes.up for point in (sole.heel, sole.ball)], axis=1)
+        lift = np.maximum(self._ground - heights.min(axis=1), 0.0)
+        self.places = self.places + lift[:, None] * axes.up
+        above = (heights + lift[:, None] - self._ground) / (_NEAR * self._standing.height)
+        return np.asarray(np.clip(1.0 - above, 0.0, 1.0))
 
 
 def _moved(

@@ -126,6 +126,11 @@ class Goals:
             place = own + self._settings.hands_in_world * (place - own)
         return carried[:, :3, 3] + self._settings.places * (place - carried[:, :3, 3]), rotations
 
+    def standing(self, end: End, frames: slice, count: int) -> FloatArray:
+        """(F, 2) how much heel and ball of a foot stand on some frames."""
+        plan = self._plans.get(end.name)
+        return np.zeros((count, 2)) if plan is None else plan.standing[frames]
+
 
 def legs_reach(skeleton: Skeleton, ends: Sequence[End]) -> list[float]:
     """How far each foot is from its hip at most."""

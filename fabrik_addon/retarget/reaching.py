@@ -1,6 +1,10 @@
-"""Limbs that limits keep from their goals: those frames are solved anew, with the collar bone, by least squares."""
+"""Frames on which limits keep hands and feet from their goals: solved anew by least squares.
 
-from collections.abc import Mapping
+An arm is solved with its collar bone. Legs are solved together with the hips, which give way for the feet that stand.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -8,58 +12,161 @@ from ..core import Effector, Fixed, Options, Skeleton, Solver, forward_kinematic
 from ..core.arrays import FloatArray, IntArray, lengths
 from ..core.limits.base import Limit
 from ..core.model.targets import PosePrior
-from ..core.rotations import matrix_from_quaternion
+from ..core.rotations import conjugate, matrix_from_quaternion, product, quaternion_from_matrix
 from .goals import End
 
-# What a bone's turn off the source's rotation counts beside places: a radian as much as this share of the limb.
-_ROTATION_SHARE = 0.03
+# What a bone's turn off the source's rotation counts beside places: a radian as much as this share of the limb, and of
+# the hips, on which all above them stands.
+_ROTATION_SHARE: Final = 0.03
+_HIPS_SHARE: Final = 0.1
 # Shares of the limb's length: a goal missed by more is solved for, to about so exact.
-_MISSED = 1e-3
-_OPTIONS = Options(max_sweeps=0, restarts=0, tolerance=5e-4)
-_HEAD = (0.0, 0.0, 0.0)
+_MISSED: Final = 1e-3
+_OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=5e-4)
+# What places count: of the hips, of a foot in the air, and, beside that, of a point that stands or is about the ground.
+_HIPS_WEIGHT: Final = 0.05
+_FOOT_WEIGHT: Final = 0.3
+_STANDING_WEIGHT: Final = 30.0
+_HEAD: Final = (0.0, 0.0, 0.0)
 
 
-class Reach:
-    """Solves one limb, prepared once."""
+class ArmReach:
+    """Solves one arm, prepared once."""
 
     def __init__(self, skeleton: Skeleton, end: End, limits: Mapping[str, Limit], free: frozenset[str]) -> None:
         """free: the bones that may turn; the collar bone joins in where it is one of them."""
         path = skeleton.path(end.limb[-1])
         first = path.index(end.limb[0])
-        if end.is_hand and first > 0 and skeleton.names[path[first - 1]] in free & limits.keys():
+        if first > 0 and skeleton.names[path[first - 1]] in free & limits.keys():
             first -= 1
         self._bones: IntArray = np.array(path[first:])
         self._carrier = path[first - 1] if first else -1
         part = skeleton.part(path[first:])
-        points = [] if end.sole is None else [tuple(end.sole.heel.tolist()), tuple(end.sole.ball.tolist())]
-        self.points = np.array([_HEAD, *points])
-        own: dict[str, Limit] = {name: Fixed() for name in part.names if name not in free}
-        own |= {name: limits[name] for name in part.names if name in free and name in limits}
-        effectors = [Effector(end.name, (point[0], point[1], point[2])) for point in self.points.tolist()]
-        self._solver = Solver(part, effectors, limits=own, options=_OPTIONS)
+        own = _own_limits(part, limits, free)
+        self._solver = Solver(part, [Effector(end.name, _HEAD)], limits=own, options=_OPTIONS)
         self._rest = np.eye(4) if self._carrier < 0 else skeleton.rest[self._carrier]
-        self._length = float(sum(np.linalg.norm(np.diff(skeleton.rest[path[first:], :3, 3], axis=0), axis=1)))
+        self._length = float(np.linalg.norm(np.diff(skeleton.rest[path[first:], :3, 3], axis=0), axis=1).sum())
         self._limited = bool(own)
 
-    def solve(self, local: FloatArray, matrices: FloatArray, places: FloatArray, rotations: FloatArray) -> None:
-        """Write the limb's rotations into (F, J, 4) local ones where their clamped ones miss the goals.
+    def solve(self, local: FloatArray, matrices: FloatArray, places: FloatArray) -> None:
+        """Write the arm's rotations into (F, J, 4) local ones where their clamped ones miss the goals.
 
-        matrices: (F, J, 4, 4) where the carrier is. places, rotations: (F, 3) and (F, 4) of the end.
+        matrices: (F, J, 4, 4) where the carrier is. places: (F, 3) of the hand's head.
         """
         if not self._limited:
             return
-        targets = places[:, None] + self.points @ np.swapaxes(matrix_from_quaternion(rotations), 1, 2)
+        targets = places
         if self._carrier >= 0:
             away = self._rest @ np.linalg.inv(matrices[:, self._carrier])
-            targets = np.einsum("fij,fpj->fpi", away[:, :3, :3], targets) + away[:, None, :3, 3]
+            targets = np.einsum("fij,fj->fi", away[:, :3, :3], targets) + away[:, :3, 3]
         own = local[:, self._bones]
         legal = self._solver.problem.legal(own)
-        reached = forward_kinematics(self._solver.skeleton, legal)[:, -1]
-        placed = reached[:, None, :3, 3] + self.points @ np.swapaxes(reached[:, :3, :3], 1, 2)
-        missed = np.flatnonzero(lengths(placed - targets).max(axis=1) > _MISSED * self._length)
+        reached = forward_kinematics(self._solver.skeleton, legal)[:, -1, :3, 3]
+        missed = np.flatnonzero(lengths(reached - targets) > _MISSED * self._length)
         local[:, self._bones] = legal
         if len(missed):
             weights = np.full(len(self._bones), (_ROTATION_SHARE * self._length) ** 2)
             prior = PosePrior(own[missed], weights)
-            solved = self._solver.solve(targets[missed], start=legal[missed], prior=prior)
+            solved = self._solver.solve(targets[missed, None], start=legal[missed], prior=prior)
             local[missed[:, None], self._bones] = solved.rotations
+
+
+class LegReach:
+    """Solves hips and legs together, prepared once."""
+
+    def __init__(
+        self, skeleton: Skeleton, hips: int, ends: Sequence[End], limits: Mapping[str, Limit], free: frozenset[str]
+    ) -> None:
+        """ends: the feet. free: the bones that may turn."""
+        paths = [skeleton.path(end.limb[-1]) for end in ends]
+        below = {bone for path in paths if hips in path for bone in path[path.index(hips) + 1 :]}
+        bones = [hips, *sorted(below)]
+        self._bones: IntArray = np.array(bones)
+        self._parent = int(skeleton.parents[hips])
+        part = skeleton.part(bones)
+        own = _own_limits(part, limits, free)
+        self._limited = any(name in limits for name in part.names[1:])
+        self._points = [_points(end) for end in ends]
+        self._feet = [part.index(end.name) for end in ends]
+        feet = [
+            Effector(end.name, (x, y, z))
+            for end, points in zip(ends, self._points, strict=True)
+            for x, y, z in points.tolist()
+        ]
+        self._solver = Solver(
+            part, [Effector(skeleton.names[hips], _HEAD), *feet], limits=own, root="FREE", options=_OPTIONS
+        )
+        self._rest = quaternion_from_matrix(skeleton.rest[hips, :3, :3])
+        reach = [np.linalg.norm(np.diff(skeleton.rest[list(end.limb), :3, 3], axis=0), axis=1).sum() for end in ends]
+        self._length = float(np.mean(reach)) if reach else 1.0
+
+    def solve(
+        self,
+        local: FloatArray,
+        root: FloatArray,
+        matrices: FloatArray,
+        feet: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
+    ) -> None:
+        """Write rotations of hips and legs into (F, J, 4) local ones, and where the root is into (F, 3).
+
+        matrices: (F, J, 4, 4) where the hips are. feet: of each (F, 3) its place, (F, 4) its rotation, and (F, 2) how
+        much its heel and ball stand.
+        """
+        if not self._limited:
+            return
+        hips = int(self._bones[0])
+        own = local[:, self._bones]
+        turned = quaternion_from_matrix(matrices[:, hips, :3, :3])
+        own[:, 0] = product(np.broadcast_to(conjugate(self._rest), turned.shape), turned)
+        heads = matrices[:, hips, :3, 3]
+        legal = self._solver.problem.legal(own)
+        targets, weights = self._wanted(heads, feet)
+        placed = self._placed(forward_kinematics(self._solver.skeleton, legal, heads))
+        missed = np.flatnonzero(lengths(placed - targets[:, 1:]).max(axis=1) > _MISSED * self._length)
+        local[:, self._bones[1:]] = legal[:, 1:]
+        if not len(missed):
+            return
+        shares = np.full(len(self._bones), (_ROTATION_SHARE * self._length) ** 2)
+        shares[0] = (_HIPS_SHARE * self._length) ** 2
+        solved = self._solver.solve(
+            targets[missed],
+            start=legal[missed],
+            start_location=heads[missed],
+            weights=weights[missed],
+            prior=PosePrior(own[missed], shares),
+        )
+        local[missed[:, None], self._bones[1:]] = solved.rotations[:, 1:]
+        found = product(np.broadcast_to(self._rest, (len(missed), 4)), solved.rotations[:, 0])
+        back = product(conjugate(turned[missed]), found)
+        local[missed, hips] = product(local[missed, hips], back)
+        root[missed] += solved.root_location - heads[missed]
+
+    def _wanted(
+        self, heads: FloatArray, feet: Sequence[tuple[FloatArray, FloatArray, FloatArray]]
+    ) -> tuple[FloatArray, FloatArray]:
+        """(F, E, 3) where the hips and the points of the feet are to be, and (F, E) what that counts."""
+        targets, weights = [heads[:, None]], [np.full((len(heads), 1), _HIPS_WEIGHT)]
+        for points, (places, rotations, standing) in zip(self._points, feet, strict=True):
+            targets.append(places[:, None] + points @ np.swapaxes(matrix_from_quaternion(rotations), 1, 2))
+            counted = np.full((len(heads), len(points)), _FOOT_WEIGHT)
+            counted[:, 1:] += _STANDING_WEIGHT * standing[:, : len(points) - 1]
+            weights.append(counted)
+        return np.concatenate(targets, axis=1), np.concatenate(weights, axis=1)
+
+    def _placed(self, matrices: FloatArray) -> FloatArray:
+        """(F, E - 1, 3) where the points of the feet are."""
+        placed = [
+            matrices[:, foot, None, :3, 3] + points @ np.swapaxes(matrices[:, foot, :3, :3], 1, 2)
+            for foot, points in zip(self._feet, self._points, strict=True)
+        ]
+        return np.concatenate(placed, axis=1)
+
+
+def _points(end: End) -> FloatArray:
+    """(1 or 3, 3) the head of a foot, its heel and its ball, in its frame."""
+    return np.array([_HEAD] if end.sole is None else [_HEAD, end.sole.heel, end.sole.ball])
+
+
+def _own_limits(part: Skeleton, limits: Mapping[str, Limit], free: frozenset[str]) -> dict[str, Limit]:
+    """The limits of some bones; what is not free stays."""
+    own: dict[str, Limit] = {name: Fixed() for name in part.names[1:] if name not in free}
+    return own | {name: limits[name] for name in part.names if name in free and name in limits}

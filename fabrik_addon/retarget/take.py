@@ -17,7 +17,7 @@ from .goals import End, Goals, RetargetSettings, find_ends, legs_reach, lowered
 from .limbs import Limb, LimbSolver
 from .motion import Motion
 from .pairs import Pair
-from .reaching import Reach
+from .reaching import ArmReach, LegReach
 from .reference import find_reference
 from .transfer import Transfer
 
@@ -34,13 +34,17 @@ _HEAD = (0.0, 0.0, 0.0)
 
 @dataclass(frozen=True, eq=False)
 class Retargeted:
-    """F poses of a rig, what they were asked to meet, which bone went by which, and when feet stood."""
+    """F poses of a rig, what they were asked to meet, which bone went by which, and when feet stood.
+
+    axes: (3, 3) from the source's world to the rig's armature space.
+    """
 
     solution: Solution
     names: tuple[str, ...]
     effectors: tuple[Effector, ...]
     pairs: tuple[Pair, ...]
     contacts: tuple[Contact, ...]
+    axes: FloatArray
 
 
 def retarget_steps(
@@ -63,7 +67,9 @@ def retarget_steps(
         work.solve(frames, solution.part(frames))
         yield frames.stop / len(motion)
     names = tuple(effector.bone for effector in work.effectors)
-    return Retargeted(solution, names, work.effectors, tuple(pairs), tuple(work.goals.contacts))
+    return Retargeted(
+        solution, names, work.effectors, tuple(pairs), tuple(work.goals.contacts), work.transfer.alignment.axes
+    )
 
 
 retarget = at_once(retarget_steps)
@@ -94,43 +100,59 @@ class _Work:
         self.goals = Goals(self.transfer, target, ends, settings, leg_length(target))
         free = frozenset(pair.bone for pair in pairs)
         self.limits = dict(limits)
-        self.limbs = [
-            (end, _limb_solver(self.transfer, end, limits), Reach(skeleton, end, limits, free)) for end in ends
-        ]
+        self.limbs = [(end, _limb_solver(self.transfer, end, limits)) for end in ends]
+        feet = [end for end in ends if not end.is_hand]
+        self.arms = {end.name: ArmReach(skeleton, end, limits, free) for end in ends if end.is_hand}
+        self.legs = LegReach(skeleton, self.transfer.hips, feet, limits, free)
         self.reaches = [_STRETCHED * reach for reach in legs_reach(skeleton, ends)]
         bones = [skeleton.names[self.transfer.hips], *(end.name for end in ends)]
         self.effectors = tuple(Effector(bone, _HEAD) for bone in bones)
         self.legal = Solver(skeleton, [self.effectors[0]], limits=limits).problem.legal
 
     def solve(self, frames: slice, solution: Solution) -> None:
-        """Write the poses of some frames."""
+        """Write the poses of some frames: legs and hips first, arms from where these leave the shoulders."""
         local, root = self.transfer.poses(frames)
         local = self._trunk_legal(local)
         matrices = forward_kinematics(self.skeleton, local, root)
         root, matrices = self._lowered(frames, root, matrices)
-        wanted = [matrices[:, self.transfer.hips, :3, 3]]
-        for end, limb, reach in self.limbs:
-            places, rotations = self.goals.of(end, frames, matrices)
-            if limb is not None:
-                limb.solve(frames, local, matrices, places, rotations)
-            reach.solve(local, matrices, places, rotations)
-            wanted.append(places)
+        hips = matrices[:, self.transfer.hips, :3, 3]
+        wanted, feet = {}, []
+        for end, limb in self.limbs:
+            if not end.is_hand:
+                wanted[end.name], rotations = self._bring(frames, end, limb, local, matrices)
+                feet.append((wanted[end.name], rotations, self.goals.standing(end, frames, len(local))))
+        self.legs.solve(local, root, matrices, feet)
+        matrices = forward_kinematics(self.skeleton, local, root)
+        for end, limb in self.limbs:
+            if end.is_hand:
+                wanted[end.name], _ = self._bring(frames, end, limb, local, matrices)
+                self.arms[end.name].solve(local, matrices, wanted[end.name])
         self._lift_toes(local, root)
-        solution.binding[:] = angle_between(local, self.legal(local)) > _BINDS
-        solution.rotations[:], solution.root_location[:] = self.legal(local), root
-        self._measure(solution, np.stack(wanted, axis=1))
+        legal = self.legal(local)
+        solution.binding[:] = angle_between(local, legal) > _BINDS
+        solution.rotations[:], solution.root_location[:] = legal, root
+        self._measure(solution, np.stack([hips, *(wanted[end.name] for end, _ in self.limbs)], axis=1))
+
+    def _bring(
+        self, frames: slice, end: End, limb: LimbSolver | None, local: FloatArray, matrices: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Bring a limb to its goals in closed form; (F, 3) and (F, 4) these."""
+        places, rotations = self.goals.of(end, frames, matrices)
+        if limb is not None:
+            limb.solve(frames, local, matrices, places, rotations)
+        return places, rotations
 
     def _trunk_legal(self, local: FloatArray) -> FloatArray:
         """The rotations inside the limits but for those of the limbs that are still to be solved."""
         legal = np.array(self.legal(local))
-        limbs = [bone for end, limb, _ in self.limbs if limb is not None for bone in end.limb]
+        limbs = [bone for end, limb in self.limbs if limb is not None for bone in end.limb]
         legal[:, limbs] = local[:, limbs]
         return legal
 
     def _lowered(self, frames: slice, root: FloatArray, matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The hips as far down as legs need to reach their feet."""
         assert self.target.axes is not None
-        feet = [end for end, _, _ in self.limbs if not end.is_hand]
+        feet = [end for end, _ in self.limbs if not end.is_hand]
         if not feet:
             return root, matrices
         up = self.target.axes.up
@@ -146,7 +168,7 @@ class _Work:
     def _lift_toes(self, local: FloatArray, root: FloatArray) -> None:
         """Turn toes up, in place, where they would go through the ground."""
         assert self.target.axes is not None
-        feet = [end for end, _, _ in self.limbs if end.sole is not None and end.sole.toe]
+        feet = [end for end, _ in self.limbs if end.sole is not None and end.sole.toe]
         if not feet or not self.goals.contacts:
             return
         ground = ground_height(self.target, {end.name: end.sole for end in feet if end.sole is not None})

@@ -43,6 +43,18 @@ def human(arms=0.0, bend=0.0, rolls=None, fingers=True):
     return rows + [_mirrored(row) for row in rows if row.name.endswith(".L")]
 
 
+def in_proportion(rows, legs, arms):
+    """The same rows with legs and arms longer by factors, standing on the same ground."""
+    parts = {"thigh": legs, "shin": legs, "foot": legs, "toe": legs, "upper_arm": arms, "forearm": arms, "hand": arms}
+    by_name, heads, tails = {row.name: row for row in rows}, {}, {}
+    for row in rows:
+        above = by_name.get(row.parent)
+        heads[row.name] = row.head if above is None else tails[above.name] + (row.head - above.tail)
+        tails[row.name] = heads[row.name] + parts.get(row.name.partition(".")[0], 1.0) * (row.tail - row.head)
+    lift = np.array([0.0, 0.0, min(row.tail[2] for row in rows) - min(tail[2] for tail in tails.values())])
+    return [Row(row.name, row.parent, heads[row.name] + lift, tails[row.name] + lift, row.x_axis) for row in rows]
+
+
 def named(rows, names):
     """The same rows under the names of a scheme, with the bones that it has besides."""
     known = {row.name: names(row.name) for row in rows}

@@ -1,0 +1,114 @@
+"""Takes of other armatures brought onto rigs, beside a plain copy of their rotations."""
+
+import time
+
+import numpy as np
+
+from benchmarks.retarget_rigs import RIGS, TAKES, body, motion
+from benchmarks.tables import Aim, Part, table
+from fabrik_addon.blender.rig.legal import legal_pose
+from fabrik_addon.core import forward_kinematics
+from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix
+from fabrik_addon.retarget.bodies import find_bodies
+from fabrik_addon.retarget.feet import find_soles, ground_height
+from fabrik_addon.retarget.goals import RetargetSettings
+from fabrik_addon.retarget.take import retarget
+
+COPY = RetargetSettings(places=0.0, plant_feet=False)
+LIMBS = (("upper_arm", "forearm"), ("forearm", "hand"), ("thigh", "shin"), ("shin", "foot"))
+HEADER = (
+    "take", "rig", "by", "drift of standing feet mm", "below the floor mm", "limbs' ways off, median °",
+    "outside limits °", "turns more than the source, ° a frame", "ms a frame",
+)  # fmt: skip
+
+
+def measure_retarget():
+    """Feet, floor, limbs, limits, jumps and time, of each take on each rig."""
+    rows, aims = [], []
+    for take in TAKES:
+        for rig in RIGS:
+            if motion(take) is None:
+                return Part(table("Retargeting: not measured, FABRIK_TEST_DATA has no bvh", HEADER, []))
+            skeleton, limits = body(rig)
+            began = time.process_time()
+            found = retarget(motion(take), skeleton, RetargetSettings(), limits=limits)
+            spent = 1000.0 * (time.process_time() - began) / len(motion(take))
+            copied = retarget(motion(take), skeleton, COPY)
+            copy = Figures(take, skeleton, limits, copied, found.contacts)
+            own = Figures(take, skeleton, limits, found, found.contacts)
+            rows += [(take, rig, "copy", *copy.row, "-"), (take, rig, "retargeted", *own.row, f"{spent:.2f}")]
+            aims += own.aims(f"{take} onto {rig}")
+    return Part(table("Retargeting, beside a plain copy of rotations", HEADER, rows), tuple(aims))
+
+
+class Figures:
+    """How well one take came onto one rig."""
+
+    def __init__(self, take, skeleton, limits, found, contacts):
+        source, self.skeleton, self.limits, self.found = motion(take), skeleton, limits, found
+        self.source_body, self.target = find_bodies(source, skeleton)
+        self.matrices = forward_kinematics(skeleton, found.solution.rotations, found.solution.root_location)
+        self.drift, self.depth = self._feet(contacts)
+        self.ways = self._ways(source)
+        legal = legal_pose(skeleton, limits, found.solution.rotations)
+        self.outside = float(np.degrees(angle_between(found.solution.rotations, legal).max()))
+        self.turns = self._turns(source)
+
+    def _point(self, bone, offset):
+        matrix = self.matrices[:, self.skeleton.index(bone)]
+        return matrix[:, :3, 3] + matrix[:, :3, :3] @ offset
+
+    def _feet(self, contacts):
+        soles, drifts, depths = find_soles(self.target), [0.0], [0.0]
+        for contact in contacts:
+            sole = soles[contact.foot]
+            place = self._point(contact.foot, sole.heel if contact.point == "heel" else sole.ball)
+            place = place[contact.first : contact.last + 1]
+            drifts.append(np.linalg.norm(place - np.median(place, axis=0), axis=1).max())
+        ground, up = ground_height(self.target, soles), self.target.axes.up
+        for foot, sole in soles.items():
+            points = [
+                self._point(foot, sole.heel),
+                self._point(foot, sole.ball),
+                self._point(sole.toe or foot, sole.tip),
+            ]
+            depths.append(max(float((ground - point @ up).max()) for point in points))
+        return 1000.0 * max(drifts), 1000.0 * max(depths)
+
+    def _ways(self, source):
+        names, angles = list(source.names), []
+        for upper, lower in LIMBS:
+            for side in "LR":
+                bones = [
+                    [body.named(part, side)[0] for part in (upper, lower)] for body in (self.source_body, self.target)
+                ]
+                theirs = source.heads[:, names.index(bones[0][1])] - source.heads[:, names.index(bones[0][0])]
+                own = self._point(bones[1][1], np.zeros(3)) - self._point(bones[1][0], np.zeros(3))
+                theirs = theirs @ self.found.axes.T
+                cosine = (own * theirs).sum(axis=1) / np.linalg.norm(own, axis=1) / np.linalg.norm(theirs, axis=1)
+                angles.append(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))))
+        return float(np.median(angles))
+
+    def _turns(self, source):
+        names, more = list(source.names), []
+        for pair in self.found.pairs:
+            own = quaternion_from_matrix(self.matrices[:, self.skeleton.index(pair.bone), :3, :3])
+            theirs = source.rotations[:, names.index(pair.source)]
+            more.append(angle_between(own[1:], own[:-1]) - angle_between(theirs[1:], theirs[:-1]))
+        return float(np.degrees(np.max(more)))
+
+    @property
+    def row(self):
+        """The figures as they are shown."""
+        return tuple(f"{value:.1f}" for value in (self.drift, self.depth, self.ways, self.outside, self.turns))
+
+    def aims(self, what):
+        """The aims beside their figures."""
+        yield Aim.at_most(f"{what}: drift of standing feet", 5.0, self.drift, "mm")
+        yield Aim.at_most(f"{what}: below the floor", 5.0, self.depth, "mm")
+        yield Aim.at_most(f"{what}: limbs' ways off, median", 8.0, self.ways, "°")
+        yield Aim.at_most(f"{what}: outside limits", 0.01, self.outside, "°")
+        yield Aim.at_most(f"{what}: turns more than the source a frame", 20.0, self.turns, "°")
+
+
+MEASURES = (("retarget", measure_retarget),)

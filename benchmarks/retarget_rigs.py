@@ -1,0 +1,75 @@
+"""The rigs that motion is brought onto: other names, other rest poses, other proportions; and the takes."""
+
+from functools import cache
+
+import addon_utils
+import bpy
+import numpy as np
+from mathutils import Vector
+from support import humans
+from support.recordings import DATA
+
+from benchmarks.natural_rigs import open_metarig
+from fabrik_addon.blender.goals.goals import limits_of
+from fabrik_addon.blender.limits.preset import apply_preset
+from fabrik_addon.blender.retarget.door import import_source, source_range
+from fabrik_addon.blender.retarget.source import sample_source
+from fabrik_addon.blender.rig.armature import read_trees
+from fabrik_addon.markers.steps import finish
+
+TAKES = ("dab", "wave_hello", "dance")
+SAMPLE = "sample_rigs/human.blend"
+
+
+@cache
+def motion(take):
+    """What happens in a take; None where it is not there."""
+    path = DATA / "bvh" / f"{take}.bvh"
+    if not path.exists():
+        return None
+    bpy.ops.wm.read_factory_settings(use_empty=True)
+    addon_utils.enable("io_anim_bvh")
+    source = import_source(bpy.context, path)
+    first, last = source_range(source, bpy.context.scene)
+    return finish(sample_source(bpy.context, source, source, np.arange(first, last + 1)))[0]
+
+
+def open_sample():
+    """The sample person, an A pose."""
+    bpy.ops.wm.open_mainfile(filepath=SAMPLE)
+    return next(thing for thing in bpy.data.objects if thing.type == "ARMATURE")
+
+
+def open_named(names, arms=0.0, legs_by=1.0, arms_by=1.0):
+    """A person named as in a scheme, with limbs longer by factors, limited by the preset."""
+    bpy.ops.wm.read_factory_settings(use_empty=True)
+    rig = bpy.data.objects.new("Rig", bpy.data.armatures.new("Rig"))
+    bpy.context.scene.collection.objects.link(rig)
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+    for row in humans.named(humans.in_proportion(humans.human(arms=arms, fingers=False), legs_by, arms_by), names):
+        bone = rig.data.edit_bones.new(row.name)
+        bone.head, bone.tail = row.head.tolist(), row.tail.tolist()
+        bone.align_roll(Vector(row.axes[:, 2].tolist()))
+        bone.parent = rig.data.edit_bones.get(row.parent)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    apply_preset(rig, list(rig.pose.bones))
+    return rig
+
+
+RIGS = {
+    "sample": open_sample,
+    "Rigify's meta-rig": open_metarig,
+    "Mixamo": lambda: open_named(humans.mixamo),
+    "VRM, legs 0.8": lambda: open_named(humans.vrm_bones, 45.0, legs_by=0.8),
+    "Unreal, arms 1.2": lambda: open_named(humans.unreal, 45.0, arms_by=1.2),
+    "legs 0.8, arms 1.2": lambda: open_named(humans.ours, 45.0, 0.8, 1.2),
+}
+
+
+@cache
+def body(name):
+    """The bones and the limits of a rig."""
+    rig = RIGS[name]()
+    tree = max(read_trees(rig, at_rest=True), key=lambda tree: len(tree.skeleton))
+    return tree.skeleton, limits_of(rig, tree.skeleton.names)
