@@ -15,10 +15,15 @@ from fabrik_addon.blender.rig.keyframes import bone_path, write_curves
 HUMAN = Path(__file__).parents[2] / "sample_rigs" / "human.blend"
 
 
+def active_human():
+    """The sample person in Pose mode, without a motion."""
+    bpy.ops.wm.open_mainfile(filepath=str(HUMAN))
+    return active(bpy.data.objects["Rig"])
+
+
 def walking_human(frames=101, step=1, first=120):
     """The sample person in Pose mode with the true walk keyed on frames 1, 1 + step, ...; auto-keying is on."""
-    bpy.ops.wm.open_mainfile(filepath=str(HUMAN))
-    rig = active(bpy.data.objects["Rig"])
+    rig = active_human()
     rows = np.arange(first, first + frames)[::step]
     times = np.arange(1, frames + 1)[::step]
     action = new_action(rig, "Walk")

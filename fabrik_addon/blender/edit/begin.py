@@ -1,6 +1,7 @@
 """Which drag a drag is: of this frame only, or of those about it as well."""
 
-from typing import TypeAlias
+from dataclasses import replace
+from typing import Final, TypeAlias
 
 import bpy
 
@@ -12,6 +13,8 @@ from .span import Spread
 from .spread_drag import SpreadDrag, begin_spread
 from .take import is_animated
 
+# Frames to each side that another frame's drag fades out over where no spread is set.
+_SPREAD: Final = 10
 AnyDrag: TypeAlias = "Drag | SpreadDrag"
 
 
@@ -33,7 +36,9 @@ def begin_any_drag(
     trouble = why_no_spread(context, armature)
     if spread.frame is not None and trouble:
         raise RigError(f"Frame {spread.frame:g} can't be edited: {trouble}")
-    if spread.frame is not None or (spread.before and not trouble):
+    if spread.frame is not None and not spread.before:
+        spread = replace(spread, before=_SPREAD, after=_SPREAD)
+    if spread.before and not trouble:
         return begin_spread(context, armature, bone, spread, point=point, settings=settings)
     drag = begin_drag(context, armature, bone, point=point, settings=settings)
     if spread.before:

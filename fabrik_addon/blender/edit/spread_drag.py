@@ -65,6 +65,7 @@ class SpreadDrag:
         self._to_world, self._rotation_to_world = world[:3, :3], armature.matrix_world.to_quaternion()
         self._scale = float(object_scale(world))
         self._is_dragged: BoolArray = np.array([each.bone in setup.dragged for each in span.model.effectors])
+        self._own_way = span.solver(slice(None)).own_points()[:, 0]
         self.left_alone: list[str] = []
         self.start: FloatArray = self._to_world @ self._coarse.own_points()[self._row, 0] + world[:3, 3]
         turn = Quaternion(self._coarse.own_rotations()[self._row, 0].tolist())
@@ -82,6 +83,13 @@ class SpreadDrag:
         errors = self._scale * found.errors[self._row]
         dragged = self._is_dragged
         return StepResult(errors[dragged].max(), errors[~dragged].max(initial=0.0))
+
+    def ways(self) -> tuple[FloatArray, FloatArray]:
+        """(F, 3) where the dragged point is on the span's frames in world space, and where it is to be."""
+        span, world = self._span, np.array(self._armature.matrix_world)
+        before = self._own_way @ self._to_world.T + world[:3, 3]
+        shift = np.asarray((self._asked or (self.start, None))[0], dtype=np.float64) - self.start
+        return before, before + span.shares[:, None] * shift
 
     def finish(self, context: bpy.types.Context) -> int:
         """Solve all frames, and write what has changed to the keys; how many bones have changed."""

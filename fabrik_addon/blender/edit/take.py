@@ -70,10 +70,10 @@ class Take:
         """Whether the root's location has keys."""
         return bool(self.curves(self._tree.skeleton.names[0], "location"))
 
-    def key_frames(self, bones: Sequence[str]) -> FloatArray:
-        """(K,) the frames on which the rotation of some of the bones, or the root's location, has a key."""
+    def key_frames(self, bones: Sequence[str], *, root: bool = True) -> FloatArray:
+        """(K,) the frames on which the rotation of some of the bones has a key; with `root`, its location too."""
         found = [curve for bone in bones for curve in self.rotation_curves(bone)]
-        found += self.curves(self._tree.skeleton.names[0], "location")
+        found += self.curves(self._tree.skeleton.names[0], "location") if root else []
         times = [keyframes.keys(curve)[:, 0] for curve in found]
         return np.unique(np.concatenate(times)) if times else np.zeros(0)
 
@@ -108,6 +108,8 @@ def is_animated(armature: bpy.types.Object) -> bool:
 def _check_plain(armature: bpy.types.Object) -> None:
     """Raise RigError where something beside its action moves an armature's bones over time."""
     animation = armature.animation_data
+    if animation is None:
+        return
     if animation.action_influence != 1.0 or animation.action_blend_type != "REPLACE":
         raise RigError(f"The action of {armature.name!r} is blended with others: give it full influence to edit it")
     if animation.use_tweak_mode:

@@ -22,6 +22,7 @@ from .effector import FabrikEffector
 from .live import live_switched, solved_anew
 from .markers import CLASSES as MARKER_CLASSES
 from .markers import FabrikCapture
+from .motion.view import FabrikMotionView
 from .overrides import overridable
 from .posture import FabrikStoredBone, PostureSettings
 
@@ -84,6 +85,7 @@ class FabrikRig(PostureSettings, PropertyGroup):
     )
     drag: PointerProperty(name="Drag", description="How bones are dragged", type=FabrikDragSettings)
     control: PointerProperty(name="Control Rig", description="The rig's controls", type=FabrikControlRig)
+    view: PointerProperty(name="Motion View", description="What is shown of the motion", type=FabrikMotionView)
     live: BoolProperty(
         name="Live",
         description="Pose the rig at once whenever a target moves or the frame changes; renders need a bake",
@@ -123,5 +125,6 @@ CLASSES = (
     FabrikStoredBone,
     FabrikBonePair,
     FabrikRetarget,
+    FabrikMotionView,
     FabrikRig,
 )

@@ -114,7 +114,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         """Take hold of the bone; from then on it follows the mouse."""
         from ...posing.drag.view import DragView, has_view
         from ...settings.selection import SelectionKeeper
-        from ..overlays import drag_lines
+        from ..overlays import drag_lines, spread_lines
 
         if not has_view(context):
             return self.execute(context)
@@ -123,6 +123,8 @@ class FABRIK_OT_drag(OnRig, Operator):
         try:
             if self.pick or self._is_none_chosen(context):
                 self._pick(context, event)
+            elif not self.bone:
+                self._pick_trail(context, self._view.mouse(event))
             self._drag = self._begin(context)
         except BaseException:
             self._selection.restore(context)
@@ -132,7 +134,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         self._seen = self._mouse
         self._input = self._first_input()
         self._line = ""
-        self._lines = drag_lines.start(self._input)
+        self._lines = drag_lines.start(self._input), spread_lines.start(self._drag)
         context.window_manager.modal_handler_add(self)
         context.workspace.status_text_set(_HELP)
         self._show(context)
@@ -220,6 +222,8 @@ class FABRIK_OT_drag(OnRig, Operator):
         from ...rig.armature import RigError
 
         place = self._view.press(event) if self.pick else self._view.mouse(event)
+        if self._pick_trail(context, place):
+            return
         found: Any = bpy.ops.view3d.select(location=(int(place[0]), int(place[1])))
         bone = context.active_pose_bone
         if "FINISHED" not in found and bone is not None and not self.pick:
@@ -231,6 +235,16 @@ class FABRIK_OT_drag(OnRig, Operator):
         ends = [self._view.on_screen(np.array(matrix @ end)) for end in (bone.tail, bone.head)]
         distances = [np.inf if end is None else np.linalg.norm(end - place) for end in ends]
         self.point = "HEAD" if distances[1] < distances[0] and bone.parent is not None else "TAIL"
+
+    def _pick_trail(self, context: Context, place: "FloatArray") -> bool:
+        """Take hold of the point of a trail that is at a place in the view, if one is there."""
+        from ..trail_pick import nearest_on_trails
+
+        found = nearest_on_trails(context, rig_at_hand(context), self._view, place)
+        if found is not None:
+            self.bone, self.frame = found
+            self.point = "TAIL"
+        return found is not None
 
     def _first_input(self) -> "DragInput":
         """Nothing said yet."""
@@ -310,10 +324,11 @@ class FABRIK_OT_drag(OnRig, Operator):
 
     def _clear(self, context: Context) -> None:
         """Take watch, lines and texts away."""
-        from ..overlays import drag_lines
+        from ..overlays import drag_lines, spread_lines
 
         self._watch.stop()
-        drag_lines.stop(self._lines)
+        drag_lines.stop(self._lines[0])
+        spread_lines.stop(self._lines[1])
         context.workspace.status_text_set(None)
         if context.area is not None:
             context.area.header_text_set(None)

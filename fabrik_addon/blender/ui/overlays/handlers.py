@@ -104,9 +104,23 @@ def _draw_goal_labels() -> None:
         draw_labels(rigs, context)
 
 
+def _draw_motion() -> None:
+    """Blender's handler: trails and ghosts of the active rig."""
+    context: Any = bpy.context
+    rig = context.active_object
+    if rig is None or rig.type != "ARMATURE" or not context.space_data.overlay.show_overlays:
+        return
+    view = rig_settings(rig).view
+    if (view.show_trails or view.show_ghosts) and context.mode == "POSE":
+        from .motion import draw_motion
+
+        draw_motion(context, rig)
+
+
 HANDLERS: Final = DrawingHandlers(
     (_draw_limits, "POST_VIEW"),
     (_draw_marker_errors, "POST_VIEW"),
+    (_draw_motion, "POST_VIEW"),
     (_draw_goals, "POST_VIEW"),
     (_draw_goal_labels, "POST_PIXEL"),
 )

@@ -1,0 +1,96 @@
+"""Where a rig's bones are over the frames of its take, kept until a key changes: for trails and ghosts."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import bpy
+import numpy as np
+
+from ...core import forward_kinematics
+from ...core.arrays import BoolArray, FloatArray
+from ...core.model.kinematics import tails
+from ..rig import keyframes
+from ..rig.armature import read_trees
+from .take import SAME_FRAME, Take
+
+# Frames before and after the present one that are worked out at most, and how near to their end makes it be done anew.
+_MOST: Final = 500
+_NEAR_THE_END: Final = 250
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The bones of a rig on F whole frames, in armature space.
+
+    Attributes:
+        frames: (F,). names: of N bones. heads, tails: (F, N, 3). keyed: (F, N) whether a bone has a key.
+    """
+
+    frames: FloatArray
+    names: tuple[str, ...]
+    heads: FloatArray = field(repr=False)
+    tails: FloatArray = field(repr=False)
+    keyed: BoolArray = field(repr=False)
+
+    def rows(self, first: float, last: float) -> slice:
+        """The places of the frames from the first to the last."""
+        return slice(*np.searchsorted(self.frames, (first, last + 1.0 - SAME_FRAME)).tolist())
+
+
+class PathKeeper:
+    """The paths of one rig at a time."""
+
+    def __init__(self) -> None:
+        self._state: tuple[object, ...] = ()
+        self._paths: Paths | None = None
+
+    def paths(self, rig: bpy.types.Object, frame: float) -> tuple[Paths | None, tuple[object, ...]]:
+        """The paths about a frame, None without keys; and what changes when they do."""
+        state = _state_of(rig)
+        near = self._paths is not None and (
+            len(self._paths.frames) < 2 * _MOST
+            or min(frame - self._paths.frames[0], self._paths.frames[-1] - frame) > _NEAR_THE_END
+        )
+        if state != self._state or not near:
+            self._state, self._paths = state, find_paths(rig, frame)
+        return self._paths, self._state
+
+    def forget(self) -> None:
+        """Leave nothing behind."""
+        self._state, self._paths = (), None
+
+
+def find_paths(rig: bpy.types.Object, frame: float) -> Paths | None:
+    """The paths of a rig about a frame; None where its bones have no keys."""
+    trees = read_trees(rig)
+    takes = [Take(rig, tree) for tree in trees]
+    keys = [take.key_frames(tree.skeleton.names) for take, tree in zip(takes, trees, strict=True)]
+    every = np.concatenate(keys)
+    if not len(every):
+        return None
+    first, last = max(np.floor(every.min()), frame - _MOST), min(np.ceil(every.max()), frame + _MOST)
+    frames = np.arange(first, last + 1.0)
+    parts = [_paths_of(take, frames) for take in takes]
+    names = tuple(name for part in parts for name in part.names)
+    joined = (np.concatenate([getattr(part, name) for part in parts], axis=1) for name in ("heads", "tails", "keyed"))
+    return Paths(frames, names, *joined)
+
+
+def _paths_of(take: Take, frames: FloatArray) -> Paths:
+    """The paths of one tree of bones."""
+    skeleton, motion = take.skeleton, take.motion(frames)
+    posed = forward_kinematics(skeleton, motion.rotations, motion.roots)
+    keys = [take.key_frames([name], root=place == 0) for place, name in enumerate(skeleton.names)]
+    keyed = np.stack([np.isin(frames, np.round(own)) for own in keys], axis=1)
+    return Paths(frames, skeleton.names, posed[:, :, :3, 3], tails(skeleton, posed), keyed)
+
+
+def _state_of(rig: bpy.types.Object) -> tuple[object, ...]:
+    """What is different once a key of the rig's bones is."""
+    found: list[object] = [rig.name_full]
+    for curve in keyframes.curves(rig):
+        points = curve.keyframe_points
+        values = np.empty(2 * len(points), dtype=np.float32)
+        points.foreach_get("co", values)
+        found.append(hash(values.tobytes()))
+    return tuple(found)

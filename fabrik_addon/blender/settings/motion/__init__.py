@@ -1,0 +1,1 @@
+"""What is kept on a rig of how its motion is shown and edited."""

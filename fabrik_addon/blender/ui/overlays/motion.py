@@ -1,0 +1,78 @@
+"""Trails and ghosts drawn in the viewport; `handlers.py` has it done, and `gpu` is imported only then."""
+
+from typing import Any
+
+import bpy
+import numpy as np
+
+from ....core.arrays import FloatArray
+from ...edit.paths import PathKeeper, Paths
+from ...settings.rig import rig_settings
+from ...settings.selection import selected_bones
+from .limits import Drawing, colored, draw_lines
+from .motion_shapes import GHOST, Lines, ghost_lines, joined, trail_lines
+
+# The active rig's; drawn things are kept while nothing that they are drawn of changes.
+KEEPER = PathKeeper()
+_DRAWN: dict[tuple[object, ...], Drawing] = {}
+
+
+def drawing_of(context: bpy.types.Context, rig: bpy.types.Object) -> Drawing | None:
+    """The trails and ghosts of a rig as the graphics card takes them; None where it has no motion."""
+    view, frame = rig_settings(rig).view, context.scene.frame_current_final
+    paths, state = KEEPER.paths(rig, frame)
+    if paths is None:
+        return None
+    bones = trail_bones(context, rig, paths)
+    world = np.array(rig.matrix_world)
+    shown = (view.show_trails, view.trail_frames, view.show_ghosts, view.ghost_count, view.ghost_step)
+    tints = tuple(view.color_before), tuple(view.color_after)
+    key = (hash(state), frame, *bones, *shown, *tints, world.tobytes())
+    if key not in _DRAWN:
+        _DRAWN.clear()
+        _DRAWN[key] = Drawing(*colored(iter(())), _lines(paths, bones, frame, view, world))
+    return _DRAWN[key]
+
+
+def trail_bones(context: bpy.types.Context, rig: bpy.types.Object, paths: Paths) -> list[str]:
+    """The bones that have trails: the selected ones, where trails are on."""
+    if not rig_settings(rig).view.show_trails:
+        return []
+    return [bone.name for bone in selected_bones(context, rig) if bone.name in paths.names]
+
+
+def trail_points(context: bpy.types.Context, rig: bpy.types.Object) -> list[tuple[str, FloatArray, FloatArray]]:
+    """For each bone with a trail its name, (F,) frames, and (F, 3) where its tail is in world space."""
+    frame = context.scene.frame_current_final
+    paths, _ = KEEPER.paths(rig, frame)
+    if paths is None:
+        return []
+    about = rig_settings(rig).view.trail_frames
+    rows, world = paths.rows(frame - about, frame + about), np.array(rig.matrix_world)
+    return [
+        (bone, paths.frames[rows], paths.tails[rows, paths.names.index(bone)] @ world[:3, :3].T + world[:3, 3])
+        for bone in trail_bones(context, rig, paths)
+    ]
+
+
+def _lines(paths: Paths, bones: list[str], frame: float, view: Any, world: FloatArray) -> Lines:
+    tints = tuple(view.color_before), tuple(view.color_after)
+    parts = list(trail_lines(paths, bones, frame, view.trail_frames, tints))
+    if view.show_ghosts:
+        parts.append((GHOST, *ghost_lines(paths, frame, view.ghost_count, view.ghost_step, tints)))
+    turn, shift = world[:3, :3].T.astype(np.float32), world[:3, 3].astype(np.float32)
+    return {width: (ends @ turn + shift, colors) for width, (ends, colors) in joined(parts).items()}
+
+
+def draw_motion(context: bpy.types.Context, rig: bpy.types.Object) -> None:
+    """Draw into the viewport at hand, over everything."""
+    drawing = drawing_of(context, rig)
+    if drawing is None:
+        return
+    import gpu  # noqa: PLC0415  not to be had without a window
+
+    gpu.state.blend_set("ALPHA")
+    try:
+        draw_lines(drawing, 1.0, context.region)
+    finally:
+        gpu.state.blend_set("NONE")

@@ -1,0 +1,84 @@
+"""The lines of trails and ghosts, as plain arrays: points, pairs of them, and a color for each pair."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ....core.arrays import FloatArray
+from ...edit.paths import Paths
+
+Color: TypeAlias = tuple[float, ...]
+_Single = npt.NDArray[np.float32]
+# (2 L, 3) ends of lines and (2 L, 4) colors, by the width in pixels.
+Lines: TypeAlias = dict[float, tuple[_Single, _Single]]
+
+# Pixels: a trail's line, a frame's tick, a key's dot, a ghost's bone.
+TRAIL, TICK, KEY, GHOST = 1.5, 3.0, 6.0, 1.25
+_WHITE: Final = (1.0, 1.0, 1.0)
+# How much is seen of a trail at its ends, and of the ghosts that are nearest and farthest.
+_FAINT: Final = 0.25
+_NEAREST, _FARTHEST = 0.75, 0.2
+# Ticks and dots are crosses, as long as this share of a bone and as thick as they are long on the screen.
+_CROSS: Final = 0.01
+
+
+def trail_lines(
+    paths: Paths, bones: Sequence[str], frame: float, about: int, colors: tuple[Color, Color]
+) -> Iterator[tuple[float, _Single, _Single]]:
+    """For each bone its tail's way about a frame: lines, ticks on frames, dots on keys.
+
+    colors: before and after. Yields the width, (2 L, 3) ends and (2 L, 4) colors.
+    """
+    rows = paths.rows(frame - about, frame + about)
+    frames = paths.frames[rows]
+    if len(frames) < 2:
+        return
+    share = 1.0 - (1.0 - _FAINT) * np.abs(frames - frame)[:, None] / about
+    tint = np.where((frames < frame)[:, None], colors[0], colors[1])
+    rgba = np.concatenate([tint, share], axis=1)
+    pairs = np.repeat(np.arange(len(frames)), 2)[1:-1]
+    for bone in bones:
+        place = paths.names.index(bone)
+        way = paths.tails[rows, place]
+        size = _CROSS * float(np.linalg.norm(paths.tails[0, place] - paths.heads[0, place]))
+        keyed = paths.keyed[rows, place]
+        yield TRAIL, way[pairs].astype(np.float32), rgba[pairs].astype(np.float32)
+        yield TICK, *_crosses(way[~keyed], 0.5 * size, rgba[~keyed])
+        white = np.concatenate([np.broadcast_to(_WHITE, (len(frames), 3)), share], axis=1)
+        yield (TICK if keyed.all() else KEY), *_crosses(way[keyed], size, white[keyed])
+
+
+def ghost_lines(
+    paths: Paths, frame: float, count: int, step: int, colors: tuple[Color, Color]
+) -> tuple[_Single, _Single]:
+    """(2 L, 3) ends and (2 L, 4) colors of all bones on so many frames before and after, a step apart."""
+    ends, rgba = [np.zeros((0, 3), dtype=np.float32)], [np.zeros((0, 4), dtype=np.float32)]
+    for number in (number for number in range(-count, count + 1) if number):
+        row = int(np.searchsorted(paths.frames, np.round(frame) + number * step))
+        if row >= len(paths.frames) or paths.frames[row] != np.round(frame) + number * step:
+            continue
+        seen = _NEAREST + (_FARTHEST - _NEAREST) * (abs(number) - 1) / max(count - 1, 1)
+        lines = np.stack([paths.heads[row], paths.tails[row]], axis=1).reshape(-1, 3)
+        ends.append(lines.astype(np.float32))
+        rgba.append(np.full((len(lines), 4), (*colors[number > 0], seen), dtype=np.float32))
+    return np.concatenate(ends), np.concatenate(rgba)
+
+
+def _crosses(points: FloatArray, size: float, rgba: FloatArray) -> tuple[_Single, _Single]:
+    """Crosses at (P, 3) points, as ends (4 P, 3) of lines and their colors (4 P, 4)."""
+    arms = size * np.array([(-1, 0, 0), (1, 0, 0), (0, 0, -1), (0, 0, 1)], dtype=np.float64)
+    ends = (points[:, None] + arms).reshape(-1, 3)
+    return ends.astype(np.float32), np.repeat(rgba, 4, axis=0).astype(np.float32)
+
+
+def joined(parts: Sequence[tuple[float, _Single, _Single]]) -> Lines:
+    """All lines of one width together."""
+    return {
+        width: (
+            np.concatenate([ends for own, ends, _ in parts if own == width]),
+            np.concatenate([colors for own, _, colors in parts if own == width]),
+        )
+        for width in sorted({width for width, _, _ in parts})
+    }

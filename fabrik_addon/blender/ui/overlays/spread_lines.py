@@ -1,0 +1,46 @@
+"""The way of what is dragged over time, before and after, drawn while it is dragged."""
+
+from typing import Any, Final
+
+import bpy
+import numpy as np
+
+from ....core.arrays import FloatArray
+from ...edit.spread_drag import SpreadDrag
+from .limits import Drawing, colored, draw_lines
+
+_BEFORE: Final = (0.7, 0.7, 0.7, 0.5)
+_AFTER: Final = (0.94, 0.89, 0.26, 1.0)
+_WIDTHS: Final = (1.25, 2.5)
+
+
+def start(drag: object) -> object | None:
+    """Draw from now on, where the drag is over time; what is to be handed to `stop`."""
+    if not isinstance(drag, SpreadDrag):
+        return None
+    return bpy.types.SpaceView3D.draw_handler_add(_draw, (drag,), "WINDOW", "POST_VIEW")
+
+
+def stop(handle: object | None) -> None:
+    """Draw no more."""
+    if handle is not None:
+        bpy.types.SpaceView3D.draw_handler_remove(handle, "WINDOW")
+
+
+def lines_of(before: FloatArray, after: FloatArray) -> Drawing:
+    """The two ways, (F, 3) each, as the graphics card takes them."""
+    pairs = np.repeat(np.arange(len(before)), 2)[1:-1].reshape(-1, 2)
+    ways = zip(_WIDTHS, (before, after), (_BEFORE, _AFTER), strict=True)
+    return Drawing(*colored(iter(())), {width: colored([(way, pairs, color)]) for width, way, color in ways})
+
+
+def _draw(drag: SpreadDrag) -> None:
+    """Blender's handler: draw into the viewport at hand."""
+    import gpu  # noqa: PLC0415  not to be had without a window
+
+    context: Any = bpy.context
+    gpu.state.blend_set("ALPHA")
+    try:
+        draw_lines(lines_of(*drag.ways()), 1.0, context.region)
+    finally:
+        gpu.state.blend_set("NONE")

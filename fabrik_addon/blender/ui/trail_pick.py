@@ -1,0 +1,34 @@
+"""Which point of a trail the mouse is on."""
+
+from typing import Final
+
+import bpy
+import numpy as np
+
+from ...core.arrays import FloatArray
+from ..posing.drag.view import DragView
+from ..settings.rig import rig_settings
+
+# Pixels from the mouse to a point that it takes hold of.
+_NEAR: Final = 10.0
+
+
+def nearest_on_trails(
+    context: bpy.types.Context, rig: bpy.types.Object, view: DragView, mouse: FloatArray
+) -> tuple[str, int] | None:
+    """The bone and the frame of the trail's point that the mouse (2,) is on; None where it is on none.
+
+    The present frame's is none: that is the bone itself.
+    """
+    if not rig_settings(rig).view.show_trails or context.mode != "POSE":
+        return None
+    from .overlays.motion import trail_points  # noqa: PLC0415  Blender's start needs none of it
+
+    best, found = _NEAR * context.preferences.system.ui_scale, None
+    for bone, frames, points in trail_points(context, rig):
+        for frame, point in zip(frames.tolist(), points, strict=True):
+            seen = view.on_screen(point)
+            away = np.inf if seen is None else float(np.linalg.norm(seen - mouse))
+            if away < best:
+                best, found = away, (bone, round(frame))
+    return None if found is None or found[1] == context.scene.frame_current else found

@@ -1,0 +1,94 @@
+"""Trails and ghosts: where they run, when they are worked out anew, and what is drawn of them."""
+
+import bpy
+import numpy as np
+import pytest
+from support import takes
+from support.dragging import world
+from support.takes import go_to
+
+from fabrik_addon.blender.edit.paths import PathKeeper, find_paths
+from fabrik_addon.blender.rig import keyframes
+from fabrik_addon.blender.ui.overlays import motion
+from fabrik_addon.blender.ui.overlays.motion_shapes import KEY, TICK, TRAIL, ghost_lines, trail_lines
+
+COLORS = ((1.0, 0.5, 0.0), (0.0, 0.5, 1.0))
+
+pytestmark = pytest.mark.usefixtures("clean_scene")
+
+
+@pytest.fixture
+def walk():
+    rig = takes.walking_human(41)
+    go_to(21)
+    return rig
+
+
+def select(rig, *names):
+    for bone in rig.pose.bones:
+        (bone if hasattr(bone, "select") else bone.bone).select = bone.name in names
+    rig.data.bones.active = rig.data.bones[names[0]]
+
+
+def test_bones_are_where_blender_has_them(walk):
+    paths = find_paths(walk, 21)
+    assert paths.frames.tolist() == list(range(1, 42))
+    posed = takes.poses(walk, paths.frames)
+    order = [paths.names.index(bone.name) for bone in walk.pose.bones]
+    assert np.abs(paths.heads[:, order] - posed[..., :3, 3]).max() < 1e-5
+    lengths = np.array([bone.length for bone in walk.pose.bones])
+    ends = posed[..., :3, 3] + lengths[:, None] * posed[..., :3, 1]
+    assert np.abs(paths.tails[:, order] - ends).max() < 1e-5
+
+
+def test_kept_until_a_key_changes(walk):
+    keeper = PathKeeper()
+    first, state = keeper.paths(walk, 21)
+    assert keeper.paths(walk, 30) == (first, state)
+    curve = next(curve for curve in keyframes.curves(walk) if "forearm.R" in curve.data_path)
+    curve.keyframe_points[10].co[1] += 0.3
+    second, other = keeper.paths(walk, 21)
+    assert other != state
+    assert np.abs(second.tails - first.tails).max() > 1e-3
+
+
+def test_a_rig_without_keys_has_no_paths(clean_scene):
+    rig = takes.active_human()
+    assert find_paths(rig, 1) is None
+    assert PathKeeper().paths(rig, 1)[0] is None
+    rig.fabrik.view.show_trails = True
+    assert motion.drawing_of(bpy.context, rig) is None
+
+
+def test_keys_have_dots_and_other_frames_ticks():
+    rig = takes.walking_human(41, step=8)
+    paths = find_paths(rig, 21)
+    lines = {width: ends for width, ends, _ in trail_lines(paths, ["hand.R"], 21, 12, COLORS)}
+    assert {width: len(ends) for width, ends in lines.items()} == {TRAIL: 2 * 24, TICK: 4 * 21, KEY: 4 * 4}
+    middle = lines[TRAIL].reshape(-1, 2, 3)[12, 0]
+    assert np.abs(middle - paths.tails[20, paths.names.index("hand.R")]).max() < 1e-6
+
+
+def test_ghosts_are_so_many_a_step_apart_where_there_is_motion(walk):
+    paths = find_paths(walk, 21)
+    ends, colors = ghost_lines(paths, 21, 3, 5, COLORS)
+    bones = len(paths.names)
+    assert len(ends) == 2 * 6 * bones
+    assert np.abs(ends[: 2 * bones : 2] - paths.heads[5]).max() < 1e-6
+    assert {tuple(color[:3].tolist()) for color in colors} == set(COLORS)
+    assert len(ghost_lines(paths, 5, 3, 5, COLORS)[0]) == 2 * 3 * bones
+
+
+def test_what_is_drawn_follows_switches_and_selection(walk):
+    select(walk, "hand.R", "hand.L")
+    view = walk.fabrik.view
+    assert not motion.drawing_of(bpy.context, walk).lines
+    view.show_trails = True
+    trails = motion.drawing_of(bpy.context, walk)
+    assert motion.drawing_of(bpy.context, walk) is trails
+    view.show_ghosts = True
+    both = motion.drawing_of(bpy.context, walk)
+    assert sum(len(ends) for ends, _ in both.lines.values()) > sum(len(ends) for ends, _ in trails.lines.values())
+    points = {bone: places for bone, _, places in motion.trail_points(bpy.context, walk)}
+    assert set(points) == {"hand.R", "hand.L"}
+    assert np.abs(points["hand.R"][20] - world(walk, "hand.R")).max() < 1e-5

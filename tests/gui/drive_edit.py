@@ -1,0 +1,185 @@
+"""Drives dragging over time: by the bone, by a point of its trail, with ghosts; run by `test_gui.py`.
+
+Leaves edit_spread.png, edit_trail.png, edit_trail_dragged.png, edit_ghosts.png and edit_panel.png to be looked at.
+"""
+
+import importlib
+from math import radians, sin
+
+import bpy
+import gui_drive as g
+import numpy as np
+from mathutils import Euler, Vector
+
+EXTENSION = "bl_ext.user_default.fabrik"
+FRAMES = np.arange(1, 82)
+HERE, SPREAD = 41, 15
+
+
+def module(name):
+    return importlib.import_module(f"{EXTENSION}.fabrik_addon.{name}")
+
+
+def rig():
+    return bpy.data.objects["Rig"]
+
+
+def tail(name):
+    return rig().matrix_world @ rig().pose.bones[name].tail
+
+
+def key_a_wave():
+    """A right arm that waves over 81 frames, a key on every frame, the hips and legs keyed as they stand."""
+    keyframes, actions = module("blender.rig.keyframes"), module("blender.rig.actions")
+    action = actions.new_action(rig(), "Wave")
+    for bone in rig().pose.bones:
+        bone.rotation_mode = "XYZ"
+        turns = np.zeros((len(FRAMES), 3))
+        if bone.name in {"upper_arm.R", "forearm.R"}:
+            turns[:, 0] = [0.35 + 0.3 * sin(0.08 * frame) for frame in FRAMES]
+        path = keyframes.bone_path(bone.name, "rotation_euler")
+        keyframes.write_curves(action, rig(), path, FRAMES, turns, bone.name)
+    hips = keyframes.bone_path("hips", "location")
+    keyframes.write_curves(action, rig(), hips, FRAMES, np.zeros((len(FRAMES), 3)), "hips")
+
+
+def keys():
+    """What all keys hold."""
+    keyframes = module("blender.rig.keyframes")
+    return {(curve.data_path, curve.array_index): keyframes.keys(curve) for curve in keyframes.curves(rig())}
+
+
+def same(before):
+    return all(np.array_equal(now, before[path]) for path, now in keys().items())
+
+
+def way(name="hand.R"):
+    """(F, 3) a bone's tail over the frames, as Blender has it."""
+    scene, found = bpy.context.scene, []
+    before = scene.frame_current
+    for frame in FRAMES.tolist():
+        scene.frame_set(frame)
+        found.append(tail(name))
+    scene.frame_set(before)
+    return np.array(found)
+
+
+def select(*names):
+    for each in rig().pose.bones:
+        each.select = each.name in names
+    rig().data.bones.active = rig().data.bones[names[0]]
+
+
+def steps():
+    with g.override():
+        bpy.context.view_layer.objects.active = rig()
+        bpy.ops.object.mode_set(mode="POSE")
+        bpy.ops.pose.select_all(action="DESELECT")
+    for child in rig().children:
+        child.hide_set(True)
+    space = g.area().spaces.active
+    space.region_3d.view_perspective = "ORTHO"
+    space.region_3d.view_rotation = Euler((radians(90.0), 0.0, radians(90.0))).to_quaternion()
+    space.region_3d.view_location, space.region_3d.view_distance = (0.0, 0.0, 0.95), 2.6
+    space.overlay.show_cursor = False
+    key_a_wave()
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
+    bpy.context.scene.frame_set(HERE)
+    rig().fabrik.drag.spread = SPREAD
+    select("hand.R")
+    with g.override():
+        bpy.ops.ed.undo_push(message="keyed")
+    yield 1.0
+    yield from spread_drag()
+    yield from escape()
+    yield from trail_drag()
+    yield from ghosts()
+
+
+def move(shift, place):
+    """Move the mouse by a shift in the plane of the view, seen from a place."""
+    x, y = g.view_xy(place)
+    to_x, to_y = g.view_xy(place + Vector(shift))
+    yield from g.drag_to(g._pos[0] + to_x - x, g._pos[1] + to_y - y)  # noqa: SLF001  nothing else says where it is
+    yield
+
+
+def spread_drag():
+    """A hand goes up on this frame, the frames about it follow, and one undo takes all of it back."""
+    before, was = keys(), way()
+    g.goto(*g.view_xy(tail("hand.R")))
+    yield
+    g.key("F")
+    yield
+    yield from move((0.0, 0.0, 0.15), tail("hand.R"))
+    g.shot("edit_spread.png")
+    g.click()
+    yield 1.0
+    moved = (way() - was)[:, 2]
+    assert abs(moved[HERE - 1] - 0.15) < 0.01, moved
+    assert 0.05 < moved[HERE - 1 + SPREAD // 2] < 0.1, moved
+    assert np.abs(moved[np.abs(FRAMES - HERE) >= SPREAD]).max() == 0.0
+    g.key("Z", ctrl=True)
+    yield 1.0
+    assert same(before), "undo takes not all of it back"
+
+
+def escape():
+    """Esc leaves no key changed, and the pose as it was."""
+    before, place = keys(), tail("hand.R")
+    g.goto(*g.view_xy(tail("hand.R")))
+    yield
+    g.key("F")
+    yield
+    yield from move((0.0, 0.1, 0.1), tail("hand.R"))
+    assert (tail("hand.R") - place).length > 0.05
+    g.key("ESC")
+    yield 0.8
+    assert same(before)
+    assert (tail("hand.R") - place).length < 1e-5
+
+
+def trail_drag():
+    """A point of the trail is taken hold of: its frame changes, and the present one stays at hand."""
+    view = rig().fabrik.view
+    view.show_trails, view.trail_frames = True, 40
+    bpy.context.scene.frame_set(61)
+    yield 1.0
+    g.shot("edit_trail.png")
+    before, was = keys(), way()
+    point = Vector(was[HERE - 1])
+    g.goto(*g.view_xy(point))
+    yield
+    g.key("F")
+    yield
+    yield from move((0.0, 0.12, 0.1), point)
+    g.shot("edit_trail_dragged.png")
+    g.click()
+    yield 1.0
+    assert bpy.context.scene.frame_current == 61
+    moved = way() - was
+    assert np.abs(moved[HERE - 1] - (0.0, 0.12, 0.1)).max() < 0.01, moved[HERE - 1]
+    assert np.abs(moved[np.abs(FRAMES - HERE) >= SPREAD]).max() == 0.0
+    g.key("Z", ctrl=True)
+    yield 1.0
+    assert same(before)
+
+
+def ghosts():
+    """On and off."""
+    view = rig().fabrik.view
+    view.show_trails = False
+    g.area().tag_redraw()
+    yield 0.6
+    plain = g.shot("edit_plain.png")
+    view.show_ghosts = True
+    g.area().tag_redraw()
+    yield 0.6
+    g.shot("edit_ghosts.png")
+    view.show_ghosts = False
+    g.area().tag_redraw()
+    yield 0.6
+    return plain
+
+
+g.run(steps, limit=480.0)
