@@ -1,0 +1,75 @@
+"""Solving the sample person inside its limits: near, far and out of reach; again, and on the other side."""
+
+from pathlib import Path
+
+import bpy
+import numpy as np
+import pytest
+from mathutils import Vector
+from support.dragging import active, drag_by
+
+from fabrik_addon.blender.goals.pins import pin_bones
+from fabrik_addon.blender.posing.drag.session import begin_drag
+from fabrik_addon.blender.rig.armature import read_trees
+from fabrik_addon.core.rotations import angle_between
+
+HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
+# Where the left hand's target goes; the last one is out of reach.
+NEAR, FAR, BEYOND = (0.1, 0.0, 0.2), (-0.66, -0.15, -0.43), (1.91, -1.0, -0.34)
+MIRROR = np.array((-1.0, 1.0, 1.0))
+
+
+@pytest.fixture
+def human(clean_scene):
+    """The sample person with pinned feet and a target for each hand."""
+    bpy.ops.wm.open_mainfile(filepath=str(HUMAN))
+    rig = active(bpy.data.objects["Rig"])
+    pin_bones(rig, ("foot.L", "foot.R"))
+    for hand in ("hand.L", "hand.R"):
+        bpy.ops.fabrik.add_effector(bone=hand)
+    return rig
+
+
+def solve(rig, side, shift):
+    """(J, 4) rotations once the target of one hand has been moved; the other hand has none. And (J, 3) heads."""
+    for effector in rig.fabrik.effectors:
+        effector.enabled = effector.kind == "PIN" or effector.bone == f"hand.{side}"
+    bpy.data.objects[f"hand.{side} target"].location += Vector(shift)
+    bpy.ops.fabrik.solve()
+    bpy.context.view_layer.update()
+    (tree,) = read_trees(rig)
+    return tree.rotations, np.array([rig.pose.bones[name].head for name in tree.skeleton.names])
+
+
+@pytest.mark.parametrize("shift", [NEAR, FAR])
+def test_solved_again_it_stays(human, shift):
+    first, _ = solve(human, "L", shift)
+    again, _ = solve(human, "L", (0.0, 0.0, 0.0))
+    assert np.degrees(angle_between(first, again).max()) < 0.05
+
+
+@pytest.mark.parametrize("shift", [NEAR, FAR, BEYOND])
+def test_the_other_side_is_the_mirror_image(human, shift):
+    _, own = solve(human, "L", shift)
+    for bone in human.pose.bones:
+        bone.rotation_quaternion, bone.location = (1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+    bpy.context.view_layer.update()
+    _, other = solve(human, "R", np.array(shift) * MIRROR)
+    names = read_trees(human)[0].skeleton.names
+    sides = {".L": ".R", ".R": ".L"}
+    places = [names.index(name[:-2] + sides.get(name[-2:], name[-2:])) for name in names]
+    assert np.abs(own - other[places] * MIRROR).max() < 2e-4
+
+
+@pytest.mark.parametrize("way", [(0.001, 0.0, 0.0), (0.0, -0.001, 0.0), (0.0, 0.0, 0.001)])
+@pytest.mark.parametrize("bone", ["hand.L", "head", "hips"])
+def test_a_millimetre_turns_next_to_nothing(human, bone, way):
+    """From a crouch, in which no limb is straight; a bone of 10 cm turns by 0.6° for a millimetre."""
+    human.fabrik.effectors.remove(3)
+    human.fabrik.effectors.remove(2)
+    drag_by(human, "hips", (0.0, 0.05, -0.12), point="HEAD")
+    drag_by(human, "hand.L", (-0.3, -0.3, 0.0))
+    before = read_trees(human)[0].rotations
+    session = begin_drag(bpy.context, human, bone)
+    assert session.step(session.start + np.array(way)).error < 1e-5
+    assert np.degrees(angle_between(before, read_trees(human)[0].rotations).max()) < 0.6
