@@ -13,6 +13,8 @@ from fabrik_addon.human.masses import body_masses
 
 # Degrees that a bone may turn in a step of a centimetre before it is seen as a jump.
 JUMP = 8.0
+# The same at a straight limb: 20° for half a centimetre, and geometry goes with the root of the distance.
+STRAIGHT_JUMP = 28.0
 # Steps of a random path, and how many paths; fewer for a quick look.
 RANDOM_STEPS = int(os.environ.get("FABRIK_NATURAL_STEPS", "1000"))
 RANDOM_PATHS = 12
@@ -38,8 +40,9 @@ LINES = (
 # The farthest that hips and centre of mass may go, in centimetres; None: as they will.
 LINE_AIMS = ((2.0, None), (2.0, None), (2.0, None), (None, 6.0))
 SMOOTHNESS = (
-    "largest turn of a bone a step", f"steps above {JUMP:g}°", "turns back", "closes to", "worst mm short in reach",
-    "steps in reach", "worst mm a pin is off",
+    "largest turn of a bone a step", "in reach, straight limbs apart", "in reach, at a straight limb",
+    f"steps above {JUMP:g}°", "turns back", "closes to", "worst mm short in reach", "steps in reach",
+    "worst mm a pin is off",
 )  # fmt: skip
 DRAGGED = ("hand.L", "hand.R", "head", "upper_chest", "hips", "forearm.L")
 
@@ -74,8 +77,11 @@ def measure_other_rigs():
 def _smoothness(track):
     turns, reach = track.turns.max(axis=1), track.in_reach
     worst = 1000.0 * track.errors[reach].max(initial=0.0)
+    bent, straight = _turns_in_reach(track)
     return (
         f"{turns.max():.1f}°",
+        f"{bent.max(initial=0.0):.1f}°",
+        f"{straight.max(initial=0.0):.1f}°",
         f"{(turns > JUMP).sum()} of {len(turns)}",
         track.reversals(),
         f"{track.closing:.2f}°",
@@ -85,10 +91,22 @@ def _smoothness(track):
     )
 
 
+def _turns_in_reach(track):
+    """Degrees that the bone that turns farthest turns in each step in reach, but at straight limbs; and there."""
+    turns, straight = track.turns[track.both_in_reach], track.at_straight_limb[track.both_in_reach]
+    return np.where(straight, 0.0, turns).max(axis=1), np.where(straight, turns, 0.0).max(axis=1)
+
+
 def _smooth_aims(name, track):
-    jumps = (track.turns.max(axis=1) > JUMP)[track.in_reach].sum()
+    bent, straight = _turns_in_reach(track)
     return [
-        Aim.at_most(f"natural, {name}: steps above {JUMP:g}° in reach", 0, jumps, ""),
+        Aim.at_most(
+            f"natural, {name}: steps above {JUMP:g}° in reach, straight limbs apart", 0, (bent > JUMP).sum(), ""
+        ),
+        Aim.at_most(
+            f"natural, {name}: a step in reach at a straight limb", STRAIGHT_JUMP, straight.max(initial=0.0), "°"
+        ),
+        Aim.at_most(f"natural, {name}: turns back", 0, track.reversals(), ""),
         Aim.at_most(f"natural, {name}: closes to", 0.1, track.closing, "°"),
         Aim.at_most(f"natural, {name}: a pin is off", 0.5, 1000.0 * track.pin_errors.max(), "mm"),
     ]

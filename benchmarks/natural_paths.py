@@ -25,6 +25,8 @@ STEP = 0.01
 NEARLY_BACK = 1e-5
 # Moves of the mouse with which a hand comes to rest: joints take their time.
 RESTING = 4
+# Radians: joints that are bent by less are those of a straight limb.
+STRAIGHT = 0.35
 
 
 @dataclass(frozen=True)
@@ -56,11 +58,13 @@ class Path3:
 class Track:
     """What a drag of N steps did to J bones.
 
-    rotations: (N + 1, J, 4) local, the start first. matrices: (N + 1, J, 4, 4) in armature space.
+    parents: (J,), -1 for none. rotations: (N + 1, J, 4) local, the start first.
+    matrices: (N + 1, J, 4, 4) in armature space.
     shifts: (N, 3) of the dragged point. errors, pin_errors: (N,) metres. seconds: (N,) from the mouse to posed bones.
     """
 
     names: tuple
+    parents: np.ndarray
     rotations: np.ndarray
     matrices: np.ndarray
     shifts: np.ndarray
@@ -82,6 +86,24 @@ class Track:
     def in_reach(self):
         """(N,) whether the dragged point is within a millimetre of where it is dragged to."""
         return self.errors < 1e-3
+
+    @property
+    def both_in_reach(self):
+        """(N,) the same of a step's beginning as well: what comes from out of reach has some way to make up for."""
+        return self.in_reach & np.concatenate([[True], self.in_reach[:-1]])
+
+    @property
+    def at_straight_limb(self):
+        """(N, J) whether a joint, or the next one down, is straight before or after a step: geometry turns it far."""
+        heads, along = self.matrices[..., :3, 3], self.matrices[..., :3, 1]
+        before = heads - heads[:, self.parents]
+        cosine = (before * along).sum(axis=-1) / np.maximum(np.linalg.norm(before, axis=-1), 1e-9)
+        straight = (cosine > np.cos(STRAIGHT)) & (self.parents >= 0)
+        above = straight.copy()
+        for bone, parent in enumerate(self.parents):
+            if parent >= 0:
+                above[:, parent] |= straight[:, bone]
+        return above[:-1] | above[1:]
 
     def reversals(self, least=2.0):
         """On how many steps some bone turns back, each time by more than `least` degrees, with the mouse going on."""
@@ -231,7 +253,9 @@ def follow(rig, path, shifts, method):
     rotations, matrices = (np.stack(values) for values in zip(*poses, strict=True))
     names = tuple(bone.name for bone in rig.pose.bones)
     error, pin_error = np.array(errors).T
-    return Track(names, rotations, matrices, np.asarray(shifts), error, pin_error, np.array(seconds))
+    places = {name: place for place, name in enumerate(names)}
+    parents = np.array([places[bone.parent.name] if bone.parent else -1 for bone in rig.pose.bones])
+    return Track(names, parents, rotations, matrices, np.asarray(shifts), error, pin_error, np.array(seconds))
 
 
 def mirrored(path):

@@ -1,14 +1,17 @@
-"""Drives stiffness, balance, floor and preferred pose by the sidebar on the sample person; run by `test_gui.py`.
+"""Drives stiffness, balance, floor, root and preferred pose by the sidebar on the sample person; run by `test_gui.py`.
 
-Leaves posture_panel.png, posture_balance.png and posture_floor.png to be looked at.
+Each is set by mouse and keys, and a drag by `F` shows that it counts; Esc brings every bit of the pose back. Leaves
+posture_panel.png, posture_balance.png and posture_floor.png to be looked at.
 """
 
+import importlib
 from math import radians
 
 import bpy
 import gui_drive as g
 from mathutils import Euler, Vector
 
+EXTENSION = "bl_ext.user_default.fabrik"
 FEET = ("foot.L", "foot.R")
 
 
@@ -68,8 +71,11 @@ def steps():
     yield 1.0
     g.shot("posture_panel.png")
     yield from stiffen()
+    yield from drag_a_stiff_trunk()
     yield from keep_the_pose()
-    yield from use_the_switches()
+    yield from use_the_floor()
+    yield from use_the_balance()
+    yield from use_the_root()
 
 
 def stiffen():
@@ -109,27 +115,97 @@ def keep_the_pose():
     rig().fabrik.preferred_pose = "START"
 
 
-def use_the_switches():
+def dragged(name, shift, look=lambda: None, steps=6):
+    """What `look` sees once a bone has been led by a shift of its tail, which Esc then takes back to the bit."""
+    select(name)
+    posed = channels()
+    tail = rig().matrix_world @ bone(name).tail
+    g.goto(*g.view_xy(tail))
+    yield
+    g.key("F")
+    yield 0.6
+    yield from g.drag_to(*g.view_xy(tail + Vector(shift)), steps=steps)
+    yield 0.8
+    seen = look()
+    g.key("ESC")
+    yield 0.8
+    assert not g.window().modal_operators
+    assert channels() == posed, "Esc leaves something"
+    return seen
+
+
+def drag_a_stiff_trunk():
+    """What is stiff through and through keeps its rotation, and the others make up for it."""
+    trunk = ["spine", "chest", "upper_chest"]
+    for stiff in (0.0, 1.0):
+        for name in trunk:
+            bone(name)["fabrik_stiffness"] = stiff
+        turned = yield from dragged(
+            "hand.L", (-0.3, -0.5, -0.5), lambda: [bone(each).matrix_basis.to_quaternion().angle for each in trunk]
+        )
+        assert max(turned) < 1e-3 if stiff else max(turned) > 0.05, turned
+    for name in trunk:
+        bone(name)["fabrik_stiffness"] = 0.0
+
+
+def use_the_floor():
     """A hand led down by F and the mouse ends on the floor, and Esc brings every bit of the pose back."""
     yield from g.find_button("fabrik.use_floor", xfrac=0.41, step=8)
     g.click()
     yield 0.8
     assert rig().fabrik.use_floor
-    select("hand.L")
-    posed = channels()
+
+    def look():
+        g.shot("posture_floor.png")
+        return (rig().matrix_world @ bone("hand.L").tail).z
+
     tail = rig().matrix_world @ bone("hand.L").tail
-    g.goto(*g.view_xy(tail))
+    height = yield from dragged("hand.L", (-0.3, -0.5, -0.3 - tail.z), look, steps=8)
+    assert height > -0.01, "the hand is through the floor"
+    rig().fabrik.use_floor = False
+
+
+def use_the_balance():
+    """With a load in the hand the body goes along with it; in balance it holds against it."""
+    masses = importlib.import_module(f"{EXTENSION}.fabrik_addon.blender.rig.posture_masses")
+    bone("hand.L")["fabrik_mass"] = 0.6
+    ahead = {}
+    for balance, xfrac in (("OFF", 0.78), ("ON", 0.62), ("AUTO", 0.47)):
+        yield from g.find_button("fabrik.balance", xfrac=xfrac, step=8)
+        g.click()
+        yield 0.8
+        assert rig().fabrik.balance == balance
+
+        def look(balance=balance):
+            if balance == "AUTO":
+                g.shot("posture_balance.png")
+            return -masses.centre_of_mass(rig())[1]
+
+        ahead[balance] = yield from dragged("hand.L", (-0.4, -0.7, 0.0), look)
+    assert ahead["AUTO"] < ahead["OFF"] - 0.02, ahead
+    assert ahead["ON"] < ahead["OFF"] - 0.02, ahead
+    del bone("hand.L")["fabrik_mass"]
+
+
+def use_the_root():
+    """The wheel goes through the menu of the root: pinned, the hips stay where they are; by itself they go along."""
+    yield from g.find_button("fabrik.root", xfrac=0.7, step=8)
+    seen = {}
+    for _ in range(4):
+        root = rig().fabrik.root
+        place = g._pos  # noqa: SLF001  nothing else says where it is
+        seen[root] = yield from dragged("hand.L", (-0.4, -0.6, -0.8), lambda: bone("hips").location.length)
+        g.goto(*place)
+        yield 0.4
+        g.event("WHEELDOWNMOUSE", "PRESS", x=place[0], y=place[1], ctrl=True)
+        yield 0.8
+    g.goto(*g.center())
     yield
-    g.key("F")
-    yield 0.6
-    yield from g.drag_to(*g.view_xy(Vector((tail.x - 0.3, tail.y - 0.5, -0.3))), steps=8)
-    yield 1.0
-    g.shot("posture_floor.png")
-    assert (rig().matrix_world @ bone("hand.L").tail).z > -0.01, "the hand is through the floor"
+    assert set(seen) == {"AUTO", "FIXED", "FREE", "FOLLOW"}, seen
+    assert seen["FIXED"] == 0.0, seen
+    assert min(seen[root] for root in ("AUTO", "FREE", "FOLLOW")) > 0.02, seen
     g.key("ESC")
-    yield 0.8
-    assert channels() == posed
-    g.shot("posture_balance.png")
+    yield
 
 
-g.run(steps, limit=480.0)
+g.run(steps, limit=560.0)
