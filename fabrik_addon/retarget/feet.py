@@ -87,6 +87,7 @@ class FootPlan:
         points = np.stack([places + turned @ sole.heel, places + turned @ sole.ball], axis=1)
         shifts, shares = self._held(name, points)
         self.places, self.rotations = _moved(places, rotations, points, shifts, shares)
+        self._raise(sole, axes, shares)
         near = self._lift(sole, axes)
         self.standing = np.maximum(shares, near)
 
@@ -108,6 +109,14 @@ class FootPlan:
                 shifts[frames[more], place] = ((stand - seen[nearest, place]) @ self._seen)[more]
                 shares[frames[more], place] = share[more]
         return shifts, shares
+
+    def _raise(self, sole: Sole, axes: BodyAxes, shares: FloatArray) -> None:
+        """Turn the foot about what stands of it until the rest is above the ground."""
+        turned = matrix_from_quaternion(self.rotations)
+        points = np.stack([self.places + turned @ sole.heel, self.places + turned @ sole.ball], axis=1)
+        low = np.maximum(self._ground - points @ axes.up, 0.0)
+        held = np.maximum(shares, low > 0.0)
+        self.places, self.rotations = _moved(self.places, self.rotations, points, low[..., None] * axes.up, held)
 
     def _lift(self, sole: Sole, axes: BodyAxes) -> FloatArray:
         """Keep heel and ball above the ground; (F, 2) how near they come to it, 1 on it."""

@@ -15,17 +15,18 @@ from ..core.model.targets import PosePrior
 from ..core.rotations import conjugate, matrix_from_quaternion, product, quaternion_from_matrix
 from .goals import End
 
-# What a bone's turn off the source's rotation counts beside places: a radian as much as this share of the limb, and of
-# the hips, on which all above them stands.
-_ROTATION_SHARE: Final = 0.03
-_HIPS_SHARE: Final = 0.1
+# What a bone's turn off the source's rotation counts beside places: a radian as much as this share of the limb.
+# A leg that kicks beyond its limits keeps its ways rather than its foot's place: with 0.03 it jumps between two poses.
+_ARM_SHARE: Final = 0.05
+_LEG_SHARE: Final = 0.1
+_HIPS_SHARE: Final = 0.2
 # Shares of the limb's length: a goal missed by more is solved for, to about so exact.
 _MISSED: Final = 1e-3
 _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=5e-4)
 # What places count: of the hips, of a foot in the air, and, beside that, of a point that stands or is about the ground.
 _HIPS_WEIGHT: Final = 0.05
-_FOOT_WEIGHT: Final = 0.3
-_STANDING_WEIGHT: Final = 30.0
+_FOOT_WEIGHT: Final = 0.1
+_STANDING_WEIGHT: Final = 100.0
 _HEAD: Final = (0.0, 0.0, 0.0)
 
 
@@ -64,7 +65,7 @@ class ArmReach:
         missed = np.flatnonzero(lengths(reached - targets) > _MISSED * self._length)
         local[:, self._bones] = legal
         if len(missed):
-            weights = np.full(len(self._bones), (_ROTATION_SHARE * self._length) ** 2)
+            weights = np.full(len(self._bones), (_ARM_SHARE * self._length) ** 2)
             prior = PosePrior(own[missed], weights)
             solved = self._solver.solve(targets[missed, None], start=legal[missed], prior=prior)
             local[missed[:, None], self._bones] = solved.rotations
@@ -125,7 +126,7 @@ class LegReach:
         local[:, self._bones[1:]] = legal[:, 1:]
         if not len(missed):
             return
-        shares = np.full(len(self._bones), (_ROTATION_SHARE * self._length) ** 2)
+        shares = np.full(len(self._bones), (_LEG_SHARE * self._length) ** 2)
         shares[0] = (_HIPS_SHARE * self._length) ** 2
         solved = self._solver.solve(
             targets[missed],
