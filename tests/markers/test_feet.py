@@ -10,6 +10,7 @@ from support import walker
 
 from fabrik_addon.core import Ball, Hinge, Solution, Solver
 from fabrik_addon.core.backend import array as many
+from fabrik_addon.markers.feet.floor import lift_off_floor
 from fabrik_addon.markers.feet.plant import FootPoint, plant_feet
 from fabrik_addon.markers.feet.stances import FeetError, StandingSettings, find_stances, ground_velocity
 
@@ -121,3 +122,25 @@ class TestPlanting:
     def test_what_makes_no_sense_is_said(self, skating):
         with pytest.raises(FeetError, match="at least one"):
             plant_feet(skating, [], RATE)
+
+
+class TestFloor:
+    """How far the feet of a take are from the floor that their rig stands on at rest."""
+
+    @staticmethod
+    def walked(height):
+        """The walker's true poses, higher up than they were recorded."""
+        solution = Solver(walker.skeleton(), walker.effectors(), root="FREE").solve(walker.true_positions()[:100])
+        return replace(solution, root_location=solution.root_location + np.array([0.0, 0.0, height]))
+
+    @pytest.mark.parametrize("height", [0.0, 0.07, -0.3])
+    def test_walking_feet_are_brought_down_to_it(self, height):
+        assert lift_off_floor(self.walked(height)) == pytest.approx([0.0, 0.0, -height], abs=20.0 * MM)
+
+    def test_at_rest_they_are_on_it(self):
+        rest = Solution.empty(walker.skeleton(), 3, 0)
+        rest.rotations[:] = (1.0, 0.0, 0.0, 0.0)
+        rest.root_location[:] = walker.skeleton().rest[0, :3, 3]
+        lifted = replace(rest, root_location=rest.root_location + np.array([0.0, 0.0, 0.1]))
+        assert lift_off_floor(rest) == pytest.approx(np.zeros(3), abs=1e-12)
+        assert lift_off_floor(lifted) == pytest.approx([0.0, 0.0, -0.1], abs=1e-12)

@@ -47,7 +47,7 @@ class BakeFileRequest:
     None for all. frame_range: first and last scene frame to bake, None for all that was imported. up_axis, units: None
     to take them from the markers. scale: factor on marker positions, None to measure it on the rig. preset: the labels,
     as in `match_markers`. calibrate: measure where the markers are on the rig; None: only where there is no map.
-    static: a recording to calibrate from, or None. proportions, reference: as in `calibrate_markers`.
+    static: a recording to calibrate from, or None. proportions, on_floor, reference: as in `calibrate_markers`.
     options: those of `BakeSettings`. The rest is as in `import_clip` and `bake`.
     """
 
@@ -71,6 +71,7 @@ class BakeFileRequest:
     calibrate: bool | None = None
     static: Path | None = None
     proportions: str = "UNIFORM"
+    on_floor: bool = True
     reference: tuple[int, int] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -160,7 +161,12 @@ def _calibrate(
     other = None if static is None else import_clip(context, static, timing="KEEP_FRAMES")
     try:
         return calibrate_markers(
-            context, rig, proportions=request.proportions, reference=request.reference, static=other
+            context,
+            rig,
+            proportions=request.proportions,
+            reference=request.reference,
+            static=other,
+            on_floor=request.on_floor,
         )
     finally:
         if other is not None:

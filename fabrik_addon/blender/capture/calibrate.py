@@ -16,6 +16,7 @@ from ...markers.calibrate.calibrate import MEASURED, Calibration, Scale, calibra
 from ...markers.calibrate.expected_pose import Kind
 from ...markers.calibrate.offsets import guessed_offsets
 from ...markers.clip import Clip
+from ...markers.feet.floor import lift_off_floor
 from ...markers.mapping.labels import match, parts_of
 from ...markers.mapping.marker_map import MappedMarker
 from ...markers.steps import at_once, within
@@ -61,7 +62,8 @@ class CalibrationResult:
 
     take: the name of the recording. scale: the factor that the markers in the scene were given. rms: metres from the
     markers to where the rig has them, at the reference or over the take. worst: the label of the marker that is
-    farthest off, and how far. pose: what the person was taken to do on the frames that were measured on.
+    farthest off, and how far. pose: what the person was taken to do on the frames that were measured on. lift: metres
+    that the markers were moved up for feet to stand on the floor.
     """
 
     take: str
@@ -70,6 +72,7 @@ class CalibrationResult:
     rms: float
     worst: tuple[str, float]
     pose: Kind
+    lift: float
 
     @property
     def lines(self) -> tuple[str, str, str]:
@@ -77,7 +80,7 @@ class CalibrationResult:
         name, distance = self.worst
         return (
             f"RMS {1000.0 * self.rms:.1f} mm, worst {name} {1000.0 * distance:.1f} mm",
-            f"markers scaled by {self.scale:.4g}",
+            f"markers scaled by {self.scale:.4g}" + (f", moved up {100.0 * self.lift:.1f} cm" if self.lift else ""),
             f"person taken to be {_POSES[self.pose]}",
         )
 
@@ -95,6 +98,7 @@ def calibrate_markers_steps(
     reference: Frames | None = None,
     static: bpy.types.Collection | None = None,
     refine: bool = True,
+    on_floor: bool = True,
 ) -> Generator[float, None, CalibrationResult]:
     """Measure where the rig's listed markers sit on their bones, and scale the markers in the scene to the rig.
 
@@ -107,12 +111,12 @@ def calibrate_markers_steps(
         reference: first and last scene frame to measure on; the stillest one when None.
         static: the markers of another recording of the same person, to measure on instead of the take.
         refine: improve the places over the whole take.
+        on_floor: move the markers up or down too, so that feet stand on the rig's floor; not where as recorded.
 
     Raises:
         FabrikError: naming what is missing or does not fit; nothing is changed.
     """
-    scene = context.scene
-    take = _listed(rig)
+    scene, take = context.scene, _listed(rig)
     other = in_collection(static) if static is not None else []
     _check(scene, rig, proportions, [*take, *other])
     keeper = PoseKeeper(scene, rig)
@@ -122,11 +126,10 @@ def calibrate_markers_steps(
     finally:
         keeper.restore()
     _keep(rig, found, proportions)
-    factor = 1.0 if proportions == "REST" else found[0].scale
-    if proportions == "REST":
-        fit_rest(context, rig, [(each.skeleton, each.scale) for each in found])
-    scale_markers([*take, *other], np.array(rig.matrix_world.translation), factor)
-    return _result(rig, found, factor)
+    lift = _lift(rig, found, proportions) if on_floor else np.zeros(3)
+    factor = _fitted(context, rig, found, proportions)
+    scale_markers([*take, *other], np.array(rig.matrix_world.translation), factor, lift)
+    return _result(rig, found, factor, float(lift[2]))
 
 
 calibrate_markers = at_once(calibrate_markers_steps)
@@ -261,6 +264,23 @@ def _keep(rig: bpy.types.Object, found: Sequence[Calibration], proportions: str)
                 item.name, item.factor = name, factor
 
 
+def _fitted(context: bpy.types.Context, rig: bpy.types.Object, found: Sequence[Calibration], proportions: str) -> float:
+    """The factor for the markers; where these are to stay, the rig takes on the person's build."""
+    if proportions != "REST":
+        return found[0].scale
+    fit_rest(context, rig, [(each.skeleton, each.scale) for each in found])
+    return 1.0
+
+
+def _lift(rig: bpy.types.Object, found: Sequence[Calibration], proportions: str) -> FloatArray:
+    """(3,) how far markers, once they are scaled, are to be moved in the world for feet to stand on the rig's floor."""
+    if proportions == "NONE":
+        return np.zeros(3)
+    size = 1.0 / found[0].scale if proportions == "REST" else 1.0
+    lifts = [lift_off_floor(each.poses) for each in found]
+    return size * np.array(rig.matrix_world)[:3, :3] @ next((lift for lift in lifts if lift.any()), np.zeros(3))
+
+
 def kept_factors(rig: bpy.types.Object, names: Collection[str]) -> FloatArray | None:
     """(J,) how much longer than the rig's the recorded person's bones are; None where that is not known."""
     factors = rig_settings(rig).capture.factors
@@ -269,7 +289,7 @@ def kept_factors(rig: bpy.types.Object, names: Collection[str]) -> FloatArray | 
     return np.array([factors[name].factor if name in factors else 1.0 for name in names])
 
 
-def _result(rig: bpy.types.Object, found: Sequence[Calibration], factor: float) -> CalibrationResult:
+def _result(rig: bpy.types.Object, found: Sequence[Calibration], factor: float, lift: float) -> CalibrationResult:
     """What to tell people; the rig keeps it for the panel."""
     metre = metres_per_unit(rig)
     residuals = metre * np.concatenate([calibration.residuals for calibration in found])
@@ -277,6 +297,6 @@ def _result(rig: bpy.types.Object, found: Sequence[Calibration], factor: float) 
     worst = int(np.argmax(np.nan_to_num(residuals)))
     rms = float(np.sqrt(np.nanmean(residuals**2)))
     worst_of = (names[worst], float(residuals[worst]))
-    result = CalibrationResult(take_name(rig), len(names), factor, rms, worst_of, found[0].pose)
+    result = CalibrationResult(take_name(rig), len(names), factor, rms, worst_of, found[0].pose, lift)
     rig_settings(rig).capture.calibrated = "\n".join(result.lines)
     return result

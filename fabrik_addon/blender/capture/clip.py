@@ -73,12 +73,12 @@ def check_scalable(markers: Iterable[SceneMarker]) -> None:
             )
 
 
-def scale_markers(markers: Iterable[SceneMarker], centre: FloatArray, factor: float) -> None:
-    """Move the markers, which have passed `check_scalable`, toward or away from a point (3,) in the world."""
-    if abs(factor - 1.0) < _SAME:
+def scale_markers(markers: Iterable[SceneMarker], centre: FloatArray, factor: float, lift: FloatArray) -> None:
+    """Move the markers, which have passed `check_scalable`, toward or away from a point (3,), then by (3,), world."""
+    if abs(factor - 1.0) < _SAME and np.abs(lift).max() < _SAME:
         return
     for holder in _holders(markers):
-        shift = (1.0 - factor) * (centre - np.array(holder.delta_location))
+        shift = (1.0 - factor) * (centre - np.array(holder.delta_location)) + lift
         holder.location = Vector((factor * np.array(holder.location) + shift).tolist())
         for curve in keyframes.curves(holder):
             if curve.data_path == "location":

@@ -153,6 +153,11 @@ class FabrikCapture(MarkerOptions, PropertyGroup):
         description="After the reference, improve the markers' places on their bones over the whole take",
         default=True,
     )
+    on_floor: BoolProperty(
+        name="Feet on the Floor",
+        description="Move the markers up or down so that the feet stand on the floor that the rig stands on",
+        default=True,
+    )
     calibrated: StringProperty(name="Calibrated", description="What the last calibration found, a line each")
     doubts: StringProperty(name="Doubts", description="What may be wrong with the last match or bake, a line each")
     show_errors: BoolProperty(name="Show Errors", description="Draw a line from each marker to its point on the bone")

@@ -53,6 +53,7 @@ class Calibration:
         residuals: (M,) RMS distances of the markers from where the pose has them; NaN where not seen.
         guesses: (M, 3) offsets as the mapping had them.
         pose: what the person was taken to do at the reference.
+        poses: those of the frames that were measured on last, the reference's or some of the take's.
     """
 
     skeleton: Skeleton
@@ -64,6 +65,7 @@ class Calibration:
     residuals: FloatArray
     guesses: FloatArray
     pose: Kind
+    poses: Solution
 
     @cached_property
     def effectors(self) -> tuple[Effector, ...]:
@@ -189,6 +191,7 @@ def _result(fit: Fit, poses: Solution, positions: FloatArray, guesses: FloatArra
         residuals=_rms(fit.distances(solution, positions)),
         guesses=guesses,
         pose=fit.expected.kind,
+        poses=solution,
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from fabrik_addon.blender.bake.file import BakeFileRequest, bake_file
 from fabrik_addon.markers.clip import to_z_up
+from fabrik_addon.markers.feet.floor import lift_off_floor
 from fabrik_addon.markers.feet.stances import StandingSettings, find_stances
 
 ROOT = Path(__file__).parents[3]
@@ -105,6 +106,10 @@ class TestPresetsOnly:
         assert total.weighted_rms <= 1.2 * 11.53e-3
         assert walking.calibration.scale == pytest.approx(0.97, abs=0.03)
 
+    def test_feet_stand_on_the_floor(self, walking):
+        (solution,) = walking.bake.solutions
+        assert np.abs(lift_off_floor(solution)).max() < 0.02
+
     def test_no_pops(self, walking):
         """At 60 Hz no bone of somebody who walks turns by more than 15 degrees, or 900 in a second."""
         (solution,) = walking.bake.solutions
@@ -144,3 +149,4 @@ class TestPresetsOnly:
         assert result.bake.report.total().rms < 0.012
         (solution,) = result.bake.solutions
         assert np.linalg.norm(np.diff(solution.tails, axis=0), axis=2).max() < 10.0 / result.clip.rate
+        assert np.abs(lift_off_floor(solution)).max() < 0.02

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ...capture.calibrate import CalibrationResult
 
-_KEPT = ("proportions", "refine")
+_KEPT = ("proportions", "refine", "on_floor")
 
 
 class FABRIK_OT_calibrate_markers(InSteps, Operator):
@@ -40,6 +40,12 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
         name="Reference End", description="Last frame to measure on; the first alone if not given"
     )
     refine: BoolProperty(name="Refine", description="Improve the markers' places over the whole take", default=True)
+
+    on_floor: BoolProperty(
+        name="Feet on the Floor",
+        description="Move the markers up or down so that the feet stand on the floor that the rig stands on",
+        default=True,
+    )
 
     def steps(self, context: Context) -> "Generator[float, None, CalibrationResult]":
         """The calibration."""

@@ -25,6 +25,9 @@ class FABRIK_PT_calibration(AboutRig, MotionTab, Panel):
         """Draw what to measure on, and the button."""
         capture = rig_settings(rig).capture
         layout.prop(capture, "proportions")
+        floor = layout.column()
+        floor.enabled = capture.proportions != "NONE"
+        floor.prop(capture, "on_floor")
         layout.prop(capture, "static")
         layout.operator(FABRIK_OT_calibrate_markers.bl_idname, icon="CON_SIZELIKE")
         column = layout.column(align=True)
