@@ -1,6 +1,6 @@
 """Changes of a motion written to the keys that it has: none outside the span changes, and only few are new."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -44,9 +44,23 @@ def changes_of(
     return found
 
 
-def write_changes(changes: list[Change], frame: float, ends: tuple[float, float]) -> int:
-    """Move the keys of curves between the ends, and set one on the frame and at the ends; how many keys are new."""
-    return sum(_write(change, frame, ends) for change in changes)
+def write_changes(changes: list[Change], frames: Sequence[float], ends: tuple[float, float]) -> int:
+    """Move the keys of curves between the ends, and set some on frames and at the ends; how many keys are new."""
+    return sum(_write(change, frames, ends) for change in changes)
+
+
+def shift_keys(curve: bpy.types.FCurve, frames: FloatArray, by: FloatArray) -> None:
+    """Move the keys that are on (F,) frames, with their handles, by (F,) values."""
+    points: Any = curve.keyframe_points
+    places, rows = _meeting(keyframes.keys(curve)[:, 0], frames)
+    moved = np.zeros(len(points), dtype=np.float32)
+    moved[places] = by[rows]
+    for name in ("co", *_HANDLES):
+        table = np.empty(2 * len(points), dtype=np.float32)
+        points.foreach_get(name, table)
+        table.reshape(-1, 2)[:, 1] += moved
+        points.foreach_set(name, table)
+    curve.update()
 
 
 def _rotation_changes(
@@ -72,28 +86,15 @@ def _root_changes(armature: bpy.types.Object, take: Take, old: Motion, roots: Fl
             yield Change(curve, old.frames, values[:, curve.array_index], old.location[:, curve.array_index])
 
 
-def _write(change: Change, frame: float, ends: tuple[float, float]) -> int:
+def _write(change: Change, frames: Sequence[float], ends: tuple[float, float]) -> int:
     """Write one curve; how many keys are new."""
     curve, before = change.curve, len(change.curve.keyframe_points)
     _enclose(curve, ends)
-    _insert(curve, frame)
-    points: Any = curve.keyframe_points
-    places, rows = _meeting(keyframes.keys(curve)[:, 0], change.frames)
-    inside = (change.frames[rows] > ends[0] + SAME_FRAME) & (change.frames[rows] < ends[1] - SAME_FRAME)
-    places, rows = places[inside], rows[inside]
-    by = np.zeros(len(points), dtype=np.float32)
-    by[places] = change.values[rows] - change.before[rows]
-    for name in ("co", *_HANDLES):
-        table = np.empty(2 * len(points), dtype=np.float32)
-        points.foreach_get(name, table)
-        held = table.reshape(-1, 2)
-        if name == "co":
-            held[places, 1] = change.values[rows]
-        else:
-            held[:, 1] += by
-        points.foreach_set(name, table)
-    curve.update()
-    return len(points) - before
+    for frame in frames:
+        _insert(curve, frame)
+    inside = (change.frames > ends[0] + SAME_FRAME) & (change.frames < ends[1] - SAME_FRAME)
+    shift_keys(curve, change.frames[inside], (change.values - change.before)[inside])
+    return len(curve.keyframe_points) - before
 
 
 def _meeting(times: FloatArray, frames: FloatArray) -> tuple[Any, Any]:

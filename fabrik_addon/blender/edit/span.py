@@ -67,13 +67,29 @@ def make_span(
 
     Raises RigError where nothing can follow.
     """
-    tree = next(tree for tree in read_trees(armature) if next(iter(setup.dragged)) in tree.skeleton.names)
-    take = Take(armature, tree)
-    first, last = contact_at(scene, armature, take, next(iter(setup.dragged)), frame)
+    bone = next(iter(setup.dragged))
+    contact = contact_at(scene, armature, Take(armature, tree_of(armature, bone)), bone, frame)
+    return span_over(armature, setup, point, spread, contact, also=(frame,))
+
+
+def span_over(
+    armature: bpy.types.Object,
+    setup: DragSetup,
+    point: str,
+    spread: Spread,
+    whole: tuple[float, float],
+    also: tuple[float, ...],
+) -> Span:
+    """The span in which a change is whole from one frame to another, and fades out beyond; it has some frames also.
+
+    The first of these is the one that is dragged. Raises RigError where nothing can follow.
+    """
+    tree, frame = tree_of(armature, next(iter(setup.dragged))), also[0]
+    take, (first, last) = Take(armature, tree), whole
     ends = first - spread.before, last + spread.after
     effectors = _effectors(armature, setup, tree, point)
     turning = _turning(armature, setup, tree, effectors, take)
-    motion = take.motion(_frames(take.key_frames(turning), frame, ends))
+    motion = take.motion(_frames(take.key_frames(turning), (*also, *whole), ends))
     check_still(armature, turning, motion.frames)
     model = MotionModel(
         tree.skeleton,
@@ -87,10 +103,17 @@ def make_span(
     return Span(take, motion, model, shares, int(np.argmin(np.abs(motion.frames - frame))), frame, ends)
 
 
-def _frames(keys: FloatArray, frame: float, ends: tuple[float, float]) -> FloatArray:
-    """(F,) the frames of keys inside the ends, the one in the middle, and the ends."""
+def tree_of(armature: bpy.types.Object, bone: str) -> Tree:
+    """The tree of bones that a bone is in."""
+    return next(tree for tree in read_trees(armature) if bone in tree.skeleton.names)
+
+
+def _frames(keys: FloatArray, also: tuple[float, ...], ends: tuple[float, float]) -> FloatArray:
+    """(F,) the frames of keys inside the ends, some more, and the ends."""
     inside = keys[(keys > ends[0] + SAME_FRAME) & (keys < ends[1] - SAME_FRAME)]
-    return np.unique([ends[0], *inside[np.abs(inside - frame) > SAME_FRAME], frame, ends[1]])
+    more = np.array([*also, *ends])
+    apart = np.abs(inside[:, None] - more).min(axis=1) > SAME_FRAME
+    return np.unique([*inside[apart], *more])
 
 
 def _effectors(armature: bpy.types.Object, setup: DragSetup, tree: Tree, point: str) -> list[Effector]:

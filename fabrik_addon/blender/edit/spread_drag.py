@@ -98,7 +98,7 @@ class SpreadDrag:
         span = self._span
         found = self._solved(span.solver(slice(None)), span.shares, self._between())
         changes = changes_of(self._armature, span.take, span.motion, found.rotations, found.roots)
-        write_changes(changes, span.frame, span.ends)
+        write_changes(changes, (span.frame,), span.ends)
         paths = {change.curve.data_path for change in changes}
         self._keeper.restore([span.model.skeleton.names[bone] for bone in (0, *self._coarse.bones)])
         context.view_layer.update()

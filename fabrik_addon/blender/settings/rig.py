@@ -22,6 +22,7 @@ from .effector import FabrikEffector
 from .live import live_switched, solved_anew
 from .markers import CLASSES as MARKER_CLASSES
 from .markers import FabrikCapture
+from .motion.hold import FabrikHold
 from .motion.view import FabrikMotionView
 from .overrides import overridable
 from .posture import FabrikStoredBone, PostureSettings
@@ -85,6 +86,9 @@ class FabrikRig(PostureSettings, PropertyGroup):
     )
     drag: PointerProperty(name="Drag", description="How bones are dragged", type=FabrikDragSettings)
     control: PointerProperty(name="Control Rig", description="The rig's controls", type=FabrikControlRig)
+    holds: CollectionProperty(
+        name="Holds", description="Bones that stay where they are over some frames", type=FabrikHold
+    )
     view: PointerProperty(name="Motion View", description="What is shown of the motion", type=FabrikMotionView)
     live: BoolProperty(
         name="Live",
@@ -125,6 +129,7 @@ CLASSES = (
     FabrikStoredBone,
     FabrikBonePair,
     FabrikRetarget,
+    FabrikHold,
     FabrikMotionView,
     FabrikRig,
 )

@@ -10,7 +10,7 @@ from support.takes import go_to
 from fabrik_addon.blender.edit.paths import PathKeeper, find_paths
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.ui.overlays import motion
-from fabrik_addon.blender.ui.overlays.motion_shapes import KEY, TICK, TRAIL, ghost_lines, trail_lines
+from fabrik_addon.blender.ui.overlays.motion_shapes import HELD, KEY, TICK, TRAIL, ghost_lines, trail_lines
 
 COLORS = ((1.0, 0.5, 0.0), (0.0, 0.5, 1.0))
 
@@ -67,6 +67,16 @@ def test_keys_have_dots_and_other_frames_ticks():
     assert {width: len(ends) for width, ends in lines.items()} == {TRAIL: 2 * 24, TICK: 4 * 21, KEY: 4 * 4}
     middle = lines[TRAIL].reshape(-1, 2, 3)[12, 0]
     assert np.abs(middle - paths.tails[20, paths.names.index("hand.R")]).max() < 1e-6
+
+
+def test_what_is_held_is_drawn_on_its_trail(walk):
+    select(walk, "hand.R")
+    walk.fabrik.view.show_trails = True
+    assert HELD not in motion.drawing_of(bpy.context, walk).lines
+    bpy.ops.fabrik.add_hold(bone="hand.R", first=15, last=25, ease=5)
+    ends, _ = motion.drawing_of(bpy.context, walk).lines[HELD]
+    assert len(ends) == 2 * 10 + 2 * 4
+    assert np.linalg.norm(ends - world(walk, "hand.R"), axis=1).max() < 0.02
 
 
 def test_ghosts_are_so_many_a_step_apart_where_there_is_motion(walk):

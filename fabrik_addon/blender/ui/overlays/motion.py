@@ -10,7 +10,7 @@ from ...edit.paths import PathKeeper, Paths
 from ...settings.rig import rig_settings
 from ...settings.selection import selected_bones
 from .limits import Drawing, colored, draw_lines
-from .motion_shapes import GHOST, Lines, ghost_lines, joined, trail_lines
+from .motion_shapes import GHOST, HELD, Lines, ghost_lines, held_lines, joined, trail_lines
 
 # The active rig's; drawn things are kept while nothing that they are drawn of changes.
 KEEPER = PathKeeper()
@@ -27,10 +27,11 @@ def drawing_of(context: bpy.types.Context, rig: bpy.types.Object) -> Drawing | N
     world = np.array(rig.matrix_world)
     shown = (view.show_trails, view.trail_frames, view.show_ghosts, view.ghost_count, view.ghost_step)
     tints = tuple(view.color_before), tuple(view.color_after)
-    key = (hash(state), frame, *bones, *shown, *tints, world.tobytes())
+    holds = tuple((hold.bone, hold.first, hold.last) for hold in rig_settings(rig).holds if hold.bone in bones)
+    key = (hash(state), frame, *bones, *shown, *tints, *holds, world.tobytes())
     if key not in _DRAWN:
         _DRAWN.clear()
-        _DRAWN[key] = Drawing(*colored(iter(())), _lines(paths, bones, frame, view, world))
+        _DRAWN[key] = Drawing(*colored(iter(())), _lines(paths, bones, holds, frame, view, world))
     return _DRAWN[key]
 
 
@@ -55,9 +56,17 @@ def trail_points(context: bpy.types.Context, rig: bpy.types.Object) -> list[tupl
     ]
 
 
-def _lines(paths: Paths, bones: list[str], frame: float, view: Any, world: FloatArray) -> Lines:
+def _lines(
+    paths: Paths,
+    bones: list[str],
+    holds: tuple[tuple[str, float, float], ...],
+    frame: float,
+    view: Any,
+    world: FloatArray,
+) -> Lines:
     tints = tuple(view.color_before), tuple(view.color_after)
     parts = list(trail_lines(paths, bones, frame, view.trail_frames, tints))
+    parts += [(HELD, *held_lines(paths, *hold)) for hold in holds]
     if view.show_ghosts:
         parts.append((GHOST, *ghost_lines(paths, frame, view.ghost_count, view.ghost_step, tints)))
     turn, shift = world[:3, :3].T.astype(np.float32), world[:3, 3].astype(np.float32)

@@ -14,8 +14,10 @@ _Single = npt.NDArray[np.float32]
 # (2 L, 3) ends of lines and (2 L, 4) colors, by the width in pixels.
 Lines: TypeAlias = dict[float, tuple[_Single, _Single]]
 
-# Pixels: a trail's line, a frame's tick, a key's dot, a ghost's bone.
-TRAIL, TICK, KEY, GHOST = 1.5, 3.0, 6.0, 1.25
+# Pixels: a trail's line, a frame's tick, a key's dot, a ghost's bone, what is held.
+TRAIL, TICK, KEY, GHOST, HELD = 1.5, 3.0, 6.0, 1.25, 4.0
+# Yellow, as pins have it.
+_HELD: Final = (0.94, 0.89, 0.26)
 _WHITE: Final = (1.0, 1.0, 1.0)
 # How much is seen of a trail at its ends, and of the ghosts that are nearest and farthest.
 _FAINT: Final = 0.25
@@ -48,6 +50,16 @@ def trail_lines(
         yield TICK, *_crosses(way[~keyed], 0.5 * size, rgba[~keyed])
         white = np.concatenate([np.broadcast_to(_WHITE, (len(frames), 3)), share], axis=1)
         yield (TICK if keyed.all() else KEY), *_crosses(way[keyed], size, white[keyed])
+
+
+def held_lines(paths: Paths, bone: str, first: float, last: float) -> tuple[_Single, _Single]:
+    """(2 L, 3) ends and (2 L, 4) colors of a tail's way where its bone is held, with a cross at either end of it."""
+    way = paths.tails[paths.rows(first, last), paths.names.index(bone)]
+    pairs = np.repeat(np.arange(len(way)), 2)[1:-1]
+    size = 2.0 * _CROSS * float(np.linalg.norm(paths.tails[0] - paths.heads[0], axis=1).max())
+    crosses, _ = _crosses(way[[0, -1]], size, np.zeros((2, 4))) if len(way) else (way, way)
+    ends = np.concatenate([way[pairs], crosses]).astype(np.float32)
+    return ends, np.full((len(ends), 4), (*_HELD, 1.0), dtype=np.float32)
 
 
 def ghost_lines(

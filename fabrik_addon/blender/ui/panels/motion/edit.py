@@ -4,6 +4,7 @@ import bpy
 from bpy.types import Context, Panel, UILayout
 
 from ....settings.rig import rig_settings
+from ...operators.editing.holds import FABRIK_OT_add_hold, FABRIK_OT_hold_contacts, FABRIK_OT_remove_hold
 from ..base import AboutRig, MotionTab
 
 
@@ -32,6 +33,18 @@ class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
             row = layout.row(heading="Colors")
             row.prop(kept.view, "color_before", text="")
             row.prop(kept.view, "color_after", text="")
+        _draw_holds(layout, rig)
+
+
+def _draw_holds(layout: UILayout, rig: bpy.types.Object) -> None:
+    """The holds, and what adds some."""
+    column = layout.column(align=True)
+    column.operator(FABRIK_OT_add_hold.bl_idname, icon="PINNED")
+    column.operator(FABRIK_OT_hold_contacts.bl_idname, icon="CON_FLOOR")
+    for number, hold in enumerate(rig_settings(rig).holds):
+        row = column.row(align=True)
+        row.label(text=hold.name, icon="DOT")
+        row.operator(FABRIK_OT_remove_hold.bl_idname, text="", icon="X").index = number
 
 
 def _draw_switch(layout: UILayout, view: bpy.types.PropertyGroup, switch: str, *details: str) -> None:

@@ -1,0 +1,5 @@
+"""Operators that change a take over its frames."""
+
+from . import holds
+
+CLASSES = holds.CLASSES

@@ -1,0 +1,104 @@
+"""Holding bones where they are, over frames."""
+
+from typing import Any
+
+import bpy
+from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
+from bpy.types import Context, Event, Operator
+
+from ....settings.effector import POINTS
+from ....settings.rig import rig_settings
+from ....settings.why_not import named, why_no_rig
+from ..base import Done, OnRig, count_of
+
+# Frames that a hold is long where nothing else is said.
+_LENGTH = 20
+
+
+def _why_no_hold(rig: bpy.types.Object | None) -> str:
+    """What keeps an object from having a hold, and what to do; "" where it has one."""
+    reason = why_no_rig(rig)
+    if reason or rig is None:
+        return reason
+    return "" if len(rig_settings(rig).holds) else f"{rig.name!r} has no hold: add one first"
+
+
+class FABRIK_OT_add_hold(OnRig, Operator):
+    """Keep a hand or a foot where it is from one frame to another: its keys are changed, with the limits kept"""
+
+    bl_idname = "fabrik.add_hold"
+    bl_label = "Hold"
+
+    bone: StringProperty(name="Bone", description="The bone to hold; the active one when empty", options={"SKIP_SAVE"})
+    point: EnumProperty(name="Point", description="Which of its ends stays where it is", items=POINTS[:2])
+    hold_rotation: BoolProperty(name="Hold Rotation", description="Hold its rotation as well", default=True)
+    first: IntProperty(name="First", description="The frame from which it is held; this one unless given")
+    last: IntProperty(name="Last", description="The frame to which it is held")
+    ease: IntProperty(
+        name="Ease", description="Frames over which it comes there before and leaves after", default=10, min=0
+    )
+    target: StringProperty(name="Object", description="What it stays with; the world when there is no name")
+    target_bone: StringProperty(name="Bone of the Object", description="The bone of that armature that it stays with")
+
+    def invoke(self, context: Context, _event: Event) -> set[str]:
+        """Ask for the frames: from this one on, unless they are given."""
+        if not self.properties.is_property_set("first"):
+            self.first = context.scene.frame_current
+        if not self.properties.is_property_set("last"):
+            self.last = self.first + _LENGTH
+        asked: Any = context.window_manager.invoke_props_dialog(self)
+        return asked
+
+    def draw(self, context: Context) -> None:
+        """What can be said of it."""
+        layout = self.layout
+        layout.use_property_split = True
+        for name in ("first", "last", "ease", "point", "hold_rotation"):
+            layout.prop(self, name)
+        layout.prop_search(self, "target", context.scene, "objects")
+        target: bpy.types.Object | None = context.scene.objects.get(self.target)
+        if target is not None and target.type == "ARMATURE":
+            layout.prop_search(self, "target_bone", target.data, "bones")
+
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        """Hold it."""
+        from ....edit.holds import HoldSettings, add_hold
+        from ....settings.selection import chosen_bone
+
+        bone = self.bone or chosen_bone(context, rig).name
+        target = named(bpy.data.objects, self.target, "object") if self.target else None
+        settings = HoldSettings(self.point, self.hold_rotation, self.ease, target, self.target_bone)
+        add_hold(context, rig, bone, (self.first, self.last), settings)
+        return f"{bone!r} is held from frame {self.first} to {self.last}", []
+
+
+class FABRIK_OT_remove_hold(OnRig, Operator):
+    """Let a bone go: what the hold has changed of the keys is taken back"""
+
+    bl_idname = "fabrik.remove_hold"
+    bl_label = "Remove Hold"
+    why_not = staticmethod(_why_no_hold)
+
+    index: IntProperty(name="Number", description="Which of the holds, from 0", min=0)
+
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        """Remove it."""
+        from ....edit.holds import remove_hold
+
+        return f"Removed hold {remove_hold(context, rig, self.index)!r}", []
+
+
+class FABRIK_OT_hold_contacts(OnRig, Operator):
+    """Hold the feet wherever they stand: each contact that is found becomes a hold"""
+
+    bl_idname = "fabrik.hold_contacts"
+    bl_label = "Hold Standing Feet"
+
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        """Hold them."""
+        from ....edit.holds import holds_from_contacts
+
+        return f"{count_of(len(holds_from_contacts(context, rig)), 'hold')} added", []
+
+
+CLASSES = (FABRIK_OT_add_hold, FABRIK_OT_remove_hold, FABRIK_OT_hold_contacts)
