@@ -14,6 +14,7 @@ import bpy
 from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
 from ...markers.steps import finish, within
+from ..control.body import solved_bone
 from ..goals.followed import check_followed
 from ..posing import live
 from ..rig.actions import check_action
@@ -21,7 +22,7 @@ from ..rig.armature import check_editable, check_rig
 from ..rig.pose_keeper import PoseKeeper
 from ..settings.selection import selected_bones
 from .jobs import BakedTree, sample
-from .keys import Writing, check_root_motion, write_keys
+from .keys import Writing, check_root_motion, off_their_keys, write_keys, written_bones
 from .report import BakeResult, make_report, tell
 from .settings import BakeError, BakeSettings
 from .solve import solve
@@ -98,12 +99,16 @@ def keyed_steps(
         with timed(seconds, "write"):
             report = make_report(trees, settings.frames)
             trees = _chosen(context, armature, trees, settings.bones)
-            write_keys(Writing(armature, settings, trees, matrices, report.frame_rms if settings.key_error else None))
-            keyed = [bone for tree in trees for bone in tree.bones]
+            write_keys(
+                Writing(context, armature, settings, trees, matrices, report.frame_rms if settings.key_error else None)
+            )
+            keyed = [*written_bones(armature, trees)]
+            off = off_their_keys(context, armature, settings, trees)
     finally:
         keeper.restore(keyed)
         live.follow()
-    return tell(armature, settings, trees, report, matrices, seconds, take)
+    result = tell(armature, settings, trees, report, matrices, seconds, take)
+    return replace(result, warnings=(*result.warnings, *off))
 
 
 def _found_steps(
@@ -139,7 +144,7 @@ def _chosen(
     """The trees with only those of their bones that are to get keys; raises BakeError where none is left."""
     if choice == "SOLVED":
         return tuple(trees)
-    wanted = {bone.name for bone in selected_bones(context, armature)}
+    wanted = {solved_bone(armature, bone.name) for bone in selected_bones(context, armature)}
     chosen = []
     for tree in trees:
         root = tree.goals.tree.skeleton.names[0]

@@ -14,12 +14,13 @@ from ...markers.feet.plant import Planted
 from ...markers.take import FilledSpan, TakeSettings
 from ..capture.calibrate import kept_factors
 from ..capture.clip import scene_rate
+from ..control.body import read_trees
 from ..goals.followed import followed, follows_markers
 from ..goals.goals import Goals, gather_goals
 from ..goals.places import Places, sampled_steps
 from ..goals.root import moves_root
-from ..rig.armature import read_trees
 from ..rig.spaces import object_scale
+from ..settings.control import control_rig
 from .animated import check_still, root_heads
 from .settings import BakeError, BakeSettings
 
@@ -137,8 +138,10 @@ def _job(
     ever_seen = ~np.isnan(places.points).any(axis=-1).all(axis=0)
     bones = [int(bone) for bone in np.flatnonzero(goals.turned_by[ever_seen].any(axis=0))]
     names = [goals.tree.skeleton.names[bone] for bone in bones]
-    check_still(armature, names, frames)
-    heads = None if moves_root(armature, goals) else root_heads(armature, goals.tree, frames)
+    heads = None if moves_root(armature, goals) else np.tile(goals.tree.root_location, (len(frames), 1))
+    if control_rig(armature) is None:
+        check_still(armature, names, frames)
+        heads = None if heads is None else root_heads(armature, goals.tree, frames)
     if heads is not None and goals.carrier:
         # What carries the root keeps it in one place of its space.
         heads = np.tile(goals.tree.root_location, (len(frames), 1))

@@ -7,7 +7,10 @@ from typing import Any, Final
 import bpy
 import numpy as np
 
+from ...core import forward_kinematics
 from ...core.arrays import FloatArray, IntArray
+from ..control.dependents import bone_in_path
+from ..control.over_frames import check_take, control_take
 from ..goals.goals import Goals
 from ..goals.root import moves_root
 from ..goals.sampling import is_led
@@ -18,6 +21,7 @@ from ..rig.locks import unlocked_rotation
 from ..rig.rotation_modes import to_channels
 from ..rig.spaces import object_scale
 from ..rig.stretch import stretch_scales
+from ..settings.control import FabrikControlRig, control_rig
 from .jobs import BakedTree
 from .key_reduction import location_keys, rotation_keys
 from .settings import BakeError, BakeSettings
@@ -41,6 +45,7 @@ class _Track:
 class Writing:
     """What is to be written: F frames, the solved trees, (F, 4, 4) world matrices of the armature, (F,) metres."""
 
+    context: bpy.types.Context
     armature: bpy.types.Object
     settings: BakeSettings
     trees: Sequence[BakedTree]
@@ -82,6 +87,10 @@ def write_keys(writing: Writing) -> None:
 def _tracks(writing: Writing) -> Iterator[_Track]:
     """The keys of every property."""
     for tree in writing.trees:
+        kept = control_rig(writing.armature)
+        if kept is not None:
+            yield from _through_controls(writing, tree, kept)
+            continue
         for bone in tree.bones:
             yield from _rotation(writing, tree, bone)
             if bone in tree.goals.slides:
@@ -104,10 +113,22 @@ def make_error_property(armature: bpy.types.Object) -> None:
 
 def _rotation(writing: Writing, tree: BakedTree, bone: str) -> Iterator[_Track]:
     """The keys of one bone's rotation."""
-    pose_bone, place = writing.armature.pose.bones[bone], tree.goals.tree.skeleton.index(bone)
+    place = tree.goals.tree.skeleton.index(bone)
+    yield from _turned(writing, bone, tree.solution.rotations[:, place], _keyed_rows(tree, bone))
+
+
+def _keyed_rows(tree: BakedTree, bone: str) -> IntArray:
+    """The frames, by number, on which a bone gets a key."""
+    if tree.keyed is None:
+        return np.arange(len(tree.solution.rotations))
+    return np.flatnonzero(tree.keyed[:, tree.goals.tree.skeleton.index(bone)])
+
+
+def _turned(writing: Writing, bone: str, rotations: FloatArray, rows: IntArray) -> Iterator[_Track]:
+    """The keys of (F, 4) local rotations of a bone, on the frames of some rows."""
+    pose_bone = writing.armature.pose.bones[bone]
     mode = pose_bone.rotation_mode
-    channel, values = to_channels(mode, tree.solution.rotations[:, place])
-    rows = np.arange(len(values)) if tree.keyed is None else np.flatnonzero(tree.keyed[:, place])
+    channel, values = to_channels(mode, rotations)
     if writing.settings.key_angle > 0.0 and len(rows):
         rows = rows[rotation_keys(mode, values[rows], writing.settings.key_angle)]
     unlocked = unlocked_rotation(pose_bone)
@@ -127,18 +148,49 @@ def _stretch(writing: Writing, tree: BakedTree, bone: str) -> Iterator[_Track]:
 def _root(writing: Writing, tree: BakedTree) -> Iterator[_Track]:
     """The keys of where a root bone is, or its object."""
     name = tree.goals.tree.skeleton.names[0]
-    bone = writing.armature.pose.bones[name]
-    heads, settings = tree.solution.root_location, writing.settings
-    if settings.root_motion != "BONE":
-        heads, shift = _divided(writing, heads, np.array(bone.bone.head_local))
-        if settings.root_motion == "OBJECT":
-            moved = writing.matrices[:, :3, 3] - np.array(writing.armature.delta_location) + shift
-            yield _reduced(writing, _OBJECT_LOCATION, "Object Transforms", moved, settings.key_distance, None)
-    unlocked = tuple(axis for axis in range(3) if not bone.lock_location[axis])
-    scale = float(object_scale(writing.matrices[0]))
-    values = root_location_channel(bone, heads)
+    heads, tracks = _travelling(writing, tree)
+    yield from tracks
+    yield from _moved(writing, name, root_location_channel(writing.armature.pose.bones[name], heads))
+
+
+def _moved(writing: Writing, bone: str, locations: FloatArray) -> Iterator[_Track]:
+    """The keys of (F, 3) values of a bone's location."""
+    locks = writing.armature.pose.bones[bone].lock_location
+    unlocked = tuple(axis for axis in range(3) if not locks[axis])
+    distance = writing.settings.key_distance / float(object_scale(writing.matrices[0]))
     if unlocked:
-        yield _reduced(writing, bone_path(name, "location"), name, values, settings.key_distance / scale, unlocked)
+        yield _reduced(writing, bone_path(bone, "location"), bone, locations, distance, unlocked)
+
+
+def _travelling(writing: Writing, tree: BakedTree) -> tuple[FloatArray, list[_Track]]:
+    """(F, 3) where a root's head is to be, and the keys of the object where that takes over the root's motion."""
+    heads, settings = tree.solution.root_location, writing.settings
+    if settings.root_motion == "BONE":
+        return heads, []
+    rest = writing.armature.data.bones[tree.goals.tree.skeleton.names[0]].head_local
+    heads, shift = _divided(writing, heads, np.array(rest))
+    if settings.root_motion != "OBJECT":
+        return heads, []
+    moved = writing.matrices[:, :3, 3] - np.array(writing.armature.delta_location) + shift
+    return heads, [_reduced(writing, _OBJECT_LOCATION, "Object Transforms", moved, settings.key_distance, None)]
+
+
+def _through_controls(writing: Writing, tree: BakedTree, kept: FabrikControlRig) -> Iterator[_Track]:
+    """The keys of the controls that carry a tree, of the one that moves it, and of what hands limbs to them."""
+    heads = tree.solution.root_location
+    if writing.moves(tree):
+        heads, tracks = _travelling(writing, tree)
+        yield from tracks
+    skeleton, rotations = tree.goals.tree.skeleton, tree.solution.rotations
+    take = control_take(writing.context, writing.armature, kept, skeleton, rotations, heads)
+    for control, turned in take.rotations.items():
+        bone = take.bodies.get(control, "")
+        if bone in tree.bones or writing.settings.bones == "SOLVED":
+            yield from _turned(writing, control, turned, _keyed_rows(tree, bone or skeleton.names[0]))
+    if take.place:
+        yield from _moved(writing, take.place, take.locations)
+    for path, value in take.switches.items():
+        yield _Track(path, bone_in_path(path), writing.settings.frames[:1], np.array([[value]]))
 
 
 def _divided(writing: Writing, heads: FloatArray, rest: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -158,9 +210,49 @@ def _reduced(
     return _Track(path, group, writing.settings.frames[rows], values[rows], components)
 
 
+def written_bones(armature: bpy.types.Object, trees: Sequence[BakedTree]) -> set[str]:
+    """The bones that keys are written to: those that are solved, or the controls that carry them."""
+    kept = control_rig(armature)
+    if kept is None:
+        return {bone for tree in trees for bone in tree.bones}
+    switched = {bone_in_path(switch.name) for switch in kept.switches}
+    return {kept.place, *switched, *(row.control for row in kept.carriers)}
+
+
+def off_their_keys(
+    context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings, trees: Sequence[BakedTree]
+) -> list[str]:
+    """Sentences on bones of a control rig that do not stand as they were solved; the scene goes to other frames.
+
+    Where fewer keys are wanted, or only those of some bones, they may.
+    """
+    kept = control_rig(armature)
+    if kept is None or settings.key_angle > 0.0 or settings.bones != "SOLVED" or settings.root_motion != "BONE":
+        return []
+    return [
+        sentence
+        for tree in trees
+        for solution in [tree.solution]
+        for sentence in check_take(
+            context,
+            armature,
+            kept,
+            tree.goals.tree.skeleton,
+            forward_kinematics(tree.goals.tree.skeleton, solution.rotations, solution.root_location),
+            settings.frames,
+        )
+    ]
+
+
 def _replaced_paths(writing: Writing) -> set[str]:
     """The data paths that a new action does not take over from the present one: those that the bake stands for."""
     trees = writing.trees
+    kept = control_rig(writing.armature)
+    if kept is not None:
+        bones = {row.control for tree in trees for row in kept.carriers if row.name in tree.goals.tree.skeleton.names}
+        paths = {bone_path(bone, channel) for bone in {*bones, kept.place} for channel in ROTATION_CHANNELS}
+        paths |= {bone_path(kept.place, "location"), *(switch.name for switch in kept.switches)}
+        return paths | ({_OBJECT_LOCATION} if writing.settings.root_motion == "OBJECT" else set())
     paths = {bone_path(bone, channel) for tree in trees for bone in tree.bones for channel in ROTATION_CHANNELS}
     paths |= {bone_path(bone, "scale") for tree in trees for bone in tree.bones if bone in tree.goals.slides}
     moving = [tree.goals.tree.skeleton.names[0] for tree in trees if writing.moves(tree)]

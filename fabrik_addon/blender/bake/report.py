@@ -19,6 +19,7 @@ from ..capture.takes import new_record_of, take_name
 from ..goals.followed import follows_markers
 from ..limits.to_constraints import is_own
 from ..rig.spaces import object_scale
+from ..settings.control import control_rig
 from ..settings.rig import rig_settings
 from .animated import animated_limits
 from .jobs import BakedTree
@@ -187,7 +188,7 @@ def _warnings(armature: bpy.types.Object, bones: Sequence[str]) -> Iterator[str]
     """What keeps the rig from showing the keys it has got."""
     if armature.data.pose_position == "REST":
         yield f"{armature.name!r} is shown in its rest position: switch it to pose position to see the motion"
-    for bone in bones:
+    for bone in bones if control_rig(armature) is None else ():
         kinds = armature.pose.bones[bone].constraints
         active = [kind.name for kind in kinds if not kind.mute and kind.influence > 0.0 and not is_own(kind)]
         if active:

@@ -20,9 +20,10 @@ from ...markers.feet.floor import lift_off_floor
 from ...markers.mapping.labels import match, parts_of
 from ...markers.mapping.marker_map import MappedMarker
 from ...markers.steps import at_once, within
+from ..control.body import read_trees
 from ..goals.followed import check_followed
 from ..limits.preset import read_rest
-from ..rig.armature import Tree, check_editable, check_rig, read_trees
+from ..rig.armature import Tree, check_editable, check_rig
 from ..rig.pose_keeper import PoseKeeper
 from ..rig.spaces import metres_per_unit
 from ..settings.limit_properties import read_limits

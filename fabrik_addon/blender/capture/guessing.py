@@ -5,8 +5,8 @@ import bpy
 from ...human.naming_schemes import match as match_bones
 from ...markers.assign import Guess, assign_by_motion
 from ...markers.mapping.labels import is_virtual, parts_of
+from ..control.body import read_trees
 from ..limits.preset import read_rest
-from ..rig.armature import read_trees
 from ..rig.spaces import metres_per_unit
 from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings

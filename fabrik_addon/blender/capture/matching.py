@@ -182,7 +182,7 @@ def matching_doubts_of(rig: bpy.types.Object) -> tuple[str, ...]:
     """What makes one doubt that the right markers are on the rig's bones: a sentence for each."""
     entries = rig_settings(rig).capture.markers
     on_bones = {entry.name: entry.bone for entry in entries if entry.bone and entry.enabled}
-    return tuple(matching_doubts([entry.name for entry in entries], on_bones, match_bones(rig.data.bones.keys())))
+    return tuple(matching_doubts([entry.name for entry in entries], on_bones, match_bones(read_rest(rig))))
 
 
 def is_certain(entry: FabrikMarker) -> bool:

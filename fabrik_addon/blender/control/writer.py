@@ -1,7 +1,7 @@
 """Writing poses of a body to its controls, over and over, as dragging does; limbs on IK go to FK."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import bpy
 import numpy as np
@@ -28,6 +28,14 @@ _MENDS: Final = 2
 MOST_OFF: Final = (1e-4, 8.7e-4)
 
 
+class Deviation(NamedTuple):
+    """A bone that does not stand where it should, by metres and radians."""
+
+    bone: str
+    distance: float
+    angle: float
+
+
 def make_writer(
     context: bpy.types.Context, armature: bpy.types.Object, tree: Tree, bones: Sequence[int], *, moves_root: bool
 ) -> "PoseWriter | ControlWriter":
@@ -39,7 +47,11 @@ def make_writer(
 
 
 class ControlWriter:
-    """Writes poses of a tree of a body to the controls, each as if it followed the channels at the start."""
+    """Writes poses of a tree of a body to the controls, each as if it followed the channels at the start.
+
+    Attributes:
+        on_fk: by path the custom properties that have the tree's limbs on FK, and their values there.
+    """
 
     def __init__(
         self, context: bpy.types.Context | None, armature: bpy.types.Object, kept: FabrikControlRig, tree: Tree
@@ -47,12 +59,12 @@ class ControlWriter:
         """Nothing is written yet."""
         self._context, self._rig, self._kept, self._tree = context, armature, kept, tree
         names = set(tree.skeleton.names)
-        self._switches = {
+        self.on_fk = {
             row.name: row.fk
             for row in kept.switches
             if any(carrier.switch == row.name for carrier in kept.carriers if carrier.name in names)
         }
-        self._before_switches = {path: read_switch(armature, path) for path in self._switches}
+        self._before_switches = {path: read_switch(armature, path) for path in self.on_fk}
         self._is_root = not kept.carriers[tree.skeleton.names[0]].parent
         self._model: ControlModel | None = None
         self._before: dict[str, FloatArray] = {}
@@ -61,7 +73,7 @@ class ControlWriter:
 
     def write(self, rotations: FloatArray, head: FloatArray) -> None:
         """Pose the body by (J, 4) local rotations of the tree's bones, its root's head at (3,) in armature space."""
-        model = self._made_ready()
+        model = self.made_ready()
         self._wanted = forward_kinematics(self._tree.skeleton, rotations, head)
         self._apply(model, self._wanted)
 
@@ -75,11 +87,7 @@ class ControlWriter:
                 return []
             self._apply(self._look(), self._wanted)
             self._update()
-        return [
-            f"Bone {name!r} is off by {1000.0 * distance:.2f} mm and {np.degrees(angle):.2f}°: "
-            f"control {self._kept.carriers[name].control!r} can't bring it there"
-            for name, distance, angle in self.deviations()
-        ]
+        return [said(self._kept, each) for each in self.deviations()]
 
     def take_back(self) -> None:
         """Put the controls' channels back to what they held."""
@@ -89,22 +97,11 @@ class ControlWriter:
         if self._model is not None and self._model.place:
             bones[self._model.place].location = self._place.tolist()
 
-    def deviations(self) -> list[tuple[str, float, float]]:
-        """The carried bones that do not stand where they were written to, metres and radians off."""
+    def deviations(self) -> list[Deviation]:
+        """The carried bones that do not stand where they were written to."""
         if self._wanted is None:
             return []
-        found = []
-        for name, matrix in zip(self._tree.skeleton.names, self._wanted, strict=True):
-            carrier = self._kept.carriers[name]
-            if carrier.control not in self._rig.pose.bones:
-                continue
-            posed = np.array(self._rig.pose.bones[name].matrix, dtype=np.float64)
-            distance = float(np.linalg.norm(posed[:3, 3] - matrix[:3, 3]))
-            off = nearest_rotations(posed[None, :3, :3])[0].T @ matrix[:3, :3]
-            angle = _angle(off) if carrier.found != "SWINGS" else float(np.arccos(np.clip(off[1, 1], -1.0, 1.0)))
-            if distance > MOST_OFF[0] or angle > MOST_OFF[1]:
-                found.append((name, distance, angle))
-        return found
+        return deviations(self._rig, self._kept, self._tree.skeleton.names, self._wanted)
 
     def changed(self) -> Iterator[tuple[str, str]]:
         """(bone, channel) of what no longer holds what it held at the start."""
@@ -123,15 +120,15 @@ class ControlWriter:
 
     def switched_now(self) -> bool:
         """Put the limbs on FK; whether any was not."""
-        was = any(read_switch(self._rig, path) != value for path, value in self._switches.items())
-        write_switches(self._rig, self._switches)
+        was = any(read_switch(self._rig, path) != value for path, value in self.on_fk.items())
+        write_switches(self._rig, self.on_fk)
         return was
 
     def _update(self) -> None:
         if self._context is not None:
             self._context.view_layer.update()
 
-    def _made_ready(self) -> ControlModel:
+    def made_ready(self) -> ControlModel:
         """The model, with the limbs on FK."""
         if self._model is None:
             self.switched_now()
@@ -145,7 +142,7 @@ class ControlWriter:
             if self._model.place:
                 self._place = np.array(bones[self._model.place].location, dtype=np.float64)
         else:
-            write_switches(self._rig, self._switches)
+            write_switches(self._rig, self.on_fk)
         return self._model
 
     def _look(self) -> ControlModel:
@@ -168,6 +165,36 @@ class ControlWriter:
         values = to_channels(mode, rotation[None], previous=before)[1][0]
         still = angle_between(from_channels(mode, before)[None], rotation[None])[0] < _NO_TURN
         setattr(bone, property_name(mode), np.where(still | locked_channels(bone), before, values).tolist())
+
+
+def deviations(
+    rig: bpy.types.Object, kept: FabrikControlRig, names: Sequence[str], wanted: FloatArray
+) -> list[Deviation]:
+    """Of J bones of a body those that their controls have not brought to (J, 4, 4) matrices, armature space."""
+    found = []
+    for name, matrix in zip(names, wanted, strict=True):
+        carrier = kept.carriers[name]
+        if carrier.control not in rig.pose.bones:
+            continue
+        posed = np.array(rig.pose.bones[name].matrix, dtype=np.float64)
+        distance = float(np.linalg.norm(posed[:3, 3] - matrix[:3, 3]))
+        off = nearest_rotations(posed[None, :3, :3])[0].T @ matrix[:3, :3]
+        # Where the rig makes the twist itself it is its own.
+        angle = (
+            float(np.arctan2(np.hypot(off[0, 1], off[2, 1]), off[1, 1])) if carrier.found == "SWINGS" else _angle(off)
+        )
+        if distance > MOST_OFF[0] or angle > MOST_OFF[1]:
+            found.append(Deviation(name, distance, angle))
+    return found
+
+
+def said(kept: FabrikControlRig, deviation: Deviation) -> str:
+    """A sentence on a bone that its control can't bring where it should be."""
+    name, distance, angle = deviation
+    return (
+        f"Bone {name!r} is off by {1000.0 * distance:.1f} mm and {np.degrees(angle):.2f}°: "
+        f"control {kept.carriers[name].control!r} can't bring it there"
+    )
 
 
 def _angle(matrix: FloatArray) -> float:
@@ -212,3 +239,8 @@ def key_switches(armature: bpy.types.Object, writers: Sequence[PoseWriter | Cont
     """Key the properties on the present frame that handed limbs to other controls."""
     for path in (path for each in writers if isinstance(each, ControlWriter) for path in each.switched()):
         armature.keyframe_insert(path)
+
+
+def _lean(matrix: FloatArray) -> float:
+    """Radians by which a rotation matrix turns Y away from itself."""
+    return float(np.arctan2(np.hypot(matrix[0, 1], matrix[2, 1]), matrix[1, 1]))

@@ -9,6 +9,7 @@ import numpy as np
 from ...human.preset import Preset, human_limits, why_not_human
 from ...human.rest_body import RestBone
 from ..rig.armature import RigError, check_rig
+from ..settings.control import control_rig
 from ..settings.limit_properties import read_settings
 from ..settings.limit_values import settings_of
 from .editing import Bones, write_all
@@ -24,7 +25,11 @@ def apply_preset(rig: bpy.types.Object, bones: Bones) -> Preset:
     nothing is changed.
     """
     check_rig(rig)
-    preset = human_limits(read_rest(rig), [bone.name for bone in bones])
+    rest = read_rest(rig)
+    if control_rig(rig) is not None:
+        # People select what they see.
+        bones = [rig.pose.bones[name] for name in rest]
+    preset = human_limits(rest, [bone.name for bone in bones])
     if not preset.limits:
         raise RigError(_why_nothing(rig, preset))
     limited = [bone for bone in bones if bone.name in preset.limits]
@@ -39,11 +44,15 @@ def doubt_of_human(rig: bpy.types.Object) -> str:
 
 
 def read_rest(rig: bpy.types.Object) -> dict[str, RestBone]:
-    """The bones of an armature at rest, by name."""
+    """The bones of an armature at rest, by name; of a control rig those of its body."""
+    kept = control_rig(rig)
+    above = {bone.name: bone.parent.name if bone.parent else "" for bone in rig.data.bones}
+    if kept is not None:
+        above = {row.name: row.parent for row in kept.carriers}
     rest = {}
-    for bone in rig.data.bones:
+    for name, parent in above.items():
+        bone = rig.data.bones[name]
         matrix = np.array(bone.matrix_local, dtype=np.float64)
-        parent = bone.parent.name if bone.parent else ""
         rest[bone.name] = RestBone(parent, matrix[:3, 3], matrix[:3, :3], bone.length)
     return rest
 

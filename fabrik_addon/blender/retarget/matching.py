@@ -12,7 +12,7 @@ from ...retarget.bodies import find_pairs
 from ...retarget.bone_map import check_bone_map, read_bone_map, write_bone_map
 from ...retarget.motion import RetargetError
 from ...retarget.pairs import Pair
-from ..rig.armature import read_trees
+from ..control.body import read_trees
 from ..settings.rig import rig_settings
 from .source import check_source, sample_source
 

@@ -17,11 +17,11 @@ from ..bake.bake import FindSteps, Steps, keyed_steps, timed
 from ..bake.jobs import BakedTree
 from ..bake.keys import check_root_motion
 from ..bake.settings import BakeSettings
+from ..control.body import may_move, owned_bones, read_trees, unkeyable_bones
 from ..goals.effectors import Pin
 from ..goals.goals import Goals, limits_of
-from ..rig.armature import Tree, check_unscaled, read_trees
+from ..rig.armature import Tree, check_unscaled
 from ..rig.legal import legal_pose
-from ..rig.ownership import constrained_bones, unkeyable_bones
 from ..rig.spaces import object_scale
 from .source import check_source, sample_source
 
@@ -83,7 +83,7 @@ def _body_of(rig: bpy.types.Object, pairs: Sequence[Pair] | None) -> Tree:
 def _goals_of(rig: bpy.types.Object, tree: Tree) -> Goals:
     """The limits of a tree, and the bones of it that are not to be turned."""
     names = tree.skeleton.names
-    held = {**unkeyable_bones(rig), **constrained_bones(rig)}
+    held = {**unkeyable_bones(rig), **owned_bones(rig)}
     check_unscaled(rig, names)
     return Goals(
         tree,
@@ -93,7 +93,7 @@ def _goals_of(rig: bpy.types.Object, tree: Tree) -> Goals:
         (Pin((0.0, 0.0, 0.0), _NO_TURN),),
         limits=limits_of(rig, names),
         held={name: held[name] for name in names if name in held},
-        root_moves=not all(rig.pose.bones[names[0]].lock_location),
+        root_moves=may_move(rig, names[0]),
     )
 
 

@@ -1,0 +1,79 @@
+"""Poses of a body over many frames, to the channels of its controls; and whether the rig then stands so."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+
+from ...core import forward_kinematics
+from ...core.arrays import FloatArray, IntArray
+from ...core.model.skeleton import Skeleton
+from ...core.rotations import angle_between
+from ..rig.armature import Tree
+from ..rig.rotation_modes import local_rotation
+from ..settings.control import FabrikControlRig
+from .writer import ControlWriter, Deviation, deviations, said
+
+# Radians: a control that is turned by less stays as it is.
+_STILL = 1e-5
+# So many frames are looked at for whether the rig stands as it was solved.
+_LOOKED_AT = 9
+
+
+@dataclass(frozen=True, eq=False)
+class ControlTake:
+    """What controls' channels hold over F frames.
+
+    rotations: by control (F, 4) local rotations. bodies: the bone of the body that each carries. place: the control
+    that is moved, "" for none, and locations: (F, 3) what its location holds. switches: by path the value on FK.
+    """
+
+    rotations: Mapping[str, FloatArray]
+    bodies: Mapping[str, str]
+    place: str
+    locations: FloatArray
+    switches: Mapping[str, float]
+
+
+def control_take(
+    context: bpy.types.Context,
+    rig: bpy.types.Object,
+    kept: FabrikControlRig,
+    skeleton: Skeleton,
+    rotations: FloatArray,
+    heads: FloatArray,
+) -> ControlTake:
+    """The channels for (F, J, 4) local rotations and (F, 3) root heads of a tree of the body; limbs go to FK now.
+
+    Of controls that carry no bone that is solved those are there that must move for the body to stand as wanted.
+    """
+    writer = ControlWriter(context, rig, kept, Tree(skeleton, rotations[0], heads[0]))
+    model = writer.made_ready()
+    pose = model.pose(forward_kinematics(skeleton, rotations, heads))
+    found = {name: pose.rotations[:, place] for place, name in enumerate(pose.controls)}
+    present = {name: local_rotation(rig.pose.bones[name]) for name in found}
+    moved = {name: turned for name, turned in found.items() if angle_between(turned, present[name]).max() > _STILL}
+    bodies = {row.control: row.name for row in kept.carriers}
+    locations = np.zeros((len(rotations), 3)) if pose.place is None else pose.place
+    return ControlTake(moved, bodies, model.place if pose.place is not None else "", locations, writer.on_fk)
+
+
+def check_take(
+    context: bpy.types.Context,
+    rig: bpy.types.Object,
+    kept: FabrikControlRig,
+    skeleton: Skeleton,
+    wanted: FloatArray,
+    frames: IntArray,
+) -> list[str]:
+    """Go to some of F frames and look whether the body stands at (F, J, 4, 4); a sentence on each bone that does not.
+
+    The scene is left on another frame.
+    """
+    worst: dict[str, Deviation] = {}
+    for row in np.unique(np.linspace(0, len(frames) - 1, _LOOKED_AT).astype(int)).tolist():
+        context.scene.frame_set(int(frames[row]))
+        for each in deviations(rig, kept, skeleton.names, wanted[row]):
+            worst[each.bone] = max(worst.get(each.bone, each), each, key=lambda one: one.distance)
+    return [said(kept, each) for each in worst.values()]

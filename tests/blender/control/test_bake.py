@@ -1,0 +1,73 @@
+"""A recorded walk onto a generated Rigify human: keys on controls alone, and the mesh's bones stand as solved."""
+
+import bpy
+import numpy as np
+import pytest
+from support.rigify import open_rigify
+from support.takes import curves
+
+from fabrik_addon.blender.bake.bake import bake
+from fabrik_addon.core import forward_kinematics
+
+pytestmark = pytest.mark.usefixtures("clean_scene")
+
+LAST = 120
+METRES, DEGREES = 1e-4, 0.05
+
+
+@pytest.fixture
+def baked(request):
+    """The rig, and what the bake says; the walk's first frames."""
+    rig = open_rigify("Basic.basic_human")
+    bpy.ops.fabrik.use_control_rig()
+    bpy.ops.fabrik.limit_preset()
+    walk = request.config.rootpath / "sample_rigs" / "walk.trc"
+    bpy.ops.fabrik.import_markers(filepath=str(walk), last=LAST)
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.fabrik.match_markers()
+    bpy.ops.fabrik.calibrate_markers()
+    return rig, bake(bpy.context, rig, frame_start=1, frame_end=LAST)
+
+
+def test_a_walk(baked):
+    rig, result = baked
+    assert result.warnings == ()
+    assert result.report.total().rms < 0.005
+    controls = {row.control for row in rig.fabrik.control.carriers} | {rig.fabrik.control.place}
+    switches = {row.name for row in rig.fabrik.control.switches}
+    keyed = {path for path, _ in curves(rig)}
+    assert {path.split('"')[1] for path in keyed - switches} <= controls
+    assert switches <= keyed
+    assert {"thigh_fk.L", "upper_arm_fk.R", "spine_fk", "torso"} <= {path.split('"')[1] for path in keyed}
+    stands_as_solved(rig, result)
+    heads = np.array([each.root_location for each in result.solutions])
+    assert np.ptp(heads[0][:, 1]) > 0.5
+
+
+def stands_as_solved(rig, result):
+    """Every bone of the body, on every frame; those whose twist the rig makes itself by where they point."""
+    (tree,) = result.trees
+    skeleton, solution = tree.goals.tree.skeleton, tree.solution
+    wanted = forward_kinematics(skeleton, solution.rotations, solution.root_location)
+    swings = {row.name for row in rig.fabrik.control.carriers if row.found == "SWINGS"}
+    assert len(swings) <= 2
+    for row, frame in enumerate(result.frames.tolist()):
+        bpy.context.scene.frame_set(frame)
+        posed = np.array([rig.pose.bones[name].matrix for name in skeleton.names])
+        axes = posed[:, :3, :3] / np.linalg.norm(posed[:, :3, :3], axis=1, keepdims=True)
+        assert np.linalg.norm(posed[:, :3, 3] - wanted[row, :, :3, 3], axis=1).max() < METRES
+        cosines = np.einsum("jab,jab->jb", axes, wanted[row, :, :3, :3])
+        full = [name not in swings for name in skeleton.names]
+        off = np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))
+        assert off[:, 1].max() < DEGREES
+        assert off[full].max() < DEGREES
+
+
+def test_preset_reads_the_body_of_a_generated_rig():
+    rig = open_rigify("Basic.basic_human")
+    bpy.ops.fabrik.use_control_rig()
+    bpy.ops.fabrik.limit_preset()
+    limited = {bone.name.partition("-")[2] for bone in rig.pose.bones if "fabrik_limit" in bone}
+    assert {"shin.L", "forearm.R", "upper_arm.L", "thigh.R", "hand.L", "foot.R", "spine.006"} <= limited
+    hinge = next(bone for bone in rig.pose.bones if bone.name.endswith("-shin.L") and "fabrik_limit" in bone)
+    assert hinge["fabrik_limit"] == "HINGE"
