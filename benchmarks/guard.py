@@ -96,17 +96,18 @@ def _runs():
         "chain of 10, a frame in arrays": (partial(chain.solver().solve, many), FRAMES),
         "human with limits, one pose": (partial(each, person.solver(), poses), PERSON_POSES),
         "human with limits, a frame in arrays": (partial(person.solver().solve, motion), FRAMES // 4),
-        "human dragged, a step": (_dragged, DRAG_STEPS),
+        "human dragged, a step": (partial(_led, "Dragged"), DRAG_STEPS),
+        "human live, a step": (partial(_led, "Live"), DRAG_STEPS),
     }
 
 
-def _dragged():
+def _led(method):
     """A hand that is led out of reach and back, with the feet pinned."""
     from benchmarks import natural_paths
 
     rig = natural_paths.open_human()
     path = natural_paths.Path3("", "hand.L", ((0.8, -0.8, 0.4),))
-    natural_paths.follow(rig, path, path.there_and_back()[::2][:DRAG_STEPS], natural_paths.Dragged)
+    natural_paths.follow(rig, path, path.there_and_back()[::2][:DRAG_STEPS], getattr(natural_paths, method))
 
 
 if __name__ == "__main__":
