@@ -94,16 +94,17 @@ class Track:
 
     @property
     def at_straight_limb(self):
-        """(N, J) whether a joint, or the next one down, is straight before or after a step: geometry turns it far."""
+        """(N, J) whether a joint or one beside it is straight before or after a step: geometry turns those far."""
         heads, along = self.matrices[..., :3, 3], self.matrices[..., :3, 1]
         before = heads - heads[:, self.parents]
         cosine = (before * along).sum(axis=-1) / np.maximum(np.linalg.norm(before, axis=-1), 1e-9)
         straight = (cosine > np.cos(STRAIGHT)) & (self.parents >= 0)
-        above = straight.copy()
+        near = straight.copy()
         for bone, parent in enumerate(self.parents):
             if parent >= 0:
-                above[:, parent] |= straight[:, bone]
-        return above[:-1] | above[1:]
+                near[:, parent] |= straight[:, bone]
+                near[:, bone] |= straight[:, parent]
+        return near[:-1] | near[1:]
 
     def reversals(self, least=2.0):
         """On how many steps some bone turns back, each time by more than `least` degrees, with the mouse going on."""

@@ -6,12 +6,13 @@ from typing import Final
 
 import bpy
 import numpy as np
-from mathutils import Vector
+from mathutils import Matrix, Quaternion, Vector
 
 from ...core.arrays import FloatArray
 from ...core.posture.bounds import Floor, Support
 from ...human.rest_body import RestBone
 from ...human.soles import Point, convex_hull, floor_points, soles
+from ..rig.spaces import armature_point
 from ..settings.control import control_rig
 from ..settings.rig import rig_settings
 
@@ -21,7 +22,7 @@ _OUTLINE: Final = 3
 
 
 def support_of(armature: bpy.types.Object, pinned: Collection[str]) -> Support | None:
-    """What the centre of mass is to stay over: the soles of the feet that are pinned, as they are posed.
+    """What the centre of mass is to stay over: the soles of the feet that are pinned, where their pins hold them.
 
     None where the rig is not to keep its balance, or too little is pinned to stand on. Where balance is on, bones that
     are no feet count with their tails.
@@ -36,12 +37,13 @@ def support_of(armature: bpy.types.Object, pinned: Collection[str]) -> Support |
         name: points for name, points in feet.items() if not {name, *(bone for bone, _ in points)}.isdisjoint(pinned)
     }
     points = [point for corners in held.values() for point in corners]
+    back = {bone: _to_pin(armature, own, pinned) for own in held.values() for bone, _ in own}
     if balance == "ON":
         standing = {bone for bone, _ in points}
         others = (name for name in pinned if name not in standing)
         points += [(name, (0.0, armature.data.bones[name].length, 0.0)) for name in others]
     up, _ = _up(armature)
-    corners = _outline(_posed(armature, points), up)
+    corners = _outline(_posed(armature, points, back), up)
     return Support(corners, (up[0], up[1], up[2])) if len(corners) >= _OUTLINE else None
 
 
@@ -62,10 +64,23 @@ def _up(armature: bpy.types.Object) -> tuple[FloatArray, float]:
     return row / scale, scale
 
 
-def _posed(armature: bpy.types.Object, points: Collection[Point]) -> FloatArray:
-    """(N, 3) where points on bones are now, in armature space."""
+def _posed(armature: bpy.types.Object, points: Collection[Point], back: Mapping[str, Matrix]) -> FloatArray:
+    """(N, 3) where points on bones are now, in armature space, once some bones are moved as said."""
     bones = armature.pose.bones
-    return np.array([(bones[name].matrix @ Vector(place))[:] for name, place in points]).reshape(-1, 3)
+    moved = (back.get(name, Matrix()) @ bones[name].matrix @ Vector(place) for name, place in points)
+    return np.array([place[:] for place in moved]).reshape(-1, 3)
+
+
+def _to_pin(armature: bpy.types.Object, foot: Collection[Point], pinned: Collection[str]) -> Matrix:
+    """What brings a foot back to its pin in armature space, as solving will: it may have been posed away from it."""
+    own = {bone for bone, _ in foot}.intersection(pinned, armature.pose.bones.keys())
+    for pin in rig_settings(armature).effectors:
+        if pin.kind == "PIN" and pin.enabled and pin.bone in own:
+            bone = armature.pose.bones[pin.bone]
+            turn = pin.pin_rotation @ bone.matrix.to_quaternion().conjugated() if pin.hold_rotation else Quaternion()
+            point = armature_point(bone, pin.point, pin.offset)
+            return Matrix.Translation(pin.pin_location) @ turn.to_matrix().to_4x4() @ Matrix.Translation(-point)
+    return Matrix()
 
 
 def _outline(points: FloatArray, up: FloatArray) -> FloatArray:

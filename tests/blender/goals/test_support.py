@@ -56,6 +56,15 @@ class TestSupport:
     def test_a_pinned_toe_stands_for_its_foot(self, human):
         assert np.allclose(support_of(human, ("toe.L",)).corners, support_of(human, ("foot.L",)).corners)
 
+    def test_a_foot_that_was_posed_away_from_its_pin_counts_where_that_is(self, human):
+        bpy.context.view_layer.objects.active = human
+        bpy.ops.fabrik.pin(bones=",".join(FEET))
+        before = support_of(human, FEET).corners
+        human.pose.bones["hips"].location = (0.3, 0.2, 0.1)
+        human.pose.bones["thigh.L"].rotation_quaternion = (0.9, 0.3, 0.2, 0.1)
+        bpy.context.view_layer.update()
+        assert np.allclose(support_of(human, FEET).corners, before, atol=1e-5)
+
     def test_a_lifted_foot_takes_its_outline_along(self, human):
         human.pose.bones["thigh.L"].rotation_mode = "XYZ"
         human.pose.bones["thigh.L"].rotation_euler = (-0.6, 0.0, 0.0)
