@@ -1,6 +1,6 @@
 """Names for the arrays that the core passes around, and how long the vectors in arrays are."""
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -8,6 +8,11 @@ import numpy.typing as npt
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+# What is less is nothing: whatever is divided by is at least this, in either precision.
+TINY: Final = 1e-30
+# What numbers of the size of one are off by after a few operations: sines, shares, radians.
+ROUNDING: Final = 1e-12
 
 
 def squares(vectors: FloatArray) -> FloatArray:

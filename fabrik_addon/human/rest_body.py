@@ -16,7 +16,8 @@ from .naming_schemes import match
 
 # What is told of a role, beside its part.
 _TOLD: Final = ("side", "finger", "number")
-_TINY: Final = 1e-6
+# Metres: a shorter span tells no direction.
+_SHORT: Final = 1e-6
 # Cosine of how far bones may be off their limbs.
 _ALONG: Final = 0.7
 # A body that stands this nearly along the armature's axes stands along them: people slouch, and feet point out.
@@ -98,12 +99,12 @@ class RestBody:
         span = self._span(name)
         if span is None and not self._lie_along and bone.parent in self.bones:
             span = bone.head - self.bones[bone.parent].head
-        return bone.axes[:, 1] if span is None or length(span) < _TINY else unit(span)
+        return bone.axes[:, 1] if span is None or length(span) < _SHORT else unit(span)
 
     @cached_property
     def _lie_along(self) -> bool:
         """Whether the bones lie along their limbs, as most do; some importers leave them across."""
-        spans = {name: span for name in self.roles if (span := self._span(name)) is not None and length(span) > _TINY}
+        spans = {name: span for name in self.roles if (span := self._span(name)) is not None and length(span) > _SHORT}
         shares = [unit(span) @ self.bones[name].axes[:, 1] for name, span in spans.items()]
         return not shares or float(np.median(shares)) > _ALONG
 
@@ -126,7 +127,7 @@ class RestBody:
     def axes(self) -> BodyAxes | None:
         """Up, forward and left; None where there are not joints enough to tell."""
         low, high = self._first_of("hips", "thigh"), self._first_of("head", "neck", "upper_arm", "shoulder", "chest")
-        if low is None or high is None or np.linalg.norm(high - low) < _TINY:
+        if low is None or high is None or np.linalg.norm(high - low) < _SHORT:
             return None
         up = _snapped(high - low)
         forward = self._forward(up)
@@ -143,7 +144,7 @@ class RestBody:
             return _snapped(square(span, up))
         across = np.sum([self._across(part) for part in ("thigh", "upper_arm", "shoulder", "hand")], axis=0)
         forward = np.cross(across, up)
-        return _snapped(forward) if length(forward) > _TINY else None
+        return _snapped(forward) if length(forward) > _SHORT else None
 
     def _foot(self, side: str) -> FloatArray | None:
         """(3,) from the ankle to the toes, or along the foot."""

@@ -6,12 +6,12 @@ from typing import Final
 
 import numpy as np
 
+from ..core.arrays import ROUNDING
 from .clip import BoolArray, FloatArray
 
 # The median distance of a normal point in three dimensions from the middle, over its standard deviation on one axis.
 _MEDIAN_DISTANCE: Final = 1.5382
 _ROUNDS: Final = 5
-_TINY: Final = 1e-12
 
 
 def outlier_weights(distances: FloatArray, limits: FloatArray) -> FloatArray:
@@ -19,7 +19,7 @@ def outlier_weights(distances: FloatArray, limits: FloatArray) -> FloatArray:
 
     distances: (F, M), NaN where not seen. limits: broadcasts to that.
     """
-    shares = np.nan_to_num(distances / np.maximum(limits, _TINY), nan=np.inf)
+    shares = np.nan_to_num(distances / np.maximum(limits, ROUNDING), nan=np.inf)
     weights: FloatArray = 1.0 / (1.0 + np.minimum(shares, 1e6) ** 2) ** 2
     return np.where(np.isnan(distances), 0.0, weights)
 
@@ -51,7 +51,7 @@ def weighted_location(samples: FloatArray, outlying: float) -> tuple[FloatArray,
         spread = usual_distances(distances) / _MEDIAN_DISTANCE
         weights = outlier_weights(distances, outlying * spread)[..., None]
         total = weights.sum(axis=0)
-        mean = (weights * np.nan_to_num(part)).sum(axis=0) / np.maximum(total, _TINY)
-        centre = np.where(total > _TINY, mean, centre)
+        mean = (weights * np.nan_to_num(part)).sum(axis=0) / np.maximum(total, ROUNDING)
+        centre = np.where(total > ROUNDING, mean, centre)
     middle[some] = centre
     return middle, some

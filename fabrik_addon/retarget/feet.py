@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from ..core.arrays import FloatArray, lengths, squares
+from ..core.arrays import ROUNDING, FloatArray, lengths, squares
 from ..core.rotations import matrix_from_quaternion, product, quaternion_from_rotation_vector
 from ..human.rest_body import BodyAxes, RestBody
 from ..human.soles import soles_of
@@ -19,7 +19,6 @@ from ..markers.feet.stances import StandingSettings, find_stances
 _CERTAIN: Final = 1e-3
 # Points that are lower than this share of the height up to which they may stand are about the ground.
 _NEAR: Final = 0.4
-_TINY: Final = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +134,7 @@ def _moved(
     weights = shares / (1.0 - shares + _CERTAIN)
     both = (shares[:, 0] * shares[:, 1])[:, None]
     span = points[:, 1] - points[:, 0]
-    twist = np.cross(span, shifts[:, 1] - shifts[:, 0]) / np.maximum(squares(span), _TINY)[:, None]
+    twist = np.cross(span, shifts[:, 1] - shifts[:, 0]) / np.maximum(squares(span), ROUNDING)[:, None]
     turn = quaternion_from_rotation_vector(both * twist)
     matrices = matrix_from_quaternion(turn)
     turned = places[:, None] + np.einsum("fij,fpj->fpi", matrices, points - places[:, None])
@@ -149,9 +148,9 @@ def toe_turns(toe: FloatArray, balls: FloatArray, tip: FloatArray, axes: BodyAxe
     way: FloatArray = toe @ tip
     reach = lengths(way)
     low = np.maximum(ground - (balls + way) @ axes.up, 0.0)
-    height = np.clip((way @ axes.up + low) / np.maximum(reach, _TINY), -1.0, 1.0)
+    height = np.clip((way @ axes.up + low) / np.maximum(reach, ROUNDING), -1.0, 1.0)
     flat = way - (way @ axes.up)[:, None] * axes.up
-    ahead = flat / np.maximum(lengths(flat), _TINY)[:, None]
-    now = np.arcsin(np.clip((way @ axes.up) / np.maximum(reach, _TINY), -1.0, 1.0))
+    ahead = flat / np.maximum(lengths(flat), ROUNDING)[:, None]
+    now = np.arcsin(np.clip((way @ axes.up) / np.maximum(reach, ROUNDING), -1.0, 1.0))
     angle: FloatArray = np.where(low > 0.0, np.arcsin(height) - now, 0.0)
     return quaternion_from_rotation_vector(angle[:, None] * np.cross(ahead, axes.up))

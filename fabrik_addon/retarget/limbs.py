@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from ..core import Hinge, Skeleton
-from ..core.arrays import BoolArray, FloatArray, lengths
+from ..core.arrays import ROUNDING, BoolArray, FloatArray, lengths
 from ..core.limits.base import Limit
 from ..core.rotations import (
     conjugate,
@@ -27,7 +27,6 @@ _FOLDED: Final = 0.2
 _USUAL: Final = 0.12
 # Seconds about a frame in which folds count.
 ABOUT: Final = 0.25
-_TINY: Final = 1e-12
 _AXES: Final = {"X": 0, "Y": 1, "Z": 2}
 _NO_TURN: Final = (1.0, 0.0, 0.0, 0.0)
 
@@ -68,7 +67,7 @@ class LimbSolver:
         self._forearm = rest[limb.lower, :3, :3].T @ (rest[limb.end, :3, 3] - rest[limb.lower, :3, 3])
         self._lower = quaternion_from_matrix(upper.T @ rest[limb.lower, :3, :3])
         self._end = quaternion_from_matrix(rest[limb.lower, :3, :3].T @ rest[limb.end, :3, :3])
-        self._along = self._elbow / max(float(np.linalg.norm(self._elbow)), _TINY)
+        self._along = self._elbow / max(float(np.linalg.norm(self._elbow)), ROUNDING)
         # (F,) how the upper bone is rolled beyond what was carried over; (F,) the hinge's angle.
         self._roll: FloatArray
         self._angles: FloatArray | None
@@ -107,9 +106,9 @@ class LimbSolver:
         size = lengths(axis)
         # A straight limb folds as most of the take does.
         usual = axis.sum(axis=0)
-        usual = usual / np.linalg.norm(usual) if np.linalg.norm(usual) > _TINY else np.array([1.0, 0.0, 0.0])
+        usual = usual / np.linalg.norm(usual) if np.linalg.norm(usual) > ROUNDING else np.array([1.0, 0.0, 0.0])
         straight = size <= 1e-3 * np.linalg.norm(self._forearm)
-        return np.where(straight[:, None], usual, axis / np.maximum(size, _TINY)[:, None]), bent
+        return np.where(straight[:, None], usual, axis / np.maximum(size, ROUNDING)[:, None]), bent
 
     def _rolled(self, upper: FloatArray, lower: FloatArray, hinge: Hinge) -> tuple[FloatArray, FloatArray]:
         """(F,) how far to roll the upper bone for the hinge to fold as the limb does; (F,) the angle of the hinge."""
@@ -130,11 +129,11 @@ class LimbSolver:
         straight, or bent a little the wrong way, goes by what the take usually does and by the frames about it.
         """
         flat, wanted = (vector - (vector @ self._along)[:, None] * self._along for vector in (own, way))
-        size = max(float(self._forearm @ self._forearm), _TINY)
+        size = max(float(self._forearm @ self._forearm), ROUNDING)
         number = ((flat * wanted).sum(axis=1) + 1j * (np.cross(flat, wanted) @ self._along)) / size
         told = np.abs(number)
         clear = number * np.maximum(told - _USUAL, 0.0)
-        usual = clear.sum() + _TINY
+        usual = clear.sum() + ROUNDING
         usual = usual / abs(usual)
         window = np.hanning(2 * self._beside + 3)[1:-1]
         padded = np.pad(clear, self._beside, mode="edge")
@@ -163,7 +162,7 @@ class LimbSolver:
         across = forearm - along[:, None] * axis
         constant = elbow @ elbow + float(self._forearm @ self._forearm) + 2.0 * along * (axis @ elbow)
         cosine, sine = 2.0 * across @ elbow, 2.0 * np.cross(axis, across) @ elbow
-        size = np.maximum(np.hypot(cosine, sine), _TINY)
+        size = np.maximum(np.hypot(cosine, sine), ROUNDING)
         middle, half = np.arctan2(sine, cosine), np.arccos(np.clip((reach**2 - constant) / size, -1.0, 1.0))
         angles = np.stack([_wrapped(middle + half), _wrapped(middle - half)])
         hinge = self.limb.hinge
@@ -206,6 +205,6 @@ def between(starts: FloatArray, ends: FloatArray) -> FloatArray:
     sizes = lengths(starts) * lengths(ends)
     quaternion = np.concatenate([(sizes + (starts * ends).sum(axis=1))[:, None], np.cross(starts, ends)], axis=1)
     size = lengths(quaternion)
-    found: BoolArray = size > _TINY
+    found: BoolArray = size > ROUNDING
     none = np.array([1.0, 0.0, 0.0, 0.0])
-    return np.where(found[:, None], quaternion / np.maximum(size, _TINY)[:, None], none)
+    return np.where(found[:, None], quaternion / np.maximum(size, ROUNDING)[:, None], none)

@@ -11,7 +11,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray
+from ..arrays import TINY, BoolArray, FloatArray, IntArray
 from . import numbers
 from .numbers import Condition, Scalar
 
@@ -25,8 +25,6 @@ square = np.square
 maximum = np.maximum
 minimum = np.minimum
 
-_TINY = 1e-300
-_NO_LENGTH = 1e-30
 _PARALLEL = 1e-14
 _NEARLY_OPPOSITE = 1e-2
 
@@ -179,8 +177,8 @@ def rotation_between(start: numbers.Vector, end: numbers.Vector) -> Quaternion:
     w = product + cosine
     if any_of(w <= _NEARLY_OPPOSITE * product):
         # |a||b| + a·b loses its digits near the antipode; |a×b|² / (|a||b| − a·b) is the same number.
-        w = np.where(cosine < 0, axis.length_squared / np.maximum(product - cosine, _TINY), w)
-        w = np.where(product <= _TINY, 1.0, w)
+        w = np.where(cosine < 0, axis.length_squared / np.maximum(product - cosine, TINY), w)
+        w = np.where(product <= TINY, 1.0, w)
         opposite = (cosine < 0) & (axis.length_squared <= (_PARALLEL * product) ** 2)
         w, axis = np.where(opposite, 0.0, w), select(opposite, _orthogonal(start), axis)
         return Quaternion((w, axis.x, axis.y, axis.z)).normalized()
@@ -195,9 +193,9 @@ def point_on_line(anchor: numbers.Vector, point: numbers.Vector, distance: Scala
     square = x * x
     square += y * y
     square += z * z
-    if np.min(square, initial=1.0) <= _NO_LENGTH:
-        x = np.where(square > _NO_LENGTH, x, 1.0)
-        square = np.where(square > _NO_LENGTH, square, 1.0)
+    if np.min(square, initial=1.0) <= TINY:
+        x = np.where(square > TINY, x, 1.0)
+        square = np.where(square > TINY, square, 1.0)
     ratio = distance / np.sqrt(square)
     x *= ratio
     y *= ratio
@@ -224,7 +222,7 @@ def turn_each(rotation: numbers.Quaternion, points: Sequence[numbers.Vector]) ->
 
 def exp_map(rotation_vector: numbers.Vector) -> Quaternion:
     """The rotation about a vector by its length in radians."""
-    half = np.maximum(rotation_vector.length * 0.5, _TINY)
+    half = np.maximum(rotation_vector.length * 0.5, TINY)
     scale = 0.5 * np.sin(half) / half
     return Quaternion((np.cos(half), rotation_vector.x * scale, rotation_vector.y * scale, rotation_vector.z * scale))
 

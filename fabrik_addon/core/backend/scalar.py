@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 import numpy as np
 from mathutils import Quaternion, Vector
 
-from ..arrays import BoolArray, FloatArray, IntArray
+from ..arrays import TINY, BoolArray, FloatArray, IntArray
 from .numbers import Numbers
 
 __all__ = [
@@ -49,7 +49,6 @@ __all__ = [
     "write",
 ]
 
-_TINY = 1e-30
 # This module. The stubs of mathutils ask for its own classes; a test holds both backends together.
 NUMBERS: Final = cast("Numbers", sys.modules[__name__])
 absolute = abs
@@ -103,7 +102,7 @@ def logical_not(condition: bool) -> bool:
 
 def rotation_between(start: Vector, end: Vector) -> Quaternion:
     """The shortest rotation from one direction onto another; none where either has no length."""
-    if start.length_squared < _TINY or end.length_squared < _TINY:
+    if start.length_squared < TINY or end.length_squared < TINY:
         return Quaternion()
     return start.rotation_difference(end)
 
@@ -111,7 +110,7 @@ def rotation_between(start: Vector, end: Vector) -> Quaternion:
 def point_on_line(anchor: Vector, point: Vector, distance: float) -> Vector:
     """The point on the line from `anchor` through `point`, at `distance` (the paper's point on a line)."""
     line = point - anchor
-    if line.length_squared <= _TINY:
+    if line.length_squared <= TINY:
         line = Vector((1.0, 0.0, 0.0))
     line.length = distance
     return anchor + line

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..arrays import IntArray
+from ..arrays import TINY, IntArray
 from ..backend.numbers import Condition, Numbers, Scalar, Vector
 
-_TINY = 1e-30
 # A span is right within this share of the chain's length: what single precision tells apart.
 _EXACT = 1e-7
 _MOST_STEPS = 8
@@ -112,7 +111,7 @@ class _Search:
         self.low = numbers.select(excess > 0, self.square, self.low)
         self.high = numbers.select(excess > 0, self.high, self.square)
         fall = 2.0 * tip.dot(slope)
-        newton = self.square - excess / numbers.select(numbers.absolute(fall) > _TINY, fall, -1.0)
+        newton = self.square - excess / numbers.select(numbers.absolute(fall) > TINY, fall, -1.0)
         middle = numbers.select(self.high >= _NO_BOUND, self.low * 4.0 + 1.0, (self.low + self.high) * 0.5)
         inside = numbers.logical_and(newton > self.low, newton < self.high)
         self.square = numbers.select(missed, numbers.select(inside, newton, middle), self.square)
@@ -147,12 +146,12 @@ def _arms(
     arms = []
     for bend, distance in zip(bends, distances, strict=True):
         raw = chord + bend * s
-        arms.append(raw * (distance / numbers.sqrt(numbers.maximum(raw.length_squared, _TINY))))
+        arms.append(raw * (distance / numbers.sqrt(numbers.maximum(raw.length_squared, TINY))))
     return arms
 
 
 def first_direction(numbers: Numbers, first: Vector, second: Vector, third: Vector) -> Vector:
     """The unit direction of the first vector that has a length."""
-    chosen = numbers.select(first.length_squared > _TINY, first, second)
-    chosen = numbers.select(chosen.length_squared > _TINY, chosen, third)
-    return chosen * (1.0 / numbers.sqrt(numbers.maximum(chosen.length_squared, _TINY)))
+    chosen = numbers.select(first.length_squared > TINY, first, second)
+    chosen = numbers.select(chosen.length_squared > TINY, chosen, third)
+    return chosen * (1.0 / numbers.sqrt(numbers.maximum(chosen.length_squared, TINY)))

@@ -6,29 +6,30 @@ its length follows from one number, the share of their ranges at which all hinge
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from math import pi
 
 import numpy as np
 
 from ..arrays import FloatArray
 from ..backend import array as many
 from ..backend.numbers import Numbers, Quaternion, Scalar, Vector
-from ..limits.hinge import Hinge
+from ..limits.base import Limit
 from ..model.bodies import Attachment, Body, only_child
 from ..model.residuals import Residuals
 
 _STEPS = 129
+# A hinge about it is a pivot: it bends nothing.
+_ALONG = (0.0, 1.0, 0.0)
 
 
 @dataclass(frozen=True)
 class HingeLimb:
-    """A link: its ball body, its hinge bodies in order, length by share as a rising table, the hinges' ranges."""
+    """A link: its ball body, its hinge bodies in order, length by share as a rising table, the hinges' limits."""
 
     ball: int
     hinges: tuple[int, ...]
     lengths: FloatArray
     shares: FloatArray
-    ranges: tuple[tuple[Hinge, float, float], ...]
+    limits: tuple[Limit, ...]
 
     @property
     def shortest(self) -> float:
@@ -47,7 +48,7 @@ class HingeLimb:
     def bend(self, numbers: Numbers, bodies: Sequence[Body], length: Scalar) -> tuple[list[Quaternion], Vector]:
         """The hinges' local rotations that make a length, and the link's vector in the ball's frame."""
         share = numbers.interpolate(length, self.lengths, self.shares)
-        turns = [hinge.turned(numbers, low + (high - low) * share) for hinge, low, high in self.ranges]
+        turns = [limit.at_share(numbers, share) for limit in self.limits]
         return turns, _span(bodies, self.hinges, turns)
 
 
@@ -73,38 +74,28 @@ def _only_hinge(bodies: Sequence[Body], index: int) -> int | None:
     if len(attachments) != 1 or attachments[0].effectors or len(attachments[0].children) != 1:
         return None
     child = attachments[0].children[0]
-    limit = bodies[child].limit
-    usable = isinstance(limit, Hinge) and limit.axis != "Y" and bodies[child].inherits_rotation
+    hinge = bodies[child].hinge
+    usable = hinge is not None and hinge.turn_axis != _ALONG and bodies[child].inherits_rotation
     return child if usable else None
 
 
 def _make_limb(bodies: Sequence[Body], ball: int, hinges: tuple[int, ...]) -> HingeLimb:
     """Tabulate a link's length, from its greatest one down the side on which it falls farther."""
     shares = np.linspace(0.0, 1.0, _STEPS)
-    ranges = _ranges(bodies, hinges)
-    turns = [hinge.turned(many, low + (high - low) * shares) for hinge, low, high in ranges]
+    limits = tuple(limit for index in hinges if (limit := bodies[index].hinge) is not None)
+    turns = [limit.at_share(many, shares) for limit in limits]
     lengths = np.broadcast_to(_span(bodies, hinges, turns).length, shares.shape)
     top = int(np.argmax(lengths))
     down, up = _falling(lengths[top:]), _falling(lengths[top::-1])
     count, step = (down, 1) if lengths[top + down - 1] <= lengths[top - up + 1] else (up, -1)
     chosen = (top + step * np.arange(count))[::-1]
-    return HingeLimb(ball, hinges, lengths[chosen], shares[chosen], ranges)
+    return HingeLimb(ball, hinges, lengths[chosen], shares[chosen], limits)
 
 
 def _falling(values: FloatArray) -> int:
     """How many values from the first on fall all the way."""
     rises = np.flatnonzero(np.diff(values) >= 0)
     return int(rises[0]) + 1 if len(rises) else len(values)
-
-
-def _ranges(bodies: Sequence[Body], hinges: Sequence[int]) -> tuple[tuple[Hinge, float, float], ...]:
-    """Each hinge and the ends of its range; half a turn either way where it is free."""
-    result = []
-    for index in hinges:
-        limit = bodies[index].limit
-        assert isinstance(limit, Hinge)
-        result.append((limit, limit.low, limit.high) if limit.bounded else (limit, -pi, pi))
-    return tuple(result)
 
 
 def _span(bodies: Sequence[Body], hinges: Sequence[int], turns: Sequence[Quaternion]) -> Vector:

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ..arrays import TINY
 from ..backend.numbers import Condition, Numbers, Quaternion, Scalar, Vector
 from ..model.bodies import Attachment, Body, Pose, carried_frame, carried_head
 from ..model.residuals import rotation_vector
 from .limbs import HingeLimb
 
-_TINY = 1e-30
 _FIT_STEPS = 2
 _HEAD_SHARE = 0.05
 _SAME_TURN = 1e-6
@@ -133,7 +133,7 @@ class Passes:
         total = point * weight
         for other, share in wanted[1:]:
             total, weight = total + other * share, weight + share
-        return Aim(attachment, total * (1.0 / self.numbers.maximum(weight, _TINY)), weight)
+        return Aim(attachment, total * (1.0 / self.numbers.maximum(weight, TINY)), weight)
 
     def _meet(self, index: int, aims: list[Aim], pose: Pose, bound: list[Condition]) -> None:
         """Forward step of one body: put on the line, fit rigidly, or move without turning where it is bound."""
@@ -166,7 +166,7 @@ class Passes:
     def _point_on_line(self, aim: Aim, head: Vector, frame: Quaternion) -> Vector:
         """The paper's point on a line."""
         numbers, point = self.numbers, head
-        away = (head - aim.point).length_squared > _TINY
+        away = (head - aim.point).length_squared > TINY
         if numbers.any_of(numbers.logical_not(away)):
             point = numbers.select(away, head, aim.point - frame @ aim.attachment.offset)
         return numbers.select(aim.weight > 0, numbers.point_on_line(aim.point, point, aim.attachment.distance), head)
@@ -178,7 +178,7 @@ class Passes:
             return self.numbers.select(aims[0].weight > 0, place, head)
         total = _total(aims)
         place = sum_vectors([(aim.point - frame @ aim.attachment.offset) * aim.weight for aim in aims])
-        return self.numbers.select(total > 0, place * (1.0 / self.numbers.maximum(total, _TINY)), head)
+        return self.numbers.select(total > 0, place * (1.0 / self.numbers.maximum(total, TINY)), head)
 
     def _fit(self, aims: list[Aim], head: Vector, frame: Quaternion) -> tuple[Vector, Quaternion]:
         """The weighted best rigid fit of a body to its aims, its present head counting a little.
@@ -186,7 +186,7 @@ class Passes:
         So it is always determined. Iterative rotation extraction from the present frame (Müller et al. 2016).
         """
         total = _total(aims)
-        share = total * _HEAD_SHARE + _TINY
+        share = total * _HEAD_SHARE + TINY
         scale = 1.0 / (total + share)
         middle = sum_vectors([aim.attachment.offset * aim.weight for aim in aims]) * scale
         wanted = (sum_vectors([aim.point * aim.weight for aim in aims]) + head * share) * scale
@@ -204,14 +204,14 @@ class Passes:
             # torque / |grip| as the angle has no bound where the grip vanishes: on a line of 160 steps 92 pops, not 24.
             size = torque.length
             angle = self.numbers.atan2(size, grip)
-            frame = (self.numbers.exp_map(torque * (angle / (size + _TINY))) @ frame).normalized()
+            frame = (self.numbers.exp_map(torque * (angle / (size + TINY))) @ frame).normalized()
         return frame
 
     def _meet_limb(self, index: int, aim: Aim, pose: Pose, bound: list[Condition]) -> None:
         """Forward step of a limb: its length is clamped between its bounds and its head is put on the line."""
         numbers, limb, head = self.numbers, self.limbs[index], pose.heads[index]
         line = head - aim.point
-        length = numbers.sqrt(numbers.maximum(line.length_squared, _TINY))
+        length = numbers.sqrt(numbers.maximum(line.length_squared, TINY))
         slid = aim.point + line * (numbers.clamp(length, limb.shortest, limb.longest) / length)
         if self.bodies[index].limit is not None:
             present = pose.point(limb.hinges[-1], limb.end(self.bodies)) - head

@@ -1,8 +1,7 @@
 """A missing joint between two known ones (the paper, section 4): on the circle in which two spheres meet."""
 
+from ..arrays import TINY
 from ..backend.numbers import Numbers, Scalar, Vector
-
-_TINY = 1e-30
 
 
 def joint_between(
@@ -23,15 +22,15 @@ def joint_between(
         previous: where the joint was; it says which point of the circle. On the axis any will do.
     """
     line = second - first
-    distance = numbers.sqrt(numbers.maximum(line.length_squared, _TINY))
+    distance = numbers.sqrt(numbers.maximum(line.length_squared, TINY))
     axis = line * (1.0 / distance)
     along = (distance * distance + to_first * to_first - to_second * to_second) * (0.5 / distance)
     along = numbers.clamp(along, -to_first, to_first)
     radius = numbers.sqrt(numbers.maximum(to_first * to_first - along * along, 0.0))
     side = _beside(previous - first, axis)
     other = _beside(numbers.Vector((axis.y, axis.z, axis.x)) + numbers.Vector((0.5, 0.0, 0.0)), axis)
-    side = numbers.select(side.length_squared > _TINY, side, other)
-    scale = radius / numbers.sqrt(numbers.maximum(side.length_squared, _TINY))
+    side = numbers.select(side.length_squared > TINY, side, other)
+    scale = radius / numbers.sqrt(numbers.maximum(side.length_squared, TINY))
     return first + axis * along + side * scale
 
 

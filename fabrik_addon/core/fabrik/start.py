@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import TINY, FloatArray
 from ..backend import array
 from ..backend.numbers import Condition, Numbers, Quaternion, Vector
 from ..limits.base import Limit
-from ..limits.hinge import Hinge
 from ..model.bodies import Body, Pose, carried_frame, place_bodies
 from ..model.skeleton import Skeleton
 from .limbs import straight_runs
@@ -18,7 +17,6 @@ _BEND = 0.1
 # Of so many poses the nearest ones are a start for whatever the limits allow. A robot's hand on five hinges was put
 # where it can be, place and rotation, on 396 of 400 frames with 256 of them, on 399 with 512, on all with 1,024.
 _SPREAD_POSES = 1024
-_TINY = 1e-30
 _TOWARD_START = 1e-6
 
 
@@ -49,7 +47,7 @@ def bend_limbs(
         if not numbers.any_of(straight):
             continue
         bent = list(bent)
-        bend = _bend_hinges if any(isinstance(bodies[index].limit, Hinge) for index in run) else _bend_about_x
+        bend = _bend_hinges if any(bodies[index].hinge for index in run) else _bend_about_x
         for index, rotation in bend(numbers, bodies, pose, run, local):
             limit = bodies[index].limit
             inside = rotation if limit is None else limit.clamp(numbers, rotation)
@@ -74,13 +72,8 @@ def _bend_hinges(
     numbers: Numbers, bodies: Sequence[Body], _pose: Pose, run: list[int], local: list[Quaternion]
 ) -> list[tuple[int, Quaternion]]:
     """Every hinge of the limb turned a little toward the middle of its range."""
-    bent = []
-    for index in run:
-        limit = bodies[index].limit
-        if isinstance(limit, Hinge):
-            angle, middle = limit.angle(numbers, local[index]), 0.5 * (limit.low + limit.high)
-            bent.append((index, limit.turned(numbers, angle + numbers.clamp(middle - angle, -_BEND, _BEND))))
-    return bent
+    hinges = [(index, bodies[index].hinge) for index in run]
+    return [(index, hinge.bent(numbers, local[index], _BEND)) for index, hinge in hinges if hinge is not None]
 
 
 def spread_poses(skeleton: Skeleton, limits: Mapping[str, Limit]) -> FloatArray:
@@ -122,16 +115,16 @@ def align_root(
         (F, 4) rotation, (F, 3) its centre and (F, 3) where the centre goes. What one or two points leave open is
         turned as little as can be; where no target is seen nothing moves.
     """
-    share = (weights / np.maximum(weights.sum(axis=1, keepdims=True), _TINY))[..., None]
+    share = (weights / np.maximum(weights.sum(axis=1, keepdims=True), TINY))[..., None]
     middle, wanted = (points * share).sum(axis=1), (targets * share).sum(axis=1)
     a, b = points - middle[:, None], targets - wanted[:, None]
     spread = np.einsum("fei,fej->fij", a * share, b)
     if turning is not None:
-        spread += turning / np.maximum(weights.sum(axis=1), _TINY)[:, None, None]
+        spread += turning / np.maximum(weights.sum(axis=1), TINY)[:, None, None]
     matrix = np.zeros((len(points), 4, 4))
     trace = np.trace(spread, axis1=1, axis2=2)
     skew = np.stack([spread[:, i, j] - spread[:, j, i] for i, j in ((1, 2), (2, 0), (0, 1))], axis=1)
-    size = np.abs(spread).sum(axis=(1, 2)) + _TINY
+    size = np.abs(spread).sum(axis=(1, 2)) + TINY
     matrix[:, 0, 0] = trace + _TOWARD_START * size
     matrix[:, 0, 1:] = matrix[:, 1:, 0] = skew
     matrix[:, 1:, 1:] = spread + np.swapaxes(spread, 1, 2) - trace[:, None, None] * np.eye(3)

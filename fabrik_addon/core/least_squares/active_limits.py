@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, lengths
+from ..arrays import ROUNDING, FloatArray, IntArray, lengths
 from ..backend import array
 from ..backend.array import Quaternion, Vector
 from ..model.residuals import rotation_vector
@@ -13,7 +13,6 @@ from .joints import AT_LIMIT, Joints, by_frame
 _PUSH = 1e-9
 # A turn is cut short where a limit takes a tenth of it: less is the bend of the limit's own outline.
 _CUT = 0.1
-_TINY = 1e-12
 
 
 class LimitConstraints:
@@ -31,7 +30,7 @@ class LimitConstraints:
         self.normals = np.zeros((*local.shape[:0:-1], most, 3))
         for bodies, frames, side, normal in found:
             outward = Quaternion(carried[:, bodies, frames]) @ Vector(normal)
-            size = 1.0 / np.maximum(outward.length, _TINY)
+            size = 1.0 / np.maximum(outward.length, ROUNDING)
             self.normals[frames, bodies, side] = np.array([outward.x * size, outward.y * size, outward.z * size]).T
 
     def projected(self, equations: Equations, frames: slice, cost: FloatArray) -> Equations:
@@ -63,7 +62,7 @@ class LimitConstraints:
             if not active.any():
                 break
             unit = (open_ @ normals[rows, most][..., None])[..., 0]
-            unit *= (active / np.maximum(lengths(unit), _TINY))[:, None]
+            unit *= (active / np.maximum(lengths(unit), ROUNDING))[:, None]
             open_ -= unit[:, :, None] * unit[:, None, :]
             left = (open_ @ left[..., None])[..., 0]
         tangents[where] = open_
@@ -91,6 +90,7 @@ def cut_short(
         turned = by_frame(carrying @ rotation_vector(array, new @ old.conjugated()))
         cut = wanted[frames] - turned
         size = lengths(cut)
-        axes[frames] = cut * ((size > AT_LIMIT + _CUT * lengths(wanted[frames])) / np.maximum(size, _TINY))[..., None]
+        short = size > AT_LIMIT + _CUT * lengths(wanted[frames])
+        axes[frames] = cut * (short / np.maximum(size, ROUNDING))[..., None]
         moved[frames] = (axes[frames] * turned).sum(axis=-1)
     return axes, moved

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..arrays import FloatArray, lengths
+from ..arrays import TINY, FloatArray, lengths
 from ..backend import array
 from ..model.bodies import Body
 from .joints import by_frame
@@ -13,7 +13,6 @@ from .joints import by_frame
 _CLOSED = 0.5
 # Against columns that move nothing: a share of the mean square.
 _LEAST_SHARE = 1e-12
-_TINY = 1e-300
 
 
 class DegreesOfFreedom:
@@ -87,7 +86,7 @@ class DegreesOfFreedom:
             turning = even[:, : self.turning]
             turning += turning.mean(axis=1, keepdims=True)
             turning *= 0.5
-        least = _LEAST_SHARE * even.max(axis=1, initial=0.0, keepdims=True) + _TINY
+        least = _LEAST_SHARE * even.max(axis=1, initial=0.0, keepdims=True) + TINY
         return np.asarray(1.0 / np.sqrt(np.maximum(even, least)))
 
     def even(self, squares: FloatArray) -> FloatArray:

@@ -4,13 +4,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import TINY, FloatArray
 from .damping import Damping
 from .dofs import DegreesOfFreedom
 
 # Beside what S makes of the others, a column whose square is less does next to nothing, however far its joint turns.
 _LEAST_SQUARE = 1e-6
-_TINY = 1e-30
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ class Equations:
         matrix, across = self.matrix, np.swapaxes(self.matrix, 1, 2)
         square = matrix @ across if self.wide else matrix.copy()
         diagonal = np.einsum("fii->fi", square)
-        diagonal += damping[:, None] + _TINY
+        diagonal += damping[:, None] + TINY
         solution = np.linalg.solve(square, self.right[..., None])
         return np.asarray((across @ solution if self.wide else solution)[..., 0])
 
@@ -112,7 +111,7 @@ class Equations:
         """
         squares = (self.matrix**2).sum(axis=1) if self.wide else np.einsum("fii->fi", self.matrix)
         own = np.sqrt(np.maximum(self.dofs.even(squares), _LEAST_SQUARE))
-        return np.asarray(self.dofs.largest(self.gradient() / own) / np.sqrt(np.maximum(cost, _TINY)))
+        return np.asarray(self.dofs.largest(self.gradient() / own) / np.sqrt(np.maximum(cost, TINY)))
 
     def widened(self, step: FloatArray) -> FloatArray:
         """(F, D) the step x in all columns, from the scaled one."""

@@ -16,7 +16,6 @@ from .equations import Equations
 # and back from the moments to the full matrix.
 _ROWS = [1, 1, 1, 2, 2, 3]
 _COLUMNS = [0, 1, 2, 1, 2, 2]
-_TINY = 1e-30
 # Forming the Jacobian costs more than the moments do: it pays where there are far fewer rows than columns.
 _WIDE = 0.6
 _FULL = np.array([[4, 5, 6], [5, 7, 8], [6, 8, 9]])

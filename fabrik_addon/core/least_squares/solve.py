@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray, lengths
+from ..arrays import TINY, BoolArray, FloatArray, IntArray, lengths
 from ..backend.array import Quaternion, Vector
 from ..model.bodies import Body
 from ..model.prismatic import Slides
@@ -40,7 +40,6 @@ _NO_GRADIENT = 1e-6
 _LONGEST_TURN = 0.7
 # The matrices of a block of frames fit into the processor's cache together, as numbers.
 _BLOCK_NUMBERS = 500_000
-_TINY = 1e-30
 
 
 @dataclass
@@ -205,7 +204,7 @@ class LeastSquares:
             | (step.optimality <= _NO_GRADIENT)
             | (damping.value > MOST_DAMPING)
         )
-        return trial, after, damping.after(better, gained / np.maximum(step.predicted, _TINY), met, moved)
+        return trial, after, damping.after(better, gained / np.maximum(step.predicted, TINY), met, moved)
 
     def _step(self, fit: _Fit, placed: Placed, damping: Damping) -> _Step:
         """The step for each frame's damping, in blocks whose matrices stay in the cache."""

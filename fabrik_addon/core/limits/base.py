@@ -69,6 +69,14 @@ class Limit(Constraint):
     freedom: int = 3
     bounds: Bounds | None = None
 
+    def at_share(self, numbers: Numbers, share: Scalar) -> Quaternion:
+        """The rotation at a share of the range, of a limit with a turn axis; a free one has half a turn either way."""
+        raise NotImplementedError
+
+    def bent(self, numbers: Numbers, rotation: Quaternion, most: float) -> Quaternion:
+        """A rotation bent toward the middle of the range, by so many radians at most: the way that the joint folds."""
+        raise NotImplementedError
+
     @abstractmethod
     def sample(self, places: FloatArray) -> FloatArray:
         """(..., 4) rotations inside, spread over the limit, for places (..., 3) in the unit cube."""

@@ -3,10 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import FloatArray
+from ..arrays import ROUNDING, FloatArray
 from ..backend.numbers import Numbers, Scalar
 
-_TINY = 1e-12
 _STEPS = 12
 _CLOSE = 1e-12
 
@@ -23,7 +22,7 @@ def outline(angles: npt.ArrayLike, azimuth: FloatArray) -> FloatArray:
 
 def level(numbers: Numbers, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> Scalar:
     """(x/a)² + (z/b)²: at most 1 inside. A half-axis of zero leaves nothing beside the other axis."""
-    return numbers.square(x / numbers.maximum(a, _TINY)) + numbers.square(z / numbers.maximum(b, _TINY))
+    return numbers.square(x / numbers.maximum(a, ROUNDING)) + numbers.square(z / numbers.maximum(b, ROUNDING))
 
 
 def nearest_on_ellipse(numbers: Numbers, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
@@ -48,22 +47,22 @@ def _nearest_from_outside(numbers: Numbers, x: Scalar, z: Scalar, a: Scalar, b: 
     aa, bb, ax, bz = a * a, b * b, a * numbers.absolute(x), b * numbers.absolute(z)
     t = numbers.maximum(numbers.maximum(ax - aa, bz - bb), 0.0)
     for _ in range(_STEPS):
-        across, along = numbers.maximum(t + aa, _TINY), numbers.maximum(t + bb, _TINY)
+        across, along = numbers.maximum(t + aa, ROUNDING), numbers.maximum(t + bb, ROUNDING)
         pp, qq = numbers.square(ax / across), numbers.square(bz / along)
         excess = numbers.sqrt(pp + qq) - 1.0
         if not numbers.any_of(excess > _CLOSE):
             break
-        t = t + numbers.maximum(excess, 0.0) * (pp + qq) / numbers.maximum(pp / across + qq / along, _TINY)
-    across, along = numbers.maximum(t + aa, _TINY), numbers.maximum(t + bb, _TINY)
+        t = t + numbers.maximum(excess, 0.0) * (pp + qq) / numbers.maximum(pp / across + qq / along, ROUNDING)
+    across, along = numbers.maximum(t + aa, ROUNDING), numbers.maximum(t + bb, ROUNDING)
     return aa * x / across, bb * z / along
 
 
 def wall(numbers: Numbers, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:
     """The outward unit normal of the ellipse near a point inside, and about how far the point is from it."""
-    gx: Scalar = numbers.select(a > 0, x / numbers.square(numbers.maximum(a, _TINY)), 0.0)
-    gz: Scalar = numbers.select(b > 0, z / numbers.square(numbers.maximum(b, _TINY)), 0.0)
+    gx: Scalar = numbers.select(a > 0, x / numbers.square(numbers.maximum(a, ROUNDING)), 0.0)
+    gz: Scalar = numbers.select(b > 0, z / numbers.square(numbers.maximum(b, ROUNDING)), 0.0)
     size = numbers.sqrt(gx * gx + gz * gz)
     reach = numbers.sqrt(gx * x + gz * z)
-    scale = 1.0 / numbers.maximum(size, _TINY)
-    slack = numbers.select(size > _TINY, (1.0 - reach) * reach * scale, numbers.maximum(a, b))
+    scale = 1.0 / numbers.maximum(size, ROUNDING)
+    slack = numbers.select(size > ROUNDING, (1.0 - reach) * reach * scale, numbers.maximum(a, b))
     return (gx * scale, gz * scale), slack

@@ -61,6 +61,16 @@ class Hinge(Limit):
         """The rotation by an angle about the axis."""
         return self.bounds.turned(numbers, angle)
 
+    def at_share(self, numbers: Numbers, share: Scalar) -> Quaternion:
+        """The turn at a share of the range."""
+        low, high = (self.low, self.high) if self.bounded else (-pi, pi)
+        return self.turned(numbers, low + (high - low) * share)
+
+    def bent(self, numbers: Numbers, rotation: Quaternion, most: float) -> Quaternion:
+        """The turn, nearer to the middle of the range."""
+        angle = self.angle(numbers, rotation)
+        return self.turned(numbers, angle + numbers.clamp(self.bounds.middle - angle, -most, most))
+
     def clamp(self, numbers: Numbers, rotation: Quaternion) -> Quaternion:
         """The turn about the axis alone, to the nearer end of the range."""
         return self.bounds.clamp(numbers, rotation)

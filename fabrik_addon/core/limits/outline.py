@@ -7,12 +7,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import ROUNDING, FloatArray
 from ..backend import array as many
 from ..backend.numbers import Condition, Numbers, Scalar
 from ..errors import LimitError
 
-_TINY = 1e-12
 _CORNER = 1e-4
 Point = tuple[float, float]
 Edge = tuple[Point, Point]
@@ -30,13 +29,13 @@ class Window:
         self.points = [(float(x), float(z)) for x, z in points]
         if len(self.points) < 3:
             raise LimitError(f"A polygon limit needs at least three points, not {len(self.points)}.")
-        if not all(hypot(*point) <= pi + _TINY for point in self.points):
+        if not all(hypot(*point) <= pi + ROUNDING for point in self.points):
             raise LimitError("A polygon limit has a point that is not a lean: each must be within pi of rest.")
         self.edges = list(zip(self.points, self.points[1:] + self.points[:1], strict=True))
         if _crossing(self.edges):
             raise LimitError("A polygon limit has edges that touch or cross: its outline must be simple.")
         area = sum(ax * bz - bx * az for (ax, az), (bx, bz) in self.edges) / 2.0
-        if abs(area) < _TINY:
+        if abs(area) < ROUNDING:
             raise LimitError("A polygon limit has no area.")
         outward = 1.0 if area > 0 else -1.0
         self._sides = [_Side.between(*triple, outward) for triple in _around(self.edges)]

@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import ROUNDING, FloatArray
 from ..backend.numbers import Numbers, Quaternion, Scalar, Vector
 
-_TINY = 1e-12
 FULL_TURN = 2.0 * pi
 
 
@@ -32,7 +31,7 @@ class Lean(NamedTuple):
         more turns about (ez, 0, -ex), going round the azimuth about (cos θ ex, -sin θ, cos θ ez).
         """
         sine, cosine = numbers.sin(self.angle), numbers.cos(self.angle)
-        stretch = self.angle / numbers.maximum(sine, _TINY)
+        stretch = self.angle / numbers.maximum(sine, ROUNDING)
         outward = nx * self.ex + nz * self.ez
         around = (nz * self.ex - nx * self.ez) * numbers.select(self.angle < 1e-6, 1.0, stretch)
         level = around * cosine
@@ -45,12 +44,13 @@ def lean_of(numbers: Numbers, rotation: Quaternion) -> Lean:
     """The lean of a unit quaternion; exact up to half a turn, where the azimuth is that of no twist."""
     w, x, y, z = rotation.w, rotation.x, rotation.y, rotation.z
     upright, leaning = numbers.sqrt(w * w + y * y), numbers.sqrt(x * x + z * z)
-    if numbers.any_of(numbers.minimum(upright, leaning) <= _TINY):
-        scale = 1.0 / numbers.maximum(upright, _TINY)
-        cosine, sine = numbers.select(upright > _TINY, w * scale, 1.0), numbers.select(upright > _TINY, y * scale, 0.0)
-        size = 1.0 / numbers.maximum(leaning, _TINY)
-        ex = numbers.select(leaning > _TINY, (x * sine - z * cosine) * size, 1.0)
-        ez = numbers.select(leaning > _TINY, (x * cosine + z * sine) * size, 0.0)
+    if numbers.any_of(numbers.minimum(upright, leaning) <= ROUNDING):
+        scale = 1.0 / numbers.maximum(upright, ROUNDING)
+        clear = upright > ROUNDING
+        cosine, sine = numbers.select(clear, w * scale, 1.0), numbers.select(clear, y * scale, 0.0)
+        size = 1.0 / numbers.maximum(leaning, ROUNDING)
+        ex = numbers.select(leaning > ROUNDING, (x * sine - z * cosine) * size, 1.0)
+        ez = numbers.select(leaning > ROUNDING, (x * cosine + z * sine) * size, 0.0)
     else:
         size = 1.0 / (upright * leaning)
         ex, ez = (x * y - z * w) * size, (x * w + z * y) * size

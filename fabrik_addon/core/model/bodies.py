@@ -37,6 +37,11 @@ class Body:
     attachments: tuple[Attachment, ...]
     limit: Limit | None = None
 
+    @property
+    def hinge(self) -> Limit | None:
+        """The limit where it leaves one axis to turn about."""
+        return self.limit if self.limit is not None and self.limit.turn_axis is not None else None
+
 
 @dataclass(frozen=True)
 class Pose:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray
+from ..arrays import TINY, BoolArray, FloatArray, IntArray
 from ..backend.numbers import Numbers, Quaternion, Scalar, Vector
 from ..rotations import conjugate, matrix_from_quaternion, product, rotation_vector_from_quaternion
 from .bodies import Body, Pose, effector_points
@@ -18,7 +18,6 @@ from .loops import loops_of
 from .targets import Targets
 
 LEVER = 0.1
-_TINY = 1e-30
 _LEAST_TOLERANCE = 1e-12
 
 
@@ -197,7 +196,7 @@ def rotation_vector(numbers: Numbers, rotation: Quaternion) -> Vector:
     axis = numbers.Vector((rotation.x, rotation.y, rotation.z))
     sine = axis.length
     angle = 2.0 * numbers.atan2(sine, numbers.absolute(rotation.w))
-    scale = numbers.select(sine > _TINY, angle / numbers.maximum(sine, _TINY), 2.0)
+    scale = numbers.select(sine > TINY, angle / numbers.maximum(sine, TINY), 2.0)
     return axis * numbers.select(rotation.w < 0, -scale, scale)
 
 

@@ -11,7 +11,8 @@ from .mass import PostureTerm
 
 # Keys of these sides, beyond those of all joints.
 _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
-_TINY = 1e-9
+# Metres of room for the centre of mass; less is none.
+_NO_ROOM = 1e-9
 # By how much the support gives way to a goal's force of 1: goals count three times as much, the posture a hundredth.
 _BALANCE_YIELDS = 3.0
 # So much of the way to the support's edge the centre of mass goes as it will; beyond, hips go back, as people's do.
@@ -107,7 +108,7 @@ class Bounds:
         preferred = posture.preferred_centre_of_mass
         room = np.maximum(reaches - normals @ preferred, 0.0)
         eased = normals - _LOWERED * self._up
-        at_ease = _AT_EASE * room**2 / max(float(room.max()), _TINY)
+        at_ease = _AT_EASE * room**2 / max(float(room.max()), _NO_ROOM)
         return (
             np.concatenate([normals, eased]),
             np.concatenate([normals @ preferred + room, eased @ preferred + at_ease]),
@@ -133,7 +134,7 @@ def _outline(support: Support) -> tuple[FloatArray, FloatArray]:
     normals = np.cross(edges, up)
     normals *= np.sign((normals * (corners - corners.mean(axis=0))).sum())
     lengths = np.linalg.norm(normals, axis=1)
-    kept = lengths > _TINY
+    kept = lengths > _NO_ROOM
     normals = normals[kept] / lengths[kept, None]
     return normals, (normals * corners[kept]).sum(axis=1)
 

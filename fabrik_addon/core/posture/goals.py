@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray, lengths
+from ..arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths
 from ..model.bodies import effector_offset, participants, path_reaches
 from ..model.effector import Effector
 from ..model.loops import loops_of, with_partners
@@ -15,7 +15,6 @@ from .body import Bodies, Motions, Stance
 
 # A cosine: beyond so much of a turn the axis cannot be told from the part of a matrix that is not symmetric.
 _FAR_TURNED = -0.9
-_TINY = 1e-12
 
 
 class Goals:
@@ -101,4 +100,5 @@ def rotation_vectors(rotations: FloatArray) -> FloatArray:
         return rotation_vector_from_quaternion(quaternion_from_matrix(rotations))
     skew = 0.5 * (rotations - np.swapaxes(rotations, 1, 2))[:, (2, 0, 1), (1, 2, 0)]
     sine = lengths(skew)
-    return np.asarray(skew * np.where(sine > _TINY, np.arctan2(sine, cosine) / np.maximum(sine, _TINY), 1.0)[:, None])
+    stretch = np.arctan2(sine, cosine) / np.maximum(sine, ROUNDING)
+    return np.asarray(skew * np.where(sine > ROUNDING, stretch, 1.0)[:, None])

@@ -4,14 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray
+from ..arrays import TINY, BoolArray, FloatArray
 from .joint_limits import Sides
 
 # How much a side gives way, as a share of what it would move by itself: those of a curved outline say nearly the same.
 _LOOSE = 1e-8
 # Sides that are passed by less, as a share of the farthest, are not passed.
 _PASSED = 1e-7
-_TINY = 1e-30
 # A person's pose comes up against some ten sides, most of them the same as before.
 _MOST_ROUNDS = 60
 
@@ -85,9 +84,9 @@ def _pushes(compliance: FloatArray, over: FloatArray, closed: BoolArray) -> Floa
     of Chemometrics 11, 1997), which begins with the sides that are thought to push: each round closes the side that is
     passed farthest, and opens those that would pull.
     """
-    square = compliance + np.diag(_LOOSE * np.diagonal(compliance) + _TINY)
+    square = compliance + np.diag(_LOOSE * np.diagonal(compliance) + TINY)
     result, pushing = np.zeros(len(over)), closed.copy()
-    scale = np.sqrt(np.maximum(np.diagonal(compliance), _TINY))
+    scale = np.sqrt(np.maximum(np.diagonal(compliance), TINY))
     least = _PASSED * float(np.abs(over).max())
     for _ in range(_MOST_ROUNDS):
         result, pushing = _inside(square, over, result, pushing)
@@ -110,7 +109,7 @@ def _inside(
         if not pulling.any():
             return found, pushing
         # As far toward it as none pulls; what then pushes no more is opened.
-        share = np.where(pulling, result / np.maximum(result - found, _TINY), 1.0).min()
+        share = np.where(pulling, result / np.maximum(result - found, TINY), 1.0).min()
         result = np.where(pushing, result + share * (found - result), 0.0)
-        pushing = pushing & (result > 0.0) & ~(pulling & (result <= _TINY))
+        pushing = pushing & (result > 0.0) & ~(pulling & (result <= TINY))
         result = np.where(pushing, result, 0.0)

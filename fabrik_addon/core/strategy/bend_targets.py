@@ -7,11 +7,10 @@ when the target passes through the pose in which it is straight. What the solve 
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import TINY, FloatArray, IntArray
 from ..backend.numbers import Numbers, Quaternion, Scalar, Vector
 from ..fabrik.limbs import BendLimb
 from ..fabrik.passes import sum_vectors
-from ..limits.hinge import Hinge
 from ..model.bodies import Pose, carried_frame
 from ..problem import Problem
 from ..state import State
@@ -27,14 +26,13 @@ _NO_WORSE = 1e-6
 _BOW = 0.1
 # The share of a limb's length beside its line from which on a direction means something.
 _CLEAR = 1e-3
-_TINY = 1e-30
 
 
 def bow_limbs(problem: Problem, state: State) -> None:
     """Bend dead straight limbs without hinges slightly toward their bend targets, in place, so that nothing rolls."""
     state.local = list(state.local)
     for limb in problem.bend_limbs:
-        if any(isinstance(problem.bodies[index].limit, Hinge) for index in limb.bodies):
+        if any(problem.bodies[index].hinge for index in limb.bodies):
             continue
         pose = state.pose(problem.bodies)
         about = _bowing(problem, limb, pose, _bend_target(problem, state, limb))
@@ -130,8 +128,8 @@ def _angle(problem: Problem, limb: BendLimb, pose: Pose, toward: Vector) -> Vect
     side = sum_vectors([_beside(pose.heads[index] - base, axis) for index in limb.middle])
     wish = _beside(toward - base, axis)
     angle = numbers.atan2(axis.dot(side.cross(wish)), side.dot(wish))
-    clear = numbers.minimum(side.length, wish.length) / numbers.maximum(length * _CLEAR, _TINY)
-    seen = numbers.logical_and(toward.x == toward.x, length > _TINY)
+    clear = numbers.minimum(side.length, wish.length) / numbers.maximum(length * _CLEAR, TINY)
+    seen = numbers.logical_and(toward.x == toward.x, length > TINY)
     return axis * numbers.select(seen, angle * numbers.minimum(clear, 1.0), 0.0)
 
 
@@ -166,4 +164,4 @@ def _beside(arm: Vector, axis: Vector) -> Vector:
 def _direction(numbers: Numbers, arm: Vector) -> tuple[Vector, Scalar]:
     """The direction of an arm, and its length."""
     length = arm.length
-    return arm * (1.0 / numbers.maximum(length, _TINY)), length
+    return arm * (1.0 / numbers.maximum(length, TINY)), length

@@ -20,7 +20,8 @@ _SPREAD = 40
 _AT_LEAST = 0.002
 _SHARPEST = np.pi / 3
 _NO_WORSE = 1.01
-_TINY = 1e-9
+# A miss, in the unit of the targets, that is none; and what breaks a tie of signs.
+_ROUNDING = 1e-9
 
 Continue = Callable[[int, FloatArray, FloatArray], Solution]
 
@@ -134,7 +135,7 @@ class _Repair:
 
     def _no_worse(self, frame: int, one: Solution) -> bool:
         missed, present = np.nansum(one.errors), np.nansum(self.solution.errors[frame])
-        return bool(one.status == Status.SOLVED or missed <= present * _NO_WORSE + _TINY)
+        return bool(one.status == Status.SOLVED or missed <= present * _NO_WORSE + _ROUNDING)
 
     def _jump(self, solution: Solution, targets: FloatArray) -> float:
         return float(jumps(solution, targets).max(initial=0.0))
@@ -165,7 +166,7 @@ def _pair(first: Solution, second: Solution) -> Solution:
 
 def _mixed(first: Solution, second: Solution, share: float) -> tuple[FloatArray, FloatArray]:
     """(J, 4) rotations and (3,) root head between two poses."""
-    alike = np.sign((first.rotations * second.rotations).sum(axis=1, keepdims=True) + _TINY)
+    alike = np.sign((first.rotations * second.rotations).sum(axis=1, keepdims=True) + _ROUNDING)
     rotations = (1.0 - share) * first.rotations + share * alike * second.rotations
     root = (1.0 - share) * first.root_location + share * second.root_location
     return rotations / np.linalg.norm(rotations, axis=1, keepdims=True), root

@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from ...core.arrays import ROUNDING
 from ...core.rotations import (
     angle_between,
     conjugate,
@@ -34,7 +35,6 @@ _NOISE: Final = 1e-4
 # Gaps at so many other times are tried; the prediction has to be better by this factor.
 _TRIALS: Final = 4
 _BETTER: Final = 0.7
-_TINY: Final = 1e-12
 
 
 def fill_from_motion(all_rotations: FloatArray, known: BoolArray, bone: int, longest: float, rate: float) -> FloatArray:
@@ -162,4 +162,4 @@ def _likeness(among: FloatArray, frames: FloatArray, apart: int) -> float:
     nearest = nearest[np.isfinite(nearest)]
     usual = float(np.median(nearest)) if len(nearest) else 0.0
     steps = float(np.median(np.diag(among, 1))) if len(among) > 1 else 0.0
-    return max(4.0 * usual, 16.0 * steps, _TINY)
+    return max(4.0 * usual, 16.0 * steps, ROUNDING)

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from ...core.arrays import ROUNDING
 from ...core.rotations import (
     conjugate,
     product,
@@ -27,7 +28,6 @@ _FAR_OFF: Final = 4.0
 _ROUNDS: Final = 4
 # In so many frames the way beside the course becomes the course.
 _ONTO_COURSE: Final = 2.0
-_TINY: Final = 1e-12
 
 
 def fill_points(points: FloatArray, known: BoolArray, longest: float) -> FloatArray:
@@ -111,7 +111,7 @@ def _edge(values: FloatArray, known: BoolArray, edge: int, beside: int) -> Float
             powers * weights[:, None], values[frames] * weights[:, None], rcond=None
         )[0]
         away = np.linalg.norm(powers @ fitted[: degree + 1] - values[frames], axis=1)
-        weights = np.sqrt(outlier_weights(away, _FAR_OFF * np.median(away) + _TINY))
+        weights = np.sqrt(outlier_weights(away, _FAR_OFF * np.median(away) + ROUNDING))
     return np.stack([fitted[0], fitted[1], 2.0 * fitted[2]])
 
 

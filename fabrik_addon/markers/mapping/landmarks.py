@@ -36,7 +36,8 @@ _LIMBS: Final = frozenset({"upper_arm", "forearm", "hand", "finger", "thigh", "s
 # Thigh and shin, and upper arm and forearm, as shares of the body's height.
 _LEG_SHARE: Final = 0.485
 _ARM_SHARE: Final = 0.332
-_TINY: Final = 1e-9
+# Metres: a shorter span tells no direction.
+_SHORT: Final = 1e-9
 # Of a bone's length: nearer than this is at its head or tail.
 _AT_END: Final = 1e-3
 
@@ -283,7 +284,7 @@ class RigBody:
         following = {"upper_arm": "elbow", "forearm": "wrist", "thigh": "knee", "shin": "ankle"}.get(part)
         end = self._joint(following, side) if following else None
         span = bone.axes[:, 1] if end is None else end - bone.head
-        return _unit(span if np.linalg.norm(span) > _TINY else bone.axes[:, 1])
+        return _unit(span if np.linalg.norm(span) > _SHORT else bone.axes[:, 1])
 
     def _body_directions(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
         """Forward, left and up, unit vectors; None where the rig has too few joints to tell."""
@@ -291,11 +292,11 @@ class RigBody:
         high = self._middle("mid shoulder", Role("neck"), Role("head"))
         across = [self._across(joint) for joint in ("hip", "shoulder")]
         left = np.sum([span for span in across if span is not None], axis=0)
-        if low is None or high is None or np.linalg.norm(left) < _TINY:
+        if low is None or high is None or np.linalg.norm(left) < _SHORT:
             return None
         left = _unit(left)
         up = high - low - ((high - low) @ left) * left
-        if np.linalg.norm(up) < _TINY:
+        if np.linalg.norm(up) < _SHORT:
             return None
         return np.cross(left, _unit(up)), left, _unit(up)
 
