@@ -29,7 +29,7 @@ _LAG: Final = 0.08
 # Learnt from is what was so many seconds before and after a gap: more frames say little more, and take time in long
 # takes. At most so many of them, and so many on either side of the gap always.
 _WITHIN: Final = 4.0
-_MOST_FRAMES: Final = 200
+_MOST_FRAMES: Final = 120
 _BESIDE: Final = 12
 _NOISE: Final = 1e-4
 # Gaps at so many other times are tried; the prediction has to be better by this factor.
@@ -78,8 +78,9 @@ def _features(rotations: FloatArray, known: BoolArray, part: slice, lag: int) ->
     """(F, N) how the bones that are known throughout a part of the take, and about it, stand and move; else NaN."""
     seen = known[max(part.start - lag, 0) : part.stop + lag]
     others = np.flatnonzero(seen.all(axis=0))
-    moving = [bone for bone in others if angle_between(rotations[:, bone], rotations[part.start, bone]).max() > 1e-3]
-    if not moving or len(rotations) < 4 * lag:
+    turned = angle_between(rotations[:, others], rotations[part.start, others])
+    moving = others[turned.max(axis=0, initial=0.0) > 1e-3]
+    if not len(moving) or len(rotations) < 4 * lag:
         return None
     base = rotations[part.start, moving]
     vectors = rotation_vector_from_quaternion(product(conjugate(base), rotations[:, moving]))

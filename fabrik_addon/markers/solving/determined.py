@@ -5,6 +5,7 @@ from typing import Final
 import numpy as np
 
 from ...core import Solution, Solver, forward_kinematics
+from ...core.arrays import IntArray
 from ...core.model.bodies import participants
 from ..calibrate.bundle import joint_columns
 from ..calibrate.offsets import effector_points
@@ -13,6 +14,8 @@ from ..clip import BoolArray, FloatArray
 # What a marker's place says: to this share of the skeleton's size.
 _NOISE_SHARE: Final = 0.005
 _CHUNK: Final = 200
+# While the same markers are seen, every so many frames are looked at: poses change little in between.
+_EVERY: Final = 5
 # Poses of a take that stand for all of them.
 _SAMPLES: Final = 50
 
@@ -26,14 +29,24 @@ def lost_certainty(solver: Solver, solution: Solution, seen: BoolArray) -> tuple
     turns = np.zeros((len(seen), len(solver.skeleton)))
     places = np.zeros(len(seen))
     bodies = np.array(participants(solver.skeleton, solver.effectors))
-    partly_seen = np.flatnonzero(~seen.all(axis=1))
+    looked_at, stands_for = _representatives(seen)
+    partly_seen = looked_at[~seen[looked_at].all(axis=1)]
     for first in range(0, len(partly_seen), _CHUNK):
         frames = partly_seen[first : first + _CHUNK]
         matrices = forward_kinematics(solver.skeleton, solution.rotations[frames], solution.root_location[frames])
         lost = _lost(solver, matrices, seen[frames])
         turns[np.ix_(frames, bodies)] = lost[:, : len(bodies)]
         places[frames] = lost[:, -1] if solver.free_root else 0.0
-    return turns, places
+    return turns[stands_for], places[stands_for]
+
+
+def _representatives(seen: BoolArray) -> tuple[IntArray, IntArray]:
+    """Frames (N,) that are looked at, and (F,) the one that stands for each: the same markers are seen there."""
+    frames = np.arange(len(seen))
+    changes = np.concatenate([[True], (seen[1:] != seen[:-1]).any(axis=1)])
+    began = np.maximum.accumulate(np.where(changes, frames, 0))
+    stands_for = frames - (frames - began) % _EVERY
+    return np.unique(stands_for), stands_for
 
 
 def uncertainty(solver: Solver, solution: Solution) -> FloatArray:

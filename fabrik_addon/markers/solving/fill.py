@@ -53,7 +53,7 @@ def fill_gaps(recording: Recording, gaps: Gaps) -> Generator[float, None, BoolAr
     recording.expected[:] = recording.solution.rotations
     recording.prior_weights[~known] = _GUESSED * prior_weight(recording, FROM_COURSE)
     if gaps == "SOLVE":
-        frames = np.flatnonzero(~observed.all(axis=1))
+        frames = np.flatnonzero(~(known.all(axis=1) & placed))
         for first in range(0, len(frames), CHUNK):
             part = frames[first : first + CHUNK]
             recording.solve_again(part, recording.sample_weights(part), recording.bridged[part])
