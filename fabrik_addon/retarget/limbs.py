@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from ..core import Hinge, Skeleton
 from ..core.arrays import ROUNDING, BoolArray, FloatArray, lengths
@@ -21,10 +22,12 @@ from ..core.rotations import (
     quaternion_from_rotation_vector,
 )
 
-# Squared sine of the fold (27 degrees) from which on a frame's own fold says all of the roll, and what the take's usual
-# roll counts below: as much as a fold of 20 degrees, as people stretch knees by some 10 beyond straight.
-_FOLDED: Final = 0.2
-_USUAL: Final = 0.12
+# Squared sine of the fold (33 degrees) from which on a frame's own fold says all of the roll, and what the take's usual
+# roll counts below: as much as a fold of 27 degrees, as knees are seen stretched 10 to 15 beyond straight.
+_FOLDED: Final = 0.3
+_USUAL: Final = 0.2
+# Seconds about a frame over which the roll is smoothed: it turns by no more than a person's arm does.
+_QUICK: Final = 0.08
 # Seconds about a frame in which folds count.
 ABOUT: Final = 0.25
 _AXES: Final = {"X": 0, "Y": 1, "Z": 2}
@@ -135,11 +138,9 @@ class LimbSolver:
         clear = number * np.maximum(told - _USUAL, 0.0)
         usual = clear.sum() + ROUNDING
         usual = usual / abs(usual)
-        window = np.hanning(2 * self._beside + 3)[1:-1]
-        padded = np.pad(clear, self._beside, mode="edge")
-        about = np.convolve(padded, window / window.sum(), mode="valid")
         unsure = np.maximum(1.0 - told / _FOLDED, 0.0) ** 2
-        return np.asarray(np.angle(number + about + unsure * _USUAL * usual))
+        total = number + _smooth(clear, self._beside) + unsure * _USUAL * usual
+        return np.asarray(np.angle(_smooth(total, max(1, round(_QUICK / ABOUT * self._beside)))))
 
     def _folded(self, axis: FloatArray, bent: FloatArray, reach: FloatArray) -> FloatArray:
         """(F, 4) the lower bone's rotations at which the limb is as long as it is to reach."""
@@ -172,6 +173,12 @@ class LimbSolver:
         middle_of_range = 0.5 * (hinge.low + hinge.high)
         away = np.abs(_wrapped(now + angles - middle_of_range))
         return np.where(away[0] < away[1], angles[0], angles[1])
+
+
+def _smooth(numbers: npt.NDArray[np.complex128], beside: int) -> npt.NDArray[np.complex128]:
+    """(F,) complex numbers, each with those about it, the nearest most."""
+    window = np.hanning(2 * beside + 3)[1:-1]
+    return np.convolve(np.pad(numbers, beside, mode="edge"), window / window.sum(), mode="valid")
 
 
 def _axis_of(hinge: Hinge) -> FloatArray:

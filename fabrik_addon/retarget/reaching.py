@@ -18,7 +18,7 @@ from .goals import End
 # What a bone's turn off the source's rotation counts beside places: a radian as much as this share of the limb.
 # A leg that kicks beyond its limits keeps its ways rather than its foot's place: with 0.03 it jumps between two poses.
 _ARM_SHARE: Final = 0.05
-_LEG_SHARE: Final = 0.1
+_LEG_SHARE: Final = 0.15
 _HIPS_SHARE: Final = 0.2
 # Shares of the limb's length: a goal missed by more is solved for, to about so exact.
 _MISSED: Final = 1e-3
