@@ -68,11 +68,13 @@ def register() -> None:
     bpy.app.handlers.save_pre.append(keep_overrides)
     live.start()
     _COMMANDS.append(bpy.utils.register_cli_command("fabrik_bake", _bake_command))
+    _COMMANDS.append(bpy.utils.register_cli_command("fabrik_retarget", _retarget_command))
 
 
 def unregister() -> None:
     """Switch everything off, in reverse."""
-    bpy.utils.unregister_cli_command(_COMMANDS.pop())
+    while _COMMANDS:
+        bpy.utils.unregister_cli_command(_COMMANDS.pop())
     live.stop()
     bpy.app.handlers.save_pre.remove(keep_overrides)
     menus.stop()
@@ -96,3 +98,11 @@ def _bake_command(arguments: list[str]) -> int:
     from .bake.command_line import run_command
 
     return run_command(arguments)
+
+
+def _retarget_command(arguments: list[str]) -> int:
+    """`blender --command fabrik_retarget`."""
+    from .bake.command_line import run_command
+    from .retarget.command_line import COMMAND
+
+    return run_command(arguments, COMMAND)

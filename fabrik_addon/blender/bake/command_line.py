@@ -3,9 +3,9 @@
 import argparse
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from bpy.props import BoolProperty, IntProperty
 
@@ -28,10 +28,12 @@ _TIMINGS: Final[dict[str, Timing]] = {
     "keep-time": "KEEP_TIME",
     "keep-frames": "KEEP_FRAMES",
 }
+# A recording is always baked by its markers.
+_BAKED: Final = {name: declared for name, declared in OPTIONS.items() if name != "source"}
 _UNITS: Final = {"ANGLE": "DEGREES", "LENGTH": "METRES"}
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """A parser that says what is wrong in one line."""
 
     def error(self, message: str) -> NoReturn:
@@ -39,32 +41,51 @@ class _Parser(argparse.ArgumentParser):
         self.exit(_USAGE, f"{self.prog}: {message} (see --help)\n")
 
 
-def main(register: Callable[[], None], unregister: Callable[[], None]) -> int:
+class Command(NamedTuple):
+    """One of the commands: its name, what it does in a sentence, what it is told, and what runs it."""
+
+    name: str
+    description: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+def main(register: Callable[[], None], unregister: Callable[[], None], more: Sequence[Command] = ()) -> int:
     """Run `python -m fabrik_addon`; returns the exit status: 0, 1 when it failed, 2 when it was called wrongly.
 
-    register, unregister: switch the add-on on and off.
+    register, unregister: switch the add-on on and off. more: commands beside the bake.
     """
-    parser = _Parser(prog="python -m fabrik_addon", description="FABRIK for Blender without a window.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="bake", parser_class=_Parser)
-    _add_arguments(commands.add_parser("bake", help=_DESCRIPTION, description=_DESCRIPTION))
+    known = (Command("bake", _DESCRIPTION, _add_arguments, _bake), *more)
+    parser = Parser(prog="python -m fabrik_addon", description="FABRIK for Blender without a window.")
+    names = "|".join(command.name for command in known)
+    commands = parser.add_subparsers(dest="command", required=True, metavar=names, parser_class=Parser)
+    for command in known:
+        added = commands.add_parser(command.name, help=command.description, description=command.description)
+        command.add_arguments(added)
+        added.set_defaults(run=command.run)
     chosen = parser.parse_args()
     register()
     try:
-        return _bake(chosen)
+        status: int = chosen.run(chosen)
+        return status
     finally:
         # What is still registered when Python ends crashes Blender.
         unregister()
 
 
-def run_command(arguments: list[str]) -> int:
-    """Run `blender --command fabrik_bake`, inside a Blender with the extension switched on; returns the exit status."""
-    parser = _Parser(prog="blender --command fabrik_bake", description=_DESCRIPTION)
-    _add_arguments(parser)
+def run_command(arguments: list[str], command: Command | None = None) -> int:
+    """Run `blender --command fabrik_bake`, inside a Blender with the extension switched on; returns the exit status.
+
+    command: another one.
+    """
+    command = command or Command("bake", _DESCRIPTION, _add_arguments, _bake)
+    parser = Parser(prog=f"blender --command fabrik_{command.name}", description=command.description)
+    command.add_arguments(parser)
     try:
         chosen = parser.parse_args(arguments)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else _USAGE
-    return _bake(chosen)
+    return command.run(chosen)
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -128,9 +149,17 @@ def _add_positions(group: Any) -> None:
 
 def _add_options(group: Any) -> None:
     """How the poses are found, and which keys are written."""
-    for name, declared in OPTIONS.items():
-        if name == "source":
-            continue
+    add_options(group, _BAKED)
+    roots = ("fixed", "free")
+    group.add_argument("--root", choices=roots, default="free", help="whether the root bone moves (default: free)")
+    text = "let outliers count like the others: the same as --no-robust"
+    group.add_argument("--all-markers", dest="robust", action="store_false", help=text)
+    group.add_argument("--action", dest="action_name", default="", metavar="NAME", help="name of the action to write")
+
+
+def add_options(group: Any, options: Mapping[str, Any]) -> None:
+    """Arguments for options as Blender's properties declare them."""
+    for name, declared in options.items():
         words = declared.keywords
         flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
         text = f"{words['description'][0].lower()}{words['description'][1:]} (default: %(default)s)"
@@ -144,11 +173,6 @@ def _add_options(group: Any) -> None:
             kind = int if declared.function is IntProperty else float
             unit = _UNITS.get(words.get("subtype", words.get("unit", "")), "N")
             group.add_argument(flag, dest=name, type=kind, default=words["default"], metavar=unit, help=text)
-    roots = ("fixed", "free")
-    group.add_argument("--root", choices=roots, default="free", help="whether the root bone moves (default: free)")
-    text = "let outliers count like the others: the same as --no-robust"
-    group.add_argument("--all-markers", dest="robust", action="store_false", help=text)
-    group.add_argument("--action", dest="action_name", default="", metavar="NAME", help="name of the action to write")
 
 
 def _in_lower_case(identifier: str) -> str:
@@ -177,16 +201,16 @@ def _bake(chosen: argparse.Namespace) -> int:
     try:
         result = bake_file(request)
     except FabrikError as error:
-        return _fail(_in_one_line(error))
+        return fail(in_one_line(error))
     print("\n".join(_summary(request, result)))
     return _FAILURE if chosen.strict and result.bake.report.doubts else 0
 
 
 def _bake_all(chosen: argparse.Namespace) -> int:
     """Bake several recordings, print a line for each, and return 0 only where all went well."""
-    trouble = _batch_trouble(chosen)
+    trouble = batch_trouble(chosen, chosen.markers)
     if trouble:
-        return _fail(trouble)
+        return fail(trouble)
     failed = 0
     for markers in chosen.markers:
         output = chosen.output / f"{markers.stem}.blend"
@@ -195,7 +219,7 @@ def _bake_all(chosen: argparse.Namespace) -> int:
             result = bake_file(_request(chosen, markers, output, report))
         except FabrikError as error:
             failed += 1
-            print(f"{markers.name}: FAILED: {_in_one_line(error)}", flush=True)
+            print(f"{markers.name}: FAILED: {in_one_line(error)}", flush=True)
             continue
         print(f"{markers.name}: {result.bake.line} -> {output}", flush=True)
         for doubt in result.bake.report.doubts:
@@ -205,12 +229,12 @@ def _bake_all(chosen: argparse.Namespace) -> int:
     return _FAILURE if failed else 0
 
 
-def _batch_trouble(chosen: argparse.Namespace) -> str:
+def batch_trouble(chosen: argparse.Namespace, recordings: Sequence[Path]) -> str:
     """What keeps several recordings from being written to folders; "" where nothing does."""
     for folder in (chosen.output, chosen.report):
         if folder is not None and not folder.is_dir():
             return f"{folder}: there is no such folder to write several takes to"
-    names = [markers.stem for markers in chosen.markers]
+    names = [recording.stem for recording in recordings]
     twice = next((name for name in names if names.count(name) > 1), None)
     return f"two recordings are called {twice!r}: their files would be too" if twice else ""
 
@@ -218,19 +242,19 @@ def _batch_trouble(chosen: argparse.Namespace) -> str:
 def _request(chosen: argparse.Namespace, markers: Path, output: Path, report: Path | None) -> BakeFileRequest:
     """The arguments as the Blender side takes them."""
     told = {name: value for name, value in vars(chosen).items() if name in BakeFileRequest.__dataclass_fields__}
-    told |= {"markers": markers, "output": output, "report": report, "options": _bake_options(chosen)}
+    told |= {"markers": markers, "output": output, "report": report, "options": chosen_options(chosen, _BAKED)}
     told |= {"root": chosen.root.upper(), "proportions": chosen.proportions.upper(), "timing": _TIMINGS[chosen.timing]}
     told |= {name: None for name in ("up_axis", "units") if told[name] == "auto"}
     return BakeFileRequest(**told)
 
 
-def _bake_options(chosen: argparse.Namespace) -> dict[str, Any]:
-    """The arguments that are options of the bake."""
-    options = {name: getattr(chosen, name) for name in OPTIONS if name != "source"}
+def chosen_options(chosen: argparse.Namespace, declared: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that `add_options` has added, as Blender's properties have them."""
+    options = {name: getattr(chosen, name) for name in declared}
     for name, value in options.items():
-        if "items" in OPTIONS[name].keywords:
+        if "items" in declared[name].keywords:
             options[name] = value.upper().replace("-", "_")
-        elif OPTIONS[name].keywords.get("subtype") == "ANGLE":
+        elif declared[name].keywords.get("subtype") == "ANGLE":
             options[name] = math.radians(value)
     return options
 
@@ -263,12 +287,12 @@ def _summary(request: BakeFileRequest, result: BakeFileResult) -> list[str]:
     ]
 
 
-def _in_one_line(error: FabrikError) -> str:
+def in_one_line(error: FabrikError) -> str:
     """An error without line breaks."""
     return " ".join(str(error).split())
 
 
-def _fail(message: str) -> int:
+def fail(message: str, command: str = "bake") -> int:
     """Say in one line what went wrong."""
-    print(f"fabrik_bake: {message}", file=sys.stderr)
+    print(f"fabrik_{command}: {message}", file=sys.stderr)
     return _FAILURE

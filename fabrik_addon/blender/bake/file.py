@@ -98,13 +98,13 @@ def bake_file(request: BakeFileRequest) -> BakeFileResult:
     The markers that the rig has are replaced, so that the saved file can be baked again by hand. Raises a FabrikError,
     with no file written, when anything is wrong.
     """
-    _check_paths(request)
+    check_paths(request.rig, request.output, request.report)
     clip = _read(request, request.markers, request.samples)
     static = None if request.static is None else _read(request, request.static, None)
     entries = None if request.mapping is None else read_map(request.mapping)
-    _open(request.rig)
+    open_rig_file(request.rig)
     context = bpy.context
-    rig = _find_armature(context.scene, request.armature)
+    rig = find_armature(context.scene, request.armature)
     check_rig(rig)
     check_editable(rig)
     scale = request.scale
@@ -124,8 +124,8 @@ def bake_file(request: BakeFileRequest) -> BakeFileResult:
     settings = BakeSettings(first, last, action_name=request.action_name, source="MARKERS", **request.options)
     result = run_bake(context, rig, settings)
     result = replace(result, timings=calibrating | result.timings)
-    _show_range(context.scene, first, last)
-    _write(request, result)
+    show_range(context.scene, first, last)
+    write_files(result, request.output, request.report)
     guessed = {entry.name: entry.bone for entry in rig_settings(rig).capture.markers if is_guess(entry)}
     return BakeFileResult(clip, scale, result, matched, calibration, guessed)
 
@@ -189,11 +189,11 @@ def set_markers(
         set_entry(marker, scaled_entry(entry, metre))
 
 
-def _check_paths(request: BakeFileRequest) -> None:
+def check_paths(rig: Path, output: Path, report: Path | None) -> None:
     """Raise BakeFileError, naming the file, for what cannot be read or written."""
-    if not request.rig.is_file():
-        raise BakeFileError(f"{request.rig}: there is no such file")
-    written = [path for path in (request.output, request.report) if path is not None]
+    if not rig.is_file():
+        raise BakeFileError(f"{rig}: there is no such file")
+    written = [path for path in (output, report) if path is not None]
     for path in written:
         if path.is_dir():
             raise BakeFileError(f"{path}: cannot be written, there is a folder of that name")
@@ -201,7 +201,7 @@ def _check_paths(request: BakeFileRequest) -> None:
             raise BakeFileError(f"{path}: cannot be written, there is no folder {path.parent}")
 
 
-def _open(path: Path) -> None:
+def open_rig_file(path: Path) -> None:
     """Open a .blend; raises BakeFileError where Blender cannot."""
     try:
         bpy.ops.wm.open_mainfile(filepath=str(path.resolve()), load_ui=False)
@@ -209,7 +209,7 @@ def _open(path: Path) -> None:
         raise BakeFileError(f"{path}: not a file that this Blender ({bpy.app.version_string}) can open") from None
 
 
-def _find_armature(scene: bpy.types.Scene, name: str) -> bpy.types.Object:
+def find_armature(scene: bpy.types.Scene, name: str) -> bpy.types.Object:
     """The armature of that name in the scene, or the only one; raises BakeFileError where that is not clear."""
     # The file's own last: they count where a linked one has the same name.
     things = sorted(scene.objects, key=lambda thing: thing.library is None)
@@ -249,20 +249,20 @@ def _recorded_range(scene: bpy.types.Scene, clip: Clip, request: BakeFileRequest
     return request.start_frame, request.start_frame + count - 1
 
 
-def _show_range(scene: bpy.types.Scene, first: int, last: int) -> None:
+def show_range(scene: bpy.types.Scene, first: int, last: int) -> None:
     """Let the saved file play what was baked, from its first frame."""
     scene.frame_start, scene.frame_end = first, last
     scene.frame_set(first)
 
 
-def _write(request: BakeFileRequest, result: BakeResult) -> None:
+def write_files(result: BakeResult, output: Path, report: Path | None) -> None:
     """Write the report and the .blend, or neither."""
-    if request.report is not None:
-        write_csv(result.report, request.report)
+    if report is not None:
+        write_csv(result.report, report)
     try:
-        bpy.ops.wm.save_as_mainfile(filepath=str(request.output.resolve()), compress=True)
+        bpy.ops.wm.save_as_mainfile(filepath=str(output.resolve()), compress=True)
     except RuntimeError as trouble:
-        if request.report is not None:
-            request.report.unlink()
+        if report is not None:
+            report.unlink()
         reason = " ".join(str(trouble).split())
-        raise BakeFileError(f"{request.output}: cannot be written ({reason})") from None
+        raise BakeFileError(f"{output}: cannot be written ({reason})") from None

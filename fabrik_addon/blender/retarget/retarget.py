@@ -7,6 +7,7 @@ from typing import Final
 
 import bpy
 
+from ...core import Effector
 from ...core.arrays import FloatArray
 from ...human.naming_schemes import match
 from ...markers.steps import within
@@ -26,7 +27,8 @@ from ..rig.spaces import object_scale
 from .source import check_source, sample_source
 
 _SAMPLING_ENDS: Final = 0.3
-_NO_TURN: Final = (1.0, 0.0, 0.0, 0.0)
+# A place that is given is as good as a pin: the root moves.
+_GIVEN: Final = Pin((0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0))
 
 
 def retarget_object_steps(
@@ -87,10 +89,9 @@ def _goals_of(rig: bpy.types.Object, tree: Tree) -> Goals:
     check_unscaled(rig, names)
     return Goals(
         tree,
-        (),
-        (),
-        # A place that is given is as good as a pin: the root moves.
-        (Pin((0.0, 0.0, 0.0), _NO_TURN),),
+        names[:1],
+        (Effector(names[0]),),
+        (_GIVEN,),
         limits=limits_of(rig, names),
         held={name: held[name] for name in names if name in held},
         root_moves=may_move(rig, names[0]),
@@ -101,5 +102,6 @@ def _baked(goals: Goals, found: Retargeted, scale: FloatArray) -> BakedTree:
     """What is to be written: the bones that go by one of the source's, inside their limits."""
     bones = tuple(pair.bone for pair in found.pairs if pair.bone not in goals.held)
     legal = legal_pose(goals.tree.skeleton, goals.limits, found.solution.rotations)
-    goals = replace(goals, names=found.names, effectors=found.effectors)
+    targets = (_GIVEN,) * len(found.effectors)
+    goals = replace(goals, names=found.names, effectors=found.effectors, targets=targets)
     return BakedTree(goals, bones, replace(found.solution, rotations=legal), scale)

@@ -1,0 +1,87 @@
+"""The command line: `python -m fabrik_addon retarget …`, and the same as `blender --command fabrik_retarget …`."""
+
+import argparse
+from inspect import get_annotations
+from pathlib import Path
+from typing import Any, Final
+
+import bpy
+
+from ...core.errors import FabrikError
+from ...markers.report.text import table_text
+from ...markers.steps import finish
+from ...retarget.bone_map import read_bone_map
+from ..bake.command_line import Command, add_options, batch_trouble, chosen_options, fail, in_one_line
+from ..bake.file import check_paths, find_armature, open_rig_file, show_range, write_files
+from ..bake.report import BakeResult
+from ..rig.armature import check_editable, check_rig
+from ..settings.bake_options import RETARGET_OPTIONS, BakeOptions
+from .door import retarget_from
+
+_DESCRIPTION: Final = "Bring the motion of .bvh, .fbx or .glb files onto a rig: keyframes into new .blend files."
+# The reference is one number here.
+_HOW: Final = {name: declared for name, declared in RETARGET_OPTIONS.items() if "reference" not in name}
+_BAKED: Final = {name: declared for name, declared in get_annotations(BakeOptions).items() if name != "source"}
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What a retargeting is told."""
+    parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
+    text = "the motion, .bvh, .fbx or .glb; several are brought over one after the other, each to a file of its own"
+    parser.add_argument("motions", type=Path, nargs="+", metavar="MOTION", help=text)
+    text = "file to write; of several motions the folder to write to"
+    parser.add_argument("--output", type=Path, required=True, metavar="OUT", help=text)
+    text = "CSV to write with how far hips, hands and feet are from their places; of several motions the folder"
+    parser.add_argument("--report", type=Path, metavar="OUT.csv", help=text)
+    text = "a map that says which bone goes by which; without one bones are matched by their names"
+    parser.add_argument("--map", dest="mapping", type=Path, metavar="MAP.json", help=text)
+    parser.add_argument("--armature", default="", metavar="NAME", help="the rig's object, where there are several")
+    text = "first and last frame (default: the motion's)"
+    parser.add_argument("--range", dest="frame_range", type=int, nargs=2, metavar=("A", "B"), help=text)
+    text = "the frame on which the source stands as the rig does at rest (default: its rest pose, or a frame like it)"
+    parser.add_argument("--reference", type=int, metavar="N", help=text)
+    add_options(parser.add_argument_group("How the motion is brought over"), _HOW)
+    add_options(parser.add_argument_group("Which keys are written"), _BAKED)
+    parser.add_argument("--action", dest="action_name", default="", metavar="NAME", help="name of the action to write")
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    """Bring all motions over, print how it went, and return the exit status."""
+    several = len(chosen.motions) > 1
+    trouble = batch_trouble(chosen, chosen.motions) if several else ""
+    if trouble:
+        return fail(trouble, COMMAND.name)
+    failed = 0
+    for motion in chosen.motions:
+        output = chosen.output / f"{motion.stem}.blend" if several else chosen.output
+        report = chosen.report / f"{motion.stem}.csv" if several and chosen.report is not None else chosen.report
+        try:
+            result = _retarget_file(chosen, motion, output, report)
+        except FabrikError as error:
+            failed += 1
+            fail(f"{motion.name}: {in_one_line(error)}", COMMAND.name)
+            continue
+        print("\n".join([table_text(result.report), result.line, *result.notes, f"Wrote {output}"]), flush=True)
+    return 1 if failed else 0
+
+
+def _retarget_file(chosen: argparse.Namespace, motion: Path, output: Path, report: Path | None) -> BakeResult:
+    """Open the rig, bring one motion over and save; raises a FabrikError, with no file written, for what is wrong."""
+    check_paths(chosen.rig, output, report)
+    pairs = () if chosen.mapping is None else read_bone_map(chosen.mapping)
+    open_rig_file(chosen.rig)
+    context = bpy.context
+    rig = find_armature(context.scene, chosen.armature)
+    check_rig(rig)
+    check_editable(rig)
+    how: dict[str, Any] = chosen_options(chosen, _HOW)
+    how |= {"use_reference": chosen.reference is not None, "reference": chosen.reference or 0}
+    bake = {**chosen_options(chosen, _BAKED), "action_name": chosen.action_name}
+    frames = chosen.frame_range or (None, None)
+    result = finish(retarget_from(context, rig, str(motion.resolve()), frames, how, bake, pairs))
+    show_range(context.scene, int(result.frames[0]), int(result.frames[-1]))
+    write_files(result, output, report)
+    return result
+
+
+COMMAND: Final = Command("retarget", _DESCRIPTION, _add_arguments, _run)
