@@ -4,6 +4,8 @@ Blender waits for this at its every start. So all that is imported here only say
 panels, handlers) and imports what does the work, and numpy, inside the functions that call it: when it is first used.
 """
 
+from collections.abc import Callable
+
 import bpy
 from bpy.props import BoolProperty, PointerProperty
 
@@ -67,8 +69,7 @@ def register() -> None:
     menus.start()
     bpy.app.handlers.save_pre.append(keep_overrides)
     live.start()
-    _COMMANDS.append(bpy.utils.register_cli_command("fabrik_bake", _bake_command))
-    _COMMANDS.append(bpy.utils.register_cli_command("fabrik_retarget", _retarget_command))
+    _COMMANDS.extend(bpy.utils.register_cli_command(f"fabrik_{name}", run) for name, run in _commands().items())
 
 
 def unregister() -> None:
@@ -91,6 +92,11 @@ def unregister() -> None:
     del bpy.types.Object.fabrik  # type: ignore[attr-defined]
     for cls in reversed(CLASSES):
         bpy.utils.unregister_class(cls)
+
+
+def _commands() -> dict[str, Callable[[list[str]], int]]:
+    """What `blender --command fabrik_…` runs."""
+    return {"bake": _bake_command, "retarget": _retarget_command}
 
 
 def _bake_command(arguments: list[str]) -> int:
