@@ -13,7 +13,7 @@ from ..rig import keyframes
 from ..rig.armature import root_location_channel
 from ..rig.locks import unlocked_rotation
 from ..rig.rotation_modes import to_channels
-from .take import SAME_FRAME, Motion, Take
+from .take import SAME_FRAME, Motion, Take, cycle_of, in_cycle
 
 # Radians, and armature units: what is turned or moved by less keeps its keys.
 _NO_TURN: Final = 1e-6
@@ -87,13 +87,19 @@ def _root_changes(armature: bpy.types.Object, take: Take, old: Motion, roots: Fl
 
 
 def _write(change: Change, frames: Sequence[float], ends: tuple[float, float]) -> int:
-    """Write one curve; how many keys are new."""
-    curve, before = change.curve, len(change.curve.keyframe_points)
-    _enclose(curve, ends)
-    for frame in frames:
-        _insert(curve, frame)
+    """Write one curve; how many keys are new. What is beyond the seam of one that goes round is in its keys before."""
+    curve, before, cycle = change.curve, len(change.curve.keyframe_points), cycle_of(change.curve)
     inside = (change.frames > ends[0] + SAME_FRAME) & (change.frames < ends[1] - SAME_FRAME)
-    shift_keys(curve, change.frames[inside], (change.values - change.before)[inside])
+    times, by = change.frames[inside], (change.values - change.before)[inside]
+    own, edges = np.array(frames, dtype=np.float64), np.array(ends)
+    if cycle is not None:
+        times, own, edges = (in_cycle(cycle, each) for each in (times, own, edges))
+        seam = np.abs(times - cycle[0]) < SAME_FRAME
+        times, by = np.concatenate([times, np.full(seam.sum(), cycle[1])]), np.concatenate([by, by[seam]])
+    _enclose(curve, edges.tolist())
+    for frame in own.tolist():
+        _insert(curve, frame)
+    shift_keys(curve, times, by)
     return len(curve.keyframe_points) - before
 
 
@@ -104,7 +110,7 @@ def _meeting(times: FloatArray, frames: FloatArray) -> tuple[Any, Any]:
     return places, nearest[places]
 
 
-def _enclose(curve: bpy.types.FCurve, ends: tuple[float, float]) -> None:
+def _enclose(curve: bpy.types.FCurve, ends: Sequence[float]) -> None:
     """See to it that nothing outside the ends changes: a key at each of them, whose outer side keeps its shape."""
     for end in ends:
         _keep_shape_beside(curve, end)

@@ -89,7 +89,7 @@ def span_over(
     ends = first - spread.before, last + spread.after
     effectors = _effectors(armature, setup, tree, point)
     turning = _turning(armature, setup, tree, effectors, take)
-    motion = take.motion(_frames(take.key_frames(turning), (*also, *whole), ends))
+    motion = take.motion(_frames(take.key_frames(turning, within=ends), (*also, *whole), ends))
     check_still(armature, turning, motion.frames)
     model = MotionModel(
         tree.skeleton,

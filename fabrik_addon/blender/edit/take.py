@@ -16,6 +16,8 @@ from ..rig.rotation_modes import from_channels, property_name
 
 # Frames nearer to each other than this are the same one.
 SAME_FRAME = 1e-3
+# How a curve may go round beyond its keys.
+_ROUND = {"REPEAT", "REPEAT_OFFSET"}
 
 
 @dataclass(frozen=True)
@@ -70,11 +72,16 @@ class Take:
         """Whether the root's location has keys."""
         return bool(self.curves(self._tree.skeleton.names[0], "location"))
 
-    def key_frames(self, bones: Sequence[str], *, root: bool = True) -> FloatArray:
-        """(K,) the frames on which the rotation of some of the bones has a key; with `root`, its location too."""
+    def key_frames(
+        self, bones: Sequence[str], *, root: bool = True, within: tuple[float, float] | None = None
+    ) -> FloatArray:
+        """(K,) the frames on which the rotation of some of the bones has a key; with `root`, its location too.
+
+        within: a first and a last frame, between which the keys of curves that go round come again and again.
+        """
         found = [curve for bone in bones for curve in self.rotation_curves(bone)]
         found += self.curves(self._tree.skeleton.names[0], "location") if root else []
-        times = [keyframes.keys(curve)[:, 0] for curve in found]
+        times = [_times(curve, within) for curve in found]
         return np.unique(np.concatenate(times)) if times else np.zeros(0)
 
     def motion(self, frames: FloatArray) -> Motion:
@@ -103,6 +110,33 @@ class Take:
 def is_animated(armature: bpy.types.Object) -> bool:
     """Whether an armature's bones have keys."""
     return any(curve.data_path.startswith("pose.bones[") for curve in keyframes.curves(armature))
+
+
+def cycle_of(curve: bpy.types.FCurve) -> tuple[float, float] | None:
+    """The first frame and the last of a curve that goes round; None where it does not."""
+    for modifier in curve.modifiers:
+        if modifier.type == "CYCLES" and not modifier.mute and _ROUND & {modifier.mode_before, modifier.mode_after}:
+            times = keyframes.keys(curve)[:, 0]
+            return (float(times[0]), float(times[-1])) if len(times) > 1 else None
+    return None
+
+
+def in_cycle(cycle: tuple[float, float], frames: FloatArray) -> FloatArray:
+    """(F,) frames as those of the one round that has the keys, the seam as its first."""
+    first, last = cycle
+    places = np.mod(frames - first, last - first)
+    return np.asarray(first + np.where(places > last - first - SAME_FRAME, 0.0, places))
+
+
+def _times(curve: bpy.types.FCurve, within: tuple[float, float] | None) -> FloatArray:
+    """(K,) the frames of a curve's keys, those that come again as well."""
+    times, cycle = keyframes.keys(curve)[:, 0], cycle_of(curve)
+    if cycle is None or within is None:
+        return times
+    length = cycle[1] - cycle[0]
+    rounds = np.arange(np.floor((within[0] - cycle[0]) / length), np.ceil((within[1] - cycle[0]) / length) + 1.0)
+    again = (times[:-1] + length * rounds[:, None]).ravel()
+    return np.asarray(again[(again >= within[0]) & (again <= within[1])])
 
 
 def _check_plain(armature: bpy.types.Object) -> None:

@@ -196,6 +196,33 @@ def test_what_is_outside_keeps_its_shape_with_bezier_keys(kind):
     assert np.abs(after - before).max() > 0.1
 
 
+@pytest.mark.parametrize("here", [3, 98, 101, 203])
+def test_a_span_over_the_seam_of_a_loop_stays_a_loop(here):
+    rig = takes.walking_human()
+    for curve in keyframes.curves(rig):
+        keys = curve.keyframe_points
+        # One round ends as it begins, but for how far the person has come.
+        if "rotation" in curve.data_path:
+            keys[-1].co[1] = keys[0].co[1]
+        curve.modifiers.new("CYCLES")
+        curve.update()
+    go_to(here)
+    rounds = np.arange(1, 302)
+    before, keys = takes.poses(rig, rounds), takes.curves(rig)
+    was = world(rig, "hand.R")
+    drag(bone="hand.R", translation=(0.0, 0.0, 0.1), spread=20)
+    assert np.linalg.norm(world(rig, "hand.R") - was - (0.0, 0.0, 0.1)) < 1e-4
+    after = takes.poses(rig, rounds)
+    for path, now in takes.curves(rig).items():
+        assert np.array_equal(now[:, 0], keys[path][:, 0])
+        assert np.abs((now[-1] - now[0]) - (keys[path][-1] - keys[path][0])).max() < 1e-6
+    hand = rig.pose.bones.find("hand.R")
+    moved = (after - before)[:, hand, :3, 3]
+    assert np.abs(moved[100:200] - moved[:100]).max() < 1e-5
+    assert np.abs(moved[200:300] - moved[:100]).max() < 1e-5
+    assert (np.abs(moved[:100]).max(axis=1) > 1e-6).sum() == 39
+
+
 def test_auto_keying_off_changes_this_frame_only(walk):
     bpy.context.scene.tool_settings.use_keyframe_insert_auto = False
     keys, was = takes.curves(walk), world(walk, "hand.R")
