@@ -16,6 +16,7 @@ def main():
     from benchmarks import (
         baking,
         drag_step,
+        edit,
         extension,
         growth,
         limited,
@@ -33,6 +34,7 @@ def main():
     modules = (
         one_pose,
         drag_step,
+        edit,
         many_frames,
         natural,
         whole_bake,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import bpy
 import numpy as np
@@ -114,7 +115,8 @@ def is_animated(armature: bpy.types.Object) -> bool:
 
 def cycle_of(curve: bpy.types.FCurve) -> tuple[float, float] | None:
     """The first frame and the last of a curve that goes round; None where it does not."""
-    for modifier in curve.modifiers:
+    modifiers: Any = curve.modifiers
+    for modifier in modifiers:
         if modifier.type == "CYCLES" and not modifier.mute and _ROUND & {modifier.mode_before, modifier.mode_after}:
             times = keyframes.keys(curve)[:, 0]
             return (float(times[0]), float(times[-1])) if len(times) > 1 else None

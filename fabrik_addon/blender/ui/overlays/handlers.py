@@ -104,14 +104,20 @@ def _draw_goal_labels() -> None:
         draw_labels(rigs, context)
 
 
+def shown_motion(context: bpy.types.Context) -> bpy.types.Object | None:
+    """The rig whose trails or ghosts are drawn: the active one in Pose mode; None where both are off."""
+    rig = context.active_object
+    if rig is None or rig.type != "ARMATURE" or context.mode != "POSE":
+        return None
+    view = rig_settings(rig).view
+    return rig if view.show_trails or view.show_ghosts else None
+
+
 def _draw_motion() -> None:
     """Blender's handler: trails and ghosts of the active rig."""
     context: Any = bpy.context
-    rig = context.active_object
-    if rig is None or rig.type != "ARMATURE" or not context.space_data.overlay.show_overlays:
-        return
-    view = rig_settings(rig).view
-    if (view.show_trails or view.show_ghosts) and context.mode == "POSE":
+    rig = shown_motion(context) if context.space_data.overlay.show_overlays else None
+    if rig is not None:
         from .motion import draw_motion
 
         draw_motion(context, rig)

@@ -1,0 +1,88 @@
+"""Editing motion: what a move of a drag over time takes, its release, and what trails and ghosts add to a redraw."""
+
+import time
+from statistics import median
+
+import bpy
+import numpy as np
+from support import takes
+
+from benchmarks.tables import Aim, Part, interleaved, table
+from fabrik_addon.blender.edit.span import Spread
+from fabrik_addon.blender.edit.spread_drag import begin_spread
+from fabrik_addon.blender.settings.selection import selected_bones
+from fabrik_addon.blender.ui.overlays import handlers, motion
+
+HERE, MOVES = 200, 20
+UP = np.array((0.0, 0.0, 0.2))
+TRAILS = ("hand.L", "hand.R", "foot.L", "foot.R", "head")
+REPEATS = 50
+
+
+def measure():
+    """Processor milliseconds of the walking sample person, 401 frames and 22 bones."""
+    rig = takes.walking_human(401, first=0)
+    drags = {spread: _drag(rig, spread) for spread in (30, 60, 120)}
+    shown = _redraw(rig)
+    rows = [(f"{2 * spread} frames", f"{move:.0f}", f"{release:.0f}") for spread, (move, release) in drags.items()]
+    parts = [
+        table("Editing: a hand is dragged 20 cm over time, processor ms", ("span", "a move", "release"), rows),
+        table(
+            "Editing: 5 trails of 120 frames and 6 ghosts, Python's part of a redraw, processor ms",
+            ("what", "ms"),
+            [(name, f"{1000 * seconds:.3f}") for name, seconds in shown.items()],
+        ),
+    ]
+    aims = (
+        Aim.at_least("editing: moves of a drag over 60 frames a second", 15, 1000.0 / drags[30][0], ""),
+        Aim.at_most("editing: release of a drag over 240 frames", 500, drags[120][1], "ms"),
+        Aim.at_most("editing: trails and ghosts, Python of a redraw", 3, 1000 * shown["on, the next frame"], "ms"),
+    )
+    return Part("\n".join(parts), aims)
+
+
+def _drag(rig, spread):
+    """Processor milliseconds of a move in the middle, and of the release, of a hand that goes up."""
+    takes.go_to(HERE)
+    moves = []
+    drag = begin_spread(bpy.context, rig, "hand.R", Spread(spread, spread))
+    for share in np.linspace(1.0 / MOVES, 1.0, MOVES):
+        began = time.process_time()
+        drag.step(drag.start + share * UP)
+        moves.append(time.process_time() - began)
+    began = time.process_time()
+    drag.finish(bpy.context)
+    release = time.process_time() - began
+    back = begin_spread(bpy.context, rig, "hand.R", Spread(spread, spread))
+    back.step(back.start - UP)
+    back.finish(bpy.context)
+    return 1000 * median(moves), 1000 * release
+
+
+def _redraw(rig):
+    """Processor seconds of Python by what is shown."""
+    for bone in rig.pose.bones:
+        (bone if hasattr(bone, "select") else bone.bone).select = bone.name in TRAILS
+    assert len(selected_bones(bpy.context, rig)) == len(TRAILS)
+    view = rig.fabrik.view
+    view.trail_frames, view.ghost_count = 60, 3
+
+    def shown(*, frame):
+        view.show_trails = view.show_ghosts = True
+        bpy.context.scene.frame_current += frame
+        handlers_part = handlers.shown_motion(bpy.context)
+        motion.drawing_of(bpy.context, handlers_part)
+
+    def off():
+        view.show_trails = view.show_ghosts = False
+        assert handlers.shown_motion(bpy.context) is None
+
+    parts = {
+        "off": off,
+        "on, nothing has changed": lambda: shown(frame=0),
+        "on, the next frame": lambda: shown(frame=1),
+    }
+    return interleaved(REPEATS, parts, time.process_time)
+
+
+MEASURES = [("edit", measure)]
