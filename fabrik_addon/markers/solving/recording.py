@@ -26,6 +26,7 @@ _STEPS_FROM_FAR: Final = 15
 _MOMENT: Final = 0.1
 # What a marker's place counts beside a seen one where it is bridged over a moment.
 _BRIDGED_WEIGHT: Final = 0.1
+_TINY: Final = 1e-30
 
 
 class Recording:
@@ -36,6 +37,7 @@ class Recording:
             moment only, and so are bridged.
         expected: (F, J, 4) local rotations that a pose has where markers do not say, and prior_weights: (F, J) what a
             squared radian off counts.
+        rest_weights: (J,) what a squared radian off rest counts beside that.
     """
 
     def __init__(self, solver: Solver, targets: FloatArray, root_heads: FloatArray | None, rate: float) -> None:
@@ -51,6 +53,7 @@ class Recording:
         self.solution = Solution.empty(solver.skeleton, len(targets), len(solver.effectors))
         self.expected = np.array(self.solution.rotations)
         self.prior_weights = np.zeros((len(targets), len(solver.skeleton)))
+        self.rest_weights = np.zeros(len(solver.skeleton))
         self.weights = np.array([effector.weight for effector in solver.effectors])
         self.bones = [solver.skeleton.index(effector.bone) for effector in solver.effectors]
         self.offsets = np.array([effector_offset(solver.skeleton, effector) for effector in solver.effectors])
@@ -68,7 +71,8 @@ class Recording:
     def solve_again(self, frames: Any, weights: FloatArray, targets: FloatArray, *, far: bool = False) -> None:
         """Solve some frames from their present poses. far: these may be far off."""
         start, heads = self.solution.rotations[frames], self.solution.root_location[frames]
-        prior = PosePrior(self.expected[frames], self.prior_weights[frames])
+        counts = self.prior_weights[frames] + self.rest_weights
+        prior = PosePrior(_toward_rest(self.expected[frames], self.rest_weights / np.maximum(counts, _TINY)), counts)
         solver = self._from_far if far else self.nearby
         part = solver.solve(targets, start=start, start_location=heads, weights=weights, prior=prior)
         self.solution.put(frames, part)
@@ -103,6 +107,13 @@ class Recording:
         tolerances = self.solver.options.tolerance * self.solver.reaches.tolerance_lengths
         met = ~(self.solution.errors > tolerances).any(axis=1) & self.seen.any(axis=1)
         self.solution.status[met] = Status.SOLVED
+
+
+def _toward_rest(rotations: FloatArray, shares: FloatArray) -> FloatArray:
+    """(N, J, 4) rotations, some shares (N, J) of the way to none."""
+    turned = np.where(rotations[..., :1] < 0.0, -rotations, rotations) * (1.0 - shares[..., None])
+    turned[..., 0] += shares
+    return np.asarray(turned / np.linalg.norm(turned, axis=-1, keepdims=True))
 
 
 def with_options(solver: Solver, skeleton: Skeleton | None = None, **choices: Any) -> Solver:
