@@ -13,8 +13,9 @@ from .mass import PostureTerm
 _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
 # Metres of room for the centre of mass; less is none.
 _NO_ROOM = 1e-9
-# By how much the support gives way to a goal's force of 1: goals count three times as much, the posture a hundredth.
-_BALANCE_YIELDS = 3.0
+# By how much the support gives way to a goal's force of 1: goals count ten times as much, the posture a thirtieth. With
+# 3 and 10, a hand that is led a centimetre beyond its reach is let go by 117 and 60 mm, for the sake of balance.
+_BALANCE_YIELDS = 10.0
 # So much of the way to the support's edge the centre of mass goes as it will; beyond, hips go back, as people's do.
 # That gives way by so much more, and a metre that it is lowered counts as so many on the way: who bends down brings the
 # hips back farther than who reaches out. Without, and with 0.28 and a lowering of 0 and 0.03, the centre of mass goes

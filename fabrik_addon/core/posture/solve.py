@@ -51,10 +51,11 @@ _MOST_CORRECTIONS, _MOST_BACK = 4, 3
 _NEARLY = 100.0
 # A person's eye does not see the pose of one move of the mouse: what takes longer goes on with the next.
 _MOST_STEPS_A_MOVE = 10
-# The second part is tried where its first step leaves so little and turns so little, and goes on while it halves.
-_LEFT, _FARTHEST = 0.2, 0.2
-# So many tangents, and so much of a step along one where all of it halves nothing: a limb that is nearly straight.
-_MOST_TANGENTS, _SHARES = 3, (1.0, 0.5, 0.25)
+# The second part goes on where a step leaves so much at most. So much of it is taken where all of it halves nothing: a
+# limb that is nearly straight.
+_LEFT, _SHARES = 0.2, (1.0, 0.5, 0.25)
+# Radians that a step of it turns at most, and how many tangents it follows: for a move of the mouse, and at once.
+_A_MOVE, _AT_ONCE = (0.2, 3), (0.4, 12)
 _HIGHEST_DAMPING = 1e3 * _POSTURE
 # A share of the longest path: goals are met to this.
 _TOLERANCE = 1e-6
@@ -110,6 +111,7 @@ class PostureSolver:
         self.bodies = Bodies(skeleton, self.goals.bones, axes, root == "FREE")
         self.limits, self.bounds = JointLimits(self.bodies, own), Bounds(self.bodies, floor, support)
         self.tolerance = _TOLERANCE * float(self.goals.lengths.max())
+        self._farthest, self._most_tangents = _A_MOVE
         self._every = np.ones(len(self.goals.hard), dtype=bool)
         self.prefer(np.tile([1.0, 0.0, 0.0, 0.0], (len(skeleton), 1)), skeleton.rest[0, :3, 3])
 
@@ -147,10 +149,12 @@ class PostureSolver:
         start: npt.ArrayLike,
         start_location: npt.ArrayLike,
         target_rotations: npt.ArrayLike | None = None,
+        at_once: bool = False,
     ) -> PosturePose:
         """The pose for (E, 3) targets, going on from a pose: (J, 4) rotations, (3,) the root's head.
 
-        target_rotations: (E, 4). NaN: nothing is asked for.
+        target_rotations: (E, 4). NaN: nothing is asked for. at_once: come to it now, however far joints turn for that,
+        instead of over several moves of a mouse.
         """
         rotations = np.array(start, dtype=np.float64)
         goals = self.goals
@@ -160,7 +164,8 @@ class PostureSolver:
         local = self.limits.clamped(rotations[self.bodies.bones])
         stance = self.bodies.stand(local, np.asarray(start_location, dtype=np.float64))
         state = self._state(stance, *self._last)
-        state, steps = self._approach(state, self._easy_turn(state.stance))
+        self._farthest, self._most_tangents = _AT_ONCE if at_once else _A_MOVE
+        state, steps = self._approach(state, np.inf if at_once else self._easy_turn(state.stance))
         self._last = state.pulls, state.closed
         rotations[self.bodies.bones] = state.stance.local
         misses = np.linalg.norm(goals.misses(state.stance), axis=1)
@@ -289,7 +294,7 @@ class PostureSolver:
     def _met(self, state: _State, chosen: BoolArray) -> _State | None:
         """The state with some of the rows met, or nearly, by the least mass moved; None where that leads nowhere."""
         met = None
-        for _ in range(_MOST_TANGENTS):
+        for _ in range(self._most_tangents):
             nearer = self._nearer(met or state, chosen)
             met = nearer or met
             if nearer is None or np.abs(nearer.residual[chosen]).max() <= self.tolerance:
@@ -308,7 +313,7 @@ class PostureSolver:
         found = step.solve(residual, np.isin(sides.keys, state.closed))
         if np.linalg.norm(residual - rows @ found.step) > _LEFT * np.linalg.norm(residual):
             return None
-        if np.abs(found.step[: self.bodies.turning]).max(initial=0.0) > _FARTHEST:
+        if np.abs(found.step[: self.bodies.turning]).max(initial=0.0) > self._farthest:
             return None
         for share in _SHARES:
             met = self._state(self._moved(state.stance, share * found.step), state.pulls, state.closed)

@@ -90,6 +90,19 @@ def test_in_reach_it_is_exact_and_flows(shift):
     assert turns(found).max() < 8.0
 
 
+def test_at_once_it_comes_in_one_go_to_where_it_settles_otherwise():
+    """A hand that jumps by half a metre is there after one solve, in the pose that many small moves lead to."""
+    shift = np.array((-0.5, -0.6, 0.1))
+    solver, rest, points = person()
+    slowly = lead(solver, rest, points, straight(shift))[-1]
+    targets = points.copy()
+    targets[HAND] += shift
+    solver.prefer(rest, solver.skeleton.rest[0, :3, 3])
+    found = solver.solve(targets, start=rest, start_location=solver.skeleton.rest[0, :3, 3], at_once=True)
+    assert found.errors.max() < 1e-4
+    assert np.degrees(angle_between(found.rotations, slowly.rotations).max()) < 3.0
+
+
 def test_there_and_back_is_where_it_began():
     solver, rest, points = person()
     out = straight(np.array((-0.5, -0.4, -0.5)))
