@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 from bpy.props import BoolProperty, IntProperty
 
 from ...core.errors import FabrikError
+from ...markers.files.suffixes import SUFFIXES
 from ...markers.mapping.labels import PRESETS
 from ...markers.report.text import table_text
 from ..capture.import_markers import Timing
@@ -91,7 +92,7 @@ def run_command(arguments: list[str], command: Command | None = None) -> int:
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     """What a bake is told."""
     parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
-    text = "the recording, .trc or .c3d; several are baked one after the other, each to a file of its own"
+    text = f"the recording, {' or '.join(SUFFIXES)}; several are baked one after the other, each to a file of its own"
     parser.add_argument("markers", type=Path, nargs="+", metavar="MARKERS", help=text)
     text = "file to write; of several recordings the folder to write to"
     parser.add_argument("--output", type=Path, required=True, metavar="OUT", help=text)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from ..clip import Clip, ClipError, MarkerFileError
@@ -12,6 +13,7 @@ from .reading import Parser, read_file
 from .suffixes import SUFFIXES
 from .trc import parse_trc
 
+_PARSERS: Final[Mapping[str, Parser]] = MappingProxyType({".trc": parse_trc, ".c3d": parse_c3d})
 _C3D_MAGIC: Final = 0x50
 _TRC_START: Final = b"pathfiletype"
 # What can stand before a label's first "_" without being somebody.
@@ -36,9 +38,10 @@ def _parser(start: bytes, suffix: str) -> Parser:
         return parse_trc
     if len(start) > 1 and start[1] == _C3D_MAGIC and start[0] < ord(" "):
         return parse_c3d
-    if suffix not in SUFFIXES:
-        raise MarkerFileError("this is neither a TRC nor a C3D file")
-    return parse_trc if suffix == ".trc" else parse_c3d
+    if suffix not in _PARSERS:
+        kinds = " nor a ".join(suffix.lstrip(".").upper() for suffix in SUFFIXES)
+        raise MarkerFileError(f"this is neither a {kinds} file")
+    return _PARSERS[suffix]
 
 
 def performers(clip: Clip) -> tuple[str, ...]:
