@@ -16,8 +16,8 @@ from ..rig.rotation_modes import to_channels
 from .take import SAME_FRAME, Motion, Take, cycle_of, in_cycle
 
 # Radians, and armature units: what is turned or moved by less keeps its keys.
-_NO_TURN: Final = 1e-6
-_NO_MOVE: Final = 1e-6
+NO_TURN: Final = 1e-6
+NO_MOVE: Final = 1e-6
 _HANDLES: Final = ("handle_left", "handle_right")
 
 
@@ -38,7 +38,7 @@ def changes_of(
     found = list(_root_changes(armature, take, old, roots))
     for place, name in enumerate(old.skeleton.names):
         if name in old.channels:
-            moved = angle_between(old.rotations[:, place], rotations[:, place]) > _NO_TURN
+            moved = angle_between(old.rotations[:, place], rotations[:, place]) > NO_TURN
             if moved.any():
                 found += _rotation_changes(armature.pose.bones[name], take, old, rotations[:, place], moved)
     return found
@@ -77,7 +77,7 @@ def _rotation_changes(
 
 
 def _root_changes(armature: bpy.types.Object, take: Take, old: Motion, roots: FloatArray) -> Iterator[Change]:
-    if np.abs(roots - old.roots).max() <= _NO_MOVE:
+    if np.abs(roots - old.roots).max() <= NO_MOVE:
         return
     root = armature.pose.bones[old.skeleton.names[0]]
     values = old.location + root_location_channel(root, roots) - root_location_channel(root, old.roots)

@@ -11,7 +11,7 @@ from ...core.arrays import BoolArray, FloatArray
 from ...core.model.kinematics import tails
 from ..rig import keyframes
 from ..rig.armature import read_trees
-from .take import SAME_FRAME, Take
+from .take import SAME_FRAME, Take, is_layered
 
 # Frames before and after the present one that are worked out at most, and how near to their end makes it be done anew.
 _MOST: Final = 500
@@ -61,7 +61,12 @@ class PathKeeper:
 
 
 def find_paths(rig: bpy.types.Object, frame: float) -> Paths | None:
-    """The paths of a rig about a frame; None where its bones have no keys."""
+    """The paths of a rig about a frame; None where its bones have no keys, or NLA strips alone play them.
+
+    What strips make together only Blender's own evaluation says, which must not go to other frames while it draws.
+    """
+    if is_layered(rig):
+        return None
     trees = read_trees(rig)
     takes = [Take(rig, tree) for tree in trees]
     keys = [take.key_frames(tree.skeleton.names) for take, tree in zip(takes, trees, strict=True)]

@@ -26,13 +26,14 @@ from .take import SAME_FRAME, Motion, Take
 class Spread:
     """How far a change goes: frames before and after, the curve of `falloff` by which it fades out, and from where.
 
-    frame: the one that is dragged; the present one when None.
+    frame: the one that is dragged; the present one when None. layer: whether it goes to a layer of its own.
     """
 
     before: float
     after: float
     curve: str = "SMOOTH"
     frame: float | None = None
+    layer: bool = False
 
 
 @dataclass(frozen=True)

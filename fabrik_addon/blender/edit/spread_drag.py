@@ -23,6 +23,7 @@ from ..rig.pose_writer import PoseWriter
 from ..rig.spaces import object_scale
 from ..settings.rig import rig_settings
 from .keys import changes_of, write_changes
+from .layers import write_layer
 from .span import Spread, make_span
 from .take import SAME_FRAME, is_animated
 
@@ -44,7 +45,7 @@ class SpreadDrag:
     ) -> None:
         """Take note of how things are. Raises RigError where nothing can follow."""
         scene, here = context.scene, context.scene.frame_current_final
-        self._armature, self._dragged = armature, setup.dragged
+        self._armature, self._dragged, self._layer = armature, setup.dragged, spread.layer
         self._span = span = make_span(
             scene, armature, setup, point, spread, here if spread.frame is None else spread.frame
         )
@@ -97,15 +98,22 @@ class SpreadDrag:
             return 0
         span = self._span
         found = self._solved(span.solver(slice(None)), span.shares, self._between())
-        changes = changes_of(self._armature, span.take, span.motion, found.rotations, found.roots)
-        write_changes(changes, (span.frame,), span.ends)
-        paths = {change.curve.data_path for change in changes}
+        changed = self._write(found)
         self._keeper.restore([span.model.skeleton.names[bone] for bone in (0, *self._coarse.bones)])
         context.view_layer.update()
         for pin in rig_settings(self._armature).effectors:
             if pin.kind == "PIN" and pin.bone in self._dragged:
                 set_pin(pin, self._armature.pose.bones[pin.bone])
-        return len(paths)
+        return changed
+
+    def _write(self, found: MotionPoses) -> int:
+        """Write the poses to the keys there are, or to a layer of their own; how many bones have changed."""
+        span, armature = self._span, self._armature
+        if self._layer or span.take.is_layered:
+            return write_layer(armature, span.motion, found.rotations, found.roots)[1]
+        changes = changes_of(armature, span.take, span.motion, found.rotations, found.roots)
+        write_changes(changes, (span.frame,), span.ends)
+        return len({change.curve.group.name for change in changes if change.curve.group})
 
     def _between(self) -> MotionPoses | None:
         """Poses for all frames near to what is asked: the change at those solved so far, spread over the others."""

@@ -1,6 +1,6 @@
 """The motion that a rig has: its poses on many frames, as the curves of its action say, and where those have keys."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,6 +13,7 @@ from ...core.model.skeleton import Skeleton
 from ..rig import keyframes
 from ..rig.armature import RigError, Tree, root_place
 from ..rig.keyframes import bone_path
+from ..rig.pose_keeper import PoseKeeper
 from ..rig.rotation_modes import from_channels, property_name
 
 # Frames nearer to each other than this are the same one.
@@ -46,10 +47,15 @@ class Take:
         """Look the curves up. Raises RigError, naming the trouble, where they do not say how the bones stand."""
         self._armature, self._tree = armature, tree
         self._curves: dict[str, list[bpy.types.FCurve]] = {}
-        for curve in keyframes.curves(armature):
+        for curve in _every_curve(armature):
             if len(curve.keyframe_points) and not (curve.mute or (curve.group is not None and curve.group.mute)):
                 self._curves.setdefault(curve.data_path, []).append(curve)
         _check_plain(armature)
+
+    @property
+    def is_layered(self) -> bool:
+        """Whether the motion is that of NLA strips, and not of an action."""
+        return is_layered(self._armature)
 
     @property
     def skeleton(self) -> Skeleton:
@@ -88,16 +94,34 @@ class Take:
     def motion(self, frames: FloatArray) -> Motion:
         """The poses on (F,) frames."""
         skeleton, names = self._tree.skeleton, self._tree.skeleton.names
+        held = self._evaluated(frames) if self.is_layered else {}
         rotations = np.tile(self._tree.rotations, (len(frames), 1, 1))
         channels = {}
         for place, name in enumerate(names):
             if name in self.keyed:
                 mode = self._armature.pose.bones[name].rotation_mode
-                channels[name] = self._values(name, property_name(mode), frames)
+                channel = property_name(mode)
+                channels[name] = held[name, channel] if held else self._values(name, channel, frames)
                 rotations[:, place] = from_channels(mode, channels[name])
         root = self._armature.pose.bones[names[0]]
-        location = self._values(names[0], "location", frames)
+        location = held[names[0], "location"] if held else self._values(names[0], "location", frames)
         return Motion(skeleton, frames, rotations, root_place(root, location), channels, location)
+
+    def _evaluated(self, frames: FloatArray) -> dict[tuple[str, str], FloatArray]:
+        """(F, n) what channels hold once Blender has played all strips, by bone and channel."""
+        scene, bones = bpy.context.scene, self._armature.pose.bones
+        wanted = [(name, property_name(bones[name].rotation_mode)) for name in self._tree.skeleton.names]
+        wanted.append((self._tree.skeleton.names[0], "location"))
+        found: dict[tuple[str, str], list[list[float]]] = {each: [] for each in wanted}
+        keeper = PoseKeeper(scene, self._armature)
+        try:
+            for frame in frames.tolist():
+                scene.frame_set(int(np.floor(frame)), subframe=frame - np.floor(frame))
+                for name, channel in wanted:
+                    found[name, channel].append(list(getattr(bones[name], channel)))
+        finally:
+            keeper.restore()
+        return {each: np.array(values, dtype=np.float64) for each, values in found.items()}
 
     def _values(self, bone: str, channel: str, frames: FloatArray) -> FloatArray:
         """(F, n) what a channel holds; parts of it without keys hold what they do now."""
@@ -110,7 +134,24 @@ class Take:
 
 def is_animated(armature: bpy.types.Object) -> bool:
     """Whether an armature's bones have keys."""
-    return any(curve.data_path.startswith("pose.bones[") for curve in keyframes.curves(armature))
+    return any(curve.data_path.startswith("pose.bones[") for curve in _every_curve(armature))
+
+
+def is_layered(armature: bpy.types.Object) -> bool:
+    """Whether an armature has no action of its own, but NLA strips that play."""
+    animation = armature.animation_data
+    return animation is not None and animation.action is None and len(animation.nla_tracks) > 0
+
+
+def _every_curve(armature: bpy.types.Object) -> Iterator[bpy.types.FCurve]:
+    """The curves of an armature's action; where there is none, those of the strips that play."""
+    if not is_layered(armature):
+        yield from keyframes.curves(armature)
+        return
+    for track in armature.animation_data.nla_tracks:
+        for strip in track.strips:
+            if not (track.mute or strip.mute) and strip.action is not None:
+                yield from keyframes.curves_of(strip.action, strip.action_slot)
 
 
 def cycle_of(curve: bpy.types.FCurve) -> tuple[float, float] | None:

@@ -98,9 +98,13 @@ def amend_curve(
 def curves(owner: bpy.types.Object) -> Iterator[bpy.types.FCurve]:
     """The curves that the present action has for `owner`; none without an action or a slot in it."""
     animation = owner.animation_data
-    if animation is None:
-        return
-    channels = anim_utils.action_get_channelbag_for_slot(animation.action, animation.action_slot)
+    if animation is not None:
+        yield from curves_of(animation.action, animation.action_slot)
+
+
+def curves_of(action: bpy.types.Action | None, slot: bpy.types.ActionSlot | None) -> Iterator[bpy.types.FCurve]:
+    """The curves that an action has for a slot; none without one of them."""
+    channels = anim_utils.action_get_channelbag_for_slot(action, slot)
     if channels is not None:
         yield from channels.fcurves
 

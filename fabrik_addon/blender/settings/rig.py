@@ -62,6 +62,11 @@ class FabrikDragSettings(PropertyGroup):
         soft_max=120,
     )
     falloff: EnumProperty(name="Falloff", description="How a drag fades out over its frames", items=FALLOFFS)
+    layer: BoolProperty(
+        name="As Layer",
+        description="Put each drag over time on an NLA track of its own, so that the recording stays as it is "
+        "and the layer's influence blends it",
+    )
 
 
 @overridable

@@ -25,6 +25,8 @@ _CONFIRM: Final = frozenset({"RET", "NUMPAD_ENTER", "SPACE"})
 _CANCEL: Final = frozenset({"ESC", "RIGHTMOUSE"})
 _SHIFTS: Final = frozenset({"LEFT_SHIFT", "RIGHT_SHIFT", "LEFT_CTRL", "RIGHT_CTRL"})
 _PRECISE: Final = 0.1
+# What the rig's settings say unless it is given.
+_KEPT: Final = ("reach", "bones", "root", "spread", "falloff", "layer")
 _HELP: Final = (
     "LMB, Enter: confirm   RMB, Esc: cancel   X, Y, Z: axis   Shift X, Y, Z: plane   "
     "R: turn   G: move   Ctrl: snap   Shift: precise   0-9: type"
@@ -79,15 +81,13 @@ class FABRIK_OT_drag(OnRig, Operator):
         options=_ASIDE,
     )
     falloff: EnumProperty(
-        name="Falloff",
-        description="How it fades out; the rig's setting unless given",
-        items=FALLOFFS,
-        options=_ASIDE,
+        name="Falloff", description="How it fades out; the rig's unless given", items=FALLOFFS, options=_ASIDE
+    )
+    layer: BoolProperty(
+        name="As Layer", description="Put it on an NLA track of its own; the rig's setting unless given", options=_ASIDE
     )
     frame: IntProperty(
-        name="Frame",
-        description="The frame whose pose is dragged, by a spread; the present one unless given",
-        options={*_ASIDE, "HIDDEN"},
+        name="Frame", description="The frame that is dragged; this one unless given", options={*_ASIDE, "HIDDEN"}
     )
     pick: BoolProperty(
         name="Pick",
@@ -192,12 +192,11 @@ class FABRIK_OT_drag(OnRig, Operator):
         self.bone = self.bone or chosen_bone(context, rig).name
         start_as_chosen(rig)
         kept = rig_settings(rig)
-        for name, holder in (*((name, kept.drag) for name in ("reach", "bones", "spread", "falloff")), ("root", kept)):
-            if not self.properties.is_property_set(name):
-                setattr(self, name, getattr(holder, name))
+        for name in (each for each in _KEPT if not self.properties.is_property_set(each)):
+            setattr(self, name, getattr(kept if name == "root" else kept.drag, name))
         settings = DragSettings(self.reach, self.bones, self.root)
         frame = self.frame if self.properties.is_property_set("frame") else None
-        spread = Spread(self.spread, self.spread, self.falloff, frame)
+        spread = Spread(self.spread, self.spread, self.falloff, frame, self.layer)
         return begin_any_drag(context, rig, self.bone, self.point, settings, spread)
 
     def _given_turn(self) -> "FloatArray | None":

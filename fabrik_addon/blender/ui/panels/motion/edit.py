@@ -17,8 +17,9 @@ class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
 
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
-        """Where there is an action."""
-        return rig.animation_data is not None and rig.animation_data.action is not None
+        """Where there is an action, or strips."""
+        animation = rig.animation_data
+        return animation is not None and (animation.action is not None or len(animation.nla_tracks) > 0)
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         """Draw the switches."""
@@ -27,6 +28,8 @@ class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
         column.prop(kept.drag, "spread")
         if kept.drag.spread:
             column.prop(kept.drag, "falloff")
+            column.prop(kept.drag, "layer")
+        _draw_layers(layout, rig)
         _draw_switch(layout, kept.view, "show_trails", "trail_frames")
         _draw_switch(layout, kept.view, "show_ghosts", "ghost_count", "ghost_step")
         if kept.view.show_trails or kept.view.show_ghosts:
@@ -34,6 +37,18 @@ class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
             row.prop(kept.view, "color_before", text="")
             row.prop(kept.view, "color_after", text="")
         _draw_holds(layout, rig)
+
+
+def _draw_layers(layout: UILayout, rig: bpy.types.Object) -> None:
+    """The layers that edits were put on, each with its switch and its influence."""
+    column = layout.column(align=True)
+    for track in rig.animation_data.nla_tracks:
+        for strip in (strip for strip in track.strips if strip.blend_type == "COMBINE"):
+            row = column.row(align=True)
+            row.prop(track, "mute", text=track.name, icon="HIDE_ON" if track.mute else "HIDE_OFF", emboss=False)
+            for curve in strip.fcurves:
+                if curve.data_path == "influence" and len(curve.keyframe_points):
+                    row.prop(curve.keyframe_points[0], "co", index=1, text="", slider=True)
 
 
 def _draw_holds(layout: UILayout, rig: bpy.types.Object) -> None:

@@ -1,0 +1,99 @@
+"""A drag over time as an NLA layer: the recording stays, and the layer can be on, off and half."""
+
+import bpy
+import numpy as np
+import pytest
+from support import takes
+from support.dragging import world
+from support.takes import go_to
+
+from fabrik_addon.blender.edit.paths import find_paths
+
+FRAMES = np.arange(1, 82)
+HERE, SPREAD = 41, 20
+UP = np.array((0.0, 0.0, 0.1))
+
+pytestmark = pytest.mark.usefixtures("clean_scene")
+
+
+@pytest.fixture
+def walk():
+    rig = takes.walking_human(81)
+    go_to(HERE)
+    return rig
+
+
+def drag(**options):
+    options = {"bone": "hand.R", "translation": UP, "spread": SPREAD, "layer": True, **options}
+    assert bpy.ops.fabrik.drag(**options) == {"FINISHED"}
+
+
+def hand(rig):
+    go_to(HERE)
+    return world(rig, "hand.R")
+
+
+def strip_of(rig):
+    return rig.animation_data.nla_tracks[-1].strips[0]
+
+
+def test_on_off_and_half(walk):
+    keys, was, before = takes.curves(walk), world(walk, "hand.R"), takes.poses(walk, FRAMES)
+    recording = walk.animation_data.action
+    drag()
+    assert walk.animation_data.action is None
+    assert walk.animation_data.nla_tracks[0].strips[0].action == recording
+    assert np.linalg.norm(hand(walk) - was - UP) < 1e-4
+    on = takes.poses(walk, FRAMES)
+    outside = np.abs(FRAMES - HERE) >= SPREAD
+    assert np.abs(on[outside] - before[outside]).max() < 1e-6
+    strip_of(walk).fcurves[0].keyframe_points[0].co[1] = 0.5
+    half = hand(walk) - was
+    assert 0.04 < half[2] < 0.06
+    walk.animation_data.nla_tracks[-1].mute = True
+    assert np.linalg.norm(hand(walk) - was) < 1e-6
+    walk.animation_data.nla_tracks[-1].mute = False
+    walk.animation_data.action = recording
+    for path, now in takes.curves(walk).items():
+        assert np.array_equal(now, keys[path])
+
+
+def test_one_layer_on_another(walk):
+    was = world(walk, "hand.R")
+    drag()
+    go_to(HERE)
+    drag()
+    assert len(walk.animation_data.nla_tracks) == 3
+    assert np.linalg.norm(hand(walk) - was - 2.0 * UP) < 2e-4
+
+
+def test_trails_wait_for_an_action(walk):
+    assert find_paths(walk, HERE) is not None
+    drag()
+    assert find_paths(walk, HERE) is None
+
+
+def test_the_root_and_only_what_moves_are_layered(walk):
+    bpy.ops.fabrik.drag(bone="hips", point="HEAD", translation=(0.0, 0.0, -0.04), spread=SPREAD, layer=True)
+    paths = {curve.data_path for bag in bags(strip_of(walk)) for curve in bag}
+    assert any(path.endswith("location") for path in paths)
+    assert not [path for path in paths if "hand" in path]
+
+
+def bags(strip):
+    for layer in strip.action.layers:
+        for each in layer.strips:
+            yield from (bag.fcurves for bag in each.channelbags)
+
+
+def test_what_can_t_be_layered_is_left_as_it_is(walk):
+    for bone in walk.pose.bones:
+        bone.rotation_mode = "AXIS_ANGLE"
+    for bone in walk.pose.bones:
+        bone.keyframe_insert("rotation_axis_angle", frame=1)
+        bone.keyframe_insert("rotation_axis_angle", frame=81)
+    action = walk.animation_data.action
+    with pytest.raises(RuntimeError, match="needs quaternions or Euler"):
+        drag(translation=(0.0, 0.05, 0.0))
+    assert walk.animation_data.action == action
+    assert not len(walk.animation_data.nla_tracks)
