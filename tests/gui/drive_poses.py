@@ -4,7 +4,7 @@ Leaves pose_front.png, pose_squat.png, pose_pick_up.png, pose_shoulder.png, pose
 to be looked at: each shows the skin.
 """
 
-from math import radians
+from math import atan2, degrees, radians
 
 import bpy
 import gui_drive as g
@@ -12,8 +12,8 @@ import numpy as np
 from mathutils import Euler, Vector
 
 FEET = ("foot.L", "foot.R")
-# Views, in degrees down and around: from the front, from the person's left, and between them for pictures.
-FRONT, SIDE, OBLIQUE, ASIDE = (90.0, 0.0), (90.0, 90.0), (78.0, 35.0), (80.0, 65.0)
+# Views for pictures, in degrees down and around.
+OBLIQUE, ASIDE = (78.0, 35.0), (80.0, 60.0)
 SKIN = (0.86, 0.66, 0.54)
 
 
@@ -35,7 +35,7 @@ def feet():
 
 
 def look(view):
-    """Look from a side; the drag's plane is across that."""
+    """Look from a side."""
     region = g.area().spaces.active.region_3d
     region.view_perspective = "ORTHO"
     region.view_rotation = Euler((radians(view[0]), 0.0, radians(view[1]))).to_quaternion()
@@ -54,9 +54,10 @@ def show(picture, view):
     yield
 
 
-def begin(name, view):
-    """Take hold of a bone by its key, seen from a side."""
-    look(view)
+def begin(name, place):
+    """Take hold of a bone by its key, seen so that the way to a place is in the plane of the view."""
+    way = Vector(place) - tail(name)
+    look((90.0, degrees(atan2(way.y, way.x))))
     for each in rig().pose.bones:
         each.select = each.name == name
     rig().data.bones.active = rig().data.bones[name]
@@ -73,10 +74,10 @@ def move(place, steps=6):
     yield
 
 
-def lead(name, *ways):
-    """Drag a bone by one way after the other, each a view and a place in the world."""
-    for view, place in ways:
-        yield from begin(name, view)
+def lead(name, *places):
+    """Drag a bone to one place in the world after the other."""
+    for place in places:
+        yield from begin(name, place)
         yield from move(place)
         g.click()
         yield 0.6
@@ -122,7 +123,7 @@ def front():
     """A hand goes 70 cm to the front: the arm does it, hardly the body."""
     hips, hand = rig().matrix_world @ bone("hips").head, tail("hand.L")
     place = hand + Vector((-0.35, -0.6, 0.25))
-    yield from lead("hand.L", (FRONT, place), (SIDE, place))
+    yield from lead("hand.L", place)
     assert (tail("hand.L") - place).length < 0.02
     assert (rig().matrix_world @ bone("hips").head - hips).length < 0.05
     yield from show("pose_front.png", OBLIQUE)
@@ -131,7 +132,7 @@ def front():
 def squat():
     """The hips go down: knees bend, the trunk stays upright, feet stay flat."""
     place = tail("hips") - Vector((0.0, -0.05, 0.3))
-    yield from lead("hips", (SIDE, place))
+    yield from lead("hips", place)
     trunk = (tail("head") - rig().matrix_world @ bone("hips").head).normalized()
     assert trunk.z > 0.98, trunk
     assert bone("shin.L").head.y < -0.1
@@ -139,10 +140,13 @@ def squat():
 
 
 def pick_up():
-    """A hand goes to the floor before the feet."""
-    place = Vector((0.05, -0.45, 0.04))
-    yield from lead("hand.L", (FRONT, place), (SIDE, place))
-    assert tail("hand.L").z < 0.15, tail("hand.L")
+    """The hips go down and back, a hand to the floor before the feet, and the other one to its knee."""
+    yield from lead("hips", tail("hips") + Vector((0.0, 0.1, -0.22)))
+    yield from lead("hand.L", Vector((0.15, -0.4, 0.06)))
+    assert tail("hand.L").z < 0.12, tail("hand.L")
+    knee = rig().matrix_world @ bone("shin.R").head
+    yield from lead("hand.R", knee + Vector((-0.02, -0.06, 0.1)))
+    assert tail("hand.L").z < 0.2, tail("hand.L")
     yield from show("pose_pick_up.png", ASIDE)
 
 
@@ -150,8 +154,8 @@ def shoulder():
     """A hand goes before the chest and onto the other shoulder."""
     before = rig().matrix_world @ bone("upper_arm.R").head
     place = before + Vector((0.02, -0.06, 0.03))
-    ahead = Vector((0.1, -0.45, place.z))
-    yield from lead("hand.L", (SIDE, ahead), (FRONT, place), (SIDE, place))
+    ahead = Vector((0.15, -0.4, place.z))
+    yield from lead("hand.L", ahead, place)
     assert (tail("hand.L") - place).length < 0.1, tail("hand.L")
     yield from show("pose_shoulder.png", OBLIQUE)
 
@@ -159,7 +163,7 @@ def shoulder():
 def far():
     """A hand is pulled far out of reach: the body leans after it, in balance, and the feet stay."""
     place = tail("hand.L") + Vector((0.6, -1.2, 0.4))
-    yield from lead("hand.L", (SIDE, place))
+    yield from lead("hand.L", place)
     yield from show("pose_far.png", ASIDE)
 
 
@@ -168,7 +172,7 @@ def head():
     for child in rig().children:
         child.hide_set(False)
     begun = tail("head")
-    yield from begin("head", ASIDE)
+    yield from begin("head", begun + Vector((0.0, -0.25, -0.45)))
     for number in range(1, 13):
         yield from move(begun + number / 12.0 * Vector((0.0, -0.25, -0.45)), steps=1)
         g.shot(f"pose_head_{number:02}.png")
