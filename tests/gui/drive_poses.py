@@ -122,7 +122,7 @@ def steps():
 def front():
     """A hand goes 70 cm to the front: the arm does it, hardly the body."""
     hips, hand = rig().matrix_world @ bone("hips").head, tail("hand.L")
-    place = hand + Vector((-0.35, -0.6, 0.25))
+    place = hand + Vector((-0.5, -0.66, 0.4))
     yield from lead("hand.L", place)
     assert (tail("hand.L") - place).length < 0.02
     assert (rig().matrix_world @ bone("hips").head - hips).length < 0.05

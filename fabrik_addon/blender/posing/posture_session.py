@@ -1,13 +1,14 @@
 """A rig that is posed over and over, each time going on from the pose before: dragging and live posing."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import bpy
 import numpy as np
 
 from ...core import Effector, Fixed, Options, Solver, forward_kinematics
-from ...core.arrays import FloatArray
+from ...core.arrays import BoolArray, FloatArray
 from ...core.limits.base import Limit
 from ...core.model.skeleton import Skeleton
 from ...core.posture.solve import PosturePose, PostureSolver
@@ -32,6 +33,8 @@ _FIRST: Final = 10.0
 # The sine of an angle: knees of people at rest are straight to this. And radians that they are bent by then.
 _NEARLY_STRAIGHT: Final = 0.1
 _BEND: Final = 0.1
+# Where goals that come first cannot all be met, each later rank weighs so much less than the one before.
+_GIVES_WAY: Final = 0.05
 # The nearest answer is wanted, not the best of all.
 _NO_RESTARTS: Final = Options(restarts=0)
 
@@ -65,7 +68,9 @@ class PostureSession:
         self._skeleton, self._effectors, self._limits, self._root = skeleton, tuple(effectors), dict(limits), root
         self._masses, self.locks = masses_of(armature, skeleton), dict(locks or {})
         self._floor, self._support = floor_of(armature), support_of(armature, pinned)
-        self._solvers: dict[tuple[int, ...], PostureSolver] = {}
+        self._solvers: dict[tuple[int, tuple[int, ...]], PostureSolver] = {}
+        ranks = sorted({effector.priority for effector in effectors})
+        self._ranks = np.array([ranks.index(effector.priority) for effector in effectors])
         self._preferred, self._most_stretches, self._is_stuck = preferred, most_stretches, False
         self.back()
 
@@ -81,7 +86,7 @@ class PostureSession:
 
     def begin_at(self, local_rotations: FloatArray, location: FloatArray) -> None:
         """Be in a pose in which everything is where it is to be."""
-        self._is_stuck = False
+        self._is_stuck, self._first = False, int(self._ranks.max())
         self.go_on_from(local_rotations, location)
         self._asked = self._solver(()).points(local_rotations, location)
 
@@ -213,7 +218,25 @@ class PostureSession:
         return found
 
     def _go_near(self, targets: FloatArray, target_rotations: FloatArray | None) -> PosturePose:
-        """Go to a pose that is near."""
+        """Go to a pose that is near: as many ranks of goals come first as can be met."""
+        start = self.local_rotations, self.location
+        found = self._go_within_locks(targets, target_rotations)
+        while self._first > 1 and self._is_missed(found, self._ranks < self._first):
+            self._first -= 1
+            self.go_on_from(*start)
+            found = self._go_within_locks(targets, target_rotations)
+        if self._first < self._ranks.max() and not self._is_missed(found, self._ranks <= self._first):
+            self._first += 1
+        return found
+
+    def _is_missed(self, found: PosturePose, chosen: BoolArray) -> bool:
+        """Whether some of the goals, (E,) chosen, are missed."""
+        size = self._solver(()).posture.size
+        turns = np.nan_to_num(found.rotation_errors)
+        return bool(((found.errors > _MET * size) | (turns > _TURNED))[chosen].any())
+
+    def _go_within_locks(self, targets: FloatArray, target_rotations: FloatArray | None) -> PosturePose:
+        """Go to a pose that is near and that locks allow."""
         found = self._solve((), self.local_rotations, self.location, targets, target_rotations)
         allowed = {bone: lock(found.rotations[bone]) for bone, lock in self.locks.items()}
         kept = [bone for bone, turn in allowed.items() if angle_between(turn, found.rotations[bone]) > _KEPT]
@@ -237,16 +260,22 @@ class PostureSession:
         return solver.solve(targets, start=start, start_location=location, target_rotations=target_rotations)
 
     def _solver(self, held: tuple[int, ...]) -> PostureSolver:
-        """The solver in which some bones do not turn."""
-        if held not in self._solvers:
-            self._solvers[held] = self._made_ready([self._skeleton.names[bone] for bone in held])
-        return self._solvers[held]
+        """The solver in which some bones do not turn, and as many ranks come first as do now."""
+        key = self._first, held
+        if key not in self._solvers:
+            self._solvers[key] = self._made_ready([self._skeleton.names[bone] for bone in held])
+        return self._solvers[key]
 
     def _made_ready(self, held: Collection[str]) -> PostureSolver:
+        later = np.maximum(self._ranks - self._first, 0)
+        effectors = [
+            replace(effector, priority=int(rank >= self._first), weight=effector.weight * _GIVES_WAY**steps)
+            for effector, rank, steps in zip(self._effectors, self._ranks, later.tolist(), strict=True)
+        ]
         limits = {**self._limits, **{name: Fixed() for name in held}}
         solver = PostureSolver(
             self._skeleton,
-            self._effectors,
+            effectors,
             self._masses,
             limits=limits,
             root=self._root,

@@ -118,6 +118,32 @@ class TestPins:
         assert np.abs(feet(human) - before).max() > 0.05
 
 
+class TestRanks:
+    """A goal with a lower number gives way later, however many numbers there are; pins hold."""
+
+    def short(self, rig, ranks):
+        """Metres that the left hand, drawn far out of reach, is short of its target, and the other ends of theirs."""
+        for effector in rig.fabrik.effectors:
+            effector.priority = ranks.get(effector.bone, 0)
+        before = feet(rig)
+        switch_on(rig)
+        for _ in range(10):
+            target("hand.L").location += Vector((0.09, -0.09, 0.04))
+            bpy.context.view_layer.update()
+        assert np.abs(feet(rig) - before).max() < 1e-3
+        return [np.linalg.norm(world(rig, end) - target(end).location) for end in ("hand.L", "hand.R", "head")]
+
+    def test_the_hand_that_comes_first_is_nearest(self, human):
+        hand, other, head = self.short(human, {"hand.L": 1, "hand.R": 2, "head": 3})
+        assert 0.1 < hand < 0.4
+        assert hand < other < head
+
+    def test_the_hand_that_comes_last_leaves_the_others_alone(self, human):
+        hand, other, head = self.short(human, {"hand.L": 3, "hand.R": 1, "head": 2})
+        assert hand > 0.6
+        assert max(other, head) < 1e-3
+
+
 def test_out_of_reach_it_is_calm(human):
     switch_on(human)
     before = feet(human)
