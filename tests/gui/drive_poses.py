@@ -126,7 +126,7 @@ def front():
     yield from lead("hand.L", place)
     assert (tail("hand.L") - place).length < 0.02
     assert (rig().matrix_world @ bone("hips").head - hips).length < 0.05
-    yield from show("pose_front.png", OBLIQUE)
+    yield from show("pose_front.png", ASIDE)
 
 
 def squat():
