@@ -1,7 +1,5 @@
 """Weights that keep what does not belong from counting: swapped, fallen or badly reconstructed markers."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -5,8 +5,6 @@ Samples that cannot be right then lose their weight. Bones about which what is s
 from the frames before and after; those that even all markers leave undecided go by the frames about them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 

@@ -6,8 +6,6 @@ Schur complement, as in bundle adjustment: Triggs et al. 2000, §6); the solver 
 and then the other in turn without this takes hundreds of rounds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 

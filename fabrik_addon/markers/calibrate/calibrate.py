@@ -5,8 +5,6 @@ each marker's offset is read off that pose. Unless told otherwise markers are sc
 it is; "limbs" finds the recorded person's proportions as well, and solves a skeleton of those.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -4,8 +4,6 @@ Placed markers are some 15 mm off where a mapping guesses them. A pose that fits
 angles (arms 13–32° turned, measured on a body exactly at rest with markers 10 mm off); one that is expected does not.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final, Literal
 

@@ -1,7 +1,5 @@
 """Where markers sit on their bones: guesses from a mapping, and what recorded poses say."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

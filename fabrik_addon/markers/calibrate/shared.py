@@ -1,7 +1,5 @@
 """What all poses of a recording share and a fit may change: the scale, the lengths of limbs, markers' offsets."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Final

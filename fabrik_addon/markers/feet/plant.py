@@ -1,7 +1,5 @@
 """Poses in which feet that stand do not slide."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final

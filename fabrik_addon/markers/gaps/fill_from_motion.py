@@ -7,8 +7,6 @@ frames about them are among those it knows. It is used only where it would have 
 take better than the edges alone.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Long gaps of bones: from the motion before to the motion after, without a jump in place, speed or acceleration."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

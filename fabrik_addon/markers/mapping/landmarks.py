@@ -6,8 +6,6 @@ real ones. Proportions: Winter, Biomechanics and Motor Control of Human Movement
 against the pelvis: Bell, Pedersen and Brand 1989.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType

@@ -6,8 +6,6 @@ way apart, the knots, are solved from rest, and those that jump though their mar
 neighbours. The course through them is where all frames begin, and a prior that counts as much as a bone is undecided.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from typing import Final
 

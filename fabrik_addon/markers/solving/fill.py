@@ -4,8 +4,6 @@ Such frames are solved again from the pose so guessed, to which lost bones are h
 decides what it can, joint limits hold, time decides the rest, and nothing jumps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import Final, Literal

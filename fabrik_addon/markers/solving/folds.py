@@ -1,7 +1,5 @@
 """Poses of neighbouring frames that are folded differently though the markers are where they were, made alike."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
 

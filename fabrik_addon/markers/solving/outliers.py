@@ -1,7 +1,5 @@
 """Samples that cannot be right: swapped, fallen and badly reconstructed markers."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A recording while it is being solved: its targets, what they weigh, and the poses so far."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
