@@ -1,7 +1,8 @@
 """What a bone of a human is, told from its name, in the naming schemes that people's rigs use.
 
 Known: the sample person, Rigify's meta-rig, Mixamo, MakeHuman and MPFB (the default rig and the one for game engines),
-VRM (VRoid's bones and the humanoid names) and Unreal's mannequin. Plain Python.
+VRM (VRoid's bones and the humanoid names), Unreal's mannequin; and of what motion comes with: CMU's and Rokoko's BVH,
+SMPL, exports of Auto-Rig Pro and Cascadeur. Plain Python.
 """
 
 import re
@@ -14,16 +15,24 @@ from .body_parts import FINGERS, Role
 # What is left of a name without prefix, side, separators and numbers.
 _WORDS: Final = {
     "hips": "hips", "pelvis": "hips",
-    "spine": "spine", "chest": "chest", "upperchest": "chest", "neck": "neck", "head": "head",
-    "shoulder": "shoulder", "clavicle": "shoulder",
+    "lowerback": "spine", "stomach": "spine", "spine": "spine",
+    "chest": "chest", "upperchest": "chest", "neck": "neck", "head": "head",
+    "shoulder": "shoulder", "clavicle": "shoulder", "collar": "shoulder",
     "upperarm": "upper_arm", "arm": "upper_arm",
     "forearm": "forearm", "lowerarm": "forearm",
     "hand": "hand", "wrist": "hand",
     "thigh": "thigh", "upleg": "thigh", "upperleg": "thigh",
     "shin": "shin", "calf": "shin", "leg": "shin", "lowerleg": "shin",
+    "armstretch": "upper_arm", "forearmstretch": "forearm", "thighstretch": "thigh", "legstretch": "shin",
     "foot": "foot",
     "toe": "toe", "toes": "toe", "toebase": "toe", "ball": "toe",
 }  # fmt: skip
+# SMPL calls bones by the joints that they begin at: its shoulder is an upper arm.
+_JOINT_WORDS: Final = {
+    "collar": "shoulder", "shoulder": "upper_arm", "elbow": "forearm", "wrist": "hand",
+    "hip": "thigh", "knee": "shin", "ankle": "foot", "foot": "toe",
+}  # fmt: skip
+_JOINTS_TELL: Final = {"elbow", "knee", "ankle"}
 _MIDDLE: Final = {"hips", "spine", "chest", "neck", "head"}
 # MakeHuman makes these of two bones; only the first one begins at a joint.
 _SPLIT: Final = {"upperarm", "lowerarm", "upperleg", "lowerleg"}
@@ -40,10 +49,10 @@ _RIGIFY_SPINE: Final = {
     "spine": "hips", "spine.001": "spine", "spine.002": "spine", "spine.003": "chest",
     "spine.004": "neck", "spine.005": "neck", "spine.006": "head",
 }  # fmt: skip
-# The bone that a rig has instead of hips, where nothing else is called so (MakeHuman's default rig).
-_STANDS_FOR_HIPS: Final = "root"
+# The bone that a rig has instead of hips, where nothing else is called so (MakeHuman's default rig, Auto-Rig Pro).
+_STANDS_FOR_HIPS: Final = {"root", "root.x"}
 
-_PREFIX: Final = re.compile(r"^(?:.*:|mixamorig\d*_?|J_Bip_(?:C_)?)")
+_PREFIX: Final = re.compile(r"^(?:.*:|mixamorig\d*_?|J_Bip_(?:C_)?|[mf]_avg_)|\.x$")
 _COPY: Final = re.compile(r"[._-][LR]\.\d{3}$", re.IGNORECASE)
 _TOKEN: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _SIDES: Final = {"l": "L", "left": "L", "r": "R", "right": "R"}
@@ -80,9 +89,22 @@ def match(bone_names: Iterable[str]) -> dict[str, Role]:
 
 def _match(names: list[str]) -> dict[str, Role]:
     found = {name: role for name in names if (role := role_of(name)) is not None}
+    found |= _named_joints(names)
     if not any(role.part == "hips" for role in found.values()):
         found |= _named_hips(names)
     return found | _counted_thumbs(found)
+
+
+def _named_joints(names: list[str]) -> dict[str, Role]:
+    """The limbs of a rig whose bones are called by joints; nothing for other rigs."""
+    told = [(name, parts) for name in names if (parts := _taken_apart(name)) is not None and parts.side]
+    if not {parts.word for _, parts in told} >= _JOINTS_TELL:
+        return {}
+    limbs = {name: Role(_JOINT_WORDS[parts.word], parts.side) for name, parts in told if parts.word in _JOINT_WORDS}
+    toes = {name: Role("toe", role.side, number=1) for name, role in limbs.items() if role.part == "toe"}
+    # What hangs on a wrist is the palm.
+    hands = {name: Role("rigid", parts.side) for name, parts in told if parts.word == "hand"}
+    return limbs | toes | hands
 
 
 def _taken_apart(bone_name: str) -> _Parts | None:
@@ -142,7 +164,7 @@ def _named_hips(names: list[str]) -> dict[str, Role]:
     """The hips of a rig that has no bone of that name, and what else comes of it."""
     if {"spine", "spine.003"} <= set(names):
         return {name: Role(part) for name, part in _RIGIFY_SPINE.items() if name in names}
-    return {name: Role("hips") for name in names if name.lower() == _STANDS_FOR_HIPS}
+    return {name: Role("hips") for name in names if name.lower() in _STANDS_FOR_HIPS}
 
 
 def _counted_thumbs(roles: dict[str, Role]) -> dict[str, Role]:

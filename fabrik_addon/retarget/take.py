@@ -22,7 +22,7 @@ from .reference import find_reference
 from .transfer import Transfer
 
 # Frames that are solved together, so that memory stays flat.
-_CHUNK = 500
+_CHUNK = 2000
 # Shares of the rig's size: a place met to within this is met.
 _MET = 1e-3
 # A limit binds where it turns a bone by more, in radians.

@@ -87,3 +87,29 @@ def test_a_root_stands_for_the_hips_only_where_there_are_none():
 )
 def test_thumbs_are_counted_from_what_there_is(thumb):
     assert [match(thumb)[name].number for name in thumb] == list(range(1, len(thumb) + 1))
+
+
+# Of each scheme the trunk, the head and the left side as its files have them, and what the trunk and the head are.
+OF_MOTION = {
+    "CMU": """Hips LowerBack Spine Spine1 Neck Neck1 Head LeftShoulder LeftArm LeftForeArm LeftHand LeftUpLeg LeftLeg
+        LeftFoot LeftToeBase | hips spine spine spine neck neck head""",
+    "Rokoko": """Hips Spine1 Spine2 Spine3 Neck Head LeftShoulder LeftArm LeftForeArm LeftHand LeftThigh LeftShin
+        LeftFoot LeftToe | hips spine spine spine neck head""",
+    "SMPL": """m_avg_Pelvis m_avg_Spine1 m_avg_Neck m_avg_Head m_avg_L_Collar m_avg_L_Shoulder m_avg_L_Elbow
+        m_avg_L_Wrist m_avg_L_Hip m_avg_L_Knee m_avg_L_Ankle m_avg_L_Foot | hips spine neck head""",
+    "SMPL's joints": """pelvis spine1 neck head left_collar left_shoulder left_elbow left_wrist left_hip left_knee
+        left_ankle left_foot | hips spine neck head""",
+    "Auto-Rig Pro": """root.x spine_01.x spine_02.x neck.x head.x shoulder.l arm_stretch.l forearm_stretch.l hand.l
+        thigh_stretch.l leg_stretch.l foot.l toes_01.l | hips spine spine neck head""",
+    "Cascadeur": """pelvis stomach chest neck head clavicle_l arm_l forearm_l hand_l thigh_l calf_l foot_l toe_l
+        | hips spine chest neck head""",
+}
+LIMBS = ["shoulder", "upper_arm", "forearm", "hand", "thigh", "shin", "foot", "toe"]
+
+
+@pytest.mark.parametrize("scheme", OF_MOTION)
+def test_what_motion_comes_with_is_known(scheme):
+    names, middle = (text.split() for text in OF_MOTION[scheme].split("|"))
+    found = match(names)
+    assert [found[name].part for name in names] == middle + LIMBS
+    assert [found[name].side for name in names] == [""] * len(middle) + ["L"] * len(LIMBS)

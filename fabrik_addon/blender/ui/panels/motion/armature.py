@@ -65,7 +65,8 @@ class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
             layout.prop(kept, "reference")
         layout.prop(rig_settings(rig).bake, "action")
         layout.operator(FABRIK_OT_retarget.bl_idname, icon="ARMATURE_DATA")
-        draw_result(layout, rig)
+        if rig_settings(rig).capture.report is None:
+            draw_result(layout, rig)
 
 
 class FABRIK_PT_bone_pairs(AboutRig, MotionTab, Panel):
