@@ -5,18 +5,27 @@ from collections.abc import Mapping, Sequence
 from ..core import Skeleton
 from ..human.body_parts import Role
 from ..human.naming_schemes import match
-from ..human.rest_body import RestBody
+from ..human.rest_body import RestBody, RestBone
+from .by_tree import TreeBody, tree_body
 from .motion import Motion, RetargetError, bones_of
 from .pairs import Pair, pair_bodies
 
 
 def find_bodies(motion: Motion, skeleton: Skeleton, pairs: Sequence[Pair] | None = None) -> tuple[RestBody, RestBody]:
     """The source's body at rest and the rig's; where pairs are given, what a bone is on one side it is on the other."""
-    source, target = match(motion.names), match(skeleton.names)
+    bones = bones_of(skeleton.names, skeleton.parents, skeleton.rest, skeleton.lengths)
+    (source, _), (target, _) = _known(motion.bones_at(None)), _known(bones)
     if pairs is not None:
         source, target = _through(pairs, source, target)
-    bones = bones_of(skeleton.names, skeleton.parents, skeleton.rest, skeleton.lengths)
     return RestBody(motion.bones_at(None), source), RestBody(bones, target)
+
+
+def _known(bones: Mapping[str, RestBone]) -> TreeBody:
+    """What bones are by their names; where these tell no hips and thighs, by how they hang on one another."""
+    named = match(bones)
+    if {"hips", "thigh"} <= {role.part for role in named.values()}:
+        return TreeBody(named, on_four=False)
+    return tree_body(bones) or TreeBody(named, on_four=False)
 
 
 def _through(
@@ -33,6 +42,10 @@ def _through(
 def find_pairs(motion: Motion, skeleton: Skeleton) -> tuple[Pair, ...]:
     """Which bone goes by which; raises RetargetError where none does."""
     source, target = find_bodies(motion, skeleton)
+    if _known(source.bones).on_four != _known(target.bones).on_four:
+        raise RetargetError(
+            f"{motion.name!r} and the rig do not both go on two legs, or on four: say by a map which is which."
+        )
     pairs = pair_bodies(source, target)
     check_pairs(motion, target, pairs)
     return pairs

@@ -4,7 +4,8 @@ Heel and ball of each foot are looked at by themselves, as at markers. What brin
 and one shift of the whole foot, which fade in and out.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -59,6 +60,14 @@ class Contact:
     point: str
     first: int
     last: int
+
+
+def within_frames(contacts: Iterable[Contact], first: int, count: int) -> Iterator[Contact]:
+    """What of contacts is in some frames, counted from their first."""
+    for contact in contacts:
+        begin, end = max(contact.first - first, 0), min(contact.last - first, count - 1)
+        if begin <= end:
+            yield replace(contact, first=begin, last=end)
 
 
 class FootPlan:

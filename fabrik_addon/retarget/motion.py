@@ -1,7 +1,8 @@
 """What an armature does over frames, as the retargeting takes it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
@@ -9,6 +10,11 @@ from ..core.arrays import FloatArray, IntArray
 from ..core.errors import FabrikError
 from ..core.rotations import matrix_from_quaternion
 from ..human.rest_body import RestBone
+
+# Frames, and shares of the body's size or halves of radians: what counts as a loop that closes.
+_SHORTEST_LOOP: Final = 8
+_SAME: Final = 1e-3
+_TINY: Final = 1e-12
 
 
 class RetargetError(FabrikError):
@@ -43,6 +49,20 @@ class Motion:
 
     def __len__(self) -> int:
         return len(self.heads)
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether the last frame is the first again, so that what plays over and over has no seam."""
+        if len(self) < _SHORTEST_LOOP:
+            return False
+        apart = np.abs(self.heads[-1] - self.heads[0]).max() / max(float(np.ptp(self.heads[0], axis=0).max()), _TINY)
+        turned = 1.0 - np.abs((self.rotations[-1] * self.rotations[0]).sum(axis=1)).min()
+        return bool(apart < _SAME and turned < _SAME**2)
+
+    def repeated(self, beside: int) -> "Motion":
+        """A loop with some of its end before it and some of its beginning after it."""
+        order = np.arange(-beside, len(self) + beside) % (len(self) - 1)
+        return replace(self, rotations=self.rotations[order], heads=self.heads[order])
 
     def bones_at(self, frame: int | None) -> dict[str, RestBone]:
         """The bones as they stand on a frame, counted from 0; at rest when None."""

@@ -19,10 +19,13 @@ from .motion import Motion
 from .pairs import Pair
 from .reaching import ArmReach, LegReach
 from .reference import find_reference
+from .touches import Touches
 from .transfer import Transfer
 
 # Frames that are solved together, so that memory stays flat.
 _CHUNK = 2000
+# Seconds of a loop that are looked at beyond its ends, so that both come out alike.
+_LOOPED = 1.0
 # Shares of the rig's size: a place met to within this is met.
 _MET = 1e-3
 # A limit binds where it turns a bone by more, in radians.
@@ -60,12 +63,15 @@ def retarget_steps(
     Raises RetargetError where the bodies have too little in common.
     """
     pairs = find_pairs(motion, skeleton) if pairs is None else tuple(pairs)
-    work = _Work(motion, skeleton, settings, limits or {}, pairs)
-    solution = Solution.empty(skeleton, len(motion), len(work.effectors))
-    for first in range(0, len(motion), _CHUNK):
-        frames = slice(first, min(first + _CHUNK, len(motion)))
+    beside = round(_LOOPED * motion.rate) if motion.is_loop else 0
+    wide = motion.repeated(beside) if beside else motion
+    work = _Work(wide, skeleton, settings, limits or {}, pairs)
+    solution = Solution.empty(skeleton, len(wide), len(work.effectors))
+    for first in range(0, len(wide), _CHUNK):
+        frames = slice(first, min(first + _CHUNK, len(wide)))
         work.solve(frames, solution.part(frames))
-        yield frames.stop / len(motion)
+        yield frames.stop / len(wide)
+    solution = solution.part(slice(beside, beside + len(motion)))
     names = tuple(effector.bone for effector in work.effectors)
     return Retargeted(
         solution, names, work.effectors, tuple(pairs), tuple(work.goals.contacts), work.transfer.alignment.axes
@@ -98,6 +104,9 @@ class _Work:
             # The source's contacts hold as they are.
             settings = replace(settings, plant_feet=False)
         self.goals = Goals(self.transfer, target, ends, settings, leg_length(target))
+        self.touches = None
+        if settings.plant_feet and settings.places > 0.0:
+            self.touches = Touches(motion, alignment, reference.body, skeleton, target, leg_length(target))
         free = frozenset(pair.bone for pair in pairs)
         self.limits = dict(limits)
         self.limbs = [(end, _limb_solver(self.transfer, end, limits)) for end in ends]
@@ -123,15 +132,24 @@ class _Work:
                 feet.append((wanted[end.name], rotations, self.goals.standing(end, frames, len(local))))
         self.legs.solve(local, root, matrices, feet)
         matrices = forward_kinematics(self.skeleton, local, root)
-        for end, limb in self.limbs:
-            if end.is_hand:
-                wanted[end.name], _ = self._bring(frames, end, limb, local, matrices)
-                self.arms[end.name].solve(local, matrices, wanted[end.name])
+        wanted |= self._arms(frames, local, matrices)
         self._lift_toes(local, root)
         legal = self.legal(local)
         solution.binding[:] = angle_between(local, legal) > _BINDS
         solution.rotations[:], solution.root_location[:] = legal, root
         self._measure(solution, np.stack([hips, *(wanted[end.name] for end, _ in self.limbs)], axis=1))
+
+    def _arms(self, frames: slice, local: FloatArray, matrices: FloatArray) -> dict[str, FloatArray]:
+        """Bring hands to their goals; (F, 3) these by the hands' names."""
+        arms = [(end, limb, *self.goals.of(end, frames, matrices)) for end, limb in self.limbs if end.is_hand]
+        places = [place for _, _, place, _ in arms]
+        if self.touches is not None:
+            places = self.touches.brought(frames, [end for end, *_ in arms], places, matrices)
+        for (end, limb, _, rotations), place in zip(arms, places, strict=True):
+            if limb is not None:
+                limb.solve(frames, local, matrices, place, rotations)
+            self.arms[end.name].solve(local, matrices, place)
+        return {end.name: place for (end, *_), place in zip(arms, places, strict=True)}
 
     def _bring(
         self, frames: slice, end: End, limb: LimbSolver | None, local: FloatArray, matrices: FloatArray

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from support import humans, motions
 
+from fabrik_addon.core import Effector, solve
+from fabrik_addon.core.rotations import angle_between
 from fabrik_addon.retarget.goals import RetargetSettings
 from fabrik_addon.retarget.take import retarget
 
@@ -54,3 +56,35 @@ def test_limbs_go_the_ways_of_the_source_from_another_rest_pose(source):
             ]
             units = [way / np.linalg.norm(way, axis=1, keepdims=True) for way in ways]
             assert np.degrees(np.linalg.norm(units[0] - units[1], axis=1)).max() < 0.1, (upper, side)
+
+
+def test_a_loop_stays_one_and_feet_that_stand_stay_where_they_are():
+    """Somebody who sways on the spot, for less than a second, onto shorter legs."""
+    rows = humans.human(arms=45.0, bend=5.0)
+    skeleton = motions.skeleton_of(rows)
+    rotations, roots = motions.swaying(skeleton, frames=25, size=0.02)
+    roots[:] = skeleton.rest[0, :3, 3]
+    target = motions.skeleton_of(humans.in_proportion(rows, 0.8, 1.2))
+    found = retarget(motions.motion_of(skeleton, rotations, roots), target, HOW)
+    first, last = found.solution.rotations[0], found.solution.rotations[-1]
+    assert np.degrees(angle_between(first, last)).max() < 0.01
+    assert {contact.foot for contact in found.contacts} == {"foot.L", "foot.R"}
+    _, heads = motions.turned_by(target, found.solution.rotations, found.solution.root_location)
+    for side in "LR":
+        ball = heads[:, target.index(f"toe.{side}")]
+        assert np.linalg.norm(ball - np.median(ball, axis=0), axis=1).max() < 0.005
+
+
+def test_hands_that_clap_clap_on_longer_arms():
+    rows = humans.human(arms=45.0, bend=5.0, fingers=False)
+    skeleton = motions.skeleton_of(rows)
+    near = np.linspace(0.3, 0.04, 12)
+    targets = np.array([[[x, -0.35, 1.3], [-x, -0.35, 1.3]] for x in near])
+    clapping = solve(skeleton, [Effector(f"hand.{side}", (0.0, 0.0, 0.0)) for side in "LR"], targets)
+    motion = motions.motion_of(skeleton, clapping.rotations, np.tile(skeleton.rest[0, :3, 3], (12, 1)))
+    target = motions.skeleton_of(humans.in_proportion(rows, 1.0, 1.2))
+    found = retarget(motion, target, HOW)
+    _, heads = motions.turned_by(target, found.solution.rotations, found.solution.root_location)
+    apart = heads[:, target.index("hand.L")] - heads[:, target.index("hand.R")]
+    assert np.abs(apart[-1] - (0.08, 0.0, 0.0)).max() < 0.01
+    assert np.diff(apart[:, 0]).max() < 0.0, "the hands do not come together steadily"

@@ -1,0 +1,79 @@
+"""Bodies without names: what their bones are by how they hang on one another."""
+
+import numpy as np
+import pytest
+from support import humans, motions
+
+from fabrik_addon.retarget.bodies import find_pairs
+from fabrik_addon.retarget.by_tree import tree_body
+from fabrik_addon.retarget.goals import RetargetSettings
+from fabrik_addon.retarget.motion import RetargetError
+from fabrik_addon.retarget.take import retarget
+
+
+def unnamed(rows):
+    places = {row.name: f"part {place}" for place, row in enumerate(rows)}
+    return humans.named(rows, places.get), places
+
+
+@pytest.mark.parametrize("arms", [0.0, 45.0])
+@pytest.mark.parametrize("fingers", [False, True])
+def test_a_person_without_names_is_known(arms, fingers):
+    rows, places = unnamed(humans.human(arms=arms, fingers=fingers))
+    found = tree_body(humans.rest_bones(rows))
+    assert not found.on_four
+    for name, place in places.items():
+        stem, _, side = name.partition(".")
+        if stem in {"hips", "head", "thigh", "shin", "foot", "toe", "shoulder", "upper_arm", "forearm", "hand"}:
+            assert (found.roles[place].part, found.roles[place].side) == (stem, side), name
+
+
+def test_a_motion_without_names_comes_onto_a_named_rig_as_it_is():
+    rows, places = unnamed(humans.human(arms=45.0, fingers=False))
+    source, target = motions.skeleton_of(rows), motions.skeleton_of(humans.human(arms=45.0, fingers=False))
+    rotations, roots = motions.swaying(source)
+    found = retarget(motions.motion_of(source, rotations, roots), target, RetargetSettings())
+    wanted = motions.turned_by(source, rotations, roots)[1][:, [source.index(places[name]) for name in target.names]]
+    heads = motions.turned_by(target, found.solution.rotations, found.solution.root_location)[1]
+    assert np.abs(heads - wanted).max() < 1e-4
+
+
+def dog():
+    """The rows of a body on four legs, along Y."""
+    rows = humans.human(fingers=False)
+    lying = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
+
+    def placed(point, limb):
+        if limb:
+            return point
+        return lying @ (point - (0.0, 0.0, 1.0)) + (0.0, 0.0, 1.0)
+
+    found = []
+    for row in rows:
+        stem = row.name.partition(".")[0]
+        if stem in {"shoulder", "upper_arm", "forearm", "hand"}:
+            continue
+        leg = stem in {"thigh", "shin", "foot", "toe"}
+        found.append(humans.Row(row.name, row.parent, placed(row.head, leg), placed(row.tail, leg), row.x_axis))
+    chest = next(row for row in found if row.name == "chest")
+    for row in rows:
+        stem, _, side = row.name.partition(".")
+        if stem in {"thigh", "shin", "foot"}:
+            front = {"thigh": "front_a", "shin": "front_b", "foot": "front_c"}
+            shift = (0.0, chest.tail[1], 0.0)
+            parent = "chest" if stem == "thigh" else f"{front[row.parent.partition('.')[0]]}.{side}"
+            name = f"{front[stem]}.{side}"
+            found.append(humans.Row(name, parent, row.head + shift, row.tail + shift, row.x_axis))
+    return found
+
+
+def test_a_body_on_four_legs_does_not_come_onto_one_on_two():
+    rows, _ = unnamed(dog())
+    source = motions.skeleton_of(rows)
+    assert tree_body(humans.rest_bones(rows)).on_four
+    motion = motions.motion_of(source, *motions.swaying(source))
+    with pytest.raises(RetargetError, match="two legs, or on four"):
+        find_pairs(motion, motions.skeleton_of(humans.human()))
+    onto_another = find_pairs(motion, source)
+    assert {pair.bone for pair in onto_another} == {pair.source for pair in onto_another}
+    assert len(onto_another) > 14
