@@ -5,6 +5,7 @@ panels, handlers) and imports what does the work, and numpy, inside the function
 """
 
 from collections.abc import Callable
+from typing import Any, Final
 
 import bpy
 from bpy.props import BoolProperty, PointerProperty
@@ -12,7 +13,19 @@ from bpy.props import BoolProperty, PointerProperty
 from .posing import live
 from .settings import rig as settings
 from .settings.overrides import keep_overrides
-from .ui import file_handler, guide, keymap, menus, operators, panels, preferences, stiffness_slider, take_index, tool
+from .ui import (
+    file_handler,
+    guide,
+    keymap,
+    menus,
+    operators,
+    panels,
+    preferences,
+    stiffness_slider,
+    take_index,
+    tool,
+    translations,
+)
 from .ui.overlays import handlers as drawing_handlers
 
 CLASSES = (
@@ -23,6 +36,16 @@ CLASSES = (
     *file_handler.CLASSES,
     *guide.CLASSES,
     *preferences.CLASSES,
+)
+# What else is switched on and off, each by itself.
+PARTS: Final[tuple[Any, ...]] = (
+    translations,
+    stiffness_slider,
+    take_index,
+    drawing_handlers.HANDLERS,
+    keymap,
+    tool,
+    menus,
 )
 # Goals are there in Pose mode as well as while targets are moved in Object mode.
 GOAL_POPOVERS = ("VIEW3D_PT_overlay_bones", "VIEW3D_PT_overlay_object")
@@ -58,15 +81,11 @@ def register() -> None:
             default=True,
         ),
     )
-    stiffness_slider.start()
-    take_index.start()
-    drawing_handlers.HANDLERS.start()
-    keymap.start()
-    tool.start()
+    for part in PARTS:
+        part.start()
     bpy.types.VIEW3D_PT_overlay_bones.append(drawing_handlers.draw_limits_switch)
     for popover in GOAL_POPOVERS:
         getattr(bpy.types, popover).append(drawing_handlers.draw_goals_switch)
-    menus.start()
     bpy.app.handlers.save_pre.append(keep_overrides)
     live.start()
     _COMMANDS.extend(bpy.utils.register_cli_command(f"fabrik_{name}", run) for name, run in _commands().items())
@@ -78,15 +97,11 @@ def unregister() -> None:
         bpy.utils.unregister_cli_command(_COMMANDS.pop())
     live.stop()
     bpy.app.handlers.save_pre.remove(keep_overrides)
-    menus.stop()
     for popover in GOAL_POPOVERS:
         getattr(bpy.types, popover).remove(drawing_handlers.draw_goals_switch)
     bpy.types.VIEW3D_PT_overlay_bones.remove(drawing_handlers.draw_limits_switch)
-    tool.stop()
-    keymap.stop()
-    drawing_handlers.HANDLERS.stop()
-    take_index.stop()
-    stiffness_slider.stop()
+    for part in reversed(PARTS):
+        part.stop()
     delattr(bpy.types.Scene, drawing_handlers.GOALS_SWITCH)
     delattr(bpy.types.Scene, drawing_handlers.LIMITS_SWITCH)
     del bpy.types.Object.fabrik  # type: ignore[attr-defined]

@@ -1,6 +1,6 @@
 """Drives the overlay of goals on the sample person in a crouch; run by `test_gui.py`.
 
-Leaves goals_overlay.png, goals_missed.png and pose_panel.png for the manual.
+Leaves goals_overlay.png and goals_missed.png for the manual.
 """
 
 from math import radians
@@ -99,7 +99,6 @@ def steps():
     yield 1.0
     assert all(gap(bone) < NEAR for bone in TARGETS), "the crouch does not meet its targets"
     yield from what_is_missed_stands_out()
-    yield from take_pictures()
 
 
 def what_is_missed_stands_out():
@@ -119,15 +118,6 @@ def what_is_missed_stands_out():
     assert orange(pixels("goals_off.png", box=box)) < missed - 150, "the switch hides nothing"
     bpy.context.scene.fabrik_show_goals = True
     hand.priority, hand.target.location = 0, TARGETS["hand.L"]
-
-
-def take_pictures():
-    """The sidebar's tab, for the manual."""
-    g.area().spaces.active.show_region_ui = True
-    yield 1.0
-    g.region(rtype="UI").active_panel_category = "FABRIK Pose"
-    yield 1.0
-    pixels("pose_panel.png", rtype="UI", box=(0.0, 0.335, 0.91, 1.0))
 
 
 g.run(steps, limit=480.0)

@@ -1,6 +1,6 @@
 """Drives the Markers panels on the sample person as people do: import, match, calibrate, bake; run by `test_gui.py`.
 
-Leaves markers_panel.png and markers_baked.png for the manual.
+Leaves markers_baked.png for the manual.
 """
 
 from math import radians
@@ -170,14 +170,13 @@ def bake():
 
 
 def take_pictures():
-    """For the manual: the panel with the figures, and the baked take with its markers and error lines."""
+    """For the manual: the baked take with its markers and error lines."""
     capture().show_errors = True
     capture().active_marker = 4
     bpy.context.scene.frame_set(14)
     yield 1.0
     g.goto(*g.center())
     yield 1.0
-    save_part("markers_panel.png", rtype="UI", box=(0.0, 0.047, 0.91, 0.96))
     g.area().spaces.active.show_region_ui = False
     look(tuple(rig().matrix_world @ rig().pose.bones["hips"].head), 2.6, -38.0)
     yield 1.5

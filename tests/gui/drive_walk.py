@@ -1,7 +1,7 @@
 """Drives the two walks of somebody who has never seen the extension, and counts what they do; run by `test_gui.py`.
 
 From the rig that is open to the first drag, and from a C3D file to a baked take. Prints WALK with the actions and the
-seconds. Leaves guide_drag.png, sidebar.png and preferences.png for the manual.
+seconds. Leaves guide_drag.png, pose_panel.png, markers_panel.png, sidebar.png and preferences.png for the manual.
 """
 
 import sys
@@ -45,6 +45,7 @@ def steps():
     g.area().spaces.active.overlay.show_cursor = False
     yield 1.0
     yield from to_the_first_drag()
+    yield from with_targets()
     yield from search_finds_it()
     yield from pages()
     yield from to_a_baked_take()
@@ -77,6 +78,21 @@ def to_the_first_drag():
     assert (hand() - before).length > 0.1, "the hand did not go along"
     assert rig().data.bones.active.name == "hand.L", rig().data.bones.active
     walk.end(most=5)
+
+
+def with_targets():
+    """The tab with pins and targets, for the manual."""
+    with g.override():
+        bpy.ops.fabrik.pin(bones="foot.L,foot.R")
+        for bone in ("hand.L", "head"):
+            bpy.ops.fabrik.add_effector(bone=bone)
+    rig().fabrik.live = True
+    yield 1.5
+    save("pose_panel.png", left=0.0, rtype="UI")
+    with g.override():
+        rig().fabrik.live = False
+        rig().fabrik.effectors.clear()
+    yield 0.5
 
 
 def search_finds_it():
@@ -132,6 +148,7 @@ def to_a_baked_take():
         assert done(), name
     yield 1.5
     save("sidebar.png", left=0.30)
+    save("markers_panel.png", left=0.0, rtype="UI")
     walk.end(most=8)
     yield from g.find_button("fabrik.export_report", xfrac=0.7, step=8)
 
@@ -174,13 +191,13 @@ def show_tab(name):
     g.region(rtype="UI").active_panel_category = name
 
 
-def save(name, left):
-    """A picture of the viewport, of which so much at the left is left out."""
+def save(name, left, rtype=""):
+    """A picture of the viewport, or a region of it, of which so much at the left is left out."""
     whole = bpy.data.images.load(g.shot(name))
     width, height = whole.size
     colors = np.array(whole.pixels[:], dtype=np.float32).reshape(height, width, 4)
     bpy.data.images.remove(whole)
-    place = g.area()
+    place = g.region(rtype=rtype) if rtype else g.area()
     x = place.x + round(left * place.width), place.x + place.width
     cut = colors[place.y : place.y + place.height, slice(*x)]
     picture = bpy.data.images.new("cut", cut.shape[1], cut.shape[0])

@@ -25,6 +25,7 @@ def test_driver_ends_well(driver, tmp_path):
     out.mkdir(parents=True, exist_ok=True)
     options = {
         "--out": out,
+        "--bind": ROOT / "tests",
         "--addon": ROOT / "build" / "fabrik.zip",
         "--blend": ROOT / "sample_rigs" / "human.blend",
         "--drive": driver,

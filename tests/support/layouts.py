@@ -68,7 +68,7 @@ class Layout:
     def separator(self, **_options):
         pass
 
-    def label(self, *, text="", icon="NONE"):
+    def label(self, *, text="", icon="NONE", translate=True):
         self._leaf(text, icon)
 
     def operator(self, name, *, text=None, icon="NONE", **_options):

@@ -30,9 +30,9 @@ class FABRIK_PT_calibration(AboutRig, MotionTab, Panel):
         floor.prop(capture, "on_floor")
         layout.prop(capture, "static")
         layout.operator(FABRIK_OT_calibrate_markers.bl_idname, icon="CON_SIZELIKE")
-        column = layout.column(align=True)
-        for found in capture.calibrated.splitlines():
-            draw_lines(column, found, "DOT")
+        # The first line is how well it went; the others are folded away.
+        for found in capture.calibrated.splitlines()[:1]:
+            draw_lines(layout, found, "DOT")
 
 
 class FABRIK_PT_calibration_frames(AboutRig, MotionTab, Panel):
@@ -52,6 +52,9 @@ class FABRIK_PT_calibration_frames(AboutRig, MotionTab, Panel):
             frames.prop(capture, "reference_start", text="Start")
             frames.prop(capture, "reference_end", text="End")
         layout.prop(capture, "refine")
+        column = layout.column(align=True)
+        for found in capture.calibrated.splitlines()[1:]:
+            draw_lines(column, found, "DOT")
 
 
 CLASSES = (FABRIK_PT_calibration, FABRIK_PT_calibration_frames)

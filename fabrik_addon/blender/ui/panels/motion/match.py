@@ -11,6 +11,7 @@ from ....settings.rig import rig_settings
 from ....settings.why_not import rig_at_hand
 from ...marker_state import marker_state
 from ...operators import match_markers as matching
+from ...translations import said
 from ..base import AboutRig, MotionTab, draw_lines
 
 # Colours and, for those who can't tell these apart, figures beside them.
@@ -83,7 +84,7 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
             again.keep = True
         row = layout.row()
         row.use_property_split = False
-        row.template_list("FABRIK_UL_markers", "", capture, "markers", capture, "active_marker", rows=5)
+        row.template_list("FABRIK_UL_markers", "", capture, "markers", capture, "active_marker", rows=3)
         if 0 <= capture.active_marker < len(capture.markers):
             _draw_bone(layout, rig, capture.markers[capture.active_marker])
 
@@ -121,7 +122,7 @@ def _draw_bone(layout: UILayout, rig: bpy.types.Object, marker: FabrikMarker) ->
     bone.prop_search(marker, "bone", rig.pose, "bones")
     bone.operator(matching.FABRIK_OT_marker_bone.bl_idname, text="", icon="EYEDROPPER")
     if marker.bone and marker.guess >= 0.0:
-        draw_lines(layout, f"A guess: moves {1000.0 * marker.guess:.0f} mm on this bone", "QUESTION")
+        draw_lines(layout, said("A guess: moves {far:.0f} mm on this bone", far=1000.0 * marker.guess), "QUESTION")
 
 
 CLASSES = (FABRIK_UL_markers, FABRIK_PT_marker_list, FABRIK_PT_marker)

@@ -25,6 +25,7 @@ from ....settings.posture_properties import read_mass, read_stiffness
 from ....settings.selection import active_bone, selected_bones
 from ...operators import limits
 from ...stiffness_slider import STIFFNESS_SLIDER
+from ...translations import said
 from ..base import draw_lines
 
 # As long as it is, or half as long again where it has to be.
@@ -106,7 +107,7 @@ def _draw_angles(layout: UILayout, bone: PoseBone, name: str, labels: tuple[str,
     """Sliders for a property; "Free" where the bone has none."""
     column = layout.column(align=True)
     if name not in bone.keys():  # noqa: SIM118  to Blender's type hints a bone holds nothing
-        column.label(text=f"{labels[0]}: free")
+        column.label(text=said("{name}: free", name=said(labels[0])))
         return
     for index, label in enumerate(labels):
         column.prop(bone, f'["{name}"]', index=index, text=label, slider=True)
