@@ -40,18 +40,27 @@ def build(folder: Path) -> None:
         blend_files.start_file()
         rig = blend_files.add_armature(bones())
         if name == LIMITED:
-            apply_preset(rig, list(rig.pose.bones))
+            limit(rig)
         blend_files.save_file(folder / f"{name}.blend")
     blend_files.start_file()
     rig = blend_files.add_armature(human_bones())
     blend_files.add_skin(build_skin(), rig)
-    apply_preset(rig, list(rig.pose.bones))
+    limit(rig)
     blend_files.frame(rig)
     blend_files.save_file(folder / "human.blend")
     fabrik_addon.register()
     try:
         first_pose(rig)
         blend_files.save_file(folder / "first_pose.blend")
+    finally:
+        fabrik_addon.unregister()
+
+
+def limit(rig: bpy.types.Object) -> None:
+    """Give a rig the joint limits of the preset, which asks whether the rig is a control rig."""
+    fabrik_addon.register()
+    try:
+        apply_preset(rig, list(rig.pose.bones))
     finally:
         fabrik_addon.unregister()
 

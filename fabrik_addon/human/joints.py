@@ -82,10 +82,14 @@ def _palm(body: RestBody, role: Role) -> Palm:
     return palm
 
 
-def _trunk(body: RestBody, _name: str, _role: Role) -> BallJoint:
+def _trunk(body: RestBody, name: str, _role: Role) -> BallJoint:
     axes = _axes(body)
-    count = len([*body.named("spine"), *body.named("chest")])
-    return BallJoint(table.TRUNK.shared(count), axes.forward, axes.left)
+    bones = [*body.named("spine"), *body.named("chest")]
+    range_ = table.TRUNK.shared(len(bones))
+    # In proportion to how high they are: 1, 3, 5 ... parts, which add up to the whole.
+    twist = (2 * bones.index(name) + 1) / len(bones)
+    range_ = replace(range_, internal=range_.internal * twist, external=range_.external * twist)
+    return BallJoint(range_, axes.forward, axes.left)
 
 
 def _neck(body: RestBody, _name: str, _role: Role) -> BallJoint:

@@ -121,7 +121,9 @@ def test_the_sample_person_and_hand_get_what_the_table_says():
         assert np.degrees([knee.low, knee.high]) == pytest.approx([-5, 145])
         assert np.degrees(sum(limits[f"index_2.{side}"].__dict__[end] for end in ("low", "high"))) == pytest.approx(90)
     assert np.degrees(limits["spine"].angles) == pytest.approx([17.5, 40, 17.5, 12.5])
-    assert np.degrees(limits["head"].twist) == pytest.approx([-30, 30])
+    assert np.degrees(limits["head"].twist) == pytest.approx([-40, 40])
+    # The trunk twists by 45 in all, the more the higher.
+    assert np.degrees([limits[bone].twist[1] for bone in ("spine", "chest")]) == pytest.approx([11.2, 33.8])
     assert bones["hips"].parent == ""
 
 
@@ -199,7 +201,7 @@ def test_legs_go_as_far_as_in_life_and_no_farther(quarter, off):
     assert not found.turned
     for side in "LR":
         thigh, foot = f"thigh.{side}", f"foot.{side}"
-        for way, most in ((AHEAD, 120), (BACK, 30), (OUT[side], 45), (IN[side], 30)):
+        for way, most in ((AHEAD, 120), (BACK, 30), (OUT[side], 60), (IN[side], 30)):
             assert leans(limits, bones, thigh, way, 0.8 * most)
             assert not leans(limits, bones, thigh, way, most + 5)
         for way, most in ((UP, 35), (DOWN, 50)):
@@ -273,14 +275,17 @@ def test_twist_has_the_sense_that_it_has_in_life():
     _, limits, _ = preset(POSES["hanging"])
     for side, sense in (("L", 1), ("R", -1)):
         assert twists(limits, f"upper_arm.{side}", -sense * 85)
-        assert not twists(limits, f"upper_arm.{side}", sense * 85)
+        assert not twists(limits, f"upper_arm.{side}", -sense * 95)
+        assert twists(limits, f"upper_arm.{side}", sense * 85)
         # The sole turns inward farther than outward: on the left that is against its Y, which points ahead.
         assert twists(limits, f"foot.{side}", -sense * 30)
         assert not twists(limits, f"foot.{side}", sense * 30)
         for way in (1, -1):
             assert twists(limits, f"hand.{side}", way * 75)
             assert twists(limits, f"thigh.{side}", way * 40)
-            assert not twists(limits, f"thigh.{side}", way * 50)
+        # A leg is turned out farther than in.
+        assert twists(limits, f"thigh.{side}", -sense * 55)
+        assert not twists(limits, f"thigh.{side}", sense * 50)
 
 
 def test_a_palm_that_faces_ahead_at_rest_leaves_more_pronation():
@@ -634,7 +639,7 @@ def test_rigifys_own_meta_rig(metarig):
         assert leans(found.limits, metarig, f"thigh.{side}", AHEAD, 100)
         assert not leans(found.limits, metarig, f"thigh.{side}", BACK, 40)
         assert leans(found.limits, metarig, f"upper_arm.{side}", UP, 60)
-        assert not leans(found.limits, metarig, f"thigh.{side}", way, 60)
+        assert not leans(found.limits, metarig, f"thigh.{side}", way, 75)
         curled = metarig[f"f_index.02.{side}"].axes @ matrix_from_quaternion(
             middle_of(found.limits[f"f_index.02.{side}"])
         )
