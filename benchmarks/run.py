@@ -28,6 +28,7 @@ def main():
         redraw,
         retarget,
         start_up,
+        takes,
         whole_bake,
     )
     from benchmarks.tables import Part, aims_table
@@ -42,6 +43,7 @@ def main():
         whole_bake,
         baking,
         recordings,
+        takes,
         extension,
         growth,
         limited,

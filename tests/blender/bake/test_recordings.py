@@ -105,6 +105,7 @@ class TestPresetsOnly:
         total = walking.bake.report.total()
         assert total.weighted_rms <= 1.2 * 11.53e-3
         assert walking.calibration.scale == pytest.approx(0.97, abs=0.03)
+        assert walking.bake.report.status_counts() == {"FITTED": len(walking.bake.frames)}
 
     def test_feet_stand_on_the_floor(self, walking):
         (solution,) = walking.bake.solutions
