@@ -9,6 +9,7 @@ from fabrik_addon.core.backend import array as many
 from fabrik_addon.core.posture.mass import Masses
 from fabrik_addon.core.rotations import angle_between
 from fabrik_addon.motion.falloff import falloff
+from fabrik_addon.motion.poses import MotionPoses, smoothed
 from fabrik_addon.motion.solve import MotionModel, MotionSolver
 
 FRAMES = slice(100, 161)
@@ -118,3 +119,31 @@ def test_a_bone_that_does_not_inherit_rotation():
     found = solver.solve(targets, np.zeros((5, 0, 4)))
     posed = forward_kinematics(skeleton, found.rotations, found.roots)
     assert np.abs((posed[:, 2] @ (0.0, 1.0, 0.0, 1.0))[:, :3] - targets[:, 0]).max() < 1e-5
+
+
+def test_changes_are_smoothed_and_none_at_the_ends():
+    rotations, roots = take()
+    rng = np.random.default_rng(4)
+    shaken = rotations + 0.01 * rng.normal(size=rotations.shape)
+    shaken /= np.linalg.norm(shaken, axis=-1, keepdims=True)
+    shaken[[0, -1]] = rotations[[0, -1]]
+    moved = roots + 0.01 * np.sin(np.linspace(0.0, np.pi, len(roots)))[:, None]
+    calm = smoothed(MotionPoses(shaken, moved, np.empty(0)), rotations, roots)
+    assert np.abs(calm.rotations[[0, -1]] - rotations[[0, -1]]).max() < 1e-9
+    rough, less = (angle_between(each[1:], each[:-1]).max() for each in (shaken, calm.rotations))
+    assert less < 0.6 * rough
+    assert np.abs(calm.roots - moved)[10:-10].max() < 5e-4
+
+
+def test_a_frame_that_went_another_way_is_brought_back():
+    rotations, roots = take()
+    solver = MotionSolver(model_of([Effector("hand.R")]), rotations, roots)
+    targets = solver.own_points()
+    targets += falloff(np.arange(61.0), 30.0, 30.0, 30.0, 30.0)[:, None, None] * (0.0, 0.0, 0.1)
+    found = solver.solve(targets, no_turns(solver))
+    other = found.rotations.copy()
+    other[30, walker.skeleton().index("spine")] = (np.cos(0.1), np.sin(0.1), 0.0, 0.0)
+    calm = solver.calmed(targets, no_turns(solver), MotionPoses(other, found.roots, found.errors))
+    assert calm.errors.max() < 1e-5
+    spine = walker.skeleton().index("spine")
+    assert angle_between(calm.rotations[30, spine], found.rotations[30, spine]) < 0.03

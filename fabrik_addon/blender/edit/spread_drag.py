@@ -12,7 +12,8 @@ import numpy.typing as npt
 from mathutils import Quaternion, Vector
 
 from ...core.arrays import BoolArray, FloatArray
-from ...motion.solve import MotionPoses, MotionSolver, between
+from ...motion.poses import MotionPoses, between
+from ...motion.solve import MotionSolver
 from ..goals.pins import set_pin
 from ..posing.drag.session import StepResult
 from ..posing.drag.setup import DragSettings, DragSetup
@@ -29,6 +30,8 @@ from .take import SAME_FRAME, is_animated
 
 # While the mouse moves so many frames are solved, the present one among them.
 _KNOTS: Final = 16
+# Frames from key to key: where they are no farther apart, the motion is smooth from key to key or not at all.
+_DENSE: Final = 1.5
 
 
 class SpreadDrag:
@@ -78,7 +81,7 @@ class SpreadDrag:
         turn: (3,) rotation vector in radians and world space; None lets it turn as it will.
         """
         self._asked = location, turn
-        found = self._last = self._solved(self._coarse, self._span.shares[self._knots], self._last)
+        found = self._last = self._coarse.solve(*self._goals(self._coarse, self._span.shares[self._knots]), self._last)
         for row in self._shown:
             self._writer.write(found.rotations[row], found.roots[row])
         errors = self._scale * found.errors[self._row]
@@ -97,7 +100,11 @@ class SpreadDrag:
         if self._asked is None:
             return 0
         span = self._span
-        found = self._solved(span.solver(slice(None)), span.shares, self._between())
+        solver = span.solver(slice(None))
+        goals = self._goals(solver, span.shares)
+        found = solver.solve(*goals, self._between())
+        if np.diff(span.motion.frames).max() <= _DENSE:
+            found = solver.calmed(*goals, found)
         changed = self._write(found)
         self._keeper.restore([span.model.skeleton.names[bone] for bone in (0, *self._coarse.bones)])
         context.view_layer.update()
@@ -124,8 +131,8 @@ class SpreadDrag:
         """Put everything back, bit for bit."""
         self._keeper.restore()
 
-    def _solved(self, solver: MotionSolver, shares: FloatArray, start: MotionPoses | None) -> MotionPoses:
-        """The poses for what is asked, whose (F,) shares the frames get."""
+    def _goals(self, solver: MotionSolver, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(F, E, 3) targets and (F, O, 4) rotations for what is asked, of which the frames get (F,) shares."""
         location, turn = self._asked or (self.start, None)
         shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
         targets, rotations = solver.own_points(), solver.own_rotations()
@@ -140,7 +147,7 @@ class SpreadDrag:
             elif effector.bone in self._dragged and turn is not None:
                 vector = self._rotation_to_world.conjugated() @ Vector(np.asarray(turn, dtype=np.float64).tolist())
                 rotations[:, place] = _turned(rotations[:, place], vector, self._dragged[effector.bone][0], shares)
-        return solver.solve(targets, rotations, start)
+        return targets, rotations
 
     def _leads(self, bone: str) -> bool:
         """Whether a bone is the root and goes where it is dragged: then it keeps its rotation."""

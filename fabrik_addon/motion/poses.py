@@ -1,0 +1,66 @@
+"""Poses over frames, and changes of them: spread from some of the frames to all, and made smooth."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from ..core.arrays import FloatArray, IntArray
+from ..core.rotations import (
+    conjugate,
+    product,
+    quaternion_from_rotation_vector,
+    rotation_vector_from_quaternion,
+)
+
+# Frames of the mean over time: one standard deviation, and how many to each side.
+_SPREAD: Final = 3.0
+_BESIDE: Final = 8
+
+
+@dataclass(frozen=True)
+class MotionPoses:
+    """F poses.
+
+    rotations: (F, J, 4) local. roots: (F, 3) the root's head. errors: (F, E) distances of effectors from their targets.
+    """
+
+    rotations: FloatArray
+    roots: FloatArray
+    errors: FloatArray
+
+
+def smoothed(found: MotionPoses, rotations: FloatArray, roots: FloatArray) -> MotionPoses:
+    """Poses whose change from (F, J, 4) rotations and (F, 3) roots is smooth over F frames, and none at the ends."""
+    turns = rotation_vector_from_quaternion(product(found.rotations, conjugate(rotations)))
+    frames = np.arange(len(roots))
+    share = np.clip(np.minimum(frames, frames[::-1]) / _SPREAD, 0.0, 1.0)
+    changes = [turns.reshape(len(roots), -1), found.roots - roots]
+    calm = [each + share[:, None] * (_mean(each) - each) for each in changes]
+    turned = product(quaternion_from_rotation_vector(calm[0].reshape(turns.shape)), rotations)
+    return MotionPoses(turned, roots + calm[1], np.empty(0))
+
+
+def _mean(values: FloatArray) -> FloatArray:
+    """(F, n) each with its neighbours', by Gauss's weights; the first and the last go on for ever."""
+    weights = np.exp(-0.5 * (np.arange(-_BESIDE, _BESIDE + 1) / _SPREAD) ** 2)
+    padded = np.pad(values, ((_BESIDE, _BESIDE), (0, 0)), mode="edge")
+    shifted = (weight * padded[step : step + len(values)] for step, weight in enumerate(weights))
+    return np.asarray(sum(shifted) / weights.sum())
+
+
+def between(found: MotionPoses, knots: IntArray, rotations: FloatArray, roots: FloatArray) -> MotionPoses:
+    """Poses near to what K of F frames have come to: what changed there, in straight lines over those in between.
+
+    knots: (K,) rising, the first frame and the last among them. rotations: (F, J, 4), roots: (F, 3) as they were.
+    """
+    changed = product(found.rotations, conjugate(rotations[knots]))
+    changed = np.where(changed[..., :1] < 0.0, -changed, changed)
+    frames = np.arange(len(rotations))
+    after = np.clip(np.searchsorted(knots, frames, side="right"), 1, len(knots) - 1)
+    share = ((frames - knots[after - 1]) / (knots[after] - knots[after - 1]))[:, None]
+    turn = changed[after - 1] + share[..., None] * (changed[after] - changed[after - 1])
+    shift = found.roots - roots[knots]
+    moved = roots + shift[after - 1] + share * (shift[after] - shift[after - 1])
+    turned = product(turn / np.linalg.norm(turn, axis=-1, keepdims=True), rotations)
+    return MotionPoses(turned, moved, np.empty(0))
