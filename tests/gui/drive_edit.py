@@ -1,6 +1,6 @@
-"""Drives dragging over time: by the bone, by a point of its trail, with ghosts; run by `test_gui.py`.
+"""Drives dragging over time: by the bone, by a point of its trail; a hold, and ghosts; run by `test_gui.py`.
 
-Leaves edit_spread.png, edit_trail.png, edit_trail_dragged.png, edit_ghosts.png and edit_panel.png to be looked at.
+Leaves edit_spread.png, edit_trail.png, edit_trail_dragged.png, edit_hold.png and edit_ghosts.png to be looked at.
 """
 
 import importlib
@@ -93,6 +93,7 @@ def steps():
     yield from spread_drag()
     yield from escape()
     yield from trail_drag()
+    yield from hold()
     yield from ghosts()
 
 
@@ -165,21 +166,39 @@ def trail_drag():
     assert same(before)
 
 
+def hold():
+    """A hand stays where it is from frame 40 to 60, and one undo takes it back."""
+    before, was = keys(), way()
+    with g.override():
+        bpy.ops.fabrik.add_hold("EXEC_DEFAULT", True, bone="hand.R", first=40, last=60, ease=8)
+    yield 0.6
+    held = way()
+    assert np.abs(held[39:60] - held[39]).max() < 1e-3
+    assert np.abs(held - was).max() > 0.02
+    assert len(rig().fabrik.holds) == 1
+    g.shot("edit_hold.png")
+    g.key("Z", ctrl=True)
+    yield 1.0
+    assert same(before)
+    assert not len(rig().fabrik.holds)
+
+
 def ghosts():
-    """On and off."""
-    view = rig().fabrik.view
-    view.show_trails = False
-    g.area().tag_redraw()
+    """On, off by undo, and off by the switch."""
+    rig().fabrik.view.show_trails = False
+    with g.override():
+        bpy.ops.ed.undo_push(message="no trails")
+        bpy.ops.wm.context_toggle("EXEC_DEFAULT", True, data_path="object.fabrik.view.show_ghosts")
     yield 0.6
-    plain = g.shot("edit_plain.png")
-    view.show_ghosts = True
-    g.area().tag_redraw()
-    yield 0.6
+    assert rig().fabrik.view.show_ghosts
     g.shot("edit_ghosts.png")
-    view.show_ghosts = False
-    g.area().tag_redraw()
-    yield 0.6
-    return plain
+    g.key("Z", ctrl=True)
+    yield 1.0
+    assert not rig().fabrik.view.show_ghosts
+    rig().fabrik.view.show_ghosts = True
+    yield 0.4
+    rig().fabrik.view.show_ghosts = False
+    yield 0.4
 
 
 g.run(steps, limit=480.0)
