@@ -22,6 +22,8 @@ from .verify import leave_out_unruly
 
 # A share of the body's bones: what turns so many of them moves the body.
 _MOST: Final = 0.9
+# So many bones are named in a sentence, and the others counted.
+_NAMED: Final = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +43,7 @@ def use_control_rig(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[
     """Find the bones of a rig's body and the controls that carry them, and keep that on the armature.
 
     Controls that were chosen by hand before stay. Pose, keys and properties of the rig are as before. Returns a line
-    for people, and a sentence on the bones of the mesh that no control carries.
+    for people, and a sentence on the bones that no control carries, or none that brings them where they are posed to.
 
     Raises RigError, with nothing changed, where the rig has no bones that constraints own, or no control.
     """
@@ -54,8 +56,10 @@ def use_control_rig(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[
     kept = rig_settings(rig).control
     by_hand = {carrier.name: carrier.control for carrier in kept.carriers if carrier.found == "HAND"}
     _at_rest(context, rig, lambda: _find(context, rig, by_hand))
-    left = f"No control turns {kept.uncarried}: they ride along"
-    return f"{len(kept.carriers)} bones of {rig.name!r} are posed by their controls", [left] if kept.uncarried else []
+    names = kept.uncarried.split(", ") if kept.uncarried else []
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    left = f"No control carries {', '.join(names[:_NAMED])}{more}: they ride along"
+    return f"{len(kept.carriers)} bones of {rig.name!r} are posed by their controls", [left] if names else []
 
 
 def _at_rest(context: bpy.types.Context, rig: bpy.types.Object, look: Callable[[], None]) -> None:
@@ -81,6 +85,8 @@ def _find(context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[st
     _keep(kept, found, by_hand)
     write_switches(rig, {switch.path: value for switch, value in found.switches.items()})
     leave_out_unruly(context, rig, kept, after)
+    left = [carrier.bone for carrier in found.carriers if carrier.bone not in kept.carriers]
+    kept.uncarried = ", ".join([*_uncarried(found), *left])
 
 
 def _try(
@@ -187,7 +193,6 @@ def _keep(kept: FabrikControlRig, found: _Found, by_hand: Iterable[str]) -> None
         row = kept.switches.add()
         row.name, row.fk, row.ik = switch.path, value, 1.0 - value
     kept.place = found.place
-    kept.uncarried = ", ".join(_uncarried(found))
     kept.active = 0
 
 

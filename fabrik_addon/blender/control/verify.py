@@ -23,32 +23,44 @@ def leave_out_unruly(
     context: bpy.types.Context, rig: bpy.types.Object, kept: FabrikControlRig, after: dict[str, int]
 ) -> None:
     """Take bones from the body, at rest and on FK, until all go where they are posed to when any of them is turned."""
-    while unruly := _unruly(context, rig, kept, after):
-        for name in unruly:
+    doubted = {row.name for row in kept.carriers}
+    while doubted:
+        blamed, doubted = _unruly(context, rig, kept, after, doubted)
+        for name in blamed:
+            # What hung on it hangs on something else from now on.
+            doubted |= {row.name for row in kept.carriers if row.parent == name} | set(_above(kept, name))
             _leave_out(kept, name)
+        doubted -= blamed
 
 
 def _unruly(
-    context: bpy.types.Context, rig: bpy.types.Object, kept: FabrikControlRig, after: dict[str, int]
-) -> set[str]:
-    """The bones that should not be in the body."""
-    context.view_layer.update()
-    found: set[str] = set()
+    context: bpy.types.Context,
+    rig: bpy.types.Object,
+    kept: FabrikControlRig,
+    after: dict[str, int],
+    doubted: set[str],
+) -> tuple[set[str], set[str]]:
+    """Of some bones those that should not be in the body, and those that are to be tried once more without them."""
+    blamed: set[str] = set()
+    again: set[str] = set()
     places = {bone.name: place for place, bone in enumerate(rig.pose.bones)}
+    context.view_layer.update()
     for tree in read_trees(rig):
-        names = tree.skeleton.names
-        by_control = {kept.carriers[name].control: name for name in names}
+        by_control = {kept.carriers[name].control: name for name in tree.skeleton.names if name in doubted}
+        writer = ControlWriter(context, rig, kept, tree)
         for batch in batches([each for each in by_control if each in places], after):
-            writer = ControlWriter(context, rig, kept, tree)
             turned = [by_control[control] for control in batch]
             writer.write(_turned(rig, kept, tree, turned), tree.root_location)
             context.view_layer.update()
-            off = [name for name, *_ in writer.deviations()]
+            off = [each.bone for each in writer.deviations()]
             for control in batch:
                 mine = [name for name in off if after[control] >> places[name] & 1]
-                found |= set(_to_blame(kept, by_control[control], mine))
+                found = set(_to_blame(kept, by_control[control], mine))
+                blamed |= found
+                again |= {by_control[control]} if found else set()
             writer.take_back()
-    return found
+        context.view_layer.update()
+    return blamed, again
 
 
 def _to_blame(kept: FabrikControlRig, turned: str, off: Sequence[str]) -> Iterator[str]:
@@ -70,15 +82,33 @@ def _above(kept: FabrikControlRig, name: str) -> list[str]:
 
 def _leave_out(kept: FabrikControlRig, name: str) -> None:
     """Take a bone from the body: what hangs on it hangs on what it hung on."""
-    parent = kept.carriers[name].parent
+    parent, control = kept.carriers[name].parent, kept.carriers[name].control
+    if control != kept.place:
+        _let_go(kept, control)
     rows: Sequence[FabrikCarrier] = kept.carriers
     for row in rows:
         if row.parent == name:
             row.parent = parent
-    for control in kept.controls:
-        if control.stands_for == name:
-            control.stands_for = parent
+    for each in kept.controls:
+        if each.stands_for == name:
+            each.stands_for = parent
     kept.carriers.remove(kept.carriers.find(name))
+
+
+def _let_go(kept: FabrikControlRig, control: str) -> None:
+    """What goes with a control that is no longer written goes with what that one goes with."""
+    if control not in kept.controls:
+        return
+    left = kept.controls[control]
+    for row in kept.controls:
+        if row.moves_with == control:
+            row.moves_with = left.moves_with
+        if row.shares_turn == control:
+            row.shares_turn = left.turns_with
+        if row.turns_with == control:
+            row.turns_with = left.turns_with
+            if not row.shares_turn:
+                row.shares_turn, row.share = left.shares_turn, left.share
 
 
 def _turned(rig: bpy.types.Object, kept: FabrikControlRig, tree: Tree, bones: Sequence[str]) -> FloatArray:

@@ -1,13 +1,14 @@
 """Writing poses of a body to its controls, over and over, as dragging does; limbs on IK go to FK."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import bpy
 import numpy as np
 
 from ...core import forward_kinematics
-from ...core.arrays import FloatArray
+from ...core.arrays import BoolArray, FloatArray
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import angle_between
 from ..rig import armature as plain
@@ -46,6 +47,18 @@ def make_writer(
     return ControlWriter(context, armature, kept, tree)
 
 
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Controls of one rotation mode: their rows among the model's, what their channels held, and which are locked."""
+
+    mode: str
+    channel: str
+    rows: list[int]
+    names: list[str]
+    before: FloatArray
+    locked: BoolArray
+
+
 class ControlWriter:
     """Writes poses of a tree of a body to the controls, each as if it followed the channels at the start.
 
@@ -67,7 +80,7 @@ class ControlWriter:
         self._before_switches = {path: read_switch(armature, path) for path in self.on_fk}
         self._is_root = not kept.carriers[tree.skeleton.names[0]].parent
         self._model: ControlModel | None = None
-        self._before: dict[str, FloatArray] = {}
+        self._groups: list[_Group] = []
         self._place = np.zeros(3)
         self._wanted: FloatArray | None = None
 
@@ -92,8 +105,9 @@ class ControlWriter:
     def take_back(self) -> None:
         """Put the controls' channels back to what they held."""
         bones = self._rig.pose.bones
-        for name, before in self._before.items():
-            setattr(bones[name], property_name(bones[name].rotation_mode), before.tolist())
+        for group in self._groups:
+            for name, before in zip(group.names, group.before.tolist(), strict=True):
+                setattr(bones[name], group.channel, before)
         if self._model is not None and self._model.place:
             bones[self._model.place].location = self._place.tolist()
 
@@ -105,10 +119,10 @@ class ControlWriter:
 
     def changed(self) -> Iterator[tuple[str, str]]:
         """(bone, channel) of what no longer holds what it held at the start."""
-        for name, before in self._before.items():
-            channel = property_name(self._rig.pose.bones[name].rotation_mode)
-            if np.abs(np.array(getattr(self._rig.pose.bones[name], channel)) - before).max() > _NO_TURN:
-                yield name, channel
+        for group in self._groups:
+            for name, before in zip(group.names, group.before, strict=True):
+                if np.abs(np.array(getattr(self._rig.pose.bones[name], group.channel)) - before).max() > _NO_TURN:
+                    yield name, group.channel
         if self._model is not None and self._model.place:
             place = self._rig.pose.bones[self._model.place]
             if np.abs(np.array(place.location) - self._place).max() > _NO_TURN:
@@ -130,60 +144,59 @@ class ControlWriter:
 
     def made_ready(self) -> ControlModel:
         """The model, with the limbs on FK."""
+        self.switched_now()
         if self._model is None:
-            self.switched_now()
             self._update()
             self._model = self._look()
-            bones = self._rig.pose.bones
-            self._before = {
-                name: np.array(getattr(bones[name], property_name(bones[name].rotation_mode)), dtype=np.float64)
-                for name in self._model.controls
-            }
-            if self._model.place:
-                self._place = np.array(bones[self._model.place].location, dtype=np.float64)
-        else:
-            write_switches(self._rig, self.on_fk)
+            self._note(self._model)
         return self._model
+
+    def _note(self, model: ControlModel) -> None:
+        """Take note of what the channels hold."""
+        bones = self._rig.pose.bones
+        modes = [bones[name].rotation_mode for name in model.controls]
+        for mode in sorted(set(modes)):
+            rows = [row for row, each in enumerate(modes) if each == mode]
+            names, channel = [model.controls[row] for row in rows], property_name(mode)
+            before = np.array([getattr(bones[name], channel) for name in names], dtype=np.float64)
+            locked = np.array([locked_channels(bones[name]) for name in names])
+            self._groups.append(_Group(mode, channel, rows, names, before, locked))
+        if model.place:
+            self._place = np.array(bones[model.place].location, dtype=np.float64)
 
     def _look(self) -> ControlModel:
         return ControlModel(self._rig, self._kept, self._tree.skeleton, moves=self._is_root)
 
     def _apply(self, model: ControlModel, wanted: FloatArray) -> None:
         """Set the channels for (J, 4, 4) matrices of the tree's bones."""
-        pose = model.pose(wanted)
-        for name, rotation in zip(pose.controls, pose.rotations, strict=True):
-            self._turn(name, rotation)
+        pose, bones = model.pose(wanted), self._rig.pose.bones
+        for group in self._groups:
+            turned = pose.rotations[group.rows]
+            _, values = to_channels(group.mode, turned[None], previous=group.before)
+            still = angle_between(from_channels(group.mode, group.before), turned) < _NO_TURN
+            for name, each in zip(
+                group.names, np.where(still[:, None] | group.locked, group.before, values[0]).tolist(), strict=True
+            ):
+                setattr(bones[name], group.channel, each)
         if pose.place is not None:
-            bone = self._rig.pose.bones[model.place]
-            kept = (np.abs(pose.place - self._place) < _NO_MOVE) | np.array(bone.lock_location)
-            bone.location = np.where(kept, self._place, pose.place).tolist()
-
-    def _turn(self, name: str, rotation: FloatArray) -> None:
-        """Turn a control by its channels to (4,) a local rotation."""
-        bone, before = self._rig.pose.bones[name], self._before[name]
-        mode = bone.rotation_mode
-        values = to_channels(mode, rotation[None], previous=before)[1][0]
-        still = angle_between(from_channels(mode, before)[None], rotation[None])[0] < _NO_TURN
-        setattr(bone, property_name(mode), np.where(still | locked_channels(bone), before, values).tolist())
+            bone = bones[model.place]
+            stays = (np.abs(pose.place - self._place) < _NO_MOVE) | np.array(bone.lock_location)
+            bone.location = np.where(stays, self._place, pose.place).tolist()
 
 
 def deviations(
     rig: bpy.types.Object, kept: FabrikControlRig, names: Sequence[str], wanted: FloatArray
 ) -> list[Deviation]:
     """Of J bones of a body those that their controls have not brought to (J, 4, 4) matrices, armature space."""
+    posed = np.array([rig.pose.bones[name].matrix for name in names], dtype=np.float64)
+    distances = np.linalg.norm(posed[:, :3, 3] - wanted[:, :3, 3], axis=1)
+    turns = np.swapaxes(nearest_rotations(posed[:, :3, :3]), 1, 2) @ wanted[:, :3, :3]
     found = []
-    for name, matrix in zip(names, wanted, strict=True):
+    for name, distance, turn in zip(names, distances.tolist(), turns, strict=True):
         carrier = kept.carriers[name]
-        if carrier.control not in rig.pose.bones:
-            continue
-        posed = np.array(rig.pose.bones[name].matrix, dtype=np.float64)
-        distance = float(np.linalg.norm(posed[:3, 3] - matrix[:3, 3]))
-        off = nearest_rotations(posed[None, :3, :3])[0].T @ matrix[:3, :3]
         # Where the rig makes the twist itself it is its own.
-        angle = (
-            float(np.arctan2(np.hypot(off[0, 1], off[2, 1]), off[1, 1])) if carrier.found == "SWINGS" else _angle(off)
-        )
-        if distance > MOST_OFF[0] or angle > MOST_OFF[1]:
+        angle = _lean(turn) if carrier.found == "SWINGS" else _angle(turn)
+        if carrier.control in rig.pose.bones and (distance > MOST_OFF[0] or angle > MOST_OFF[1]):
             found.append(Deviation(name, distance, angle))
     return found
 
