@@ -12,6 +12,8 @@ from .trials import Trials
 # Shares of a bone's length, and a cosine: bones that differ by less lie on one another.
 _NEAR: Final = 1e-3
 _ALONG: Final = 1.0 - 1e-5
+# A share of the mesh's bones: what turns so many turns the whole body.
+_MOST: Final = 0.9
 # A share of a turn: a bone that makes so much of it beside its control is twisted by others as well.
 _LOOSE: Final = 0.01
 # A bone's head that goes less far than this share of its length, by what a trial turns, is turned about.
@@ -59,6 +61,13 @@ def find_carriers(trials: Trials, bones: RigBones, by_hand: Mapping[str, str]) -
     for control, members in sorted(groups.items(), key=lambda item: _depth(bones, item[1])):
         chosen[control] = _representative(trials, bones, owners, control, members, set(chosen.values()))
     parents = _parents(trials, bones, owners, chosen)
+    everywhere = trials.follows[:, bones.deform].mean(axis=1) > _MOST
+    for control, bone in list(chosen.items()):
+        # What only the control of the whole body turns in full goes between bones: it rides along.
+        if everywhere[control] and parents[bone] >= 0:
+            del chosen[control]
+            above = parents.pop(bone)
+            parents = {each: above if its == bone else its for each, its in parents.items()}
     names = bones.names
     order = _parents_first(parents)
     return [

@@ -48,6 +48,12 @@ def find_frames(trials: Trials, written: Collection[str]) -> dict[str, Frame]:
         part = others & (shares[:, column] > _NONE) & (shares[:, column] < 1.0 - _NONE)
         second = innermost(part)
         share = float(shares[trials.controls.index(second), column]) if second else 0.0
+        first = innermost(others & full[:, column])
+        rest = np.abs(shares[:, column] - (1.0 - share)) < _NONE
+        if second:
+            # Two that do not turn one another share it between them; what turns both is farther out.
+            row = trials.controls.index(second)
+            first = innermost(part & rest & ~full[row] & ~full[:, row]) or first
         moving = others & carried[:, column] & (apart[:, column] | full[:, column])
-        frames[name] = Frame(innermost(others & full[:, column]), second, round(share, 3), innermost(moving))
+        frames[name] = Frame(first, second, round(share, 3), innermost(moving))
     return frames

@@ -27,6 +27,8 @@ def leave_out_unruly(
     while doubted:
         blamed, doubted = _unruly(context, rig, kept, after, doubted)
         for name in blamed:
+            if kept.carriers[name].found == "HAND":
+                continue
             # What hung on it hangs on something else from now on.
             doubted |= {row.name for row in kept.carriers if row.parent == name} | set(_above(kept, name))
             _leave_out(kept, name)
@@ -65,7 +67,9 @@ def _unruly(
 
 def _to_blame(kept: FabrikControlRig, turned: str, off: Sequence[str]) -> Iterator[str]:
     """Of a bone that was turned and those that then were off the ones that do not belong in the body."""
-    if turned in off or any(turned not in _above(kept, name) for name in off):
+    limbs = any(kept.carriers[name].switch for name in off)
+    if turned in off or limbs or any(turned not in _above(kept, name) for name in off):
+        # What moves a limb along in ways of its own is given up for the limb.
         yield turned
     else:
         # What hangs on another one that is off may be right without that.
