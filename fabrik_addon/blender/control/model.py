@@ -1,6 +1,6 @@
 """How a body's pose is made of its controls: what each control's channels are to hold, for one pose or many."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import bpy
@@ -33,8 +33,20 @@ class ControlModel:
         controls: the names of C controls. place: the control that is moved, "" for none.
     """
 
-    def __init__(self, rig: bpy.types.Object, kept: FabrikControlRig, skeleton: Skeleton, *, moves: bool) -> None:
-        """Look how everything stands, as it was last evaluated."""
+    def __init__(
+        self,
+        rig: bpy.types.Object,
+        kept: FabrikControlRig,
+        skeleton: Skeleton,
+        *,
+        moves: bool,
+        on_ik: Collection[str] = (),
+    ) -> None:
+        """Look how everything stands, as it was last evaluated.
+
+        moves: whether the body is moved as well. on_ik: bones that were not on FK then, which go with their controls as
+        at rest.
+        """
         bones = rig.pose.bones
         rows = {name: place for place, name in enumerate(skeleton.names)}
         body = {row.control: rows[row.name] for row in kept.carriers if row.name in rows and row.control in bones}
@@ -53,17 +65,24 @@ class ControlModel:
         self._share = np.array([share for _, _, share, _ in ways])
         self._sharing = [number for number, second in enumerate(self._second) if second >= 0]
         self._bodies = list(body.values())
+        self._look(rig, skeleton, leaders, on_ik)
+        if self.place:
+            self._look_at_place(bones[self.place], [way[3] for way in ways])
+
+    def _look(self, rig: bpy.types.Object, skeleton: Skeleton, leaders: Sequence[str], on_ik: Collection[str]) -> None:
+        """How controls, what they go with, and the bones that they carry stand."""
         turned, self._heads, self._at_rest = _stands(rig, (*self.controls, *leaders))
-        stands, bone_heads, _ = _stands(rig, skeleton.names)
+        stands, bone_heads, bones_at_rest = _stands(rig, skeleton.names)
         count = len(self.controls)
         self._leaders = np.concatenate([turned[count:] @ _back(self._at_rest[count:]), np.eye(3)[None]])
         self._at_rest, self._bone_heads = self._at_rest[:count], bone_heads
         self._offsets = _back(stands[self._bodies]) @ turned[:count]
+        rows_on_ik = [row for row, bone in enumerate(self._bodies) if skeleton.names[bone] in on_ik]
+        resting = _back(bones_at_rest[self._bodies]) @ self._at_rest[:count]
+        self._offsets[rows_on_ik] = resting[rows_on_ik]
         self._back, self._turned = _back(stands), turned[:count]
-        own = matrix_from_quaternion(np.array([local_rotation(bones[name]) for name in self.controls]))
+        own = matrix_from_quaternion(np.array([local_rotation(rig.pose.bones[name]) for name in self.controls]))
         self._frames = _back(self._carried(turned[:count])) @ turned[:count] @ _back(own)
-        if self.place:
-            self._look_at_place(bones[self.place], [way[3] for way in ways])
 
     def pose(self, armature_matrices: FloatArray) -> ControlPose:
         """The channels for ([F,] J, 4, 4) matrices of the tree's bones in armature space."""

@@ -26,9 +26,11 @@ def leave_out_unruly(
     doubted = {row.name for row in kept.carriers}
     while doubted:
         blamed, doubted = _unruly(context, rig, kept, after, doubted)
+        # What was chosen by hand stays, right or not.
+        blamed = {name for name in blamed if kept.carriers[name].found != "HAND"}
+        if not blamed:
+            break
         for name in blamed:
-            if kept.carriers[name].found == "HAND":
-                continue
             # What hung on it hangs on something else from now on.
             doubted |= {row.name for row in kept.carriers if row.parent == name} | set(_above(kept, name))
             _leave_out(kept, name)

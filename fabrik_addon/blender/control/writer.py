@@ -1,6 +1,6 @@
 """Writing poses of a body to its controls, over and over, as dragging does; limbs on IK go to FK."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -132,11 +132,14 @@ class ControlWriter:
         """The paths of the custom properties that no longer hold what they held at the start."""
         return [path for path, value in self._before_switches.items() if read_switch(self._rig, path) != value]
 
-    def switched_now(self) -> bool:
-        """Put the limbs on FK; whether any was not."""
-        was = any(read_switch(self._rig, path) != value for path, value in self.on_fk.items())
+    def switch(self) -> None:
+        """Put the limbs on FK."""
         write_switches(self._rig, self.on_fk)
-        return was
+
+    def _names_on_ik(self) -> set[str]:
+        """The bones that are not on FK."""
+        off = {path for path, value in self.on_fk.items() if read_switch(self._rig, path) != value}
+        return {row.name for row in self._kept.carriers if row.switch in off}
 
     def _update(self) -> None:
         if self._context is not None:
@@ -144,10 +147,11 @@ class ControlWriter:
 
     def made_ready(self) -> ControlModel:
         """The model, with the limbs on FK."""
-        self.switched_now()
+        on_ik = self._names_on_ik() if self._model is None and self._context is None else ()
+        self.switch()
         if self._model is None:
             self._update()
-            self._model = self._look()
+            self._model = self._look(on_ik)
             self._note(self._model)
         return self._model
 
@@ -164,8 +168,8 @@ class ControlWriter:
         if model.place:
             self._place = np.array(bones[model.place].location, dtype=np.float64)
 
-    def _look(self) -> ControlModel:
-        return ControlModel(self._rig, self._kept, self._tree.skeleton, moves=self._is_root)
+    def _look(self, on_ik: Collection[str] = ()) -> ControlModel:
+        return ControlModel(self._rig, self._kept, self._tree.skeleton, moves=self._is_root, on_ik=on_ik)
 
     def _apply(self, model: ControlModel, wanted: FloatArray) -> None:
         """Set the channels for (J, 4, 4) matrices of the tree's bones."""
@@ -227,8 +231,7 @@ def write_pose(
 ) -> list[str]:
     """As `rig.armature.write_pose`, and through the controls of a control rig; sentences on bones that can't follow.
 
-    context: where the rig is evaluated, to look how it came out; None inside Blender's handlers, where limbs that are
-    on IK are switched now, and posed once Blender has evaluated that and calls again.
+    context: where the rig is evaluated, to look how it came out; None inside Blender's handlers, which can't do that.
     """
     kept = control_rig(rig)
     if kept is None:
@@ -236,8 +239,6 @@ def write_pose(
         return []
     head = skeleton.rest[0, :3, 3] if root_location is None else root_location
     writer = ControlWriter(context, rig, kept, Tree(skeleton, rotations, head))
-    if context is None and writer.switched_now():
-        return []
     writer.write(rotations, head)
     rig.update_tag(refresh={"DATA"})
     return [] if context is None else writer.settle()

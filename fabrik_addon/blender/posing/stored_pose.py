@@ -7,8 +7,10 @@ import bpy
 import numpy as np
 
 from ...core.arrays import FloatArray
-from ..rig.armature import Tree, root_place
+from ..control.body import read_trees
+from ..rig.armature import Tree, root_location_channel, root_place
 from ..rig.rotation_modes import from_channels, property_name
+from ..settings.control import control_rig
 from ..settings.rig import rig_settings
 
 _NO_TURN = (1.0, 0.0, 0.0, 0.0)
@@ -17,11 +19,25 @@ _NO_TURN = (1.0, 0.0, 0.0, 0.0)
 def store_pose(rig: bpy.types.Object, stored: Any) -> None:
     """Keep the present pose of all bones in a collection of `FabrikStoredBone`, in the place of what is there."""
     stored.clear()
+    if control_rig(rig) is not None:
+        _store_body(rig, stored)
+        return
     for bone in rig.pose.bones:
         kept = stored.add()
         kept.name = bone.name
         kept.rotation = from_channels(bone.rotation_mode, getattr(bone, property_name(bone.rotation_mode)))
         kept.location = bone.location
+
+
+def _store_body(rig: bpy.types.Object, stored: Any) -> None:
+    """Keep how the body of a control rig stands, as if its bones had channels of their own."""
+    for tree in read_trees(rig):
+        root = tree.skeleton.names[0]
+        for name, rotation in zip(tree.skeleton.names, tree.rotations, strict=True):
+            kept = stored.add()
+            kept.name, kept.rotation = name, rotation
+            if name == root:
+                kept.location = root_location_channel(rig.pose.bones[name], tree.root_location)
 
 
 def keep_pose(rig: bpy.types.Object) -> str:
