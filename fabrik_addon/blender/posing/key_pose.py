@@ -6,15 +6,17 @@ import bpy
 import numpy as np
 
 from ...core.arrays import FloatArray
+from ..control.body import read_trees
 from ..goals.effectors import check_effectors
 from ..goals.goals import gather_goals
 from ..goals.root import moves_root
 from ..rig import keyframes
 from ..rig.actions import check_action
-from ..rig.armature import RigError, check_editable, read_trees
+from ..rig.armature import RigError, check_editable
 from ..rig.keyframes import bone_path
 from ..rig.keying import key_channels, why_no_key
 from ..rig.rotation_modes import from_channels, property_name, to_channels
+from ..settings.control import control_rig
 
 
 def key_pose(context: bpy.types.Context, rig: bpy.types.Object) -> list[str]:
@@ -27,14 +29,20 @@ def key_pose(context: bpy.types.Context, rig: bpy.types.Object) -> list[str]:
     check_editable(rig)
     check_action(rig, new=False)
     trees = gather_goals(rig, read_trees(rig))
+    kept = control_rig(rig)
     bones = [bone for goals in trees for bone in goals.bone_names]
+    if kept is not None:
+        bones = [control for bone in bones if (control := kept.carriers[bone].control) in rig.pose.bones]
     frame = context.scene.frame_current_final
     channels = [(bone, _beside_its_keys(rig, rig.pose.bones[bone], frame)) for bone in bones]
     channels += [(bone, "scale") for goals in trees for bone in goals.slides]
-    channels += [(goals.tree.skeleton.names[0], "location") for goals in trees if moves_root(rig, goals)]
+    moving = [goals.tree.skeleton.names[0] for goals in trees if moves_root(rig, goals)]
+    channels += [(root if kept is None else kept.place, "location") for root in moving]
     keyed = key_channels(context, rig, channels, automatic=False)
     if not keyed:
         raise RigError(why_no_key(context, automatic=False))
+    for switch in () if kept is None else kept.switches:
+        rig.keyframe_insert(switch.name, frame=frame)
     return keyed
 
 

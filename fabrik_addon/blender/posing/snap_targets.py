@@ -10,10 +10,11 @@ from mathutils import Matrix, Quaternion, Vector
 from ...core.arrays import FloatArray
 from ...core.backend import array as many
 from ...core.model.bodies import place_bodies
+from ..control.body import read_trees
 from ..goals.effectors import check_effectors
 from ..goals.goals import Goals, gather_goals
 from ..goals.places import present_places, tree_space
-from ..rig.armature import RigError, check_editable, read_trees
+from ..rig.armature import RigError, check_editable
 from ..rig.spaces import armature_point
 from ..settings.effector import FabrikEffector
 from ..settings.markers import MARKER_NAME

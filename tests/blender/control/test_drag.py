@@ -123,6 +123,16 @@ def test_solving_goes_through_controls(human):
     assert np.array(tail) == pytest.approx(np.array(target.location), abs=2e-4)
 
 
+def test_key_pose_keys_controls(human):
+    target = scenes.empty_at((0.6, -0.5, 1.3))
+    bpy.ops.fabrik.add_effector(bone="hand_ik.L", target=target.name)
+    bpy.ops.fabrik.solve()
+    bpy.ops.fabrik.key_pose()
+    keyed = {path.split('"')[1] for path, _ in curves(human)}
+    assert {"upper_arm_fk.L", "forearm_fk.L", "spine_fk", "upper_arm_parent.L"} <= keyed
+    assert not [name for name in keyed if name.startswith(("DEF-", "ORG-"))]
+
+
 def test_switched_off_bones_are_dragged_as_they_are(human):
     human.fabrik.control.use = False
     drag = begin_drag(bpy.context, human, "hand_ik.L")
