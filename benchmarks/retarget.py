@@ -9,6 +9,7 @@ from benchmarks.tables import Aim, Part, table
 from fabrik_addon.blender.rig.legal import legal_pose
 from fabrik_addon.core import forward_kinematics
 from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix
+from fabrik_addon.retarget.alignment import leg_length
 from fabrik_addon.retarget.bodies import find_bodies
 from fabrik_addon.retarget.feet import find_soles, ground_height
 from fabrik_addon.retarget.goals import RetargetSettings
@@ -16,9 +17,11 @@ from fabrik_addon.retarget.take import retarget
 
 COPY = RetargetSettings(places=0.0, plant_feet=False)
 LIMBS = (("upper_arm", "forearm"), ("forearm", "hand"), ("thigh", "shin"), ("shin", "foot"))
+# Hands touch that are nearer than this share of the legs' length.
+TOUCHING = 0.15
 HEADER = (
     "take", "rig", "by", "drift of standing feet mm", "below the floor mm", "limbs' ways off, median °",
-    "outside limits °", "turns more than the source, ° a frame", "ms a frame",
+    "outside limits °", "turns more than the source, ° a frame", "hands that touch, off by mm", "ms a frame",
 )  # fmt: skip
 
 
@@ -53,6 +56,7 @@ class Figures:
         legal = legal_pose(skeleton, limits, found.solution.rotations)
         self.outside = float(np.degrees(angle_between(found.solution.rotations, legal).max()))
         self.turns = self._turns(source)
+        self.touch = self._touch(source)
 
     def _point(self, bone, offset):
         matrix = self.matrices[:, self.skeleton.index(bone)]
@@ -97,10 +101,28 @@ class Figures:
             more.append(angle_between(own[1:], own[:-1]) - angle_between(theirs[1:], theirs[:-1]))
         return float(np.degrees(np.max(more)))
 
+    def _touch(self, source):
+        """Millimetres by which hands near one another or the head are too far from it; None where none are near."""
+        names, legs = list(source.names), [leg_length(body) for body in (self.source_body, self.target)]
+        bodies, off = (self.source_body, self.target), []
+        for one, other in (
+            (("hand", "L"), ("hand", "R")),
+            (("hand", "L"), ("head", "")),
+            (("hand", "R"), ("head", "")),
+        ):
+            theirs, own = ([body.named(*each)[0] for each in (one, other)] for body in bodies)
+            apart = source.heads[:, names.index(theirs[0])] - source.heads[:, names.index(theirs[1])]
+            wanted = np.linalg.norm(apart, axis=1) * legs[1] / legs[0]
+            found = np.linalg.norm(self._point(own[0], np.zeros(3)) - self._point(own[1], np.zeros(3)), axis=1)
+            off += (found - wanted)[wanted < TOUCHING * legs[1]].tolist()
+        return 1000.0 * max(off) if off else None
+
     @property
     def row(self):
         """The figures as they are shown."""
-        return tuple(f"{value:.1f}" for value in (self.drift, self.depth, self.ways, self.outside, self.turns))
+        return tuple(
+            f"{value:.1f}" for value in (self.drift, self.depth, self.ways, self.outside, self.turns, self.touch)
+        )
 
     def aims(self, what):
         """The aims beside their figures."""
@@ -108,6 +130,8 @@ class Figures:
         yield Aim.at_most(f"{what}: below the floor", 5.0, self.depth, "mm")
         yield Aim.at_most(f"{what}: limbs' ways off, median", 8.0, self.ways, "°")
         yield Aim.at_most(f"{what}: outside limits", 0.01, self.outside, "°")
+        if self.touch is not None:
+            yield Aim.at_most(f"{what}: hands that touch", 30.0, self.touch, "mm")
         yield Aim.at_most(f"{what}: turns more than the source a frame", 20.0, self.turns, "°")
 
 
