@@ -197,3 +197,17 @@ class TestDrawing:
     def test_hidden_rigs_are_not(self, rig):
         rig.hide_set(True)
         assert drawing_handlers.shown_rigs(bpy.context) == []
+
+
+def test_labels_do_not_lie_on_each_other():
+    rng = np.random.default_rng(5)
+    places, widths = [tuple(place) for place in rng.uniform(0, 80, (12, 2))], list(rng.uniform(20, 60, 12))
+    found = goal_overlay.apart(places, widths, 15.0)
+    for one, (left, bottom) in enumerate(found):
+        assert left == places[one][0]
+        assert bottom >= places[one][1]
+        for other, (x, y) in enumerate(found[:one]):
+            beside = left >= x + widths[other] or x >= left + widths[one]
+            assert beside or abs(bottom - y) >= 15.0 - 1e-9
+    far = [(0.0, 0.0), (0.0, 100.0), (500.0, 0.0)]
+    assert goal_overlay.apart(far, [40.0] * 3, 15.0) == far

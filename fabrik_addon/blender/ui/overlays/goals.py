@@ -5,7 +5,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import bpy
 import numpy as np
@@ -27,12 +27,18 @@ from .support_shapes import support_lines
 _WIDTHS: Final = {Look.MET: 1.25, Look.MISSED: 2.5, Look.PINNED: 1.25, Look.BEND: 1.25}
 _FONT_SIZE: Final = 12.0
 _LABEL_AWAY: Final = 12.0
+# A label's height, as a multiple of its letters'.
+_LINE: Final = 1.3
 # A mark's size, as a share of its bone's length.
 _SIZE: Final = 0.15
 # The marks of the centre of mass, as a share of the support's width.
 _BALANCE_SIZE: Final = 0.06
 # An effector counts as met within this share of the lengths from its root.
 _MET: Final = 1e-3
+
+
+# On screen, pixels from the left and the bottom.
+_Place: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +158,21 @@ def draw_goals(rigs: Sequence[bpy.types.Object], context: bpy.types.Context) -> 
         gpu.state.blend_set("NONE")
 
 
+def apart(places: Sequence[_Place], widths: Sequence[float], height: float) -> list[_Place]:
+    """Places of labels on screen, from the left and the bottom, pushed up where one would lie on another.
+
+    widths: of the labels. height: of each.
+    """
+    found: dict[int, _Place] = {}
+    for label in sorted(range(len(places)), key=lambda each: places[each][1]):
+        left, bottom = places[label]
+        for other, (x, y) in sorted(found.items(), key=lambda pair: pair[1][1]):
+            if left < x + widths[other] and x < left + widths[label] and abs(bottom - y) < height:
+                bottom = y + height
+        found[label] = left, bottom
+    return [found[label] for label in range(len(places))]
+
+
 def draw_labels(rigs: Sequence[bpy.types.Object], context: bpy.types.Context) -> None:
     """Write how far those goals of rigs that are missed are from their effectors into the viewport at hand."""
     shown = (view for rig in rigs for view in views(rig))
@@ -166,9 +187,15 @@ def draw_labels(rigs: Sequence[bpy.types.Object], context: bpy.types.Context) ->
     blf.color(0, *color(Look.MISSED.value))
     blf.enable(0, blf.SHADOW)
     blf.shadow(0, 3, 0.0, 0.0, 0.0, 1.0)
-    for view, text in texts:
-        place = location_3d_to_region_2d(context.region, context.region_data, Vector(view.place.tolist()))
-        if place is not None:
-            blf.position(0, place.x + _LABEL_AWAY * ui_scale, place.y + _LABEL_AWAY * ui_scale, 0.0)
-            blf.draw(0, text)
+    away = _LABEL_AWAY * ui_scale
+    seen = [
+        (text, (place.x + away, place.y + away))
+        for view, text in texts
+        if (place := location_3d_to_region_2d(context.region, context.region_data, Vector(view.place.tolist())))
+    ]
+    widths = [blf.dimensions(0, text)[0] for text, _ in seen]
+    places = apart([place for _, place in seen], widths, _LINE * _FONT_SIZE * ui_scale)
+    for (text, _), place in zip(seen, places, strict=True):
+        blf.position(0, *place, 0.0)
+        blf.draw(0, text)
     blf.disable(0, blf.SHADOW)
