@@ -17,6 +17,7 @@ from ...core.model.targets import PosePrior
 from ..calibrate.expected_pose import moving_pose
 from ..clip import FloatArray
 from ..resample import hermite, slopes
+from ..robust import usual_distances
 from .determined import uncertainty
 from .folds import unfold
 from .recording import CHUNK, Recording, with_options
@@ -35,9 +36,9 @@ FROM_COURSE: Final = 0.2
 _UNSURE: Final = 0.5
 # Seconds over which the course of undecided bones is smooth (one standard deviation).
 _SPREAD: Final = 0.1
-# What being at rest counts beside markers that are far off: with 1 spine and chest stood at their limits on 57 % of a
-# balancing trial's frames, with 2 on 45 % (on 74 % without), for 1 mm RMS.
-_REST_COUNTS: Final = 2.0
+# What being at rest counts beside markers that are usually far off: with 2 the spine stood at its limits on 55 % of a
+# balancing trial's frames, with 3 on 46 % (on 74 % without), for 1 mm RMS.
+_REST_COUNTS: Final = 3.0
 _REST: Final = np.array([1.0, 0.0, 0.0, 0.0])
 
 
@@ -87,8 +88,8 @@ def _rest_weights(recording: Recording, found: Solution) -> FloatArray:
 
     Keypoints are some 12 mm off: what they want of a spine is no truer than that people hold it about straight.
     """
-    errors = found.errors[np.isfinite(found.errors)]
-    excess = float((errors**2).mean()) - (_NOISE * recording.solver.skeleton.size) ** 2 if len(errors) else 0.0
+    usual = np.nan_to_num(usual_distances(found.errors))
+    excess = float((usual**2).mean()) - (_NOISE * recording.solver.skeleton.size) ** 2
     spread = moving_pose(recording.solver.skeleton).spread
     return np.asarray(_REST_COUNTS * float(recording.weights.mean()) * max(excess, 0.0) / spread**2)
 
