@@ -38,7 +38,9 @@ class FABRIK_UL_effectors(UIList):
         if effector.kind == "PIN":
             names.label(text="Pinned", icon="PINNED")
         else:
-            names.label(text=effector.target.name if effector.target else "No target", icon="EMPTY_DATA")
+            name = effector.target.name if effector.target else "No target"
+            # "hand.L target" beside the bone's own name is no news, and too wide.
+            names.label(text=name.removeprefix(effector.bone).strip() or name, icon="EMPTY_DATA")
 
 
 class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
