@@ -14,11 +14,6 @@ FOUND: tuple[tuple[str, str, str], ...] = (
     ("SWINGS", "Swings it", "Turning the control swung the bone by as much; its twist the rig makes itself"),
     ("HAND", "By hand", "The control was chosen by hand"),
 )
-LIMBS = (
-    ("AUTO", "Automatic", "Limbs on IK whose end is pinned stay on IK, all others go to FK"),
-    ("FK", "FK", "Limbs on IK are switched to FK"),
-    ("IK", "IK", "Limbs on IK stay there: their IK controls and poles are placed"),
-)
 
 
 def _chosen_by_hand(carrier: "FabrikCarrier", _context: Context) -> None:
@@ -35,8 +30,6 @@ class FabrikCarrier(PropertyGroup):
     parent: StringProperty(name="Parent", description="The bone of the body that this one hangs on; none: it is a root")
     found: EnumProperty(name="Found", description="How the control was found", items=FOUND)
     switch: StringProperty(name="Switch", description="The custom property that hands this bone from IK to FK")
-    swivel: StringProperty(name="Swivel", description="On IK: the control that says where this bone's limb bends to")
-    ik_control: StringProperty(name="IK Control", description="On IK: the control that this bone goes with")
 
 
 @overridable
@@ -71,7 +64,6 @@ class FabrikControlRig(PropertyGroup):
         name="Ride Along", description="Bones of the mesh that no control turns, separated by commas"
     )
     use: BoolProperty(name="Control Rig", description="Pose the body and write its controls", default=True)
-    limbs: EnumProperty(name="Limbs", description="What is done with limbs that are on IK", items=LIMBS)
 
 
 CLASSES = (FabrikCarrier, FabrikControl, FabrikSwitch, FabrikControlRig)

@@ -59,7 +59,6 @@ class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
             carrier: Any = kept.carriers[kept.active]
             layout.prop_search(carrier, "control", rig.pose, "bones")
             layout.prop(carrier, "found", emboss=False)
-        layout.prop(kept, "limbs")
         layout.prop_search(kept, "place", rig.pose, "bones")
         if kept.uncarried:
             layout.prop(kept, "uncarried", emboss=False)
