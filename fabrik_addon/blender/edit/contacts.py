@@ -56,15 +56,22 @@ def contact_at(
     roles = match(take.skeleton.names)
     if bone not in roles or roles[bone].part not in {"foot", "toe"}:
         return frame, frame
-    about = np.ceil(_LOOK * scene_rate(scene))
-    keys = take.key_frames(take.skeleton.names)
-    frames = np.arange(max(frame - about, keys[0]), min(frame + about, keys[-1]) + 1.0)
     spans = [
         (each.first, each.last)
-        for each in find_contacts(scene, armature, take, frames)
+        for each in contacts_about(scene, armature, take, frame)
         if roles[each.bone].side == roles[bone].side and each.first <= frame <= each.last
     ]
     return spans[0] if spans else (frame, frame)
+
+
+def contacts_about(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take, frame: float) -> list[Contact]:
+    """When feet stand, some seconds before and after a frame."""
+    about = np.ceil(_LOOK * scene_rate(scene))
+    keys = take.key_frames(take.skeleton.names)
+    if not len(keys):
+        return []
+    frames = np.arange(max(frame - about, keys[0]), min(frame + about, keys[-1]) + 1.0)
+    return find_contacts(scene, armature, take, frames)
 
 
 def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

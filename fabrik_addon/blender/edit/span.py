@@ -27,6 +27,7 @@ class Spread:
     """How far a change goes: frames before and after, the curve of `falloff` by which it fades out, and from where.
 
     frame: the one that is dragged; the present one when None. layer: whether it goes to a layer of its own.
+    until: "FRAMES", or "MARKERS" or "CONTACTS" on the timeline, the next of which is where it ends if there is one.
     """
 
     before: float
@@ -34,6 +35,7 @@ class Spread:
     curve: str = "SMOOTH"
     frame: float | None = None
     layer: bool = False
+    until: str = "FRAMES"
 
 
 @dataclass(frozen=True)

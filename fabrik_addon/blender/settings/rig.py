@@ -39,6 +39,11 @@ REACHES = (
     ("PIN", "To Pin", "Bones up to the nearest pinned one follow"),
     ("BONES", "Bones", "A number of bones follow, the dragged one included"),
 )
+SPREADS = (
+    ("FRAMES", "Frames", "So many frames before and after"),
+    ("MARKERS", "Markers", "At the timeline's markers before and after; where there is none, so many frames away"),
+    ("CONTACTS", "Contacts", "Where a foot comes down or leaves next; where none does, so many frames away"),
+)
 FALLOFFS = (
     ("SMOOTH", "Smooth", "With as little jerk as can be"),
     ("SHARP", "Sharp", "Narrow about this frame"),
@@ -61,6 +66,7 @@ class FabrikDragSettings(PropertyGroup):
         min=0,
         soft_max=120,
     )
+    spread_to: EnumProperty(name="Spread To", description="Where a drag over time fades out", items=SPREADS)
     falloff: EnumProperty(name="Falloff", description="How a drag fades out over its frames", items=FALLOFFS)
     layer: BoolProperty(
         name="As Layer",

@@ -7,8 +7,10 @@ from support import scenes, takes
 from support.dragging import farthest_outside, person, world
 from support.takes import go_to
 
-from fabrik_addon.blender.edit.span import Spread
+from fabrik_addon.blender.edit.contacts import find_contacts
+from fabrik_addon.blender.edit.span import Spread, tree_of
 from fabrik_addon.blender.edit.spread_drag import begin_spread
+from fabrik_addon.blender.edit.take import Take
 from fabrik_addon.blender.goals.pins import pin_bones
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.rig.actions import new_action
@@ -147,6 +149,25 @@ def test_a_foot_that_stands_takes_its_contact_along(walk):
     outside = (np.arange(101) <= edges[0]) | (np.arange(101) >= edges[1])
     assert np.abs(moved[outside]).max() == 0.0
     assert np.abs(moved[:, other]).max() < 1e-5
+
+
+def test_the_next_markers_and_contacts_end_a_spread(walk):
+    hand = walk.pose.bones.find("hand.R")
+    for frame in (10, 45, 70, 90):
+        bpy.context.scene.timeline_markers.new("mark", frame=frame)
+    before = takes.poses(walk, FRAMES)[:, hand, :3, 3]
+    drag(bone="hand.R", translation=(0.0, 0.0, 0.1), spread_to="MARKERS")
+    moved = np.abs(takes.poses(walk, FRAMES)[:, hand, :3, 3] - before).max(axis=1) > 1e-6
+    assert FRAMES[moved].tolist() == list(range(46, 70))
+    take = Take(walk, tree_of(walk, "hips"))
+    contacts = find_contacts(bpy.context.scene, walk, take, FRAMES.astype(float))
+    ends = sorted(end for contact in contacts for end in contact[1:])
+    first, last = max(end for end in ends if end < HERE), min(end for end in ends if end > HERE)
+    before = takes.poses(walk, FRAMES)[:, hand, :3, 3]
+    drag(bone="hand.R", translation=(0.0, 0.0, 0.01), spread_to="CONTACTS")
+    moved = np.abs(takes.poses(walk, FRAMES)[:, hand, :3, 3] - before).max(axis=1) > 1e-6
+    assert (FRAMES[moved][0] > first, FRAMES[moved][-1] < last) == (True, True)
+    assert moved[HERE - 1]
 
 
 def test_another_frame_is_edited_without_going_there(walk):

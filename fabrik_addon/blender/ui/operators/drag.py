@@ -8,7 +8,7 @@ from bpy.types import Context, Event, Operator
 from mathutils import Quaternion, Vector
 
 from ...settings.effector import POINTS
-from ...settings.rig import FALLOFFS, REACHES, ROOTS, rig_settings
+from ...settings.rig import FALLOFFS, REACHES, ROOTS, SPREADS, rig_settings
 from ...settings.why_not import rig_at_hand
 from ..chosen import start_as_chosen
 from .base import OnRig, count_of, says_why_not
@@ -26,7 +26,7 @@ _CANCEL: Final = frozenset({"ESC", "RIGHTMOUSE"})
 _SHIFTS: Final = frozenset({"LEFT_SHIFT", "RIGHT_SHIFT", "LEFT_CTRL", "RIGHT_CTRL"})
 _PRECISE: Final = 0.1
 # What the rig's settings say unless it is given.
-_KEPT: Final = ("reach", "bones", "root", "spread", "falloff", "layer")
+_KEPT: Final = ("reach", "bones", "root", "spread", "spread_to", "falloff", "layer")
 _HELP: Final = (
     "LMB, Enter: confirm   RMB, Esc: cancel   X, Y, Z: axis   Shift X, Y, Z: plane   "
     "R: turn   G: move   Ctrl: snap   Shift: precise   0-9: type"
@@ -79,6 +79,9 @@ class FABRIK_OT_drag(OnRig, Operator):
         "It changes keys, so Auto Keying has to be on; the rig's setting unless given",
         min=0,
         options=_ASIDE,
+    )
+    spread_to: EnumProperty(
+        name="Spread To", description="Where it fades out; the rig's unless given", items=SPREADS, options=_ASIDE
     )
     falloff: EnumProperty(
         name="Falloff", description="How it fades out; the rig's unless given", items=FALLOFFS, options=_ASIDE
@@ -196,7 +199,7 @@ class FABRIK_OT_drag(OnRig, Operator):
             setattr(self, name, getattr(kept if name == "root" else kept.drag, name))
         settings = DragSettings(self.reach, self.bones, self.root)
         frame = self.frame if self.properties.is_property_set("frame") else None
-        spread = Spread(self.spread, self.spread, self.falloff, frame, self.layer)
+        spread = Spread(self.spread, self.spread, self.falloff, frame, self.layer, self.spread_to)
         return begin_any_drag(context, rig, self.bone, self.point, settings, spread)
 
     def _given_turn(self) -> "FloatArray | None":

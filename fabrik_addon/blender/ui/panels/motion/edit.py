@@ -27,6 +27,7 @@ class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
         column = layout.column(align=True)
         column.prop(kept.drag, "spread")
         if kept.drag.spread:
+            column.prop(kept.drag, "spread_to")
             column.prop(kept.drag, "falloff")
             column.prop(kept.drag, "layer")
         _draw_layers(layout, rig)
