@@ -25,7 +25,7 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
     bl_idname = "fabrik.calibrate_markers"
     bl_label = "Calibrate"
     why_not = staticmethod(why_no_mapped)
-    doing = "calibrating the markers of"
+    doing = "calibrating"
 
     proportions: EnumProperty(
         name="Proportions", description="How a recorded person of another build meets the rig", items=PROPORTIONS
