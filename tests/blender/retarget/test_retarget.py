@@ -79,12 +79,24 @@ def test_the_list_of_bones_is_found_saved_loaded_and_heeded(moving, tmp_path):
     assert rig.pose.bones["spine"].rotation_quaternion.angle > 0.2
 
 
-def test_what_has_nothing_in_common_is_said_and_nothing_changes(moving):
+def test_a_body_without_names_is_known_by_its_tree(moving):
     source, rig = moving
     for bone in source.data.bones:
         bone.name = f"part {bone.name[0]}{len(bone.name)}"
+    assert bpy.ops.fabrik.retarget(source="Source") == {"FINISHED"}
+    assert rig.animation_data.action is not None
+
+
+def test_what_has_nothing_in_common_is_said_and_nothing_changes(moving):
+    _, rig = moving
+    links = [(f"link {n}", f"link {n - 1}" if n else "", (0, n, 0), (0, n + 1, 0)) for n in range(5)]
+    snake = make_rig(links, "Snake")
+    for frame in FRAMES:
+        snake.pose.bones["link 2"].rotation_quaternion = (1.0, 0.02 * frame, 0.0, 0.0)
+        snake.pose.bones["link 2"].keyframe_insert("rotation_quaternion", frame=frame)
+    bpy.context.view_layer.objects.active = rig
     with pytest.raises(RuntimeError, match="known"):
-        bpy.ops.fabrik.retarget(source="Source")
+        bpy.ops.fabrik.retarget(source="Snake")
     assert rig.animation_data is None
 
 
