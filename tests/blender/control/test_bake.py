@@ -4,10 +4,15 @@ import bpy
 import numpy as np
 import pytest
 from support.rigify import open_rigify
+from support.scenes import make_rig
 from support.takes import curves
 
 from fabrik_addon.blender.bake.bake import bake
+from fabrik_addon.blender.bake.settings import BakeSettings
+from fabrik_addon.blender.retarget.retarget import retarget_object_steps
 from fabrik_addon.core import forward_kinematics
+from fabrik_addon.markers.steps import finish
+from fabrik_addon.retarget.goals import RetargetSettings
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -33,15 +38,35 @@ def test_a_walk(baked):
     rig, result = baked
     assert result.warnings == ()
     assert result.report.total().rms < 0.005
-    controls = {row.control for row in rig.fabrik.control.carriers} | {rig.fabrik.control.place}
-    switches = {row.name for row in rig.fabrik.control.switches}
-    keyed = {path for path, _ in curves(rig)}
-    assert {path.split('"')[1] for path in keyed - switches} <= controls
-    assert switches <= keyed
-    assert {"thigh_fk.L", "upper_arm_fk.R", "spine_fk", "torso"} <= {path.split('"')[1] for path in keyed}
+    assert {"thigh_fk.L", "upper_arm_fk.R", "spine_fk", "torso"} <= keyed_controls(rig)
     stands_as_solved(rig, result)
     heads = np.array([each.root_location for each in result.solutions])
     assert np.ptp(heads[0][:, 1]) > 0.5
+
+
+def test_another_armatures_motion():
+    rig = open_rigify("Basic.basic_human")
+    bpy.ops.fabrik.use_control_rig()
+    source = make_rig(name="Source")
+    for frame in (1, 12):
+        source.pose.bones["forearm.L"].rotation_quaternion = (1.0, 0.0, 0.0, 0.05 * frame)
+        source.pose.bones["forearm.L"].keyframe_insert("rotation_quaternion", frame=frame)
+    bpy.context.view_layer.objects.active = rig
+    steps = retarget_object_steps(bpy.context, rig, source, BakeSettings(1, 12), RetargetSettings())
+    result = finish(steps)
+    assert {"upper_arm_fk.L", "forearm_fk.L", "torso"} <= keyed_controls(rig)
+    stands_as_solved(rig, result)
+
+
+def keyed_controls(rig):
+    """The controls that have keys, and nothing else has, the switches of limbs aside."""
+    controls = {row.control for row in rig.fabrik.control.carriers} | {rig.fabrik.control.place}
+    switches = {row.name for row in rig.fabrik.control.switches}
+    keyed = {path for path, _ in curves(rig)}
+    assert switches <= keyed
+    found = {path.split('"')[1] for path in keyed - switches}
+    assert found <= controls
+    return found
 
 
 def stands_as_solved(rig, result):
