@@ -25,6 +25,16 @@ def human():
     return rig
 
 
+@pytest.fixture
+def preferences():
+    """Blender's, as 4.5 has them; a new file does not put them back."""
+    edit = bpy.context.preferences.edit
+    before = edit.use_keyframe_insert_available
+    edit.use_keyframe_insert_available = False
+    yield edit
+    edit.use_keyframe_insert_available = before
+
+
 def channels(rig):
     """What all bones hold, and their switches."""
     names = ("location", "rotation_quaternion", "rotation_euler", "scale")
@@ -102,6 +112,7 @@ def test_the_pose_does_not_jump_where_limbs_go_from_ik_to_fk(human):
         assert matrix(human, bone)[:3, 3] == pytest.approx(before[bone][:3, 3], abs=0.03), bone
 
 
+@pytest.mark.usefixtures("preferences")
 def test_auto_keying_keys_controls_and_switches_alone(human):
     bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
     drag = begin_drag(bpy.context, human, "hand_ik.L")
@@ -112,6 +123,16 @@ def test_auto_keying_keys_controls_and_switches_alone(human):
     controls = {row.control for row in human.fabrik.control.carriers} | {"torso"}
     assert bones - controls == {f"{limb}_parent.{side}" for limb in ("thigh", "upper_arm") for side in "LR"}
     assert {"upper_arm_fk.L", "forearm_fk.L"} <= bones
+
+
+def test_switches_get_no_keys_where_controls_get_none(human, preferences):
+    preferences.use_keyframe_insert_available = True
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
+    drag = begin_drag(bpy.context, human, "hand_ik.L")
+    drag.step(drag.start + np.array((0.0, -0.3, 0.1)))
+    drag.finish(bpy.context)
+    assert human.animation_data.action is None
+    assert "Only Insert Available" in drag.left_alone[-1]
 
 
 def test_solving_goes_through_controls(human):

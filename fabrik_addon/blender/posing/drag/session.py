@@ -139,10 +139,11 @@ class Drag:
         context.view_layer.update()
         self.left_alone += settle(self._writers)
         changed = [pair for writer in self._writers for pair in writer.changed()]
-        if is_auto_keying(context):
-            key_switches(self._armature, self._writers)
-        if changed and is_auto_keying(context) and not key_channels(context, self._armature, changed, automatic=True):
-            self.left_alone.append(why_no_key(context, automatic=True))
+        if changed and is_auto_keying(context):
+            if key_channels(context, self._armature, changed, automatic=True):
+                key_switches(self._armature, self._writers)
+            else:
+                self.left_alone.append(why_no_key(context, automatic=True))
         kept = rig_settings(self._armature)
         for pin in kept.effectors:
             if pin.kind == "PIN" and pin.bone in self._dragged:
