@@ -6,7 +6,7 @@ import numpy as np
 
 from fabrik_addon.core import Skeleton
 from fabrik_addon.core.rotations import quaternion_from_matrix
-from fabrik_addon.human.rest_body import RestBone
+from fabrik_addon.human.rest_body import bones_of
 
 # Metres from toe to head: people of one size, so that errors of recordings can be compared.
 SIZE = 1.7
@@ -61,15 +61,7 @@ def read_recording(path, stands_at_zero=True):
     skeleton = _skeleton(joints, kept, rest_turns, rest_places * scale, scale)
     frames = turns[:, kept] @ np.swapaxes(rest_turns[kept], 1, 2) @ skeleton.rest[:, :3, :3]
     local = np.stack([quaternion_from_matrix(each) for each in _local(skeleton, frames)], axis=1)
-    bones = {
-        name: RestBone(
-            skeleton.names[parent] if parent >= 0 else "",
-            skeleton.rest[bone, :3, 3],
-            skeleton.rest[bone, :3, :3],
-            float(skeleton.lengths[bone]),
-        )
-        for bone, (name, parent) in enumerate(zip(skeleton.names, skeleton.parents, strict=True))
-    }
+    bones = bones_of(skeleton.names, skeleton.parents, skeleton.rest, skeleton.lengths)
     hips = quaternion_from_matrix(frames[:, 0])
     return Recording(skeleton, local, scale * places[:, kept], hips, bones, joints.rate)
 

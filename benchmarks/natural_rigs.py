@@ -27,18 +27,23 @@ def open_metarig():
 
 def open_mixamo():
     """A person in a T pose, limbs straight, with the names and the rolls of a Mixamo character."""
+    return _ready(built(humans.named(humans.human(arms=0.0), humans.mixamo)))
+
+
+def built(rows):
+    """An armature of bones as in `support.humans`, alone in the scene, in Object mode."""
     bpy.ops.wm.read_factory_settings(use_empty=True)
     rig = bpy.data.objects.new("Rig", bpy.data.armatures.new("Rig"))
     bpy.context.scene.collection.objects.link(rig)
     bpy.context.view_layer.objects.active = rig
     bpy.ops.object.mode_set(mode="EDIT")
-    for row in humans.named(humans.human(arms=0.0), humans.mixamo):
+    for row in rows:
         bone = rig.data.edit_bones.new(row.name)
         bone.head, bone.tail = row.head.tolist(), row.tail.tolist()
         bone.align_roll(Vector(row.axes[:, 2].tolist()))
         bone.parent = rig.data.edit_bones.get(row.parent)
     bpy.ops.object.mode_set(mode="OBJECT")
-    return _ready(rig)
+    return rig
 
 
 def _ready(rig):

@@ -5,11 +5,10 @@ from functools import cache
 import addon_utils
 import bpy
 import numpy as np
-from mathutils import Vector
 from support import humans
 from support.recordings import DATA
 
-from benchmarks.natural_rigs import open_metarig
+from benchmarks.natural_rigs import built, open_metarig
 from fabrik_addon.blender.goals.goals import limits_of
 from fabrik_addon.blender.limits.preset import apply_preset
 from fabrik_addon.blender.retarget.door import import_source, source_range
@@ -42,17 +41,8 @@ def open_sample():
 
 def open_named(names, arms=0.0, legs_by=1.0, arms_by=1.0):
     """A person named as in a scheme, with limbs longer by factors, limited by the preset."""
-    bpy.ops.wm.read_factory_settings(use_empty=True)
-    rig = bpy.data.objects.new("Rig", bpy.data.armatures.new("Rig"))
-    bpy.context.scene.collection.objects.link(rig)
-    bpy.context.view_layer.objects.active = rig
-    bpy.ops.object.mode_set(mode="EDIT")
-    for row in humans.named(humans.in_proportion(humans.human(arms=arms, fingers=False), legs_by, arms_by), names):
-        bone = rig.data.edit_bones.new(row.name)
-        bone.head, bone.tail = row.head.tolist(), row.tail.tolist()
-        bone.align_roll(Vector(row.axes[:, 2].tolist()))
-        bone.parent = rig.data.edit_bones.get(row.parent)
-    bpy.ops.object.mode_set(mode="OBJECT")
+    rows = humans.in_proportion(humans.human(arms=arms, fingers=False), legs_by, arms_by)
+    rig = built(humans.named(rows, names))
     apply_preset(rig, list(rig.pose.bones))
     return rig
 

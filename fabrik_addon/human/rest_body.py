@@ -3,14 +3,14 @@
 Everything is told from where the joints are, in armature space. How bones are rolled plays no part in it. Plain Python.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from ..core.arrays import FloatArray
+from ..core.arrays import FloatArray, IntArray
 from .body_parts import FINGERS, Role
 from .naming_schemes import match
 
@@ -43,6 +43,15 @@ class RestBone:
     head: FloatArray
     axes: FloatArray
     length: float
+
+
+def bones_of(names: Sequence[str], parents: IntArray, matrices: FloatArray, lengths: FloatArray) -> dict[str, RestBone]:
+    """N bones by name, standing at matrices (N, 4, 4); parents: (N,) places, -1 for roots."""
+    rows = zip(names, parents, matrices, lengths, strict=True)
+    return {
+        name: RestBone(names[parent] if parent >= 0 else "", matrix[:3, 3], matrix[:3, :3], float(length))
+        for name, parent, matrix, length in rows
+    }
 
 
 class BodyAxes(NamedTuple):

@@ -5,19 +5,20 @@ from collections.abc import Mapping, Sequence
 from ..core import Skeleton
 from ..human.body_parts import Role
 from ..human.naming_schemes import match
-from ..human.rest_body import RestBody, RestBone
+from ..human.rest_body import RestBody, RestBone, bones_of
 from .by_tree import TreeBody, tree_body
-from .motion import Motion, RetargetError, bones_of
+from .motion import Motion, RetargetError
 from .pairs import Pair, pair_bodies
 
 
 def find_bodies(motion: Motion, skeleton: Skeleton, pairs: Sequence[Pair] | None = None) -> tuple[RestBody, RestBody]:
     """The source's body at rest and the rig's; where pairs are given, what a bone is on one side it is on the other."""
     bones = bones_of(skeleton.names, skeleton.parents, skeleton.rest, skeleton.lengths)
-    (source, _), (target, _) = _known(motion.bones_at(None)), _known(bones)
+    source_bones = motion.bones_at(None)
+    (source, _), (target, _) = _known(source_bones), _known(bones)
     if pairs is not None:
         source, target = _through(pairs, source, target)
-    return RestBody(motion.bones_at(None), source), RestBody(bones, target)
+    return RestBody(source_bones, source), RestBody(bones, target)
 
 
 def _known(bones: Mapping[str, RestBone]) -> TreeBody:

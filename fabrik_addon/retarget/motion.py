@@ -6,15 +6,14 @@ from typing import Final
 
 import numpy as np
 
-from ..core.arrays import FloatArray, IntArray
+from ..core.arrays import ROUNDING, FloatArray, IntArray
 from ..core.errors import FabrikError
 from ..core.rotations import matrix_from_quaternion
-from ..human.rest_body import RestBone
+from ..human.rest_body import RestBone, bones_of
 
 # Frames, and shares of the body's size or halves of radians: what counts as a loop that closes.
 _SHORTEST_LOOP: Final = 8
 _SAME: Final = 1e-3
-_TINY: Final = 1e-12
 
 
 class RetargetError(FabrikError):
@@ -55,7 +54,7 @@ class Motion:
         """Whether the last frame is the first again, so that what plays over and over has no seam."""
         if len(self) < _SHORTEST_LOOP:
             return False
-        apart = np.abs(self.heads[-1] - self.heads[0]).max() / max(float(np.ptp(self.heads[0], axis=0).max()), _TINY)
+        apart = np.abs(self.heads[-1] - self.heads[0]).max() / max(float(np.ptp(self.heads[0], axis=0).max()), ROUNDING)
         turned = 1.0 - np.abs((self.rotations[-1] * self.rotations[0]).sum(axis=1)).min()
         return bool(apart < _SAME and turned < _SAME**2)
 
@@ -72,12 +71,3 @@ class Motion:
         matrices[:, :3, :3] = matrix_from_quaternion(self.rotations[frame])
         matrices[:, :3, 3] = self.heads[frame]
         return bones_of(self.names, self.parents, matrices, self.lengths)
-
-
-def bones_of(names: Sequence[str], parents: IntArray, matrices: FloatArray, lengths: FloatArray) -> dict[str, RestBone]:
-    """Bones by name, standing at matrices (N, 4, 4)."""
-    rows = zip(names, parents, matrices, lengths, strict=True)
-    return {
-        name: RestBone(names[parent] if parent >= 0 else "", matrix[:3, 3], matrix[:3, :3], float(length))
-        for name, parent, matrix, length in rows
-    }

@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from ...core import Skeleton, Solution
-from ...human.rest_body import RestBody, RestBone
+from ...human.rest_body import RestBody, bones_of
 from ...human.soles import Point, soles_of
 from ..calibrate.offsets import points_on
 from ..clip import FloatArray
@@ -23,7 +23,7 @@ def lift_off_floor(poses: Solution) -> FloatArray:
     In armature space, the rig's units; zero where nothing says which bones are feet.
     """
     skeleton = poses.skeleton
-    body = RestBody(_rest_bones(skeleton))
+    body = RestBody(bones_of(skeleton.names, skeleton.parents, skeleton.rest, skeleton.lengths))
     feet = soles_of(body).values()
     if body.axes is None or not feet:
         return np.zeros(3)
@@ -39,12 +39,3 @@ def _heights(skeleton: Skeleton, matrices: FloatArray, sole: tuple[Point, ...], 
     """(F, C) how far up the corners of a sole are when bones stand at matrices (F, J, 4, 4)."""
     bones = [skeleton.index(bone) for bone, _ in sole]
     return np.asarray(points_on(matrices, bones, np.array([place for _, place in sole])) @ up)
-
-
-def _rest_bones(skeleton: Skeleton) -> dict[str, RestBone]:
-    """The bones at rest, as their names are read."""
-    names = skeleton.names
-    return {
-        name: RestBone(names[parent] if parent >= 0 else "", frame[:3, 3], frame[:3, :3], float(length))
-        for name, parent, frame, length in zip(names, skeleton.parents, skeleton.rest, skeleton.lengths, strict=True)
-    }
