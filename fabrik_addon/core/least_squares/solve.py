@@ -16,6 +16,7 @@ import numpy as np
 from ..arrays import TINY, BoolArray, FloatArray, IntArray, lengths
 from ..backend.array import Quaternion, Vector
 from ..model.bodies import Body
+from ..model.options import Options
 from ..model.prismatic import Slides
 from ..model.residuals import Residuals
 from ..state import Objective, State
@@ -25,8 +26,7 @@ from .equations import Equations
 from .jacobian import Jacobian
 from .joints import Joints, Placed, by_frame, by_row
 
-# Nine in ten fits end within 30 iterations; those that take more gain next to nothing.
-_MOST_ITERATIONS = 60
+_MOST_ITERATIONS = Options.most_steps
 # A frame is stationary where a step gained and had predicted no more than this share of the cost, and the gradient is
 # as good as nothing (`Equations.optimality`). Of 400 frames of a person whose five targets are 5 cm off, on to the
 # optimum, 9 can be improved by more than 1 % and 3 by more than 10 %; with tight ankles 17 and 6. All of those 3 and 6
@@ -76,11 +76,11 @@ class _Fit(Objective):
             factors=self.factors[frames],
         )
 
-    def put(self, frames: IntArray, part: "_Fit", where: IntArray | slice = slice(None)) -> None:
-        """Take over the pose and the progress of some of the frames, in place, or of some of those of `part`."""
-        self.local[..., frames] = part.local[..., where]
+    def put(self, frames: IntArray, part: "_Fit") -> None:
+        """Take over the pose and the progress of some of the frames, in place."""
+        self.local[..., frames] = part.local
         for name in ("root", "factors", "iterations", "stationary"):
-            getattr(self, name)[frames] = getattr(part, name)[where]
+            getattr(self, name)[frames] = getattr(part, name)
 
     def give(self, state: State) -> None:
         """Put it all into a state."""
@@ -117,8 +117,9 @@ class _Linearisation:
 
 
 class _Step(NamedTuple):
-    """(F, D) a step, (F,) by how much it is predicted to lower the cost, and (F,) the optimality before it."""
+    """(F,) the cost before a step, (F, D) the step, (F,) its predicted gain, and (F,) the optimality before it."""
 
+    cost: FloatArray
     change: FloatArray
     predicted: FloatArray
     optimality: FloatArray
@@ -189,10 +190,10 @@ class LeastSquares:
         trial = replace(fit, local=local, root=fit.root + shift, factors=self._slid(fit.factors, step.change))
         trial.iterations = fit.iterations + 1
         after = self._place(trial)
-        before_cost, after_cost = fit.cost(placed.points), trial.cost(after.points)
+        before_cost, after_cost = step.cost, trial.cost(after.points)
         better = after_cost < before_cost
         worse = np.flatnonzero(~better)
-        met, moved = cut_short(placed.carried, fit.local, local, turns, worse)
+        met, moved = cut_short(placed.carried, fit.local, local, turns, worse if self.limited else worse[:0])
         for now, old in ((trial.local, fit.local), (trial.root.T, fit.root.T), (trial.factors.T, fit.factors.T)):
             now[..., worse] = old[..., worse]
         after.put_back(worse, placed)
@@ -211,7 +212,7 @@ class LeastSquares:
         count, cost = len(damping.value), fit.cost(placed.points)
         problem = self._linearised(fit, placed)
         limits = LimitConstraints(self.joints, fit.local, placed.carried) if self.limited else None
-        step = _Step(np.empty((count, self.jacobian.columns)), np.empty(count), np.empty(count))
+        step = _Step(cost, np.empty((count, self.jacobian.columns)), np.empty(count), np.empty(count))
         block = max(1, _BLOCK_NUMBERS // self.jacobian.numbers_a_frame)
         for first in range(0, count, block):
             frames = slice(first, first + block)

@@ -13,11 +13,9 @@ from ..limits import ellipse
 from ..limits.ball import Ball
 from ..limits.base import Limit
 from ..limits.hinge import Hinge
-from ..limits.swing_twist import Lean, lean_of, turn_twisting, twist_of
+from ..limits.swing_twist import FULL_TURN, Lean, lean_of, turn_twisting, twist_of
 from .body import Bodies
 
-_FULL_TURN = 2.0 * np.pi
-_ROUNDING = 1e-12
 # A cone's outline is seen as straight lines: the nearest one, and those that are turned from it by so much. A narrow
 # ellipse turns away within a step: with the nearest alone, a step along the outline was worth nothing.
 _TURNED = np.radians([0.0, -3.0, 3.0, -9.0, 9.0, -20.0, 20.0, -45.0, 45.0])
@@ -101,7 +99,7 @@ class _Hinges:
         """(H,) on the side of each range's middle."""
         own = local[self._bodies]
         angles = 2.0 * np.arctan2((own[:, 1:] * self._axes).sum(axis=1), own[:, 0])
-        return np.asarray(angles - _FULL_TURN * np.floor((angles - self._middle) / _FULL_TURN + 0.5))
+        return np.asarray(angles - FULL_TURN * np.floor((angles - self._middle) / FULL_TURN + 0.5))
 
 
 class _Balls:
@@ -112,7 +110,7 @@ class _Balls:
         self._columns, self._width = bodies.first[self._bodies][:, None] + np.arange(3), bodies.columns
         self._cones: FloatArray = np.array([limit.angles for _, limit in balls]).reshape(-1, 4)
         self._low, self._high = np.array([limit.twist for _, limit in balls]).reshape(-1, 2).T
-        self._twists = self._high - self._low < _FULL_TURN
+        self._twists = self._high - self._low < FULL_TURN
         self._leans = self._cones.min(axis=1, initial=np.pi) < np.pi
         self._flat = self._cones == 0.0
         if balls:

@@ -6,6 +6,7 @@ Algorithms*, 2008, chapter 6), the second one's is diagonal.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -78,7 +79,7 @@ class PostureTerm:
         """(3,)."""
         return np.asarray(self.shares @ self.centres(stance) / self.shares.sum())
 
-    @property
+    @cached_property
     def preferred_centre_of_mass(self) -> FloatArray:
         """(3,) in the preferred pose."""
         return np.asarray(self.shares @ self.preferred_centres / self.shares.sum())
