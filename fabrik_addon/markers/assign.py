@@ -15,7 +15,7 @@ from ..core import Options, Skeleton, Solution, Solver, forward_kinematics
 from ..core.limits.base import Limit
 from ..core.model.targets import PosePrior
 from ..human.body_parts import Role
-from .calibrate.calibrate import positions_of
+from .calibrate.calibrate import positions_of, spread_places
 from .calibrate.offsets import bones_of, guessed_offsets, make_effectors, measured_offsets
 from .clip import Clip, FloatArray
 from .mapping.by_motion import ByMotion, bones_by_motion, landmarks_on
@@ -75,8 +75,9 @@ def assign_by_motion(
     ):
         return ()
     poses = _RoughPoses(skeleton, dict(limits or {}), metre)
-    frames = _telling_frames(positions_of(clip, known))
-    targets = positions_of(clip, known)[frames]
+    positions = positions_of(clip, known)
+    frames = _telling_frames(positions)
+    targets = positions[frames]
     points = clip.positions[frames][:, [clip.names.index(name) for name in unknown]]
     scale = poses.scale(known, targets)
     found = _rounds(poses, known, targets * scale, points * scale, unknown, landmarks)
@@ -155,4 +156,4 @@ def _telling_frames(positions: FloatArray) -> npt.NDArray[np.intp]:
     """Places of some frames, evenly spread over those on which as many of (F, M, 3) are seen as on most."""
     seen = (~np.isnan(positions).any(axis=2)).sum(axis=1)
     good = np.flatnonzero(seen >= np.median(seen))
-    return np.asarray(good[np.unique(np.linspace(0, len(good) - 1, min(_FRAMES, len(good))).round().astype(np.intp))])
+    return np.asarray(good[spread_places(len(good), _FRAMES)])

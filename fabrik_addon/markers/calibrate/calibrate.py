@@ -227,7 +227,7 @@ def _spread(positions: FloatArray, most: int) -> FloatArray:
     seen = np.flatnonzero(~np.isnan(positions).any(axis=2).all(axis=1))
     if not len(seen):
         raise CalibrationError("None of the mapped markers is seen on the frames to calibrate with.")
-    return np.asarray(positions[seen[_spread_places(len(seen), most)]])
+    return np.asarray(positions[seen[spread_places(len(seen), most)]])
 
 
 def _stillest(positions: FloatArray) -> IntArray:
@@ -243,10 +243,10 @@ def _stillest(positions: FloatArray) -> IntArray:
     speeds = np.where(np.isnan(steps), 0.0, steps).sum(axis=1) / np.maximum((~np.isnan(steps)).sum(axis=1), 1)
     frames = np.flatnonzero(count >= _NEARLY_ALL * count.max())
     still = frames[np.argsort(speeds[frames], kind="stable")[: max(1, round(_STILL_SHARE * len(frames)))]]
-    return np.sort(still)[_spread_places(len(still), _REFERENCE_FRAMES)]
+    return np.sort(still)[spread_places(len(still), _REFERENCE_FRAMES)]
 
 
-def _spread_places(count: int, most: int) -> IntArray:
+def spread_places(count: int, most: int) -> IntArray:
     """At most so many places of a list, evenly spread."""
     return np.unique(np.linspace(0, count - 1, min(most, count)).round().astype(np.int64))
 

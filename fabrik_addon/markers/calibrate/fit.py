@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from ...core import Options, Skeleton, Solution, Solver
+from ...core import Effector, Options, Skeleton, Solution, Solver
 from ...core.limits.base import Limit
 from ...core.model.bodies import participants
 from ...core.model.targets import PosePrior
@@ -63,6 +63,11 @@ class Fit:
         """M places of the markers' bones."""
         return bones_of(self.skeleton, self.mapping)
 
+    @cached_property
+    def effectors(self) -> Sequence[Effector]:
+        """M of the markers."""
+        return make_effectors(self.mapping, self.offsets)
+
     @property
     def free(self) -> Fit:
         """The same with no pose likelier than another."""
@@ -82,9 +87,8 @@ class Fit:
         self, positions: FloatArray, weights: FloatArray | None = None, start: Solution | None = None
     ) -> Solution:
         """The poses that fit positions (F, M, 3) of the recording best, from rest or from near."""
-        effectors = make_effectors(self.mapping, self.offsets)
         options = _OPTIONS if start is None else _NEARBY
-        solver = Solver(self.skeleton, effectors, limits=self.limits, root="FREE", options=options)
+        solver = Solver(self.skeleton, self.effectors, limits=self.limits, root="FREE", options=options)
         targets = positions * self.scale
         if start is None:
             return solver.solve(targets, weights=weights, prior=self.prior)
@@ -113,18 +117,16 @@ class Fit:
 
     def joint_columns(self, solution: Solution) -> FloatArray:
         """(F, M, 3, D) how the markers move with the joints."""
-        effectors = make_effectors(self.mapping, self.offsets)
-        return joint_columns(self.skeleton, effectors, self.limits, solution.matrices, self.points(solution))
+        return joint_columns(self.skeleton, self.effectors, self.limits, solution.matrices, self.points(solution))
 
     @cached_property
     def bodies(self) -> list[int]:
         """The bones that markers move."""
-        return participants(self.skeleton, make_effectors(self.mapping, self.offsets))
+        return participants(self.skeleton, self.effectors)
 
     def kept_inside(self, solution: Solution, push: FloatArray) -> FloatArray:
         """(F, B, 3, 3) what limits leave open to the bodies that are pushed along (F, B, 3)."""
-        effectors = make_effectors(self.mapping, self.offsets)
-        return kept_inside(self.skeleton, effectors, self.limits, solution, push)
+        return kept_inside(self.skeleton, self.effectors, self.limits, solution, push)
 
     def expected_columns(self, solution: Solution) -> tuple[FloatArray, FloatArray]:
         """(F, D) what the prior on the pose counts in the joints' columns, and (F, D) how far its mean is."""

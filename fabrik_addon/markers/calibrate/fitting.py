@@ -112,10 +112,11 @@ def _search(
         yield done / _ROUNDS
         now = now.reweighted(positions) if robust else now
         yield (done + 0.5) / _ROUNDS
-        after = _tried(now, positions, shared, *_step(now, positions, shared))
+        before = now.objective(shared)
+        after = _tried(now, before, positions, shared, *_step(now, positions, shared))
         if after is None:
             break
-        before, left = now.objective(shared), after.objective(shared)
+        left = after.objective(shared)
         now = after
         if before - left <= _WORTH_WHILE * before:
             break
@@ -141,9 +142,12 @@ def _step(now: _Round, positions: FloatArray, shared: Sequence[Shared]) -> tuple
 
 
 def _tried(
-    now: _Round, positions: FloatArray, shared: Sequence[Shared], step: FloatArray, joints: FloatArray
+    now: _Round, cost: float, positions: FloatArray, shared: Sequence[Shared], step: FloatArray, joints: FloatArray
 ) -> _Round | None:
-    """The round after the step of what is shared (P,) and of the joints (F, D), or half of it; None: neither helps."""
+    """The round after the step of what is shared (P,) and of the joints (F, D), or half of it; None: neither helps.
+
+    cost: the objective now.
+    """
     for share in (1.0, 0.4):
         fit, first = now.fit, 0
         for one in shared:
@@ -152,6 +156,6 @@ def _tried(
         poses = now.fit.turned(now.solution, share * joints)
         poses = replace(poses, root_location=poses.root_location * (fit.scale / now.fit.scale))
         after = _Round.solved(fit, positions, now.weights, poses)
-        if after.objective(shared) < now.objective(shared):
+        if after.objective(shared) < cost:
             return after
     return None

@@ -86,7 +86,7 @@ def bones_by_motion(
     lowest = costs[rows, best]
     others = costs.copy()
     others[rows, best] = np.inf
-    second = others.min(axis=1) if costs.shape[1] > 1 else np.full(len(best), np.inf)
+    second = others.min(axis=1)
     found = np.isfinite(lowest)
     margins = np.where(found, second - np.where(found, lowest, 0.0), 0.0)
     return ByMotion(np.where(found, best, -1), residuals[rows, best] * metre, margins, usual[rows, best])

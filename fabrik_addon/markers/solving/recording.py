@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from ...core import Skeleton, Solution, Solver, Status, forward_kinematics
+from ...core.arrays import TINY
 from ...core.backend import array as many
 from ...core.model.bodies import effector_offset
 from ...core.model.targets import PosePrior
@@ -24,7 +25,6 @@ _STEPS_FROM_FAR: Final = 15
 _MOMENT: Final = 0.1
 # What a marker's place counts beside a seen one where it is bridged over a moment.
 _BRIDGED_WEIGHT: Final = 0.1
-_TINY: Final = 1e-30
 
 
 class Recording:
@@ -70,7 +70,7 @@ class Recording:
         """Solve some frames from their present poses. far: these may be far off."""
         start, heads = self.solution.rotations[frames], self.solution.root_location[frames]
         counts = self.prior_weights[frames] + self.rest_weights
-        prior = PosePrior(_toward_rest(self.expected[frames], self.rest_weights / np.maximum(counts, _TINY)), counts)
+        prior = PosePrior(_toward_rest(self.expected[frames], self.rest_weights / np.maximum(counts, TINY)), counts)
         solver = self._from_far if far else self.nearby
         part = solver.solve(targets, start=start, start_location=heads, weights=weights, prior=prior)
         self.solution.put(frames, part)
