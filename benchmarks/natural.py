@@ -1,7 +1,5 @@
 """Poses that a person would take, and drags that flow: what a hand on the mouse sees, step by step."""
 
-import os
-
 import bpy
 import numpy as np
 
@@ -15,10 +13,6 @@ from fabrik_addon.human.masses import body_masses
 JUMP = 8.0
 # The same at a straight limb: 20° for half a centimetre, and geometry goes with the root of the distance.
 STRAIGHT_JUMP = 28.0
-# Steps of a random path, and how many paths; fewer for a quick look.
-RANDOM_STEPS = int(os.environ.get("FABRIK_NATURAL_STEPS", "1000"))
-RANDOM_PATHS = 12
-LOOSE = 5.0
 
 PATHS = (
     Path3("head forward and down 45 cm", "head", ((0.0, -0.25, -0.45),)),
@@ -44,7 +38,6 @@ SMOOTHNESS = (
     f"steps above {JUMP:g}°", "turns back", "closes to", "worst mm short in reach", "steps in reach",
     "worst mm a pin is off",
 )  # fmt: skip
-DRAGGED = ("hand.L", "hand.R", "head", "upper_chest", "hips", "forearm.L")
 
 
 def measure_paths():
@@ -142,60 +135,6 @@ def _travels(rig, track):
     return [float(np.linalg.norm(each[-1] - each[0])) for each in (hips, middle[:, :2])]
 
 
-def measure_random():
-    """Smooth random paths, in reach and out of it: no joint runs ahead of the mouse, and what it costs."""
-    rig, rows, aims = open_human(), [], []
-    for method, make in METHODS.items():
-        seconds, ratios, pops, farther = {True: [], False: []}, [], [], []
-        for number in range(RANDOM_PATHS):
-            bone = DRAGGED[number % len(DRAGGED)]
-            track = follow(rig, Path3("", bone, ()), random_shifts(number, RANDOM_STEPS), make)
-            reach, turns = track.in_reach, track.turns.max(axis=1)
-            both = reach[1:] & reach[:-1]
-            ratios.append((track.joint_steps() / _target_steps(track))[1:][both])
-            farther.append(turns[1:][both])
-            pops.append(turns[~reach])
-            for inside, spent in seconds.items():
-                spent.append(track.seconds[reach == inside])
-        ratio, inside, short = (np.concatenate(values) for values in (ratios, farther, pops))
-        times = [1000.0 * np.percentile(np.concatenate(values), (50, 99)) for values in seconds.values()]
-        rows.append(
-            (
-                method, len(inside), f"{ratio.max(initial=0.0):.1f}", (ratio > LOOSE).sum(), (inside > 15.0).sum(),
-                len(short), f"{short.max(initial=0.0):.0f}°", (short > 15.0).sum(),
-                *(f"{time[0]:.1f}, {time[1]:.1f}" for time in times),
-            )
-        )  # fmt: skip
-    aims.append(Aim.at_most("natural, random paths: a joint goes as far as the target", LOOSE, ratio.max(), "times"))
-    aims.append(Aim.at_most("natural, random paths: turns above 15° out of reach", 0, (short > 15.0).sum(), ""))
-    for where, time in zip(("in reach", "out of reach"), times, strict=True):
-        aims.append(Aim.at_most(f"natural, a step {where}: median", 5.0, time[0], "ms"))
-        aims.append(Aim.at_most(f"natural, a step {where}: 99th percentile", 16.0, time[1], "ms"))
-    header = (
-        "solved", "steps in reach", "a joint as far as the target", f"steps above {LOOSE:g}×", "steps above 15°",
-        "steps out of reach", "largest turn", "steps above 15°", "ms in reach, 99th", "ms out of reach, 99th",
-    )  # fmt: skip
-    title = f"Natural: {RANDOM_PATHS} smooth random paths of {RANDOM_STEPS} steps, feet pinned"
-    return Part(table(title, header, rows), tuple(aims))
-
-
-def random_shifts(seed, steps):
-    """(steps, 3) metres along a smooth closed wandering, about half of it out of reach."""
-    random, time = np.random.default_rng(seed), np.linspace(0.0, 2.0 * np.pi, steps, endpoint=False)
-    size = 0.25 if seed % 2 else 0.5
-    waves = [random.normal(size=(2, 3)) / wave for wave in range(1, 5)]
-    path = sum(
-        np.outer(np.sin(wave * time), each[0]) + np.outer(np.cos(wave * time) - 1.0, each[1])
-        for wave, each in enumerate(waves, start=1)
-    )
-    return size * path / np.abs(path).max() + 0.0
-
-
-def _target_steps(track):
-    before = np.concatenate([np.zeros((1, 3)), track.shifts[:-1]])
-    return np.maximum(np.linalg.norm(track.shifts - before, axis=1), 1e-9)
-
-
 def measure_sides():
     """The left side dragged, and the right one by the mirror image: the poses are to be mirror images."""
     rig, rows, aims = open_human(), [], []
@@ -251,7 +190,6 @@ MEASURES = [
     ("natural", measure_paths),
     ("natural-rigs", measure_other_rigs),
     ("natural-lines", measure_lines),
-    ("natural-random", measure_random),
     ("natural-sides", measure_sides),
     ("natural-cost", measure_cost),
 ]

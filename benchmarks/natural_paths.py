@@ -115,10 +115,6 @@ class Track:
         both = back & (sizes[2:] > least) & (sizes[1:-1] > least)
         return int((both.any(axis=1) & ahead).sum())
 
-    def joint_steps(self):
-        """(N,) metres that the joint that goes farthest goes in a step."""
-        return np.linalg.norm(np.diff(self.matrices[..., :3, 3], axis=0), axis=-1).max(axis=1)
-
 
 def rotation_vectors(rotations):
     """(N, J, 3) radians, from each of (N + 1, J, 4) rotations to the next, in the bones' frames."""

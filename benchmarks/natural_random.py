@@ -1,0 +1,109 @@
+"""Smooth random paths, in reach and out of it: no joint runs ahead of the mouse, none pops where it falls short."""
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.natural_paths import NOW, DraggedFromStart, Path3, follow, open_human
+from benchmarks.tables import Aim, Part, table
+
+STEPS = 1000
+# Twelve paths, of which two are followed unless the environment names others, such as "0 1 2": all take half an hour.
+PATHS = [int(number) for number in os.environ.get("FABRIK_NATURAL_PATHS", "0 3").split()]
+DRAGGED = ("hand.L", "hand.R", "head", "upper_chest", "hips", "forearm.L")
+# The steps that are solved from the drag's start, which takes long and needs none of those before.
+WINDOW = slice(400, 440)
+# Metres that a joint may go for one of the target.
+LOOSE = 5.0
+# Degrees that a bone may turn in a step out of reach: more is seen as a pop.
+POP = 15.0
+
+
+@dataclass(frozen=True)
+class Followed:
+    """One path of N steps.
+
+    ratios: (N,) metres that the joint that goes farthest goes for one of the target; NaN out of reach. turns: (N,)
+    degrees that the bone that turns farthest turns; NaN in reach. milliseconds: (N,). in_reach: (N,).
+    joint: the one with the largest ratio, and its step.
+    """
+
+    ratios: np.ndarray
+    turns: np.ndarray
+    milliseconds: np.ndarray
+    in_reach: np.ndarray
+    joint: str
+
+
+def measure_random():
+    """Each path dragged and by live, and a piece of it solved from the drag's start."""
+    rig, rows, aims = open_human(), [], []
+    for number in PATHS:
+        bone = DRAGGED[number % len(DRAGGED)]
+        shifts = random_shifts(number, STEPS)
+        for method, make in {"from the drag's start": DraggedFromStart, **NOW}.items():
+            steps = shifts[WINDOW] if make is DraggedFromStart else shifts
+            found = followed(follow(rig, Path3("", bone, ()), steps, make))
+            rows.append((f"{number}, {bone}", method, *_row(found)))
+            if method in NOW:
+                aims += _aims(f"natural, random path {number}, {bone}, {method}", found)
+    header = (
+        "path", "solved", "steps in reach", "a joint as far as the target", "which, on which step", f"above {LOOSE:g}×",
+        "steps out of reach", "largest turn", f"above {POP:g}°", "ms in reach, 99th", "ms out of reach, 99th",
+    )  # fmt: skip
+    title = f"Natural: {len(PATHS)} of 12 smooth random paths of {STEPS} steps, feet pinned"
+    return Part(table(title, header, rows), tuple(aims))
+
+
+def random_shifts(seed, steps):
+    """(steps, 3) metres along a smooth closed wandering, about half of it out of reach."""
+    random, time = np.random.default_rng(seed), np.linspace(0.0, 2.0 * np.pi, steps, endpoint=False)
+    size = 0.25 if seed % 2 else 0.5
+    waves = [random.normal(size=(2, 3)) / wave for wave in range(1, 5)]
+    path = sum(
+        np.outer(np.sin(wave * time), each[0]) + np.outer(np.cos(wave * time) - 1.0, each[1])
+        for wave, each in enumerate(waves, start=1)
+    )
+    return size * path / np.abs(path).max() + 0.0
+
+
+def followed(track):
+    """What a track tells; its first step, which may come from far away, left out."""
+    gone = np.linalg.norm(np.diff(track.shifts, axis=0), axis=1)
+    joints = np.linalg.norm(np.diff(track.matrices[1:, :, :3, 3], axis=0), axis=-1)
+    both = track.both_in_reach[1:]
+    ratios = np.where(both, joints.max(axis=1) / gone, np.nan)
+    worst = int(np.nan_to_num(ratios).argmax())
+    return Followed(
+        ratios,
+        np.where(track.in_reach[1:], np.nan, track.turns[1:].max(axis=1)),
+        1000.0 * track.seconds[1:],
+        track.in_reach[1:],
+        f"{track.names[joints[worst].argmax()]}, {worst + 2}",
+    )
+
+
+def _row(found):
+    reach = found.in_reach
+    times = [found.milliseconds[chosen] for chosen in (reach, ~reach)]
+    return (
+        int(reach.sum()), f"{_largest(found.ratios):.1f}", found.joint, int((found.ratios > LOOSE).sum()),
+        int((~reach).sum()), f"{_largest(found.turns):.0f}°", int((found.turns > POP).sum()),
+        *("" if not len(each) else "{:.1f}, {:.1f}".format(*np.percentile(each, (50, 99))) for each in times),
+    )  # fmt: skip
+
+
+def _aims(name, found):
+    return [
+        Aim.at_most(f"{name}: a joint goes as far as the target", LOOSE, _largest(found.ratios), "times"),
+        Aim.at_most(f"{name}: turns above {POP:g}° out of reach", 0, int((found.turns > POP).sum()), ""),
+    ]
+
+
+def _largest(values):
+    """The largest of those that are not NaN, 0 where all are."""
+    return float(np.nan_to_num(values).max(initial=0.0))
+
+
+MEASURES = [("natural-random", measure_random)]
