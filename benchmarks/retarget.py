@@ -11,7 +11,7 @@ from fabrik_addon.core import forward_kinematics
 from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix
 from fabrik_addon.retarget.alignment import leg_length
 from fabrik_addon.retarget.bodies import find_bodies
-from fabrik_addon.retarget.feet import find_soles, ground_height
+from fabrik_addon.retarget.feet import Floor, find_soles
 from fabrik_addon.retarget.goals import RetargetSettings
 from fabrik_addon.retarget.take import retarget
 
@@ -69,14 +69,16 @@ class Figures:
             place = self._point(contact.foot, sole.heel if contact.point == "heel" else sole.ball)
             place = place[contact.first : contact.last + 1]
             drifts.append(np.linalg.norm(place - np.median(place, axis=0), axis=1).max())
-        ground, up = ground_height(self.target, soles), self.target.axes.up
+        floor = Floor.of(self.target, soles)
         for foot, sole in soles.items():
             points = [
                 self._point(foot, sole.heel),
                 self._point(foot, sole.ball),
+                self._point(foot, sole.ball + sole.aside),
+                self._point(foot, sole.ball - sole.aside),
                 self._point(sole.toe or foot, sole.tip),
             ]
-            depths.append(max(float((ground - point @ up).max()) for point in points))
+            depths.append(max(float(-floor.above(point).min()) for point in points))
         return 1000.0 * max(drifts), 1000.0 * max(depths)
 
     def _ways(self, source):
@@ -120,9 +122,8 @@ class Figures:
     @property
     def row(self):
         """The figures as they are shown."""
-        return tuple(
-            f"{value:.1f}" for value in (self.drift, self.depth, self.ways, self.outside, self.turns, self.touch)
-        )
+        figures = (self.drift, self.depth, self.ways, self.outside, self.turns, self.touch)
+        return tuple("-" if figure is None else f"{figure:.1f}" for figure in figures)
 
     def aims(self, what):
         """The aims beside their figures."""

@@ -23,3 +23,8 @@ def squares(vectors: FloatArray) -> FloatArray:
 def lengths(vectors: FloatArray) -> FloatArray:
     """(...) the lengths of vectors (..., n); along short axes `np.linalg.norm` takes five times as long."""
     return np.asarray(np.sqrt(squares(vectors)))
+
+
+def smoothstep(share: FloatArray) -> FloatArray:
+    """(...) shares from 0 to 1 that neither start nor end with a jolt: their slope is zero at both ends."""
+    return np.asarray(share**2 * (3.0 - 2.0 * share))

@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 
 from ..core.arrays import FloatArray
-from ..core.rotations import conjugate, product, quaternion_from_matrix
-from ..human.rest_body import BodyAxes, RestBody, unit
+from ..core.rotations import conjugate, product, quaternion_from_matrix, rotation_between
+from ..human.rest_body import BodyAxes, RestBody
 from .motion import Motion, RetargetError
 from .pairs import Pair, depth
 from .reference import Reference
@@ -21,7 +21,6 @@ _SAME_FLOOR: Final = 0.1
 _STANDING_PERCENT: Final = 5.0
 # Share of a rig's size by which joints of the same body may be off.
 _ALIKE: Final = 1e-4
-_PARALLEL: Final = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +117,8 @@ def _corrections(
             continue
         carried = next((found[above] for above in _above(target, pair.bone) if above in found), base)
         own = _turned(carried, target.direction(pair.bone))
-        found[pair.bone] = product(rotation_between(own, axes @ source.direction(pair.source)), carried)
+        wanted = axes @ source.direction(pair.source)
+        found[pair.bone] = product(rotation_between(own[None], wanted[None])[0], carried)
     return found
 
 
@@ -145,13 +145,3 @@ def _above(body: RestBody, name: str) -> list[str]:
 def _turned(quaternion: FloatArray, vector: FloatArray) -> FloatArray:
     pure = np.concatenate([[0.0], vector])
     return product(product(quaternion, pure), conjugate(quaternion))[1:]
-
-
-def rotation_between(start: FloatArray, end: FloatArray) -> FloatArray:
-    """(4,) the shortest turn from one unit vector to another; about any axis where they are opposite."""
-    cross, cosine = np.cross(start, end), float(start @ end)
-    if cosine < _PARALLEL - 1.0:
-        aside = unit(np.cross(start, np.eye(3)[int(np.argmin(np.abs(start)))]))
-        return np.concatenate([[0.0], aside])
-    quaternion = np.concatenate([[1.0 + cosine], cross])
-    return np.asarray(quaternion / np.linalg.norm(quaternion))

@@ -1,36 +1,50 @@
 """Feet that keep their contacts: where they stand in the source they stand on the rig, and none goes under the floor.
 
 Heel and ball of each foot are looked at by themselves, as at markers. What brings them to where they stand is one turn
-and one shift of the whole foot, which fade in and out.
+and one shift of the whole foot, which fade in and out. Then the foot is turned about its ball until neither side of the
+ball nor the toes, bent up as far as they go, are under the floor.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
+from ..core import Skeleton, forward_kinematics
 from ..core.arrays import ROUNDING, FloatArray, lengths, squares
-from ..core.rotations import matrix_from_quaternion, product, quaternion_from_rotation_vector
+from ..core.rotations import (
+    NO_TURN,
+    matrix_from_quaternion,
+    product,
+    quaternion_from_rotation_vector,
+    rotation_between,
+)
 from ..human.rest_body import BodyAxes, RestBody
 from ..human.soles import soles_of
-from ..markers.feet.stances import StandingSettings, find_stances
+from ..markers.feet.stances import StandingSettings, faded, find_stances
 
 # What a standing point counts beside one that fades: a share of 1 is as good as certain.
 _CERTAIN: Final = 1e-3
 # Points that are lower than this share of the height up to which they may stand are about the ground.
 _NEAR: Final = 0.4
+# Radians by which toes are bent up to see how far they go.
+_UPRIGHT: Final = 0.5 * np.pi
+
+# Brings (F, J, 4) local rotations inside the limits.
+Legal = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
 class Sole:
-    """Points of a foot in the frame of its bone: heel and ball; the tip of the toes in theirs.
+    """Points of a foot in the frame of its bone: heel and ball; aside: (3,) from the middle of the ball to its left.
 
-    ankle: how far above the ground the foot's head is at rest.
+    toe: the bone of the toes, "" where there is none; tip: where they end, in its frame.
     """
 
     heel: FloatArray
     ball: FloatArray
+    aside: FloatArray
     toe: str
     tip: FloatArray
 
@@ -39,17 +53,46 @@ def find_soles(target: RestBody) -> dict[str, Sole]:
     """The soles of a rig's feet by the names of their bones."""
     found = {}
     for foot, points in soles_of(target).items():
-        (_, heel), (_, left), (_, right), (toe, tip) = points
-        ball = 0.5 * (np.array(left) + np.array(right))
-        found[foot] = Sole(np.array(heel), ball, toe if toe != foot else "", np.array(tip))
+        heel, left, right, tip = (np.array(place) for _, place in points)
+        toe = points[-1][0]
+        found[foot] = Sole(heel, 0.5 * (left + right), 0.5 * (left - right), toe if toe != foot else "", tip)
     return found
 
 
-def ground_height(target: RestBody, soles: dict[str, Sole]) -> float:
-    """How far up the ground is on which a rig stands at rest."""
-    assert target.axes is not None
-    heels = [target.bones[foot].head + target.bones[foot].axes @ sole.heel for foot, sole in soles.items()]
-    return min((float(heel @ target.axes.up) for heel in heels), default=0.0)
+def highest_tip(skeleton: Skeleton, foot: str, sole: Sole, up: FloatArray, legal: Legal) -> FloatArray | None:
+    """(3,) the toes' tip, in the foot's frame, when they are bent up as far as their limit goes; None without toes.
+
+    up: (3,) of the rig. legal: brings (F, J, 4) local rotations inside the limits.
+    """
+    if not sole.toe:
+        return None
+    toe, bone = skeleton.index(sole.toe), skeleton.index(foot)
+    rest = skeleton.rest[toe, :3, :3]
+    upright = np.cross(rest @ sole.tip, up)
+    upright *= _UPRIGHT / max(float(np.linalg.norm(upright)), ROUNDING)
+    local = np.tile(NO_TURN, (1, len(skeleton), 1))
+    local[0, toe] = quaternion_from_rotation_vector(rest.T @ upright)
+    matrices = forward_kinematics(skeleton, legal(local))[0]
+    tip = matrices[toe, :3, :3] @ sole.tip + matrices[toe, :3, 3]
+    return np.asarray(matrices[bone, :3, :3].T @ (tip - matrices[bone, :3, 3]))
+
+
+class Floor(NamedTuple):
+    """What a rig stands on at rest: how far up that is, along the up of its body."""
+
+    axes: BodyAxes
+    height: float
+
+    @classmethod
+    def of(cls, target: RestBody, soles: Mapping[str, Sole]) -> "Floor":
+        """The floor of a rig with such feet."""
+        assert target.axes is not None
+        heels = [target.bones[foot].head + target.bones[foot].axes @ sole.heel for foot, sole in soles.items()]
+        return cls(target.axes, min((float(heel @ target.axes.up) for heel in heels), default=0.0))
+
+    def above(self, points: FloatArray) -> FloatArray:
+        """(...) how far points (..., 3) are above it; less than zero below."""
+        return np.asarray(points @ self.axes.up - self.height)
 
 
 @dataclass(frozen=True)
@@ -81,85 +124,101 @@ class FootPlan:
         self,
         name: str,
         sole: Sole,
+        tip: FloatArray | None,
         places: FloatArray,
         rotations: FloatArray,
-        axes: BodyAxes,
-        ground: float,
+        floor: Floor,
         rate: float,
         standing: StandingSettings,
     ) -> None:
-        self._seen = np.stack([axes.forward, axes.left, axes.up])
-        self._ground, self._rate, self._standing = ground, rate, standing
+        """tip: as `highest_tip` gives it; places, rotations: of the source's foot; standing: when a point stands."""
+        self.places, self.rotations, self._sole, self._floor = places, rotations, sole, floor
+        self._rate, self._standing = rate, standing
         self.contacts: list[Contact] = []
-        turned = matrix_from_quaternion(rotations)
-        points = np.stack([places + turned @ sole.heel, places + turned @ sole.ball], axis=1)
+        points = self._points()
         shifts, shares = self._held(name, points)
-        self.places, self.rotations = _moved(places, rotations, points, shifts, shares)
-        self._raise(sole, axes, shares)
-        near = self._lift(sole, axes)
+        self._move(points, shifts, shares)
+        self._raise(shares)
+        self._flatten()
+        if tip is not None:
+            balls = self._points()[:, 1]
+            turned = matrix_from_quaternion(self.rotations)
+            self._turn(balls, toe_turns(turned, balls, tip - sole.ball, floor))
+        near = self._lift()
         self.standing = np.maximum(shares, near)
+
+    def _points(self) -> FloatArray:
+        """(F, 2, 3) where heel and ball are."""
+        turned = matrix_from_quaternion(self.rotations)
+        return np.stack([self.places + turned @ point for point in (self._sole.heel, self._sole.ball)], axis=1)
+
+    def _turn(self, about: FloatArray, turn: FloatArray) -> None:
+        """Turn the foot by (F, 4) about (F, 3)."""
+        way = (matrix_from_quaternion(turn) @ (self.places - about)[..., None])[..., 0]
+        self.places, self.rotations = about + way, product(turn, self.rotations)
 
     def _held(self, name: str, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(F, 2, 3) what brings heel and ball to where they stand, and (F, 2) how much that counts, 0 to 1."""
         shifts, shares = np.zeros(points.shape), np.zeros(points.shape[:2])
         blend = round(self._standing.blend * self._rate)
-        seen = points @ self._seen.T
+        axes = self._floor.axes
+        ways = np.stack([axes.forward, axes.left, axes.up])
+        seen = points @ ways.T
         for place, what in enumerate(("heel", "ball")):
             for first, end in find_stances(seen[:, place], self._rate, settings=self._standing):
                 self.contacts.append(Contact(name, what, first, end - 1))
                 stand = np.median(seen[first:end, place], axis=0)
-                stand[2] = self._ground
-                frames = np.arange(max(first - blend, 0), min(end + blend, len(points)))
-                away = np.maximum(np.maximum(first - frames, frames - end + 1), 0) / (blend + 1.0)
-                share = (1.0 - away) ** 2 * (1.0 + 2.0 * away)
+                stand[2] = self._floor.height
+                frames, share = faded((first, end), blend, len(points))
                 nearest = np.clip(frames, first, end - 1)
                 more = share > shares[frames, place]
-                shifts[frames[more], place] = ((stand - seen[nearest, place]) @ self._seen)[more]
+                shifts[frames[more], place] = ((stand - seen[nearest, place]) @ ways)[more]
                 shares[frames[more], place] = share[more]
         return shifts, shares
 
-    def _raise(self, sole: Sole, axes: BodyAxes, shares: FloatArray) -> None:
-        """Turn the foot about what stands of it until the rest is above the ground."""
-        turned = matrix_from_quaternion(self.rotations)
-        points = np.stack([self.places + turned @ sole.heel, self.places + turned @ sole.ball], axis=1)
-        low = np.maximum(self._ground - points @ axes.up, 0.0)
-        held = np.maximum(shares, low > 0.0)
-        self.places, self.rotations = _moved(self.places, self.rotations, points, low[..., None] * axes.up, held)
+    def _move(self, points: FloatArray, shifts: FloatArray, shares: FloatArray) -> None:
+        """Turn and shift the foot so that its points (F, 2, 3) come by their shifts, as far as these count."""
+        weights = shares / (1.0 - shares + _CERTAIN)
+        both = (shares[:, 0] * shares[:, 1])[:, None]
+        span = points[:, 1] - points[:, 0]
+        twist = np.cross(span, shifts[:, 1] - shifts[:, 0]) / np.maximum(squares(span), ROUNDING)[:, None]
+        places = self.places
+        self._turn(places, quaternion_from_rotation_vector(both * twist))
+        left = shifts + points - self._points()
+        shift = (weights[..., None] * left).sum(axis=1) / (1.0 + weights.sum(axis=1))[:, None]
+        self.places = places + shift
 
-    def _lift(self, sole: Sole, axes: BodyAxes) -> FloatArray:
+    def _raise(self, shares: FloatArray) -> None:
+        """Turn the foot about what stands of it until the rest is above the ground."""
+        points = self._points()
+        low = np.maximum(-self._floor.above(points), 0.0)
+        self._move(points, low[..., None] * self._floor.axes.up, np.maximum(shares, low > 0.0))
+
+    def _flatten(self) -> None:
+        """Roll the foot about its ball until neither side of that is under the ground."""
+        up, balls = self._floor.axes.up, self._points()[:, 1]
+        aside = matrix_from_quaternion(self.rotations) @ self._sole.aside
+        height, most = aside @ up, np.maximum(self._floor.above(balls), 0.0)
+        flat, level = aside - height[:, None] * up, np.clip(height, -most, most)
+        across = np.sqrt(np.maximum(squares(aside) - level**2, 0.0)) / np.maximum(lengths(flat), ROUNDING)
+        self._turn(balls, rotation_between(aside, across[:, None] * flat + level[:, None] * up))
+
+    def _lift(self) -> FloatArray:
         """Keep heel and ball above the ground; (F, 2) how near they come to it, 1 on it."""
-        turned = matrix_from_quaternion(self.rotations)
-        heights = np.stack([(self.places + turned @ point) @ axes.up for point in (sole.heel, sole.ball)], axis=1)
-        lift = np.maximum(self._ground - heights.min(axis=1), 0.0)
-        self.places = self.places + lift[:, None] * axes.up
-        above = (heights + lift[:, None] - self._ground) / (_NEAR * self._standing.height)
+        heights = self._floor.above(self._points())
+        lift = np.maximum(-heights.min(axis=1), 0.0)
+        self.places = self.places + lift[:, None] * self._floor.axes.up
+        above = (heights + lift[:, None]) / (_NEAR * self._standing.height)
         return np.asarray(np.clip(1.0 - above, 0.0, 1.0))
 
 
-def _moved(
-    places: FloatArray, rotations: FloatArray, points: FloatArray, shifts: FloatArray, shares: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Feet turned and shifted so that their points (F, 2, 3) come by their shifts, as far as these count."""
-    weights = shares / (1.0 - shares + _CERTAIN)
-    both = (shares[:, 0] * shares[:, 1])[:, None]
-    span = points[:, 1] - points[:, 0]
-    twist = np.cross(span, shifts[:, 1] - shifts[:, 0]) / np.maximum(squares(span), ROUNDING)[:, None]
-    turn = quaternion_from_rotation_vector(both * twist)
-    matrices = matrix_from_quaternion(turn)
-    turned = places[:, None] + np.einsum("fij,fpj->fpi", matrices, points - places[:, None])
-    left = shifts + points - turned
-    shift = (weights[..., None] * left).sum(axis=1) / (1.0 + weights.sum(axis=1))[:, None]
-    return places + shift, product(turn, rotations)
-
-
-def toe_turns(toe: FloatArray, balls: FloatArray, tip: FloatArray, axes: BodyAxes, ground: float) -> FloatArray:
-    """(F, 4) what turns toes, with frames (F, 3, 3) at heads (F, 3), until their tips are above ground."""
-    way: FloatArray = toe @ tip
-    reach = lengths(way)
-    low = np.maximum(ground - (balls + way) @ axes.up, 0.0)
-    height = np.clip((way @ axes.up + low) / np.maximum(reach, ROUNDING), -1.0, 1.0)
-    flat = way - (way @ axes.up)[:, None] * axes.up
+def toe_turns(toe: FloatArray, balls: FloatArray, tip: FloatArray, floor: Floor) -> FloatArray:
+    """(F, 4) what turns toes, with frames (F, 3, 3) at heads (F, 3), until their tips are above the floor."""
+    way, up = np.asarray(toe @ tip), floor.axes.up
+    reach, rise = np.maximum(lengths(way), ROUNDING), way @ up
+    low = np.maximum(-floor.above(balls + way), 0.0)
+    before, after = (np.arcsin(np.clip(each / reach, -1.0, 1.0)) for each in (rise, rise + low))
+    angle: FloatArray = np.where(low > 0.0, after - before, 0.0)
+    flat = way - rise[:, None] * up
     ahead = flat / np.maximum(lengths(flat), ROUNDING)[:, None]
-    now = np.arcsin(np.clip((way @ axes.up) / np.maximum(reach, ROUNDING), -1.0, 1.0))
-    angle: FloatArray = np.where(low > 0.0, np.arcsin(height) - now, 0.0)
-    return quaternion_from_rotation_vector(angle[:, None] * np.cross(ahead, axes.up))
+    return quaternion_from_rotation_vector(angle[:, None] * np.cross(ahead, up))

@@ -11,8 +11,8 @@ from ..core.arrays import FloatArray
 from ..core.rotations import quaternion_from_matrix
 from ..human.rest_body import RestBody
 from ..markers.feet.stances import StandingSettings
-from .alignment import path_length
-from .feet import Contact, FootPlan, Sole, find_soles, ground_height
+from .alignment import leg_length, path_length
+from .feet import Contact, Floor, FootPlan, Legal, Sole, find_soles, highest_tip
 from .motion import Motion
 from .transfer import Transfer
 
@@ -80,31 +80,32 @@ def _reach(body: RestBody, way: Sequence[str]) -> float:
 class Goals:
     """Where hands and feet are to be, prepared once for all frames.
 
-    contacts: when feet stand.
+    contacts: when feet stand. floor: what the rig stands on.
     """
 
     def __init__(
-        self, transfer: Transfer, target: RestBody, ends: Sequence[End], settings: RetargetSettings, leg: float
+        self, transfer: Transfer, target: RestBody, ends: Sequence[End], settings: RetargetSettings, legal: Legal
     ) -> None:
+        """legal: brings (F, J, 4) local rotations inside the limits."""
         self._transfer, self._motion, self._alignment = transfer, transfer.motion, transfer.alignment
         self.ends, self._settings = ends, settings
         self._plans: dict[str, FootPlan] = {}
+        self.floor = Floor.of(target, {end.name: end.sole for end in ends if end.sole is not None})
         self.contacts: list[Contact] = []
         if settings.plant_feet and settings.places > 0.0:
-            self._plan(target, leg)
+            self._plan(target, legal)
 
-    def _plan(self, target: RestBody, leg: float) -> None:
-        """Plan where feet go; leg: the length of the rig's legs."""
-        assert target.axes is not None
-        soles = {end.name: end.sole for end in self.ends if end.sole is not None}
-        ground, size, usual = ground_height(target, soles), leg / _USUAL_LEG, StandingSettings()
+    def _plan(self, target: RestBody, legal: Legal) -> None:
+        """Plan where feet go."""
+        size, usual = leg_length(target) / _USUAL_LEG, StandingSettings()
         standing = replace(usual, speed=usual.speed * size, height=usual.height * size)
         for end in self.ends:
             if end.sole is None:
                 continue
             places = self._alignment.place(self._motion.heads[:, end.source])
             rotations = self._transfer.turned(end.limb[-1], slice(None))
-            plan = FootPlan(end.name, end.sole, places, rotations, target.axes, ground, self._motion.rate, standing)
+            tip = highest_tip(self._transfer.skeleton, end.name, end.sole, self.floor.axes.up, legal)
+            plan = FootPlan(end.name, end.sole, tip, places, rotations, self.floor, self._motion.rate, standing)
             self._plans[end.name] = plan
             self.contacts += plan.contacts
 

@@ -12,14 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core import Hinge, Skeleton
-from ..core.arrays import ROUNDING, BoolArray, FloatArray, lengths
+from ..core.arrays import ROUNDING, FloatArray, lengths
 from ..core.limits.base import Limit
 from ..core.rotations import (
+    NO_TURN,
     conjugate,
     matrix_from_quaternion,
     product,
     quaternion_from_matrix,
     quaternion_from_rotation_vector,
+    rotation_between,
 )
 
 # Squared sine of the fold (33 degrees) from which on a frame's own fold says all of the roll, and what the take's usual
@@ -31,7 +33,6 @@ _QUICK: Final = 0.08
 # Seconds about a frame in which folds count.
 ABOUT: Final = 0.25
 _AXES: Final = {"X": 0, "Y": 1, "Z": 2}
-_NO_TURN: Final = (1.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,12 +96,12 @@ class LimbSolver:
             axis = np.broadcast_to(_axis_of(limb.hinge), (count, 3))
             bent = quaternion_from_rotation_vector(self._angles[frames, None] * axis)
         folded = self._folded(axis, bent, reach)
-        ends = self._elbow + _turn(product(np.broadcast_to(self._lower, (count, 4)), folded), self._forearm)
-        upper = product(between(_turned(upper, ends), goals - shoulder), upper)
-        lower = product(product(upper, np.broadcast_to(self._lower, (count, 4))), folded)
+        ends = self._elbow + _turn(product(self._lower, folded), self._forearm)
+        upper = product(rotation_between(_turned(upper, ends), goals - shoulder), upper)
+        lower = product(product(upper, self._lower), folded)
         local[:, limb.upper] = product(conjugate(carrier), upper)
         local[:, limb.lower] = folded
-        local[:, limb.end] = product(conjugate(product(lower, np.broadcast_to(self._end, (count, 4)))), end)
+        local[:, limb.end] = product(conjugate(product(lower, self._end)), end)
 
     def _fold_axis(self, bent: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(F, 3) the axis about which a free elbow is folded, in the lower bone's rest frame, and its rotations."""
@@ -118,11 +119,11 @@ class LimbSolver:
         count, axis = len(upper), _axis_of(hinge)
         way = _turned(product(conjugate(upper), lower), np.broadcast_to(self._forearm, (count, 3)))
         span = lengths(self._elbow + way)
-        none = np.broadcast_to(_NO_TURN, (count, 4))
+        none = np.broadcast_to(NO_TURN, (count, 4))
         angle = self._angle(np.broadcast_to(axis, (count, 3)), none, span)
         angle = np.clip(_nearest_turn(angle, 0.5 * (hinge.low + hinge.high)), hinge.low, hinge.high)
         folded = quaternion_from_rotation_vector(angle[:, None] * axis)
-        own = _turn(product(np.broadcast_to(self._lower, (count, 4)), folded), self._forearm)
+        own = _turn(product(self._lower, folded), self._forearm)
         return self._steady_roll(own, way), angle
 
     def _steady_roll(self, own: FloatArray, way: FloatArray) -> FloatArray:
@@ -205,13 +206,3 @@ def _turned(rotations: FloatArray, vectors: FloatArray) -> FloatArray:
     """(F, 3) vectors turned by (F, 4) rotations."""
     turned: FloatArray = np.einsum("fij,fj->fi", matrix_from_quaternion(rotations), vectors)
     return turned
-
-
-def between(starts: FloatArray, ends: FloatArray) -> FloatArray:
-    """(F, 4) the shortest turns from the ways of vectors (F, 3) to those of others; none where one has no length."""
-    sizes = lengths(starts) * lengths(ends)
-    quaternion = np.concatenate([(sizes + (starts * ends).sum(axis=1))[:, None], np.cross(starts, ends)], axis=1)
-    size = lengths(quaternion)
-    found: BoolArray = size > ROUNDING
-    none = np.array([1.0, 0.0, 0.0, 0.0])
-    return np.where(found[:, None], quaternion / np.maximum(size, ROUNDING)[:, None], none)

@@ -117,7 +117,7 @@ class LegReach:
         hips = int(self._bones[0])
         own = local[:, self._bones]
         turned = quaternion_from_matrix(matrices[:, hips, :3, :3])
-        own[:, 0] = product(np.broadcast_to(conjugate(self._rest), turned.shape), turned)
+        own[:, 0] = product(conjugate(self._rest), turned)
         heads = matrices[:, hips, :3, 3]
         legal = self._solver.problem.legal(own)
         targets, weights = self._wanted(heads, feet)
@@ -136,7 +136,7 @@ class LegReach:
             prior=PosePrior(own[missed], shares),
         )
         local[missed[:, None], self._bones[1:]] = solved.rotations[:, 1:]
-        found = product(np.broadcast_to(self._rest, (len(missed), 4)), solved.rotations[:, 0])
+        found = product(self._rest, solved.rotations[:, 0])
         back = product(conjugate(turned[missed]), found)
         local[missed, hips] = product(local[missed, hips], back)
         root[missed] += solved.root_location - heads[missed]

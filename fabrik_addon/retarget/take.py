@@ -12,7 +12,7 @@ from ..core.rotations import angle_between, conjugate, product, quaternion_from_
 from ..markers.steps import at_once
 from .alignment import align, is_alike, leg_length
 from .bodies import check_pairs, find_bodies, find_pairs
-from .feet import Contact, ground_height, toe_turns
+from .feet import Contact, toe_turns, within_frames
 from .goals import End, Goals, RetargetSettings, find_ends, legs_reach, lowered
 from .limbs import Limb, LimbSolver
 from .motion import Motion
@@ -30,8 +30,6 @@ _LOOPED = 1.0
 _MET = 1e-3
 # A limit binds where it turns a bone by more, in radians.
 _BINDS = 1e-4
-# The share of a leg's length to which it is stretched at most.
-_STRETCHED = 1.0
 _HEAD = (0.0, 0.0, 0.0)
 
 
@@ -74,7 +72,12 @@ def retarget_steps(
     solution = solution.part(slice(beside, beside + len(motion)))
     names = tuple(effector.bone for effector in work.effectors)
     return Retargeted(
-        solution, names, work.effectors, tuple(pairs), tuple(work.goals.contacts), work.transfer.alignment.axes
+        solution,
+        names,
+        work.effectors,
+        tuple(pairs),
+        tuple(within_frames(work.goals.contacts, beside, len(motion))),
+        work.transfer.alignment.axes,
     )
 
 
@@ -97,26 +100,25 @@ class _Work:
         check_pairs(motion, target, pairs)
         reference = find_reference(motion, target, source.roles, settings.reference)
         alignment = align(motion, reference, target, pairs)
-        self.skeleton, self.target, self.count = skeleton, target, len(motion)
+        self.skeleton, self.target = skeleton, target
         self.transfer = Transfer(motion, reference.body, skeleton, target, pairs, alignment)
         ends = find_ends(motion, reference.body, skeleton, target)
         if is_alike(reference.body, target, pairs, alignment):
             # The source's contacts hold as they are.
             settings = replace(settings, plant_feet=False)
-        self.goals = Goals(self.transfer, target, ends, settings, leg_length(target))
+        self.legal = Solver(skeleton, [Effector(skeleton.names[self.transfer.hips])], limits=limits).problem.legal
+        self.goals = Goals(self.transfer, target, ends, settings, self.legal)
         self.touches = None
         if settings.plant_feet and settings.places > 0.0:
             self.touches = Touches(motion, alignment, reference.body, skeleton, target, leg_length(target))
         free = frozenset(pair.bone for pair in pairs)
-        self.limits = dict(limits)
         self.limbs = [(end, _limb_solver(self.transfer, end, limits)) for end in ends]
         feet = [end for end in ends if not end.is_hand]
         self.arms = {end.name: ArmReach(skeleton, end, limits, free) for end in ends if end.is_hand}
         self.legs = LegReach(skeleton, self.transfer.hips, feet, limits, free)
-        self.reaches = [_STRETCHED * reach for reach in legs_reach(skeleton, ends)]
+        self.reaches = legs_reach(skeleton, ends)
         bones = [skeleton.names[self.transfer.hips], *(end.name for end in ends)]
         self.effectors = tuple(Effector(bone, _HEAD) for bone in bones)
-        self.legal = Solver(skeleton, [self.effectors[0]], limits=limits).problem.legal
 
     def solve(self, frames: slice, solution: Solution) -> None:
         """Write the poses of some frames: legs and hips first, arms from where these leave the shoulders."""
@@ -185,17 +187,14 @@ class _Work:
 
     def _lift_toes(self, local: FloatArray, root: FloatArray) -> None:
         """Turn toes up, in place, where they would go through the ground."""
-        assert self.target.axes is not None
-        feet = [end for end, _ in self.limbs if end.sole is not None and end.sole.toe]
-        if not feet or not self.goals.contacts:
+        soles = [end.sole for end, _ in self.limbs if end.sole is not None and end.sole.toe]
+        if not soles or not self.goals.contacts:
             return
-        ground = ground_height(self.target, {end.name: end.sole for end in feet if end.sole is not None})
         matrices = forward_kinematics(self.skeleton, self.legal(local), root)
-        for end in feet:
-            assert end.sole is not None
-            toe = self.skeleton.index(end.sole.toe)
+        for sole in soles:
+            toe = self.skeleton.index(sole.toe)
             frame = matrices[:, toe]
-            turn = toe_turns(frame[:, :3, :3], frame[:, :3, 3], end.sole.tip, self.target.axes, ground)
+            turn = toe_turns(frame[:, :3, :3], frame[:, :3, 3], sole.tip, self.goals.floor)
             # The same turn as seen from the toe's own frame.
             own = quaternion_from_matrix(frame[:, :3, :3])
             local[:, toe] = product(local[:, toe], product(conjugate(own), product(turn, own)))

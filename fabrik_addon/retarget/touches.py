@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from ..core import Skeleton
-from ..core.arrays import FloatArray, lengths
+from ..core.arrays import FloatArray, lengths, smoothstep
 from ..human.rest_body import RestBody
 from .alignment import Alignment
 from .goals import End
@@ -64,4 +64,4 @@ class Touches:
         """(F, 3) what brings a hand as near to something as the source's is, and (F,) how much that counts."""
         way = self._alignment.scale * (source - touched) @ self._alignment.axes.T
         far = np.clip((lengths(way) / self._leg - _NEAR) / (_FAR - _NEAR), 0.0, 1.0)
-        return own + way - place, (1.0 - far) ** 2 * (1.0 + 2.0 * far)
+        return own + way - place, smoothstep(1.0 - far)

@@ -6,13 +6,11 @@ import numpy as np
 
 from ..core import Skeleton, forward_kinematics
 from ..core.arrays import FloatArray, IntArray
-from ..core.rotations import conjugate, product, quaternion_from_matrix, slerp
+from ..core.rotations import NO_TURN, conjugate, product, quaternion_from_matrix, slerp
 from ..human.rest_body import RestBody
 from .alignment import Alignment
 from .motion import Motion
 from .pairs import Pair
-
-_NO_TURN = np.array([1.0, 0.0, 0.0, 0.0])
 
 
 class Transfer:
@@ -58,11 +56,11 @@ class Transfer:
             if bone in self._pairs:
                 turned = self.turned(bone, frames)
                 within = turned if carried is None else product(conjugate(carried), turned)
-                local[:, bone] = product(np.broadcast_to(self._from_carrier[bone], within.shape), within)
+                local[:, bone] = product(self._from_carrier[bone], within)
             else:
                 own = np.broadcast_to(conjugate(self._from_carrier[bone]), (count, 4))
                 turned = own if carried is None else product(carried, own)
-                local[:, bone] = _NO_TURN
+                local[:, bone] = NO_TURN
             world.append(turned)
         return local, self._root(frames, local)
 
@@ -70,11 +68,7 @@ class Transfer:
         """(F, 4) a bone's frame in armature space."""
         rotations = self.motion.rotations
         turn = self.alignment.turn
-        ends = [
-            product(product(np.broadcast_to(turn, (len(own), 4)), own), np.broadcast_to(after, own.shape))
-            for place, after in self._pairs[bone]
-            for own in [rotations[frames, place]]
-        ]
+        ends = [product(product(turn, rotations[frames, place]), after) for place, after in self._pairs[bone]]
         if len(ends) == 1:
             return ends[0]
         return slerp(ends[0], ends[1], np.full(len(ends[0]), self._shares[bone]))

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from support import humans, motions
 
-from fabrik_addon.core import Effector, solve
-from fabrik_addon.core.rotations import angle_between
+from fabrik_addon.core import Effector, Hinge, forward_kinematics, solve
+from fabrik_addon.core.rotations import angle_between, quaternion_from_rotation_vector
+from fabrik_addon.human.soles import soles
 from fabrik_addon.retarget.goals import RetargetSettings
 from fabrik_addon.retarget.take import retarget
 
@@ -69,6 +70,7 @@ def test_a_loop_stays_one_and_feet_that_stand_stay_where_they_are():
     first, last = found.solution.rotations[0], found.solution.rotations[-1]
     assert np.degrees(angle_between(first, last)).max() < 0.01
     assert {contact.foot for contact in found.contacts} == {"foot.L", "foot.R"}
+    assert all(0 <= contact.first <= contact.last < 25 for contact in found.contacts)
     _, heads = motions.turned_by(target, found.solution.rotations, found.solution.root_location)
     for side in "LR":
         ball = heads[:, target.index(f"toe.{side}")]
@@ -88,3 +90,24 @@ def test_hands_that_clap_clap_on_longer_arms():
     apart = heads[:, target.index("hand.L")] - heads[:, target.index("hand.R")]
     assert np.abs(apart[-1] - (0.08, 0.0, 0.0)).max() < 0.01
     assert np.diff(apart[:, 0]).max() < 0.0, "the hands do not come together steadily"
+
+
+def test_no_side_of_a_foot_and_no_toe_that_bends_little_goes_under_the_floor():
+    """Somebody on the ball of the right foot, whose heel is high and whose outer edge is down."""
+    rows = humans.human(arms=45.0, bend=5.0, fingers=False)
+    skeleton = motions.skeleton_of(rows)
+    rotations = np.tile([1.0, 0.0, 0.0, 0.0], (20, len(skeleton), 1))
+    for bone, way in (("shin.R", (70.0, 0.0, 0.0)), ("foot.R", (0.0, 15.0, 0.0))):
+        rotations[:, skeleton.index(bone)] = quaternion_from_rotation_vector(np.radians(way))
+    target = motions.skeleton_of(humans.in_proportion(rows, 0.8, 1.0))
+    limits = {f"toe.{side}": Hinge("X", -0.3, 0.3) for side in "LR"}
+    _, stood = motions.turned_by(skeleton, rotations)
+    lower = stood[0, skeleton.index("toe.R"), 2] - skeleton.rest[skeleton.index("toe.R"), 2, 3]
+    roots = np.tile(skeleton.rest[0, :3, 3] - (0.0, 0.0, lower), (20, 1))
+    found = retarget(motions.motion_of(skeleton, rotations, roots), target, HOW, limits=limits)
+    matrices = forward_kinematics(target, found.solution.rotations, found.solution.root_location)
+    under = {
+        bone: -min((matrices[:, target.index(bone)] @ (*place, 1.0))[:, 2].min(), 0.0)
+        for bone, place in soles(humans.rest_bones(humans.in_proportion(rows, 0.8, 1.0)))["foot.R"]
+    }
+    assert max(under.values()) < 0.002, under

@@ -11,7 +11,7 @@ from ...core import Effector, Options, Skeleton, Solution, Solver
 from ...core.limits.base import Limit
 from ..calibrate.offsets import points_on
 from ..clip import FloatArray
-from .stances import FeetError, StandingSettings, find_stances, ground_velocity
+from .stances import FeetError, StandingSettings, faded, find_stances, ground_velocity
 
 # What pinned points weigh beside one that holds a bone of the legs as it is, and what the hips and all above the legs
 # do: a foot is met to a three-hundredth of what the knee gives, and the hips stay.
@@ -110,9 +110,7 @@ def _pinned(place: FloatArray, spans: Sequence[tuple[int, int]], blend: int) -> 
     shift, total = np.zeros_like(place), np.zeros(len(place))
     for first, end in spans:
         stand = np.median(place[first:end], axis=0)
-        frames = np.arange(max(first - blend, 0), min(end + blend, len(place)))
-        away = np.maximum(np.maximum(first - frames, frames - end + 1), 0) / (blend + 1.0)
-        share = (1.0 - away) ** 2 * (1.0 + 2.0 * away)
+        frames, share = faded((first, end), blend, len(place))
         nearest = np.clip(frames, first, end - 1)
         shift[frames] += share[:, None] * (stand - place[nearest])
         total[frames] += share

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from ...core.arrays import IntArray, smoothstep
 from ...core.errors import FabrikError
 from ..clip import FloatArray, true_spans
 
@@ -72,6 +73,17 @@ def find_stances(
     # A span of near standing counts when it has a frame of true standing.
     spans = [span for span in true_spans(nearly) if still[slice(*span)].any()]
     return [(first, end) for first, end in spans if end - first >= settings.shortest * rate]
+
+
+def faded(span: tuple[int, int], blend: int, count: int) -> tuple[IntArray, FloatArray]:
+    """The frames, of so many, over which planting in a half-open span fades in and out, and its share on each, 0 to 1.
+
+    blend: frames before and after the span.
+    """
+    first, end = span
+    frames = np.arange(max(first - blend, 0), min(end + blend, count))
+    away = np.maximum(np.maximum(first - frames, frames - end + 1), 0) / (blend + 1.0)
+    return frames, smoothstep(1.0 - away)
 
 
 def ground_velocity(

@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from ...core.arrays import ROUNDING
+from ...core.arrays import ROUNDING, smoothstep
 from ...core.rotations import (
     conjugate,
     product,
@@ -64,7 +64,7 @@ def hold(values: FloatArray, known: BoolArray, ease: int) -> FloatArray:
         after = before if end == len(values) else after
         after = np.where(np.sum(before * after) < 0.0, -after, after) if values.shape[1] == 4 else after
         left = (end - np.arange(first, end)) / (min(ease, end - first) + 1.0)
-        share = _smooth(np.clip(1.0 - left, 0.0, 1.0))[:, None]
+        share = smoothstep(np.clip(1.0 - left, 0.0, 1.0))[:, None]
         filled[first:end] = (1.0 - share) * before + share * after
     return filled
 
@@ -121,8 +121,3 @@ def _quintic(share: FloatArray, start: FloatArray, stop: FloatArray) -> FloatArr
     fourth = -15.0 * rest[0] + 7.0 * rest[1] - rest[2]
     fifth = 6.0 * rest[0] - 3.0 * rest[1] + 0.5 * rest[2]
     return np.asarray(start[0] + s * (start[1] + s * (0.5 * start[2] + s * (third + s * (fourth + s * fifth)))))
-
-
-def _smooth(share: FloatArray) -> FloatArray:
-    """From 0 to 1 without a jump in speed."""
-    return np.asarray(share**2 * (3.0 - 2.0 * share))
