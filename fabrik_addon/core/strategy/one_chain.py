@@ -1,7 +1,9 @@
 """One pose of a chain without limits: the short way from a target to a solution.
 
 Step for step what `solve` does, with the same sweeps and the same exact end (see `chain`), but without its bookkeeping
-for many frames, limits and several targets: 90 µs instead of 357 for ten bones.
+for many frames, limits and several targets. For 2, 10 and 30 bones it takes 34, 118 and 238 µs, the common way 592, 668
+and 965 (medians of nine rounds): of what that takes more, keeping the better pose, the solution and the state are two
+thirds, some 150 numpy calls that one pose is too small for.
 """
 
 import math
