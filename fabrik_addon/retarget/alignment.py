@@ -10,7 +10,7 @@ from ..core.arrays import FloatArray
 from ..core.rotations import conjugate, product, quaternion_from_matrix, rotation_between
 from ..human.rest_body import BodyAxes, RestBody
 from .motion import Motion, RetargetError
-from .pairs import Pair, depth
+from .pairs import Pair, above, depth
 from .reference import Reference
 
 # Parts whose direction at rest is part of the pose, a T or an A; a trunk's curve and a foot's slope are its shape.
@@ -115,7 +115,7 @@ def _corrections(
         found[pair.bone] = base
         if target.roles[pair.bone].part not in _POSED:
             continue
-        carried = next((found[above] for above in _above(target, pair.bone) if above in found), base)
+        carried = next((found[bone] for bone in above(target.bones, pair.bone) if bone in found), base)
         own = _turned(carried, target.direction(pair.bone))
         wanted = axes @ source.direction(pair.source)
         found[pair.bone] = product(rotation_between(own[None], wanted[None])[0], carried)
@@ -130,16 +130,6 @@ def is_alike(source: RestBody, target: RestBody, pairs: Sequence[Pair], alignmen
     other = alignment.scale * np.array([source.bones[pair.source].head for pair in pairs]) @ alignment.axes.T
     off = (own - own[0]) - (other - other[0])
     return bool(np.abs(off).max() <= _ALIKE * np.ptp(own, axis=0).max())
-
-
-def _above(body: RestBody, name: str) -> list[str]:
-    """The bones above one, the nearest first."""
-    names = []
-    above = body.bones[name].parent
-    while above:
-        names.append(above)
-        above = body.bones[above].parent
-    return names
 
 
 def _turned(quaternion: FloatArray, vector: FloatArray) -> FloatArray:

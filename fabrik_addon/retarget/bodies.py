@@ -1,14 +1,22 @@
 """What the bones of source and rig are: by their names, for the rest by the pairs that are given."""
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Final
+
+import numpy as np
 
 from ..core import Skeleton
+from ..core.arrays import ROUNDING
 from ..human.body_parts import Role
 from ..human.naming_schemes import match
 from ..human.rest_body import RestBody, RestBone, bones_of
 from .by_tree import TreeBody, tree_body
 from .motion import Motion, RetargetError
-from .pairs import Pair, pair_bodies
+from .pairs import Pair, above, pair_bodies
+
+# Share of a body's size: hips that are nearer are the same ones, such as those of Rigify's DEF and ORG bones.
+_SAME_PLACE: Final = 1e-3
 
 
 def find_bodies(motion: Motion, skeleton: Skeleton, pairs: Sequence[Pair] | None = None) -> tuple[RestBody, RestBody]:
@@ -24,8 +32,14 @@ def find_bodies(motion: Motion, skeleton: Skeleton, pairs: Sequence[Pair] | None
 def _known(bones: Mapping[str, RestBone]) -> TreeBody:
     """What bones are by their names; where these tell no hips and thighs, by how they hang on one another."""
     named = match(bones)
-    if {"hips", "thigh"} <= {role.part for role in named.values()}:
-        return TreeBody(named, on_four=False)
+    parts: dict[str, list[str]] = {}
+    for name, role in named.items():
+        parts.setdefault(role.part, []).append(name)
+    if {"hips", "thigh"} <= parts.keys():
+        # What is called hips and has no legs is none where something else has them.
+        carried = {bone for thigh in parts["thigh"] for bone in above(bones, thigh)}
+        legless = set(parts["hips"]) - carried if carried & set(parts["hips"]) else ()
+        return TreeBody({name: role for name, role in named.items() if name not in legless}, on_four=False)
     return tree_body(bones) or TreeBody(named, on_four=False)
 
 
@@ -36,7 +50,8 @@ def _through(
     by_target = sum(pair.bone in target for pair in pairs) >= sum(pair.source in source for pair in pairs)
     told = ((pair.bone, target.get(pair.bone) if by_target else source.get(pair.source)) for pair in pairs)
     own = {bone: role for bone, role in told if role is not None}
-    other = {pair.source: own[pair.bone] for pair in pairs if pair.bone in own and not pair.before}
+    # Of several bones that go by one it is what the first is.
+    other = {pair.source: own[pair.bone] for pair in reversed(pairs) if pair.bone in own and not pair.before}
     return other, own
 
 
@@ -47,9 +62,26 @@ def find_pairs(motion: Motion, skeleton: Skeleton) -> tuple[Pair, ...]:
         raise RetargetError(
             f"{motion.name!r} and the rig do not both go on two legs, or on four: say by a map which is which."
         )
+    for body in (source, target):
+        check_one_body(body)
     pairs = pair_bodies(source, target)
     check_pairs(motion, target, pairs)
     return pairs
+
+
+def check_one_body(body: RestBody) -> None:
+    """Raise RetargetError where there are two hips with legs, at different places and neither above the other."""
+    hips = body.named("hips")
+    size = _SAME_PLACE * max(float(np.ptp([bone.head for bone in body.bones.values()], axis=0).max()), ROUNDING)
+    for one, other in combinations(hips, 2):
+        apart = float(np.linalg.norm(body.bones[one].head - body.bones[other].head)) > size
+        if apart and one not in above(body.bones, other) and other not in above(body.bones, one):
+            raise two_hips(one, other)
+
+
+def two_hips(one: str, other: str) -> RetargetError:
+    """What is said where there are two bodies."""
+    return RetargetError(f"Bones {one!r} and {other!r} both are hips with legs: say by a map which body is meant.")
 
 
 def check_pairs(motion: Motion, target: RestBody, pairs: Sequence[Pair]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.arrays import FloatArray
 from ..human.body_parts import Role
-from ..human.rest_body import RestBody
+from ..human.rest_body import RestBody, RestBone
 
 # Chains whose bones differ in number from rig to rig: the parts that they are made of, and what comes after them.
 _CHAINS: Final = ((("spine", "chest"), ("neck", "head", "shoulder", "upper_arm")), (("neck",), ("head",)))
@@ -58,7 +58,7 @@ def _pair_chains(source: RestBody, target: RestBody, parts: Iterable[str], after
         return []
     if len(own) == len(other):
         return [Pair(bone, follows) for bone, follows in zip(own, other, strict=True)]
-    base = _parent_with_role(source, other[0])
+    base = next((bone for bone in above(source.bones, other[0]) if bone in source.roles), "")
     ends, others = _ends(target, own, after), np.concatenate([[0.0], _ends(source, other, after)])
     names = [base, *other]
     pairs = []
@@ -70,14 +70,6 @@ def _pair_chains(source: RestBody, target: RestBody, parts: Iterable[str], after
     return pairs
 
 
-def _parent_with_role(body: RestBody, bone: str) -> str:
-    """The nearest bone above that is something; "" where there is none."""
-    above = body.bones[bone].parent
-    while above and above not in body.roles:
-        above = body.bones[above].parent
-    return above
-
-
 def _chain(body: RestBody, parts: Iterable[str]) -> list[str]:
     """The bones of some parts, from the hips on."""
     names = [name for part in parts for name in body.named(part)]
@@ -86,10 +78,15 @@ def _chain(body: RestBody, parts: Iterable[str]) -> list[str]:
 
 def depth(body: RestBody, name: str) -> int:
     """How many bones are above one."""
-    count, above = 0, body.bones[name].parent
-    while above:
-        count, above = count + 1, body.bones[above].parent
-    return count
+    return len(above(body.bones, name))
+
+
+def above(bones: Mapping[str, RestBone], name: str) -> list[str]:
+    """The bones above one, the nearest first."""
+    names = []
+    while name := bones[name].parent:
+        names.append(name)
+    return names
 
 
 def _ends(body: RestBody, chain: list[str], after: Iterable[str]) -> FloatArray:

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Sequence
 import bpy
 import numpy as np
 
-from ...core.errors import FabrikError
 from ...markers.steps import finish
 from ...retarget.bodies import find_pairs
 from ...retarget.bone_map import check_bone_map, read_bone_map, write_bone_map
 from ...retarget.motion import RetargetError
 from ...retarget.pairs import Pair
-from ..control.body import read_trees
 from ..settings.rig import rig_settings
+from .retarget import body_of
 from .source import check_source, sample_source
 
 
@@ -22,16 +21,9 @@ def match_bones(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[Pair
     source = check_source(rig_settings(rig).retarget.source, rig)
     frame = np.array([context.scene.frame_current])
     motion, _ = finish(sample_source(context, source, rig, frame))
-    trouble: FabrikError = RetargetError(f"{rig.name!r} has no bones.")
-    for tree in read_trees(rig, at_rest=True):
-        try:
-            pairs = find_pairs(motion, tree.skeleton)
-        except RetargetError as no:
-            trouble = no
-            continue
-        set_pairs(rig, pairs)
-        return pairs
-    raise trouble
+    pairs = find_pairs(motion, body_of(rig).skeleton)
+    set_pairs(rig, pairs)
+    return pairs
 
 
 def set_pairs(rig: bpy.types.Object, pairs: Iterable[Pair]) -> None:

@@ -11,6 +11,7 @@ from ...core import Effector
 from ...core.arrays import FloatArray
 from ...human.naming_schemes import match
 from ...markers.steps import within
+from ...retarget.bodies import two_hips
 from ...retarget.goals import RetargetSettings
 from ...retarget.pairs import Pair
 from ...retarget.take import Retargeted, retarget_steps
@@ -59,7 +60,7 @@ def _found_steps(
     pairs: Sequence[Pair] | None,
 ) -> FindSteps:
     """The rig's poses, and its world matrices."""
-    tree = _body_of(rig, pairs)
+    tree = body_of(rig, pairs)
     goals = _goals_of(rig, tree)
     check_root_motion(rig, settings.root_motion, [goals])
     with timed(seconds, "sample"):
@@ -70,16 +71,26 @@ def _found_steps(
     return (_baked(goals, found, object_scale(matrices)),), matrices
 
 
-def _body_of(rig: bpy.types.Object, pairs: Sequence[Pair] | None) -> Tree:
-    """The tree of bones that has the hips, or the first bone of the pairs; all heads where they are at rest."""
-    trees = read_trees(rig, at_rest=True)
-    for tree in trees:
-        names = tree.skeleton.names
-        if pairs is not None and pairs[0].bone in names:
-            return tree
-        if pairs is None and any(role.part == "hips" for role in match(names).values()):
-            return tree
-    return max(trees, key=lambda tree: len(tree.skeleton))
+def body_of(rig: bpy.types.Object, pairs: Sequence[Pair] | None = None) -> Tree:
+    """The tree of bones that has the hips, or the first bone of the pairs; all heads where they are at rest.
+
+    Raises RetargetError where several trees have hips, and no pairs say which is meant.
+    """
+    trees = sorted(read_trees(rig, at_rest=True), key=lambda tree: -len(tree.skeleton))
+    if pairs:
+        return next((tree for tree in trees if pairs[0].bone in tree.skeleton.names), trees[0])
+    hips = [(_named_hips(tree), tree) for tree in trees]
+    known = [(name, tree) for name, tree in hips if name]
+    if len(known) > 1:
+        raise two_hips(known[0][0], known[1][0])
+    return known[0][1] if known else trees[0]
+
+
+def _named_hips(tree: Tree) -> str:
+    """The bone that is called hips in a tree with legs, "" where none is."""
+    roles = match(tree.skeleton.names)
+    legs = any(role.part == "thigh" for role in roles.values())
+    return next((name for name, role in roles.items() if legs and role.part == "hips"), "")
 
 
 def _goals_of(rig: bpy.types.Object, tree: Tree) -> Goals:

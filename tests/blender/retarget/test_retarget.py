@@ -3,7 +3,7 @@
 import bpy
 import numpy as np
 import pytest
-from support.scenes import make_rig
+from support.scenes import PERSON, make_rig
 
 from fabrik_addon.blender.settings.rig import rig_settings
 
@@ -106,3 +106,28 @@ def test_a_source_that_never_moves_is_said(moving):
     with pytest.raises(RuntimeError, match="'Source' has no animation"):
         bpy.ops.fabrik.retarget(source="Source")
     assert rig.animation_data is None
+
+
+@pytest.mark.parametrize(("first", "second"), [(1, 2), (2, 1)], ids=["rig", "source"])
+def test_two_bodies_in_one_armature_are_said_and_nothing_changes(clean_scene, first, second):
+    """Which is meant can only be said by a map."""
+    beside = [
+        (f"B:{name}", f"B:{parent}" if parent else "", (head[0] + 2, *head[1:]), (tail[0] + 2, *tail[1:]))
+        for name, parent, head, tail in PERSON
+    ]
+    bodies = {1: list(PERSON), 2: [*PERSON, *beside]}
+    source, rig = make_rig(bodies[first], "Source"), make_rig(bodies[second], "Rig")
+    for frame in FRAMES:
+        source.pose.bones["hips"].location.z = 0.02 * frame
+        source.pose.bones["hips"].keyframe_insert("location", frame=frame)
+    with pytest.raises(RuntimeError, match=r"Bones 'hips' and 'B:hips' both are hips with legs: say by a map"):
+        bpy.ops.fabrik.retarget(source="Source")
+    assert rig.animation_data is None
+    kept = rig_settings(rig).retarget
+    kept.source = source
+    with pytest.raises(RuntimeError, match="both are hips"):
+        bpy.ops.fabrik.match_bones()
+    for name, *_ in PERSON:
+        pair = kept.pairs.add()
+        pair.name = pair.source = name
+    assert bpy.ops.fabrik.retarget() == {"FINISHED"}
