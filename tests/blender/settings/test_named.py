@@ -1,11 +1,15 @@
 """Objects by name, where one of this file and a linked one are called the same."""
 
+from types import SimpleNamespace
+
 import bpy
 import pytest
 from support import limited, scenes
+from support.layouts import Layout
 
 from fabrik_addon.blender.goals.effectors import check_effectors
 from fabrik_addon.blender.goals.followed import check_followed
+from fabrik_addon.blender.ui.operators.editing.holds import FABRIK_OT_add_hold
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -63,3 +67,25 @@ def test_an_armature_for_markers_is_the_own_one(twins, linked_first):
     scenes.make_active(rig)
     bpy.ops.fabrik.match_markers(armature="Markers")
     assert rig.fabrik.capture.take_armature == own
+
+
+@BOTH_ORDERS
+def test_a_source_is_the_own_one(twins, linked_first):
+    own, _ = twins(lambda: scenes.make_rig(name="Walker"), linked_first=linked_first)
+    own.keyframe_insert("location", frame=3)
+    own.keyframe_insert("location", frame=7)
+    scenes.make_active(scenes.make_rig())
+    assert bpy.ops.fabrik.retarget(source="Walker") == {"FINISHED"}
+    assert "5 frames of 'Walker'" in bpy.context.object.fabrik.last_result
+
+
+@BOTH_ORDERS
+def test_a_hold_s_dialogue_asks_for_a_bone_where_the_own_object_has_some(twins, linked_first):
+    linked_then_own = iter([lambda: scenes.make_rig(name="Prop"), lambda: scenes.empty_at((0, 0, 1), name="Prop")])
+    own, linked = twins(lambda: next(linked_then_own)(), linked_first=linked_first)
+    assert (own.type, linked.type) == ("EMPTY", "ARMATURE")
+    about = bpy.ops.fabrik.add_hold.get_rna_type()
+    dialogue = SimpleNamespace(layout=Layout(), bl_rna=about, target="Prop")
+    FABRIK_OT_add_hold.draw(dialogue, bpy.context)
+    assert about.properties["target"].name in dialogue.layout.texts()
+    assert about.properties["target_bone"].name not in dialogue.layout.texts()

@@ -56,7 +56,8 @@ class FABRIK_OT_add_hold(OnRig, Operator):
         for name in ("first", "last", "ease", "point", "hold_rotation"):
             layout.prop(self, name)
         layout.prop_search(self, "target", context.scene, "objects")
-        target: bpy.types.Object | None = context.scene.objects.get(self.target)
+        # Of two of a name Blender has the file's own first among its data, as `run` will, but not in a scene.
+        target: bpy.types.Object | None = bpy.data.objects.get(self.target)
         if target is not None and target.type == "ARMATURE":
             layout.prop_search(self, "target_bone", target.data, "bones")
 
@@ -66,7 +67,7 @@ class FABRIK_OT_add_hold(OnRig, Operator):
         from ....settings.selection import chosen_bone
 
         bone = self.bone or chosen_bone(context, rig).name
-        target = named(bpy.data.objects, self.target, "object") if self.target else None
+        target = named(bpy.data.objects, self.target, "object")
         settings = HoldSettings(self.point, self.hold_rotation, self.ease, target, self.target_bone)
         add_hold(context, rig, bone, (self.first, self.last), settings)
         return f"{bone!r} is held from frame {self.first} to {self.last}", []
