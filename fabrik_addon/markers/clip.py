@@ -136,7 +136,7 @@ def trim(clip: Clip, first: int, last: int) -> Clip:
     Raises ClipError where they are not frames of the clip in that order.
     """
     if not 0 <= first <= last < clip.frame_count:
-        raise ClipError(f"cannot keep frames {first} to {last} of a clip with frames 0 to {clip.frame_count - 1}")
+        raise ClipError(f"cannot keep frames {first} to {last}: they must be from 0 to {clip.frame_count - 1}")
     start_time = clip.start_time + first / clip.rate
     return replace(clip, positions=clip.positions[first : last + 1], start_time=start_time)
 

@@ -59,9 +59,9 @@ class TakeSettings:
     def __post_init__(self) -> None:
         """Check the values."""
         if self.gaps not in GAPS:
-            raise TakeError(f"The way to fill gaps is {self.gaps!r}: it must be one of {', '.join(GAPS)}.")
+            raise TakeError(f"The way to fill gaps is {self.gaps!r}: it must be one of {', '.join(GAPS)}")
         if not (np.isfinite(self.rate) and self.rate > 0.0):
-            raise TakeError(f"The rate is {self.rate} frames a second: it must be more than 0.")
+            raise TakeError(f"The rate is {self.rate} frames a second: it must be more than 0")
 
 
 @dataclass(frozen=True, eq=False)

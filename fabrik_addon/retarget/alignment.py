@@ -50,7 +50,9 @@ def align(motion: Motion, reference: Reference, target: RestBody, pairs: Sequenc
     """How a source, in its reference pose, stands to a rig at rest; raises RetargetError where a body is not one."""
     source = reference.body
     if source.axes is None or target.axes is None:
-        raise RetargetError("The rig has no hips, head and both sides by which up and forward are told.")
+        raise RetargetError(
+            "The rig has no hips, head and both sides by which up and forward are told: say by a map which are"
+        )
     axes = _frame(target.axes) @ _frame(reference.axes).T
     # On a frame of the take the source may face anywhere.
     base = quaternion_from_matrix(axes @ _frame(source.axes) @ _frame(target.axes).T)
@@ -78,7 +80,9 @@ def leg_length(body: RestBody) -> float:
         spans = [path_length(way) for way in whole if len(way) == len(parts)]
         if spans and np.mean(spans) > 0.0:
             return float(np.mean(spans))
-    raise RetargetError("There are neither legs nor a trunk by which the size is told.")
+    raise RetargetError(
+        "There are neither legs nor a trunk by which the size is told: say by a map which bones are legs"
+    )
 
 
 def path_length(points: Sequence[FloatArray]) -> float:

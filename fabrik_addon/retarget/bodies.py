@@ -60,7 +60,7 @@ def find_pairs(motion: Motion, skeleton: Skeleton) -> tuple[Pair, ...]:
     source, target = find_bodies(motion, skeleton)
     if _known(source.bones).on_four != _known(target.bones).on_four:
         raise RetargetError(
-            f"{motion.name!r} and the rig do not both go on two legs, or on four: say by a map which is which."
+            f"{motion.name!r} and the rig do not both go on two legs, or on four: say by a map which is which"
         )
     for body in (source, target):
         check_one_body(body)
@@ -87,9 +87,9 @@ def two_hips(one: str, other: str) -> RetargetError:
 def check_pairs(motion: Motion, target: RestBody, pairs: Sequence[Pair]) -> None:
     """Raise RetargetError where pairs are not enough to bring a motion over."""
     if not pairs:
-        raise RetargetError(f"No bone of {motion.name!r} is known as one of the rig's: say by a map which is which.")
+        raise RetargetError(f"No bone of {motion.name!r} is known as one of the rig's: say by a map which is which")
     hips = [pair.bone for pair in pairs if target.roles[pair.bone].part == "hips"]
     if not hips:
-        raise RetargetError(f"No bone of {motion.name!r} is known as the hips: say by a map which is.")
+        raise RetargetError(f"No bone of {motion.name!r} is known as the hips: say by a map which is")
     if len(hips) > 1:
-        raise RetargetError(f"Bones {hips[0]!r} and {hips[1]!r} both are the hips: leave one of them out of the map.")
+        raise RetargetError(f"Bones {hips[0]!r} and {hips[1]!r} both are the hips: leave one of them out of the map")

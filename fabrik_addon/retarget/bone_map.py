@@ -38,12 +38,12 @@ def check_bone_map(pairs: Sequence[Pair], bones: Sequence[str], sources: Sequenc
     ]
     found = "; ".join(problem for problem in problems if problem)
     if found:
-        raise MapError(f"the map of bones names {found}")
+        raise MapError(f"the map of bones names {found}: choose another map, or mend it")
 
 
 def _pairs(bones: object) -> tuple[Pair, ...]:
     if not isinstance(bones, dict) or not bones:
-        raise MapError("the map has no bones")
+        raise MapError("the map has no bones: add some")
     return tuple(_pair(bone, told) for bone, told in bones.items())
 
 
@@ -51,7 +51,7 @@ def _pair(bone: str, told: object) -> Pair:
     if isinstance(told, str):
         return Pair(bone, told)
     if not isinstance(told, dict) or not isinstance(told.get("source"), str):
-        raise MapError(f"bone {bone!r}: expected a bone's name or an object with 'source', not {told!r}")
+        raise MapError(f"bone {bone!r}: it must be a bone's name or an object with 'source', not {told!r}")
     before, share = told.get("before", ""), told.get("share", 1.0)
     if not isinstance(before, str) or isinstance(share, bool) or not isinstance(share, int | float):
         raise MapError(f"bone {bone!r}: 'before' must be a bone's name and 'share' a number")

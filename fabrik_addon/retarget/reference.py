@@ -54,7 +54,10 @@ def find_reference(motion: Motion, target: RestBody, roles: Mapping[str, Role], 
 def _on_frame(body: RestBody, motion: Motion) -> Reference:
     """A body that stands upright in some frame of the take, and the axes of its world."""
     if body.axes is None:
-        raise RetargetError(f"{motion.name!r}: without hips, a head and both sides there is no telling up and forward.")
+        raise RetargetError(
+            f"{motion.name!r}: without hips, a head and both sides there is no telling up and forward: "
+            "say by a map which these are"
+        )
     up, forward = along_axis(body.axes.up), _FORWARD
     if abs(up @ forward) > 0.0:
         forward = along_axis(square(body.axes.forward, up))

@@ -206,7 +206,7 @@ class TestTrim:
 
     @pytest.mark.parametrize(("first", "last"), [(-1, 3), (5, 4), (0, 10), (10, 10)])
     def test_frames_that_are_not_there(self, first: int, last: int) -> None:
-        with pytest.raises(ClipError, match=f"{first} to {last} of a clip with frames 0 to 9"):
+        with pytest.raises(ClipError, match=f"{first} to {last}: they must be from 0 to 9"):
             trim(clip_of(np.zeros((10, 1, 3))), first, last)
 
 

@@ -45,7 +45,7 @@ def check_still(armature: bpy.types.Object, bones: Sequence[str], frames: IntArr
                 if np.ptp(values) > _STILL and not stretches:
                     raise RigError(
                         f"Bone {bone!r} has an animated {channel} in frames {frames[0]:g}-{frames[-1]:g}, "
-                        "but only rotations can be baked: remove those keys first."
+                        "but only rotations can be baked: remove those keys first"
                     )
 
 

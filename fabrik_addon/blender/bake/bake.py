@@ -74,7 +74,7 @@ def run_bake(
     def go_on(share: float) -> None:
         if progress is not None and not progress(share):
             steps.close()
-            raise BakeStoppedError("The bake was stopped; nothing has changed.")
+            raise BakeStoppedError("The bake was stopped; nothing has changed")
 
     return finish(steps, go_on)
 
@@ -153,5 +153,5 @@ def _chosen(
         chosen.append(replace(tree, bones=kept, travels=choice == "MAPPED" or root in wanted))
     if not any(tree.bones for tree in chosen):
         what = "selected" if choice == "SELECTED" else "followed by a marker or an effector"
-        raise BakeError(f"None of the bones to be keyed is {what}: choose All Solved.")
+        raise BakeError(f"None of the bones to be keyed is {what}: choose All Solved")
     return tuple(chosen)

@@ -190,7 +190,7 @@ def _scale(text: str) -> float | None:
     except ValueError:
         factor = math.nan
     if not (math.isfinite(factor) and factor > 0.0):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither auto nor a number above zero")
+        raise argparse.ArgumentTypeError(f"{text!r} must be auto or a number above zero")
     return factor
 
 

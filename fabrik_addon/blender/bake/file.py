@@ -149,7 +149,7 @@ def _put_on_bones(
         return None
     matched = match_markers(context, rig, preset=request.preset, take=take)
     if not matched.markers:
-        raise BakeFileError(f"{request.markers}: no label is known, so say by --map which marker is on which bone.")
+        raise BakeFileError(f"{request.markers}: no label is known: say by --map which marker is on which bone")
     guess_markers(context, rig)
     return matched
 
@@ -192,13 +192,13 @@ def set_markers(
 def check_paths(rig: Path, output: Path, report: Path | None) -> None:
     """Raise BakeFileError, naming the file, for what cannot be read or written."""
     if not rig.is_file():
-        raise BakeFileError(f"{rig}: there is no such file")
+        raise BakeFileError(f"{rig}: there is no such file: choose another")
     written = [path for path in (output, report) if path is not None]
     for path in written:
         if path.is_dir():
-            raise BakeFileError(f"{path}: cannot be written, there is a folder of that name")
+            raise BakeFileError(f"{path}: cannot be written, as there is a folder of that name: choose another name")
         if not path.parent.is_dir():
-            raise BakeFileError(f"{path}: cannot be written, there is no folder {path.parent}")
+            raise BakeFileError(f"{path}: cannot be written: make the folder {path.parent} first")
 
 
 def open_rig_file(path: Path) -> None:
@@ -206,7 +206,9 @@ def open_rig_file(path: Path) -> None:
     try:
         bpy.ops.wm.open_mainfile(filepath=str(path.resolve()), load_ui=False)
     except RuntimeError:
-        raise BakeFileError(f"{path}: not a file that this Blender ({bpy.app.version_string}) can open") from None
+        raise BakeFileError(
+            f"{path}: not a file that this Blender ({bpy.app.version_string}) can open: save it again in this one"
+        ) from None
 
 
 def find_armature(scene: bpy.types.Scene, name: str) -> bpy.types.Object:
@@ -216,11 +218,11 @@ def find_armature(scene: bpy.types.Scene, name: str) -> bpy.types.Object:
     armatures = {found.name: found for found in things if found.type == "ARMATURE"}
     listed = ", ".join(repr(found) for found in armatures)
     if not armatures:
-        raise BakeFileError(f"There is no armature in scene {scene.name!r}.")
+        raise BakeFileError(f"There is no armature in scene {scene.name!r}: choose a file with one")
     if name and name not in armatures:
-        raise BakeFileError(f"There is no armature {name!r} in scene {scene.name!r}, but {listed}.")
+        raise BakeFileError(f"There is no armature {name!r} in scene {scene.name!r}: choose one of {listed}")
     if not name and len(armatures) > 1:
-        raise BakeFileError(f"There are several armatures, {listed}: say which by --armature.")
+        raise BakeFileError(f"There are several armatures, {listed}: say which by --armature")
     return armatures[name] if name else next(iter(armatures.values()))
 
 
@@ -265,4 +267,4 @@ def write_files(result: BakeResult, output: Path, report: Path | None) -> None:
         if report is not None:
             report.unlink()
         reason = " ".join(str(trouble).split())
-        raise BakeFileError(f"{output}: cannot be written ({reason})") from None
+        raise BakeFileError(f"{output}: cannot be written ({reason}): choose another folder") from None

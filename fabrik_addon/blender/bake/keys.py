@@ -62,9 +62,9 @@ def check_root_motion(armature: bpy.types.Object, root_motion: str, trees: Seque
     if root_motion == "BONE" or not any(moves_root(armature, goals) for goals in trees):
         return
     if len(trees) > 1:
-        raise BakeError(f"{armature.name!r} has several roots: root motion can only be on the root bones.")
+        raise BakeError(f"{armature.name!r} has several roots, which the object can't stand for: choose Root Bone")
     if root_motion == "OBJECT" and is_led(armature):
-        raise BakeError(f"{armature.name!r} is moved by a parent, constraint, driver or NLA strip: choose Root Bone.")
+        raise BakeError(f"{armature.name!r} is moved by a parent, constraint, driver or NLA strip: choose Root Bone")
 
 
 def write_keys(writing: Writing) -> None:

@@ -110,7 +110,7 @@ def export_report(rig: bpy.types.Object, path: str | os.PathLike[str]) -> None:
     """
     text = rig_settings(rig).capture.report
     if text is None:
-        raise ReportError(f"{rig.name!r} has no report: bake its markers first.")
+        raise ReportError(f"{rig.name!r} has no report: bake its markers first")
     replace_file(Path(path), text.as_string())
 
 

@@ -30,10 +30,10 @@ class BakeSettings(BakeOptions, MarkerOptions):
     def __init__(self, frame_start: int, frame_end: int, *, action_name: str = "", **options: Any) -> None:
         self.frame_start, self.frame_end, self.action_name = frame_start, frame_end, action_name
         if frame_end < frame_start:
-            raise BakeError(f"The last frame ({frame_end}) is before the first ({frame_start}).")
+            raise BakeError(f"The last frame ({frame_end}) is before the first ({frame_start}): choose a later one")
         unknown = options.keys() - OPTIONS.keys()
         if unknown:
-            raise BakeError(f"A bake has no option {min(unknown)!r}, but {', '.join(OPTIONS)}.")
+            raise BakeError(f"A bake has no option {min(unknown)!r}: choose from {', '.join(OPTIONS)}")
         for name, declared in OPTIONS.items():
             setattr(self, name, _checked(name, declared.keywords, options))
 
@@ -49,11 +49,11 @@ def _checked(name: str, declared: dict[str, Any], options: dict[str, Any]) -> An
         choices = [identifier for identifier, *_ in declared["items"]]
         value = options.get(name, choices[0])
         if value not in choices:
-            raise BakeError(f"{name} is {value!r}: it must be one of {', '.join(choices)}.")
+            raise BakeError(f"{name} is {value!r}: it must be one of {', '.join(choices)}")
         return value
     value = options.get(name, declared.get("default", False))
     if "min" in declared and not declared["min"] <= value < inf:
-        raise BakeError(f"{name} is {value}: it must be {declared['min']:g} or more.")
+        raise BakeError(f"{name} is {value}: it must be {declared['min']:g} or more")
     return value
 
 

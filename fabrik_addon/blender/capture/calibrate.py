@@ -139,7 +139,7 @@ calibrate_markers = at_once(calibrate_markers_steps)
 def _check(scene: bpy.types.Scene, rig: bpy.types.Object, proportions: str, markers: Sequence[SceneMarker]) -> None:
     """Raise a FabrikError for whatever can be seen to fail before anything is worked out."""
     if proportions not in _SCALES:
-        raise CalibrateError(f"The proportions are {proportions!r}: they must be one of {', '.join(_SCALES)}.")
+        raise CalibrateError(f"The proportions are {proportions!r}: they must be one of {', '.join(_SCALES)}")
     check_followed(scene, rig, "MARKERS")
     check_rig(rig)
     check_editable(rig)
@@ -241,7 +241,7 @@ def _within(reference: Frames | None, span: Frames) -> Frames | None:
     first, last = reference
     if not span[0] <= first <= last <= span[1]:
         raise CalibrateError(
-            f"The reference is frames {first} to {last}, but the markers have keys on frames {span[0]} to {span[1]}."
+            f"The reference is frames {first} to {last}: it must be in {span[0]} to {span[1]}, where markers have keys"
         )
     return first - span[0], last - span[0]
 

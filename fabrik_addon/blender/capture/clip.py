@@ -63,13 +63,16 @@ def check_scalable(markers: Iterable[SceneMarker]) -> None:
     """Raise MarkerError, naming the object, where markers cannot be made larger or smaller."""
     for holder in _holders(markers):
         if holder.library is not None:
-            raise MarkerError(f"{holder.name!r} is linked from another file, so it can't be scaled to the rig.")
+            raise MarkerError(
+                f"{holder.name!r} is linked from another file, so it can't be scaled to the rig: "
+                "choose As Recorded for the proportions"
+            )
         own = (curve for curve in keyframes.curves(holder) if not curve.data_path.startswith("pose.bones"))
         moved = any(curve.data_path != "location" or curve.modifiers for curve in own)
         if is_led(holder) or moved:
             raise MarkerError(
                 f"{holder.name!r} is moved by more than keys of its location, so it can't be scaled to the rig: "
-                "choose As Recorded for the proportions."
+                "choose As Recorded for the proportions"
             )
 
 

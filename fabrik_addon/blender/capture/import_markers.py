@@ -52,7 +52,7 @@ def choose_performer(clip: Clip, name: str) -> Clip:
     there = performers(clip)
     if name and name not in there:
         known = _listed(there) or "labels without one"
-        raise ImportMarkersError(f"{clip.source}: there is no performer {name!r}, but {known}.")
+        raise ImportMarkersError(f"{clip.source}: there is no performer {name!r}: choose {known}")
     if len(there) > 1 and not name:
         raise SeveralPerformersError(clip.source, there)
     return select_performer(clip, name or there[0]) if there else clip
@@ -69,12 +69,12 @@ def part_of(clip: Clip, first: int = 1, last: int = 0, step: int = 1) -> Clip:
     """
     end = last or clip.frame_count
     if step < 1:
-        raise ImportMarkersError(f"{clip.source}: the step is {step}, it must be 1 or more.")
+        raise ImportMarkersError(f"{clip.source}: the step is {step}, it must be 1 or more")
     try:
         part = trim(clip, first - 1, end - 1)
     except ClipError:
         raise ImportMarkersError(
-            f"{clip.source}: there are no frames {first} to {end}, but 1 to {clip.frame_count}."
+            f"{clip.source}: there are no frames {first} to {end}: choose some from 1 to {clip.frame_count}"
         ) from None
     if step == 1:
         return part
@@ -142,14 +142,16 @@ def remove_take(take: bpy.types.Collection) -> None:
 def _check(clip: Clip, timing: str, scale: float) -> None:
     """Raise ImportMarkersError for a timing that there is not, and what Blender could not hold."""
     if timing not in get_args(Timing):
-        raise ImportMarkersError(f"There is no timing {timing!r}.")
+        raise ImportMarkersError(f"The timing is {timing!r}: it must be one of {', '.join(get_args(Timing))}")
     name = clip.source or "The recording"
     if not clip.names or not clip.frame_count:
-        raise ImportMarkersError(f"{name}: there are no markers to import.")
+        raise ImportMarkersError(f"{name}: there are no markers to import: choose another recording")
     if not 0.0 < clip.rate <= _FASTEST_RATE:
-        raise ImportMarkersError(f"{name}: Blender can't play {clip.rate} frames a second.")
+        raise ImportMarkersError(
+            f"{name}: its rate is {clip.rate}, but must be above 0 and at most {_FASTEST_RATE:g} frames a second"
+        )
     if not (math.isfinite(scale) and scale > 0.0):
-        raise ImportMarkersError(f"The scale must be a positive number, not {scale}.")
+        raise ImportMarkersError(f"The scale must be a positive number, not {scale}")
 
 
 def _check_frames(clip: Clip, frames: FloatArray) -> None:
@@ -157,7 +159,7 @@ def _check_frames(clip: Clip, frames: FloatArray) -> None:
     if np.abs(frames[[0, -1]]).max() > _LAST_FRAME:
         name = clip.source or "The recording"
         raise ImportMarkersError(
-            f"{name}: frames {frames[0]:.0f} to {frames[-1]:.0f} are beyond what Blender can hold."
+            f"{name}: frames {frames[0]:.0f} to {frames[-1]:.0f} are beyond what Blender can hold: import fewer samples"
         )
 
 

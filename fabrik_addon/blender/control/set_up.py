@@ -95,7 +95,7 @@ def _try(
     """Try everything, with limbs on FK and on IK."""
     controls, bones = _controls(rig), _rig_bones(rig)
     if not controls:
-        raise RigError(f"{rig.name!r} has no control that can be turned")
+        raise RigError(f"{rig.name!r} has no control that can be turned: drag its bones as they are")
     tables: dict[tuple[float, ...], Trials] = {}
 
     def table(values: Mapping[Switch, float]) -> Trials:

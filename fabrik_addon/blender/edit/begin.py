@@ -65,5 +65,5 @@ def _to_neighbours(scene: bpy.types.Scene, armature: bpy.types.Object, bone: str
 def why_no_spread(context: bpy.types.Context, armature: bpy.types.Object) -> str:
     """What keeps drags from changing keys on other frames; "" where nothing does."""
     if not is_animated(armature):
-        return f"{armature.name!r} has no keys to spread the change over"
-    return "" if is_auto_keying(context) else "Auto Keying is off, so no key may be changed"
+        return f"{armature.name!r} has no keys to spread the change over: bake or key a motion first"
+    return "" if is_auto_keying(context) else "Auto Keying is off, so no key may be changed: switch it on"

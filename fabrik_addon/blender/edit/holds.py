@@ -17,7 +17,7 @@ from ..goals.sampling import sample_steps
 from ..posing.drag.setup import DragSettings, DragSetup
 from ..rig import keyframes
 from ..rig.actions import check_action
-from ..rig.armature import RigError, check_editable, check_rig, read_trees
+from ..rig.armature import RigError, check_bones, check_editable, check_rig, read_trees
 from ..rig.pose_keeper import PoseKeeper
 from ..settings.rig import rig_settings
 from .contacts import find_contacts
@@ -78,7 +78,7 @@ def remove_hold(context: bpy.types.Context, armature: bpy.types.Object, number: 
     """Take a hold out of the list and what it has changed out of the keys; returns its name."""
     holds = rig_settings(armature).holds
     if not 0 <= number < len(holds):
-        raise RigError(f"{armature.name!r} has no hold number {number}")
+        raise RigError(f"{armature.name!r} has no hold number {number}: choose one from 0 to {len(holds) - 1}")
     check_editable(armature)
     check_action(armature, new=False)
     name: str = holds[number].name
@@ -101,13 +101,15 @@ def holds_from_contacts(
     take = Take(armature, tree)
     keys = take.key_frames(tree.skeleton.names)
     if not len(keys):
-        raise RigError(f"{armature.name!r} has no keys: there is no motion in which its feet could stand")
+        raise RigError(
+            f"{armature.name!r} has no keys, so no motion in which its feet could stand: bake or key one first"
+        )
     first, last = max(scene.frame_start, keys[0]), min(scene.frame_end, keys[-1])
     frames = np.arange(first, last + 1.0)
     chosen = settings or HoldSettings(point="HEAD", ease=5.0)
     contacts = find_contacts(scene, armature, take, frames)
     if not contacts:
-        raise RigError(f"No foot of {armature.name!r} stands in frames {first:g}-{last:g}")
+        raise RigError(f"No foot of {armature.name!r} stands in frames {first:g}-{last:g}: add holds by hand")
     held = (add_hold(context, armature, each.bone, (each.first, each.last), chosen) for each in contacts)
     return [hold.name for hold in held]
 
@@ -117,13 +119,14 @@ def _check(armature: bpy.types.Object, bone: str, frames: tuple[float, float], s
     check_rig(armature)
     check_editable(armature)
     check_action(armature, new=False)
-    if bone not in armature.pose.bones:
-        raise RigError(f"{armature.name!r} has no bone {bone!r}")
+    check_bones(armature, bone)
     if not is_animated(armature):
-        raise RigError(f"{armature.name!r} has no keys: a hold changes a motion that is there")
+        raise RigError(
+            f"{armature.name!r} has no keys, but a hold changes a motion that is there: bake or key one first"
+        )
     if frames[1] <= frames[0]:
         raise RigError(
-            f"A hold from frame {frames[0]:g} to {frames[1]:g} has no length: the last comes after the first"
+            f"A hold from frame {frames[0]:g} to {frames[1]:g} has no length: choose a last frame after the first"
         )
     if settings.target is not None:
         reason = why_no_target(armature, settings.target, settings.target_bone)

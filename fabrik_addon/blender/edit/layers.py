@@ -57,7 +57,10 @@ def _layers(
             continue
         bone = armature.pose.bones[name]
         if bone.rotation_mode == "AXIS_ANGLE":
-            raise RigError(f"Bone {name!r} turns by axis and angle: a layer needs quaternions or Euler angles")
+            raise RigError(
+                f"Bone {name!r} turns by axis and angle, which no layer can: "
+                "set its rotation mode to quaternions or Euler angles"
+            )
         if bone.rotation_mode == "QUATERNION":
             values = product(conjugate(old.rotations[:, place]), turned)
             values = np.where(values[:, :1] < 0.0, -values, values)

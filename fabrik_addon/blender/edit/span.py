@@ -15,6 +15,7 @@ from ..goals.root import root_mode
 from ..posing.drag.setup import DragSetup
 from ..rig.armature import RigError, Tree, check_unscaled, read_trees
 from ..rig.locks import hinge_of_locks, with_locks
+from ..rig.ownership import OTHERWISE
 from ..rig.posture_masses import masses_of
 from ..rig.spaces import bone_offset
 from .contacts import contact_at
@@ -137,7 +138,7 @@ def _turning(
     names = [skeleton.names[bone] for bone in sorted(on_the_way)]
     owned = next((name for name in names if name in setup.owned), None)
     if owned is not None:
-        raise RigError(f"Bone {owned!r} can't be edited over time: {setup.owned[owned]}")
+        raise RigError(f"Bone {owned!r} can't be edited over time: {setup.owned[owned]}; {OTHERWISE}")
     check_unscaled(armature, names)
     tops = set(setup.tops)
     below = [
@@ -146,7 +147,10 @@ def _turning(
     open_ = [name for name in below if name not in setup.frozen and not _is_partly_locked(armature, tree, name)]
     turning = [name for name in open_ if name in take.keyed]
     if not turning:
-        raise RigError(f"No bone that follows {next(iter(setup.dragged))!r} has keys: there is no motion to change")
+        raise RigError(
+            f"No bone that follows {next(iter(setup.dragged))!r} has keys, so there is no motion to change: "
+            "bake or key one first"
+        )
     return turning
 
 

@@ -18,7 +18,7 @@ from ..goals.pins import set_pin
 from ..posing.drag.session import StepResult
 from ..posing.drag.setup import DragSettings, DragSetup
 from ..rig.actions import check_action
-from ..rig.armature import RigError, Tree, check_editable, check_rig
+from ..rig.armature import RigError, Tree, check_bones, check_editable, check_rig
 from ..rig.pose_keeper import PoseKeeper
 from ..rig.pose_writer import PoseWriter
 from ..rig.spaces import object_scale
@@ -170,8 +170,7 @@ def begin_spread(
     """
     check_rig(armature)
     check_editable(armature)
-    if bone not in armature.pose.bones:
-        raise RigError(f"{armature.name!r} has no bone {bone!r}")
+    check_bones(armature, bone)
     if rig_settings(armature).live:
         raise RigError(f"{armature.name!r} is live, which would pose it anew: switch Live off to edit its motion")
     if not is_animated(armature):

@@ -6,7 +6,7 @@ import bpy
 
 from ...core import Effector
 from ..control.body import solved_bone
-from ..rig.armature import RigError
+from ..rig.armature import RigError, check_bones
 from ..rig.spaces import BONE_HEAD, armature_point, metres_per_unit
 from ..settings.effector import FabrikEffector
 from ..settings.markers import FabrikMarker
@@ -63,7 +63,9 @@ def _check_object(
 ) -> None:
     """Raise RigError where an effector can't go by an object, or by a bone of it."""
     if not is_in_scene(scene, target):
-        raise RigError(f"Effector {effector!r}: its target {target.name!r} is not in scene {scene.name!r}")
+        raise RigError(
+            f"Effector {effector!r}: its target {target.name!r} is not in scene {scene.name!r}: choose another"
+        )
     reason = why_no_target(rig, target, bone)
     if reason:
         raise RigError(f"Effector {effector!r}: {reason}")
@@ -74,9 +76,9 @@ def why_no_target(rig: bpy.types.Object, target: bpy.types.Object, bone: str) ->
     if target == rig and not bone:
         return f"{rig.name!r} can't be its own target: choose another object"
     if bone and target.type != "ARMATURE":
-        return f"{target.name!r} is no armature, so has no bone {bone!r}"
+        return f"{target.name!r} is no armature, so has no bone {bone!r}: choose an armature or no bone"
     if bone and bone not in target.pose.bones:
-        return f"{target.name!r} has no bone {bone!r}"
+        return f"{target.name!r} has no bone {bone!r}: choose one that it has"
     return ""
 
 
@@ -128,8 +130,7 @@ def add_effector(
 
     Raises RigError, before anything is changed, for a bone or target that cannot be used.
     """
-    if bone not in rig.pose.bones:
-        raise RigError(f"{rig.name!r} has no bone {bone!r}")
+    check_bones(rig, bone)
     bone = solved_bone(rig, bone)
     reason = why_no_target(rig, target, target_bone) if target else ""
     if reason:
@@ -150,7 +151,7 @@ def remove_effector(rig: bpy.types.Object, index: int) -> str:
     """Remove an effector, keeping its target object; returns its name. Raises RigError where there is none there."""
     kept = rig_settings(rig)
     if not 0 <= index < len(kept.effectors):
-        raise RigError(f"{rig.name!r} has no effector number {index}")
+        raise RigError(f"{rig.name!r} has no effector number {index}: choose one in the list")
     name: str = kept.effectors[index].name
     kept.effectors.remove(index)
     kept.active_effector = min(kept.active_effector, max(len(kept.effectors) - 1, 0))

@@ -48,7 +48,9 @@ def _check_marker(scene: bpy.types.Scene, rig: bpy.types.Object, marker: FabrikM
     if marker.target is None:
         raise RigError(f"Marker {marker.name!r} has no object (was it deleted?): choose one, or switch the marker off")
     if not is_in_scene(scene, marker.target):
-        raise RigError(f"Marker {marker.name!r}: its object {marker.target.name!r} is not in scene {scene.name!r}")
+        raise RigError(
+            f"Marker {marker.name!r}: its object {marker.target.name!r} is not in scene {scene.name!r}: choose another"
+        )
     reason = why_no_target(rig, marker.target, marker.target_bone)
     if reason:
         raise RigError(f"Marker {marker.name!r}: {reason}")

@@ -209,5 +209,5 @@ def _why_nothing_moves(rig: bpy.types.Object, goals: Sequence[Goals]) -> str:
     """Why none of the effectors can be moved."""
     alone = [sentence for goal in goals for sentence in goal.left_alone]
     if alone:
-        return f"No bone that may be turned moves an effector of {rig.name!r}. {alone[-1]}"
+        return f"No bone that may be turned moves an effector of {rig.name!r} ({alone[-1]}): choose other bones"
     return f"The effectors of {rig.name!r} lie at its root's head, which no bone can move: choose others"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import bpy
 
 from ..control.body import solved_bone
-from ..rig.armature import RigError, check_editable
+from ..rig.armature import RigError, check_bones, check_editable
 from ..rig.spaces import armature_point
 from ..settings.effector import FabrikEffector
 from ..settings.rig import rig_settings
@@ -41,9 +41,7 @@ def pin_bones(
         RigError: before anything is changed, for a bone that is not there or a rig that can't be changed.
     """
     check_editable(armature)
-    for name in bones:
-        if name not in armature.pose.bones:
-            raise RigError(f"{armature.name!r} has no bone {name!r}")
+    check_bones(armature, *bones)
     bones = list(dict.fromkeys(solved_bone(armature, name) for name in bones))
     unpin_bones(armature, bones)
     kept = rig_settings(armature)

@@ -120,7 +120,7 @@ def _check(target: Target) -> None:
     """Raise TargetError where a target's bone is not there."""
     holder, bone = target
     if bone and (holder.type != "ARMATURE" or bone not in holder.pose.bones):
-        raise TargetError(f"Target {holder.name!r} has no bone {bone!r}.")
+        raise TargetError(f"Target {holder.name!r} has no bone {bone!r}: choose one that it has")
 
 
 def _is_plain(target: Target) -> bool:
@@ -216,7 +216,7 @@ def _evaluated_object(graph: bpy.types.Depsgraph, holder: bpy.types.Object) -> b
     """An object as evaluated; raises TargetError where the scene's evaluation leaves it out."""
     evaluated = holder.evaluated_get(graph)
     if not evaluated.is_evaluated:
-        raise TargetError(f"Object {holder.name!r} is not in the view layer, or disabled in it: enable it first.")
+        raise TargetError(f"Object {holder.name!r} is not in the view layer, or disabled in it: enable it first")
     return evaluated
 
 

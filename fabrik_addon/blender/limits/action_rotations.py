@@ -68,7 +68,7 @@ def rotation_curves(rig: bpy.types.Object, bones: list[bpy.types.PoseBone]) -> l
     found = [BoneCurves(each.bone, by_path[each.path]) for each in every if each.path in by_path]
     if not found:
         names = ", ".join(repr(bone.name) for bone in bones[:3]) + (", …" if len(bones) > 3 else "")
-        raise RigError(f"Action {animation.action.name!r} does not turn any of the bones: {names}")
+        raise RigError(f"Action {animation.action.name!r} turns none of the bones ({names}): select others")
     return found
 
 

@@ -95,7 +95,7 @@ def _edges(corners: Corners) -> list[float]:
 def _polygon(bone: bpy.types.PoseBone) -> LimitSettings:
     settings = read_settings(bone)
     if settings.type != "POLYGON":
-        raise RigError(f"The limit of bone {bone.name!r} is no polygon")
+        raise RigError(f"The limit of bone {bone.name!r} is no polygon: choose Polygon as its type first")
     read_limit(bone)
     return settings
 
@@ -104,5 +104,7 @@ def _with_corner(bone: bpy.types.PoseBone, settings: LimitSettings, index: int) 
     """The corners, one of which has that place; raises RigError where none has."""
     corners = list(points(settings.window))
     if not 0 <= index < len(corners):
-        raise RigError(f"The window of {bone.name!r} has no point number {index}")
+        raise RigError(
+            f"The window of {bone.name!r} has no point number {index}: choose one from 0 to {len(corners) - 1}"
+        )
     return corners

@@ -103,7 +103,9 @@ def numbers_in(text: str) -> tuple[float, ...]:
         try:
             numbers.append(float(word.strip("[]()")))
         except ValueError:
-            raise LimitError(f"{word!r} in the window is not a number") from None
+            raise LimitError(
+                f"{word!r} in the window is not a number: give leans in radians, separated by commas"
+            ) from None
     return tuple(numbers)
 
 

@@ -97,7 +97,7 @@ def _common(ranges: Sequence[Range | None]) -> Range | None:
         return None
     low, high = max(low for low, _ in closed), min(high for _, high in closed)
     if low > high:
-        raise LimitError("its IK limits and its constraints leave no angle between them")
+        raise LimitError("its IK limits and its constraints leave no angle between them: mend them first")
     return low, high
 
 

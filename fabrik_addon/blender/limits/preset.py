@@ -81,7 +81,7 @@ def _listed(names: Sequence[str] | Collection[str]) -> str:
 def _why_nothing(rig: bpy.types.Object, preset: Preset) -> str:
     if preset.unplaced:
         name, reason = next(iter(preset.unplaced.items()))
-        return f"{name}: {reason}"
+        return f"{name}: {reason}; set its limit by hand"
     if preset.free:
-        return f"{_listed(preset.free)}: a root moves freely"
-    return f"No bone of {rig.name!r} is named as one of a human, in any of the ways that the preset knows"
+        return f"{_listed(preset.free)}: a root moves freely; choose other bones"
+    return f"No bone of {rig.name!r} is named as one of a human: set limits by hand"

@@ -78,7 +78,7 @@ def check_animated(source: bpy.types.Object) -> None:
     """Raise RetargetError where nothing moves a source: neither keys nor drivers, constraints, strips or a parent."""
     animated = source.animation_data is not None or source.parent is not None or len(source.constraints)
     if not animated and not any(len(bone.constraints) for bone in source.pose.bones):
-        raise RetargetError(f"{source.name!r} has no animation: choose an armature that moves.")
+        raise RetargetError(f"{source.name!r} has no animation: choose an armature that moves")
 
 
 def source_range(source: bpy.types.Object, scene: bpy.types.Scene) -> tuple[int, int]:
@@ -95,9 +95,9 @@ def is_file(source: str) -> bool:
 def import_source(context: bpy.types.Context, path: Path) -> bpy.types.Object:
     """The armature of a file, imported; raises RetargetError where there is none."""
     if path.suffix.lower() not in _IMPORTERS:
-        raise RetargetError(f"{path.name}: only {', '.join(_IMPORTERS)} files can be read.")
+        raise RetargetError(f"{path.name} can't be read: choose a file of {', '.join(_IMPORTERS)}")
     if not path.is_file():
-        raise RetargetError(f"{path}: there is no such file.")
+        raise RetargetError(f"{path}: there is no such file: choose another")
     addon, name, choices = _IMPORTERS[path.suffix.lower()]
     addon_utils.enable(addon)
     before = set(context.scene.objects)
@@ -105,8 +105,10 @@ def import_source(context: bpy.types.Context, path: Path) -> bpy.types.Object:
     try:
         getattr(getattr(bpy.ops, group), operator)(filepath=str(path), **choices)
     except RuntimeError as trouble:
-        raise RetargetError(f"{path.name}: cannot be read ({' '.join(str(trouble).split())}).") from None
+        raise RetargetError(
+            f"{path.name}: cannot be read ({' '.join(str(trouble).split())}): export it again"
+        ) from None
     found = [thing for thing in context.scene.objects if thing not in before and thing.type == "ARMATURE"]
     if not found:
-        raise RetargetError(f"{path.name}: there is no armature in it.")
+        raise RetargetError(f"{path.name}: there is no armature in it: choose another file")
     return found[0]

@@ -69,11 +69,11 @@ def _rotations(matrices: FloatArray) -> FloatArray:
 def check_source(source: bpy.types.Object | str | None, rig: bpy.types.Object) -> bpy.types.Object:
     """The source; raises RetargetError where it can't be one for a rig."""
     if source is None or source == "":
-        raise RetargetError("There is no source: choose the armature whose motion is wanted.")
+        raise RetargetError("There is no source: choose the armature whose motion is wanted")
     if isinstance(source, str):
-        raise RetargetError(f"There is neither an armature nor a file {source!r}: choose the source again.")
+        raise RetargetError(f"There is neither an armature nor a file {source!r}: choose the source again")
     if source.type != "ARMATURE":
-        raise RetargetError(f"The source {source.name!r} is no armature: choose one.")
+        raise RetargetError(f"The source {source.name!r} is no armature: choose one")
     if source == rig:
-        raise RetargetError(f"{rig.name!r} is the rig itself: choose another armature as the source.")
+        raise RetargetError(f"{rig.name!r} is the rig itself: choose another armature as the source")
     return source

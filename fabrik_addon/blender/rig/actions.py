@@ -38,7 +38,7 @@ def check_action(owner: bpy.types.Object, *, new: bool) -> None:
     animation = owner.animation_data
     if not new and animation is not None and animation.action is not None and not animation.action.is_editable:
         name = animation.action.name
-        raise KeyframeError(f"Action {name!r} is linked from another file: bake to a new action instead.")
+        raise KeyframeError(f"Action {name!r} is linked from another file: bake to a new action instead")
 
 
 def new_action_like(owner: bpy.types.Object, name: str, *, without: Collection[str] = ()) -> bpy.types.Action:
@@ -143,9 +143,9 @@ def _new_strip(
 def _check_owner(owner: bpy.types.Object) -> None:
     """Raise KeyframeError where the owner cannot be animated as things are."""
     if owner.library is not None:
-        raise KeyframeError(f"{owner.name!r} is linked from another file: make a library override first.")
+        raise KeyframeError(f"{owner.name!r} is linked from another file: make a library override first")
     if owner.animation_data is not None and owner.animation_data.use_tweak_mode:
-        raise KeyframeError(f"{owner.name!r} has an NLA strip in tweak mode: leave it first.")
+        raise KeyframeError(f"{owner.name!r} has an NLA strip in tweak mode: leave it first")
 
 
 def _new_slot(action: bpy.types.Action, owner: bpy.types.Object) -> bpy.types.ActionSlot:

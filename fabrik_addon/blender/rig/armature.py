@@ -76,13 +76,13 @@ def read_trees(armature: bpy.types.Object, *, at_rest: bool = False) -> list[Tre
 def check_rig(armature: bpy.types.Object) -> None:
     """Raise RigError, naming the trouble, unless the object's bones can be read as they stand."""
     if armature.type != "ARMATURE":
-        raise RigError(f"Object {armature.name!r} is not an armature.")
+        raise RigError(f"Object {armature.name!r} is not an armature: select one")
     if not armature.data.bones:
-        raise RigError(f"Armature {armature.name!r} has no bones.")
+        raise RigError(f"Armature {armature.name!r} has no bones: add some in Edit mode first")
     if armature.mode == "EDIT":
-        raise RigError(f"Armature {armature.name!r} is in Edit mode: leave it first.")
+        raise RigError(f"Armature {armature.name!r} is in Edit mode: leave it first")
     if armature.pose is None:
-        raise RigError(f"Armature {armature.name!r} has no pose yet: put it into a scene and update that.")
+        raise RigError(f"Armature {armature.name!r} has no pose yet: put it into a scene and update that")
     _check_object_scale(armature)
 
 
@@ -93,7 +93,7 @@ def _check_object_scale(armature: bpy.types.Object) -> None:
     square = np.trace(products) / 3.0
     if square == 0.0 or np.abs(products / square - np.eye(3)).max() > 2.0 * _SCALE_TOLERANCE:
         scale = ", ".join(f"{length:.4g}" for length in np.linalg.norm(axes, axis=0))
-        raise RigError(f"Object {armature.name!r} is scaled non-uniformly ({scale}): apply its scale first.")
+        raise RigError(f"Object {armature.name!r} is scaled non-uniformly ({scale}): apply its scale first")
 
 
 def check_unscaled(armature: bpy.types.Object, bones: Iterable[str]) -> None:
@@ -106,16 +106,23 @@ def check_unscaled(armature: bpy.types.Object, bones: Iterable[str]) -> None:
         stretches = scale[1] > 0.0 and read_slide(pose_bone) != NO_SLIDE
         if np.abs(scale - 1.0)[[0, 2] if stretches else [0, 1, 2]].max() > _SCALE_TOLERANCE:
             shown = ", ".join(f"{value:.4g}" for value in scale)
-            raise RigError(f"Bone {name!r} is scaled ({shown}): only a scale of 1 can be solved.")
+            raise RigError(f"Bone {name!r} is scaled ({shown}): set its scale to 1, as no other can be solved")
+
+
+def check_bones(armature: bpy.types.Object, *names: str) -> None:
+    """Raise RigError for the first name that no bone of an armature has."""
+    for name in names:
+        if name not in armature.data.bones:
+            raise RigError(f"{armature.name!r} has no bone {name!r}: choose one that it has")
 
 
 def check_editable(armature: bpy.types.Object) -> None:
     """Raise RigError unless the object may be posed: it is local, or an editable library override."""
     if armature.library is not None:
-        raise RigError(f"Armature {armature.name!r} is linked from another file: make a library override first.")
+        raise RigError(f"Armature {armature.name!r} is linked from another file: make a library override first")
     override = armature.override_library
     if override is not None and override.is_system_override:
-        raise RigError(f"The library override of armature {armature.name!r} is not editable: make it editable first.")
+        raise RigError(f"The library override of armature {armature.name!r} is not editable: make it editable first")
 
 
 def write_pose(
@@ -255,9 +262,7 @@ def _tree(bones: _Bones, matrices: FloatArray, rotations: FloatArray, members: I
 def _pose_rows(armature: bpy.types.Object, skeleton: Skeleton) -> IntArray:
     """(J,) the places of the skeleton's bones among the pose bones."""
     rows = {bone.name: row for row, bone in enumerate(armature.pose.bones)}
-    missing = next((name for name in skeleton.names if name not in rows), None)
-    if missing is not None:
-        raise RigError(f"Armature {armature.name!r} has no bone {missing!r}.")
+    check_bones(armature, *(name for name in skeleton.names if name not in rows))
     return np.array([rows[name] for name in skeleton.names], dtype=np.int64)
 
 

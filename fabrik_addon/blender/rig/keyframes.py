@@ -66,7 +66,10 @@ def write_curves(
     table = np.asarray(values, dtype=np.float64)
     table = table[:, None] if table.ndim == 1 else table
     if not (np.isfinite(table).all() and np.isfinite(times).all()):
-        raise KeyframeError(f"A key of {data_path} in action {action.name!r} would not be a finite number.")
+        raise KeyframeError(
+            f"A key of {data_path} in action {action.name!r} would not be a finite number: "
+            "move what it follows closer to the rig"
+        )
     channels = channels_of(action, owner)
     for index, column in enumerate(table.T):
         if components is None or index in components:

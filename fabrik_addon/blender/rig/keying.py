@@ -50,12 +50,12 @@ def why_no_key(context: bpy.types.Context, *, automatic: bool) -> str:
     """A sentence on why bones that have changed may have got no key."""
     keying_set = _keying_set(context, automatic=automatic)
     if keying_set is not None:
-        return f"No key was set: the active keying set, {keying_set.bl_label}, has no property of these bones"
+        return f"No key was set, as {keying_set.bl_label} has no property of these bones: choose another keying set"
     if "INSERTKEY_REPLACE" in _options(context, automatic=automatic):
-        return "No key was set: auto-keying only replaces keys, and these bones have none on this frame"
+        return "No key was set, as auto-keying only replaces keys: press Key Pose for those that are not there yet"
     if "INSERTKEY_AVAILABLE" in _options(context, automatic=automatic):
-        return "No key was set: the preferences have Only Insert Available on, and these bones have no keys yet"
-    return "No key was set: the bones are as their keys have them already"
+        return "No key was set, as Only Insert Available is on in the preferences: switch it off, or key the bones once"
+    return "No key was set, as the bones are where their keys have them: pose them first"
 
 
 def _options(context: bpy.types.Context, *, automatic: bool) -> set[Any]:

@@ -16,6 +16,8 @@ from .locks import is_locked
 # Constraints that turn and move nothing, or only keep what an animator does within bounds.
 _BOUNDS: Final = ("LIMIT_ROTATION", "LIMIT_LOCATION", "LIMIT_SCALE", "LIMIT_DISTANCE", "MAINTAIN_VOLUME", "COPY_SCALE")
 _CHAINS: Final = ("IK", "SPLINE_IK")
+# What to do about a bone that is not an animator's to move.
+OTHERWISE: Final = "drag another, or press Use as Control Rig"
 
 
 def constrained_bones(rig: bpy.types.Object) -> dict[str, str]:

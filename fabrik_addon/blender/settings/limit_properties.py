@@ -271,9 +271,11 @@ def _why_not_kept(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> str
         name, value = _PROPERTIES[field].name, getattr(settings, field)
         if not is_overridable(pose_bone, name):
             if value != getattr(_FREE_BONE, field):
-                return f"Bone {pose_bone.name!r} has no {name!r} in {library!r}, so an override can't keep it"
+                return f"An override can't keep {name!r} of bone {pose_bone.name!r}: set it in {library!r} first"
         elif not fits(held(pose_bone)[name], value):
-            return f"Bone {pose_bone.name!r} has {name!r} of another length in {library!r}: an override can't change it"
+            return (
+                f"An override can't change how long {name!r} of bone {pose_bone.name!r} is: set it in {library!r} first"
+            )
     return ""
 
 
@@ -306,7 +308,7 @@ def read_field(pose_bone: bpy.types.PoseBone, field: str) -> Any:
     try:
         return checked(pose_bone, field, lambda: own.convert(held(pose_bone)[own.name]))
     except ValueError as error:
-        raise LimitPropertyError(f"Bone {pose_bone.name!r}: property {own.name!r} {error}.") from None
+        raise LimitPropertyError(f"Bone {pose_bone.name!r}: property {own.name!r} {error}") from None
 
 
 def checked(pose_bone: bpy.types.PoseBone, field: str, make: Callable[[], _Value]) -> _Value:

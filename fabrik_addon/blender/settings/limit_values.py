@@ -64,7 +64,7 @@ class LimitSettings:
         from ... import core  # noqa: PLC0415
 
         if self.type not in KINDS:
-            raise core.LimitError(f"The limit is {self.type!r}: it must be one of {', '.join(KINDS)}.")
+            raise core.LimitError(f"The limit is {self.type!r}: it must be one of {', '.join(KINDS)}")
         return KINDS[self.type].make(core, self)
 
     def check(self) -> None:
@@ -144,7 +144,9 @@ def check_slide(slide: Range) -> None:
 
     low, high = slide
     if not (0.0 < low <= high and isfinite(high)):
-        raise LimitError(f"A bone can't stretch from {low:g} to {high:g}: two factors above 0, the lower one first.")
+        raise LimitError(
+            f"A bone can't stretch from {low:g} to {high:g}: give two factors above 0, the lower one first"
+        )
 
 
 def check_stiffness(stiffness: float) -> None:
@@ -152,7 +154,7 @@ def check_stiffness(stiffness: float) -> None:
     from ...core import LimitError  # noqa: PLC0415
 
     if not 0.0 <= stiffness <= 1.0:
-        raise LimitError(f"A stiffness of {stiffness:g} makes no sense: give one from 0 (none) to 1 (does not turn).")
+        raise LimitError(f"A stiffness of {stiffness:g} makes no sense: give one from 0 (none) to 1 (does not turn)")
 
 
 def check_mass(mass: float) -> None:
@@ -160,7 +162,7 @@ def check_mass(mass: float) -> None:
     from ...core import LimitError  # noqa: PLC0415
 
     if not isfinite(mass):
-        raise LimitError(f"A mass of {mass:g} makes no sense: give a share of the body's, 0 or more.")
+        raise LimitError(f"A mass of {mass:g} makes no sense: give a share of the body's, 0 or more")
 
 
 def points(window: Sequence[float]) -> tuple[tuple[float, float], ...]:
@@ -168,7 +170,7 @@ def points(window: Sequence[float]) -> tuple[tuple[float, float], ...]:
     from ...core import LimitError  # noqa: PLC0415
 
     if len(window) % 2:
-        raise LimitError(f"A window has {len(window)} numbers: each point needs an X and a Z lean.")
+        raise LimitError(f"A window has {len(window)} numbers: give an X and a Z lean for each point")
     return tuple(zip(window[::2], window[1::2], strict=True))
 
 

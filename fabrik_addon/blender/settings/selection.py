@@ -79,5 +79,5 @@ def _select(bone: Any, *, chosen: bool) -> None:
 def _named(rig: bpy.types.Object, name: str) -> bpy.types.PoseBone:
     bone: bpy.types.PoseBone | None = rig.pose.bones.get(name) or rig.pose.bones.get(name.strip())
     if bone is None:
-        raise FabrikError(f"{rig.name!r} has no bone {name.strip()!r}")
+        raise FabrikError(f"{rig.name!r} has no bone {name.strip()!r}: choose one that it has")
     return bone

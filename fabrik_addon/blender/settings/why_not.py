@@ -94,7 +94,7 @@ def named(things: Iterable[_Thing], name: str, kind: str) -> _Thing | None:
 
     of_name = sorted((thing for thing in things if thing.name == name), key=lambda thing: thing.library is not None)
     if name and not of_name:
-        raise FabrikError(f"There is no {kind} {name!r}.")
+        raise FabrikError(f"There is no {kind} {name!r}: choose another")
     return of_name[0] if name else None
 
 

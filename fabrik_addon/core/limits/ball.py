@@ -40,7 +40,7 @@ class Ball(Limit):
         usable = self.cone is not None and np.shape(self.cone) in {(), (1,), (4,)}
         if not usable or not all(0.0 <= angle <= pi + _ROUNDING for angle in self.angles):
             cone = " ".join(str(self.cone).split())
-            raise LimitError(f"A ball's cone is {cone}: one angle or four are needed, each from 0 to pi.")
+            raise LimitError(f"A ball's cone is {cone}: one angle or four are needed, each from 0 to pi")
         check_range("A ball's twist", self.twist)
 
     @cached_property

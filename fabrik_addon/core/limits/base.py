@@ -85,10 +85,10 @@ class Limit(Constraint):
 def check_range(what: str, ends: Range) -> None:
     """Raise LimitError for what is no range, naming it."""
     if np.shape(ends) != (2,):
-        raise LimitError(f"{what} is {ends!r}: two angles are needed, the lower one first.")
+        raise LimitError(f"{what} is {ends!r}: two angles are needed, the lower one first")
     low, high = ends
     if not (isfinite(low) and isfinite(high) and low <= high):
-        raise LimitError(f"{what} is from {low} to {high}: two finite angles are needed, the lower one first.")
+        raise LimitError(f"{what} is from {low} to {high}: two finite angles are needed, the lower one first")
 
 
 def spread(ends: Range, share: FloatArray) -> FloatArray:

@@ -32,7 +32,7 @@ class Hinge(Limit):
 
     def __post_init__(self) -> None:
         if self.axis not in {"X", "Y", "Z"}:
-            raise LimitError(f"A hinge's axis is {self.axis!r}: it must be 'X', 'Y' or 'Z'.")
+            raise LimitError(f"A hinge's axis is {self.axis!r}: it must be 'X', 'Y' or 'Z'")
         check_range("A hinge's range", (self.low, self.high))
 
     freedom = 1

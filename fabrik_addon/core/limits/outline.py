@@ -28,15 +28,15 @@ class Window:
     def __init__(self, points: Sequence[Point]) -> None:
         self.points = [(float(x), float(z)) for x, z in points]
         if len(self.points) < 3:
-            raise LimitError(f"A polygon limit needs at least three points, not {len(self.points)}.")
+            raise LimitError(f"A polygon limit has {len(self.points)} points: at least three are needed")
         if not all(hypot(*point) <= pi + ROUNDING for point in self.points):
-            raise LimitError("A polygon limit has a point that is not a lean: each must be within pi of rest.")
+            raise LimitError("A polygon limit has a point that is not a lean: each must be within pi of rest")
         self.edges = list(zip(self.points, self.points[1:] + self.points[:1], strict=True))
         if _crossing(self.edges):
-            raise LimitError("A polygon limit has edges that touch or cross: its outline must be simple.")
+            raise LimitError("A polygon limit has edges that touch or cross: its outline must be simple")
         area = sum(ax * bz - bx * az for (ax, az), (bx, bz) in self.edges) / 2.0
         if abs(area) < ROUNDING:
-            raise LimitError("A polygon limit has no area.")
+            raise LimitError("A polygon limit has no area: move one of its points off their line")
         outward = 1.0 if area > 0 else -1.0
         self._sides = [_Side.between(*triple, outward) for triple in _around(self.edges)]
 

@@ -40,8 +40,8 @@ class Options:
 
     def __post_init__(self) -> None:
         if not self.tolerance > 0:
-            raise OptionsError(f"The tolerance is {self.tolerance}: it must be more than zero.")
+            raise OptionsError(f"The tolerance is {self.tolerance}: it must be more than zero")
         for name, least in (("max_sweeps", 0), ("most_steps", 0), ("restarts", 0), ("chunk", 1)):
             value = getattr(self, name)
             if not isinstance(value, Integral) or value < least:
-                raise OptionsError(f"{name} is {value!r}: it must be a whole number, at least {least}.")
+                raise OptionsError(f"{name} is {value!r}: it must be a whole number, at least {least}")

@@ -78,7 +78,7 @@ class Skeleton:
         try:
             return self._index[name]
         except KeyError:
-            raise SkeletonError(f"There is no bone named {name!r} in this skeleton.") from None
+            raise SkeletonError(f"There is no bone named {name!r} in this skeleton: use one of its names") from None
 
     def path(self, bone: int) -> list[int]:
         """Bone indices from the root to `bone`, both included."""
@@ -122,27 +122,27 @@ class Skeleton:
 
 def _frozen(array: npt.NDArray[Any], shape: tuple[int, ...], what: str) -> npt.NDArray[Any]:
     if array.shape != shape:
-        raise SkeletonError(f"The skeleton's {what} have shape {array.shape}, but {shape} is needed.")
+        raise SkeletonError(f"The skeleton's {what} have shape {array.shape}, but {shape} is needed")
     array.flags.writeable = False
     return array
 
 
 def _check_names(names: tuple[str, ...]) -> None:
     if not names:
-        raise SkeletonError("A skeleton needs at least one bone.")
+        raise SkeletonError("A skeleton has no bones: at least one is needed")
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise SkeletonError(f"Two bones are named {twice!r}.")
+        raise SkeletonError(f"Two bones are named {twice!r}: give each a name of its own")
 
 
 def _check_tree(skeleton: Skeleton) -> None:
     names, parents = skeleton.names, skeleton.parents
     for bone, parent in enumerate(parents):
         if not -1 <= parent < bone and bone > 0:
-            raise SkeletonError(f"Bone {names[bone]!r} stands before its parent: list parents first.")
+            raise SkeletonError(f"Bone {names[bone]!r} stands before its parent: list parents first")
     if parents[0] != -1 or (parents[1:] == -1).any():
         roots = [names[i] for i in np.flatnonzero(parents == -1)]
-        raise SkeletonError(f"A skeleton has exactly one root, listed first, not {roots}: solve each tree on its own.")
+        raise SkeletonError(f"A skeleton has exactly one root, listed first, not {roots}: solve each tree on its own")
 
 
 def _check_bodies(skeleton: Skeleton) -> None:
@@ -150,10 +150,10 @@ def _check_bodies(skeleton: Skeleton) -> None:
     squares = np.swapaxes(rotations, 1, 2) @ rotations
     broken = (np.abs(squares - np.eye(3)) > _ORTHONORMAL).any(axis=(1, 2)) | (np.linalg.det(rotations) < 0)
     checks = [
-        (~np.isfinite(skeleton.rest).all(axis=(1, 2)), "has a rest matrix with a value that is not finite"),
-        (~(np.isfinite(lengths) & (lengths >= 0)), "has a length that is not zero or more"),
-        (broken, "has a rest matrix that is not a pure rotation: remove its scale or shear"),
+        (~np.isfinite(skeleton.rest).all(axis=(1, 2)), "its rest matrix must be finite"),
+        (~(np.isfinite(lengths) & (lengths >= 0)), "its length must be zero or more"),
+        (broken, "its rest matrix must be a pure rotation, without scale or shear"),
     ]
     for wrong, what in checks:
         if wrong.any():
-            raise SkeletonError(f"Bone {skeleton.names[int(np.argmax(wrong))]!r} {what}.")
+            raise SkeletonError(f"Bone {skeleton.names[int(np.argmax(wrong))]!r}: {what}")

@@ -167,7 +167,7 @@ def _sized(fit: Fit, positions: FloatArray, reference: FloatArray, scale: Scale)
         fit = replace(fit, scale=_checked_scale(scale))
         return fit, fit.solve(reference)
     if scale not in {"uniform", "limbs"}:
-        raise CalibrationError(f"The scale is {scale!r}: it must be 'uniform', 'limbs' or a number.")
+        raise CalibrationError(f"The scale is {scale!r}: it must be 'uniform', 'limbs' or a number")
     first = first_scale(fit.skeleton, fit.mapping, fit.offsets, positions)
     return (yield from at_best_scale(fit, reference, first))
 
@@ -197,16 +197,18 @@ def _used(mapping: Sequence[MappedMarker], clip: Clip) -> tuple[MappedMarker, ..
     """The entries that count; raises where there is none or one is not in the clip."""
     used = tuple(entry for entry in mapping if entry.weight > 0.0)
     if not used:
-        raise CalibrationError("No mapped marker has a weight: map markers to bones first.")
+        raise CalibrationError("No mapped marker has a weight: map markers to bones first")
     for entry in used:
         if entry.marker not in clip.names:
-            raise CalibrationError(f"Marker {entry.marker!r} is mapped but not in {clip.source or 'the recording'}.")
+            raise CalibrationError(
+                f"Marker {entry.marker!r} is mapped but not in {clip.source or 'the recording'}: leave it out"
+            )
     return used
 
 
 def _checked_scale(scale: float) -> float:
     if not (np.isfinite(scale) and scale > 0.0):
-        raise CalibrationError(f"The scale is {scale}: it must be more than 0.")
+        raise CalibrationError(f"The scale is {scale}: it must be more than 0")
     return float(scale)
 
 
@@ -217,7 +219,7 @@ def _reference(positions: FloatArray, frames: tuple[int, int] | None) -> FloatAr
     first, last = frames
     if not 0 <= first <= last < len(positions):
         raise CalibrationError(
-            f"The reference is frames {first} to {last}, but the recording has frames 0 to {len(positions) - 1}."
+            f"The reference is frames {first} to {last}, but it must be from 0 to {len(positions) - 1}"
         )
     return _spread(positions[first : last + 1], _REFERENCE_FRAMES)
 
@@ -226,7 +228,7 @@ def _spread(positions: FloatArray, most: int) -> FloatArray:
     """At most so many of the frames on which some marker is seen, evenly spread."""
     seen = np.flatnonzero(~np.isnan(positions).any(axis=2).all(axis=1))
     if not len(seen):
-        raise CalibrationError("None of the mapped markers is seen on the frames to calibrate with.")
+        raise CalibrationError("None of the mapped markers is seen on the frames to calibrate with: choose others")
     return np.asarray(positions[seen[spread_places(len(seen), most)]])
 
 
@@ -236,7 +238,7 @@ def _stillest(positions: FloatArray) -> IntArray:
     Several, since one alone may be the turning point of a jump.
     """
     if not _seen(positions).any():
-        raise CalibrationError("None of the mapped markers is seen on the frames to calibrate with.")
+        raise CalibrationError("None of the mapped markers is seen on the frames to calibrate with: choose others")
     count = _seen(positions).sum(axis=1)
     steps = np.linalg.norm(np.diff(positions, axis=0, prepend=positions[:1]), axis=2)
     steps[0] = steps[1] if len(steps) > 1 else 0.0

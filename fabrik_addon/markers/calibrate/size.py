@@ -94,7 +94,7 @@ def _spread_ratio(points: FloatArray, positions: FloatArray) -> float:
     parts = points[seen[frame]], positions[frame][seen[frame]]
     spreads = [float(np.linalg.norm(np.std(part, axis=0))) if len(part) > 1 else 0.0 for part in parts]
     if min(spreads) <= 0.0:
-        raise CalibrationError("The markers that are seen lie on one point: map more of them, on several bones.")
+        raise CalibrationError("The markers that are seen lie on one point: map more of them, on several bones")
     return spreads[0] / spreads[1]
 
 
@@ -119,7 +119,7 @@ def uniform_scale(rest_points: FloatArray, pairs: Sequence[tuple[int, int]], pos
     measured = [(_median_distance(positions, pair), length) for pair, length in usable]
     ratios = [(length / distance, length) for distance, length in measured if distance > 0.0]
     if not ratios:
-        raise CalibrationError("no two markers on one bone are ever seen on the same frame")
+        raise CalibrationError("no two markers on one bone are ever seen on the same frame: map more of them")
     return _weighted_median(np.array(ratios))
 
 
@@ -153,5 +153,5 @@ def _checked(
         raise CalibrationError(f"positions must be (F, {len(points)}, 3) for {len(points)} points, not {samples.shape}")
     for pair in pairs:
         if not all(0 <= place < len(points) for place in pair):
-            raise CalibrationError(f"the pair {pair} is not among {len(points)} points")
+            raise CalibrationError(f"both of the pair {pair} must be among {len(points)} points")
     return points, samples

@@ -73,7 +73,7 @@ def plant_feet(
     """
     settings = settings or StandingSettings()
     if not points:
-        raise FeetError("There are no feet to plant: name at least one point on a foot.")
+        raise FeetError("There are no feet to plant: name at least one point on a foot")
     places = _places(solution, points)
     ground = ground_velocity(places, rate, up=up, settings=settings)
     carried = (np.arange(len(places)) / rate)[:, None, None] * ground

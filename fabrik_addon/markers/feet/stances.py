@@ -52,7 +52,7 @@ class StandingSettings:
         for name in ("speed", "height", "shortest", "blend"):
             value = getattr(self, name)
             if not (np.isfinite(value) and (value > 0.0 or (name == "blend" and value == 0.0))):
-                raise FeetError(f"The feet's {name} is {value}: it must be more than 0.")
+                raise FeetError(f"The feet's {name} is {value}: it must be more than 0")
 
 
 def find_stances(

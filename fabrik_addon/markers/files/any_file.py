@@ -40,7 +40,7 @@ def _parser(start: bytes, suffix: str) -> Parser:
         return parse_c3d
     if suffix not in _PARSERS:
         kinds = " nor a ".join(suffix.lstrip(".").upper() for suffix in SUFFIXES)
-        raise MarkerFileError(f"this is neither a {kinds} file")
+        raise MarkerFileError(f"this is neither a {kinds} file: choose one of these")
     return _PARSERS[suffix]
 
 
@@ -61,8 +61,8 @@ def select_performer(clip: Clip, name: str) -> Clip:
     parted = _parted(clip.names)
     places = [place for place, label in enumerate(clip.names) if label in parted and parted[label][0] == name]
     if not places:
-        known = ", ".join(performers(clip)) or "none"
-        raise ClipError(f"{clip.source or 'the recording'}: there is no performer {name!r}, only {known}")
+        known = ", ".join(performers(clip)) or "labels without one"
+        raise ClipError(f"{clip.source or 'the recording'}: there is no performer {name!r}: choose from {known}")
     names = tuple(parted[clip.names[place]][1] for place in places)
     return replace(clip, names=names, positions=clip.positions[:, places])
 

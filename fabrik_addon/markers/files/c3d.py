@@ -52,7 +52,7 @@ def parse_c3d(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip
     rate, rate_notes = frame_rate(parameters)
     positions = np.where(points.seen[..., None], points.positions, np.nan)[:, markers] * METRES[unit]
     if np.isnan(positions).all():
-        raise MarkerFileError("no marker is seen on any frame")
+        raise MarkerFileError("no marker is seen on any frame: choose another recording")
     upright, up, up_note = _upright(positions, parameters, up_axis)
     return Clip(
         names=unique_names([names[place] for place in markers]),
@@ -130,7 +130,9 @@ def _markers(names: Sequence[str], outputs: Sequence[bool]) -> tuple[list[int], 
     """The places of the markers, and a note on what is left out; raise where there is nothing else."""
     left_out = [name for name, output in zip(names, outputs, strict=True) if output]
     if len(left_out) == len(names):
-        raise MarkerFileError(f"no markers: all {len(left_out)} points are outputs of a model, such as {left_out[0]!r}")
+        raise MarkerFileError(
+            f"all {len(left_out)} points are outputs of a model, such as {left_out[0]!r}: export markers"
+        )
     markers = [place for place, output in enumerate(outputs) if not output]
     if not left_out:
         return markers, ()

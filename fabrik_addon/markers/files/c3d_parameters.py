@@ -53,9 +53,9 @@ class Parameters:
 
     def __init__(self, content: bytes) -> None:
         if len(content) < 2 or content[1] != _MAGIC:
-            raise MarkerFileError("this is not a C3D file: it does not begin as one")
+            raise MarkerFileError("this is not a C3D file: choose one that begins as such")
         if len(content) < BLOCK:
-            raise MarkerFileError("the header is truncated: a C3D file has at least 512 bytes")
+            raise MarkerFileError("the header is truncated: a C3D file has at least 512 bytes: export it again")
         # The parameters follow the header where that does not say where they begin.
         first = (max(content[0], 2) - 1) * BLOCK
         section = content[first:]
@@ -186,5 +186,7 @@ def _processor(content: bytes, section: bytes) -> int:
         }
     fitting = [kind for kind, rate in rates.items() if 1.0 <= rate <= FASTEST]
     if not fitting:
-        raise MarkerFileError("the header is damaged: neither its kind of numbers nor its frame rate can be told")
+        raise MarkerFileError(
+            "the header is damaged: neither its kind of numbers nor its frame rate can be told: export it again"
+        )
     return fitting[0]

@@ -90,7 +90,7 @@ def frame_rate(parameters: Parameters) -> tuple[float, tuple[str, ...]]:
     ]
     rates = [rate for rate in told if 0.0 < rate < FASTEST]
     if not rates:
-        raise MarkerFileError("the frame rate is not known: neither the header nor POINT:RATE says one")
+        raise MarkerFileError("the frame rate is not known: export it again with POINT:RATE")
     if told[0] == rates[0] and told[1] in rates and not math.isclose(told[0], told[1], rel_tol=1e-4):
         return rates[0], (f"POINT:RATE says {told[0]:g} Hz, the header {told[1]:g} Hz; took the former",)
     return rates[0], ()
@@ -108,11 +108,11 @@ def _layout(content: bytes, parameters: Parameters) -> tuple[Layout, tuple[str, 
     combined = product(kinds, starts, point_counts, _analog_counts(parameters), counts or [0])
     layouts = [Layout(start, points, analogs, frames, floats) for floats, start, points, analogs, frames in combined]
     if not layouts or not layouts[0].points:
-        raise MarkerFileError("no markers: the file holds no points")
+        raise MarkerFileError("no markers: choose a file with points")
     exact = [layout for layout in layouts if layout.frames and 0 <= size - layout.end < BLOCK]
     chosen = exact[0] if exact else _fitted(layouts[0], size)
     if chosen.frames < 1:
-        raise MarkerFileError("there are no frames: the file ends where they should begin")
+        raise MarkerFileError("there are no frames, as the file ends where they should begin: export it again")
     notes = [f"the file says {count} frames, read {chosen.frames}" for count in counts if count != chosen.frames]
     return chosen, tuple(notes[:1])
 
@@ -172,7 +172,9 @@ def _scale(parameters: Parameters, numbers: FloatArray) -> tuple[float, tuple[st
     """What whole numbers are multiplied with; of two scales, that with which a person is as tall as people are."""
     scales = list(dict.fromkeys(scale for scale in _scales(parameters) if scale > 0.0))
     if not scales:
-        raise MarkerFileError("POINT:SCALE is missing or 0, so that there is no telling the size of anything")
+        raise MarkerFileError(
+            "POINT:SCALE is missing or 0, so that there is no telling the size of anything: export it again"
+        )
     if len(scales) == 1 or math.isclose(scales[0], scales[1], rel_tol=1e-4):
         return scales[0], ()
     tall = _extent(numbers)

@@ -55,11 +55,11 @@ def _file_bytes(path: Path) -> bytes:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise MarkerFileError(f"there is no such file ({path})") from None
+        raise MarkerFileError(f"there is no such file ({path}): choose another") from None
     except OSError as trouble:
-        raise MarkerFileError(f"cannot be read: {trouble.strerror} ({path})") from None
+        raise MarkerFileError(f"cannot be read ({trouble.strerror}, {path}): choose another") from None
     if not content.strip():
-        raise MarkerFileError("the file is empty")
+        raise MarkerFileError("the file is empty: choose another")
     return content
 
 

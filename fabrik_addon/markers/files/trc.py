@@ -81,7 +81,7 @@ def parse_trc(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip
     rate = _rate(table.fields.get("datarate", ""), samples)
     positions = without_unseen(samples.points) * METRES[unit]
     if np.isnan(positions).all():
-        raise MarkerFileError("no marker is seen on any frame")
+        raise MarkerFileError("no marker is seen on any frame: choose another recording")
     return Clip(
         names=unique_names(names),
         rate=rate,
@@ -120,18 +120,18 @@ def _lines(text: str) -> list[_Line]:
 def _table(lines: Sequence[_Line]) -> _Table:
     """Split the lines into header fields, names and rows; raise where the header is not whole."""
     if not lines or not lines[0].cells[0].lower().startswith("pathfiletype"):
-        raise MarkerFileError("this is not a TRC file: it does not begin with PathFileType")
+        raise MarkerFileError("this is not a TRC file: choose one that begins with PathFileType")
     at = next((i for i, line in enumerate(lines) if line.cells[0].lower().startswith("frame")), None)
     if at is None:
-        raise MarkerFileError("the header is truncated: there is no Frame# line with marker names")
+        raise MarkerFileError("the header is truncated: there is no Frame# line with marker names: export it again")
     fields = _fields(lines[1], lines[2] if at > 2 else _Line(0, ())) if at > 1 else {}
     if "datarate" not in fields:
-        raise MarkerFileError("the header is truncated: there is no line of DataRate and its fellows")
+        raise MarkerFileError("the header is truncated: there is no line of DataRate and its fellows: export it again")
     rows = tuple(lines[at + 1 :])
     axis_columns = _axis_columns(rows[0]) if rows else 0
     rows = rows[1:] if axis_columns else rows
     if not rows:
-        raise MarkerFileError("there are no frames after the header")
+        raise MarkerFileError("there are no frames after the header: export it again")
     return _Table(fields, lines[at].cells[_COLUMNS_BEFORE:], axis_columns, rows)
 
 
@@ -156,17 +156,17 @@ def _marker_names(table: _Table) -> list[str]:
     """
     cells = _without_blank_end(table.names)
     if not cells:
-        raise MarkerFileError("no markers: the Frame# line has no names after tabs")
+        raise MarkerFileError("no markers, as the Frame# line has no names after tabs: export it again")
     for place, cell in enumerate(cells):
         if cell and place % 3:
-            raise MarkerFileError(f"the name {cell!r} does not stand on a marker's first column")
+            raise MarkerFileError(f"the name {cell!r} does not stand on a marker's first column: export it again")
     names = list(cells[::3])
     used = max(len(_without_blank_end(row.cells)) for row in table.rows) - _COLUMNS_BEFORE
     if used > 3 * len(names) and used % 3:
-        raise MarkerFileError(f"{used} columns of numbers for {len(names)} names, not three a marker")
+        raise MarkerFileError(f"{used} columns of numbers for {len(names)} names: three a marker are needed")
     columns = max(used, table.axis_columns)
     if table.axis_columns and columns <= 3 * (len(names) - 1):
-        raise MarkerFileError(f"{len(names)} marker names but columns for only {-(-columns // 3)}")
+        raise MarkerFileError(f"{len(names)} marker names but columns for only {-(-columns // 3)}: export it again")
     names += [""] * (-(-columns // 3) - len(names))
     return [name or f"*{place}" for place, name in enumerate(names, start=1)]
 
@@ -183,7 +183,7 @@ def _samples(table: _Table, marker_count: int, *, cut: bool) -> _Samples:
     if cut and (len(rows[-1].cells) < width or len(rows) < _count(table, "numframes")):
         rows[-1:] = _mended(rows[-1])
     if not rows:
-        raise MarkerFileError("there are no whole frames after the header")
+        raise MarkerFileError("there are no whole frames after the header: export it again")
     numbers = np.full((len(rows), width), np.nan)
     for row, line in enumerate(rows):
         values = _numbers(line)[:width]
@@ -214,7 +214,9 @@ def _numbers(line: _Line) -> list[float]:
     for column, cell in enumerate(line.cells, start=1):
         number = _number(cell)
         if number is None:
-            raise MarkerFileError(f"line {line.number}, column {column}: {cell!r} is not a number")
+            raise MarkerFileError(
+                f"line {line.number}, column {column}: {cell!r} is not a number: mend it or export again"
+            )
         numbers.append(number)
     return numbers
 
@@ -239,7 +241,8 @@ def _rate(told: str, samples: _Samples) -> float:
     from_times = _rate_of_times(samples)
     if from_times is None:
         raise MarkerFileError(
-            f"the frame rate is not known: DataRate is {told or 'missing'!r} and the Time column does not rise"
+            f"the frame rate is not known, as DataRate is {told or 'missing'!r} and the Time column does not rise: "
+            "mend one of them"
         )
     return from_times
 

@@ -170,7 +170,7 @@ def match(
     body are a cluster's. Raises NamingError for a preset that is not known.
     """
     if preset is not None and preset not in PRESETS:
-        raise NamingError(f"there is no marker set {preset!r}, only {', '.join(PRESETS)}")
+        raise NamingError(f"there is no marker set {preset!r}: choose from {', '.join(PRESETS)}")
     reader = _Reader(labels)
     key = preset or _recognised(reader, labels)
     body = None if rest is None else RigBody(parts, rest)

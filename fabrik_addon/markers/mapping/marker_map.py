@@ -49,11 +49,11 @@ class MappedMarker:
         """Check what the types cannot."""
         who = f"marker {self.marker!r}"
         if not self.marker or not self.bone:
-            raise MapError(f"{who} on bone {self.bone!r}: neither name may be empty")
+            raise MapError(f"{who} on bone {self.bone!r}: give both a name")
         if self.point not in ("HEAD", "TAIL", "OFFSET"):
             raise MapError(f"{who}: the point must be HEAD, TAIL or OFFSET, not {self.point!r}")
         if (self.point == "OFFSET") != (self.offset is not None):
-            raise MapError(f"{who}: an offset goes with the point OFFSET, not with {self.point}")
+            raise MapError(f"{who}: with an offset the point must be OFFSET, not {self.point}")
         if self.offset is not None and not all(map(math.isfinite, self.offset)):
             raise MapError(f"{who}: the offset must be finite, not {self.offset}")
         if not (math.isfinite(self.weight) and self.weight >= 0.0):
@@ -89,7 +89,7 @@ def write_json(path: Path, content: object) -> None:
     try:
         path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     except OSError as trouble:
-        raise MapError(f"{path.name}: cannot be written: {trouble.strerror} ({path})") from None
+        raise MapError(f"{path.name}: cannot be written ({trouble.strerror}, {path}): choose another folder") from None
 
 
 def check_map(entries: Sequence[MappedMarker], marker_names: Iterable[str], bone_names: Iterable[str]) -> None:
@@ -101,7 +101,7 @@ def check_map(entries: Sequence[MappedMarker], marker_names: Iterable[str], bone
     ]
     found = "; ".join(problem for problem in problems if problem)
     if found:
-        raise MapError(f"the marker map names {found}")
+        raise MapError(f"the marker map names {found}: choose another map, or mend it")
 
 
 def unknown_names(one: str, many: str, wanted: Iterable[str], known: Sequence[str]) -> str:
@@ -121,7 +121,7 @@ def _check_once(entries: Iterable[MappedMarker]) -> None:
     counts = Counter(entry.marker for entry in entries)
     twice = [name for name, count in counts.items() if count > 1]
     if twice:
-        raise MapError(f"marker {twice[0]!r} is mapped more than once")
+        raise MapError(f"marker {twice[0]!r} is mapped more than once: leave one of its entries out")
 
 
 def file_text(path: Path) -> str:
@@ -129,11 +129,11 @@ def file_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise MapError(f"there is no such file ({path})") from None
+        raise MapError(f"there is no such file ({path}): choose another") from None
     except OSError as trouble:
-        raise MapError(f"cannot be read: {trouble.strerror} ({path})") from None
+        raise MapError(f"cannot be read ({trouble.strerror}, {path}): choose another") from None
     except UnicodeDecodeError:
-        raise MapError("the file is not UTF-8 text") from None
+        raise MapError("the file is not UTF-8 text: save it as such") from None
 
 
 def _parse(text: str) -> tuple[MappedMarker, ...]:
@@ -141,7 +141,7 @@ def _parse(text: str) -> tuple[MappedMarker, ...]:
     content = json_map(text, _FORMAT, _VERSION, "marker map")
     markers = content.get("markers")
     if not isinstance(markers, dict) or not markers:
-        raise MapError("the map has no markers")
+        raise MapError("the map has no markers: add some")
     return tuple(_entry(marker, told) for marker, told in markers.items())
 
 
@@ -150,11 +150,11 @@ def json_map(text: str, key: str, version: int, what: str) -> dict[str, object]:
     try:
         content: object = json.loads(text, object_pairs_hook=_pairs_once)
     except json.JSONDecodeError as trouble:
-        raise MapError(f"not JSON: {trouble.msg} on line {trouble.lineno}") from None
+        raise MapError(f"not JSON, {trouble.msg} on line {trouble.lineno}: mend it") from None
     if not isinstance(content, dict) or key not in content:
-        raise MapError(f"not a {what}: there is no {key!r} in it")
+        raise MapError(f"not a {what}, as there is no {key!r} in it: choose one")
     if content[key] != version:
-        raise MapError(f"version {content[key]!r} of the map is not known, only {version}")
+        raise MapError(f"version {content[key]!r} of the map is not known: save it again as version {version}")
     return content
 
 
@@ -162,7 +162,7 @@ def _pairs_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """A JSON object; raise where a key is there twice, of which JSON would keep the last."""
     for key, count in Counter(key for key, _ in pairs).items():
         if count > 1:
-            raise MapError(f"{key!r} is there more than once")
+            raise MapError(f"{key!r} is there more than once: leave one out")
     return dict(pairs)
 
 
@@ -171,10 +171,10 @@ def _entry(marker: str, told: object) -> MappedMarker:
     if isinstance(told, str):
         return MappedMarker(marker, told)
     if not isinstance(told, dict):
-        raise MapError(f"marker {marker!r}: expected a bone's name or an object, not {told!r}")
+        raise MapError(f"marker {marker!r}: it must be a bone's name or an object, not {told!r}")
     strange = sorted(set(told) - _ENTRY_KEYS)
     if strange:
-        raise MapError(f"marker {marker!r}: {strange[0]!r} is not one of {sorted(_ENTRY_KEYS)}")
+        raise MapError(f"marker {marker!r}: {strange[0]!r} must be one of {sorted(_ENTRY_KEYS)}")
     bone = told.get("bone")
     if not isinstance(bone, str):
         raise MapError(f"marker {marker!r}: 'bone' must be a bone's name, not {bone!r}")
@@ -204,7 +204,7 @@ def _offset(marker: str, told: object) -> tuple[float, float, float] | None:
 def _real(marker: str, what: str, told: object) -> float:
     """A number that is not a truth value."""
     if isinstance(told, bool) or not isinstance(told, int | float):
-        raise MapError(f"marker {marker!r}: the {what} needs numbers, not {told!r}")
+        raise MapError(f"marker {marker!r}: the {what} must be numbers, not {told!r}")
     return float(told)
 
 

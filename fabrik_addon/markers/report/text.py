@@ -149,7 +149,9 @@ def replace_file(path: Path, text: str) -> None:
             file.write(text)
         partial.replace(path)
     except OSError as trouble:
-        raise ReportError(f"{path.name}: cannot be written: {trouble.strerror} ({path})") from None
+        raise ReportError(
+            f"{path.name}: cannot be written ({trouble.strerror}, {path}): choose another folder"
+        ) from None
     finally:
         # Once it has taken the other's place there is nothing left to remove.
         with suppress(OSError):

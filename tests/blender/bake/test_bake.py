@@ -384,7 +384,7 @@ class TestWrongInput:
         (scaled_bone, "Bone 'spine' is scaled"),
         (squashed_object, "Object 'Rig' is scaled non-uniformly"),
         (sliding_bone, "Bone 'thigh.L' has an animated location in frames 1-12"),
-        (unseen_everywhere, "No marker is seen in frames 1-12."),
+        (unseen_everywhere, "No marker is seen in frames 1-12: choose others"),
         (tweaked_strip, "'Rig' has an NLA strip in tweak mode"),
     )
 

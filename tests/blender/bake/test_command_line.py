@@ -272,7 +272,7 @@ class TestWrongInput:
         (scaled_bone, ("'spine'",)),
         (linked_armature, ("'Rig'", "linked", "override")),
         (unseen_everywhere, ("walk.trc", "no marker is seen")),
-        (output_in_no_folder, ("out.blend", "no folder")),
+        (output_in_no_folder, ("out.blend", "make the folder")),
         (report_is_a_folder, ("folder of that name",)),
     )
 
@@ -290,19 +290,19 @@ class TestWrongInput:
 
     def test_unknown_armature(self, files, capfd):
         assert cli.run_command(files.arguments("--armature", "Nobody")) == 1
-        assert "There is no armature 'Nobody' in scene 'Scene', but 'Rig'" in capfd.readouterr().err
+        assert "There is no armature 'Nobody' in scene 'Scene': choose one of 'Rig'" in capfd.readouterr().err
         assert files.written() == []
 
     def test_range_without_markers(self, files, capfd):
         assert cli.run_command(files.arguments("--range", "500", "510")) == 1
-        assert "No marker is seen in frames 500-510." in capfd.readouterr().err
+        assert "No marker is seen in frames 500-510: choose others" in capfd.readouterr().err
         assert files.written() == []
 
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
             ([], "required"),
-            (["rig.blend", "walk.trc", "--map", "m", "--output", "o", "--scale", "-1"], "neither auto nor a number"),
+            (["rig.blend", "walk.trc", "--map", "m", "--output", "o", "--scale", "-1"], "must be auto or a number"),
             (["rig.blend", "walk.trc", "--map", "m", "--output", "o", "--up", "X"], "--up"),
             (["rig.blend", "walk.trc", "--map", "m", "--output", "o", "--step", "two"], "--step"),
             (["rig.blend", "walk.trc", "--map", "m", "--output", "o", "--nonsense"], "--nonsense"),
@@ -433,5 +433,5 @@ class TestChoices:
         files.markers.write_text(content)
         arguments = [str(files.rig), str(files.markers), "--output", str(files.output)]
         assert cli.run_command(arguments) == 1
-        assert "no label is known, so say by --map which marker is on which bone" in capfd.readouterr().err
+        assert "no label is known: say by --map which marker is on which bone" in capfd.readouterr().err
         assert not files.output.exists()

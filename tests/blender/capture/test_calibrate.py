@@ -159,7 +159,7 @@ def lead(rig):
         (
             lambda rig: None,
             {"reference": (3, 99)},
-            "The reference is frames 3 to 99, but the markers have keys on frames 1 to",
+            "The reference is frames 3 to 99: it must be in 1 to",
         ),
         (lambda rig: None, {"proportions": "BIG"}, "The proportions are 'BIG'"),
         (lead, {}, "is moved by more than keys of its location"),

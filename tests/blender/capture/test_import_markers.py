@@ -185,11 +185,11 @@ def test_the_scene_s_range_is_widened_but_not_narrowed():
     [
         ({"clip": Clip((), 100.0, np.empty((5, 0, 3)), source="none.trc")}, "none.trc: there are no markers"),
         ({"clip": Clip(("A",), 100.0, np.empty((0, 1, 3)), source="none.trc")}, "none.trc: there are no markers"),
-        ({"clip": wandering_clip(rate=1e6)}, "walk.trc: Blender can't play 1000000.0 frames a second"),
+        ({"clip": wandering_clip(rate=1e6)}, "walk.trc: its rate is 1000000.0, but must be above 0"),
         ({"start_frame": 2_000_000}, "walk.trc: frames 2000000 to 2000029 are beyond"),
         ({"scale": 0.0}, "scale must be a positive number, not 0.0"),
         ({"scale": float("nan")}, "scale must be a positive number, not nan"),
-        ({"timing": "SOON"}, "no timing 'SOON'"),
+        ({"timing": "SOON"}, "The timing is 'SOON': it must be one of"),
     ],
 )
 def test_what_cannot_be_imported_changes_nothing(changes, message):
@@ -255,7 +255,7 @@ def test_one_of_two_performers_is_chosen():
     ("name", "sentence"),
     [
         ("", "two.trc has 2 performers, Anna and Bob: choose one"),
-        ("Cy", "there is no performer 'Cy', but Anna and Bob"),
+        ("Cy", "there is no performer 'Cy': choose Anna and Bob"),
     ],
 )
 def test_two_performers_have_to_be_told_apart(name, sentence):
@@ -286,7 +286,7 @@ def test_part_of_a_recording():
 @pytest.mark.parametrize(
     ("choice", "sentence"),
     [
-        ((0, 5), "there are no frames 0 to 5, but 1 to 20"),
+        ((0, 5), "there are no frames 0 to 5: choose some from 1 to 20"),
         ((5, 4), "no frames 5 to 4"),
         ((1, 21), "no frames 1 to 21"),
         ((1, 5, 0), "the step is 0"),

@@ -190,7 +190,7 @@ class TestMaps:
         match_markers(bpy.context, rig)
         (tmp_path / "map.json").write_text('{"fabrik_marker_map": 1, "markers": {"LASI": "tail"}}')
         before = scenes.digest()
-        with pytest.raises(MarkerError, match="The map puts 'LASI' on 'tail', a bone that 'Rig' has not"):
+        with pytest.raises(MarkerError, match="The map puts 'LASI' on 'tail': choose a map of bones that 'Rig' has"):
             load_map(rig, tmp_path / "map.json")
         assert scenes.digest() == before
 

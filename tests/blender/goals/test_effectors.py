@@ -89,10 +89,13 @@ def test_an_existing_object_can_be_the_target(rig):
     ("options", "sentence"),
     [
         ({}, "No bone is active: click one in Pose mode first"),
-        ({"bone": "tentacle"}, "'Rig' has no bone 'tentacle'"),
-        ({"bone": "head", "target": "Nobody"}, "There is no object 'Nobody'."),
+        ({"bone": "tentacle"}, "'Rig' has no bone 'tentacle': choose one that it has"),
+        ({"bone": "head", "target": "Nobody"}, "There is no object 'Nobody': choose another"),
         ({"bone": "head", "target": "Rig"}, "'Rig' can't be its own target: choose another object"),
-        ({"bone": "head", "target": "Ball", "target_bone": "tip"}, "'Ball' is no armature, so has no bone 'tip'"),
+        (
+            {"bone": "head", "target": "Ball", "target_bone": "tip"},
+            "'Ball' is no armature, so has no bone 'tip': choose an armature or no bone",
+        ),
     ],
 )
 def test_what_cannot_be_added_is_named_and_changes_nothing(rig, options, sentence):
@@ -202,11 +205,14 @@ class TestChecks:
 
     def test_target_bone_on_an_object_without_bones(self, rig, effector):
         effector.target_bone = "tip"
-        assert complaint(rig) == "Effector 'forearm.L': 'Target' is no armature, so has no bone 'tip'"
+        assert (
+            complaint(rig)
+            == "Effector 'forearm.L': 'Target' is no armature, so has no bone 'tip': choose an armature or no bone"
+        )
 
     def test_target_bone_that_is_not_there(self, rig, effector):
         effector.target, effector.target_bone = scenes.make_rig(name="Other"), "tip"
-        assert complaint(rig) == "Effector 'forearm.L': 'Other' has no bone 'tip'"
+        assert complaint(rig) == "Effector 'forearm.L': 'Other' has no bone 'tip': choose one that it has"
 
     def test_a_switched_off_effector_is_not_looked_at(self, rig, effector):
         effector.enabled, effector.bone = False, "nothing"

@@ -223,7 +223,7 @@ class TestCheckAction:
     def test_other_bones_of_the_action_alone_are_refused(self, rig):
         key(rig.pose.bones["head"], [(1, 0, 0, 0)])
         write_limit(rig.pose.bones["forearm.L"], Hinge("X", 0.0, 1.0))
-        assert "does not turn any of the bones: 'forearm.L'" in limited.refusal(bpy.ops.fabrik.check_action)
+        assert "turns none of the bones ('forearm.L')" in limited.refusal(bpy.ops.fabrik.check_action)
 
 
 class TestMend:

@@ -114,7 +114,7 @@ class TestAbsent:
 
     def test_a_polygon_without_a_window_is_named(self, bone):
         bone[LIMIT] = "POLYGON"
-        with pytest.raises(LimitPropertyError, match=r"'upper_arm\.L'.*'fabrik_window'.*three points"):
+        with pytest.raises(LimitPropertyError, match=r"'upper_arm\.L'.*'fabrik_window'.*at least three are needed"):
             read_limit(bone)
 
 
@@ -193,7 +193,7 @@ NONSENSE = [
     ("HINGE", HINGE_AXIS, 1, "X, Y, Z"),
     ("HINGE", HINGE, [2.0, 1.0], "lower one first"),
     ("HINGE", HINGE, [0.0, 1.0, 2.0], "3 numbers"),
-    ("POLYGON", WINDOW, [0.0, 0.0, 1.0, 0.0], "three points"),
+    ("POLYGON", WINDOW, [0.0, 0.0, 1.0, 0.0], "at least three are needed"),
     ("POLYGON", WINDOW, [0.0, 0.0, 1.0, 0.0, 1.0], "5 numbers"),
     ("POLYGON", WINDOW, [0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0], "simple"),
     ("POLYGON", WINDOW, [0.0, 0.0, 4.0, 0.0, 0.0, 1.0], "pi"),

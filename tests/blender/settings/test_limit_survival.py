@@ -130,13 +130,13 @@ class TestOverride:
 
     def test_a_window_with_more_corners_is_refused(self, own):
         before = limited.kept(own)
-        with pytest.raises(LimitPropertyError, match=r"'thigh\.L' has 'fabrik_window' of another length in 'source"):
+        with pytest.raises(LimitPropertyError, match=r"how long 'fabrik_window' of bone 'thigh\.L' is"):
             write_limit(own.pose.bones["thigh.L"], Polygon(((0, 0), (1, 0), (1, 1), (0, 1))))
         assert limited.kept(own) == before
 
     def test_a_window_where_the_library_has_none_is_refused(self, own):
         before = limited.kept(own)
-        with pytest.raises(LimitPropertyError, match=r"'head' has no 'fabrik_window' in 'source\.blend'"):
+        with pytest.raises(LimitPropertyError, match=r"'fabrik_window' of bone 'head': set it in 'source\.blend'"):
             write_limit(own.pose.bones["head"], Polygon(((0, 0), (1, 0), (1, 1))))
         assert limited.kept(own) == before
 

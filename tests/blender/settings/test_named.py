@@ -81,8 +81,8 @@ def test_a_source_is_the_own_one(twins, linked_first):
 
 @BOTH_ORDERS
 def test_a_hold_s_dialogue_asks_for_a_bone_where_the_own_object_has_some(twins, linked_first):
-    linked_then_own = iter([lambda: scenes.make_rig(name="Prop"), lambda: scenes.empty_at((0, 0, 1), name="Prop")])
-    own, linked = twins(lambda: next(linked_then_own)(), linked_first=linked_first)
+    kinds = iter((scenes.make_rig, lambda name: scenes.empty_at((0, 0, 1), name)))
+    own, linked = twins(lambda: next(kinds)(name="Prop"), linked_first=linked_first)
     assert (own.type, linked.type) == ("EMPTY", "ARMATURE")
     about = bpy.ops.fabrik.add_hold.get_rna_type()
     dialogue = SimpleNamespace(layout=Layout(), bl_rna=about, target="Prop")

@@ -256,7 +256,7 @@ class TestPolygon:
     @pytest.mark.parametrize(
         ("window", "sentence"),
         [
-            ([(0, 0), (1, 0)], "at least three points, not 2"),
+            ([(0, 0), (1, 0)], "2 points: at least three"),
             ([(0, 0), (1, 0), (2, 0)], "no area"),
             ([(0, 0), (4, 0), (0, 1)], "not a lean"),
             ([(0, 0), (np.nan, 0), (0, 1)], "not a lean"),

@@ -198,9 +198,9 @@ class TestTheDoor:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ({"frames": (0, 500)}, "frames 0 to 79"),
-            ({"frames": (-1, 3)}, "frames 0 to 79"),
-            ({"frames": (5, 3)}, "frames 0 to 79"),
+            ({"frames": (0, 500)}, "from 0 to 79"),
+            ({"frames": (-1, 3)}, "from 0 to 79"),
+            ({"frames": (5, 3)}, "from 0 to 79"),
             ({"scale": 0.0}, "more than 0"),
             ({"scale": float("nan")}, "more than 0"),
             ({"scale": "cubic"}, "cubic"),

@@ -47,8 +47,8 @@ class TestReadMarkers:
         [
             ("a.trc", b"hello", r"^a\.trc: this is not a TRC file"),
             ("a.c3d", b"hello", r"^a\.c3d: this is not a C3D file"),
-            ("a.fbx", b"Kaydara FBX", r"^a\.fbx: this is neither a TRC nor a C3D file$"),
-            ("a.txt", b"", r"^a\.txt: the file is empty$"),
+            ("a.fbx", b"Kaydara FBX", r"^a\.fbx: this is neither a TRC nor a C3D file: choose one of these$"),
+            ("a.txt", b"", r"^a\.txt: the file is empty: choose another$"),
         ],
     )
     def test_refused(self, tmp_path: Path, name: str, content: bytes, message: str) -> None:
@@ -108,7 +108,7 @@ class TestPerformers:
         assert performers(clip_of(*clusters)) == ()
 
     def test_who_is_not_there(self) -> None:
-        with pytest.raises(ClipError, match="no performer 'Carl', only Anna, Bob"):
+        with pytest.raises(ClipError, match="no performer 'Carl': choose from Anna, Bob"):
             select_performer(clip_of("Anna:X", "Bob:X"), "Carl")
-        with pytest.raises(ClipError, match="no performer 'Carl', only none"):
+        with pytest.raises(ClipError, match="no performer 'Carl': choose from labels without one"):
             select_performer(clip_of("X"), "Carl")

@@ -288,7 +288,9 @@ class TestRows:
 
     def test_text_among_the_numbers_is_named(self, path: Path) -> None:
         content = with_row(1, "2", "0.01", "1", "2", "3", "4", "five", "6")
-        with pytest.raises(MarkerFileError, match=r"^take\.trc: line 8, column 7: 'five' is not a number$"):
+        with pytest.raises(
+            MarkerFileError, match=r"^take\.trc: line 8, column 7: 'five' is not a number: mend it or export again$"
+        ):
             read_trc(written(path, content))
 
 

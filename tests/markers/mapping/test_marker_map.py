@@ -67,21 +67,21 @@ def test_the_file_reads_well(path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        (7, "marker 'A': expected a bone's name or an object, not 7"),
-        (["x", "y"], "expected a bone's name"),
-        ("", "neither name may be empty"),
+        (7, "marker 'A': it must be a bone's name or an object, not 7"),
+        (["x", "y"], "it must be a bone's name"),
+        ("", "give both a name"),
         ({}, "'bone' must be a bone's name, not None"),
         ({"bone": 3}, "'bone' must be a bone's name, not 3"),
-        ({"bone": "b", "wieght": 2.0}, "'wieght' is not one of"),
+        ({"bone": "b", "wieght": 2.0}, "'wieght' must be one of"),
         ({"bone": "b", "point": "MIDDLE"}, "HEAD, TAIL or OFFSET, not 'MIDDLE'"),
         ({"bone": "b", "point": None}, "HEAD, TAIL or OFFSET, not None"),
-        ({"bone": "b", "point": "OFFSET"}, "an offset goes with the point OFFSET"),
-        ({"bone": "b", "point": "HEAD", "offset": [0, 0, 0]}, "an offset goes with"),
+        ({"bone": "b", "point": "OFFSET"}, "with an offset the point must be OFFSET"),
+        ({"bone": "b", "point": "HEAD", "offset": [0, 0, 0]}, "with an offset the point must be OFFSET"),
         ({"bone": "b", "offset": [1, 2]}, "three numbers, not \\[1, 2\\]"),
         ({"bone": "b", "offset": {"x": 1}}, "three numbers"),
-        ({"bone": "b", "offset": [1, 2, "3"]}, "offset needs numbers, not '3'"),
+        ({"bone": "b", "offset": [1, 2, "3"]}, "offset must be numbers, not '3'"),
         ({"bone": "b", "offset": [1, 2, math.nan]}, "offset must be finite"),
-        ({"bone": "b", "weight": True}, "weight needs numbers, not True"),
+        ({"bone": "b", "weight": True}, "weight must be numbers, not True"),
         ({"bone": "b", "weight": -1}, "weight must be 0 or more, not -1"),
         ({"bone": "b", "weight": math.inf}, "weight must be 0 or more"),
     ],
@@ -96,8 +96,8 @@ def test_an_entry_that_makes_no_sense(path: Path, entry: object, message: str) -
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "not JSON: .* on line 1"),
-        ('{"fabrik_marker_map": 1,\n "markers": {"A": }}', "not JSON: .* on line 2"),
+        ("", "not JSON, .* on line 1"),
+        ('{"fabrik_marker_map": 1,\n "markers": {"A": }}', "not JSON, .* on line 2"),
         ("[1, 2]", "not a marker map"),
         ('{"markers": {"A": "b"}}', "not a marker map"),
         ('{"fabrik_marker_map": 2, "markers": {"A": "b"}}', "version 2 of the map"),
@@ -143,7 +143,8 @@ class TestCheck:
     def test_everything_unknown_is_named_in_one_sentence(self) -> None:
         with pytest.raises(MapError) as caught:
             check_map(self.ENTRIES, [], ["spine", "thigh.L"])
-        assert str(caught.value) == ("the marker map names unknown markers 'LKnee', 'LAnkle'; unknown bone 'shin.L'")
+        unknown = "unknown markers 'LKnee', 'LAnkle'; unknown bone 'shin.L'"
+        assert str(caught.value) == f"the marker map names {unknown}: choose another map, or mend it"
 
     def test_a_near_miss_is_hinted_at(self) -> None:
         with pytest.raises(MapError, match=r"unknown marker 'LKnee' \(did you mean 'Sub:LKnee'\?\)"):

@@ -16,7 +16,7 @@ from ....core.arrays import FloatArray
 from ...control.body import solved_bone
 from ...control.writer import key_switches, make_writer, settle
 from ...goals.pins import set_pin
-from ...rig.armature import RigError, check_editable, check_rig, nearest_rotations
+from ...rig.armature import RigError, check_bones, check_editable, check_rig, nearest_rotations
 from ...rig.keying import check_auto_keying, is_auto_keying, key_channels, why_no_key
 from ...rig.pose_keeper import PoseKeeper
 from ...rig.spaces import object_scale
@@ -189,8 +189,7 @@ def begin_drag(
     """
     check_rig(armature)
     check_editable(armature)
-    if bone not in armature.pose.bones:
-        raise RigError(f"{armature.name!r} has no bone {bone!r}")
+    check_bones(armature, bone)
     bone = solved_bone(armature, bone)
     check_auto_keying(context, armature)
     context.view_layer.update()
@@ -203,7 +202,7 @@ def begin_drag(
 def _why_nothing_follows(bone: str, setup: DragSetup) -> str:
     """Why a bone can't be dragged, and what to do."""
     if bone in setup.frozen:
-        return f"Bone {bone!r} can't be dragged: {setup.frozen[bone]}, and no bone above it can follow"
+        return f"Bone {bone!r} can't be dragged: {setup.frozen[bone]}, and no bone above it can follow; drag another"
     return f"Nothing can follow bone {bone!r} here: drag its tail, or let the root bone move"
 
 

@@ -17,6 +17,7 @@ from ...goals.pins import pins
 from ...goals.root import root_mode
 from ...limits.mirror import opposite_bone
 from ...rig.armature import RigError, Tree, check_unscaled
+from ...rig.ownership import OTHERWISE
 from ...rig.spaces import BONE_HEAD, armature_point, bone_offset
 from ...rig.stretch import present_factors, stretched
 from ...rig.subtrees import tree_below
@@ -57,7 +58,7 @@ class DragSetup:
         self._armature, self._point, self._settings = armature, point, settings
         self.owned, self.frozen = owned_bones(armature), unkeyable_bones(armature)
         if bone in self.owned:
-            raise RigError(f"Bone {bone!r} can't be dragged: {self.owned[bone]}")
+            raise RigError(f"Bone {bone!r} can't be dragged: {self.owned[bone]}; {OTHERWISE}")
         self.dragged = {bone: _ALONG}
         other = opposite_bone(armature, armature.pose.bones[bone]) if armature.pose.use_mirror_x else None
         if other is not None and other.name not in self.owned:

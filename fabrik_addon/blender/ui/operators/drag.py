@@ -149,7 +149,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         lost = self._watch.why_lost()
         if lost:
             self.cancel(context)
-            self.report({"ERROR"}, f"{lost}: the drag has ended")
+            self.report({"ERROR"}, f"{lost}, so the drag has ended: start it again")
             return {"CANCELLED"}
         try:
             if self._confirms(event):

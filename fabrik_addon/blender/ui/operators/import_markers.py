@@ -186,7 +186,7 @@ def _check_rates(clips: "list[Clip]", timing: str) -> None:
     rates = sorted({clip.rate for clip in clips})
     if timing == "SET_SCENE_RATE" and len(rates) > 1:
         raise ImportMarkersError(
-            f"The files have different frame rates ({rates[0]:g} to {rates[-1]:g} a second): choose Keep Time instead."
+            f"The files have different frame rates ({rates[0]:g} to {rates[-1]:g} a second): choose Keep Time instead"
         )
 
 

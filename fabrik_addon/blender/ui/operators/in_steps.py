@@ -79,7 +79,7 @@ class InSteps(OnRig):
         lost = self._watch.why_lost()
         if lost:
             self.cancel(context)
-            return self._failed(f"{lost}: {self.doing} it has stopped")
+            return self._failed(f"{lost}, so {self.doing} it has stopped: start it again")
         try:
             self._show(context, self._work())
         except StopIteration as end:
