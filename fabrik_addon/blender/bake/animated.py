@@ -7,7 +7,7 @@ import numpy as np
 
 from ...core.arrays import FloatArray, IntArray
 from ..rig.armature import RigError, Tree, root_location_channel, root_place
-from ..rig.keyframes import bone_path, bone_property_path, curves
+from ..rig.keyframes import bone_path, bone_property_path, curves, values_at
 from ..settings.limit_properties import NUMBERS, read_slide
 from ..settings.limit_values import NO_SLIDE
 
@@ -28,7 +28,7 @@ def animated_limits(armature: bpy.types.Object, bones: Sequence[str], frames: In
 
 def _changes(curve: bpy.types.FCurve, frames: IntArray) -> bool:
     """Whether a curve that is not muted changes over the frames."""
-    return not curve.mute and bool(np.ptp([curve.evaluate(frame) for frame in frames.tolist()]) > _STILL)
+    return not curve.mute and bool(np.ptp(values_at(curve, frames)) > _STILL)
 
 
 def check_still(armature: bpy.types.Object, bones: Sequence[str], frames: IntArray | FloatArray) -> None:
@@ -65,4 +65,4 @@ def _keyed(
     path = bone_path(bone, channel)
     for curve in curves(armature):
         if curve.data_path == path and not curve.mute:
-            yield curve.array_index, np.array([curve.evaluate(frame) for frame in frames.tolist()])
+            yield curve.array_index, values_at(curve, frames)

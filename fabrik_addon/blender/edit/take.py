@@ -128,7 +128,7 @@ class Take:
         present = np.array(getattr(self._armature.pose.bones[bone], channel), dtype=np.float64)
         values = np.tile(present, (len(frames), 1))
         for curve in self.curves(bone, channel):
-            values[:, curve.array_index] = [curve.evaluate(frame) for frame in frames.tolist()]
+            values[:, curve.array_index] = keyframes.values_at(curve, frames)
         return values
 
 

@@ -75,7 +75,7 @@ def sample_steps(
         _check(target)
     positions, matrices = np.empty((len(times), len(targets), 3)), np.empty((len(times), len(turning), 4, 4))
     plain = [_is_plain(target) for target in targets]
-    still = [_is_still(target) for target in turning]
+    still = [is_still(target) for target in turning]
     for place in np.flatnonzero(still):
         matrices[:, place] = _world_matrix(_depsgraph(scene), turning[place])
     columns: list[_Column] = [
@@ -128,16 +128,16 @@ def _is_plain(target: Target) -> bool:
     holder, bone = target
     if bone or holder.type != "EMPTY" or is_led(holder):
         return False
-    return all(curve.data_path == "location" and _is_simple(curve) for curve in keyframes.curves(holder))
+    return all(curve.data_path == "location" and is_simple(curve) for curve in keyframes.curves(holder))
 
 
-def _is_simple(curve: bpy.types.FCurve) -> bool:
+def is_simple(curve: bpy.types.FCurve) -> bool:
     """Whether a curve is what its keys say and no more."""
     group = curve.group
     return not (curve.mute or (group is not None and group.mute) or curve.modifiers)
 
 
-def _is_still(target: Target) -> bool:
+def is_still(target: Target) -> bool:
     """Whether a target is an object that nothing moves as a whole; its bones may move."""
     holder, bone = target
     if bone or is_led(holder):
@@ -165,17 +165,9 @@ def _from_curves(holder: bpy.types.Object, frames: FloatArray) -> FloatArray:
     positions = np.tile(np.array(holder.location, dtype=np.float64), (len(frames), 1))
     for curve in keyframes.curves(holder):
         if len(curve.keyframe_points):
-            positions[:, curve.array_index] = _values(curve, frames)
+            positions[:, curve.array_index] = keyframes.values_at(curve, frames)
     positions += np.array(holder.delta_location)
     return positions
-
-
-def _values(curve: bpy.types.FCurve, frames: FloatArray) -> FloatArray:
-    """(F,) values of a curve that has keys and no modifiers."""
-    if curve.extrapolation == "CONSTANT" and keyframes.all_linear(curve):
-        times, values = keyframes.keys(curve).T
-        return np.interp(frames, times, values)
-    return np.array([curve.evaluate(frame) for frame in frames])
 
 
 def _world_place(graph: bpy.types.Depsgraph, target: Target) -> Vector:

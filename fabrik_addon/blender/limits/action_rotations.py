@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.arrays import FloatArray
 from ..rig.armature import RigError
-from ..rig.keyframes import bone_path, curves, keys
+from ..rig.keyframes import bone_path, curves, keys, values_at
 from ..rig.rotation_modes import channel_count, from_channels, property_name
 
 
@@ -39,7 +39,7 @@ class BoneCurves:
         present = np.array(getattr(self.bone, self.channel), dtype=np.float64)
         table = np.tile(present, (len(frames), 1))
         for index, curve in self.curves.items():
-            table[:, index] = [curve.evaluate(frame) for frame in frames.tolist()]
+            table[:, index] = values_at(curve, frames)
         return table
 
     def rotations(self, frames: FloatArray) -> FloatArray:

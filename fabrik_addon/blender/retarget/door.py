@@ -12,7 +12,7 @@ from ...retarget.motion import RetargetError
 from ...retarget.pairs import Pair
 from ..bake.bake import Steps
 from ..bake.settings import BakeSettings
-from ..rig.keyframes import curves, keys
+from ..rig.keyframes import curves
 from .matching import checked_pairs
 from .retarget import retarget_object_steps
 from .source import check_source
@@ -83,8 +83,10 @@ def check_animated(source: bpy.types.Object) -> None:
 
 def source_range(source: bpy.types.Object, scene: bpy.types.Scene) -> tuple[int, int]:
     """The first and the last whole frame of a source's keys; the scene's where it has none of its own."""
-    times = [time for curve in curves(source) for time in keys(curve)[:, 0]]
-    return (round(min(times)), round(max(times))) if times else (scene.frame_start, scene.frame_end)
+    keyed = [curve.keyframe_points for curve in curves(source) if len(curve.keyframe_points)]
+    if not keyed:
+        return scene.frame_start, scene.frame_end
+    return round(min(points[0].co[0] for points in keyed)), round(max(points[-1].co[0] for points in keyed))
 
 
 def is_file(source: str) -> bool:

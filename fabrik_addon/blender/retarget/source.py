@@ -1,63 +1,83 @@
 """What an armature does over frames, as Blender shows it: constraints, drivers and NLA included."""
 
 from collections.abc import Generator
+from typing import Final
 
 import bpy
 import numpy as np
-import numpy.typing as npt
 
 from ...core.arrays import FloatArray, IntArray
 from ...core.rotations import quaternion_from_matrix
 from ...retarget.motion import Motion, RetargetError
 from ..capture.clip import scene_rate
+from ..goals.sampling import is_still
 from ..rig.armature import nearest_rotations
 from ..rig.spaces import object_scale
+from .curves import PlainPoses
 
-# Frames between two looks at the Esc key.
-_AT_ONCE = 20
+# Frames between two looks at the Esc key: evaluated one by one, or read from curves all at once.
+_EVALUATED: Final = 20
+_READ: Final = 500
 
 
 def sample_source(
     context: bpy.types.Context, source: bpy.types.Object, rig: bpy.types.Object, frames: IntArray
 ) -> Generator[float, None, tuple[Motion, FloatArray]]:
-    """The motion of an armature object on F frames, world space, and (F, 4, 4) the rig's; yields the share done."""
+    """The motion of an armature object on F frames, world space, and (F, 4, 4) the rig's; yields the share done.
+
+    Read from the curves where nothing else moves the source; else the scene is evaluated on each frame.
+    """
+    bones = source.data.bones
+    heads, rotations = np.empty((len(frames), len(bones), 3)), np.empty((len(frames), len(bones), 4))
+    worlds, own = np.empty((2, len(frames), 4, 4))
+    plain = PlainPoses.of(source, frames) if is_still((rig, "")) else None
+    at_once = _EVALUATED if plain is None else _READ
+    for first in range(0, len(frames), at_once):
+        part = slice(first, first + at_once)
+        if plain is None:
+            poses = _evaluated(context, source, rig, frames[part], worlds[part], own[part])
+        else:
+            poses = plain.matrices(part)
+            worlds[part], own[part] = source.matrix_world, rig.matrix_world
+        matrices = worlds[part, None] @ poses
+        heads[part], rotations[part] = matrices[..., :3, 3], _rotations(matrices)
+        yield min(1.0, part.stop / len(frames))
+    rest = worlds[0] @ np.array([bone.matrix_local for bone in bones])
+    rest[:, :3, :3] = nearest_rotations(rest[:, :3, :3])
+    places = {bone.name: place for place, bone in enumerate(bones)}
+    motion = Motion(
+        source.name,
+        tuple(places),
+        np.array([places[bone.parent.name] if bone.parent else -1 for bone in bones]),
+        float(object_scale(worlds[0])) * np.array([bone.length for bone in bones]),
+        rest,
+        rotations,
+        heads,
+        worlds[0, :3, 3],
+        scene_rate(context.scene),
+    )
+    return motion, own
+
+
+def _evaluated(
+    context: bpy.types.Context,
+    source: bpy.types.Object,
+    rig: bpy.types.Object,
+    frames: IntArray,
+    worlds: FloatArray,
+    own: FloatArray,
+) -> FloatArray:
+    """(F, N, 4, 4) the source's bones in its space, as evaluated; writes (F, 4, 4) where it and the rig stand."""
     posed = np.empty((len(frames), len(source.data.bones), 16), dtype=np.float32)
-    world, own = np.empty((len(frames), 4, 4)), np.empty((len(frames), 4, 4))
     for place, frame in enumerate(frames.tolist()):
         context.scene.frame_set(frame)
         evaluated = source.evaluated_get(context.evaluated_depsgraph_get())
         evaluated.pose.bones.foreach_get("matrix", posed[place].reshape(-1))
-        world[place], own[place] = evaluated.matrix_world, rig.matrix_world
-        if place % _AT_ONCE == 0:
-            yield place / len(frames)
-    return _motion(source, posed, world, scene_rate(context.scene)), own
-
-
-def _motion(source: bpy.types.Object, posed: npt.NDArray[np.float32], world: FloatArray, rate: float) -> Motion:
-    """What was sampled: posed: (F, N, 16) matrices of the pose bones, column by column; world: (F, 4, 4)."""
-    bones = source.data.bones
-    places = {bone.name: place for place, bone in enumerate(bones)}
-    order = np.argsort([places[bone.name] for bone in source.pose.bones])
-    heads, rotations = np.empty((*posed.shape[:2], 3)), np.empty((*posed.shape[:2], 4))
-    for first in range(0, len(posed), _AT_ONCE):
-        part = slice(first, first + _AT_ONCE)
-        # Blender hands matrices over column by column.
-        matrices = world[part, None] @ posed[part][:, order].reshape(-1, len(bones), 4, 4).swapaxes(2, 3)
-        heads[part] = matrices[..., :3, 3]
-        rotations[part] = _rotations(matrices)
-    rest = world[0] @ np.array([bone.matrix_local for bone in bones])
-    rest[:, :3, :3] = nearest_rotations(rest[:, :3, :3])
-    return Motion(
-        source.name,
-        tuple(places),
-        np.array([places[bone.parent.name] if bone.parent else -1 for bone in bones]),
-        float(object_scale(world[0])) * np.array([bone.length for bone in bones]),
-        rest,
-        rotations,
-        heads,
-        world[0, :3, 3],
-        rate,
-    )
+        worlds[place], own[place] = evaluated.matrix_world, rig.matrix_world
+    rows = {bone.name: row for row, bone in enumerate(source.pose.bones)}
+    order = np.array([rows[bone.name] for bone in source.data.bones])
+    # Blender hands matrices over column by column.
+    return posed[:, order].reshape(len(frames), -1, 4, 4).swapaxes(2, 3).astype(np.float64)
 
 
 def _rotations(matrices: FloatArray) -> FloatArray:

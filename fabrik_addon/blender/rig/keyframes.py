@@ -17,6 +17,8 @@ _ListOfKeys: TypeAlias = "bpy.types.FCurveKeyframePoints"
 
 # Two keys nearer to each other than this, in frames, are on the same frame.
 _SAME_FRAME: Final = 1e-3
+# To evaluate a curve takes as long as to read so many of its keys.
+_FEW_FRAMES: Final = 20
 # With these handles a curve is smooth at once, should somebody ask for Bézier interpolation later.
 _KEY_KINDS: Final = {
     "interpolation": "LINEAR",
@@ -115,6 +117,18 @@ def curves_of(action: bpy.types.Action | None, slot: bpy.types.ActionSlot | None
 def keys(curve: bpy.types.FCurve) -> FloatArray:
     """(K, 2) frame and value of a curve's keys, in order of time."""
     return _get(curve.keyframe_points, "co", 2, np.float32).astype(np.float64)
+
+
+def values_at(curve: bpy.types.FCurve, frames: FloatArray | IntArray) -> FloatArray:
+    """(F,) what a curve says: by its keys where the frames are on them or straight lines join them, else evaluated."""
+    if len(curve.keyframe_points) <= _FEW_FRAMES * len(frames) and not curve.modifiers:
+        times, values = keys(curve).T
+        places = np.minimum(np.searchsorted(times, frames), max(len(times) - 1, 0))
+        if len(times) and (times[places] == frames).all():
+            return np.asarray(values[places])
+        if len(times) and curve.extrapolation == "CONSTANT" and all_linear(curve):
+            return np.interp(frames, times, values)
+    return np.array([curve.evaluate(frame) for frame in frames.tolist()])
 
 
 def keys_beside(curve: bpy.types.FCurve, frame: float) -> tuple[float, float]:

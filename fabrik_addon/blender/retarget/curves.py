@@ -1,0 +1,85 @@
+"""An armature's poses read from its curves, many frames at once, where nothing else moves it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+import bpy
+import numpy as np
+
+from ...core.arrays import FloatArray, IntArray
+from ...core.rotations import matrix_from_quaternion
+from ..goals.sampling import is_simple, is_still
+from ..rig.keyframes import bone_path, curves, values_at
+from ..rig.rotation_modes import from_channels, property_name
+
+# How far a scale may be from 1, as importers round it.
+_UNSCALED: Final = 1e-5
+_Curves: TypeAlias = Mapping[str, Sequence[bpy.types.FCurve]]
+
+
+@dataclass(frozen=True, eq=False)
+class PlainPoses:
+    """What curves say of the bones of an armature on F frames.
+
+    source: the armature. moved: of each of its bones the (F, 4) rotations and (F, 3) locations, in its own frame.
+    """
+
+    source: bpy.types.Object
+    moved: Sequence[tuple[FloatArray, FloatArray]] = field(repr=False)
+
+    @classmethod
+    def of(cls, source: bpy.types.Object, frames: IntArray) -> "PlainPoses | None":
+        """Those of an armature; None where constraints, drivers, strips or scales have a part in how it stands."""
+        animation, bones = source.animation_data, source.pose.bones
+        if not is_still((source, "")) or source.data.pose_position != "POSE" or source.data.animation_data is not None:
+            return None
+        if animation is not None and len(animation.drivers):
+            return None
+        if any(len(bone.constraints) or not _inherits_all(bone.bone) for bone in bones):
+            return None
+        by_path: dict[str, list[bpy.types.FCurve]] = {}
+        for curve in curves(source):
+            if not is_simple(curve) or curve.data_path.endswith(".rotation_mode"):
+                return None
+            if len(curve.keyframe_points):
+                by_path.setdefault(curve.data_path, []).append(curve)
+        if any(np.abs(_values(bone, "scale", by_path, frames) - 1.0).max() > _UNSCALED for bone in bones):
+            return None
+        return cls(source, [_moved(bones[bone.name], by_path, frames) for bone in source.data.bones])
+
+    def matrices(self, part: slice) -> FloatArray:
+        """(F, N, 4, 4) the bones in armature space on some of the frames."""
+        places: dict[str, int] = {}
+        posed = np.empty((len(self.moved[0][0][part]), len(self.moved), 4, 4))
+        for place, (bone, (turned, shifted)) in enumerate(zip(self.source.data.bones, self.moved, strict=True)):
+            places[bone.name] = place
+            own = np.tile(np.eye(4), (len(posed), 1, 1))
+            own[:, :3, :3], own[:, :3, 3] = matrix_from_quaternion(turned[part]), shifted[part]
+            rest = np.array(bone.matrix_local, dtype=np.float64)
+            if bone.parent:
+                rest = np.linalg.inv(np.array(bone.parent.matrix_local, dtype=np.float64)) @ rest
+                posed[:, place] = posed[:, places[bone.parent.name]] @ (rest @ own)
+            else:
+                posed[:, place] = rest @ own
+        return posed
+
+
+def _moved(bone: bpy.types.PoseBone, by_path: _Curves, frames: IntArray) -> tuple[FloatArray, FloatArray]:
+    """(F, 4) how a bone is turned from its rest, and (F, 3) shifted."""
+    turned = _values(bone, property_name(bone.rotation_mode), by_path, frames)
+    shifted = np.zeros((len(frames), 3)) if bone.bone.use_connect else _values(bone, "location", by_path, frames)
+    return from_channels(bone.rotation_mode, turned), shifted
+
+
+def _values(bone: bpy.types.PoseBone, channel: str, by_path: _Curves, frames: IntArray) -> FloatArray:
+    """(F, n) what a channel holds; without keys what it does now."""
+    values = np.tile(np.array(getattr(bone, channel), dtype=np.float64), (len(frames), 1))
+    for curve in by_path.get(bone_path(bone.name, channel), ()):
+        values[:, curve.array_index] = values_at(curve, frames)
+    return values
+
+
+def _inherits_all(bone: bpy.types.Bone) -> bool:
+    """Whether a bone goes with its parent as bones do where nobody has changed that."""
+    return bone.use_inherit_rotation and bone.use_local_location and bone.inherit_scale == "FULL"
