@@ -16,6 +16,8 @@ from ..core.rotations import (
 # Frames of the mean over time: one standard deviation, and how many to each side.
 _SPREAD: Final = 3.0
 _BESIDE: Final = 8
+# Frames to each side over which the worst counts: one standard deviation, for the mean to miss no less.
+_BEFORE: Final = 3
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,16 @@ def _mean(values: FloatArray) -> FloatArray:
     padded = np.pad(values, ((_BESIDE, _BESIDE), (0, 0)), mode="edge")
     shifted = (weight * padded[step : step + len(values)] for step, weight in enumerate(weights))
     return np.asarray(sum(shifted) / weights.sum())
+
+
+def widened(missing: FloatArray, now: int) -> FloatArray:
+    """(F, R) what is missing on each of F frames as on the worst about it, smooth over time; at one place as it is."""
+    padded = np.pad(missing, ((_BEFORE, _BEFORE), (0, 0)), mode="edge")
+    about = np.arange(len(missing))[:, None] + np.arange(2 * _BEFORE + 1)
+    worst = np.linalg.norm(padded, axis=1)[about].argmax(axis=1)
+    wide = _mean(padded[about[:, 0] + worst])
+    beside = np.exp(-0.5 * ((np.arange(len(missing)) - now) / _SPREAD) ** 2)
+    return np.asarray(wide + beside[:, None] * (missing[now] - wide[now]))
 
 
 def between(found: MotionPoses, knots: IntArray, rotations: FloatArray, roots: FloatArray) -> MotionPoses:

@@ -6,28 +6,24 @@ they are met exactly at the end. Limits are sides that a step does not pass: wha
 up for. A frame depends on its own pose and goals alone, so a smooth change of the goals is one of the motion.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from ..core.arrays import BoolArray, FloatArray, IntArray
-from ..core.backend import array as many
+from ..core.arrays import BoolArray, FloatArray
 from ..core.limits.base import Limit
 from ..core.model.effector import Effector
 from ..core.model.kinematics import forward_kinematics
 from ..core.model.skeleton import Skeleton
 from ..core.posture.body import Stance
 from ..core.posture.mass import Masses
-from ..core.rotations import (
-    conjugate,
-    product,
-    quaternion_from_rotation_vector,
-    rotation_vector_from_quaternion,
-)
+from ..core.rotations import product, quaternion_from_rotation_vector
 from .bodies import FrameBodies
-from .poses import MotionPoses, smoothed
+from .joints import LONGEST_TURN, PASSED, FrameLimits
+from .poses import MotionPoses, smoothed, widened
+from .step import Problem
 from .terms import FrameGoals, FramePosture
 
 # By how much rows give way to a force of 1: dragged ones while goals and posture come into balance (then a pull of a
@@ -36,16 +32,21 @@ _YIELDING: Final = 3e-3
 _MET: Final = 1e-7
 # Steps of the first part, at most: from its own pose a hand goes 20 cm in four to 1e-4 of what a step turns.
 _MOST_STEPS, _STEPS_FROM_NEAR, _MOST_CORRECTIONS = 6, 3, 12
-# Radians: a step in which no joint turns farther is the last one; none turns farther than the longest.
-_LAST_TURN, _LONGEST_TURN = 1e-3, 0.6
-# Radians by which a step must pass a limit to be worked out again, how firmly joints are then held there beside the
-# posture's own weights (of about 0.1), and how often.
-_PASSED, _HELD, _MOST_ROUNDS = 1e-6, 1e3, 6
+# Radians: a step in which no joint turns farther is the last one.
+_LAST_TURN: Final = 1e-3
+# How often a step that passes a limit is worked out again.
+_MOST_ROUNDS: Final = 6
 # A share of the skeleton's size: goals are met to this.
 _TOLERANCE: Final = 1e-6
 # The last part begins with this much giving way, a tenth of it after each step that is better and ten times after one
 # that is not; what is held counts so much more than what is dragged.
 _FIRST_YIELDING, _EASED, _PRICE = 1e-5, 0.1, 1e2
+# It ends where so much is not better either. On the demo's walk a head that is to go 10 cm up, which is out of reach,
+# comes 4 to 5 cm up; if it ended with what dragged rows give way by at first, 2 to 4, as each frame happens to.
+_GIVEN_UP: Final = 0.1
+# What a calmer motion may have a point that is out of reach fall short by beside a half more, as a share of the size:
+# limbs that are kept bent are as much shorter.
+_FALLS_SHORT: Final = 2e-3
 # Frames at once, so that the matrices stay in the processor's cache.
 _BLOCK: Final = 48
 
@@ -90,57 +91,92 @@ class MotionSolver:
         as much, so that what begins and ends beyond does not jump; all the way when None.
         """
         self.rotations, self.roots, self._skeleton = rotations, roots, model.skeleton
+        self._tolerance = _TOLERANCE * model.skeleton.size
         parts = [slice(first, first + _BLOCK) for first in range(0, len(rotations), _BLOCK)]
         inside = np.ones(len(rotations)) if shares is None else shares
-        self._blocks = [_Block(model, rotations[part], roots[part], inside[part]) for part in parts]
+        self._blocks = [(part, _Block(model, rotations[part], roots[part], inside[part])) for part in parts]
+        self._own = MotionPoses(rotations, roots, np.zeros((len(rotations), len(model.effectors))))
 
     @property
     def bones(self) -> list[int]:
         """The bones that may turn, as places in the skeleton."""
-        return self._blocks[0].turned
+        return self._blocks[0][1].turned
 
     def own_points(self) -> FloatArray:
         """(F, E, 3) where the effectors are in the frames' own poses."""
-        return np.concatenate([block.goals.points(block.own) for block in self._blocks])
+        return np.concatenate([block.goals.points(block.own) for _, block in self._blocks])
 
     def own_rotations(self) -> FloatArray:
         """(F, O, 4) how those bones are turned then that an effector's rotation counts for."""
-        return np.concatenate([block.goals.rotations(block.own) for block in self._blocks])
+        return np.concatenate([block.goals.rotations(block.own) for _, block in self._blocks])
 
     def solve(self, targets: FloatArray, rotations: FloatArray, start: MotionPoses | None = None) -> MotionPoses:
         """The poses for (F, E, 3) targets and (F, O, 4) rotations, NaN where there is none; from a near start."""
-        if start is None:
-            own = MotionPoses(self.rotations, self.roots, np.empty(0))
-            return self._by_blocks(_MOST_STEPS, targets, rotations, own)
-        return self._by_blocks(_STEPS_FROM_NEAR, targets, rotations, start)
+        most = _MOST_STEPS if start is None else _STEPS_FROM_NEAR
+        return self._by_blocks(most, targets, rotations, start or self._own)
 
-    def calmed(self, targets: FloatArray, rotations: FloatArray, found: MotionPoses) -> MotionPoses:
-        """Poses found for goals on frames that follow each other, each from the mean of the changes about it.
+    def calmed(self, targets: FloatArray, rotations: FloatArray, found: MotionPoses, now: int) -> MotionPoses:
+        """Poses found for goals on frames that follow each other, made no more sudden than the take is there.
 
-        Where a limit comes into play, or a limb is straight, two frames may go different ways. The mean has the goals
-        not quite, and what brings it onto them is little: on the demo's walk a hand that goes 20 cm up at frame 150 was
-        3.0 times as sudden as the take there, and is 1.0 times. Where it is not calmer, or was calm, they stay.
+        Where a limit comes into play two frames may go different ways: then each has the mean of the changes about it.
+        The mean has the goals not quite, and what brings it onto them is little: on the demo's walk a hand that goes
+        20 cm up at frame 150 was 3.0 times as sudden as the take there, and is 1.0 times. Where that is not enough
+        limbs come to be straight: they stop a little before, and the dragged points get out of the way, but at the
+        place `now`: hips that turn by 0.3 were up to 2.4 times as sudden, a head out of reach 11 times, now 1.1.
         """
-        sudden = self._suddenness(found)
-        if sudden <= self._suddenness(MotionPoses(self.rotations, self.roots, found.errors)):
+        most = self._suddenness(self._own)
+        if self._suddenness(found) <= most:
             return found
         calm = self._by_blocks(0, targets, rotations, smoothed(found, self.rotations, self.roots))
-        missed = calm.errors.max() > max(2.0 * found.errors.max(), _TOLERANCE * self._skeleton.size)
-        return found if missed or self._suddenness(calm) > sudden else calm
+        best = self._calmer(found, calm, calm.errors.max() <= max(2.0 * found.errors.max(), self._tolerance))
+        if self._suddenness(best) <= most:
+            return best
+        eased = self._within_reach(targets, rotations, found, now)
+        kept = self._by_blocks(_MOST_STEPS, *eased, self._own, bent=True)
+        short = float(np.linalg.norm(self._missing(found, targets, rotations)[now]))
+        is_reached = short <= self._tolerance
+        allowed = self._tolerance if is_reached else 1.5 * short + _FALLS_SHORT * self._skeleton.size
+        for each in (kept, self._by_blocks(0, *eased, smoothed(kept, self.rotations, self.roots), bent=True)):
+            there = np.linalg.norm(self._missing(each, targets, rotations)[now])
+            best = self._calmer(best, each, bool(there <= allowed))
+        return best
+
+    def _calmer(self, found: MotionPoses, other: MotionPoses, is_as_good: bool) -> MotionPoses:
+        """The other poses where they are as good, and calmer."""
+        return other if is_as_good and self._suddenness(other) < self._suddenness(found) else found
+
+    def _within_reach(
+        self, targets: FloatArray, rotations: FloatArray, found: MotionPoses, now: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """(F, E, 3) and (F, O, 4) goals that limbs which are kept bent meet: without what they miss about a frame."""
+        probe = self._by_blocks(0, targets, rotations, found, bent=True)
+        count = targets.shape[1] * 3
+        missing = widened(self._missing(probe, targets, rotations), now)
+        turns = missing[:, count:].reshape(*rotations.shape[:2], 3)
+        back = quaternion_from_rotation_vector(-turns)
+        return targets - missing[:, :count].reshape(targets.shape), product(back, rotations)
+
+    def _missing(self, poses: MotionPoses, targets: FloatArray, rotations: FloatArray) -> FloatArray:
+        """(F, R) what poses have dragged rows miss of their goals; zero of what is held."""
+        parts = [
+            block.missing(poses.rotations[part], poses.roots[part], targets[part], rotations[part])
+            for part, block in self._blocks
+        ]
+        return np.concatenate(parts)
 
     def _suddenness(self, poses: MotionPoses) -> float:
         """The most that the speed of a joint changes from frame to frame."""
         heads = forward_kinematics(self._skeleton, poses.rotations, poses.roots)[..., :3, 3]
         return float(np.abs(np.diff(heads, 2, axis=0)).max(initial=0.0))
 
-    def _by_blocks(self, most: int, targets: FloatArray, rotations: FloatArray, start: MotionPoses) -> MotionPoses:
-        """The poses for goals, after so many steps toward the balance of goals and posture at most."""
-        found, first = [], 0
-        for block in self._blocks:
-            part = slice(first, first + len(block.own.root))
-            begun = start.rotations[part], start.roots[part]
-            found.append(block.solve(targets[part], rotations[part], *begun, most))
-            first = part.stop
+    def _by_blocks(
+        self, most: int, targets: FloatArray, rotations: FloatArray, start: MotionPoses, *, bent: bool = False
+    ) -> MotionPoses:
+        """The poses for goals, after so many steps toward the balance of goals and posture at most; limbs kept bent."""
+        found = [
+            block.solve(targets[part], rotations[part], start.rotations[part], start.roots[part], most, bent=bent)
+            for part, block in self._blocks
+        ]
         return MotionPoses(*(np.concatenate([getattr(each, name) for each in found]) for name in vars(found[0])))
 
 
@@ -153,22 +189,31 @@ class _Block:
         axes = [model.axes(bone) for bone in bones]
         self.bodies = FrameBodies(model.skeleton, bones, axes, model.free_root)
         self.turned = [bone for bone, own in zip(bones, axes, strict=True) if len(own)]
-        limits = [model.limits.get(model.skeleton.names[bone]) for bone in bones]
-        self._limits = [
-            _Joint(body, limit, rotations[:, bones[body]], shares)
-            for body, limit in enumerate(limits)
-            if limit is not None and self.bodies.counts[body]
-        ]
+        limits = model.limits, rotations[:, bones], shares
+        self._limits, self._bent = (FrameLimits(self.bodies, *limits, bent=bent) for bent in (False, True))
         self._rotations = rotations
         self._posture = FramePosture(self.bodies, model.masses, rotations, roots)
         self._tolerance = _TOLERANCE * self._posture.size
         self.own = self.bodies.stand(rotations[:, bones], roots)
 
+    def missing(self, poses: FloatArray, roots: FloatArray, targets: FloatArray, rotations: FloatArray) -> FloatArray:
+        """(F, R) how far dragged rows are from goals in (F, J, 4) poses; zero of what is held."""
+        residual = self.goals.residual(self.bodies.stand(poses[:, self.goals.bones], roots), targets, rotations)
+        return np.where(self.goals.hard, 0.0, np.nan_to_num(residual))
+
     def solve(
-        self, targets: FloatArray, rotations: FloatArray, start: FloatArray, start_roots: FloatArray, most: int
+        self,
+        targets: FloatArray,
+        rotations: FloatArray,
+        start: FloatArray,
+        start_roots: FloatArray,
+        most: int,
+        *,
+        bent: bool,
     ) -> MotionPoses:
         """The poses for goals, from (F, J, 4) and (F, 3), after so many steps toward the balance at most."""
-        stance = self.bodies.stand(self._clamped(start[:, self.goals.bones]), start_roots)
+        self._inside = self._bent if bent else self._limits
+        stance = self.bodies.stand(self._inside.clamped(start[:, self.goals.bones]), start_roots)
         for _ in range(most):
             stance, longest = self._balanced(stance, self.goals.residual(stance, targets, rotations))
             if longest < _LAST_TURN:
@@ -195,7 +240,7 @@ class _Block:
         yielding = np.full(len(residual), _FIRST_YIELDING)
         for _ in range(_MOST_CORRECTIONS):
             missing = np.nan_to_num(np.abs(residual)).max(axis=1)
-            if not ((missing > self._tolerance) & (yielding < _YIELDING)).any():
+            if not ((missing > self._tolerance) & (yielding < _GIVEN_UP)).any():
                 break
             problem = self._problem(stance, residual, np.where(hard, _MET, yielding[:, None]))
             trial, _ = self._limited(stance, replace(problem, slope=np.zeros(problem.slope.shape)))
@@ -205,26 +250,26 @@ class _Block:
             yielding = np.where(better, np.maximum(_EASED * yielding, _MET), yielding / _EASED)
         return stance
 
-    def _problem(self, stance: Stance, residual: FloatArray, yielding: FloatArray) -> "_Problem":
+    def _problem(self, stance: Stance, residual: FloatArray, yielding: FloatArray) -> Problem:
         """The problem of a step in which the goals' residual (F, R), NaN where nothing is asked for, is made good."""
         motions = self.bodies.motions(stance)
         matrix, gradient = self._posture.frame_equations(self.bodies, stance, motions)
         rows = self.goals.rows(self.bodies, stance, motions) * ~np.isnan(residual)[..., None]
-        return _Problem(matrix, -gradient, rows, np.nan_to_num(residual), yielding)
+        return Problem(matrix, -gradient, rows, np.nan_to_num(residual), yielding)
 
-    def _limited(self, stance: Stance, problem: "_Problem") -> tuple[Stance, float]:
+    def _limited(self, stance: Stance, problem: Problem) -> tuple[Stance, float]:
         """The stance after a problem's step, inside the limits, and the farthest that a joint turned in it."""
         turning = self.bodies.turning
         step = problem.step()
-        walls = self._walls(stance.local) if self._limits else None
+        walls = self._inside.walls(stance.local)
         if walls is not None:
             self._hold_back(problem, step, *walls)
         longest = np.abs(step[:, :turning]).max(axis=1, initial=0.0)
-        share = np.minimum(1.0, _LONGEST_TURN / np.maximum(longest, _LONGEST_TURN))
+        share = np.minimum(1.0, LONGEST_TURN / np.maximum(longest, LONGEST_TURN))
         local, root = self.bodies.moved(stance, step * share[:, None])
-        return self.bodies.stand(self._clamped(local), root), float((longest * share).max())
+        return self.bodies.stand(self._inside.clamped(local), root), float((longest * share).max())
 
-    def _hold_back(self, problem: "_Problem", step: FloatArray, normals: FloatArray, room: FloatArray) -> None:
+    def _hold_back(self, problem: Problem, step: FloatArray, normals: FloatArray, room: FloatArray) -> None:
         """Work steps (F, D) out again, in place, that would pass walls: (F, W, Dt) and (F, W) radians up to them.
 
         Walls that are passed are stood at, and those let go that would pull: a primal-dual active set
@@ -234,91 +279,12 @@ class _Block:
         active = np.zeros(room.shape, dtype=bool)
         for _ in range(_MOST_ROUNDS):
             push = (normals @ step[:, :turning, None])[..., 0] - room
-            now = push > np.where(active, 0.0, _PASSED)
+            now = push > np.where(active, 0.0, PASSED)
             where = np.flatnonzero((now != active).any(axis=1))
             if not len(where):
                 break
             active[where] = now[where]
             step[where] = problem.part(where).standing_at(normals[where] * now[where][..., None], room[where]).step()
-
-    def _walls(self, local: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """The sides of limits near (F, B, 4) rotations: (F, W, Dt) in the turning columns, and (F, W) up to them."""
-        body_of, rows, room = self.bodies.body_of[: self.bodies.turning], [], []
-        for joint in self._limits:
-            columns = np.flatnonzero(body_of == joint.body)
-            for normal, slack in joint.walls(local[:, joint.body]):
-                row = np.zeros((len(local), len(body_of)))
-                row[:, columns] = normal @ self.bodies.axes[columns].T
-                rows.append(row)
-                room.append(np.maximum(slack, 0.0))
-        return (np.stack(rows, axis=1), np.stack(room, axis=1)) if rows else None
-
-    def _clamped(self, local: FloatArray) -> FloatArray:
-        """(F, B, 4) inside the limits."""
-        result = local.copy()
-        for joint in self._limits:
-            result[:, joint.body] = joint.clamped(local[:, joint.body])
-        return result
-
-
-class _Joint:
-    """A limited joint on F frames: its limit, turned by what of its own poses' way beyond they may keep."""
-
-    def __init__(self, body: int, limit: Limit, own: FloatArray, shares: FloatArray) -> None:
-        """own: (F, 4) the poses. shares: (F,) how much of it they may not keep."""
-        self.body, self._limit = body, limit
-        self._beyond: FloatArray | None = None
-        away = rotation_vector_from_quaternion(product(own, conjugate(self.clamped(own))))
-        if np.abs(away).max() > _PASSED and limit.turn_axis is None:
-            self._beyond = quaternion_from_rotation_vector((1.0 - shares)[:, None] * away)
-
-    def clamped(self, local: FloatArray) -> FloatArray:
-        """(F, 4) inside."""
-        inside = many.stack([self._limit.clamp(many, many.quaternion(self._seen(local)))], len(local))[:, 0]
-        return inside if self._beyond is None else product(self._beyond, inside)
-
-    def walls(self, local: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """(F, 3) normals in the frame that carries the joint, and (F,) radians up to each side that is near."""
-        for wall in self._limit.walls(many, many.quaternion(self._seen(local)), _LONGEST_TURN):
-            yield many.stack([wall.normal], len(local))[:, 0], many.row([wall.slack], len(local))[:, 0]
-
-    def _seen(self, local: FloatArray) -> FloatArray:
-        return local if self._beyond is None else product(conjugate(self._beyond), local)
-
-
-@dataclass
-class _Problem:
-    """½ x·H x − g·x with rows to be met: (F, D, D), (F, D), (F, R, D), (F, R), and (F, R) how each gives way."""
-
-    matrix: FloatArray
-    slope: FloatArray
-    rows: FloatArray
-    residual: FloatArray
-    yielding: FloatArray
-
-    def part(self, frames: IntArray) -> "_Problem":
-        """The same on some of the frames."""
-        return _Problem(
-            self.matrix[frames], self.slope[frames], self.rows[frames], self.residual[frames], self.yielding[frames]
-        )
-
-    def standing_at(self, walls: FloatArray, room: FloatArray) -> "_Problem":
-        """The same on N frames, with (N, W, Dt) walls stood at, zero where not, that are (N, W) away."""
-        turning = walls.shape[2]
-        matrix, slope, across = self.matrix.copy(), self.slope.copy(), _HELD * np.swapaxes(walls, 1, 2)
-        matrix[:, :turning, :turning] += across @ walls
-        slope[:, :turning] += (across @ room[..., None])[..., 0]
-        return _Problem(matrix, slope, self.rows, self.residual, self.yielding)
-
-    def step(self) -> FloatArray:
-        """(F, D) the least."""
-        across = np.swapaxes(self.rows, 1, 2)
-        found = np.linalg.solve(self.matrix, np.concatenate([self.slope[..., None], across], axis=2))
-        free, by_rows = found[..., :1], found[..., 1:]
-        own = self.rows @ by_rows
-        np.einsum("fii->fi", own)[...] += self.yielding
-        forces = np.linalg.solve(own, self.residual[..., None] - self.rows @ free)
-        return np.asarray((free + by_rows @ forces)[..., 0])
 
 
 def _chosen(better: BoolArray, trial: Stance, before: Stance) -> Stance:

@@ -143,7 +143,7 @@ def test_a_frame_that_went_another_way_is_brought_back():
     found = solver.solve(targets, no_turns(solver))
     other = found.rotations.copy()
     other[30, walker.skeleton().index("spine")] = (np.cos(0.1), np.sin(0.1), 0.0, 0.0)
-    calm = solver.calmed(targets, no_turns(solver), MotionPoses(other, found.roots, found.errors))
+    calm = solver.calmed(targets, no_turns(solver), MotionPoses(other, found.roots, found.errors), 30)
     assert calm.errors.max() < 1e-5
     spine = walker.skeleton().index("spine")
     assert angle_between(calm.rotations[30, spine], found.rotations[30, spine]) < 0.03

@@ -104,7 +104,7 @@ class SpreadDrag:
         goals = self._goals(solver, span.shares)
         found = solver.solve(*goals, self._between())
         if np.diff(span.motion.frames).max() <= _DENSE:
-            found = solver.calmed(*goals, found)
+            found = solver.calmed(*goals, found, span.now)
         changed = self._write(found)
         self._keeper.restore([span.model.skeleton.names[bone] for bone in (0, *self._coarse.bones)])
         context.view_layer.update()

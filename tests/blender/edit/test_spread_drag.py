@@ -132,6 +132,31 @@ class TestWalk:
         assert scenes.digest() == before
 
 
+@pytest.mark.parametrize(
+    ("options", "exact"),
+    [
+        ({"bone": "hips", "point": "HEAD", "translation": (0.0, 0.0, 0.0), "rotation": (0.0, 0.0, -0.3)}, True),
+        ({"bone": "hips", "point": "HEAD", "translation": (0.0, 0.0, 0.05)}, False),
+        ({"bone": "head", "translation": (0.0, 0.0, 0.1)}, False),
+    ],
+)
+def test_limbs_that_come_to_be_straight_make_no_jerk(options, exact):
+    """The walk's frame 250: knees are all but straight on some frames about it; 5 cm up are out of reach."""
+    frames = np.arange(1, 62)
+    rig = takes.walking_human(61, first=219)
+    go_to(31)
+    bone, end = options["bone"], options.get("point", "TAIL").lower()
+    before, was = takes.poses(rig, frames), world(rig, bone, end)
+    drag(**options)
+    moved = world(rig, bone, end) - was
+    assert (np.linalg.norm(moved - options["translation"]) < 1e-4) == exact
+    assert exact or moved[2] > 0.005
+    after = takes.poses(rig, frames)
+    heads, old = after[..., :3, 3], before[..., :3, 3]
+    assert takes.accelerations(heads).max() < 1.2 * takes.accelerations(old).max()
+    assert np.abs(heads - old)[:, places(rig, FEET)].max() < 1e-4
+
+
 def test_a_foot_that_stands_takes_its_contact_along(walk):
     """All of the contact moves alike, and the spread begins beyond it."""
     foot, other = places(walk, ("foot.L", "foot.R"))
