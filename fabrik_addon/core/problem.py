@@ -8,7 +8,7 @@ import numpy as np
 
 from .arrays import BoolArray, FloatArray, lengths
 from .backend import array
-from .backend.numbers import Numbers
+from .backend.protocol import Backend
 from .fabrik.chain import is_chain
 from .fabrik.limbs import BendLimb, HingeLimb, find_bend_limbs, find_hinge_limbs, straight_runs
 from .fabrik.passes import Passes
@@ -39,7 +39,7 @@ class Problem:
         slides: by name of bone, the factors that its length may be between.
         free_root: whether the root's head may move.
         options: tolerance and method.
-        numbers: the backend.
+        backend: array or scalar.
         on_arrays: the same on arrays; None where this one is.
 
     Raises:
@@ -52,12 +52,12 @@ class Problem:
     slides: Mapping[str, SlideRange]
     free_root: bool
     options: Options
-    numbers: Numbers = array
+    backend: Backend = array
     on_arrays: "Problem | None" = None
 
-    def on(self, numbers: Numbers) -> "Problem":
+    def on(self, backend: Backend) -> "Problem":
         """The same on another backend."""
-        return replace(self, numbers=numbers, on_arrays=self)
+        return replace(self, backend=backend, on_arrays=self)
 
     @cached_property
     def limits_by_bone(self) -> tuple[list[int], list[Limit]]:
@@ -88,7 +88,7 @@ class Problem:
     def bodies(self) -> list[Body]:
         """The B bones between the root and some effector, parents first."""
         points = moved_with(with_partners(self.effectors), self._factors)
-        return build_bodies(self.shape, points, self.limits, self.numbers)
+        return build_bodies(self.shape, points, self.limits, self.backend)
 
     @cached_property
     def bones(self) -> list[int]:
@@ -130,7 +130,7 @@ class Problem:
     @cached_property
     def passes(self) -> Passes:
         """FABRIK's two passes."""
-        return Passes(self.numbers, self.bodies, self.hinge_limbs, self.free_root, self.options.plain)
+        return Passes(self.backend, self.bodies, self.hinge_limbs, self.free_root, self.options.plain)
 
     @cached_property
     def least_squares(self) -> LeastSquares:
@@ -161,9 +161,9 @@ class Problem:
         # One pose for all frames needs to be looked at once only.
         legal = np.array(rotations[:1] if rotations.strides[0] == 0 else rotations)
         bones, limits = self.limits_by_bone
-        turns = self.numbers.quaternions(legal, bones)
-        inside = [limit.clamp(self.numbers, turn) for limit, turn in zip(limits, turns, strict=True)]
-        legal[:, bones] = self.numbers.stack(inside, len(legal))
+        bounded = zip(limits, self.backend.quaternions(legal, bones), strict=True)
+        inside = [limit.clamp(self.backend, rotation) for limit, rotation in bounded]
+        legal[:, bones] = self.backend.stack(inside, len(legal))
         return np.broadcast_to(legal, rotations.shape)
 
     @cached_property
@@ -180,7 +180,7 @@ class Problem:
         points = array.stack(effector_points(self.bodies, pose, self.residuals.ends), len(poses))
         orientations = np.zeros((len(poses), 0, 4))
         if self.residuals.oriented:
-            orientations = array.stack([pose.frames[holder] for holder in self.residuals.holders], len(poses))
+            orientations = array.stack([pose.orientations[holder] for holder in self.residuals.holders], len(poses))
         return poses, points[:, : self.residuals.count], orientations
 
     def within_freedom(self, weights: FloatArray, times: float = 1.0) -> BoolArray:

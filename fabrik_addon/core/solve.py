@@ -103,16 +103,16 @@ class Solver:
     def _for_one(self) -> Problem:
         """The problem on the backend for a single pose: mathutils where there is one."""
         try:
-            from .backend.scalar import NUMBERS  # noqa: PLC0415  mathutils comes with Blender only
+            from .backend.scalar import BACKEND  # noqa: PLC0415  mathutils comes with Blender only
         except ImportError:
             return self.problem
-        return self.problem.on(NUMBERS)
+        return self.problem.on(BACKEND)
 
     @cached_property
     def _one_chain(self) -> OneChain | None:
         """The short way to one pose, where there is nothing but a chain without limits."""
         problem = self._for_one
-        if problem.numbers is array or problem.free_root or problem.slides or not problem.is_chain:
+        if problem.backend is array or problem.free_root or problem.slides or not problem.is_chain:
             return None
         return OneChain(problem)
 

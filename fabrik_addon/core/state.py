@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray, lengths, squares
-from .backend.numbers import Condition, Numbers, Quaternion, Scalar, Vector
+from .backend.protocol import Backend, Condition, Quaternion, Scalar, Vector
 from .model.bodies import Body, Pose, place_bodies
 from .model.residuals import Residuals
 from .rotations import conjugate, product, rotation_vector_from_quaternion
@@ -114,7 +114,7 @@ class State(Objective):
     """F frames of a solve with B bodies.
 
     Attributes:
-        numbers: the backend.
+        backend: array or scalar.
         local: B local rotations.
         root: the root's head.
         rest: B local rotations that free twist returns to.
@@ -123,7 +123,7 @@ class State(Objective):
         factors: by body that slides, the factor of its length.
     """
 
-    numbers: Numbers
+    backend: Backend
     local: list[Quaternion]
     root: Vector
     rest: list[Quaternion]
@@ -133,10 +133,10 @@ class State(Objective):
 
     def part(self, frames: IntArray) -> "State":
         """The state of some of the frames."""
-        take = self.numbers.take
+        take = self.backend.take
         return State(
             **self.objective(frames),
-            numbers=self.numbers,
+            backend=self.backend,
             local=[take(rotation, frames) for rotation in self.local],
             root=take(self.root, frames),
             rest=[take(rotation, frames) for rotation in self.rest],
@@ -147,7 +147,7 @@ class State(Objective):
 
     def replace(self, frames: IntArray, part: "State") -> None:
         """Take over pose and progress of some of the frames."""
-        put, count = self.numbers.put, len(self.targets)
+        put, count = self.backend.put, len(self.targets)
         self.local = [put(rotation, frames, new, count) for rotation, new in zip(self.local, part.local, strict=True)]
         self.bound = [put(flag, frames, new, count) for flag, new in zip(self.bound, part.bound, strict=True)]
         self.root = put(self.root, frames, part.root, count)
@@ -157,7 +157,7 @@ class State(Objective):
 
     def local_rotations(self) -> FloatArray:
         """(F, B, 4) of the bodies."""
-        rotations: FloatArray = self.numbers.stack(self.local, len(self.targets))
+        rotations: FloatArray = self.backend.stack(self.local, len(self.targets))
         return rotations
 
     def pose(self, bodies: Sequence[Body]) -> Pose:
@@ -170,7 +170,7 @@ class State(Objective):
 
     def points_of(self, bodies: Sequence[Body], pose: Pose) -> FloatArray:
         """(F, M, 3) the same for bodies that stand in a pose."""
-        return self.residuals.vectors(self.numbers, bodies, pose, self.target_rotations)
+        return self.residuals.vectors(self.backend, bodies, pose, self.target_rotations)
 
     def errors(self, bodies: Sequence[Body]) -> FloatArray:
         """(F, M) distances from the targets, zero where not seen."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.arrays import ROUNDING, FloatArray
 from ..core.backend import array as many
-from ..core.limits.base import Constraint, Limit
+from ..core.limits.base import FeasibleSet, Limit
 from ..core.limits.hinge import Hinge
 from ..core.posture.body import Bodies
 from ..core.rotations import (
@@ -59,17 +59,17 @@ class FrameLimits:
         body_of = bodies.body_of[: bodies.turning]
         for joint in self._joints:
             columns = np.flatnonzero(body_of == joint.body)
-            for normal, slack in joint.walls(local[:, joint.body]):
+            for normal, gap in joint.walls(local[:, joint.body]):
                 row = np.zeros((len(local), len(body_of)))
                 row[:, columns] = normal @ bodies.axes[columns].T
                 rows.append(row)
-                room.append(np.maximum(slack, 0.0))
+                room.append(np.maximum(gap, 0.0))
         return (np.stack(rows, axis=1), np.stack(room, axis=1)) if rows else None
 
-    def _bent(self, limits: Mapping[str, Limit], own: FloatArray) -> dict[int, Constraint]:
+    def _bent(self, limits: Mapping[str, Limit], own: FloatArray) -> dict[int, FeasibleSet]:
         """By body the range of each hinge below another bone, narrowed on each frame for the limb to stay bent."""
         bodies = self._bodies
-        found: dict[int, Constraint] = {}
+        found: dict[int, FeasibleSet] = {}
         for body, bone in enumerate(bodies.bones.tolist()):
             limit = limits.get(bodies.skeleton.names[bone])
             if not isinstance(limit, Hinge) or bodies.parents[body] < 0:
@@ -101,7 +101,7 @@ def _straight(bodies: Bodies, body: int, axis: FloatArray) -> float:
 class _Joint:
     """A limited joint on F frames: its limit, turned by what of its own poses' way beyond they may keep."""
 
-    def __init__(self, body: int, limit: Limit, inside: Constraint, own: FloatArray, shares: FloatArray) -> None:
+    def __init__(self, body: int, limit: Limit, inside: FeasibleSet, own: FloatArray, shares: FloatArray) -> None:
         """own: (F, 4) the poses. shares: (F,) how much of it they may not keep. inside: what rotations may be."""
         self.body, self._limit = body, inside
         self._beyond: FloatArray | None = None
@@ -116,8 +116,8 @@ class _Joint:
 
     def walls(self, local: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
         """(F, 3) normals in the frame that carries the joint, and (F,) radians up to each side that is near."""
-        for wall in self._limit.walls(many, many.quaternion(self._seen(local)), LONGEST_TURN):
-            yield many.stack([wall.normal], len(local))[:, 0], many.row([wall.slack], len(local))[:, 0]
+        for constraint in self._limit.constraints(many, many.quaternion(self._seen(local)), LONGEST_TURN):
+            yield many.stack([constraint.normal], len(local))[:, 0], many.row([constraint.gap], len(local))[:, 0]
 
     def _seen(self, local: FloatArray) -> FloatArray:
         return local if self._beyond is None else product(conjugate(self._beyond), local)

@@ -1,7 +1,7 @@
 """The kernel's numbers for many poses at once: mathutils look-alikes whose components are arrays over frames.
 
 Each class has the small part of mathutils' interface that the kernel uses. A component is a float64 array (F,)
-or a plain float that is the same on every frame. `one` is the twin for a single pose.
+or a plain float that is the same on every frame. `scalar` is the twin for a single pose.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, overload
 import numpy as np
 
 from ..arrays import TINY, BoolArray, FloatArray, IntArray
-from . import numbers
-from .numbers import Condition, Scalar
+from . import protocol
+from .protocol import Condition, Scalar
 
 absolute = np.abs
 sqrt = np.sqrt
@@ -37,10 +37,10 @@ class Vector:
     def __init__(self, components: Iterable[Scalar]) -> None:
         self.x, self.y, self.z = components
 
-    def __add__(self, other: numbers.Vector) -> Vector:
+    def __add__(self, other: protocol.Vector) -> Vector:
         return Vector((self.x + other.x, self.y + other.y, self.z + other.z))
 
-    def __sub__(self, other: numbers.Vector) -> Vector:
+    def __sub__(self, other: protocol.Vector) -> Vector:
         return Vector((self.x - other.x, self.y - other.y, self.z - other.z))
 
     def __mul__(self, factor: Scalar) -> Vector:
@@ -49,13 +49,13 @@ class Vector:
     def __neg__(self) -> Vector:
         return Vector((-self.x, -self.y, -self.z))
 
-    def dot(self, other: numbers.Vector) -> Scalar:
+    def dot(self, other: protocol.Vector) -> Scalar:
         total = self.x * other.x
         total += self.y * other.y
         total += self.z * other.z
         return total
 
-    def cross(self, other: numbers.Vector) -> Vector:
+    def cross(self, other: protocol.Vector) -> Vector:
         return Vector(
             (
                 self.y * other.z - self.z * other.y,
@@ -85,13 +85,13 @@ class Quaternion:
         self.w, self.x, self.y, self.z = components
 
     @overload
-    def __matmul__(self, other: numbers.Quaternion) -> Quaternion: ...
+    def __matmul__(self, other: protocol.Quaternion) -> Quaternion: ...
     @overload
-    def __matmul__(self, other: numbers.Vector) -> Vector: ...
+    def __matmul__(self, other: protocol.Vector) -> Vector: ...
     def __matmul__(self, other: Any) -> Any:
         return self._turn(other) if isinstance(other, Vector) else self._after(other)
 
-    def _turn(self, point: numbers.Vector) -> Vector:
+    def _turn(self, point: protocol.Vector) -> Vector:
         """The point p plus 2 w v × p + 2 v × (v × p), added up in place."""
         w, x, y, z = self.w, self.x, self.y, self.z
         a, b, c = point.y * z, point.z * x, point.x * y
@@ -108,7 +108,7 @@ class Quaternion:
         pz += x * b - y * a
         return Vector((px, py, pz))
 
-    def _after(self, first: numbers.Quaternion) -> Quaternion:
+    def _after(self, first: protocol.Quaternion) -> Quaternion:
         w, x, y, z = self.w, self.x, self.y, self.z
         return Quaternion(
             (
@@ -119,7 +119,7 @@ class Quaternion:
             )
         )
 
-    def dot(self, other: numbers.Quaternion) -> Scalar:
+    def dot(self, other: protocol.Quaternion) -> Scalar:
         return self.w * other.w + self.x * other.x + self.y * other.y + self.z * other.z
 
     def conjugated(self) -> Quaternion:
@@ -166,7 +166,7 @@ def logical_not(condition: Condition) -> Condition:
     return np.logical_not(condition)
 
 
-def rotation_between(start: numbers.Vector, end: numbers.Vector) -> Quaternion:
+def rotation_between(start: protocol.Vector, end: protocol.Vector) -> Quaternion:
     """The shortest rotation from one direction onto another; none where either has no length.
 
     Antipodal directions turn about an axis at right angles to `start`, chosen as mathutils does.
@@ -187,7 +187,7 @@ def rotation_between(start: numbers.Vector, end: numbers.Vector) -> Quaternion:
     return Quaternion((w * scale, axis.x * scale, axis.y * scale, axis.z * scale))
 
 
-def point_on_line(anchor: numbers.Vector, point: numbers.Vector, distance: Scalar) -> Vector:
+def point_on_line(anchor: protocol.Vector, point: protocol.Vector, distance: Scalar) -> Vector:
     """The point on the line from `anchor` through `point`, at `distance` (the paper's point on a line)."""
     x, y, z = point.x - anchor.x, point.y - anchor.y, point.z - anchor.z
     square = x * x
@@ -206,7 +206,7 @@ def point_on_line(anchor: numbers.Vector, point: numbers.Vector, distance: Scala
     return Vector((x, y, z))
 
 
-def turn_each(rotation: numbers.Quaternion, points: Sequence[numbers.Vector]) -> list[numbers.Vector]:
+def turn_each(rotation: protocol.Quaternion, points: Sequence[protocol.Vector]) -> list[protocol.Vector]:
     """Several points turned alike: by way of the rotation's matrix."""
     w, x, y, z = rotation.w, rotation.x, rotation.y, rotation.z
     xx, yy, zz = 2.0 * x * x, 2.0 * y * y, 2.0 * z * z
@@ -220,7 +220,7 @@ def turn_each(rotation: numbers.Quaternion, points: Sequence[numbers.Vector]) ->
     return [Vector([row.dot(point) for row in rows]) for point in points]
 
 
-def exp_map(rotation_vector: numbers.Vector) -> Quaternion:
+def exp_map(rotation_vector: protocol.Vector) -> Quaternion:
     """The rotation about a vector by its length in radians."""
     half = np.maximum(rotation_vector.length * 0.5, TINY)
     scale = 0.5 * np.sin(half) / half
@@ -247,7 +247,7 @@ def quaternion(array: FloatArray) -> Quaternion:
     return Quaternion(_columns(array))
 
 
-def quaternions(array: FloatArray, places: Sequence[int]) -> list[numbers.Quaternion]:
+def quaternions(array: FloatArray, places: Sequence[int]) -> list[protocol.Quaternion]:
     """From some places of (F, N, 4)."""
     return [quaternion(array[:, place]) for place in places]
 
@@ -260,7 +260,7 @@ def _columns(array: FloatArray) -> list[Scalar]:
     return list(np.array(array.T, dtype=np.float64, order="C"))
 
 
-def stack(values: Sequence[numbers.Vector] | Sequence[numbers.Quaternion], frames: int) -> FloatArray:
+def stack(values: Sequence[protocol.Vector] | Sequence[protocol.Quaternion], frames: int) -> FloatArray:
     """N vectors or quaternions as one array (F, N, 3 or 4)."""
     stacked = np.empty((frames, len(values), 3 if isinstance(values[0], Vector) else 4))
     write(values, stacked, range(len(values)))
@@ -324,7 +324,7 @@ def frames_where(condition: Condition) -> IntArray:
     return np.flatnonzero(condition)
 
 
-def _orthogonal(vector: numbers.Vector) -> Vector:
+def _orthogonal(vector: protocol.Vector) -> Vector:
     """Some vector at right angles, longest where the two largest components are."""
     x, y, z = np.abs(vector.x), np.abs(vector.y), np.abs(vector.z)
     along_x = (x > y) & (x > z)

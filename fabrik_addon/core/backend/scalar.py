@@ -1,4 +1,4 @@
-"""The kernel's numbers for a single pose: mathutils, which is C and needs microseconds. `many` is its twin."""
+"""The kernel's numbers for a single pose: mathutils, which is C and needs microseconds. `array` is its twin."""
 
 import sys
 from collections.abc import Sequence
@@ -9,10 +9,10 @@ import numpy as np
 from mathutils import Quaternion, Vector
 
 from ..arrays import TINY, BoolArray, FloatArray, IntArray
-from .numbers import Numbers
+from .protocol import Backend
 
 __all__ = [
-    "NUMBERS",
+    "BACKEND",
     "Quaternion",
     "Vector",
     "absolute",
@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 # This module. The stubs of mathutils ask for its own classes; a test holds both backends together.
-NUMBERS: Final = cast("Numbers", sys.modules[__name__])
+BACKEND: Final = cast("Backend", sys.modules[__name__])
 absolute = abs
 _ONE_FRAME, _NO_FRAME = np.arange(1), np.arange(0)
 

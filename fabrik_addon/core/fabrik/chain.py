@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..arrays import FloatArray, IntArray
-from ..backend.numbers import Condition, Numbers, Quaternion, Scalar, Vector
+from ..backend.protocol import Backend, Condition, Quaternion, Scalar, Vector
 from ..model.bodies import Body, Pose, carried_turn, effector_points, place_bodies
 from ..model.options import Options
 from ..state import State
@@ -38,21 +38,21 @@ class Chain:
         """Distance from the tip to the target."""
         return (self.points[-1] - target).length
 
-    def part(self, numbers: Numbers, frames: IntArray) -> "Chain":
+    def part(self, backend: Backend, frames: IntArray) -> "Chain":
         """The chain on some frames only."""
         if len(frames) == self.count:
             return Chain(self.points, self.distances, self.iterations, self.count)
-        points = [numbers.take(point, frames) for point in self.points]
-        return Chain(points, self.distances, numbers.take(self.iterations, frames), len(frames))
+        points = [backend.take(point, frames) for point in self.points]
+        return Chain(points, self.distances, backend.take(self.iterations, frames), len(frames))
 
-    def replace(self, numbers: Numbers, frames: IntArray, part: "Chain") -> None:
+    def replace(self, backend: Backend, frames: IntArray, part: "Chain") -> None:
         """Take over what was worked out on some of the frames."""
         if len(frames) == self.count:
             self.points, self.iterations = part.points, part.iterations
             return
         pairs = zip(self.points, part.points, strict=True)
-        self.points = [numbers.put(point, frames, new, self.count) for point, new in pairs]
-        self.iterations = numbers.put(self.iterations, frames, part.iterations, self.count)
+        self.points = [backend.put(point, frames, new, self.count) for point, new in pairs]
+        self.iterations = backend.put(self.iterations, frames, part.iterations, self.count)
 
 
 def is_chain(bodies: Sequence[Body]) -> bool:
@@ -75,23 +75,23 @@ def chain_points(bodies: Sequence[Body], links: Sequence[int], pose: Pose) -> li
     return [pose.heads[index] for index in links] + effector_points(bodies, pose, 1)
 
 
-def solve_chain(numbers: Numbers, bodies: Sequence[Body], state: State, options: Options) -> FloatArray:
+def solve_chain(backend: Backend, bodies: Sequence[Body], state: State, options: Options) -> FloatArray:
     """Bring a chain's tip to its target, in place; (F, 1, 3) where that puts it."""
     links = links_of(bodies)
     if not links:
         return state.points(bodies)
     points = chain_points(bodies, links, place_bodies(bodies, state.local, state.root))
     distances = [bodies[index].attachments[0].distance for index in links]
-    chain = Chain(points, distances, numbers.scalar(state.iterations.astype(float)), len(state.targets))
-    target, tolerance = numbers.vector(state.targets[:, 0]), numbers.scalar(state.tolerances[:, 0])
-    reach(numbers, chain, target, tolerance, options)
+    chain = Chain(points, distances, backend.scalar(state.iterations.astype(float)), len(state.targets))
+    target, tolerance = backend.vector(state.targets[:, 0]), backend.scalar(state.tolerances[:, 0])
+    reach(backend, chain, target, tolerance, options)
     state.iterations[:] = chain.iterations
     aims = dict(zip(links, chain.points[1:], strict=True))
-    state.local, pose = turn_bodies(numbers, bodies, state.rest, state.root, aims)
+    state.local, pose = turn_bodies(backend, bodies, state.rest, state.root, aims)
     return state.points_of(bodies, pose)
 
 
-def pull_chain(numbers: Numbers, bodies: Sequence[Body], state: State) -> FloatArray:
+def pull_chain(backend: Backend, bodies: Sequence[Body], state: State) -> FloatArray:
     """Pull a chain without a base along by its tip, in place: the first half of Algorithm 1, and the root follows.
 
     Returns:
@@ -99,35 +99,35 @@ def pull_chain(numbers: Numbers, bodies: Sequence[Body], state: State) -> FloatA
     """
     pose = place_bodies(bodies, state.local, state.root)
     links = links_of(bodies)
-    points = [numbers.vector(state.targets[:, 0])]
+    points = [backend.vector(state.targets[:, 0])]
     for index in reversed(links):
-        points.append(numbers.point_on_line(points[-1], pose.heads[index], bodies[index].attachments[0].distance))
+        points.append(backend.point_on_line(points[-1], pose.heads[index], bodies[index].attachments[0].distance))
     points.reverse()
     state.root = points[0]
     state.iterations += 1
     aims = dict(zip(links, points[1:], strict=True))
-    state.local, pose = turn_bodies(numbers, bodies, state.rest, state.root, aims)
+    state.local, pose = turn_bodies(backend, bodies, state.rest, state.root, aims)
     return state.points_of(bodies, pose)
 
 
-def reach(numbers: Numbers, chain: Chain, target: Vector, tolerance: Scalar, options: Options) -> None:
+def reach(backend: Backend, chain: Chain, target: Vector, tolerance: Scalar, options: Options) -> None:
     """Bring the tip of a chain to a target or as near as can be, in place; the tolerance is for sweeps alone."""
     if options.plain:
-        everything = numbers.frames_where(chain.miss(target) >= 0.0)
-        reach_by_sweeps(numbers, chain, target, tolerance, options.max_sweeps, everything)
+        everything = backend.frames_where(chain.miss(target) >= 0.0)
+        reach_by_sweeps(backend, chain, target, tolerance, options.max_sweeps, everything)
         return
-    within = numbers.logical_not(reach_directly(numbers, chain, target))
-    open_frames = numbers.frames_where(within)
+    within = backend.logical_not(reach_directly(backend, chain, target))
+    open_frames = backend.frames_where(within)
     if options.finish and len(chain.distances) == 2:
-        reach_between(numbers, chain, target, open_frames)
+        reach_between(backend, chain, target, open_frames)
     elif options.finish:
-        reach_exactly(numbers, chain, target, open_frames)
+        reach_exactly(backend, chain, target, open_frames)
     else:
-        reach_by_sweeps(numbers, chain, target, tolerance, options.max_sweeps, open_frames)
+        reach_by_sweeps(backend, chain, target, tolerance, options.max_sweeps, open_frames)
 
 
 def turn_bodies(
-    numbers: Numbers, bodies: Sequence[Body], rest: Sequence[Quaternion], root: Vector, aims: Mapping[int, Vector]
+    backend: Backend, bodies: Sequence[Body], rest: Sequence[Quaternion], root: Vector, aims: Mapping[int, Vector]
 ) -> tuple[list[Quaternion], Pose]:
     """Point each body of a chain at its aim, by the least turn from its rotation in `rest`, so that nothing rolls.
 
@@ -143,81 +143,81 @@ def turn_bodies(
         if index in aims:
             # In the body's own frame, where it points does not depend on the others.
             wanted = frame.conjugated() @ (aims[index] - head)
-            turn = numbers.rotation_between(body.attachments[0].offset, wanted)
+            turn = backend.rotation_between(body.attachments[0].offset, wanted)
             frame, turned, head = frame @ turn, rotation @ turn, aims[index]
-        pose.frames.append(frame)
+        pose.orientations.append(frame)
         local.append(turned)
     return local, pose
 
 
-def reach_directly(numbers: Numbers, chain: Chain, target: Vector) -> Condition:
+def reach_directly(backend: Backend, chain: Chain, target: Vector) -> Condition:
     """Lay the chain along the direct line where its lengths cannot reach the target; says where it did."""
     distance, total = (target - chain.points[0]).length, sum(chain.distances)
-    out_of_reach = numbers.logical_or(distance > total, distance < 2.0 * max(chain.distances) - total)
-    frames = numbers.frames_where(out_of_reach)
+    out_of_reach = backend.logical_or(distance > total, distance < 2.0 * max(chain.distances) - total)
+    frames = backend.frames_where(out_of_reach)
     if len(frames):
-        part = chain.part(numbers, frames)
-        part.points = straight(numbers, part.points, chain.distances, numbers.take(target, frames))
+        part = chain.part(backend, frames)
+        part.points = straight(backend, part.points, chain.distances, backend.take(target, frames))
         part.iterations = part.iterations + 1
-        chain.replace(numbers, frames, part)
+        chain.replace(backend, frames, part)
     return out_of_reach
 
 
 def reach_by_sweeps(
-    numbers: Numbers, chain: Chain, target: Vector, tolerance: Scalar, most: int, open_frames: IntArray
+    backend: Backend, chain: Chain, target: Vector, tolerance: Scalar, most: int, open_frames: IntArray
 ) -> None:
     """Algorithm 1 until the tip is within `tolerance`, moves no more, or `most` sweeps are done."""
     for _ in range(most):
         if not len(open_frames):
             return
-        part, wanted = chain.part(numbers, open_frames), numbers.take(target, open_frames)
+        part, wanted = chain.part(backend, open_frames), backend.take(target, open_frames)
         tip = part.points[-1]
-        part.points = sweep(numbers, part.points, part.distances, wanted)
+        part.points = sweep(backend, part.points, part.distances, wanted)
         part.iterations = part.iterations + 1
-        chain.replace(numbers, open_frames, part)
-        limit = numbers.take(tolerance, open_frames)
+        chain.replace(backend, open_frames, part)
+        limit = backend.take(tolerance, open_frames)
         moves = (part.points[-1] - tip).length > limit * _NO_CHANGE
         unmet = part.miss(wanted) > limit
-        open_frames = open_frames[numbers.frames_where(numbers.logical_and(moves, unmet))]
+        open_frames = open_frames[backend.frames_where(backend.logical_and(moves, unmet))]
 
 
-def reach_between(numbers: Numbers, chain: Chain, target: Vector, open_frames: IntArray) -> None:
+def reach_between(backend: Backend, chain: Chain, target: Vector, open_frames: IntArray) -> None:
     """Two bones: the joint between root and target is where two spheres meet, nearest to its place before."""
     if not len(open_frames):
         return
-    part, wanted = chain.part(numbers, open_frames), numbers.take(target, open_frames)
+    part, wanted = chain.part(backend, open_frames), backend.take(target, open_frames)
     (root, previous, _), (first, second) = part.points, part.distances
-    part.points = [root, joint_between(numbers, root, wanted, first, second, previous), wanted]
+    part.points = [root, joint_between(backend, root, wanted, first, second, previous), wanted]
     part.iterations = part.iterations + 1
-    chain.replace(numbers, open_frames, part)
+    chain.replace(backend, open_frames, part)
 
 
-def reach_exactly(numbers: Numbers, chain: Chain, target: Vector, open_frames: IntArray) -> None:
+def reach_exactly(backend: Backend, chain: Chain, target: Vector, open_frames: IntArray) -> None:
     """A few sweeps and the exact finish, in rounds until the frames are met.
 
     One round is enough nearly always. Close to the root the sweeps need a chain that is curled up already.
     """
-    swept, total = chain.part(numbers, open_frames), sum(chain.distances)
+    swept, total = chain.part(backend, open_frames), sum(chain.distances)
     for round_ in range(_ROUNDS):
         if not len(open_frames):
             return
-        wanted = numbers.take(target, open_frames)
+        wanted = backend.take(target, open_frames)
         if round_ == 1:
-            swept.points = curl(numbers, swept.points, chain.distances, wanted)
+            swept.points = curl(backend, swept.points, chain.distances, wanted)
         for _ in range(_OPENING_SWEEPS):
-            swept.points = sweep(numbers, swept.points, chain.distances, wanted)
+            swept.points = sweep(backend, swept.points, chain.distances, wanted)
         swept.iterations = swept.iterations + _OPENING_SWEEPS
-        points, steps = scale_to_chord(numbers, swept.points, chain.distances, wanted)
+        points, steps = scale_to_chord(backend, swept.points, chain.distances, wanted)
         swept.iterations = swept.iterations + steps
         finished = Chain(points, chain.distances, swept.iterations, len(open_frames))
-        chain.replace(numbers, open_frames, finished)
-        missed = numbers.frames_where(finished.miss(wanted) > _MET * total)
-        open_frames, swept = open_frames[missed], swept.part(numbers, missed)
+        chain.replace(backend, open_frames, finished)
+        missed = backend.frames_where(finished.miss(wanted) > _MET * total)
+        open_frames, swept = open_frames[missed], swept.part(backend, missed)
 
 
-def sweep(numbers: Numbers, points: list[Vector], distances: Sequence[float], target: Vector) -> list[Vector]:
+def sweep(backend: Backend, points: list[Vector], distances: Sequence[float], target: Vector) -> list[Vector]:
     """One full iteration of Algorithm 1: forward from the target to the root, backward from the root."""
-    slide, last = numbers.point_on_line, target
+    slide, last = backend.point_on_line, target
     reached = [target]
     # Where the root would go matters to nobody: it is put back.
     for point, distance in zip(points[-2:0:-1], distances[:0:-1], strict=True):
@@ -231,38 +231,38 @@ def sweep(numbers: Numbers, points: list[Vector], distances: Sequence[float], ta
     return result
 
 
-def straight(numbers: Numbers, points: list[Vector], distances: Sequence[float], target: Vector) -> list[Vector]:
+def straight(backend: Backend, points: list[Vector], distances: Sequence[float], target: Vector) -> list[Vector]:
     """The direct line for a target out of reach: toward it, or folded against the longest bone when it is too near.
 
     Both are the reachable points nearest to the target (Algorithm 1, steps 1.3 to 1.12, and its inner twin).
     """
     root, longest = points[0], distances.index(max(distances))
-    direction = first_direction(numbers, target - root, points[-1] - root, points[1] - root)
+    direction = first_direction(backend, target - root, points[-1] - root, points[1] - root)
     beyond = (target - root).length >= sum(distances)
     result = [root]
     for index, distance in enumerate(distances):
         folded = distance if index == longest else -distance
-        result.append(result[-1] + direction * numbers.select(beyond, distance, folded))
+        result.append(result[-1] + direction * backend.select(beyond, distance, folded))
     return result
 
 
-def curl(numbers: Numbers, points: list[Vector], distances: Sequence[float], target: Vector) -> list[Vector]:
+def curl(backend: Backend, points: list[Vector], distances: Sequence[float], target: Vector) -> list[Vector]:
     """Lay the chain on an arc of constant curvature whose chord is about the target's distance.
 
     An arc of length L that turns by 2x has the chord L · sin(x) / x.
     """
     root, total = points[0], sum(distances)
-    share = numbers.minimum((target - root).length / total, 1.0)
-    half_turn = numbers.sqrt(6.0 * (1.0 - share)) * (1.0 + (math.pi / math.sqrt(6.0) - 1.0) * (1.0 - share))
-    along = first_direction(numbers, points[1] - root, points[-1] - root, points[-1] - root)
+    share = backend.minimum((target - root).length / total, 1.0)
+    half_turn = backend.sqrt(6.0 * (1.0 - share)) * (1.0 + (math.pi / math.sqrt(6.0) - 1.0) * (1.0 - share))
+    along = first_direction(backend, points[1] - root, points[-1] - root, points[-1] - root)
     side = points[len(points) // 2] - root
     side = side - along * side.dot(along)
-    across = along.cross(numbers.Vector((along.y, along.z, along.x))) + along.cross(numbers.Vector((1.0, 0.0, 0.0)))
-    aside = first_direction(numbers, side, across, across)
+    across = along.cross(backend.Vector((along.y, along.z, along.x))) + along.cross(backend.Vector((1.0, 0.0, 0.0)))
+    aside = first_direction(backend, side, across, across)
     result, passed = [root], 0.0
     for distance in distances:
         angle = half_turn * (2.0 * (passed + 0.5 * distance) / total)
-        direction = along * numbers.cos(angle) + aside * numbers.sin(angle)
+        direction = along * backend.cos(angle) + aside * backend.sin(angle)
         result.append(result[-1] + direction * distance)
         passed += distance
     return result

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..arrays import TINY, IntArray
-from ..backend.numbers import Condition, Numbers, Scalar, Vector
+from ..backend.protocol import Backend, Condition, Scalar, Vector
 
 # A span is right within this share of the chain's length: what single precision tells apart.
 _EXACT = 1e-7
@@ -15,7 +15,7 @@ _MOST_BENT = 4.0 - 1e-12
 
 
 def scale_to_chord(
-    numbers: Numbers, points: list[Vector], distances: Sequence[float], target: Vector
+    backend: Backend, points: list[Vector], distances: Sequence[float], target: Vector
 ) -> tuple[list[Vector], Scalar]:
     """Bring the tip of a chain exactly onto a target that its lengths can reach.
 
@@ -28,16 +28,16 @@ def scale_to_chord(
     """
     root = points[0]
     span = points[-1] - root
-    chord = first_direction(numbers, span, points[1] - root, points[1] - root)
+    chord = first_direction(backend, span, points[1] - root, points[1] - root)
     bends = [(b - a) * (1.0 / distance) - chord for a, b, distance in zip(points, points[1:], distances, strict=False)]
     wanted = (target - root).length
-    squares = [numbers.minimum(bend.length_squared, _MOST_BENT) for bend in bends]
+    squares = [backend.minimum(bend.length_squared, _MOST_BENT) for bend in bends]
     search = _Search(chord, bends, squares, wanted, wanted * 0.0 + 1.0, wanted * 0.0, wanted * 0.0 + _NO_BOUND)
-    square, steps = _find_bend(numbers, search, span, distances)
-    arms = _arms(numbers, chord, bends, distances, square)
-    turn = numbers.rotation_between(sum(arms[1:], arms[0]), target - root)
+    square, steps = _find_bend(backend, search, span, distances)
+    arms = _arms(backend, chord, bends, distances, square)
+    turn = backend.rotation_between(sum(arms[1:], arms[0]), target - root)
     result = [root]
-    for arm in numbers.turn_each(turn, arms):
+    for arm in backend.turn_each(turn, arms):
         result.append(result[-1] + arm)
     return result, steps
 
@@ -63,13 +63,13 @@ class _Search:
     low: Scalar
     high: Scalar
 
-    def part(self, numbers: Numbers, frames: IntArray) -> "_Search":
+    def part(self, backend: Backend, frames: IntArray) -> "_Search":
         """The same on some of the frames."""
         scalars = (self.wanted, self.square, self.low, self.high)
-        bends = [numbers.take(bend, frames) for bend in self.bends]
-        squares = [numbers.take(square, frames) for square in self.squares]
+        bends = [backend.take(bend, frames) for bend in self.bends]
+        squares = [backend.take(square, frames) for square in self.squares]
         return _Search(
-            numbers.take(self.chord, frames), bends, squares, *(numbers.take(value, frames) for value in scalars)
+            backend.take(self.chord, frames), bends, squares, *(backend.take(value, frames) for value in scalars)
         )
 
     def unbent(self, span: Vector, distances: Sequence[float]) -> tuple[Vector, Vector]:
@@ -82,76 +82,76 @@ class _Search:
         slope = span - self.chord * (sum(distances) + 0.5 * along) - aside * 0.5
         return span, slope * 0.5
 
-    def bent(self, numbers: Numbers, distances: Sequence[float]) -> tuple[Vector, Vector]:
+    def bent(self, backend: Backend, distances: Sequence[float]) -> tuple[Vector, Vector]:
         """The chain's tip from its root at s² = `square`, and its derivative by s².
 
         As u and c have length 1, |c + s (u − c)|² is 1 + (s² − s) |u − c|²: the bones need no more than a factor each.
         """
-        s = numbers.sqrt(self.square)
+        s = backend.sqrt(self.square)
         beyond = self.square - s
         along: Scalar = 0.0
         along_slope: Scalar = 0.0
         aside = aside_slope = self.chord * 0.0
         for bend, square, distance in zip(self.bends, self.squares, distances, strict=True):
             size = square * beyond + 1.0
-            scale = distance / numbers.sqrt(size)
+            scale = distance / backend.sqrt(size)
             fall = scale * square / size
             along, aside = along + scale, aside + bend * scale
             along_slope, aside_slope = along_slope + fall, aside_slope + bend * fall
         tip = self.chord * along + aside * s
         slope = aside - (self.chord * along_slope + aside_slope * s) * (s - 0.5)
-        return tip, slope * (0.5 / numbers.maximum(s, 1e-9))
+        return tip, slope * (0.5 / backend.maximum(s, 1e-9))
 
-    def step(self, numbers: Numbers, tip: Vector, slope: Vector, missed: Condition) -> None:
+    def step(self, backend: Backend, tip: Vector, slope: Vector, missed: Condition) -> None:
         """A step of Newton's where the span is missed, from the tip and its derivative by s².
 
         Halving where it would leave the bounds.
         """
         excess = tip.length_squared - self.wanted * self.wanted
-        self.low = numbers.select(excess > 0, self.square, self.low)
-        self.high = numbers.select(excess > 0, self.high, self.square)
+        self.low = backend.select(excess > 0, self.square, self.low)
+        self.high = backend.select(excess > 0, self.high, self.square)
         fall = 2.0 * tip.dot(slope)
-        newton = self.square - excess / numbers.select(numbers.absolute(fall) > TINY, fall, -1.0)
-        middle = numbers.select(self.high >= _NO_BOUND, self.low * 4.0 + 1.0, (self.low + self.high) * 0.5)
-        inside = numbers.logical_and(newton > self.low, newton < self.high)
-        self.square = numbers.select(missed, numbers.select(inside, newton, middle), self.square)
+        newton = self.square - excess / backend.select(backend.absolute(fall) > TINY, fall, -1.0)
+        middle = backend.select(self.high >= _NO_BOUND, self.low * 4.0 + 1.0, (self.low + self.high) * 0.5)
+        inside = backend.logical_and(newton > self.low, newton < self.high)
+        self.square = backend.select(missed, backend.select(inside, newton, middle), self.square)
 
 
-def _find_bend(numbers: Numbers, search: _Search, span: Vector, distances: Sequence[float]) -> tuple[Scalar, Scalar]:
+def _find_bend(backend: Backend, search: _Search, span: Vector, distances: Sequence[float]) -> tuple[Scalar, Scalar]:
     """The square of the s whose span is wanted, and the steps it took."""
     square, steps, near = search.square, search.square * 0.0, _EXACT * sum(distances)
-    frames = numbers.frames_where(search.wanted >= 0.0)
+    frames = backend.frames_where(search.wanted >= 0.0)
     count = len(frames)
     tip, slope = search.unbent(span, distances)
     for _ in range(_MOST_STEPS):
-        missed = numbers.absolute(tip.length - search.wanted) > near
-        left = numbers.frames_where(missed)
+        missed = backend.absolute(tip.length - search.wanted) > near
+        left = backend.frames_where(missed)
         if not len(left):
             break
         if 2 * len(left) < len(frames):
-            frames, search = frames[left], search.part(numbers, left)
-            tip, slope, missed = numbers.take(tip, left), numbers.take(slope, left), numbers.take(missed, left)
-        search.step(numbers, tip, slope, missed)
-        square = numbers.put(square, frames, search.square, count)
-        steps = numbers.put(steps, frames, numbers.take(steps, frames) + numbers.select(missed, 1, 0), count)
-        tip, slope = search.bent(numbers, distances)
+            frames, search = frames[left], search.part(backend, left)
+            tip, slope, missed = backend.take(tip, left), backend.take(slope, left), backend.take(missed, left)
+        search.step(backend, tip, slope, missed)
+        square = backend.put(square, frames, search.square, count)
+        steps = backend.put(steps, frames, backend.take(steps, frames) + backend.select(missed, 1, 0), count)
+        tip, slope = search.bent(backend, distances)
     return square, steps
 
 
 def _arms(
-    numbers: Numbers, chord: Vector, bends: list[Vector], distances: Sequence[float], square: Scalar
+    backend: Backend, chord: Vector, bends: list[Vector], distances: Sequence[float], square: Scalar
 ) -> list[Vector]:
     """The chain's arms at s² = `square`."""
-    s = numbers.sqrt(square)
+    s = backend.sqrt(square)
     arms = []
     for bend, distance in zip(bends, distances, strict=True):
         raw = chord + bend * s
-        arms.append(raw * (distance / numbers.sqrt(numbers.maximum(raw.length_squared, TINY))))
+        arms.append(raw * (distance / backend.sqrt(backend.maximum(raw.length_squared, TINY))))
     return arms
 
 
-def first_direction(numbers: Numbers, first: Vector, second: Vector, third: Vector) -> Vector:
+def first_direction(backend: Backend, first: Vector, second: Vector, third: Vector) -> Vector:
     """The unit direction of the first vector that has a length."""
-    chosen = numbers.select(first.length_squared > TINY, first, second)
-    chosen = numbers.select(chosen.length_squared > TINY, chosen, third)
-    return chosen * (1.0 / numbers.sqrt(numbers.maximum(chosen.length_squared, TINY)))
+    chosen = backend.select(first.length_squared > TINY, first, second)
+    chosen = backend.select(chosen.length_squared > TINY, chosen, third)
+    return chosen * (1.0 / backend.sqrt(backend.maximum(chosen.length_squared, TINY)))

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..backend import array as many
-from ..backend.numbers import Numbers, Quaternion, Scalar, Vector
+from ..backend.protocol import Backend, Quaternion, Scalar, Vector
 from ..limits.base import Limit
 from ..model.bodies import Attachment, Body, only_child
 from ..model.residuals import Residuals
@@ -45,11 +45,11 @@ class HingeLimb:
         """What hangs on the last hinge."""
         return bodies[self.hinges[-1]].attachments[0]
 
-    def bend(self, numbers: Numbers, bodies: Sequence[Body], length: Scalar) -> tuple[list[Quaternion], Vector]:
+    def bend(self, backend: Backend, bodies: Sequence[Body], length: Scalar) -> tuple[list[Quaternion], Vector]:
         """The hinges' local rotations that make a length, and the link's vector in the ball's frame."""
-        share = numbers.interpolate(length, self.lengths, self.shares)
-        turns = [limit.at_share(numbers, share) for limit in self.limits]
-        return turns, _span(bodies, self.hinges, turns)
+        share = backend.interpolate(length, self.lengths, self.shares)
+        rotations = [limit.at_share(backend, share) for limit in self.limits]
+        return rotations, _span(bodies, self.hinges, rotations)
 
 
 def find_hinge_limbs(bodies: Sequence[Body]) -> list[HingeLimb]:
@@ -83,8 +83,8 @@ def _make_limb(bodies: Sequence[Body], ball: int, hinges: tuple[int, ...]) -> Hi
     """Tabulate a link's length, from its greatest one down the side on which it falls farther."""
     shares = np.linspace(0.0, 1.0, _STEPS)
     limits = tuple(limit for index in hinges if (limit := bodies[index].hinge) is not None)
-    turns = [limit.at_share(many, shares) for limit in limits]
-    lengths = np.broadcast_to(_span(bodies, hinges, turns).length, shares.shape)
+    rotations = [limit.at_share(many, shares) for limit in limits]
+    lengths = np.broadcast_to(_span(bodies, hinges, rotations).length, shares.shape)
     top = int(np.argmax(lengths))
     down, up = _falling(lengths[top:]), _falling(lengths[top::-1])
     count, step = (down, 1) if lengths[top + down - 1] <= lengths[top - up + 1] else (up, -1)
@@ -98,10 +98,10 @@ def _falling(values: FloatArray) -> int:
     return int(rises[0]) + 1 if len(rises) else len(values)
 
 
-def _span(bodies: Sequence[Body], hinges: Sequence[int], turns: Sequence[Quaternion]) -> Vector:
+def _span(bodies: Sequence[Body], hinges: Sequence[int], rotations: Sequence[Quaternion]) -> Vector:
     """From the ball's head to the end of the last hinge, in the ball's frame."""
     span = bodies[hinges[-1]].attachments[0].offset
-    for index, turn in zip(reversed(hinges), reversed(turns), strict=True):
+    for index, turn in zip(reversed(hinges), reversed(rotations), strict=True):
         body = bodies[index]
         span = body.head_offset + (body.rest_turn @ turn) @ span
     return span

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..arrays import TINY
-from ..backend.numbers import Condition, Numbers, Quaternion, Scalar, Vector
+from ..backend.protocol import Backend, Condition, Quaternion, Scalar, Vector
 from ..model.bodies import Attachment, Body, Pose, carried_frame, carried_head
 from ..model.residuals import rotation_vector
 from .limbs import HingeLimb
@@ -49,7 +49,7 @@ class SweepTargets:
 
 
 def sweep_targets(
-    numbers: Numbers,
+    backend: Backend,
     bodies: Sequence[Body],
     positions: list[Vector],
     weights: list[Scalar],
@@ -62,19 +62,19 @@ def sweep_targets(
         for attachment in bodies[index].attachments:
             for effector in attachment.effectors:
                 sums[index] = sums[index] + weights[effector]
-                counts[index] = counts[index] + numbers.select(weights[effector] > 0, 1.0, 0.0)
+                counts[index] = counts[index] + backend.select(weights[effector] > 0, 1.0, 0.0)
             for child in attachment.children:
                 sums[index] = sums[index] + sums[child]
                 counts[index] = counts[index] + counts[child]
-    pulls = [total / numbers.maximum(count, 1.0) for total, count in zip(sums, counts, strict=True)]
+    pulls = [total / backend.maximum(count, 1.0) for total, count in zip(sums, counts, strict=True)]
     return SweepTargets(positions, weights, pulls, orientations or {})
 
 
 class Passes:
-    """Both passes for one set of bodies on one number system.
+    """Both passes for one set of bodies on one backend.
 
     Args:
-        numbers: the number system of `bodies`.
+        backend: that of `bodies`.
         bodies: parents first.
         limbs: the limited limbs among them.
         free_root: whether the root's head goes where the fit wants it.
@@ -82,9 +82,9 @@ class Passes:
     """
 
     def __init__(
-        self, numbers: Numbers, bodies: Sequence[Body], limbs: Sequence[HingeLimb], free_root: bool, plain: bool
+        self, backend: Backend, bodies: Sequence[Body], limbs: Sequence[HingeLimb], free_root: bool, plain: bool
     ) -> None:
-        self.numbers, self.bodies = numbers, bodies
+        self.backend, self.bodies = backend, bodies
         self.free_root, self.plain = free_root, plain
         self.limbs = {} if plain else {limb.ball: limb for limb in limbs}
         self.in_limbs = {hinge for limb in self.limbs.values() for hinge in limb.hinges}
@@ -95,7 +95,7 @@ class Passes:
         """One forward and one backward pass, in place; returns the local rotations of the pose.
 
         Args:
-            pose: heads and frames.
+            pose: heads and orientations.
             local: the local rotation that each body turns from (a limited one's present, a free one's of the start).
             bound: whether each body's limit bound in the last backward pass.
             targets: what to reach.
@@ -133,19 +133,19 @@ class Passes:
         total = point * weight
         for other, share in wanted[1:]:
             total, weight = total + other * share, weight + share
-        return Aim(attachment, total * (1.0 / self.numbers.maximum(weight, TINY)), weight)
+        return Aim(attachment, total * (1.0 / self.backend.maximum(weight, TINY)), weight)
 
     def _meet(self, index: int, aims: list[Aim], pose: Pose, bound: list[Condition]) -> None:
         """Forward step of one body: put on the line, fit rigidly, or move without turning where it is bound."""
-        numbers, head, frame = self.numbers, pose.heads[index], pose.frames[index]
+        backend, head, frame = self.backend, pose.heads[index], pose.orientations[index]
         if len(aims) == 1:
             moved, turned = self._point_on_line(aims[0], head, frame), frame
         else:
             moved, turned = self._fit(aims, head, frame)
-        if self.bodies[index].limit is not None and not self.plain and numbers.any_of(bound[index]):
-            moved = numbers.select(bound[index], self._moved_unturned(aims, head, frame), moved)
-            turned = numbers.select(bound[index], frame, turned)
-        pose.heads[index], pose.frames[index] = moved, turned
+        if self.bodies[index].limit is not None and not self.plain and backend.any_of(bound[index]):
+            moved = backend.select(bound[index], self._moved_unturned(aims, head, frame), moved)
+            turned = backend.select(bound[index], frame, turned)
+        pose.heads[index], pose.orientations[index] = moved, turned
         if self.plain:
             self._clamp_forward(index, aims, pose)
 
@@ -153,32 +153,32 @@ class Passes:
         self, index: int, aims: list[Aim], pose: Pose, bound: list[Condition], targets: SweepTargets
     ) -> None:
         """Forward step of a body whose rotation is wanted: it has it outright, and its head goes where that puts it."""
-        frame = self._turned_toward(pose.frames[index], *targets.orientations[index])
+        frame = self._turned_toward(pose.orientations[index], *targets.orientations[index])
         if self.bodies[index].limit is not None and not self.plain:
-            frame = self.numbers.select(bound[index], pose.frames[index], frame)
-        pose.heads[index], pose.frames[index] = self._moved_unturned(aims, pose.heads[index], frame), frame
+            frame = self.backend.select(bound[index], pose.orientations[index], frame)
+        pose.heads[index], pose.orientations[index] = self._moved_unturned(aims, pose.heads[index], frame), frame
 
     def _turned_toward(self, frame: Quaternion, wanted: Quaternion, share: Scalar) -> Quaternion:
         """A frame turned a share of the way to another."""
-        turn = rotation_vector(self.numbers, wanted @ frame.conjugated())
-        return (self.numbers.exp_map(turn * share) @ frame).normalized()
+        turn = rotation_vector(self.backend, wanted @ frame.conjugated())
+        return (self.backend.exp_map(turn * share) @ frame).normalized()
 
     def _point_on_line(self, aim: Aim, head: Vector, frame: Quaternion) -> Vector:
         """The paper's point on a line."""
-        numbers, point = self.numbers, head
+        backend, point = self.backend, head
         away = (head - aim.point).length_squared > TINY
-        if numbers.any_of(numbers.logical_not(away)):
-            point = numbers.select(away, head, aim.point - frame @ aim.attachment.offset)
-        return numbers.select(aim.weight > 0, numbers.point_on_line(aim.point, point, aim.attachment.distance), head)
+        if backend.any_of(backend.logical_not(away)):
+            point = backend.select(away, head, aim.point - frame @ aim.attachment.offset)
+        return backend.select(aim.weight > 0, backend.point_on_line(aim.point, point, aim.attachment.distance), head)
 
     def _moved_unturned(self, aims: list[Aim], head: Vector, frame: Quaternion) -> Vector:
         """The head of a body that meets its aims as it stands, without turning."""
         if len(aims) == 1:
             place = aims[0].point - frame @ aims[0].attachment.offset
-            return self.numbers.select(aims[0].weight > 0, place, head)
+            return self.backend.select(aims[0].weight > 0, place, head)
         total = _total(aims)
         place = sum_vectors([(aim.point - frame @ aim.attachment.offset) * aim.weight for aim in aims])
-        return self.numbers.select(total > 0, place * (1.0 / self.numbers.maximum(total, TINY)), head)
+        return self.backend.select(total > 0, place * (1.0 / self.backend.maximum(total, TINY)), head)
 
     def _fit(self, aims: list[Aim], head: Vector, frame: Quaternion) -> tuple[Vector, Quaternion]:
         """The weighted best rigid fit of a body to its aims, its present head counting a little.
@@ -203,38 +203,38 @@ class Passes:
             grip = sum(arm.dot(wanted) * weight for arm, wanted, weight in arms)
             # torque / |grip| as the angle has no bound where the grip vanishes: on a line of 160 steps 92 pops, not 24.
             size = torque.length
-            angle = self.numbers.atan2(size, grip)
-            frame = (self.numbers.exp_map(torque * (angle / (size + TINY))) @ frame).normalized()
+            angle = self.backend.atan2(size, grip)
+            frame = (self.backend.exp_map(torque * (angle / (size + TINY))) @ frame).normalized()
         return frame
 
     def _meet_limb(self, index: int, aim: Aim, pose: Pose, bound: list[Condition]) -> None:
         """Forward step of a limb: its length is clamped between its bounds and its head is put on the line."""
-        numbers, limb, head = self.numbers, self.limbs[index], pose.heads[index]
+        backend, limb, head = self.backend, self.limbs[index], pose.heads[index]
         line = head - aim.point
-        length = numbers.sqrt(numbers.maximum(line.length_squared, TINY))
-        slid = aim.point + line * (numbers.clamp(length, limb.shortest, limb.longest) / length)
+        length = backend.sqrt(backend.maximum(line.length_squared, TINY))
+        slid = aim.point + line * (backend.clamp(length, limb.shortest, limb.longest) / length)
         if self.bodies[index].limit is not None:
             present = pose.point(limb.hinges[-1], limb.end(self.bodies)) - head
-            slid = numbers.select(bound[index], aim.point - present, slid)
-        pose.heads[index] = numbers.select(aim.weight > 0, slid, head)
+            slid = backend.select(bound[index], aim.point - present, slid)
+        pose.heads[index] = backend.select(aim.weight > 0, slid, head)
 
     def _clamp_forward(self, index: int, aims: list[Aim], pose: Pose) -> None:
         """The paper's forward clamp: turn the body, its head with it, so that the limit of the one after it holds."""
-        numbers, aim = self.numbers, aims[0]
+        backend, aim = self.backend, aims[0]
         if len(aims) > 1:
             return
-        frame = pose.frames[index]
-        turned = numbers.rotation_between(frame @ aim.attachment.offset, aim.point - pose.heads[index])
+        frame = pose.orientations[index]
+        turned = backend.rotation_between(frame @ aim.attachment.offset, aim.point - pose.heads[index])
         frame = (turned @ frame).normalized()
         child = aim.attachment.children[0] if len(aim.attachment.children) == 1 else None
         limit = None if child is None else self.bodies[child].limit
         if child is not None and limit is not None and self.bodies[child].inherits_rotation:
             turn = self.bodies[child].rest_turn
-            local = limit.clamp(numbers, ((frame @ turn).conjugated() @ pose.frames[child]).normalized())
-            frame = (pose.frames[child] @ local.conjugated() @ turn.conjugated()).normalized()
+            local = limit.clamp(backend, ((frame @ turn).conjugated() @ pose.orientations[child]).normalized())
+            frame = (pose.orientations[child] @ local.conjugated() @ turn.conjugated()).normalized()
         seen = aim.weight > 0
-        pose.frames[index] = numbers.select(seen, frame, pose.frames[index])
-        pose.heads[index] = numbers.select(seen, aim.point - frame @ aim.attachment.offset, pose.heads[index])
+        pose.orientations[index] = backend.select(seen, frame, pose.orientations[index])
+        pose.heads[index] = backend.select(seen, aim.point - frame @ aim.attachment.offset, pose.heads[index])
 
     def _backward_pass(
         self,
@@ -245,36 +245,36 @@ class Passes:
         targets: SweepTargets,
     ) -> list[Quaternion]:
         """Put every head where its parent carries it and turn the body about it, root first."""
-        turns = list(local)
+        rotations = list(local)
         for index, body in enumerate(self.bodies):
             if body.parent >= 0:
                 pose.heads[index] = carried_head(body, pose)
             carried = carried_frame(body, pose)
-            unturned = carried @ turns[index]
+            unturned = carried @ rotations[index]
             if index in self.limbs:
-                frame = self._turn_limb(index, pose, carried, unturned, aims, turns, bound)
+                frame = self._turn_limb(index, pose, carried, unturned, aims, rotations, bound)
             elif index in self.in_limbs:
                 frame = unturned
             else:
-                frame = self._turn_body(aims[index], pose.heads[index], unturned, pose.frames[index])
+                frame = self._turn_body(aims[index], pose.heads[index], unturned, pose.orientations[index])
                 if index in targets.orientations:
                     frame = self._turned_toward(frame, *targets.orientations[index])
-                frame, turns[index] = self._clamped(index, carried, frame, bound)
-            pose.frames[index] = frame
-        return turns
+                frame, rotations[index] = self._clamped(index, carried, frame, bound)
+            pose.orientations[index] = frame
+        return rotations
 
     def _turn_body(self, aims: list[Aim], head: Vector, unturned: Quaternion, present: Quaternion) -> Quaternion:
         """Backward step of one body: its frame, turned about its head to meet its aims.
 
         One aim leaves the twist open: the least turn, so that nothing rolls.
         """
-        numbers = self.numbers
+        backend = self.backend
         if len(aims) == 1:
             aim = aims[0]
-            turn = numbers.rotation_between(unturned @ aim.attachment.offset, aim.point - head)
-            return numbers.select(aim.weight > 0, (turn @ unturned).normalized(), unturned)
+            turn = backend.rotation_between(unturned @ aim.attachment.offset, aim.point - head)
+            return backend.select(aim.weight > 0, (turn @ unturned).normalized(), unturned)
         pairs = [(aim.attachment.offset, aim.point - head, aim.weight) for aim in aims]
-        return numbers.select(_total(aims) > 0, self._turn_onto(pairs, present), unturned)
+        return backend.select(_total(aims) > 0, self._turn_onto(pairs, present), unturned)
 
     def _turn_limb(
         self,
@@ -283,24 +283,24 @@ class Passes:
         carried: Quaternion,
         unturned: Quaternion,
         aims: list[list[Aim]],
-        turns: list[Quaternion],
+        rotations: list[Quaternion],
         bound: list[Condition],
     ) -> Quaternion:
         """Backward step of a limb: bend its hinges to length, turn it onto the target, clamp, aim once more."""
-        numbers, limb = self.numbers, self.limbs[index]
+        backend, limb = self.backend, self.limbs[index]
         aim = aims[limb.hinges[-1]][0]
         line, seen = aim.point - pose.heads[index], aim.weight > 0
-        bends, span = limb.bend(numbers, self.bodies, line.length)
-        frame, local = unturned, turns[index]
+        bends, span = limb.bend(backend, self.bodies, line.length)
+        frame, local = unturned, rotations[index]
         for _ in range(2):
-            aimed = (numbers.rotation_between(frame @ span, line) @ frame).normalized()
+            aimed = (backend.rotation_between(frame @ span, line) @ frame).normalized()
             frame, local = self._clamped(index, carried, aimed, bound)
             if frame is aimed:  # nowhere moved by the limit
                 break
         for hinge, bend in zip(limb.hinges, bends, strict=True):
-            turns[hinge] = numbers.select(seen, bend, turns[hinge])
-        turns[index] = numbers.select(seen, local, turns[index])
-        return numbers.select(seen, frame, unturned)
+            rotations[hinge] = backend.select(seen, bend, rotations[hinge])
+        rotations[index] = backend.select(seen, local, rotations[index])
+        return backend.select(seen, frame, unturned)
 
     def _clamped(
         self, index: int, carried: Quaternion, frame: Quaternion, bound: list[Condition]
@@ -309,8 +309,8 @@ class Passes:
         limit, local = self.bodies[index].limit, (carried.conjugated() @ frame).normalized()
         if limit is None:
             return frame, local
-        inside = limit.clamp(self.numbers, local)
-        bound[index] = inside is not local and self.numbers.absolute(local.dot(inside)) < 1.0 - _SAME_TURN
+        inside = limit.clamp(self.backend, local)
+        bound[index] = inside is not local and self.backend.absolute(local.dot(inside)) < 1.0 - _SAME_TURN
         return (frame if inside is local else carried @ inside), inside
 
 

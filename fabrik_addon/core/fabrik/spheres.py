@@ -1,11 +1,11 @@
 """A missing joint between two known ones (the paper, section 4): on the circle in which two spheres meet."""
 
 from ..arrays import TINY
-from ..backend.numbers import Numbers, Scalar, Vector
+from ..backend.protocol import Backend, Scalar, Vector
 
 
 def joint_between(
-    numbers: Numbers, first: Vector, second: Vector, to_first: Scalar, to_second: Scalar, previous: Vector
+    backend: Backend, first: Vector, second: Vector, to_first: Scalar, to_second: Scalar, previous: Vector
 ) -> Vector:
     """The place of a joint whose two neighbours are known, nearest to where it was before.
 
@@ -14,7 +14,7 @@ def joint_between(
     at its distance from the first, on the side that comes nearest to its distance from the second.
 
     Args:
-        numbers: the number system.
+        backend: array or scalar.
         first: a neighbour.
         second: the other one.
         to_first: the length of the bone to the first.
@@ -22,15 +22,15 @@ def joint_between(
         previous: where the joint was; it says which point of the circle. On the axis any will do.
     """
     line = second - first
-    distance = numbers.sqrt(numbers.maximum(line.length_squared, TINY))
+    distance = backend.sqrt(backend.maximum(line.length_squared, TINY))
     axis = line * (1.0 / distance)
     along = (distance * distance + to_first * to_first - to_second * to_second) * (0.5 / distance)
-    along = numbers.clamp(along, -to_first, to_first)
-    radius = numbers.sqrt(numbers.maximum(to_first * to_first - along * along, 0.0))
+    along = backend.clamp(along, -to_first, to_first)
+    radius = backend.sqrt(backend.maximum(to_first * to_first - along * along, 0.0))
     side = _beside(previous - first, axis)
-    other = _beside(numbers.Vector((axis.y, axis.z, axis.x)) + numbers.Vector((0.5, 0.0, 0.0)), axis)
-    side = numbers.select(side.length_squared > TINY, side, other)
-    scale = radius / numbers.sqrt(numbers.maximum(side.length_squared, TINY))
+    other = _beside(backend.Vector((axis.y, axis.z, axis.x)) + backend.Vector((0.5, 0.0, 0.0)), axis)
+    side = backend.select(side.length_squared > TINY, side, other)
+    scale = radius / backend.sqrt(backend.maximum(side.length_squared, TINY))
     return first + axis * along + side * scale
 
 

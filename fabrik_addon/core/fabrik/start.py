@@ -6,7 +6,7 @@ import numpy as np
 
 from ..arrays import TINY, FloatArray
 from ..backend import array
-from ..backend.numbers import Condition, Numbers, Quaternion, Vector
+from ..backend.protocol import Backend, Condition, Quaternion, Vector
 from ..limits.base import Limit
 from ..model.bodies import Body, Pose, carried_frame, place_bodies
 from ..model.skeleton import Skeleton
@@ -21,7 +21,7 @@ _TOWARD_START = 1e-6
 
 
 def bend_straight_limbs(
-    numbers: Numbers,
+    backend: Backend,
     bodies: Sequence[Body],
     local: list[Quaternion],
     root: Vector,
@@ -34,46 +34,46 @@ def bend_straight_limbs(
     `runs` are the limbs, where they are known already.
     """
     pose = place_bodies(bodies, local, root)
-    return bend_limbs(numbers, bodies, straight_runs(bodies) if runs is None else runs, local, pose)
+    return bend_limbs(backend, bodies, straight_runs(bodies) if runs is None else runs, local, pose)
 
 
 def bend_limbs(
-    numbers: Numbers, bodies: Sequence[Body], runs: Sequence[list[int]], local: list[Quaternion], pose: Pose
+    backend: Backend, bodies: Sequence[Body], runs: Sequence[list[int]], local: list[Quaternion], pose: Pose
 ) -> list[Quaternion]:
     """The same for limbs that are known and a pose of the bodies; `local` itself where none is straight."""
     bent = local
     for run in runs:
-        straight = _is_straight(numbers, bodies, pose, run)
-        if not numbers.any_of(straight):
+        straight = _is_straight(backend, bodies, pose, run)
+        if not backend.any_of(straight):
             continue
         bent = list(bent)
         bend = _bend_hinges if any(bodies[index].hinge for index in run) else _bend_about_x
-        for index, rotation in bend(numbers, bodies, pose, run, local):
+        for index, rotation in bend(backend, bodies, pose, run, local):
             limit = bodies[index].limit
-            inside = rotation if limit is None else limit.clamp(numbers, rotation)
-            bent[index] = numbers.select(straight, inside, local[index])
+            inside = rotation if limit is None else limit.clamp(backend, rotation)
+            bent[index] = backend.select(straight, inside, local[index])
     return bent
 
 
 def _bend_about_x(
-    numbers: Numbers, bodies: Sequence[Body], pose: Pose, run: list[int], local: list[Quaternion]
+    backend: Backend, bodies: Sequence[Body], pose: Pose, run: list[int], local: list[Quaternion]
 ) -> list[tuple[int, Quaternion]]:
     """A slight arc: the first bone turned one way, each of the others back by its share."""
-    axis = pose.frames[run[0]] @ numbers.Vector((1.0, 0.0, 0.0))
+    axis = pose.orientations[run[0]] @ backend.Vector((1.0, 0.0, 0.0))
     bent = []
     for place, index in enumerate(run):
         angle = _BEND if place == 0 else -2.0 * _BEND / (len(run) - 1)
-        turn = numbers.exp_map(carried_frame(bodies[index], pose).conjugated() @ (axis * angle))
+        turn = backend.exp_map(carried_frame(bodies[index], pose).conjugated() @ (axis * angle))
         bent.append((index, turn @ local[index]))
     return bent
 
 
 def _bend_hinges(
-    numbers: Numbers, bodies: Sequence[Body], _pose: Pose, run: list[int], local: list[Quaternion]
+    backend: Backend, bodies: Sequence[Body], _pose: Pose, run: list[int], local: list[Quaternion]
 ) -> list[tuple[int, Quaternion]]:
     """Every hinge of the limb turned a little toward the middle of its range."""
     hinges = [(index, bodies[index].hinge) for index in run]
-    return [(index, hinge.bent(numbers, local[index], _BEND)) for index, hinge in hinges if hinge is not None]
+    return [(index, hinge.bent(backend, local[index], _BEND)) for index, hinge in hinges if hinge is not None]
 
 
 def spread_poses(skeleton: Skeleton, limits: Mapping[str, Limit]) -> FloatArray:
@@ -132,15 +132,15 @@ def align_root(
     return np.where(rotation[:, :1] < 0, -rotation, rotation), middle, wanted
 
 
-def _is_straight(numbers: Numbers, bodies: Sequence[Body], pose: Pose, run: list[int]) -> Condition:
+def _is_straight(backend: Backend, bodies: Sequence[Body], pose: Pose, run: list[int]) -> Condition:
     """Whether all bones of a limb point the same way."""
-    first = pose.frames[run[0]] @ bodies[run[0]].attachments[0].offset
+    first = pose.orientations[run[0]] @ bodies[run[0]].attachments[0].offset
     straight: Condition = True
     for index in run[1:]:
-        arm = pose.frames[index] @ bodies[index].attachments[0].offset
-        size = numbers.sqrt(first.length_squared * arm.length_squared)
-        aligned = numbers.logical_and(first.cross(arm).length < size * _STRAIGHT, first.dot(arm) > 0)
-        straight = numbers.logical_and(straight, aligned)
-        if not numbers.any_of(straight):
+        arm = pose.orientations[index] @ bodies[index].attachments[0].offset
+        size = backend.sqrt(first.length_squared * arm.length_squared)
+        aligned = backend.logical_and(first.cross(arm).length < size * _STRAIGHT, first.dot(arm) > 0)
+        straight = backend.logical_and(straight, aligned)
+        if not backend.any_of(straight):
             break
     return straight

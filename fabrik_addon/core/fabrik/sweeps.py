@@ -36,12 +36,12 @@ def sweep_frames(passes: Passes, state: State, most: int) -> None:
 
 def _targets(passes: Passes, state: State, pose: Pose) -> SweepTargets:
     """What the next sweep wants; it stays the same where no loop is closed."""
-    numbers, residuals = passes.numbers, state.residuals
-    places, shares = residuals.sweep_positions(numbers, passes.bodies, pose, state.targets, state.weights)
-    positions = [numbers.vector(places[:, end]) for end in range(residuals.ends)]
-    weights = [numbers.scalar(shares[:, end]) for end in range(residuals.ends)]
-    orientations = residuals.sweep_orientations(numbers, state.target_rotations, state.weights)
-    return sweep_targets(numbers, passes.bodies, positions, weights, orientations)
+    backend, residuals = passes.backend, state.residuals
+    places, shares = residuals.sweep_positions(backend, passes.bodies, pose, state.targets, state.weights)
+    positions = [backend.vector(places[:, end]) for end in range(residuals.ends)]
+    weights = [backend.scalar(shares[:, end]) for end in range(residuals.ends)]
+    orientations = residuals.sweep_orientations(backend, state.target_rotations, state.weights)
+    return sweep_targets(backend, passes.bodies, positions, weights, orientations)
 
 
 def _sweep(passes: Passes, state: State, pose: Pose, targets: SweepTargets) -> None:

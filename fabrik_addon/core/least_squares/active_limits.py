@@ -25,7 +25,7 @@ class LimitConstraints:
 
     def __init__(self, joints: Joints, local: FloatArray, carried: FloatArray) -> None:
         """Look at all limits from local rotations (4, B, F), in the frames (4, B, F) that carry them."""
-        found = list(joints.walls(local))
+        found = list(joints.constraints(local))
         most = max((side + 1 for _, _, side, _ in found), default=0)
         self.normals = np.zeros((*local.shape[:0:-1], most, 3))
         for bodies, frames, side, normal in found:

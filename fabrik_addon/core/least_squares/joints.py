@@ -11,8 +11,8 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..backend import array
 from ..backend.array import Quaternion, Vector
-from ..backend.numbers import Quaternion as AnyQuaternion
-from ..backend.numbers import Vector as AnyVector
+from ..backend.protocol import Quaternion as AnyQuaternion
+from ..backend.protocol import Vector as AnyVector
 from ..limits.base import Bounds, Limit
 from ..model.bodies import Attachment, Body
 
@@ -101,20 +101,20 @@ class Joints:
                 result[:, bodies] = _rows(inside).reshape(4, len(bodies), -1)
         return result
 
-    def walls(self, local: FloatArray) -> Iterator[tuple[IntArray, IntArray, int, FloatArray]]:
+    def constraints(self, local: FloatArray) -> Iterator[tuple[IntArray, IntArray, int, FloatArray]]:
         """The sides of limits at which bodies stand: (N,) bodies, (N,) frames, which side, and (3, N) its normals."""
         frames = local.shape[2]
         for bodies, rotations, limit in self._limited(local):
-            for side, wall in enumerate(limit.walls(array, rotations, AT_LIMIT)):
-                at = np.flatnonzero(wall.slack <= AT_LIMIT)
+            for side, constraint in enumerate(limit.constraints(array, rotations, AT_LIMIT)):
+                at = np.flatnonzero(constraint.gap <= AT_LIMIT)
                 if len(at):
-                    yield bodies[at // frames], at % frames, side, _rows(array.take(wall.normal, at))
+                    yield bodies[at // frames], at % frames, side, _rows(array.take(constraint.normal, at))
 
     def binding(self, local: FloatArray) -> BoolArray:
         """(F, B) whether a body stands at a side of its limit; a fixed one always does."""
         result = np.zeros(local.shape[:0:-1], dtype=bool)
         result[:, self._fixed] = True
-        for bodies, frames, _, _ in self.walls(local):
+        for bodies, frames, _, _ in self.constraints(local):
             result[frames, bodies] = True
         return result
 

@@ -59,12 +59,12 @@ class _Fit(Objective):
     @classmethod
     def of(cls, state: State) -> "_Fit":
         """The frames of a state."""
-        numbers, frames = state.numbers, len(state.targets)
+        backend, frames = state.backend, len(state.targets)
         return cls(
             **state.objective(slice(None)),
-            local=by_row(numbers.stack(state.local, frames)),
-            root=numbers.stack([state.root], frames)[:, 0],
-            factors=numbers.row(list(state.factors.values()), frames),
+            local=by_row(backend.stack(state.local, frames)),
+            root=backend.stack([state.root], frames)[:, 0],
+            factors=backend.row(list(state.factors.values()), frames),
         )
 
     def part(self, frames: IntArray) -> "_Fit":
@@ -84,11 +84,11 @@ class _Fit(Objective):
 
     def give(self, state: State) -> None:
         """Put it all into a state."""
-        numbers = state.numbers
-        state.local = numbers.quaternions(self.local.transpose(2, 1, 0), range(self.local.shape[1]))
-        state.root = numbers.vector(self.root)
+        backend = state.backend
+        state.local = backend.quaternions(self.local.transpose(2, 1, 0), range(self.local.shape[1]))
+        state.root = backend.vector(self.root)
         columns = zip(state.factors, self.factors.T, strict=True)
-        state.factors = {body: numbers.scalar(factor) for body, factor in columns}
+        state.factors = {body: backend.scalar(factor) for body, factor in columns}
         state.iterations[:], state.stationary[:] = self.iterations, self.stationary
 
     def local_rotations(self) -> FloatArray:

@@ -8,11 +8,11 @@ from math import inf, pi, sin
 import numpy as np
 
 from ..arrays import FloatArray
-from ..backend.numbers import Numbers, Quaternion, Scalar
+from ..backend.protocol import Backend, Quaternion, Scalar
 from ..errors import LimitError
 from . import ellipse
-from .base import Bounds, Limit, Range, Wall, check_range, spread
-from .leaning import clamped, twist_between, twist_walls
+from .base import Bounds, Limit, LimitConstraint, Range, check_range, spread
+from .leaning import clamped, twist_between, twist_constraints
 from .swing_twist import FULL_TURN, compose_arrays, lean_of
 
 # Half a turn that single precision has rounded up is half a turn.
@@ -50,21 +50,21 @@ class Ball(Limit):
         return tuple(np.repeat(cone, 4).tolist() if len(cone) == 1 else cone.tolist())
 
     @cached_property
-    def bounds(self) -> "_Cone":  # type: ignore[override]
+    def bounds(self) -> "_BallBounds":  # type: ignore[override]
         """The four leans, the range of twist, and what is surely inside."""
         least = min(self.angles)
         sure = sin(0.5 * least) ** 2 * _SURE
         low, high, middle = twist_between(self.twist)
         right, front, left, back = self.angles
-        return _Cone(low, high, middle, right, front, left, back, inf if least >= pi else sure)
+        return _BallBounds(low, high, middle, right, front, left, back, inf if least >= pi else sure)
 
-    def clamp(self, numbers: Numbers, rotation: Quaternion) -> Quaternion:
+    def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
         """Lean to the nearest point of the ellipse, twist to the nearer end of its range."""
-        return self.bounds.clamp(numbers, rotation)
+        return self.bounds.clamp(backend, rotation)
 
-    def walls(self, numbers: Numbers, rotation: Quaternion, within: float = inf) -> list[Wall]:
+    def constraints(self, backend: Backend, rotation: Quaternion, within: float = inf) -> list[LimitConstraint]:
         """The ellipse, the axes on which nothing is open, the ends of the twist."""
-        return self.bounds.walls(numbers, rotation, within)
+        return self.bounds.constraints(backend, rotation, within)
 
     def sample(self, places: FloatArray) -> FloatArray:
         """Leans spread evenly over the ellipse, twists over the range."""
@@ -77,7 +77,7 @@ class Ball(Limit):
 
 
 @dataclass(frozen=True)
-class _Cone(Bounds):
+class _BallBounds(Bounds):
     """The range of twist and the four leans of one ball or several; `sure`: what leans less, in x² + z², is inside."""
 
     low: Scalar
@@ -89,25 +89,25 @@ class _Cone(Bounds):
     back: Scalar
     sure: Scalar
 
-    def clamp(self, numbers: Numbers, rotation: Quaternion) -> Quaternion:
-        return clamped(numbers, rotation, self._nearest, (self.low, self.high, self.middle), self.sure)
+    def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
+        return clamped(backend, rotation, self._nearest, (self.low, self.high, self.middle), self.sure)
 
-    def walls(self, numbers: Numbers, rotation: Quaternion, within: float = inf) -> list[Wall]:
-        lean = lean_of(numbers, rotation)
-        walls = twist_walls(numbers, rotation, lean, (self.low, self.high, self.middle), within)
-        (nx, nz), slack = ellipse.wall(numbers, lean.x, lean.z, *self._half_axes(numbers, lean.x, lean.z))
-        slack = numbers.select(self.sure < inf, slack, inf)
-        if numbers.any_of(slack <= min(within, FULL_TURN)):
-            walls.append(Wall(lean.turn_toward(numbers, nx, nz), slack))
+    def constraints(self, backend: Backend, rotation: Quaternion, within: float = inf) -> list[LimitConstraint]:
+        lean = lean_of(backend, rotation)
+        constraints = twist_constraints(backend, rotation, lean, (self.low, self.high, self.middle), within)
+        (nx, nz), gap = ellipse.side(backend, lean.x, lean.z, *self._half_axes(backend, lean.x, lean.z))
+        gap = backend.select(self.sure < inf, gap, inf)
+        if backend.any_of(gap <= min(within, FULL_TURN)):
+            constraints.append(LimitConstraint(lean.turn_toward(backend, nx, nz), gap))
         axes = ((self.right, 1, 0), (self.front, 0, 1), (self.left, -1, 0), (self.back, 0, -1))
         for angle, sx, sz in axes:
-            if numbers.any_of(angle == 0.0):
-                slack = numbers.select(angle == 0.0, -(sx * lean.x + sz * lean.z), inf)
-                walls.append(Wall(lean.turn_toward(numbers, sx, sz), slack))
-        return walls
+            if backend.any_of(angle == 0.0):
+                gap = backend.select(angle == 0.0, -(sx * lean.x + sz * lean.z), inf)
+                constraints.append(LimitConstraint(lean.turn_toward(backend, sx, sz), gap))
+        return constraints
 
-    def _nearest(self, numbers: Numbers, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
-        return ellipse.nearest_on_ellipse(numbers, x, z, *self._half_axes(numbers, x, z))
+    def _nearest(self, backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
+        return ellipse.nearest_on_ellipse(backend, x, z, *self._half_axes(backend, x, z))
 
-    def _half_axes(self, numbers: Numbers, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
-        return numbers.select(x >= 0, self.right, self.left), numbers.select(z >= 0, self.front, self.back)
+    def _half_axes(self, backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
+        return backend.select(x >= 0, self.right, self.left), backend.select(z >= 0, self.front, self.back)

@@ -1,4 +1,4 @@
-"""What a joint limit offers, whatever its kind, on either number system.
+"""What a joint limit offers, whatever its kind, on either backend.
 
 A limit speaks of a bone's local rotation, relative to its rest frame whose Y runs along the bone.
 """
@@ -12,38 +12,38 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from ..arrays import FloatArray
-from ..backend.numbers import Numbers, Quaternion, Scalar, Vector
+from ..backend.protocol import Backend, Quaternion, Scalar, Vector
 from ..errors import LimitError
 
 Range = tuple[float, float]
 
 
-class Wall(NamedTuple):
+class LimitConstraint(NamedTuple):
     """One side of a limit.
 
     Attributes:
-        normal: in the frame that carries the bone; turning by a small ω comes normal · ω radians nearer to the wall.
-        slack: radians to the wall; zero on it.
+        normal: in the frame that carries the bone; turning by a small ω comes normal · ω radians nearer to the side.
+        gap: radians to the side; zero on it.
     """
 
     normal: Vector
-    slack: Scalar
+    gap: Scalar
 
 
-class Constraint(ABC):
+class FeasibleSet(ABC):
     """What keeps rotations inside: of one joint, or of several that are asked together."""
 
     @abstractmethod
-    def clamp(self, numbers: Numbers, rotation: Quaternion) -> Quaternion:
+    def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
         """The rotation where it is inside, else the nearest one inside."""
 
     @abstractmethod
-    def walls(self, numbers: Numbers, rotation: Quaternion, within: float = inf) -> list[Wall]:
+    def constraints(self, backend: Backend, rotation: Quaternion, within: float = inf) -> list[LimitConstraint]:
         """The sides of the limit, as seen from a rotation inside: those that are no farther on some frame."""
 
 
 @dataclass(frozen=True)
-class Bounds(Constraint):
+class Bounds(FeasibleSet):
     """The numbers of a limit as attributes: floats of one joint, or arrays over joints and frames of several."""
 
     @classmethod
@@ -56,7 +56,7 @@ class Bounds(Constraint):
         return self if frames == 1 else type(self)(*np.repeat(list(vars(self).values()), frames, axis=1))
 
 
-class Limit(Constraint):
+class Limit(FeasibleSet):
     """What a bone's local rotation may be.
 
     Attributes:
@@ -69,11 +69,11 @@ class Limit(Constraint):
     freedom: int = 3
     bounds: Bounds | None = None
 
-    def at_share(self, numbers: Numbers, share: Scalar) -> Quaternion:
+    def at_share(self, backend: Backend, share: Scalar) -> Quaternion:
         """The rotation at a share of the range, of a limit with a turn axis; a free one has half a turn either way."""
         raise NotImplementedError
 
-    def bent(self, numbers: Numbers, rotation: Quaternion, most: float) -> Quaternion:
+    def bent(self, backend: Backend, rotation: Quaternion, most: float) -> Quaternion:
         """A rotation bent toward the middle of the range, by so many radians at most: the way that the joint folds."""
         raise NotImplementedError
 

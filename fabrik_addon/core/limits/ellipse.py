@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import ROUNDING, FloatArray
-from ..backend.numbers import Numbers, Scalar
+from ..backend.protocol import Backend, Scalar
 
 _STEPS = 12
 _CLOSE = 1e-12
@@ -20,23 +20,23 @@ def outline(angles: npt.ArrayLike, azimuth: FloatArray) -> FloatArray:
     return np.stack([x * np.where(x >= 0.0, right, left), z * np.where(z >= 0.0, front, back)], axis=-1)
 
 
-def level(numbers: Numbers, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> Scalar:
+def level(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> Scalar:
     """(x/a)² + (z/b)²: at most 1 inside. A half-axis of zero leaves nothing beside the other axis."""
-    return numbers.square(x / numbers.maximum(a, ROUNDING)) + numbers.square(z / numbers.maximum(b, ROUNDING))
+    return backend.square(x / backend.maximum(a, ROUNDING)) + backend.square(z / backend.maximum(b, ROUNDING))
 
 
-def nearest_on_ellipse(numbers: Numbers, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
+def nearest_on_ellipse(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
     """The point itself where it is inside the ellipse with half-axes a and b, else the nearest one on it."""
-    outside = level(numbers, x, z, a, b) > 1.0 + _CLOSE
-    if not numbers.any_of(outside):
+    outside = level(backend, x, z, a, b) > 1.0 + _CLOSE
+    if not backend.any_of(outside):
         return x, z
-    frames, count = numbers.frames_where(outside), numbers.count(outside)
-    nearest_x, nearest_z = _nearest_from_outside(numbers, *[numbers.take(value, frames) for value in (x, z, a, b)])
+    frames, count = backend.frames_where(outside), backend.count(outside)
+    nearest_x, nearest_z = _nearest_from_outside(backend, *[backend.take(value, frames) for value in (x, z, a, b)])
     # Adding nothing makes new arrays to put them into.
-    return numbers.put(x + 0.0, frames, nearest_x, count), numbers.put(z + 0.0, frames, nearest_z, count)
+    return backend.put(x + 0.0, frames, nearest_x, count), backend.put(z + 0.0, frames, nearest_z, count)
 
 
-def _nearest_from_outside(numbers: Numbers, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
+def _nearest_from_outside(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
     """The point of the ellipse nearest to one outside.
 
     The paper's Newton iteration (section 4.3), as the root t of (a x / (t + a²))² + (b z / (t + b²))² = 1; the point is
@@ -44,25 +44,25 @@ def _nearest_from_outside(numbers: Numbers, x: Scalar, z: Scalar, a: Scalar, b: 
     (Conn, Gould and Toint 2000, lemma 7.3.1), so Newton's steps on it are few, and from a t below the root every one
     stays below it. Robust on the axes and for half-axes of zero.
     """
-    aa, bb, ax, bz = a * a, b * b, a * numbers.absolute(x), b * numbers.absolute(z)
-    t = numbers.maximum(numbers.maximum(ax - aa, bz - bb), 0.0)
+    aa, bb, ax, bz = a * a, b * b, a * backend.absolute(x), b * backend.absolute(z)
+    t = backend.maximum(backend.maximum(ax - aa, bz - bb), 0.0)
     for _ in range(_STEPS):
-        across, along = numbers.maximum(t + aa, ROUNDING), numbers.maximum(t + bb, ROUNDING)
-        pp, qq = numbers.square(ax / across), numbers.square(bz / along)
-        excess = numbers.sqrt(pp + qq) - 1.0
-        if not numbers.any_of(excess > _CLOSE):
+        across, along = backend.maximum(t + aa, ROUNDING), backend.maximum(t + bb, ROUNDING)
+        pp, qq = backend.square(ax / across), backend.square(bz / along)
+        excess = backend.sqrt(pp + qq) - 1.0
+        if not backend.any_of(excess > _CLOSE):
             break
-        t = t + numbers.maximum(excess, 0.0) * (pp + qq) / numbers.maximum(pp / across + qq / along, ROUNDING)
-    across, along = numbers.maximum(t + aa, ROUNDING), numbers.maximum(t + bb, ROUNDING)
+        t = t + backend.maximum(excess, 0.0) * (pp + qq) / backend.maximum(pp / across + qq / along, ROUNDING)
+    across, along = backend.maximum(t + aa, ROUNDING), backend.maximum(t + bb, ROUNDING)
     return aa * x / across, bb * z / along
 
 
-def wall(numbers: Numbers, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:
+def side(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:
     """The outward unit normal of the ellipse near a point inside, and about how far the point is from it."""
-    gx: Scalar = numbers.select(a > 0, x / numbers.square(numbers.maximum(a, ROUNDING)), 0.0)
-    gz: Scalar = numbers.select(b > 0, z / numbers.square(numbers.maximum(b, ROUNDING)), 0.0)
-    size = numbers.sqrt(gx * gx + gz * gz)
-    reach = numbers.sqrt(gx * x + gz * z)
-    scale = 1.0 / numbers.maximum(size, ROUNDING)
-    slack = numbers.select(size > ROUNDING, (1.0 - reach) * reach * scale, numbers.maximum(a, b))
-    return (gx * scale, gz * scale), slack
+    gx: Scalar = backend.select(a > 0, x / backend.square(backend.maximum(a, ROUNDING)), 0.0)
+    gz: Scalar = backend.select(b > 0, z / backend.square(backend.maximum(b, ROUNDING)), 0.0)
+    size = backend.sqrt(gx * gx + gz * gz)
+    reach = backend.sqrt(gx * x + gz * z)
+    scale = 1.0 / backend.maximum(size, ROUNDING)
+    gap = backend.select(size > ROUNDING, (1.0 - reach) * reach * scale, backend.maximum(a, b))
+    return (gx * scale, gz * scale), gap

@@ -6,8 +6,8 @@ from math import inf
 import numpy as np
 
 from ..arrays import FloatArray
-from ..backend.numbers import Numbers, Quaternion
-from .base import Limit, Wall
+from ..backend.protocol import Backend, Quaternion
+from .base import Limit, LimitConstraint
 
 
 @dataclass(frozen=True)
@@ -16,11 +16,11 @@ class Fixed(Limit):
 
     freedom = 0
 
-    def clamp(self, numbers: Numbers, rotation: Quaternion) -> Quaternion:
+    def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
         """No rotation."""
-        return numbers.select(rotation.w > inf, rotation, numbers.Quaternion((1.0, 0.0, 0.0, 0.0)))
+        return backend.select(rotation.w > inf, rotation, backend.Quaternion((1.0, 0.0, 0.0, 0.0)))
 
-    def walls(self, numbers: Numbers, rotation: Quaternion, within: float = inf) -> list[Wall]:  # noqa: ARG002
+    def constraints(self, backend: Backend, rotation: Quaternion, within: float = inf) -> list[LimitConstraint]:  # noqa: ARG002
         """None: there is no way to turn in the first place."""
         return []
 

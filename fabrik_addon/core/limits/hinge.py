@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 
 from ..arrays import FloatArray
-from ..backend.numbers import Numbers, Quaternion, Scalar
+from ..backend.protocol import Backend, Quaternion, Scalar
 from ..errors import LimitError
-from .base import Bounds, Limit, Wall, check_range, spread
+from .base import Bounds, Limit, LimitConstraint, check_range, spread
 from .swing_twist import FULL_TURN, nearest_angle
 
 
@@ -48,36 +48,36 @@ class Hinge(Limit):
         return self.high - self.low < FULL_TURN
 
     @cached_property
-    def bounds(self) -> "_Turns":  # type: ignore[override]
+    def bounds(self) -> "_HingeBounds":  # type: ignore[override]
         """Axis, range, and its middle."""
         low, high = (self.low, self.high) if self.bounded else (-inf, inf)
-        return _Turns(*self.turn_axis, low, high, 0.5 * (self.low + self.high))
+        return _HingeBounds(*self.turn_axis, low, high, 0.5 * (self.low + self.high))
 
-    def angle(self, numbers: Numbers, rotation: Quaternion) -> Scalar:
+    def angle(self, backend: Backend, rotation: Quaternion) -> Scalar:
         """The turn about the axis that comes nearest to a rotation, on the side of the range's middle."""
-        return self.bounds.angle(numbers, rotation)
+        return self.bounds.angle(backend, rotation)
 
-    def turned(self, numbers: Numbers, angle: Scalar) -> Quaternion:
+    def turned(self, backend: Backend, angle: Scalar) -> Quaternion:
         """The rotation by an angle about the axis."""
-        return self.bounds.turned(numbers, angle)
+        return self.bounds.turned(backend, angle)
 
-    def at_share(self, numbers: Numbers, share: Scalar) -> Quaternion:
+    def at_share(self, backend: Backend, share: Scalar) -> Quaternion:
         """The turn at a share of the range."""
         low, high = (self.low, self.high) if self.bounded else (-pi, pi)
-        return self.turned(numbers, low + (high - low) * share)
+        return self.turned(backend, low + (high - low) * share)
 
-    def bent(self, numbers: Numbers, rotation: Quaternion, most: float) -> Quaternion:
+    def bent(self, backend: Backend, rotation: Quaternion, most: float) -> Quaternion:
         """The turn, nearer to the middle of the range."""
-        angle = self.angle(numbers, rotation)
-        return self.turned(numbers, angle + numbers.clamp(self.bounds.middle - angle, -most, most))
+        angle = self.angle(backend, rotation)
+        return self.turned(backend, angle + backend.clamp(self.bounds.middle - angle, -most, most))
 
-    def clamp(self, numbers: Numbers, rotation: Quaternion) -> Quaternion:
+    def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
         """The turn about the axis alone, to the nearer end of the range."""
-        return self.bounds.clamp(numbers, rotation)
+        return self.bounds.clamp(backend, rotation)
 
-    def walls(self, numbers: Numbers, rotation: Quaternion, within: float = inf) -> list[Wall]:
+    def constraints(self, backend: Backend, rotation: Quaternion, within: float = inf) -> list[LimitConstraint]:
         """The two ends of the range."""
-        return self.bounds.walls(numbers, rotation, within) if self.bounded else []
+        return self.bounds.constraints(backend, rotation, within) if self.bounded else []
 
     def sample(self, places: FloatArray) -> FloatArray:
         """Angles spread over the range."""
@@ -86,7 +86,7 @@ class Hinge(Limit):
 
 
 @dataclass(frozen=True)
-class _Turns(Bounds):
+class _HingeBounds(Bounds):
     """Unit axis, ends of the range (infinite where it is free) and its middle, of one hinge or several."""
 
     x: Scalar
@@ -96,21 +96,21 @@ class _Turns(Bounds):
     high: Scalar
     middle: Scalar
 
-    def angle(self, numbers: Numbers, rotation: Quaternion) -> Scalar:
+    def angle(self, backend: Backend, rotation: Quaternion) -> Scalar:
         about = rotation.x * self.x + rotation.y * self.y + rotation.z * self.z
-        return nearest_angle(numbers, 2.0 * numbers.atan2(about, rotation.w), self.middle)
+        return nearest_angle(backend, 2.0 * backend.atan2(about, rotation.w), self.middle)
 
-    def turned(self, numbers: Numbers, angle: Scalar) -> Quaternion:
-        return numbers.exp_map(numbers.Vector((angle * self.x, angle * self.y, angle * self.z)))
+    def turned(self, backend: Backend, angle: Scalar) -> Quaternion:
+        return backend.exp_map(backend.Vector((angle * self.x, angle * self.y, angle * self.z)))
 
-    def clamp(self, numbers: Numbers, rotation: Quaternion) -> Quaternion:
-        return self.turned(numbers, numbers.clamp(self.angle(numbers, rotation), self.low, self.high))
+    def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
+        return self.turned(backend, backend.clamp(self.angle(backend, rotation), self.low, self.high))
 
-    def walls(self, numbers: Numbers, rotation: Quaternion, within: float = inf) -> list[Wall]:
-        angle = self.angle(numbers, rotation)
+    def constraints(self, backend: Backend, rotation: Quaternion, within: float = inf) -> list[LimitConstraint]:
+        angle = self.angle(backend, rotation)
         ends = (1.0, self.high - angle), (-1.0, angle - self.low)
         return [
-            Wall(numbers.Vector((side * self.x, side * self.y, side * self.z)), slack)
-            for side, slack in ends
-            if numbers.any_of(slack <= within)
+            LimitConstraint(backend.Vector((side * self.x, side * self.y, side * self.z)), gap)
+            for side, gap in ends
+            if backend.any_of(gap <= within)
         ]

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from math import inf
 from typing import TypeAlias
 
-from ..backend.numbers import Numbers, Quaternion, Scalar
-from .base import Range, Wall
+from ..backend.protocol import Backend, Quaternion, Scalar
+from .base import LimitConstraint, Range
 from .swing_twist import FULL_TURN, Lean, compose, lean_of, turn_twisting, twist_of
 
 # The ends of a range of twist, infinite where it is a whole turn or more, and the middle between them.
@@ -19,9 +19,9 @@ def twist_between(ends: Range) -> Twist:
 
 
 def clamped(
-    numbers: Numbers,
+    backend: Backend,
     rotation: Quaternion,
-    nearest: Callable[[Numbers, Scalar, Scalar], tuple[Scalar, Scalar]],
+    nearest: Callable[[Backend, Scalar, Scalar], tuple[Scalar, Scalar]],
     twist: Twist,
     surely_inside: Scalar = -1.0,
 ) -> Quaternion:
@@ -30,28 +30,30 @@ def clamped(
     A lean need not be worked out where x² + z² of all rotations is less than `surely_inside`.
     """
     low, high, middle = twist
-    turn = twist_of(numbers, rotation, middle)
-    bounded = numbers.clamp(turn, low, high)
-    leaning = numbers.square(rotation.x) + numbers.square(rotation.z)
-    if not numbers.any_of(numbers.logical_or(leaning > surely_inside, turn != bounded)):
+    turn = twist_of(backend, rotation, middle)
+    bounded = backend.clamp(turn, low, high)
+    leaning = backend.square(rotation.x) + backend.square(rotation.z)
+    if not backend.any_of(backend.logical_or(leaning > surely_inside, turn != bounded)):
         return rotation
-    lean = lean_of(numbers, rotation)
-    x, z = nearest(numbers, lean.x, lean.z)
-    kept = numbers.logical_and(numbers.logical_and(x == lean.x, z == lean.z), turn == bounded)
-    moved = numbers.frames_where(numbers.logical_not(kept))
+    lean = lean_of(backend, rotation)
+    x, z = nearest(backend, lean.x, lean.z)
+    kept = backend.logical_and(backend.logical_and(x == lean.x, z == lean.z), turn == bounded)
+    moved = backend.frames_where(backend.logical_not(kept))
     if not len(moved):
         return rotation
-    inside = compose(numbers, *(numbers.take(value, moved) for value in (x, z, bounded)))
-    return numbers.replaced(rotation, moved, inside, numbers.count(kept))
+    inside = compose(backend, *(backend.take(value, moved) for value in (x, z, bounded)))
+    return backend.replaced(rotation, moved, inside, backend.count(kept))
 
 
-def twist_walls(numbers: Numbers, rotation: Quaternion, lean: Lean, twist: Twist, within: float) -> list[Wall]:
+def twist_constraints(
+    backend: Backend, rotation: Quaternion, lean: Lean, twist: Twist, within: float
+) -> list[LimitConstraint]:
     """The ends of a range of twist that are no farther on some frame; none where it is a whole turn."""
     low, high, middle = twist
-    turn = twist_of(numbers, rotation, middle)
+    turn = twist_of(backend, rotation, middle)
     ends = (1.0, high - turn), (-1.0, turn - low)
-    near = [end for end in ends if numbers.any_of(end[1] <= min(within, FULL_TURN))]
+    near = [end for end in ends if backend.any_of(end[1] <= min(within, FULL_TURN))]
     if not near:
         return []
-    along = turn_twisting(numbers, lean)
-    return [Wall(along * side, slack) for side, slack in near]
+    along = turn_twisting(backend, lean)
+    return [LimitConstraint(along * side, gap) for side, gap in near]

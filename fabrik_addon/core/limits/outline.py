@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import ROUNDING, FloatArray
 from ..backend import array as many
-from ..backend.numbers import Condition, Numbers, Scalar
+from ..backend.protocol import Backend, Condition, Scalar
 from ..errors import LimitError
 
 _CORNER = 1e-4
@@ -40,27 +40,27 @@ class Window:
         outward = 1.0 if area > 0 else -1.0
         self._sides = [_Side.between(*triple, outward) for triple in _around(self.edges)]
 
-    def contains(self, numbers: Numbers, x: Scalar, z: Scalar) -> Condition:
+    def contains(self, backend: Backend, x: Scalar, z: Scalar) -> Condition:
         """Whether a lean is inside: a ray to the right crosses the outline an odd number of times."""
         inside: Scalar = 0.0
         for (ax, az), (bx, bz) in self.edges:
             if az == bz:
                 continue
-            spans = numbers.logical_or(numbers.logical_and(az > z, bz <= z), numbers.logical_and(bz > z, az <= z))
+            spans = backend.logical_or(backend.logical_and(az > z, bz <= z), backend.logical_and(bz > z, az <= z))
             crossing = ax + (z - az) * ((bx - ax) / (bz - az))
-            inside = numbers.select(numbers.logical_and(spans, x < crossing), 1.0 - inside, inside)
+            inside = backend.select(backend.logical_and(spans, x < crossing), 1.0 - inside, inside)
         return inside > 0.5
 
-    def nearest(self, numbers: Numbers, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
+    def nearest(self, backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
         """The lean itself where it is inside, else the nearest one on the outline."""
-        inside = self.contains(numbers, x, z)
+        inside = self.contains(backend, x, z)
         best: _Three = (x * 0.0 + np.inf, x, z)
         for edge in self._sides:
-            found = edge.nearest(numbers, x, z)
-            best = _chosen(numbers, found[0] < best[0], found, best)
-        return numbers.select(inside, x, best[1]), numbers.select(inside, z, best[2])
+            found = edge.nearest(backend, x, z)
+            best = _chosen(backend, found[0] < best[0], found, best)
+        return backend.select(inside, x, best[1]), backend.select(inside, z, best[2])
 
-    def walls(self, numbers: Numbers, x: Scalar, z: Scalar) -> list[tuple[tuple[Scalar, Scalar], Scalar]]:
+    def nearest_sides(self, backend: Backend, x: Scalar, z: Scalar) -> list[tuple[tuple[Scalar, Scalar], Scalar]]:
         """The outward unit normals of the two edges nearest to a point inside, and the distances to them.
 
         The second one matters at a corner. At one that points inward a step leaves by one edge or the other, so there
@@ -70,14 +70,14 @@ class Window:
         first: _Three = (nothing + np.inf, nothing, nothing)
         second, counts = first, nothing > 1.0
         for edge in self._sides:
-            found: _Three = (edge.nearest(numbers, x, z)[0], nothing + edge.normal[0], nothing + edge.normal[1])
-            faces = edge.faces(numbers, x, z)
+            found: _Three = (edge.nearest(backend, x, z)[0], nothing + edge.normal[0], nothing + edge.normal[1])
+            faces = edge.faces(backend, x, z)
             nearer = found[0] < first[0]
-            other = _chosen(numbers, nearer, first, found)
-            usable = numbers.logical_and(numbers.select(nearer, counts, faces), other[0] < second[0])
-            second = _chosen(numbers, usable, other, second)
-            first, counts = _chosen(numbers, nearer, found, first), numbers.select(nearer, faces, counts)
-        return [((nx, nz), numbers.sqrt(square)) for square, nx, nz in (first, second)]
+            other = _chosen(backend, nearer, first, found)
+            usable = backend.logical_and(backend.select(nearer, counts, faces), other[0] < second[0])
+            second = _chosen(backend, usable, other, second)
+            first, counts = _chosen(backend, nearer, found, first), backend.select(nearer, faces, counts)
+        return [((nx, nz), backend.sqrt(square)) for square, nx, nz in (first, second)]
 
     def sample(self, u: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Leans for points of the unit square: its box, with what falls outside moved onto the outline."""
@@ -122,16 +122,16 @@ class _Side:
         dx, dz = self.along
         return ((x - self.start[0]) * dx + (z - self.start[1]) * dz) / (dx * dx + dz * dz)
 
-    def faces(self, numbers: Numbers, x: Scalar, z: Scalar) -> Condition:
+    def faces(self, backend: Backend, x: Scalar, z: Scalar) -> Condition:
         """Whether a point is beside the edge."""
         share = self.share(x, z)
-        return numbers.logical_and(share >= self.low, share <= self.high)
+        return backend.logical_and(share >= self.low, share <= self.high)
 
-    def nearest(self, numbers: Numbers, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    def nearest(self, backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar, Scalar]:
         """The squared distance to the edge's nearest point, and that point."""
-        share = numbers.clamp(self.share(x, z), 0.0, 1.0)
+        share = backend.clamp(self.share(x, z), 0.0, 1.0)
         px, pz = self.start[0] + share * self.along[0], self.start[1] + share * self.along[1]
-        return numbers.square(x - px) + numbers.square(z - pz), px, pz
+        return backend.square(x - px) + backend.square(z - pz), px, pz
 
 
 def _around(edges: list[Edge]) -> list[tuple[Edge, Edge, Edge]]:
@@ -143,8 +143,8 @@ def _turn(first: Edge, second: Edge) -> float:
     return _side(first[0], first[1], second[1])
 
 
-def _chosen(numbers: Numbers, condition: Condition, chosen: _Three, otherwise: _Three) -> _Three:
-    a, b, c = (numbers.select(condition, new, old) for new, old in zip(chosen, otherwise, strict=True))
+def _chosen(backend: Backend, condition: Condition, chosen: _Three, otherwise: _Three) -> _Three:
+    a, b, c = (backend.select(condition, new, old) for new, old in zip(chosen, otherwise, strict=True))
     return a, b, c
 
 

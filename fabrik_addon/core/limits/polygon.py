@@ -8,9 +8,9 @@ from math import inf, pi
 import numpy as np
 
 from ..arrays import FloatArray
-from ..backend.numbers import Numbers, Quaternion
-from .base import Limit, Range, Wall, check_range, spread
-from .leaning import Twist, clamped, twist_between, twist_walls
+from ..backend.protocol import Backend, Quaternion
+from .base import Limit, LimitConstraint, Range, check_range, spread
+from .leaning import Twist, clamped, twist_between, twist_constraints
 from .outline import Window
 from .swing_twist import compose_arrays, lean_of
 
@@ -43,19 +43,19 @@ class Polygon(Limit):
     def _twist(self) -> Twist:
         return twist_between(self.twist)
 
-    def clamp(self, numbers: Numbers, rotation: Quaternion) -> Quaternion:
+    def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
         """Lean to the nearest point of the window, twist to the nearer end of its range."""
-        return clamped(numbers, rotation, self.shape.nearest, self._twist)
+        return clamped(backend, rotation, self.shape.nearest, self._twist)
 
-    def walls(self, numbers: Numbers, rotation: Quaternion, within: float = inf) -> list[Wall]:
+    def constraints(self, backend: Backend, rotation: Quaternion, within: float = inf) -> list[LimitConstraint]:
         """The two nearest edges, the ends of the twist."""
-        lean = lean_of(numbers, rotation)
-        walls = twist_walls(numbers, rotation, lean, self._twist, within)
-        for (nx, nz), slack in self.shape.walls(numbers, lean.x, lean.z):
-            if not numbers.any_of(slack <= within):
+        lean = lean_of(backend, rotation)
+        constraints = twist_constraints(backend, rotation, lean, self._twist, within)
+        for (nx, nz), gap in self.shape.nearest_sides(backend, lean.x, lean.z):
+            if not backend.any_of(gap <= within):
                 continue
-            walls.append(Wall(lean.turn_toward(numbers, nx, nz), slack))
-        return walls
+            constraints.append(LimitConstraint(lean.turn_toward(backend, nx, nz), gap))
+        return constraints
 
     def sample(self, places: FloatArray) -> FloatArray:
         """Leans spread over the window, twists over the range."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import ROUNDING, FloatArray
-from ..backend.numbers import Numbers, Quaternion, Scalar, Vector
+from ..backend.protocol import Backend, Quaternion, Scalar, Vector
 
 FULL_TURN = 2.0 * pi
 
@@ -24,63 +24,63 @@ class Lean(NamedTuple):
     x: Scalar
     z: Scalar
 
-    def turn_toward(self, numbers: Numbers, nx: Scalar, nz: Scalar) -> Vector:
+    def turn_toward(self, backend: Backend, nx: Scalar, nz: Scalar) -> Vector:
         """The rotation vector ω that moves the lean along the chart direction (nx, nz): n · d(x, z) = result · ω.
 
         With u the bone's direction, du = ω × u; the chart stretches what goes round the azimuth by θ / sin θ. Leaning
         more turns about (ez, 0, -ex), going round the azimuth about (cos θ ex, -sin θ, cos θ ez).
         """
-        sine, cosine = numbers.sin(self.angle), numbers.cos(self.angle)
-        stretch = self.angle / numbers.maximum(sine, ROUNDING)
+        sine, cosine = backend.sin(self.angle), backend.cos(self.angle)
+        stretch = self.angle / backend.maximum(sine, ROUNDING)
         outward = nx * self.ex + nz * self.ez
-        around = (nz * self.ex - nx * self.ez) * numbers.select(self.angle < 1e-6, 1.0, stretch)
+        around = (nz * self.ex - nx * self.ez) * backend.select(self.angle < 1e-6, 1.0, stretch)
         level = around * cosine
-        return numbers.Vector(
+        return backend.Vector(
             (outward * self.ez + level * self.ex, -around * sine, level * self.ez - outward * self.ex)
         )
 
 
-def lean_of(numbers: Numbers, rotation: Quaternion) -> Lean:
+def lean_of(backend: Backend, rotation: Quaternion) -> Lean:
     """The lean of a unit quaternion; exact up to half a turn, where the azimuth is that of no twist."""
     w, x, y, z = rotation.w, rotation.x, rotation.y, rotation.z
-    upright, leaning = numbers.sqrt(w * w + y * y), numbers.sqrt(x * x + z * z)
-    if numbers.any_of(numbers.minimum(upright, leaning) <= ROUNDING):
-        scale = 1.0 / numbers.maximum(upright, ROUNDING)
+    upright, leaning = backend.sqrt(w * w + y * y), backend.sqrt(x * x + z * z)
+    if backend.any_of(backend.minimum(upright, leaning) <= ROUNDING):
+        scale = 1.0 / backend.maximum(upright, ROUNDING)
         clear = upright > ROUNDING
-        cosine, sine = numbers.select(clear, w * scale, 1.0), numbers.select(clear, y * scale, 0.0)
-        size = 1.0 / numbers.maximum(leaning, ROUNDING)
-        ex = numbers.select(leaning > ROUNDING, (x * sine - z * cosine) * size, 1.0)
-        ez = numbers.select(leaning > ROUNDING, (x * cosine + z * sine) * size, 0.0)
+        cosine, sine = backend.select(clear, w * scale, 1.0), backend.select(clear, y * scale, 0.0)
+        size = 1.0 / backend.maximum(leaning, ROUNDING)
+        ex = backend.select(leaning > ROUNDING, (x * sine - z * cosine) * size, 1.0)
+        ez = backend.select(leaning > ROUNDING, (x * cosine + z * sine) * size, 0.0)
     else:
         size = 1.0 / (upright * leaning)
         ex, ez = (x * y - z * w) * size, (x * w + z * y) * size
-    angle = 2.0 * numbers.atan2(leaning, upright)
+    angle = 2.0 * backend.atan2(leaning, upright)
     return Lean(angle, ex, ez, angle * ex, angle * ez)
 
 
-def twist_of(numbers: Numbers, rotation: Quaternion, middle: Scalar) -> Scalar:
+def twist_of(backend: Backend, rotation: Quaternion, middle: Scalar) -> Scalar:
     """The twist, as the angle that is nearest to `middle`."""
-    return nearest_angle(numbers, 2.0 * numbers.atan2(rotation.y, rotation.w), middle)
+    return nearest_angle(backend, 2.0 * backend.atan2(rotation.y, rotation.w), middle)
 
 
-def nearest_angle(numbers: Numbers, angle: Scalar, middle: Scalar) -> Scalar:
+def nearest_angle(backend: Backend, angle: Scalar, middle: Scalar) -> Scalar:
     """The same angle, whole turns away, on the side of `middle`: so 181° does not become -179° there."""
-    return angle - FULL_TURN * numbers.floor((angle - middle) / FULL_TURN + 0.5)
+    return angle - FULL_TURN * backend.floor((angle - middle) / FULL_TURN + 0.5)
 
 
-def turn_twisting(numbers: Numbers, lean: Lean) -> Vector:
+def turn_twisting(backend: Backend, lean: Lean) -> Vector:
     """How twist grows with a rotation vector ω: dt = result · ω."""
-    above = 1.0 + numbers.cos(lean.angle)  # of the bone's direction u: dt = (u + Y) · ω / (1 + u · Y)
-    share = 1.0 / numbers.maximum(above, 1e-6)
-    side = numbers.sin(lean.angle) * share
-    return numbers.Vector((side * lean.ex, above * share, side * lean.ez))
+    above = 1.0 + backend.cos(lean.angle)  # of the bone's direction u: dt = (u + Y) · ω / (1 + u · Y)
+    share = 1.0 / backend.maximum(above, 1e-6)
+    side = backend.sin(lean.angle) * share
+    return backend.Vector((side * lean.ex, above * share, side * lean.ez))
 
 
-def compose(numbers: Numbers, x: Scalar, z: Scalar, twist: Scalar) -> Quaternion:
+def compose(backend: Backend, x: Scalar, z: Scalar, twist: Scalar) -> Quaternion:
     """The rotation with a lean and a twist."""
     zero = x * 0.0
-    swing = numbers.exp_map(numbers.Vector((z, zero, -x)))
-    return swing @ numbers.exp_map(numbers.Vector((zero, twist, zero)))
+    swing = backend.exp_map(backend.Vector((z, zero, -x)))
+    return swing @ backend.exp_map(backend.Vector((zero, twist, zero)))
 
 
 def compose_arrays(x: FloatArray, z: FloatArray, twist: FloatArray) -> FloatArray:

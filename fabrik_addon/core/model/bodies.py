@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray
-from ..backend.numbers import Numbers, Quaternion, Scalar, Vector
+from ..backend.protocol import Backend, Quaternion, Scalar, Vector
 from ..limits.base import Limit
 from ..rotations import quaternion_from_matrix
 from .effector import Effector
@@ -45,18 +45,18 @@ class Body:
 
 @dataclass(frozen=True)
 class Pose:
-    """The state of all bodies: heads and frames in armature space. The passes change it in place.
+    """The state of all bodies: heads and orientations in armature space. The passes change it in place.
 
     Bodies that slide have a factor by which what sits on them is moved along their Y.
     """
 
     heads: list[Vector] = field(default_factory=list)
-    frames: list[Quaternion] = field(default_factory=list)
+    orientations: list[Quaternion] = field(default_factory=list)
     factors: Mapping[int, Scalar] = field(default_factory=dict)
 
     def point(self, body: int, attachment: Attachment) -> Vector:
         """Where an attachment of a body is."""
-        return self.heads[body] + self.frames[body] @ self.stretched(body, attachment.offset)
+        return self.heads[body] + self.orientations[body] @ self.stretched(body, attachment.offset)
 
     def stretched(self, body: int, offset: Vector) -> Vector:
         """A point in a body's frame, moved along Y by the body's factor."""
@@ -121,9 +121,9 @@ def _links(skeleton: Skeleton, effector: Effector) -> list[float]:
 
 
 def build_bodies(
-    skeleton: Skeleton, effectors: Sequence[Effector], limits: Mapping[str, Limit], numbers: Numbers
+    skeleton: Skeleton, effectors: Sequence[Effector], limits: Mapping[str, Limit], backend: Backend
 ) -> list[Body]:
-    """The bodies of a solve, their constants as values of the number system."""
+    """The bodies of a solve, their constants as values of the backend."""
     bones = participants(skeleton, effectors)
     place = {bone: index for index, bone in enumerate(bones)}
     return [
@@ -131,9 +131,9 @@ def build_bodies(
             bone=bone,
             parent=place.get(int(skeleton.parents[bone]), -1),
             inherits_rotation=bool(skeleton.inherits_rotation[bone]),
-            head_offset=numbers.Vector(skeleton.head_offset(bone).tolist()),
-            rest_turn=numbers.Quaternion(quaternion_from_matrix(skeleton.rest_turn(bone)).tolist()),
-            attachments=_attachments(skeleton, effectors, bone, place, numbers),
+            head_offset=backend.Vector(skeleton.head_offset(bone).tolist()),
+            rest_turn=backend.Quaternion(quaternion_from_matrix(skeleton.rest_turn(bone)).tolist()),
+            attachments=_attachments(skeleton, effectors, bone, place, backend),
             limit=limits.get(skeleton.names[bone]),
         )
         for bone in bones
@@ -141,7 +141,7 @@ def build_bodies(
 
 
 def _attachments(
-    skeleton: Skeleton, effectors: Sequence[Effector], bone: int, place: dict[int, int], numbers: Numbers
+    skeleton: Skeleton, effectors: Sequence[Effector], bone: int, place: dict[int, int], backend: Backend
 ) -> tuple[Attachment, ...]:
     """What hangs on a bone, points that coincide taken together (the paper's sub-base)."""
     points: list[tuple[FloatArray, list[int], list[int]]] = []
@@ -160,7 +160,7 @@ def _attachments(
         if skeleton.index(effector.bone) == bone:
             members(effector_offset(skeleton, effector))[1].append(index)
     return tuple(
-        Attachment(numbers.Vector(offset.tolist()), float(np.linalg.norm(offset)), tuple(children), tuple(ends))
+        Attachment(backend.Vector(offset.tolist()), float(np.linalg.norm(offset)), tuple(children), tuple(ends))
         for offset, children, ends in points
     )
 
@@ -176,19 +176,19 @@ def carried_frame(body: Body, pose: Pose) -> Quaternion:
     """The frame of a body whose local rotation is none: what its parent's frame makes of its rest rotation."""
     if body.parent < 0 or not body.inherits_rotation:
         return body.rest_turn
-    return pose.frames[body.parent] @ body.rest_turn
+    return pose.orientations[body.parent] @ body.rest_turn
 
 
 def carried_turn(body: Body, pose: Pose, rotation: Quaternion) -> Quaternion:
     """The frame of a body with a local rotation; cheap where that is the same on every frame."""
     turn = body.rest_turn @ rotation
-    return turn if body.parent < 0 or not body.inherits_rotation else pose.frames[body.parent] @ turn
+    return turn if body.parent < 0 or not body.inherits_rotation else pose.orientations[body.parent] @ turn
 
 
 def carried_head(body: Body, pose: Pose) -> Vector:
     """Where its parent holds the head of a body (not for the root)."""
     offset = pose.stretched(body.parent, body.head_offset) if pose.factors else body.head_offset
-    return pose.heads[body.parent] + pose.frames[body.parent] @ offset
+    return pose.heads[body.parent] + pose.orientations[body.parent] @ offset
 
 
 def place_bodies(
@@ -201,7 +201,7 @@ def place_bodies(
     pose = Pose(factors=factors or {})
     for body, rotation in zip(bodies, local, strict=True):
         pose.heads.append(root if body.parent < 0 else carried_head(body, pose))
-        pose.frames.append(carried_turn(body, pose, rotation))
+        pose.orientations.append(carried_turn(body, pose, rotation))
     return pose
 
 

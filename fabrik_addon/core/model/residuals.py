@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import TINY, BoolArray, FloatArray, IntArray
-from ..backend.numbers import Numbers, Quaternion, Scalar, Vector
+from ..backend.protocol import Backend, Quaternion, Scalar, Vector
 from ..rotations import conjugate, matrix_from_quaternion, product, rotation_vector_from_quaternion
 from .bodies import Body, Pose, effector_points
 from .effector import Effector
@@ -53,10 +53,10 @@ class Residuals:
         points: BoolArray = ~np.isnan(targets.positions[..., 0])
         if not self.special:
             return points
-        turns = ~np.isnan(targets.rotations[..., 0])
+        turning = ~np.isnan(targets.rotations[..., 0])
         points[:, list(self.loops)] = True
         unused = np.zeros((len(targets), 2 * len(self.loops)), dtype=bool)
-        return np.concatenate([points, turns[:, list(self.oriented)], unused], axis=1)
+        return np.concatenate([points, turning[:, list(self.oriented)], unused], axis=1)
 
     def weigh(self, targets: Targets, seen: BoolArray) -> FloatArray:
         """(F, M) what each counts; nothing where it is not seen."""
@@ -92,7 +92,7 @@ class Residuals:
         return np.asarray(~np.isin(np.arange(self.count), self.loops), dtype=np.float64)
 
     def sweep_positions(
-        self, numbers: Numbers, bodies: Sequence[Body], pose: Pose, targets: FloatArray, weights: FloatArray
+        self, backend: Backend, bodies: Sequence[Body], pose: Pose, targets: FloatArray, weights: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """(F, E + K, 3) where effectors and partners are to go in a sweep, and their (F, E + K) weights.
 
@@ -101,7 +101,7 @@ class Residuals:
         places, shares = targets[:, : self.count], weights[:, : self.count]
         if not self.loops:
             return places, shares
-        points: FloatArray = numbers.stack(effector_points(bodies, pose, self.ends), len(targets))
+        points: FloatArray = backend.stack(effector_points(bodies, pose, self.ends), len(targets))
         middle = (points[:, list(self.loops)] + points[:, self.count :]) / 2.0
         places = np.concatenate([places, middle], axis=1)
         places[:, list(self.loops)] = middle
@@ -127,30 +127,30 @@ class Residuals:
         return points
 
     def sweep_orientations(
-        self, numbers: Numbers, turns: FloatArray, weights: FloatArray
+        self, backend: Backend, target_rotations: FloatArray, weights: FloatArray
     ) -> dict[int, tuple[Quaternion, Scalar]]:
         """By body: the frame that it is to have, and how much of the way there a sweep turns it."""
         shares = np.where(weights[:, self.count : self.asked] > 0, self.shares, 0.0)
         return {
-            holder: (numbers.quaternion(turns[:, effector]), numbers.scalar(shares[:, place]))
+            holder: (backend.quaternion(target_rotations[:, effector]), backend.scalar(shares[:, place]))
             for place, (effector, holder) in enumerate(zip(self.oriented, self.holders, strict=True))
         }
 
-    def vectors(self, numbers: Numbers, bodies: Sequence[Body], pose: Pose, turns: FloatArray) -> FloatArray:
-        """(F, M, 3) the effectors' points, and how oriented bodies are turned away from `turns` (F, E, 4)."""
-        frames = len(turns)
-        points = numbers.stack(effector_points(bodies, pose, self.ends), frames)
-        held = [pose.frames[holder] for holder in self.holders]
-        return self.measured(points, numbers.stack(held, frames) if held else turns[:, :0], turns)
+    def vectors(self, backend: Backend, bodies: Sequence[Body], pose: Pose, target_rotations: FloatArray) -> FloatArray:
+        """(F, M, 3) the effectors' points, and how oriented bodies are turned away from the wanted ones (F, E, 4)."""
+        frames = len(target_rotations)
+        points = backend.stack(effector_points(bodies, pose, self.ends), frames)
+        held = [pose.orientations[holder] for holder in self.holders]
+        return self.measured(points, backend.stack(held, frames) if held else target_rotations[:, :0], target_rotations)
 
-    def measured(self, points: FloatArray, held: FloatArray, turns: FloatArray) -> FloatArray:
+    def measured(self, points: FloatArray, held: FloatArray, target_rotations: FloatArray) -> FloatArray:
         """(F, M, 3) the same from points (F, E + K, 3), and orientations (F, O, 4) of those that have a weight."""
         if not self.special:
             return points
         closing = points[:, list(self.loops)], points[:, self.count :]
         vectors = points[:, : self.count].copy()
         vectors[:, list(self.loops)] -= closing[1]
-        away = product(held, conjugate(turns[:, list(self.oriented)]))
+        away = product(held, conjugate(target_rotations[:, list(self.oriented)]))
         return np.concatenate([vectors, rotation_vector_from_quaternion(away), *closing], axis=1)
 
 
@@ -191,34 +191,28 @@ def holders_of(bodies: Sequence[Body], count: int) -> list[int]:
     return holders
 
 
-def rotation_vector(numbers: Numbers, rotation: Quaternion) -> Vector:
+def rotation_vector(backend: Backend, rotation: Quaternion) -> Vector:
     """Axis times angle in radians, at most half a turn, of a unit quaternion."""
-    axis = numbers.Vector((rotation.x, rotation.y, rotation.z))
+    axis = backend.Vector((rotation.x, rotation.y, rotation.z))
     sine = axis.length
-    angle = 2.0 * numbers.atan2(sine, numbers.absolute(rotation.w))
-    scale = numbers.select(sine > TINY, angle / numbers.maximum(sine, TINY), 2.0)
-    return axis * numbers.select(rotation.w < 0, -scale, scale)
+    angle = 2.0 * backend.atan2(sine, backend.absolute(rotation.w))
+    scale = backend.select(sine > TINY, angle / backend.maximum(sine, TINY), 2.0)
+    return axis * backend.select(rotation.w < 0, -scale, scale)
 
 
-def turning_spread(residuals: Residuals, frames: FloatArray, turns: FloatArray, weights: FloatArray) -> FloatArray:
+def turning_spread(
+    residuals: Residuals, orientations: FloatArray, target_rotations: FloatArray, weights: FloatArray
+) -> FloatArray:
     """(F, 3, 3) what wanted rotations add to the spread of a rigid fit: half the weight times Σ R_k · wanted_kᵀ.
 
     Turning by θ then costs weight · θ², as it does in the finish.
 
     Args:
         residuals: what is measured.
-        frames: (F, B, 4) of the bodies.
-        turns: (F, E, 4) wanted.
+        orientations: (F, B, 4) of the bodies.
+        target_rotations: (F, E, 4) wanted.
         weights: (F, M).
     """
-    own = matrix_from_quaternion(frames[:, list(residuals.holders)])
-    wanted = matrix_from_quaternion(turns[:, list(residuals.oriented)])
+    own = matrix_from_quaternion(orientations[:, list(residuals.holders)])
+    wanted = matrix_from_quaternion(target_rotations[:, list(residuals.oriented)])
     return np.asarray(np.einsum("fo,foij,fokj->fik", weights[:, residuals.count : residuals.asked] / 2.0, own, wanted))
-
-
-def rotation_errors(frames: FloatArray, turns: FloatArray) -> FloatArray:
-    """(F, E) radians between frames and wanted turns, both (F, E, 4); NaN where there is none."""
-    w = np.abs((frames * turns).sum(axis=-1))
-    own, wanted = frames[..., 1:], turns[..., 1:]
-    away = frames[..., :1] * wanted - turns[..., :1] * own - np.cross(own, wanted)
-    return np.asarray(2.0 * np.arctan2(np.linalg.norm(away, axis=-1), w))

@@ -1,14 +1,13 @@
 """The limits of all joints of a body, for one pose: what is inside, and the sides that a step could pass."""
 
 from collections.abc import Sequence
-from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
 from ..backend import array as many
-from ..backend.numbers import Quaternion, Scalar
+from ..backend.protocol import Quaternion, Scalar
 from ..limits import ellipse
 from ..limits.ball import Ball
 from ..limits.base import Limit
@@ -128,7 +127,7 @@ class _Balls:
         lean, twist = lean_of(many, rotations), self._twist(rotations)
         count = len(twist)
         chart = np.stack([self._stacked(lean, 1.0, 0.0), self._stacked(lean, 0.0, 1.0)], axis=1)
-        (nx, nz), _ = ellipse.wall(many, lean.x, lean.z, *self._half_axes(lean.x, lean.z))
+        (nx, nz), _ = ellipse.side(many, lean.x, lean.z, *self._half_axes(lean.x, lean.z))
         angles = np.concatenate(
             [np.arctan2(nz, nx)[:, None] + _TURNED, np.broadcast_to(_AXES, (count, len(_AXES)))], axis=1
         )
@@ -175,10 +174,11 @@ class _Others:
     def sides(self, local: FloatArray, within: float) -> Sides:
         rows, room, keys = [np.zeros((0, self._width))], [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
         for body, limit in self._others:
-            for place, wall in zip(count(), limit.walls(many, many.quaternion(local[body : body + 1]), within)):
+            rotation = many.quaternion(local[body : body + 1])
+            for place, constraint in enumerate(limit.constraints(many, rotation, within)):
                 row = np.zeros((1, self._width))
-                row[0, self._first[body] : self._first[body] + 3] = many.stack([wall.normal], 1)[0, 0]
+                row[0, self._first[body] : self._first[body] + 3] = many.stack([constraint.normal], 1)[0, 0]
                 rows.append(row)
-                room.append(np.maximum(many.row([wall.slack], 1)[0], 0.0))
+                room.append(np.maximum(many.row([constraint.gap], 1)[0], 0.0))
                 keys.append(np.array([_KEYS * body + place]))
         return Sides.firm(np.concatenate(rows), np.concatenate(room), np.concatenate(keys))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..arrays import FloatArray
-from ..backend.numbers import Condition, Quaternion, Scalar
+from ..backend.protocol import Condition, Quaternion, Scalar
 from ..fabrik.chain import pull_chain, solve_chain
 from ..fabrik.start import align_root, bend_straight_limbs
 from ..fabrik.sweeps import sweep_frames
@@ -20,12 +20,12 @@ _NO_TURN = np.array([1.0, 0.0, 0.0, 0.0])
 
 def start_state(problem: Problem, start: Start, targets: Targets) -> State:
     """F frames as they stand before anything is done."""
-    numbers, residuals, frames = problem.numbers, problem.residuals, len(targets)
+    backend, residuals, frames = problem.backend, problem.residuals, len(targets)
     seen, wanted = residuals.seen(targets), targets.rotations
     local = local_rotations(problem, start.rotations)
     return State(
         local=local,
-        root=numbers.vector(start.roots),
+        root=backend.vector(start.roots),
         rest=local,
         bound=_none_bound(problem, frames),
         targets=residuals.wanted(targets, seen),
@@ -38,7 +38,7 @@ def start_state(problem: Problem, start: Start, targets: Targets) -> State:
         residuals=residuals,
         factors=slides_at_rest(problem, frames),
         prior=_prior(problem, targets),
-        numbers=numbers,
+        backend=backend,
     )
 
 
@@ -51,18 +51,17 @@ def _prior(problem: Problem, targets: Targets) -> Prior | None:
 
 def local_rotations(problem: Problem, rotations: FloatArray) -> list[Quaternion]:
     """The bodies' of those of all bones (F, J, 4)."""
-    turns: list[Quaternion] = problem.numbers.quaternions(rotations, problem.bones)
-    return turns
+    return problem.backend.quaternions(rotations, problem.bones)
 
 
 def _none_bound(problem: Problem, frames: int) -> list[Condition]:
     """The B flags of bodies that no pass has clamped yet."""
-    return [problem.numbers.scalar(np.zeros(frames)) > 0 for _ in problem.bodies]
+    return [problem.backend.scalar(np.zeros(frames)) > 0 for _ in problem.bodies]
 
 
 def slides_at_rest(problem: Problem, frames: int) -> dict[int, Scalar]:
     """By body that slides, a factor of 1."""
-    return {body: problem.numbers.scalar(np.ones(frames)) for body in problem.sliding_bodies}
+    return {body: problem.backend.scalar(np.ones(frames)) for body in problem.sliding_bodies}
 
 
 def attempt(problem: Problem, state: State, *, bending: bool = True, most_steps: int | None = None) -> FloatArray:
@@ -77,22 +76,22 @@ def attempt(problem: Problem, state: State, *, bending: bool = True, most_steps:
     Returns:
         (F, M, 3) what is measured of the pose then.
     """
-    numbers, bodies, options = problem.numbers, problem.bodies, problem.options
+    backend, bodies, options = problem.backend, problem.bodies, problem.options
     state.bound = _none_bound(problem, len(state.targets))
     bending = bending and bool(problem.bend_limbs) and not np.isnan(state.bend_targets).all()
     if problem.follows_its_end and problem.is_chain and state.prior is None:
         state.rest = state.local
-        return pull_chain(numbers, bodies, state)
+        return pull_chain(backend, bodies, state)
     if problem.free_root and not problem.follows_its_end:
         align(problem, state)
     if bending:
         bow_limbs(problem, state)
-    state.local = bend_straight_limbs(numbers, bodies, state.local, state.root, problem.straight_runs)
+    state.local = bend_straight_limbs(backend, bodies, state.local, state.root, problem.straight_runs)
     if bending:
         aim_limbs(problem, state)
     state.rest = state.local
     if problem.is_chain and state.prior is None:
-        return solve_chain(numbers, bodies, state, options)
+        return solve_chain(backend, bodies, state, options)
     only_sweeps = options.plain or not options.finish
     sweep_frames(problem.passes, state, options.max_sweeps if only_sweeps else min(options.max_sweeps, _OPENING_SWEEPS))
     if not only_sweeps:
@@ -103,16 +102,16 @@ def attempt(problem: Problem, state: State, *, bending: bool = True, most_steps:
 
 def align(problem: Problem, state: State) -> None:
     """Turn and move the whole pose of a free root to where it fits its targets best, in place."""
-    numbers, residuals, body = problem.numbers, problem.residuals, problem.bodies[0]
+    backend, residuals, body = problem.backend, problem.residuals, problem.bodies[0]
     pose, count = state.pose(problem.bodies), residuals.count
     points = state.points_of(problem.bodies, pose)[:, :count]
     weights = state.weights[:, :count] * residuals.in_space
     turning = None
     if residuals.oriented:
-        frames = numbers.stack(pose.frames, len(points))
-        turning = turning_spread(residuals, frames, state.target_rotations, state.weights)
+        orientations = backend.stack(pose.orientations, len(points))
+        turning = turning_spread(residuals, orientations, state.target_rotations, state.weights)
     rotation, centre, goes_to = align_root(points, state.targets[:, :count], weights, turning)
-    turn, own = numbers.quaternion(rotation), body.rest_turn
-    state.root = numbers.vector(goes_to) + turn @ (state.root - numbers.vector(centre))
+    turn, own = backend.quaternion(rotation), body.rest_turn
+    state.root = backend.vector(goes_to) + turn @ (state.root - backend.vector(centre))
     turned = (own.conjugated() @ turn @ own @ state.local[0]).normalized()
-    state.local = [turned if body.limit is None else body.limit.clamp(numbers, turned), *state.local[1:]]
+    state.local = [turned if body.limit is None else body.limit.clamp(backend, turned), *state.local[1:]]

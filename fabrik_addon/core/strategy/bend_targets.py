@@ -8,7 +8,7 @@ when the target passes through the pose in which it is straight. What the solve 
 import numpy as np
 
 from ..arrays import TINY, FloatArray, IntArray
-from ..backend.numbers import Numbers, Quaternion, Scalar, Vector
+from ..backend.protocol import Backend, Quaternion, Scalar, Vector
 from ..fabrik.limbs import BendLimb
 from ..fabrik.passes import sum_vectors
 from ..model.bodies import Pose, carried_frame
@@ -38,23 +38,23 @@ def bow_limbs(problem: Problem, state: State) -> None:
         about = _bowing(problem, limb, pose, _bend_target(problem, state, limb))
         for place, index in enumerate(limb.bodies):
             share = 1.0 if place == 0 else -2.0 / (len(limb.bodies) - 1)
-            turn = problem.numbers.exp_map(carried_frame(problem.bodies[index], pose).conjugated() @ (about * share))
+            turn = problem.backend.exp_map(carried_frame(problem.bodies[index], pose).conjugated() @ (about * share))
             state.local[index] = _legal(problem, index, turn @ state.local[index])
 
 
 def aim_limbs(problem: Problem, state: State) -> None:
     """Turn limbs that have bend targets onto their targets, their middles toward the bend targets, in place."""
-    numbers = problem.numbers
+    backend = problem.backend
     state.local = list(state.local)
     for limb in problem.bend_limbs:
         pose = state.pose(problem.bodies)
         base, toward = pose.heads[limb.bodies[0]], _bend_target(problem, state, limb)
         closed = limb.effector in state.residuals.loops  # it has no place to be turned to
-        seen = numbers.scalar(state.weights[:, limb.effector] * (not closed)) > 0
-        target = numbers.vector(state.targets[:, limb.effector])
-        turn = numbers.rotation_between(pose.point(limb.bodies[-1], limb.end) - base, target - base)
-        turn = numbers.select(
-            numbers.logical_and(seen, toward.x == toward.x), turn, numbers.Quaternion((1.0, 0.0, 0.0, 0.0))
+        seen = backend.scalar(state.weights[:, limb.effector] * (not closed)) > 0
+        target = backend.vector(state.targets[:, limb.effector])
+        turn = backend.rotation_between(pose.point(limb.bodies[-1], limb.end) - base, target - base)
+        turn = backend.select(
+            backend.logical_and(seen, toward.x == toward.x), turn, backend.Quaternion((1.0, 0.0, 0.0, 0.0))
         )
         _turn(problem, state, pose, limb, turn)
         _swivel(problem, state, limb)
@@ -90,7 +90,7 @@ def _angles(problem: Problem, state: State) -> FloatArray:
     """(F,) the greatest angle in radians by which a limb's middle is beside its bend target."""
     pose, frames = state.pose(problem.bodies), len(state.targets)
     turns = [_angle(problem, limb, pose, _bend_target(problem, state, limb)) for limb in problem.bend_limbs]
-    return np.asarray(np.linalg.norm(problem.numbers.stack(turns, frames), axis=2).max(axis=1))
+    return np.asarray(np.linalg.norm(problem.backend.stack(turns, frames), axis=2).max(axis=1))
 
 
 def _swivel(problem: Problem, state: State, limb: BendLimb) -> None:
@@ -101,7 +101,7 @@ def _swivel(problem: Problem, state: State, limb: BendLimb) -> None:
         state,
         pose,
         limb,
-        problem.numbers.exp_map(_angle(problem, limb, pose, _bend_target(problem, state, limb))),
+        problem.backend.exp_map(_angle(problem, limb, pose, _bend_target(problem, state, limb))),
     )
 
 
@@ -111,10 +111,10 @@ def _turn(problem: Problem, state: State, pose: Pose, limb: BendLimb, turn: Quat
         body = problem.bodies[index]
         carried = carried_frame(body, pose)
         if index == limb.hand:
-            state.local[index] = _legal(problem, index, carried.conjugated() @ pose.frames[index])
+            state.local[index] = _legal(problem, index, carried.conjugated() @ pose.orientations[index])
         elif index == limb.bodies[0] or not body.inherits_rotation:
-            state.local[index] = _legal(problem, index, carried.conjugated() @ (turn @ pose.frames[index]))
-        pose.frames[index] = carried @ state.local[index]
+            state.local[index] = _legal(problem, index, carried.conjugated() @ (turn @ pose.orientations[index]))
+        pose.orientations[index] = carried @ state.local[index]
 
 
 def _angle(problem: Problem, limb: BendLimb, pose: Pose, toward: Vector) -> Vector:
@@ -122,38 +122,38 @@ def _angle(problem: Problem, limb: BendLimb, pose: Pose, toward: Vector) -> Vect
 
     It fades where middle or bend target are all but on the axis: there the angle means little, and may jump.
     """
-    numbers = problem.numbers
+    backend = problem.backend
     base = pose.heads[limb.bodies[0]]
-    axis, length = _direction(numbers, pose.point(limb.bodies[-1], limb.end) - base)
+    axis, length = _direction(backend, pose.point(limb.bodies[-1], limb.end) - base)
     side = sum_vectors([_beside(pose.heads[index] - base, axis) for index in limb.middle])
     wish = _beside(toward - base, axis)
-    angle = numbers.atan2(axis.dot(side.cross(wish)), side.dot(wish))
-    clear = numbers.minimum(side.length, wish.length) / numbers.maximum(length * _CLEAR, TINY)
-    seen = numbers.logical_and(toward.x == toward.x, length > TINY)
-    return axis * numbers.select(seen, angle * numbers.minimum(clear, 1.0), 0.0)
+    angle = backend.atan2(axis.dot(side.cross(wish)), side.dot(wish))
+    clear = backend.minimum(side.length, wish.length) / backend.maximum(length * _CLEAR, TINY)
+    seen = backend.logical_and(toward.x == toward.x, length > TINY)
+    return axis * backend.select(seen, angle * backend.minimum(clear, 1.0), 0.0)
 
 
 def _bowing(problem: Problem, limb: BendLimb, pose: Pose, toward: Vector) -> Vector:
     """The rotation vector that bends a straight limb's first body away toward its bend target; none for any other."""
-    numbers = problem.numbers
+    backend = problem.backend
     base = pose.heads[limb.bodies[0]]
-    axis, length = _direction(numbers, pose.point(limb.bodies[-1], limb.end) - base)
+    axis, length = _direction(backend, pose.point(limb.bodies[-1], limb.end) - base)
     side = [_beside(pose.heads[index] - base, axis).length for index in limb.middle]
     bent = side[0]
     for more in side[1:]:
-        bent = numbers.maximum(bent, more)
-    about, clear = _direction(numbers, axis.cross(_beside(toward - base, axis)))
-    straight = numbers.logical_and(bent < length * _CLEAR, clear > length * _CLEAR)
-    return numbers.select(straight, about * _BOW, numbers.Vector((0.0, 0.0, 0.0)))
+        bent = backend.maximum(bent, more)
+    about, clear = _direction(backend, axis.cross(_beside(toward - base, axis)))
+    straight = backend.logical_and(bent < length * _CLEAR, clear > length * _CLEAR)
+    return backend.select(straight, about * _BOW, backend.Vector((0.0, 0.0, 0.0)))
 
 
 def _bend_target(problem: Problem, state: State, limb: BendLimb) -> Vector:
-    return problem.numbers.vector(state.bend_targets[:, limb.effector])
+    return problem.backend.vector(state.bend_targets[:, limb.effector])
 
 
 def _legal(problem: Problem, index: int, rotation: Quaternion) -> Quaternion:
     limit, turned = problem.bodies[index].limit, rotation.normalized()
-    return turned if limit is None else limit.clamp(problem.numbers, turned)
+    return turned if limit is None else limit.clamp(problem.backend, turned)
 
 
 def _beside(arm: Vector, axis: Vector) -> Vector:
@@ -161,7 +161,7 @@ def _beside(arm: Vector, axis: Vector) -> Vector:
     return arm - axis * arm.dot(axis)
 
 
-def _direction(numbers: Numbers, arm: Vector) -> tuple[Vector, Scalar]:
+def _direction(backend: Backend, arm: Vector) -> tuple[Vector, Scalar]:
     """The direction of an arm, and its length."""
     length = arm.length
-    return arm * (1.0 / numbers.maximum(length, TINY)), length
+    return arm * (1.0 / backend.maximum(length, TINY)), length

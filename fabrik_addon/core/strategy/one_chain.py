@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import FloatArray
-from ..backend.numbers import Quaternion, Vector
+from ..backend.protocol import Quaternion, Vector
 from ..fabrik import chain as chains
 from ..fabrik.start import bend_limbs
 from ..model.bodies import place_bodies
@@ -50,7 +50,7 @@ class OneChain:
     """A chain made ready to be solved for one pose at a time; see `Problem.is_chain`."""
 
     def __init__(self, problem: Problem) -> None:
-        self._problem, self._numbers, self._bodies = problem, problem.numbers, problem.bodies
+        self._problem, self._backend, self._bodies = problem, problem.backend, problem.bodies
         self._tolerance = float(problem.residuals.tolerances[0])
         self._links = chains.links_of(problem.bodies)
         self._distances = [problem.bodies[index].attachments[0].distance for index in self._links]
@@ -79,30 +79,30 @@ class OneChain:
 
     def _begun(self, start: npt.ArrayLike | None, start_location: npt.ArrayLike | None) -> _Begun:
         """The start pose, checked."""
-        numbers, bodies = self._numbers, self._bodies
+        backend, bodies = self._backend, self._bodies
         rotations = self._problem.legal(checked_start(start, self._problem.skeleton, 1))[0]
         location = checked_root_location(start_location, self._problem.skeleton, 1)[0]
-        root = numbers.Vector((0.0, 0.0, 0.0))  # in single precision far places are rough
-        local = numbers.quaternions(rotations[None], self._problem.bones)
+        root = backend.Vector((0.0, 0.0, 0.0))  # in single precision far places are rough
+        local = backend.quaternions(rotations[None], self._problem.bones)
         pose = place_bodies(bodies, local, root)
         points = chains.chain_points(bodies, self._links, pose)
         tip = points[-1]
-        bent = bend_limbs(numbers, bodies, self._problem.straight_runs, local, pose)
+        bent = bend_limbs(backend, bodies, self._problem.straight_runs, local, pose)
         if bent is not local:
             points = chains.chain_points(bodies, self._links, place_bodies(bodies, bent, root))
         return _Begun(rotations, location, local, root, tip, bent, points)
 
     def _improved(self, start: _Begun, target: Sequence[float]) -> tuple[list[Quaternion], float, int]:
         """Local rotations no farther from the target than at the start, how far that is, and the steps taken."""
-        numbers, bodies = self._numbers, self._bodies
-        goal = numbers.Vector([place - own for place, own in zip(target, start.location.tolist(), strict=True)])
+        backend, bodies = self._backend, self._bodies
+        goal = backend.Vector([place - own for place, own in zip(target, start.location.tolist(), strict=True)])
         before = float((start.tip - goal).length)
         if before <= self._tolerance or not self._links:
             return start.local, before, 0
         chain = chains.Chain(start.points, self._distances, 0)
-        chains.reach(numbers, chain, goal, self._tolerance, self._problem.options)
+        chains.reach(backend, chain, goal, self._tolerance, self._problem.options)
         aims = dict(zip(self._links, chain.points[1:], strict=True))
-        local, pose = chains.turn_bodies(numbers, bodies, start.bent, start.root, aims)
+        local, pose = chains.turn_bodies(backend, bodies, start.bent, start.root, aims)
         after = float((pose.point(len(bodies) - 1, bodies[-1].attachments[0]) - goal).length)
         iterations = int(chain.iterations)
         return (local, after, iterations) if after <= before else (start.local, before, iterations)
@@ -118,7 +118,7 @@ class OneChain:
         self, start: _Begun, local: list[Quaternion], error: float, iterations: int, status: Status
     ) -> Solution:
         rotations = np.array(start.rotations)
-        rotations[self._problem.bones] = self._numbers.stack(local, 1)[0]
+        rotations[self._problem.bones] = self._backend.stack(local, 1)[0]
         return Solution(
             skeleton=self._problem.skeleton,
             rotations=rotations,

@@ -3,9 +3,10 @@
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, lengths
-from ..model.residuals import holders_of, rotation_errors
+from ..model.residuals import holders_of
 from ..model.targets import Targets
 from ..problem import Problem
+from ..rotations import angle_between
 from ..solution import Solution, Status
 from ..state import Start, State
 
@@ -15,13 +16,13 @@ _LEFT_TO_DO = 0.05
 
 def write_solution(problem: Problem, start: Start, targets: Targets, state: State, result: Solution) -> None:
     """Put F solved frames into a result that has room for them."""
-    numbers, residuals, bones = problem.numbers, problem.residuals, problem.bones
+    backend, residuals, bones = problem.backend, problem.residuals, problem.bones
     frames, count = len(targets), residuals.count
     points = state.points(problem.bodies)
     if len(bones) < len(problem.skeleton):
         result.rotations[:] = start.rotations
-    numbers.write(state.local, result.rotations, bones)
-    result.root_location[:] = start.origins + numbers.stack([state.root], frames)[:, 0]
+    backend.write(state.local, result.rotations, bones)
+    result.root_location[:] = start.origins + backend.stack([state.root], frames)[:, 0]
     seen = residuals.seen(targets)[:, :count]
     result.errors[:] = np.where(seen, lengths(points - state.targets)[:, :count], np.nan)
     result.rotation_errors[:] = _rotation_errors(problem, targets, state)
@@ -38,9 +39,9 @@ def _rotation_errors(problem: Problem, targets: Targets, state: State) -> FloatA
     """(F, E) radians, NaN where no rotation is wanted."""
     if np.isnan(targets.rotations).all():
         return np.full(targets.rotations.shape[:2], np.nan)
-    turns = problem.numbers.stack(state.pose(problem.bodies).frames, len(targets))
+    orientations = problem.backend.stack(state.pose(problem.bodies).orientations, len(targets))
     holders = holders_of(problem.bodies, problem.residuals.ends)[: problem.residuals.count]
-    return rotation_errors(turns[:, holders], targets.rotations)
+    return angle_between(orientations[:, holders], targets.rotations)
 
 
 def _status(problem: Problem, start: Start, state: State, points: FloatArray, binds: BoolArray) -> IntArray:

@@ -38,7 +38,7 @@ def _first_group_first(problem: Problem, start: Start, state: State, frames: Int
     part = before.part(np.arange(len(frames)))
     weights, part.weights = part.weights, part.weights * _only(problem, 0)
     part.local = local_rotations(problem, start.rotations[frames])
-    part.root = problem.numbers.vector(start.roots[frames])
+    part.root = problem.backend.vector(start.roots[frames])
     part.factors = slides_at_rest(problem, len(frames))
     attempt(problem, part)
     part.weights = weights

@@ -63,11 +63,10 @@ def restart(problem: Problem, start: Start, state: State) -> None:
 
 def _restart_on_arrays(problem: Problem, on_arrays: Problem, start: Start, state: State) -> None:
     """The same for one frame by way of the other backend."""
-    there, back = on_arrays.numbers, problem.numbers
-    turns = back.stack(state.local, 1)
+    there, back = on_arrays.backend, problem.backend
     other = state.part(np.arange(1))
-    other.numbers = there
-    other.local = there.quaternions(turns, range(len(state.local)))
+    other.backend = there
+    other.local = there.quaternions(back.stack(state.local, 1), range(len(state.local)))
     other.rest = other.local
     other.root = there.vector(back.stack([state.root], 1)[:, 0])
     other.bound = [there.scalar(np.zeros(1)) > 0 for _ in state.bound]

@@ -30,7 +30,7 @@ class Problem:
         self.points = measures.vectors(many, self.bodies, pose, np.full((FRAMES, len(ends), 4), np.nan))
         self.residuals = rng.normal(size=self.points.shape) * 0.1
         self.weights = rng.uniform(0.5, 2.0, self.points.shape[:2])
-        self.hinges = self.jacobian.dofs.hinge_axes(many.stack(pose.frames, FRAMES).transpose(2, 1, 0))
+        self.hinges = self.jacobian.dofs.hinge_axes(many.stack(pose.orientations, FRAMES).transpose(2, 1, 0))
         self.equations = self.jacobian.equations(self.points, self.heads, self.residuals, self.weights, self.hinges)
 
     def bases(self):

@@ -104,24 +104,24 @@ def test_samples_are_inside_and_reach_the_corners(limit):
 @given(limit=limits)
 @settings(max_examples=200)
 def test_walls_tell_how_far_it_is_and_which_way(limit):
-    """Near a wall its slack is the distance to the outline; turning by ω brings it nearer by normal · ω."""
+    """Near a side its gap is the distance to the outline; turning by ω brings it nearer by normal · ω."""
     turns = clamp(limit, rough(inside(limit), 0.02))
     turns = turns[has_a_twist(turns)]
     if not len(turns) or isinstance(limit, Fixed):
         return
-    slack, normals = seen_walls(limit, turns)
-    if not len(slack):
+    gap, normals = seen_walls(limit, turns)
+    if not len(gap):
         return
     _, true = checker.distances(limit, checker.matrices(turns))
-    binds = slack.min(axis=0) <= 1e-4
+    binds = gap.min(axis=0) <= 1e-4
     assert not (binds & (true > 1.1e-4)).any()
     assert not (~binds & (true < 0.9e-4)).any()
     step = 1e-6
     for axis in np.eye(3):
         turned = many.exp_map(many.Vector(axis * step)) @ many.quaternion(turns)
         ahead, _ = seen_walls(limit, many.stack([turned], len(turns))[:, 0])
-        slope = (slack - ahead) / step
-        near = (slack < 1e-3) & (slack > 5e-6)
+        slope = (gap - ahead) / step
+        near = (gap < 1e-3) & (gap > 5e-6)
         if isinstance(limit, Polygon):
             near[-1] = False  # the second edge is another one beyond the corner
         assert np.abs(slope - normals @ axis)[near].max(initial=0.0) < 0.1
@@ -136,12 +136,12 @@ def rough(turns, size):
 
 
 def seen_walls(limit, turns):
-    """(W, N) slack and (W, N, 3) normals of all walls."""
-    walls = limit.walls(many, many.quaternion(turns))
-    if not walls:
+    """(W, N) gap and (W, N, 3) normals of all sides."""
+    constraints = limit.constraints(many, many.quaternion(turns))
+    if not constraints:
         return np.zeros((0, len(turns))), np.zeros((0, len(turns), 3))
-    slack = np.stack([np.broadcast_to(np.minimum(wall.slack, 10.0), len(turns)) for wall in walls])
-    return slack, np.stack([many.stack([wall.normal], len(turns))[:, 0] for wall in walls])
+    gap = np.stack([np.broadcast_to(np.minimum(constraint.gap, 10.0), len(turns)) for constraint in constraints])
+    return gap, np.stack([many.stack([constraint.normal], len(turns))[:, 0] for constraint in constraints])
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -17,14 +17,14 @@ from mathutils.geometry import tessellate_polygon
 from ....core import Ball, Fixed, Hinge, Polygon
 from ....core.arrays import FloatArray, IntArray
 from ....core.backend import scalar
-from ....core.backend.numbers import Quaternion, Scalar
+from ....core.backend.protocol import Quaternion, Scalar
 from ....core.limits.base import Limit
 from ....core.limits.swing_twist import lean_of, twist_of
 
-_NUMBERS: Final = scalar.NUMBERS
+_BACKEND: Final = scalar.BACKEND
 _FULL_TURN: Final = 2.0 * pi
-# Radians to a wall at which a joint is shown as standing at it; poses are in single precision.
-_AT_WALL: Final = 2e-3
+# Radians to a limit at which a joint is shown as standing at it; poses are in single precision.
+_AT_LIMIT: Final = 2e-3
 # Points along a cone's rim, a multiple of four; rings from rest to the rim; points along an arc of a whole turn.
 _RIM_POINTS: Final = 48
 _RINGS: Final = 10
@@ -72,7 +72,7 @@ def shapes_of(limit: Limit, rotation: npt.ArrayLike, length: float) -> list[Shap
         rotation: (4,) what it is, w x y z.
         length: the bone's length.
     """
-    turn = _NUMBERS.Quaternion(np.asarray(rotation, dtype=np.float64).tolist())
+    turn = _BACKEND.Quaternion(np.asarray(rotation, dtype=np.float64).tolist())
     shapes = _SHAPES[type(limit)](limit, turn)
     return [Shape(shape.kind, shape.binds, shape.vertices * length, shape.triangles, shape.lines) for shape in shapes]
 
@@ -120,7 +120,7 @@ def _ball_patch(limit: Ball, binds: bool) -> list[Shape]:
 def _polygon_patch(limit: Polygon, binds: bool) -> list[Shape]:
     """The window cut into triangles, and its outline."""
     corners = np.array(limit.shape.points)
-    cut = tessellate_polygon([[_NUMBERS.Vector((x, z, 0.0)) for x, z in corners]])
+    cut = tessellate_polygon([[_BACKEND.Vector((x, z, 0.0)) for x, z in corners]])
     triangles = corners[np.array(cut, dtype=np.int64)]
     edges = np.stack([corners, np.roll(corners, -1, axis=0)], axis=1)
     for _ in range(_HALVINGS):
@@ -149,11 +149,11 @@ def _twist_shapes(twist: tuple[float, float], turn: Quaternion) -> list[Shape]:
     low, high = twist
     if high - low >= _FULL_TURN:
         return []
-    lean = lean_of(_NUMBERS, turn)
-    swing = _NUMBERS.exp_map(_NUMBERS.Vector((lean.z, 0.0, -lean.x)))
+    lean = lean_of(_BACKEND, turn)
+    swing = _BACKEND.exp_map(_BACKEND.Vector((lean.z, 0.0, -lean.x)))
     # Where no twist is open the bone always stands at both ends: only one that is twisted is shown so.
     binds = _stands(Ball(pi, twist), turn) if high > low else _moved(Ball(pi, twist), turn)
-    return _round_shapes(low, high, twist_of(_NUMBERS, turn, 0.5 * (low + high)), swing, binds=binds)
+    return _round_shapes(low, high, twist_of(_BACKEND, turn, 0.5 * (low + high)), swing, binds=binds)
 
 
 def _round_shapes(low: float, high: float, now: Scalar, swing: Quaternion, *, binds: bool) -> list[Shape]:
@@ -172,7 +172,7 @@ def _hinge_shapes(limit: Hinge, turn: Quaternion) -> list[Shape]:
     binds = _stands(limit, turn)
     if limit.axis == "Y":
         return _round_shapes(
-            low, high, limit.angle(_NUMBERS, turn), _NUMBERS.Quaternion((1.0, 0.0, 0.0, 0.0)), binds=binds
+            low, high, limit.angle(_BACKEND, turn), _BACKEND.Quaternion((1.0, 0.0, 0.0, 0.0)), binds=binds
         )
     arc = _arc(low, high)
     ahead, aside = np.cos(arc), np.sin(arc)
@@ -228,14 +228,14 @@ def _turned(shape: Shape, turn: Any) -> Shape:
 
 
 def _stands(limit: Limit, turn: Quaternion) -> bool:
-    """Whether a rotation is at a wall of a limit, or beyond it."""
-    return _moved(limit, turn) or any(wall.slack <= _AT_WALL for wall in limit.walls(_NUMBERS, turn))
+    """Whether a rotation is at a limit, or beyond it."""
+    return _moved(limit, turn) or any(constraint.gap <= _AT_LIMIT for constraint in limit.constraints(_BACKEND, turn))
 
 
 def _moved(limit: Limit, turn: Quaternion) -> bool:
     """Whether a rotation is beyond a limit."""
-    off = np.abs(_NUMBERS.stack([limit.clamp(_NUMBERS, turn).conjugated() @ turn], 1)[0, 0])
-    return bool(2.0 * atan2(hypot(*off[1:]), off[0]) > _AT_WALL)
+    off = np.abs(_BACKEND.stack([limit.clamp(_BACKEND, turn).conjugated() @ turn], 1)[0, 0])
+    return bool(2.0 * atan2(hypot(*off[1:]), off[0]) > _AT_LIMIT)
 
 
 def _none(width: int) -> IntArray:

@@ -124,7 +124,7 @@ def test_clamps_agree(limit, rotation):
 def test_walls_agree(limit, place):
     inside = limit.sample(place)
     slacks = [
-        [float(np.ravel(wall.slack)[0]) for wall in limit.walls(numbers, numbers.quaternion(inside))]
+        [float(np.ravel(constraint.gap)[0]) for constraint in limit.constraints(numbers, numbers.quaternion(inside))]
         for numbers in (one, many)
     ]
     assert np.minimum(slacks[0], 10.0) == pytest.approx(np.minimum(slacks[1], 10.0), abs=1e-4)

@@ -1,4 +1,4 @@
-"""What the kernel computes with, on either number system: `array` and `scalar` are modules that are `Numbers`."""
+"""What the kernel computes with, on either backend: `array` and `scalar` are modules that are `Backend`."""
 # ruff: noqa: D102  their docstrings are in `array`
 
 from collections.abc import Iterable, Sequence
@@ -57,8 +57,8 @@ _Vector: TypeAlias = Vector
 _Quaternion: TypeAlias = Quaternion
 
 
-class Numbers(Protocol):
-    """A number system: a module with these functions, which say what they do in `array`."""
+class Backend(Protocol):
+    """A backend: a module with these functions, which say what they do in `array`."""
 
     def Vector(self, components: Iterable[Scalar], /) -> _Vector: ...  # noqa: N802  the classes
     def Quaternion(self, components: Iterable[Scalar], /) -> _Quaternion: ...  # noqa: N802
