@@ -8,6 +8,7 @@ up for. A frame depends on its own pose and goals alone, so a smooth change of t
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Final
 
 import numpy as np
@@ -102,10 +103,12 @@ class MotionSolver:
         """The bones that may turn, as places in the skeleton."""
         return self._blocks[0][1].turned
 
+    @cached_property
     def own_points(self) -> FloatArray:
         """(F, E, 3) where the effectors are in the frames' own poses."""
         return np.concatenate([block.goals.points(block.own) for _, block in self._blocks])
 
+    @cached_property
     def own_rotations(self) -> FloatArray:
         """(F, O, 4) how those bones are turned then that an effector's rotation counts for."""
         return np.concatenate([block.goals.rotations(block.own) for _, block in self._blocks])
@@ -189,12 +192,17 @@ class _Block:
         axes = [model.axes(bone) for bone in bones]
         self.bodies = FrameBodies(model.skeleton, bones, axes, model.free_root)
         self.turned = [bone for bone, own in zip(bones, axes, strict=True) if len(own)]
-        limits = model.limits, rotations[:, bones], shares
-        self._limits, self._bent = (FrameLimits(self.bodies, *limits, bent=bent) for bent in (False, True))
+        self._make_limits = partial(FrameLimits, self.bodies, model.limits, rotations[:, bones], shares)
+        self._limits = self._inside = self._make_limits(bent=False)
         self._rotations = rotations
         self._posture = FramePosture(self.bodies, model.masses, rotations, roots)
         self._tolerance = _TOLERANCE * self._posture.size
         self.own = self.bodies.stand(rotations[:, bones], roots)
+
+    @cached_property
+    def _bent(self) -> FrameLimits:
+        """The limits by which limbs stay bent."""
+        return self._make_limits(bent=True)
 
     def missing(self, poses: FloatArray, roots: FloatArray, targets: FloatArray, rotations: FloatArray) -> FloatArray:
         """(F, R) how far dragged rows are from goals in (F, J, 4) poses; zero of what is held."""

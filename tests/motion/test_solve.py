@@ -48,14 +48,14 @@ def legal(rotations, limits):
 
 
 def no_turns(solver):
-    return np.full(solver.own_rotations().shape, np.nan)
+    return np.full(solver.own_rotations.shape, np.nan)
 
 
 def test_goals_that_stay_leave_every_pose_as_it_is():
     rotations, roots = take()
     effectors = [Effector("hand.R", priority=1), Effector("foot.L")]
     solver = MotionSolver(model_of(effectors, free_root=True), rotations, roots)
-    found = solver.solve(solver.own_points(), no_turns(solver))
+    found = solver.solve(solver.own_points, no_turns(solver))
     assert np.abs(found.rotations - rotations).max() < 1e-9
     assert np.abs(found.roots - roots).max() < 1e-9
 
@@ -67,9 +67,9 @@ def test_a_hand_goes_along_its_new_path_and_feet_stay(limits):
     feet = [Effector(foot, (0, 0, 0), rotation_weight=1.0) for foot in FEET]
     effectors = [Effector("hand.R", priority=1), *feet]
     solver = MotionSolver(model_of(effectors, limits=limits, free_root=True), rotations, roots)
-    targets = solver.own_points()
+    targets = solver.own_points.copy()
     targets[:, 0] += falloff(np.arange(61.0), 30.0, 30.0, 30.0, 30.0)[:, None] * (0.0, -0.1, 0.15)
-    found = solver.solve(targets, solver.own_rotations())
+    found = solver.solve(targets, solver.own_rotations)
     assert found.errors.max() < 1e-5
     assert np.abs(found.rotations - rotations)[[0, -1]].max() < 1e-9
     posed = forward_kinematics(walker.skeleton(), found.rotations, found.roots)
@@ -90,7 +90,7 @@ def test_a_hand_goes_along_its_new_path_and_feet_stay(limits):
 def test_only_what_may_turn_does():
     rotations, roots = take()
     solver = MotionSolver(model_of([Effector("hand.R")], turning=("upper_arm.R", "forearm.R")), rotations, roots)
-    targets = solver.own_points() + np.array((0.0, 0.0, 0.03))
+    targets = solver.own_points + np.array((0.0, 0.0, 0.03))
     found = solver.solve(targets, no_turns(solver))
     turned = np.abs(found.rotations - rotations).max(axis=(0, 2)) > 1e-9
     assert {walker.skeleton().names[bone] for bone in np.flatnonzero(turned)} == {"upper_arm.R", "forearm.R"}
@@ -101,7 +101,7 @@ def test_what_is_out_of_reach_moves_nothing_that_is_held():
     rotations, roots = take()
     effectors = [Effector("hand.R", priority=1), *(Effector(foot, (0, 0, 0)) for foot in FEET)]
     solver = MotionSolver(model_of(effectors, free_root=True), rotations, roots)
-    targets = solver.own_points()
+    targets = solver.own_points.copy()
     targets[:, 0] += (0.0, 0.0, 3.0)
     found = solver.solve(targets, no_turns(solver))
     assert found.errors[:, 0].min() > 1.0
@@ -115,7 +115,7 @@ def test_a_bone_that_does_not_inherit_rotation():
     bent = np.tile([np.cos(0.2), np.sin(0.2), 0.0, 0.0], (5, 3, 1))
     model = MotionModel(skeleton, [Effector("c")], masses(skeleton), {}, skeleton.names)
     solver = MotionSolver(model, bent, np.zeros((5, 3)))
-    targets = solver.own_points() + np.linspace(0.0, 0.3, 5)[:, None, None] * (0.3, -0.5, 0.2)
+    targets = solver.own_points + np.linspace(0.0, 0.3, 5)[:, None, None] * (0.3, -0.5, 0.2)
     found = solver.solve(targets, np.zeros((5, 0, 4)))
     posed = forward_kinematics(skeleton, found.rotations, found.roots)
     assert np.abs((posed[:, 2] @ (0.0, 1.0, 0.0, 1.0))[:, :3] - targets[:, 0]).max() < 1e-5
@@ -138,7 +138,7 @@ def test_changes_are_smoothed_and_none_at_the_ends():
 def test_a_frame_that_went_another_way_is_brought_back():
     rotations, roots = take()
     solver = MotionSolver(model_of([Effector("hand.R")]), rotations, roots)
-    targets = solver.own_points()
+    targets = solver.own_points.copy()
     targets += falloff(np.arange(61.0), 30.0, 30.0, 30.0, 30.0)[:, None, None] * (0.0, 0.0, 0.1)
     found = solver.solve(targets, no_turns(solver))
     other = found.rotations.copy()

@@ -9,10 +9,9 @@ from ..posing.drag.session import Drag, begin_drag
 from ..posing.drag.setup import DragSettings
 from ..rig.armature import RigError
 from ..rig.keying import is_auto_keying
-from .contacts import contacts_about
-from .span import Spread, tree_of
+from .span import Spread
 from .spread_drag import SpreadDrag, begin_spread
-from .take import Take, is_animated
+from .take import is_animated
 
 # Frames to each side that another frame's drag fades out over where no spread is set.
 _SPREAD: Final = 10
@@ -39,27 +38,12 @@ def begin_any_drag(
         raise RigError(f"Frame {spread.frame:g} can't be edited: {trouble}")
     if spread.frame is not None and not spread.before:
         spread = replace(spread, before=_SPREAD, after=_SPREAD)
-    if spread.before and not trouble and spread.until != "FRAMES":
-        spread = _to_neighbours(context.scene, armature, bone, spread)
     if spread.before and not trouble:
         return begin_spread(context, armature, bone, spread, point=point, settings=settings)
     drag = begin_drag(context, armature, bone, point=point, settings=settings)
     if spread.before:
         drag.left_alone.append(f"Only this frame has changed: {trouble}")
     return drag
-
-
-def _to_neighbours(scene: bpy.types.Scene, armature: bpy.types.Object, bone: str, spread: Spread) -> Spread:
-    """The spread that ends at the next marker, or change of contacts, before and after its frame."""
-    frame = scene.frame_current_final if spread.frame is None else spread.frame
-    if spread.until == "MARKERS":
-        times = [float(marker.frame) for marker in scene.timeline_markers]
-    else:
-        take = Take(armature, tree_of(armature, bone))
-        times = [time for each in contacts_about(scene, armature, take, frame) for time in (each.first, each.last)]
-    before = min((frame - time for time in times if time < frame), default=spread.before)
-    after = min((time - frame for time in times if time > frame), default=spread.after)
-    return replace(spread, before=before, after=after)
 
 
 def why_no_spread(context: bpy.types.Context, armature: bpy.types.Object) -> str:

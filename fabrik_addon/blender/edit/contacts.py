@@ -49,19 +49,17 @@ def find_contacts(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take
     ]
 
 
-def contact_at(
+def standing(
     scene: bpy.types.Scene, armature: bpy.types.Object, take: Take, bone: str, frame: float
 ) -> tuple[float, float]:
     """The frames between which the foot of a bone stands at a frame; that frame alone where it does not."""
     roles = match(take.skeleton.names)
     if bone not in roles or roles[bone].part not in {"foot", "toe"}:
         return frame, frame
-    spans = [
-        (each.first, each.last)
-        for each in contacts_about(scene, armature, take, frame)
-        if roles[each.bone].side == roles[bone].side and each.first <= frame <= each.last
-    ]
-    return spans[0] if spans else (frame, frame)
+    for each in contacts_about(scene, armature, take, frame):
+        if roles[each.bone].side == roles[bone].side and each.first <= frame <= each.last:
+            return each.first, each.last
+    return frame, frame
 
 
 def contacts_about(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take, frame: float) -> list[Contact]:

@@ -22,7 +22,7 @@ from ..rig.pose_keeper import PoseKeeper
 from ..settings.rig import rig_settings
 from .contacts import find_contacts
 from .keys import Change, changes_of, shift_keys, write_changes
-from .span import Span, Spread, span_over
+from .span import Extent, Span, span_over, tree_of
 from .take import Take, is_animated
 
 
@@ -57,8 +57,8 @@ def add_hold(
     scene, here = context.scene, context.scene.frame_current_final
     at = here if frames[0] <= here <= frames[1] else frames[0]
     setup = DragSetup(armature, bone, chosen.point, DragSettings())
-    spread = Spread(chosen.ease, chosen.ease)
-    span = span_over(armature, setup, chosen.point, spread, frames, also=(at,))
+    extent = Extent(frames, (frames[0] - chosen.ease, frames[1] + chosen.ease))
+    span = span_over(armature, setup, chosen.point, Take(armature, tree_of(armature, bone)), extent, also=(at,))
     keeper = PoseKeeper(scene, armature)
     try:
         changes = _held_changes(scene, armature, span, at, chosen)
@@ -144,7 +144,7 @@ def _held_changes(
     # From armature space to that of what it stays with: the world, an object or a bone.
     into = matrices[:, 0] if settings.target is None else np.linalg.inv(matrices[:, 1]) @ matrices[:, 0]
     row = int(np.argmin(np.abs(frames - at)))
-    targets, rotations = solver.own_points(), solver.own_rotations()
+    targets, rotations = solver.own_points.copy(), solver.own_rotations.copy()
     back = np.linalg.inv(into) @ into[row]
     place = (back @ (*targets[row, 0], 1.0))[:, :3]
     targets[:, 0] += span.shares[:, None] * (place - targets[:, 0])

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from mathutils import Quaternion, Vector
 
 from ...core.arrays import BoolArray, FloatArray
+from ...core.rotations import product, quaternion_from_rotation_vector
 from ...motion.poses import MotionPoses, between
 from ...motion.solve import MotionSolver
 from ..goals.pins import set_pin
@@ -69,10 +70,10 @@ class SpreadDrag:
         self._to_world, self._rotation_to_world = world[:3, :3], armature.matrix_world.to_quaternion()
         self._scale = float(object_scale(world))
         self._is_dragged: BoolArray = np.array([each.bone in setup.dragged for each in span.model.effectors])
-        self._own_way = span.solver(slice(None)).own_points()[:, 0]
-        self.left_alone: list[str] = []
-        self.start: FloatArray = self._to_world @ self._coarse.own_points()[self._row, 0] + world[:3, 3]
-        turn = Quaternion(self._coarse.own_rotations()[self._row, 0].tolist())
+        self._own_way = span.own_way() @ self._to_world.T + world[:3, 3]
+        self.left_alone = list(span.left_alone)
+        self.start: FloatArray = self._own_way[now]
+        turn = Quaternion(self._coarse.own_rotations[self._row, 0].tolist())
         self.axes: FloatArray = np.array((self._rotation_to_world @ turn).to_matrix())
 
     def step(self, location: npt.ArrayLike, turn: npt.ArrayLike | None = None) -> StepResult:
@@ -90,10 +91,8 @@ class SpreadDrag:
 
     def ways(self) -> tuple[FloatArray, FloatArray]:
         """(F, 3) where the dragged point is on the span's frames in world space, and where it is to be."""
-        span, world = self._span, np.array(self._armature.matrix_world)
-        before = self._own_way @ self._to_world.T + world[:3, 3]
         shift = np.asarray((self._asked or (self.start, None))[0], dtype=np.float64) - self.start
-        return before, before + span.shares[:, None] * shift
+        return self._own_way, self._own_way + self._span.shares[:, None] * shift
 
     def finish(self, context: bpy.types.Context) -> int:
         """Solve all frames, and write what has changed to the keys; how many bones have changed."""
@@ -135,7 +134,7 @@ class SpreadDrag:
         """(F, E, 3) targets and (F, O, 4) rotations for what is asked, of which the frames get (F,) shares."""
         location, turn = self._asked or (self.start, None)
         shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
-        targets, rotations = solver.own_points(), solver.own_rotations()
+        targets, rotations = solver.own_points.copy(), solver.own_rotations.copy()
         effectors = self._span.model.effectors
         oriented = [effector for effector in effectors if effector.rotation_weight > 0.0]
         for place, effector in enumerate(effectors):
@@ -182,10 +181,5 @@ def begin_spread(
 
 def _turned(rotations: FloatArray, turn: Vector, side: float, shares: FloatArray) -> FloatArray:
     """(F, 4) rotations turned by (F,) shares of a rotation vector in armature space; mirrored where side is -1."""
-    vector = Vector((turn.x, side * turn.y, side * turn.z))
-    return np.array(
-        [
-            (Quaternion(vector, vector.length * share) @ Quaternion(own))[:]
-            for own, share in zip(rotations.tolist(), shares.tolist(), strict=True)
-        ]
-    )
+    vectors = shares[:, None] * (turn.x, side * turn.y, side * turn.z)
+    return product(quaternion_from_rotation_vector(vectors), rotations)

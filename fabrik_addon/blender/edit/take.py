@@ -41,11 +41,15 @@ class Motion:
 
 
 class Take:
-    """The action of an armature, read curve by curve."""
+    """The action of an armature, read curve by curve.
+
+    Attributes:
+        tree: the bones that are read.
+    """
 
     def __init__(self, armature: bpy.types.Object, tree: Tree) -> None:
         """Look the curves up. Raises RigError, naming the trouble, where they do not say how the bones stand."""
-        self._armature, self._tree = armature, tree
+        self._armature, self.tree = armature, tree
         self._curves: dict[str, list[bpy.types.FCurve]] = {}
         for curve in _every_curve(armature):
             if len(curve.keyframe_points) and not (curve.mute or (curve.group is not None and curve.group.mute)):
@@ -60,7 +64,7 @@ class Take:
     @property
     def skeleton(self) -> Skeleton:
         """The bones."""
-        return self._tree.skeleton
+        return self.tree.skeleton
 
     def curves(self, bone: str, channel: str) -> list[bpy.types.FCurve]:
         """Those of a bone's channel."""
@@ -73,11 +77,11 @@ class Take:
     @cached_property
     def keyed(self) -> set[str]:
         """The bones whose rotation has keys."""
-        return {bone for bone in self._tree.skeleton.names if self.rotation_curves(bone)}
+        return {bone for bone in self.tree.skeleton.names if self.rotation_curves(bone)}
 
     def root_is_keyed(self) -> bool:
         """Whether the root's location has keys."""
-        return bool(self.curves(self._tree.skeleton.names[0], "location"))
+        return bool(self.curves(self.tree.skeleton.names[0], "location"))
 
     def key_frames(
         self, bones: Sequence[str], *, root: bool = True, within: tuple[float, float] | None = None
@@ -87,15 +91,15 @@ class Take:
         within: a first and a last frame, between which the keys of curves that go round come again and again.
         """
         found = [curve for bone in bones for curve in self.rotation_curves(bone)]
-        found += self.curves(self._tree.skeleton.names[0], "location") if root else []
+        found += self.curves(self.tree.skeleton.names[0], "location") if root else []
         times = [_times(curve, within) for curve in found]
         return np.unique(np.concatenate(times)) if times else np.zeros(0)
 
     def motion(self, frames: FloatArray) -> Motion:
         """The poses on (F,) frames."""
-        skeleton, names = self._tree.skeleton, self._tree.skeleton.names
+        skeleton, names = self.tree.skeleton, self.tree.skeleton.names
         held = self._evaluated(frames) if self.is_layered else {}
-        rotations = np.tile(self._tree.rotations, (len(frames), 1, 1))
+        rotations = np.tile(self.tree.rotations, (len(frames), 1, 1))
         channels = {}
         for place, name in enumerate(names):
             if name in self.keyed:
@@ -110,8 +114,8 @@ class Take:
     def _evaluated(self, frames: FloatArray) -> dict[tuple[str, str], FloatArray]:
         """(F, n) what channels hold once Blender has played all strips, by bone and channel."""
         scene, bones = bpy.context.scene, self._armature.pose.bones
-        wanted = [(name, property_name(bones[name].rotation_mode)) for name in self._tree.skeleton.names]
-        wanted.append((self._tree.skeleton.names[0], "location"))
+        wanted = [(name, property_name(bones[name].rotation_mode)) for name in self.tree.skeleton.names]
+        wanted.append((self.tree.skeleton.names[0], "location"))
         found: dict[tuple[str, str], list[list[float]]] = {each: [] for each in wanted}
         keeper = PoseKeeper(scene, self._armature)
         try:

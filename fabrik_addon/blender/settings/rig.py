@@ -62,7 +62,8 @@ class FabrikDragSettings(PropertyGroup):
     spread: IntProperty(
         name="Spread",
         description="Over how many frames before and after this one a drag of animated bones fades out; 0: this frame "
-        "only. It changes keys, so Auto Keying has to be on",
+        "only. A foot that stands takes its contact along, as far as it is inside these frames. It changes keys, so "
+        "Auto Keying has to be on",
         min=0,
         soft_max=120,
     )

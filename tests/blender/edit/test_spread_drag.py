@@ -7,7 +7,7 @@ from support import scenes, takes
 from support.dragging import farthest_outside, person, world
 from support.takes import go_to
 
-from fabrik_addon.blender.edit.contacts import find_contacts
+from fabrik_addon.blender.edit.contacts import find_contacts, standing
 from fabrik_addon.blender.edit.span import Spread, tree_of
 from fabrik_addon.blender.edit.spread_drag import begin_spread
 from fabrik_addon.blender.edit.take import Take
@@ -158,22 +158,35 @@ def test_limbs_that_come_to_be_straight_make_no_jerk(options, exact):
 
 
 def test_a_foot_that_stands_takes_its_contact_along(walk):
-    """All of the contact moves alike, and the spread begins beyond it."""
-    foot, other = places(walk, ("foot.L", "foot.R"))
-    before = takes.poses(walk, FRAMES)[..., :3, 3]
-    speeds = np.linalg.norm(np.diff(before[:, foot], axis=0), axis=1)
-    stands = int(np.argmin(speeds[30:70])) + 31
-    go_to(stands)
-    drag(bone="foot.L", point="HEAD", translation=(0.03, 0.0, 0.0), spread=10)
-    moved = takes.poses(walk, FRAMES)[..., :3, 3] - before
-    whole = np.abs(moved[:, foot] - (0.03, 0.0, 0.0)).max(axis=1) < 1e-5
-    assert whole[stands - 1]
-    assert whole.sum() > 20
-    assert (np.diff(np.flatnonzero(whole)) == 1).all()
-    edges = np.flatnonzero(whole)[[0, -1]] + (-10, 10)
-    outside = (np.arange(101) <= edges[0]) | (np.arange(101) >= edges[1])
-    assert np.abs(moved[outside]).max() == 0.0
+    """All of the contact moves alike where it is inside the span; beyond the span nothing changes."""
+    foot, other = places(walk, ("foot.R", "foot.L"))
+    before, here, spread = takes.poses(walk, FRAMES), 42, 46
+    go_to(here)
+    first, last = standing(bpy.context.scene, walk, Take(walk, tree_of(walk, "hips")), "foot.R", here)
+    assert here - spread < first < here < last < here + spread
+    drag(bone="foot.R", point="HEAD", translation=(-0.05, 0.0, 0.0), spread=spread)
+    after = takes.poses(walk, FRAMES)
+    moved = (after - before)[..., :3, 3]
+    whole = (first <= FRAMES) & (last >= FRAMES)
+    assert np.abs(moved[whole, foot] - (-0.05, 0.0, 0.0)).max() < 1e-4
+    outside = np.abs(FRAMES - here) >= spread
+    assert np.array_equal(after[outside], before[outside])
     assert np.abs(moved[:, other]).max() < 1e-5
+    heads, old = after[..., :3, 3], before[..., :3, 3]
+    assert takes.accelerations(heads).max() < 1.5 * takes.accelerations(old).max()
+
+
+def test_a_foot_goes_back_before_the_end_of_a_span_inside_its_contact(walk):
+    foot = walk.pose.bones.find("foot.R")
+    before = takes.poses(walk, FRAMES)
+    spread = begin_spread(bpy.context, walk, "foot.R", Spread(8, 8), point="HEAD")
+    assert [sentence for sentence in spread.left_alone if "'foot.R' stands from frame 8 to 76" in sentence]
+    spread.cancel()
+    drag(bone="foot.R", point="HEAD", translation=(-0.03, 0.0, 0.0), spread=8)
+    after = takes.poses(walk, FRAMES)
+    moved = (after - before)[:, foot, :3, 3]
+    assert np.abs(moved[np.abs(FRAMES - HERE) <= 6] - (-0.03, 0.0, 0.0)).max() < 1e-5
+    assert np.array_equal(after[np.abs(FRAMES - HERE) >= 8], before[np.abs(FRAMES - HERE) >= 8])
 
 
 def test_the_next_markers_and_contacts_end_a_spread(walk):
