@@ -79,7 +79,7 @@ def test_it_is_found_when_it_is_on():
 
 
 def tooltips():
-    """What people read on operators and properties of ours, by where it stands."""
+    """What people read on operators, properties and what these have to choose from, by where it stands."""
     found = {}
     for cls in CLASSES:
         about = cls.bl_rna
@@ -88,12 +88,16 @@ def tooltips():
             found[cls.bl_idname] = about.description
         inherited = {"filepath", "directory", "files", "check_existing"} | property_names(about.base)
         for name in property_names(about) - inherited:
-            if not about.properties[name].is_hidden:
-                found[f"{cls.__name__}.{name}"] = about.properties[name].description
+            shown = about.properties[name]
+            if not shown.is_hidden:
+                found[f"{cls.__name__}.{name}"] = shown.description
+                for item in shown.enum_items_static if shown.type == "ENUM" else ():
+                    found[f"{cls.__name__}.{name}.{item.identifier}"] = item.description
+                assert shown.name, f"{cls.__name__}.{name} has no name"
     return found
 
 
 def test_tooltips_are_sentences_without_a_full_stop():
     found = tooltips()
-    assert len(found) > 20
+    assert len(found) > 300
     assert not {where: text for where, text in found.items() if not text[:1].isupper() or text.endswith(".")}

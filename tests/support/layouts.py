@@ -11,7 +11,8 @@ SIDEBAR = 236.0
 _ICON, _PAD, _ARROW = 20.0, 8.0, 16.0
 # Property names take this share, right of which their values are.
 _NAMES = 0.4
-_LIST_FRAME = 10.0
+# A list's frame and its scroll bar.
+_LIST_FRAME = 30.0
 
 
 def width_of(text):
@@ -104,14 +105,13 @@ class Layout:
         self.prop(holder, name, text=text, icon=icon)
 
     def template_list(self, kind, _name, owner, collection, active_owner, active, *, rows=5, maxrows=5):
-        made = self._sub("COLUMN")
+        made = self._sub("LIST")
         lists, items = getattr(bpy.types, kind), getattr(owner, collection)
         shown = lists.filter_items(Filter, bpy.context, owner, collection)[0] if hasattr(lists, "filter_items") else []
         chosen = [item for item, is_shown in zip(items, shown, strict=True) if is_shown] if shown else items
         for item in chosen[:rows]:
             line = made.column()
             lists.draw_item(None, bpy.context, line, owner, item, 0, active_owner, active)
-        made.children.append(Leaf(_LIST_FRAME))
 
     def _leaf(self, text, icon, more=0.0):
         shown = _ICON if icon != "NONE" else 0.0
@@ -122,12 +122,13 @@ class Layout:
         needs = [child.need for child in self.children] or [0.0]
         if self.kind == "SPLIT" and len(needs) == 2:
             return max(needs[0] / self.factor, needs[1] / (1 - self.factor))
-        return sum(needs) if self.kind == "ROW" else max(needs)
+        return sum(needs) if self.kind == "ROW" else max(needs) + (_LIST_FRAME if self.kind == "LIST" else 0.0)
 
     def cut(self, width):
         """The texts that are cut off where the whole is so wide, in tuples of those side by side."""
         if self.kind == "ROW":
             return [] if self.need <= width + 0.5 else [tuple(text for leaf in self.leaves() for text in leaf.texts)]
+        width -= _LIST_FRAME if self.kind == "LIST" else 0.0
         shares = [1.0] * len(self.children)
         if self.kind == "SPLIT" and len(shares) == 2:
             shares = [self.factor, 1.0 - self.factor]

@@ -11,6 +11,8 @@ UI = Path(__file__).parents[2] / "fabrik_addon" / "blender" / "ui"
 # Calls that draw a text, or words for one, and what the text is called or where it stands.
 _DRAWN = ("text", "heading", "title", "confirm_text")
 _SAYING = ("draw_lines", "said")
+# A table of texts.
+_CONSTANT = "_WORDS"
 # What these return is drawn.
 _SENTENCES = ("next_step.py", "why_not.py")
 
@@ -58,6 +60,8 @@ def drawn():
                 if isinstance(node.func, ast.Name) and node.func.id in _SAYING:
                     found += node.args[1:2] if node.func.id == "draw_lines" else node.args[:1]
                 yield from ((f"{path.name}:{node.lineno}", text) for value in found for text in fixed(value))
+            if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == _CONSTANT:
+                yield from ((f"{path.name}:{node.lineno}", text) for each in node.value.values for text in fixed(each))
             if isinstance(node, ast.Return) and path.name in _SENTENCES and node.value is not None:
                 yield from ((f"{path.name}:{node.lineno}", text) for text in fixed(node.value))
 

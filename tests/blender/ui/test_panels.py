@@ -1,5 +1,6 @@
 """The sidebar: which panels are there when, and what people read. `drive_panels.py` looks at what they draw."""
 
+import re
 from pathlib import Path
 
 import bpy
@@ -8,12 +9,13 @@ from support import limited, scenes
 from support.layouts import SIDEBAR, Layout, drawn, width_of
 
 from fabrik_addon.blender.capture.takes import state_of_take
+from fabrik_addon.blender.settings.markers import TAKE_STATIC
 from fabrik_addon.blender.settings.rig import rig_settings
 from fabrik_addon.blender.settings.why_not import rig_at_hand
 from fabrik_addon.blender.ui import panels
 from fabrik_addon.blender.ui.marker_state import BAD, FAIR, marker_state
 from fabrik_addon.blender.ui.next_step import next_in_motion, next_in_pose
-from fabrik_addon.blender.ui.panels.base import short_lines
+from fabrik_addon.blender.ui.panels.base import fitted, short_lines
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -95,6 +97,28 @@ class TestTextsFit:
         bpy.ops.fabrik.pin()
         made.fabrik.bake.frame_range, made.fabrik.bake.key_angle = "OWN", 0.1
         assert cut_off() == {}
+
+    def test_long_names_in_lists(self, made):
+        source = scenes.make_rig(name="Source")
+        scenes.make_active(made)
+        bpy.ops.object.mode_set(mode="POSE")
+        made.pose.bones["forearm.L"].name = long = "DEF-forearm_with_a_long_name.001.L"
+        made.data.bones.active = made.data.bones[long]
+        bpy.ops.fabrik.add_effector()
+        kept, made.fabrik.retarget.source = made.fabrik, source
+        pair, carrier = kept.retarget.pairs.add(), kept.control.carriers.add()
+        pair.name = carrier.name = long
+        pair.source, carrier.control = "mixamorig:LeftForeArmTwistJoint", "forearm_with_a_long_name_fk.L"
+        kept.control.use = False
+        marker = kept.capture.markers.add()
+        marker.name, marker.bone, marker.target = "Performer:Left.Elbow.Outside", long, source
+        take = bpy.data.collections.new("subject_04_walking_at_normal_speed_trial_12")
+        take[TAKE_STATIC] = True
+        bpy.context.scene.collection.children.link(take)
+        assert cut_off() == {}
+        texts = {text for kind in PANELS if kind.__name__ in there() for text in drawn(kind).texts()}
+        assert {text for text in texts if re.fullmatch("DEF-.*….*1.L", text)}
+        assert {text for text in texts if re.fullmatch("Left.*….*Joint", text)}
 
 
 class TestPolls:
@@ -191,28 +215,6 @@ class TestWalk:
         assert (state_of_take(person, still), state_of_take(person, moving)) == ("MATCHED", "NEW")
 
 
-def kinds():
-    """What Blender knows of the settings and the operators."""
-    settings = bpy.types.Object.bl_rna.properties["fabrik"].fixed_type
-    yield from (settings, settings.properties["effectors"].fixed_type, settings.properties["bake"].fixed_type)
-    for name in dir(bpy.ops.fabrik):
-        yield getattr(bpy.ops.fabrik, name).get_rna_type()
-
-
-def items(prop):
-    return prop.enum_items if prop.type == "ENUM" else ()
-
-
-def test_every_property_and_operator_has_a_name_and_a_tooltip_without_a_full_stop():
-    assert len(list(kinds())) >= 3 + 5
-    for kind in kinds():
-        shown = [prop for prop in kind.properties if prop.identifier not in {"rna_type", "name"} and not prop.is_hidden]
-        texts = [prop.description for prop in shown] + [item.description for prop in shown for item in items(prop)]
-        texts += [kind.description] if "_OT_" in kind.identifier else []
-        assert all(prop.name for prop in shown)
-        assert all(text and not text.endswith(".") for text in texts), kind.identifier
-
-
 @pytest.mark.parametrize(
     ("values", "state"),
     [
@@ -240,3 +242,17 @@ def test_sentences_are_cut_between_words_into_lines_that_fit(sentence):
     lines = short_lines(sentence, 200.0)
     assert " ".join(lines).split() == sentence.split()
     assert all(width_of(line) <= 200.0 or " " not in line for line in lines)
+
+
+@pytest.mark.parametrize("most", [20.0, 45.0, 80.0, 200.0])
+@pytest.mark.parametrize("name", ["hips", "mixamorig:LeftForeArm", "DEF-upper_arm.L.001"])
+def test_names_are_shortened_in_the_middle_until_they_fit(name, most):
+    short = fitted(name, most)
+    assert width_of(short) <= most
+    if width_of(name) <= most:
+        assert short == name
+    elif "…" in short and len(short) > 1:
+        head, tail = short.split("…")
+        assert name.rpartition(":")[2].startswith(head)
+        assert name.endswith(tail)
+        assert len(tail) >= len(head)

@@ -1,5 +1,6 @@
-"""What panels share: the two tabs that they are in, the rig that they are about, and sentences in lines that fit."""
+"""What panels share: the two tabs that they are in, the rig that they are about, and texts that fit."""
 
+from functools import lru_cache
 from typing import Any, Final
 
 import blf
@@ -13,6 +14,11 @@ from ..translations import said
 # frames, tabs and the icon take.
 _ROOM: Final = 206.0
 _MARGINS: Final = 80.0
+# Of a list's row, beside its scroll bar: what an icon takes, and what is left free about a text.
+_ICON: Final = 20.0
+_PAD: Final = 8.0
+# Texts whose short forms are kept from one redraw to the next: the names of a few rigs.
+_KEPT: Final = 2048
 
 
 class PoseTab:
@@ -66,6 +72,47 @@ def draw_lines(layout: UILayout, sentence: str, icon: Any) -> None:
     for line in short_lines(said(sentence), _room_beside_icon()):
         column.label(text=line, icon=icon, translate=False)
         icon = "BLANK1"
+
+
+def draw_names(
+    layout: UILayout,
+    first: str,
+    second: str,
+    *,
+    icon: Any,
+    second_icon: Any = "NONE",
+    share: float = 0.5,
+    boxes: int = 0,
+) -> None:
+    """Two names beside each other in a list's row, shortened where they are too long.
+
+    share: of the row, that the first has with its icon. boxes: how many icons wide what stands before them is.
+    """
+    split = layout.split(factor=share)
+    for part, name, shown in ((share, first, icon), (1.0 - share, second, second_icon)):
+        draw_name(split, name, shown, boxes, part)
+
+
+def draw_name(layout: UILayout, name: str, icon: Any, boxes: int, share: float = 1.0) -> None:
+    """A name in such a share of a list's row; boxes: how many icons wide what is beside that is."""
+    room = share * (_room_beside_icon() - boxes * _ICON) - _PAD
+    layout.label(text=fitted(name, room - (0.0 if icon == "NONE" else _ICON)), icon=icon, translate=False)
+
+
+def fitted(name: str, most: float) -> str:
+    """A name, at most so many pixels wide as Blender draws it: its middle goes, as its ends tell it from others.
+
+    What stands before a colon is the same for all bones or markers of one origin, and goes first.
+    """
+    return _fitted(name, most, bpy.context.preferences.ui_styles[0].widget.points)
+
+
+@lru_cache(maxsize=_KEPT)
+def _fitted(name: str, most: float, points: float) -> str:
+    blf.size(0, points)
+    own = name.rpartition(":")[2]
+    shorter = (f"{own[: kept // 2]}…{own[-(kept - kept // 2) :]}" for kept in range(len(own) - 1, 1, -1))
+    return next((text for text in (name, own, *shorter) if blf.dimensions(0, text)[0] <= most), "…")
 
 
 def short_lines(sentence: str, most: float) -> list[str]:

@@ -11,7 +11,7 @@ from ...operators.retargeting.bone_list import (
     FABRIK_OT_save_bone_map,
 )
 from ...operators.retargeting.retarget import FABRIK_OT_retarget
-from ..base import AboutRig, MotionTab
+from ..base import AboutRig, MotionTab, draw_names
 from .bake import draw_result
 
 
@@ -34,8 +34,7 @@ class FABRIK_UL_bone_pairs(UIList):
         row.prop(pair, "enabled", text="")
         names = row.row()
         names.active = pair.enabled
-        names.label(text=pair.name, icon="BONE_DATA")
-        names.label(text=pair.source or "–")
+        draw_names(names, pair.name, pair.source or "–", icon="BONE_DATA", share=0.55, boxes=1)
 
 
 class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):

@@ -12,22 +12,22 @@ from ....settings.why_not import rig_at_hand
 from ...marker_state import marker_state
 from ...operators import match_markers as matching
 from ...translations import said
-from ..base import AboutRig, MotionTab, draw_lines
+from ..base import AboutRig, MotionTab, draw_lines, draw_names
 
-# Colours and, for those who can't tell these apart, figures beside them.
+# Told apart by their form: how far off a marker is stands in the report.
 _ICONS: Final[dict[str, Any]] = {
-    "GONE": "ERROR",
+    "GONE": "UNLINKED",
     "FREE": "QUESTION",
     "OFF": "HIDE_ON",
     "READY": "DOT",
-    "GOOD": "COLLECTION_COLOR_05",
-    "FAIR": "COLLECTION_COLOR_03",
-    "BAD": "COLLECTION_COLOR_01",
+    "GOOD": "CHECKMARK",
+    "FAIR": "ERROR",
+    "BAD": "CANCEL",
 }
 
 
 class FABRIK_UL_markers(UIList):
-    """One line a marker: on or off, how it is, its bone, its error after a bake"""
+    """One line a marker: on or off, how it is, its bone; after a bake whether it was met well, fairly or badly"""
 
     def draw_item(
         self,
@@ -46,12 +46,9 @@ class FABRIK_UL_markers(UIList):
         row.prop(marker, "enabled", text="")
         names = row.row()
         names.active = state not in ("OFF", "FREE")
-        names.alert = state == "GONE"
-        split = names.split(factor=0.36)
-        split.label(text=marker.name, icon=_ICONS[state])
-        right = split.split(factor=0.66)
-        right.label(text=f"{marker.bone}?" if marker.bone and marker.guess >= 0.0 else marker.bone or "–")
-        right.label(text=f"{1000.0 * marker.error:.0f} mm" if marker.error >= 0.0 and marker.bone else "")
+        names.alert = state in ("GONE", "BAD")
+        bone = f"{marker.bone}?" if marker.bone and marker.guess >= 0.0 else marker.bone or "–"
+        draw_names(names, marker.name, bone, icon=_ICONS[state], share=0.45, boxes=1)
 
 
 class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):

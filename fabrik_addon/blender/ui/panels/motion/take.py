@@ -11,15 +11,17 @@ from ...guide import draw_guide
 from ...next_step import next_in_motion
 from ...operators.import_markers import FABRIK_OT_import_markers
 from ...take_index import TAKE_INDEX
-from ..base import MotionTab, draw_lines
+from ...translations import said
+from ..base import MotionTab, draw_lines, draw_names
 
 # What a take's line says at its end, and its icon.
-_STATES: Final[dict[str, tuple[str, Any]]] = {
-    "NEW": ("", "DOT"),
-    "STATIC": ("Static", "OUTLINER_OB_ARMATURE"),
-    "MATCHED": ("Matched", "LINKED"),
-    "CALIBRATED": ("Calibrated", "CON_SIZELIKE"),
-    "BAKED": ("Baked", "CHECKMARK"),
+_WORDS: Final = {"STATIC": "Static", "MATCHED": "Matched", "CALIBRATED": "Calibrated", "BAKED": "Baked"}
+_ICONS: Final[dict[str, Any]] = {
+    "NEW": "DOT",
+    "STATIC": "OUTLINER_OB_ARMATURE",
+    "MATCHED": "LINKED",
+    "CALIBRATED": "CON_SIZELIKE",
+    "BAKED": "CHECKMARK",
 }
 
 
@@ -38,10 +40,9 @@ class FABRIK_UL_takes(UIList):
     ) -> None:
         """Draw one take."""
         rig: Any = rig_at_hand(context)
-        word, icon = _STATES[state_of_take(rig, take)]
-        split = layout.split(factor=0.66)
-        split.label(text=take.name, icon=icon)
-        split.label(text=word)
+        state = state_of_take(rig, take)
+        word = said(_WORDS[state]) if state in _WORDS else ""
+        draw_names(layout, take.name, word, icon=_ICONS[state], share=0.66)
 
     def filter_items(self, context: Context, data: Any, name: str) -> tuple[list[int], list[int]]:
         """Of all collections those that hold a recording."""

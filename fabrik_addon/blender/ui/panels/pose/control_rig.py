@@ -9,7 +9,8 @@ from ....settings.control import FabrikCarrier, FabrikControlRig
 from ....settings.rig import rig_settings
 from ....settings.why_not import rig_at_hand
 from ...operators.posing import FABRIK_OT_use_control_rig
-from ..base import AboutRig, PoseTab
+from ...translations import said
+from ..base import AboutRig, PoseTab, draw_names
 
 _ICONS: dict[str, Any] = {"TURNS": "ORIENTATION_GIMBAL", "SWINGS": "ORIENTATION_NORMAL", "HAND": "VIEW_PAN"}
 
@@ -28,9 +29,8 @@ class FABRIK_UL_carriers(UIList):
         _active_property: str,
     ) -> None:
         """Draw one bone."""
-        row = layout.row(align=True)
-        row.label(text=carrier.name, icon="BONE_DATA")
-        row.label(text=carrier.control or "Rides along", icon=_ICONS[carrier.found])
+        control = carrier.control or said("Rides along")
+        draw_names(layout, carrier.name, control, icon="BONE_DATA", second_icon=_ICONS[carrier.found])
 
 
 class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
@@ -53,6 +53,7 @@ class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
         layout.operator(FABRIK_OT_use_control_rig.bl_idname, icon="CON_ARMATURE")
         if not len(kept.carriers):
             return
+        layout = layout.column()
         layout.active = kept.use
         layout.template_list("FABRIK_UL_carriers", "", kept, "carriers", kept, "active", rows=4)
         if 0 <= kept.active < len(kept.carriers):

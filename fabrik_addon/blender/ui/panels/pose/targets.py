@@ -1,5 +1,7 @@
 """The Pose tab's list of targets and pins, and the details of the one that is chosen."""
 
+from typing import Any
+
 import bpy
 from bpy.types import Context, Panel, UILayout, UIList
 
@@ -12,11 +14,12 @@ from ...operators.effectors import (
     FABRIK_OT_remove_effector,
 )
 from ...overlays.handlers import GOALS_SWITCH
-from ..base import AboutRig, PoseTab, draw_lines
+from ...translations import said
+from ..base import AboutRig, PoseTab, draw_lines, draw_name
 
 
 class FABRIK_UL_effectors(UIList):
-    """One line an effector: on or off, its bone, its target or that it is pinned"""
+    """One line an effector: on or off, its bone, and by an icon whether it has a target or is pinned"""
 
     def draw_item(
         self,
@@ -34,13 +37,10 @@ class FABRIK_UL_effectors(UIList):
         row.prop(effector, "enabled", text="")
         names = row.row()
         names.active = effector.enabled
-        names.label(text=effector.bone or "No bone", icon="BONE_DATA")
-        if effector.kind == "PIN":
-            names.label(text="Pinned", icon="PINNED")
-        else:
-            name = effector.target.name if effector.target else "No target"
-            # "hand.L target" beside the bone's own name is no news, and too wide.
-            names.label(text=name.removeprefix(effector.bone).strip() or name, icon="EMPTY_DATA")
+        # What it goes to is named below the list.
+        kind: Any = "PINNED" if effector.kind == "PIN" else "EMPTY_DATA" if effector.target else "ERROR"
+        draw_name(names, effector.bone or said("No bone"), "BONE_DATA", boxes=4)
+        names.label(text="", icon=kind)
 
 
 class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
