@@ -44,13 +44,15 @@ class End:
     """A limb's end, which both bodies have.
 
     name: of the rig's bone. limb: places of the limb's bones in the skeleton, the end last. source, source_begin: the
-    source's bone, and the one at whose head its limb begins. ratio: of the limbs' lengths. sole: of a foot.
+    source's bone, and the one at whose head its limb begins. length: of the rig's limb; ratio: to that of the source's.
+    sole: of a foot.
     """
 
     name: str
     limb: tuple[int, int, int]
     source: int
     source_begin: int
+    length: float
     ratio: float
     is_hand: bool
     sole: Sole | None = None
@@ -66,10 +68,11 @@ def find_ends(motion: Motion, source: RestBody, skeleton: Skeleton, target: Rest
             if not all(bone for way in ways for bone in way):
                 continue
             other, own = ([bone[0] for bone in way] for way in ways)
-            ratio = _reach(target, own) / _reach(source, other)
+            length = _reach(target, own)
             places = (skeleton.index(own[0]), skeleton.index(own[1]), skeleton.index(own[2]))
             begin, end = names.index(other[0]), names.index(other[-1])
-            found.append(End(own[-1], places, end, begin, ratio, what == "hand", soles.get(own[-1])))
+            ratio = length / _reach(source, other)
+            found.append(End(own[-1], places, end, begin, length, ratio, what == "hand", soles.get(own[-1])))
     return found
 
 
@@ -109,33 +112,26 @@ class Goals:
             self._plans[end.name] = plan
             self.contacts += plan.contacts
 
-    def of(self, end: End, frames: slice, matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(F, 3) the place and (F, 4) the rotation of a limb's end on some frames.
-
-        matrices: (F, J, 4, 4) the poses with the rotations carried over.
-        """
-        carried = matrices[:, end.limb[-1]]
-        rotations = quaternion_from_matrix(carried[:, :3, :3])
-        heads = self._motion.heads[frames]
-        if end.name in self._plans:
-            place, rotations = self._plans[end.name].places[frames], self._plans[end.name].rotations[frames]
-        else:
-            place = self._alignment.place(heads[:, end.source])
+    def place(self, end: End, frames: slice, matrices: FloatArray) -> FloatArray:
+        """(F, 3) where a limb's end is to be on some frames; matrices: (F, J, 4, 4) the poses carried over."""
+        carried, heads = matrices[:, end.limb[-1], :3, 3], self._motion.heads[frames]
+        plan = self._plans.get(end.name)
+        place = self._alignment.place(heads[:, end.source]) if plan is None else plan.places[frames]
         if end.is_hand:
             way = (heads[:, end.source] - heads[:, end.source_begin]) @ self._alignment.axes.T
             own = matrices[:, end.limb[0], :3, 3] + end.ratio * way
             place = own + self._settings.hands_in_world * (place - own)
-        return carried[:, :3, 3] + self._settings.places * (place - carried[:, :3, 3]), rotations
+        return np.asarray(carried + self._settings.places * (place - carried))
+
+    def rotation(self, end: End, frames: slice, matrices: FloatArray) -> FloatArray:
+        """(F, 4) how a limb's end is to be turned on some frames; matrices: as for `place`."""
+        plan = self._plans.get(end.name)
+        return quaternion_from_matrix(matrices[:, end.limb[-1], :3, :3]) if plan is None else plan.rotations[frames]
 
     def standing(self, end: End, frames: slice, count: int) -> FloatArray:
         """(F, 2) how much heel and ball of a foot stand on some frames."""
         plan = self._plans.get(end.name)
         return np.zeros((count, 2)) if plan is None else plan.standing[frames]
-
-
-def legs_reach(skeleton: Skeleton, ends: Sequence[End]) -> list[float]:
-    """How far each foot is from its hip at most."""
-    return [path_length([skeleton.rest[bone, :3, 3] for bone in end.limb]) for end in ends if not end.is_hand]
 
 
 def lowered(hips: FloatArray, feet: FloatArray, reach: float, up: FloatArray) -> FloatArray:

@@ -3,14 +3,12 @@
 Some files' rest poses are none that a body can stand in, such as one with all limbs along one axis.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from ..core.arrays import FloatArray
-from ..human.body_parts import Role
 from ..human.rest_body import BodyAxes, RestBody, square
 from .motion import Motion, RetargetError
 
@@ -36,18 +34,18 @@ class Reference:
     axes: BodyAxes
 
 
-def find_reference(motion: Motion, target: RestBody, roles: Mapping[str, Role], frame: int | None) -> Reference:
+def find_reference(motion: Motion, rest: RestBody, target: RestBody, frame: int | None) -> Reference:
     """The rest pose, where that is like the rig's, else the frame that is most like it.
 
-    frame: one that is to be taken instead, counted from 0. Raises RetargetError where the source has no body.
+    rest: the source's. frame: one that is to be taken instead, counted from 0. Raises RetargetError where the source
+    has no body.
     """
     if frame is not None:
-        return _on_frame(RestBody(motion.bones_at(frame), roles), motion)
-    rest = RestBody(motion.bones_at(None), roles)
+        return _on_frame(RestBody(motion.bones_at(frame), rest.roles), motion)
     if rest.axes is not None and _difference(rest, target) <= _LIKE:
         return Reference(rest, rest.axes)
     frames = np.unique(np.linspace(0, len(motion) - 1, _LOOKED_AT).astype(int))
-    bodies = [RestBody(motion.bones_at(int(each)), roles) for each in frames]
+    bodies = [RestBody(motion.bones_at(int(each)), rest.roles) for each in frames]
     return _on_frame(min(bodies, key=lambda body: _difference(body, target)), motion)
 
 

@@ -13,7 +13,7 @@ from ..markers.steps import at_once
 from .alignment import align, is_alike, leg_length
 from .bodies import check_pairs, find_bodies, find_pairs
 from .feet import Contact, toe_turns, within_frames
-from .goals import End, Goals, RetargetSettings, find_ends, legs_reach, lowered
+from .goals import End, Goals, RetargetSettings, find_ends, lowered
 from .limbs import Limb, LimbSolver
 from .motion import Motion
 from .pairs import Pair
@@ -41,7 +41,6 @@ class Retargeted:
     """
 
     solution: Solution
-    names: tuple[str, ...]
     effectors: tuple[Effector, ...]
     pairs: tuple[Pair, ...]
     contacts: tuple[Contact, ...]
@@ -70,15 +69,8 @@ def retarget_steps(
         work.solve(frames, solution.part(frames))
         yield frames.stop / len(wide)
     solution = solution.part(slice(beside, beside + len(motion)))
-    names = tuple(effector.bone for effector in work.effectors)
-    return Retargeted(
-        solution,
-        names,
-        work.effectors,
-        tuple(pairs),
-        tuple(within_frames(work.goals.contacts, beside, len(motion))),
-        work.transfer.alignment.axes,
-    )
+    contacts = tuple(within_frames(work.goals.contacts, beside, len(motion)))
+    return Retargeted(solution, work.effectors, tuple(pairs), contacts, work.transfer.alignment.axes)
 
 
 retarget = at_once(retarget_steps)
@@ -98,9 +90,9 @@ class _Work:
         source, target = find_bodies(motion, skeleton, pairs)
         pairs = [pair for pair in pairs if pair.bone in target.roles]
         check_pairs(motion, target, pairs)
-        reference = find_reference(motion, target, source.roles, settings.reference)
+        reference = find_reference(motion, source, target, settings.reference)
         alignment = align(motion, reference, target, pairs)
-        self.skeleton, self.target = skeleton, target
+        self.skeleton = skeleton
         self.transfer = Transfer(motion, reference.body, skeleton, target, pairs, alignment)
         ends = find_ends(motion, reference.body, skeleton, target)
         if is_alike(reference.body, target, pairs, alignment):
@@ -113,10 +105,9 @@ class _Work:
             self.touches = Touches(motion, alignment, reference.body, skeleton, target, leg_length(target))
         free = frozenset(pair.bone for pair in pairs)
         self.limbs = [(end, _limb_solver(self.transfer, end, limits)) for end in ends]
-        feet = [end for end in ends if not end.is_hand]
-        self.arms = {end.name: ArmReach(skeleton, end, limits, free) for end in ends if end.is_hand}
-        self.legs = LegReach(skeleton, self.transfer.hips, feet, limits, free)
-        self.reaches = legs_reach(skeleton, ends)
+        self.hands = [(end, limb, ArmReach(skeleton, end, limits, free)) for end, limb in self.limbs if end.is_hand]
+        self.feet = [(end, limb) for end, limb in self.limbs if not end.is_hand]
+        self.legs = LegReach(skeleton, self.transfer.hips, [end for end, _ in self.feet], limits, free)
         bones = [skeleton.names[self.transfer.hips], *(end.name for end in ends)]
         self.effectors = tuple(Effector(bone, _HEAD) for bone in bones)
 
@@ -126,41 +117,33 @@ class _Work:
         local = self._trunk_legal(local)
         matrices = forward_kinematics(self.skeleton, local, root)
         root, matrices = self._lowered(frames, root, matrices)
-        hips = matrices[:, self.transfer.hips, :3, 3]
-        wanted, feet = {}, []
-        for end, limb in self.limbs:
-            if not end.is_hand:
-                wanted[end.name], rotations = self._bring(frames, end, limb, local, matrices)
-                feet.append((wanted[end.name], rotations, self.goals.standing(end, frames, len(local))))
-        self.legs.solve(local, root, matrices, feet)
-        matrices = forward_kinematics(self.skeleton, local, root)
-        wanted |= self._arms(frames, local, matrices)
+        wanted = {self.effectors[0].bone: matrices[:, self.transfer.hips, :3, 3]}
+        goals = []
+        for end, limb in self.feet:
+            place, rotation = self.goals.place(end, frames, matrices), self.goals.rotation(end, frames, matrices)
+            if limb is not None:
+                limb.solve(frames, local, matrices, place, rotation)
+            goals.append((place, rotation, self.goals.standing(end, frames, len(local))))
+            wanted[end.name] = place
+        self.legs.solve(local, root, matrices, goals)
+        wanted |= self._arms(frames, local, forward_kinematics(self.skeleton, local, root))
         self._lift_toes(local, root)
         legal = self.legal(local)
         solution.binding[:] = angle_between(local, legal) > _BINDS
         solution.rotations[:], solution.root_location[:] = legal, root
-        self._measure(solution, np.stack([hips, *(wanted[end.name] for end, _ in self.limbs)], axis=1))
+        self._measure(solution, np.stack([wanted[effector.bone] for effector in self.effectors], axis=1))
 
     def _arms(self, frames: slice, local: FloatArray, matrices: FloatArray) -> dict[str, FloatArray]:
         """Bring hands to their goals; (F, 3) these by the hands' names."""
-        arms = [(end, limb, *self.goals.of(end, frames, matrices)) for end, limb in self.limbs if end.is_hand]
-        places = [place for _, _, place, _ in arms]
+        ends = [end for end, *_ in self.hands]
+        places = [self.goals.place(end, frames, matrices) for end in ends]
         if self.touches is not None:
-            places = self.touches.brought(frames, [end for end, *_ in arms], places, matrices)
-        for (end, limb, _, rotations), place in zip(arms, places, strict=True):
+            places = self.touches.brought(frames, ends, places, matrices)
+        for (end, limb, reach), place in zip(self.hands, places, strict=True):
             if limb is not None:
-                limb.solve(frames, local, matrices, place, rotations)
-            self.arms[end.name].solve(local, matrices, place)
-        return {end.name: place for (end, *_), place in zip(arms, places, strict=True)}
-
-    def _bring(
-        self, frames: slice, end: End, limb: LimbSolver | None, local: FloatArray, matrices: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Bring a limb to its goals in closed form; (F, 3) and (F, 4) these."""
-        places, rotations = self.goals.of(end, frames, matrices)
-        if limb is not None:
-            limb.solve(frames, local, matrices, places, rotations)
-        return places, rotations
+                limb.solve(frames, local, matrices, place, self.goals.rotation(end, frames, matrices))
+            reach.solve(local, matrices, place)
+        return {end.name: place for end, place in zip(ends, places, strict=True)}
 
     def _trunk_legal(self, local: FloatArray) -> FloatArray:
         """The rotations inside the limits but for those of the limbs that are still to be solved."""
@@ -171,14 +154,12 @@ class _Work:
 
     def _lowered(self, frames: slice, root: FloatArray, matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The hips as far down as legs need to reach their feet."""
-        assert self.target.axes is not None
-        feet = [end for end, _ in self.limbs if not end.is_hand]
-        if not feet:
+        if not self.feet:
             return root, matrices
-        up = self.target.axes.up
+        up = self.goals.floor.axes.up
         downs = [
-            lowered(matrices[:, end.limb[0], :3, 3], self.goals.of(end, frames, matrices)[0], reach, up)
-            for end, reach in zip(feet, self.reaches, strict=True)
+            lowered(matrices[:, end.limb[0], :3, 3], self.goals.place(end, frames, matrices), end.length, up)
+            for end, _ in self.feet
         ]
         shift = -np.max(downs, axis=0)[:, None] * up
         moved = matrices.copy()

@@ -114,5 +114,7 @@ def _baked(goals: Goals, found: Retargeted, scale: FloatArray) -> BakedTree:
     bones = tuple(pair.bone for pair in found.pairs if pair.bone not in goals.held)
     legal = legal_pose(goals.tree.skeleton, goals.limits, found.solution.rotations)
     targets = (_GIVEN,) * len(found.effectors)
-    goals = replace(goals, names=found.names, effectors=found.effectors, targets=targets)
+    goals = replace(
+        goals, names=tuple(effector.bone for effector in found.effectors), effectors=found.effectors, targets=targets
+    )
     return BakedTree(goals, bones, replace(found.solution, rotations=legal), scale)
