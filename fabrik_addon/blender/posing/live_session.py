@@ -1,7 +1,7 @@
 """A tree of a live rig from pose to pose: it goes on from the last one, and after a jump of frames from its base."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import bpy
 import numpy as np
@@ -14,10 +14,8 @@ from ..goals.root import moves_root
 from ..rig.armature import Tree
 from ..rig.legal import legal_pose
 from ..rig.locks import WithLocks
-from ..rig.posture_masses import masses_of
-from ..settings.rig import rig_settings
-from .posture_session import PostureSession
-from .stored_pose import kept_pose_key, preferred_pose
+from .posture_session import PostureSession, depends_on
+from .stored_pose import preferred_pose
 
 # Frames: what is farther from the one that was posed last is a jump.
 _NEXT: Final = 1.0
@@ -51,7 +49,7 @@ class LiveSession:
             base: the pose without live posing, (J, 4) local rotations and the root's head at (3,).
             before: the session of the tree that no longer fits, if there was one.
         """
-        self._key = _key(rig, goals)
+        self._key = depends_on(rig, goals)
         self._rig, self._free, self._goals, self._base = rig, moves_root(rig, goals), goals, base
         self._session = PostureSession(
             rig,
@@ -70,7 +68,7 @@ class LiveSession:
 
     def fits(self, rig: bpy.types.Object, goals: Goals) -> bool:
         """Whether it was made for these goals of a rig as it is now."""
-        return self._key == _key(rig, goals) and self._goals.tree.skeleton.is_like(goals.tree.skeleton)
+        return self._key == depends_on(rig, goals) and self._goals.tree.skeleton.is_like(goals.tree.skeleton)
 
     def pose(
         self,
@@ -126,15 +124,6 @@ class LiveSession:
         return bool(
             misses.max(initial=0.0) <= _THERE * size and angle_between(legal, present.rotations).max() <= _LEGAL
         )
-
-
-def _key(rig: bpy.types.Object, goals: Goals) -> tuple[Any, ...]:
-    """What a session depends on besides the bones at rest, the pose to stay near and where its targets are."""
-    masses = masses_of(rig, goals.tree.skeleton)
-    weighed = tuple(array.tobytes() for array in (masses.shares, masses.centres, masses.factors))
-    kept, up = rig_settings(rig), rig.matrix_world[2][:]
-    stands = kept_pose_key(rig), kept.balance, up[:3], (kept.floor_height, up) if kept.use_floor else None
-    return weighed, stands, goals.effectors, dict(goals.limits), tuple(goals.held), moves_root(rig, goals)
 
 
 def _same(places: Places, others: Places) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import bpy
 import numpy as np
@@ -13,10 +13,14 @@ from ...core.limits.base import Limit
 from ...core.model.skeleton import Skeleton
 from ...core.posture.solve import PosturePose, PostureSolver
 from ...core.rotations import angle_between, product, quaternion_from_rotation_vector
+from ..goals.goals import Goals
+from ..goals.root import moves_root
 from ..goals.support import floor_of, support_of
 from ..rig.legal import legal_rotations
 from ..rig.locks import WithLocks
 from ..rig.posture_masses import masses_of
+from ..settings.rig import rig_settings
+from .stored_pose import kept_pose_key
 
 # Radians that locked channels may be off by: less cannot be seen, and solving again for it would double the time.
 _KEPT: Final = 1e-4
@@ -284,3 +288,12 @@ class PostureSession:
         )
         solver.prefer(*self._preferred)
         return solver
+
+
+def depends_on(rig: bpy.types.Object, goals: Goals) -> tuple[Any, ...]:
+    """What a session for some goals depends on besides the bones at rest, the pose to stay near and its targets."""
+    masses = masses_of(rig, goals.tree.skeleton)
+    weighed = tuple(array.tobytes() for array in (masses.shares, masses.centres, masses.factors))
+    kept, up = rig_settings(rig), rig.matrix_world[2][:]
+    stands = kept_pose_key(rig), kept.balance, up[:3], (kept.floor_height, up) if kept.use_floor else None
+    return weighed, stands, goals.effectors, dict(goals.limits), tuple(goals.held), moves_root(rig, goals)

@@ -21,6 +21,7 @@ from ..rig.spaces import object_scale
 from ..rig.stretch import write_stretches
 from .locked import solve_around_locks
 from .posture_session import PostureSession
+from .solved import asked_of, began, recall, remember
 from .stored_pose import preferred_pose
 
 
@@ -58,33 +59,53 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
     check_editable(armature)
     context.view_layer.update()
     trees = [goals.pins_first() for goals in gather_goals(armature, read_trees(armature))]
-    errors, met = [], 0
-    for goals in trees:
-        solution = _solve_present(context, armature, goals, start)
-        scale = object_scale(tree_space(armature, goals))
-        errors.append(solution.errors * float(scale))
+    before = recall(armature) if start == "PRESENT" else ()
+    begins = [_begin(armature, goals, start, again=bool(before)) for goals in trees]
+    errors, met, asked = [], 0, []
+    for goals, begin in zip(trees, begins, strict=True):
+        places = _present_places(context, armature, goals)
+        asked.append(asked_of(armature, goals, places))
+        stays = asked[-1] in before and is_by_posture(goals, places)
+        solution = _solve(context, armature, goals, places, begin, stays=stays)
+        errors.append(solution.errors * float(object_scale(tree_space(armature, goals))))
         met += int(_met(armature, goals, solution).sum())
-    alone = tuple(sentence for goals in trees for sentence in goals.left_alone)
-    return FrameResult(np.concatenate(errors), met, alone)
+    result = FrameResult(
+        np.concatenate(errors), met, tuple(sentence for goals in trees for sentence in goals.left_alone)
+    )
+    if not np.isnan(result.errors).all():
+        remember(armature, begins, asked)
+    return result
 
 
-def _solve_present(
-    context: bpy.types.Context, armature: bpy.types.Object, goals: Goals, start: str
-) -> Solution | PosturePose:
-    """Pose one tree."""
+def _begin(armature: bpy.types.Object, goals: Goals, start: str, *, again: bool) -> Tree:
+    """The pose of a tree that its solved one is to be near; once it has been solved, again the one from before."""
+    tree = began(armature, goals.tree) if again else goals.tree
+    rotations = goals.tree.rotations.copy()
+    rotations[goals.bones] = (1.0, 0.0, 0.0, 0.0) if start == "REST" else tree.rotations[goals.bones]
+    location = tree.root_location if moves_root(armature, goals) else goals.tree.root_location
+    return replace(tree, rotations=rotations, root_location=location)
+
+
+def _present_places(context: bpy.types.Context, armature: bpy.types.Object, goals: Goals) -> Places:
+    """Where the goals of a tree are."""
     if goals.carrier:
         # What carries it may have followed bones that were solved just now.
         context.view_layer.update()
-    places = present_places(context.evaluated_depsgraph_get(), context.scene, armature, goals)
-    rotations = goals.tree.rotations.copy()
-    if start == "REST":
-        rotations[goals.bones] = (1.0, 0.0, 0.0, 0.0)
-    solve = _solve_by_posture if is_by_posture(goals, places) else solve_tree
-    solution = solve(armature, goals, places, rotations, goals.tree.root_location)
-    if not np.isnan(places.points).any(axis=1).all():
-        location = solution.root_location if moves_root(armature, goals) else None
+    return present_places(context.evaluated_depsgraph_get(), context.scene, armature, goals)
+
+
+def _solve(
+    context: bpy.types.Context, armature: bpy.types.Object, goals: Goals, places: Places, begin: Tree, *, stays: bool
+) -> Solution | PosturePose:
+    """Pose one tree, near the pose that it begins in; stays: it is the answer already."""
+    if not is_by_posture(goals, places):
+        solution: Solution | PosturePose = solve_tree(armature, goals, places, begin.rotations, begin.root_location)
+    else:
+        solution = _solve_by_posture(armature, goals, places, begin, stays=stays)
+    if not stays and not np.isnan(places.points).any(axis=1).all():
         if isinstance(solution, Solution):
             write_stretches(armature, stretch_factors(goals, solution))
+        location = solution.root_location if moves_root(armature, goals) else None
         write_pose(armature, goals.tree.skeleton, solution.rotations, location, bones=goals.bones, context=context)
     return solution
 
@@ -95,24 +116,26 @@ def is_by_posture(goals: Goals, places: Places) -> bool:
 
 
 def _solve_by_posture(
-    armature: bpy.types.Object, goals: Goals, places: Places, start: FloatArray, start_location: FloatArray
+    armature: bpy.types.Object, goals: Goals, places: Places, begin: Tree, *, stays: bool
 ) -> PosturePose:
-    """The pose of one tree for its targets, near the one that the rig prefers, as a rule that of the start.
-
-    start: (J, 4) local rotations. start_location: (3,) the root's head.
-    """
-    free = moves_root(armature, goals)
+    """The pose of one tree for its targets, near the one that the rig prefers, as a rule that in which it begins."""
+    free, start = moves_root(armature, goals), (begin.rotations, begin.root_location)
     session = PostureSession(
         armature,
         goals.tree.skeleton,
         goals.effectors,
         limits=goals.all_limits,
         root="FREE" if free else "FIXED",
-        preferred=preferred_pose(armature, goals.tree, start, start_location, bones=goals.bones, moves_root=free),
-        locks=locks_of(armature, goals, start),
+        preferred=preferred_pose(armature, goals.tree, *start, bones=goals.bones, moves_root=free),
+        locks=locks_of(armature, goals, begin.rotations),
         pinned=goals.pinned,
     )
-    found = session.pose_anew(places.points, places.rotations, options=Options())
+    asked, present = (places.points, places.rotations), (goals.tree.rotations, goals.tree.root_location)
+    if stays:
+        errors = session.misses(*present, *asked)[: len(goals.effectors)]
+        found = PosturePose(*present, errors, np.full(len(errors), np.nan), 0)
+    else:
+        found = session.pose_anew(*asked, options=Options())
     return replace(found, errors=np.where(np.isnan(places.points).any(axis=1), np.nan, found.errors))
 
 

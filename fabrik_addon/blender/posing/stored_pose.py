@@ -1,6 +1,6 @@
 """Poses that are kept with a rig, and the one that it prefers: of all that meet the goals it takes one near to that."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import bpy
@@ -18,10 +18,10 @@ _NO_TURN = (1.0, 0.0, 0.0, 0.0)
 
 def store_pose(rig: bpy.types.Object, stored: Any) -> None:
     """Keep the present pose of all bones in a collection of `FabrikStoredBone`, in the place of what is there."""
-    stored.clear()
     if control_rig(rig) is not None:
-        _store_body(rig, stored)
+        store_trees(rig, stored, read_trees(rig))
         return
+    stored.clear()
     for bone in rig.pose.bones:
         kept = stored.add()
         kept.name = bone.name
@@ -29,9 +29,10 @@ def store_pose(rig: bpy.types.Object, stored: Any) -> None:
         kept.location = bone.location
 
 
-def _store_body(rig: bpy.types.Object, stored: Any) -> None:
-    """Keep how the body of a control rig stands, as if its bones had channels of their own."""
-    for tree in read_trees(rig):
+def store_trees(rig: bpy.types.Object, stored: Any, trees: Iterable[Tree]) -> None:
+    """Keep how the bones of some trees stand, as if those of a control rig's body had channels of their own."""
+    stored.clear()
+    for tree in trees:
         root = tree.skeleton.names[0]
         for name, rotation in zip(tree.skeleton.names, tree.rotations, strict=True):
             kept = stored.add()
@@ -71,7 +72,7 @@ def preferred_pose(
     is_kept = kept.preferred_pose == "KEPT" and len(kept.kept_pose) > 0
     if kept.preferred_pose != "REST" and not is_kept:
         return start, start_location
-    rotations, location = _stored_pose(rig, kept.kept_pose if is_kept else (), tree)
+    rotations, location = read_stored(rig, kept.kept_pose if is_kept else (), tree)
     mixed = start.copy()
     mixed[bones] = rotations[bones]
     return mixed, location if moves_root else start_location
@@ -88,7 +89,7 @@ def kept_pose_key(rig: bpy.types.Object) -> tuple[str, bytes]:
     return chosen, numbers.tobytes()
 
 
-def _stored_pose(rig: bpy.types.Object, stored: Any, tree: Tree) -> tuple[FloatArray, FloatArray]:
+def read_stored(rig: bpy.types.Object, stored: Any, tree: Tree) -> tuple[FloatArray, FloatArray]:
     """(J, 4) local rotations of a tree's bones and (3,) the head of its root in armature space, as they were kept.
 
     Bones that were not there then are at rest.

@@ -1,6 +1,6 @@
 """What is kept on a rig of how it stands: the pose that it likes best, its balance and its floor."""
 
-from bpy.props import BoolProperty, CollectionProperty, EnumProperty, FloatProperty, FloatVectorProperty
+from bpy.props import BoolProperty, CollectionProperty, EnumProperty, FloatProperty, FloatVectorProperty, StringProperty
 from bpy.types import PropertyGroup
 
 from .live import solved_anew
@@ -41,6 +41,10 @@ class PostureSettings:
     kept_pose: CollectionProperty(
         name="Kept Pose", description="The pose that was kept to be preferred", type=FabrikStoredBone
     )
+    solved_from: CollectionProperty(
+        name="Solved From", description="The pose before the present one was solved", type=FabrikStoredBone
+    )
+    solved: StringProperty(name="Solved", description="What tells the solved pose from any other", options={"HIDDEN"})
     balance: EnumProperty(
         name="Balance", description="Whether the body keeps its balance", items=BALANCES, update=solved_anew
     )

@@ -14,8 +14,8 @@ from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.core.rotations import angle_between
 
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
-# Where the left hand's target goes; the last one is out of reach.
-NEAR, FAR, BEYOND = (0.1, 0.0, 0.2), (-0.66, -0.15, -0.43), (1.91, -1.0, -0.34)
+# Where the left hand's target goes; the last two are out of reach.
+NEAR, FAR, BEYOND, ASIDE = (0.1, 0.0, 0.2), (-0.66, -0.15, -0.43), (1.91, -1.0, -0.34), (0.9, -0.9, 0.4)
 MIRROR = np.array((-1.0, 1.0, 1.0))
 
 
@@ -41,11 +41,41 @@ def solve(rig, side, shift):
     return tree.rotations, np.array([rig.pose.bones[name].head for name in tree.skeleton.names])
 
 
-@pytest.mark.parametrize("shift", [NEAR, FAR])
+@pytest.mark.parametrize("shift", [NEAR, FAR, BEYOND, ASIDE])
 def test_solved_again_it_stays(human, shift):
     first, _ = solve(human, "L", shift)
     again, _ = solve(human, "L", (0.0, 0.0, 0.0))
     assert np.degrees(angle_between(first, again).max()) < 0.05
+
+
+def test_two_hands_out_of_reach_stay_when_solved_again(human):
+    for hand, across in (("hand.L", 0.3), ("hand.R", -0.3)):
+        bpy.data.objects[f"{hand} target"].location += Vector((across, -1.0, 0.6))
+    poses = []
+    for _ in range(3):
+        bpy.ops.fabrik.solve()
+        bpy.context.view_layer.update()
+        poses.append(read_trees(human)[0].rotations)
+    assert np.array_equal(poses[0], poses[1])
+    assert np.array_equal(poses[0], poses[2])
+
+
+def test_out_of_reach_it_follows_a_target_and_comes_back_with_it(human):
+    first, place = solve(human, "L", ASIDE)
+    _, then = solve(human, "L", (0.0, 0.0, 0.1))
+    hand = read_trees(human)[0].skeleton.index("hand.L")
+    assert then[hand, 2] - place[hand, 2] > 0.05
+    back, _ = solve(human, "L", (0.0, 0.0, -0.1))
+    assert np.degrees(angle_between(first, back).max()) < 0.05
+
+
+def test_a_pose_that_was_changed_by_hand_is_where_it_begins(human):
+    first, _ = solve(human, "L", FAR)
+    human.pose.bones["upper_arm.R"].rotation_quaternion = (0.9, 0.1, 0.0, 0.2)
+    human.pose.bones["chest"].rotation_quaternion = (0.99, 0.0, 0.14, 0.0)
+    bpy.context.view_layer.update()
+    again, _ = solve(human, "L", (0.0, 0.0, 0.0))
+    assert np.degrees(angle_between(first, again).max()) > 5.0
 
 
 @pytest.mark.parametrize("shift", [NEAR, FAR, BEYOND])
