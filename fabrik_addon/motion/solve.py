@@ -18,14 +18,13 @@ from ..core.limits.base import Limit
 from ..core.model.effector import Effector
 from ..core.model.kinematics import forward_kinematics
 from ..core.model.skeleton import Skeleton
-from ..core.posture.body import Stance
-from ..core.posture.mass import Masses
+from ..core.posture.body import Bodies, Stance
+from ..core.posture.mass import Masses, PostureTerm
 from ..core.rotations import product, quaternion_from_rotation_vector
-from .bodies import FrameBodies
 from .joints import LONGEST_TURN, PASSED, FrameLimits
 from .poses import MotionPoses, smoothed, widened
 from .step import Problem
-from .terms import FrameGoals, FramePosture
+from .terms import FrameGoals
 
 # By how much rows give way to a force of 1: dragged ones while goals and posture come into balance (then a pull of a
 # decimetre is some millimetres short, and what can't be reached does no harm), and all of them at the end.
@@ -190,12 +189,12 @@ class _Block:
         self.goals = FrameGoals(model.skeleton, model.effectors)
         bones = self.goals.bones
         axes = [model.axes(bone) for bone in bones]
-        self.bodies = FrameBodies(model.skeleton, bones, axes, model.free_root)
+        self.bodies = Bodies(model.skeleton, bones, axes, model.free_root)
         self.turned = [bone for bone, own in zip(bones, axes, strict=True) if len(own)]
         self._make_limits = partial(FrameLimits, self.bodies, model.limits, rotations[:, bones], shares)
         self._limits = self._inside = self._make_limits(bent=False)
         self._rotations = rotations
-        self._posture = FramePosture(self.bodies, model.masses, rotations, roots)
+        self._posture = PostureTerm(self.bodies, model.masses, rotations, roots)
         self._tolerance = _TOLERANCE * self._posture.size
         self.own = self.bodies.stand(rotations[:, bones], roots)
 
@@ -261,7 +260,7 @@ class _Block:
     def _problem(self, stance: Stance, residual: FloatArray, yielding: FloatArray) -> Problem:
         """The problem of a step in which the goals' residual (F, R), NaN where nothing is asked for, is made good."""
         motions = self.bodies.motions(stance)
-        matrix, gradient = self._posture.frame_equations(self.bodies, stance, motions)
+        matrix, gradient = self._posture.equations(self._posture.away(stance), stance, motions)
         rows = self.goals.rows(self.bodies, stance, motions) * ~np.isnan(residual)[..., None]
         return Problem(matrix, -gradient, rows, np.nan_to_num(residual), yielding)
 

@@ -1,4 +1,4 @@
-"""What poses over frames are asked for, and what it costs to move away from their own: rows and matrices for a step."""
+"""What poses over frames are asked for: rows for a step."""
 
 from collections.abc import Sequence
 
@@ -8,27 +8,9 @@ from ..core.arrays import BoolArray, FloatArray, IntArray
 from ..core.model.bodies import effector_offset, participants
 from ..core.model.effector import Effector
 from ..core.model.skeleton import Skeleton
-from ..core.posture.body import Motions, Stance
+from ..core.posture.body import Bodies, Motions, Stance
 from ..core.posture.goals import rotation_vectors
-from ..core.posture.mass import PostureTerm
 from ..core.rotations import matrix_from_quaternion, quaternion_from_matrix
-from .bodies import FrameBodies
-
-
-class FramePosture(PostureTerm):
-    """The posture term of F frames, each with its own pose as the preferred one."""
-
-    def frame_equations(self, bodies: FrameBodies, stance: Stance, motions: Motions) -> tuple[FloatArray, FloatArray]:
-        """(F, D, D) Gauss-Newton matrices and (F, D) gradients."""
-        centres, turning = self.centres(stance), bodies.turning
-        shifts = bodies.shifts(stance, motions, centres, self.carrier).reshape(len(centres), -1, bodies.columns)
-        across = np.swapaxes(shifts * np.repeat(self.masses, 3)[:, None], 1, 2)
-        away = (centres - self.preferred_centres).reshape(len(centres), -1, 1)
-        matrix, gradient = across @ shifts, (across @ away)[..., 0]
-        body = bodies.body_of[:turning]
-        gradient[:, :turning] += self.inertia[body] * (self.turned(stance)[:, body] * bodies.axes).sum(axis=-1)
-        np.einsum("fii->fi", matrix)[...] += self.column_inertia
-        return matrix, gradient
 
 
 class FrameGoals:
@@ -51,7 +33,7 @@ class FrameGoals:
 
     def points(self, stance: Stance) -> FloatArray:
         """(F, E, 3) where the effectors are."""
-        return np.asarray(stance.heads[:, self._on] + (stance.frames[:, self._on] @ self._offsets[..., None])[..., 0])
+        return stance.points(self._on, self._offsets)
 
     def rotations(self, stance: Stance) -> FloatArray:
         """(F, O, 4) how the bones are turned whose rotation counts."""
@@ -66,7 +48,7 @@ class FrameGoals:
             missing = np.concatenate([missing, turns.reshape(*rotations.shape[:2], 3)], axis=1)
         return np.asarray(missing.reshape(len(missing), -1))
 
-    def rows(self, bodies: FrameBodies, stance: Stance, motions: Motions) -> FloatArray:
+    def rows(self, bodies: Bodies, stance: Stance, motions: Motions) -> FloatArray:
         """(F, R, D) how the columns lessen the residual."""
         rows = bodies.shifts(stance, motions, self.points(stance), self._on)
         if len(self.oriented):

@@ -1,8 +1,8 @@
-"""A body of rigid bones for one pose at a time: where everything is, and how it moves when its joints turn.
+"""A body of rigid bones: where everything is, and how it moves when its joints turn.
 
 Joints are columns: three of a joint that turns freely, one of a hinge, none of what is fixed, each a turn about an axis
 of the frame that carries the bone; three more for a root whose place is free. All numbers are float64 arrays over the B
-bodies, the D columns or n points.
+bodies, the D columns or n points; where poses have frames in front, (F, B, 4), so has everything that comes of them.
 """
 
 from collections.abc import Sequence
@@ -12,13 +12,16 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray
+from ..arrays import BoolArray, FloatArray, IntArray, lengths
 from ..model.skeleton import Skeleton
 from ..rotations import matrix_from_quaternion, product, quaternion_from_rotation_vector
 
-_AXES = np.eye(3)
-# (D, 3) the axis of each column and (D, 3) the speed of what it moves at the armature's origin.
+# (..., D, 3) the axis of each column and (..., D, 3) the speed of what it moves at the armature's origin.
 Motions: TypeAlias = tuple[FloatArray, FloatArray]
+# (3, 9) what a point adds to the matrix that makes a × p of a.
+_CROSSING = np.zeros((3, 9))
+_CROSSING[(2, 0, 1), (1, 5, 6)], _CROSSING[(1, 2, 0), (2, 3, 7)] = 1.0, -1.0
+_YZX, _ZXY = [1, 2, 0], [2, 0, 1]
 
 
 @dataclass(frozen=True)
@@ -26,10 +29,10 @@ class Stance:
     """How the B bodies stand.
 
     Attributes:
-        local: (B, 4) local rotations, w x y z.
-        root: (3,) the root's head.
-        heads: (B, 3), frames: (B, 3, 3) in armature space.
-        carried: (B, 3, 3) the frames that the bodies would have without their local rotation.
+        local: (..., B, 4) local rotations, w x y z.
+        root: (..., 3) the root's head.
+        heads: (..., B, 3), frames: (..., B, 3, 3) in armature space.
+        carried: (..., B, 3, 3) the frames that the bodies would have without their local rotation.
     """
 
     local: FloatArray
@@ -37,6 +40,11 @@ class Stance:
     heads: FloatArray
     frames: FloatArray
     carried: FloatArray
+
+    def points(self, on: IntArray, offsets: FloatArray) -> FloatArray:
+        """(..., n, 3) where points are that have places (n, 3) in the frames of bodies (n,)."""
+        turned = (self.frames[..., on, :, :] @ offsets[..., None])[..., 0]
+        return np.asarray(self.heads[..., on, :] + turned)
 
 
 class Bodies:
@@ -57,8 +65,7 @@ class Bodies:
         self.bones: IntArray = np.array(bones, dtype=np.int64)
         self.parents: IntArray = np.array([place.get(int(skeleton.parents[bone]), -1) for bone in bones])
         self.inherits: BoolArray = skeleton.inherits_rotation[self.bones]
-        self._offsets = np.tile(np.eye(4), (len(bones), 1, 1))
-        self._offsets[:, :3, 3] = [skeleton.head_offset(bone) for bone in bones]
+        self._offsets = np.array([skeleton.head_offset(bone) for bone in bones])
         self.rest_turns: FloatArray = np.array([skeleton.rest_turn(bone) for bone in bones])
         self.counts: IntArray = np.array([len(each) for each in axes])
         self.first: IntArray = np.concatenate([[0], np.cumsum(self.counts)[:-1]])
@@ -67,9 +74,13 @@ class Bodies:
         self.axes: FloatArray = np.concatenate([*axes, np.zeros((0, 3))])
         self._turning_body = np.repeat(np.arange(len(bones)), self.counts)
         self.body_of: IntArray = np.concatenate([self._turning_body, np.zeros(3 * free_root, dtype=np.int64)])
-        levels = _levels(self.parents)
-        self._levels = [(each, self.parents[each], each[~self.inherits[each]]) for each in levels]
-        self._frame_of = np.where(self.inherits & (self.parents >= 0), self.parents + 1, 0)
+        self._turned = np.flatnonzero(self.inherits & (self.parents >= 0))
+        self._jumps = _jumps(np.where(self.inherits, self.parents, -1))
+        # (3 B, turning) the rotation vectors of all bodies by the columns.
+        self._spread = np.zeros((len(bones), 3, self.turning))
+        self._spread[self._turning_body, :, np.arange(self.turning)] = self.axes
+        self._spread = self._spread.reshape(3 * len(bones), self.turning)
+        self._moves_of: dict[bytes, FloatArray] = {}
 
     @cached_property
     def above(self) -> BoolArray:
@@ -100,66 +111,83 @@ class Bodies:
         """Whether some body does not inherit rotation."""
         return bool((self.ends >= 0).any())
 
+    @cached_property
+    def _below(self) -> FloatArray:
+        """(B, B) 1 where a body is the other one or below it."""
+        return self.above.T.astype(float)
+
     def stand(self, local: FloatArray, root: FloatArray) -> Stance:
-        """Where the bodies are with (B, 4) local rotations and the root's head at (3,)."""
-        own = self._offsets.copy()
-        own[:, :3, :3] = self.rest_turns @ matrix_from_quaternion(local)
-        own[0, :3, 3] = root
-        # A row of its own for what carries the root.
-        posed = np.empty((len(local) + 1, 4, 4))
-        posed[0], posed[1] = np.eye(4), own[0]
-        for bodies, parents, free in self._levels:
-            posed[bodies + 1] = posed[parents + 1] @ own[bodies]
-            if len(free):
-                posed[free + 1, :3, :3] = own[free, :3, :3]
-        frames = posed[1:, :3, :3]
-        return Stance(local, root, posed[1:, :3, 3], frames, posed[self._frame_of, :3, :3] @ self.rest_turns)
+        """Where the bodies are with (..., B, 4) local rotations and the root's head at (..., 3)."""
+        frames = self.rest_turns @ matrix_from_quaternion(local)
+        # Each round takes every body twice as far up.
+        for bodies, above in self._jumps:
+            frames[..., bodies, :, :] = frames[..., above, :, :] @ frames[..., bodies, :, :]
+        shifts = np.empty((*local.shape[:-1], 3))
+        shifts[..., 0, :] = root
+        shifts[..., 1:, :] = (frames[..., self.parents[1:], :, :] @ self._offsets[1:, :, None])[..., 0]
+        carried = np.empty_like(frames)
+        carried[...] = self.rest_turns
+        carried[..., self._turned, :, :] = frames[..., self.parents[self._turned], :, :] @ self.rest_turns[self._turned]
+        return Stance(local, root, self._below @ shifts, frames, carried)
 
     def moved(self, stance: Stance, step: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(B, 4) local rotations and (3,) root after a step (D,), limits not looked at."""
-        vectors = self.vectors(step)
-        root = stance.root + step[self.turning :] if self.free_root else stance.root
-        local = product(quaternion_from_rotation_vector(vectors), stance.local)
-        return local / np.sqrt((local * local).sum(axis=1, keepdims=True)), root
+        """(..., B, 4) local rotations and (..., 3) root after a step (..., D), limits not looked at."""
+        root = stance.root + step[..., self.turning :] if self.free_root else stance.root
+        local = product(quaternion_from_rotation_vector(self.vectors(step)), stance.local)
+        return local / lengths(local)[..., None], root
 
     def vectors(self, step: FloatArray) -> FloatArray:
-        """(B, 3) rotation vectors, in the frames that carry the bodies, of a step (D,)."""
-        vectors = np.zeros((len(self.bones), 3))
-        np.add.at(vectors, self._turning_body, step[: self.turning, None] * self.axes)
-        return vectors
+        """(..., B, 3) rotation vectors, in the frames that carry the bodies, of a step (..., D)."""
+        return (step[..., : self.turning] @ self._spread.T).reshape(*step.shape[:-1], -1, 3)
 
     def motions(self, stance: Stance) -> Motions:
-        """(D, 3) the axis of each column and (D, 3) the speed of what it moves at the armature's origin."""
-        axes, speeds = np.zeros((self.columns, 3)), np.empty((self.columns, 3))
-        axes[: self.turning] = (stance.carried[self._turning_body] @ self.axes[..., None])[..., 0]
-        speeds[: self.turning] = cross(stance.heads[self._turning_body], axes[: self.turning])
+        """(..., D, 3) the axis of each column and (..., D, 3) the speed of what it moves at the armature's origin."""
+        axes, speeds = np.zeros((2, *stance.root.shape[:-1], self.columns, 3))
+        turned = (stance.carried[..., self._turning_body, :, :] @ self.axes[..., None])[..., 0]
+        axes[..., : self.turning, :] = turned
+        speeds[..., : self.turning, :] = cross(stance.heads[..., self._turning_body, :], turned)
         if self.free_root:
-            speeds[self.turning :] = _AXES
+            speeds[..., self.turning :, :] = np.eye(3)
         return axes, speeds
 
     def shifts(self, stance: Stance, motions: Motions, points: FloatArray, on: IntArray) -> FloatArray:
-        """(n, 3, D) how points (n, 3) of bodies (n,) move with the columns."""
+        """(..., n, 3, D) how points (..., n, 3) of bodies (n,) move with the columns."""
         axes, speeds = motions
-        moves = self.above[self.body_of][:, on].T
-        arms = points[:, None]
         if self.broken:
             ends = self.ends[self.body_of][:, on].T
-            arms = np.where((ends >= 0)[..., None], stance.heads[ends], arms)
-        shifts = (cross(axes[None], arms) + speeds) * moves[..., None]
-        return np.swapaxes(shifts, 1, 2)
+            arms = np.where((ends >= 0)[..., None], stance.heads[..., ends, :], points[..., None, :])
+            turned = np.swapaxes(cross(axes[..., None, :, :], arms), -1, -2)
+        else:
+            crossing = (points @ _CROSSING).reshape(*points.shape[:-2], -1, 3)
+            turned = (crossing @ np.swapaxes(axes, -1, -2)).reshape(*points.shape, self.columns)
+        return np.asarray((turned + np.swapaxes(speeds, -1, -2)[..., None, :, :]) * self._moves(on))
+
+    def turns(self, motions: Motions, on: IntArray) -> FloatArray:
+        """(..., n, 3, D) how bodies (n,) turn with the columns."""
+        moves = self._moves(on)
+        if self.broken:
+            moves = moves * (self.ends[self.body_of][:, on].T < 0)[:, None]
+        return np.asarray(np.swapaxes(motions[0], -1, -2)[..., None, :, :] * moves)
+
+    def _moves(self, on: IntArray) -> FloatArray:
+        """(n, 1, D) 1 where a column moves a body (n,)."""
+        key = on.tobytes()
+        if key not in self._moves_of:
+            self._moves_of[key] = self.above[self.body_of][:, on].T[:, None].astype(float)
+        return self._moves_of[key]
 
     def symmetric(self, products: FloatArray) -> FloatArray:
-        """(D, D) with the entries of pairs whose first column is above the second, on both sides; zero elsewhere."""
-        matrix = np.where(self._upper, products, products.T)
-        return np.asarray(matrix * self._related)
+        """(..., D, D) with the entries of pairs whose first column is above the second on both sides, zero elsewhere.
+
+        Those of one body are the mean of both.
+        """
+        kept = products * self._upper
+        return np.asarray(kept + np.swapaxes(kept, -1, -2))
 
     @cached_property
-    def _upper(self) -> BoolArray:
-        return self.above[self.body_of][:, self.body_of]
-
-    @cached_property
-    def _related(self) -> BoolArray:
-        return self._upper | self._upper.T
+    def _upper(self) -> FloatArray:
+        """(D, D) 1 where a column's body is above the other's, a half where it is the same."""
+        return np.where(self.body_of[:, None] == self.body_of, 0.5, self.above[self.body_of][:, self.body_of])
 
     def stiffness(
         self, stance: Stance, motions: Motions, points: FloatArray, on: IntArray, forces: FloatArray
@@ -168,33 +196,25 @@ class Bodies:
 
         Σ f · ∂²p / ∂i ∂j, which is f · (a_i × (a_j × arm_j)) where i is above j.
         """
-        own = np.zeros((len(self.bones), 12))
-        np.add.at(own, on, np.concatenate([(points[:, :, None] * forces[:, None, :]).reshape(-1, 9), forces], axis=1))
-        below = (self.above.astype(float) @ own)[self.body_of]
+        own = np.concatenate([(points[:, :, None] * forces[:, None, :]).reshape(-1, 9), forces], axis=1)
+        below = self._moves(on)[:, 0].T @ own
         heads = stance.heads[self.body_of]
         spread = below[:, :9].reshape(-1, 3, 3) - heads[:, :, None] * below[:, None, 9:]
         axes = motions[0]
-        turned = (spread @ axes[..., None])[..., 0] - np.trace(spread, axis1=1, axis2=2)[:, None] * axes
-        products = axes @ turned.T
-        same = self.body_of[:, None] == self.body_of
-        return self.symmetric(np.where(same, 0.5 * (products + products.T), products))
-
-    def turns(self, motions: Motions, on: IntArray) -> FloatArray:
-        """(n, 3, D) how bodies (n,) turn with the columns."""
-        moves = self.above[self.body_of][:, on].T & (self.ends[self.body_of][:, on].T < 0)
-        return np.swapaxes(motions[0][None] * moves[..., None], 1, 2)
+        trace = spread[:, 0, 0] + spread[:, 1, 1] + spread[:, 2, 2]
+        return self.symmetric(axes @ ((spread @ axes[..., None])[..., 0] - trace[:, None] * axes).T)
 
 
-def _levels(parents: IntArray) -> list[IntArray]:
-    """The bodies by their distance from the root, which is left out."""
-    depth = np.zeros(len(parents), dtype=np.int64)
-    for body, parent in enumerate(parents):
-        depth[body] = depth[parent] + 1 if parent >= 0 else 0
-    return [np.flatnonzero(depth == level) for level in range(1, int(depth.max()) + 1)]
+def _jumps(parents: IntArray) -> list[tuple[IntArray, IntArray]]:
+    """Bodies and those 1, 2, 4 … above them, for as long as there are any."""
+    result, above = [], parents
+    while (above >= 0).any():
+        bodies = np.flatnonzero(above >= 0)
+        result.append((bodies, above[bodies]))
+        above = np.where(above >= 0, above[above], -1)
+    return result
 
 
 def cross(first: FloatArray, second: FloatArray) -> FloatArray:
     """(..., 3) the cross product; `np.cross` takes three times as long on a few rows."""
-    x, y, z = first[..., 0], first[..., 1], first[..., 2]
-    u, v, w = second[..., 0], second[..., 1], second[..., 2]
-    return np.stack([y * w - z * v, z * u - x * w, x * v - y * u], axis=-1)
+    return np.asarray(first[..., _YZX] * second[..., _ZXY] - first[..., _ZXY] * second[..., _YZX])

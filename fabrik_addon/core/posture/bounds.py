@@ -7,10 +7,11 @@ import numpy as np
 from ..arrays import FloatArray, IntArray
 from .body import Bodies, Motions, Stance
 from .joint_limits import Sides
-from .mass import PostureTerm
+from .mass import Away, PostureTerm
 
 # Keys of these sides, beyond those of all joints.
 _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
+_LEAST_CORNERS = 3
 # Metres of room for the centre of mass; less is none.
 _NO_ROOM = 1e-9
 # By how much the support gives way to a goal's force of 1: goals count ten times as much, the posture a thirtieth. With
@@ -55,77 +56,64 @@ class Bounds:
     """The sides that a floor and a support are, for one body. Bones that do not take part bear no floor."""
 
     def __init__(self, bodies: Bodies, floor: Floor | None, support: Support | None) -> None:
-        self._bodies = bodies
-        self._on: IntArray = np.zeros(0, dtype=np.int64)
-        if floor is not None:
-            place = {int(bone): body for body, bone in enumerate(bodies.bones)}
-            bones = [
-                (bodies.skeleton.index(name), point) for name, point in floor.points if name in bodies.skeleton.names
-            ]
-            here = [(place[bone], point) for bone, point in bones if bone in place]
-            self._on = np.array([body for body, _ in here], dtype=np.int64)
-            self._points: FloatArray = np.array([point for _, point in here]).reshape(-1, 3)
-            self._normal, self._height = np.array(floor.normal), floor.height
-        self._outline = None if support is None or len(support.corners) < 3 else _outline(support)
-        self._up = np.zeros(3) if support is None else np.array(support.up)
+        self._bodies, self._support = bodies, support
+        place = {bodies.skeleton.names[bone]: body for body, bone in enumerate(bodies.bones)}
+        borne = [] if floor is None else [(place[name], point) for name, point in floor.points if name in place]
+        self._on: IntArray = np.array([body for body, _ in borne], dtype=np.int64)
+        self._points: FloatArray = np.array([point for _, point in borne]).reshape(-1, 3)
+        self._normal: FloatArray = np.array((0.0, 0.0, 1.0) if floor is None else floor.normal)
+        self._height = 0.0 if floor is None else floor.height
+        self._normals: FloatArray = np.zeros((0, 3))
 
-    def sides(self, stance: Stance, motions: Motions, posture: PostureTerm, within: float) -> Sides:
+    def prefer(self, posture: PostureTerm) -> None:
+        """Make the support's outline wide enough for a pose: who begins on two feet is not pulled over one at once.
+
+        And a smaller one inside it, in which the body is at ease.
+        """
+        self._posture = posture
+        if self._support is None or len(self._support.corners) < _LEAST_CORNERS:
+            return
+        normals, reaches = _outline(self._support)
+        preferred = posture.preferred_centre_of_mass
+        room = np.maximum(reaches - normals @ preferred, 0.0)
+        eased = normals - _LOWERED * np.array(self._support.up)
+        at_ease = _AT_EASE * room**2 / max(float(room.max()), _NO_ROOM)
+        self._normals = np.concatenate([normals, eased])
+        self._reaches = np.concatenate([normals @ preferred + room, eased @ preferred + at_ease])
+        self._yielding = np.repeat((_BALANCE_YIELDS, _EASE_YIELDS), len(normals))
+
+    def sides(self, stance: Stance, motions: Motions, away: Away, within: float) -> Sides:
         """Those of the floor that are nearer than `within`, and all of the support's; room is in metres."""
-        return Sides.joined([self.floor_sides(stance, motions, within), self._support_sides(stance, motions, posture)])
-
-    def cost(self, stance: Stance, posture: PostureTerm, price: float) -> float:
-        """What it costs to be through the floor, at a price a metre, and out of balance."""
-        cost = 0.0
-        if len(self._on):
-            cost += price * float(np.maximum(self._height - self._standing(stance) @ self._normal, 0.0).sum())
-        if self._outline is not None:
-            normals, reaches, yielding = self._outline_for(posture)
-            out = np.maximum(normals @ posture.centre_of_mass(stance) - reaches, 0.0)
-            cost += 0.5 * float(out @ (out / yielding))
-        return cost
-
-    def _standing(self, stance: Stance) -> FloatArray:
-        """(n, 3) where the points are."""
-        return np.asarray(stance.heads[self._on] + (stance.frames[self._on] @ self._points[..., None])[..., 0])
+        floor = self.floor_sides(stance, motions, within)
+        if not len(self._normals):
+            return floor
+        posture = self._posture
+        shifts = self._bodies.shifts(stance, motions, away.centres, posture.carrier)
+        shift = (posture.shares @ shifts.reshape(len(shifts), -1)).reshape(3, -1)
+        room = self._reaches - self._normals @ posture.centre_of_mass(away)
+        keys = _SUPPORT_KEYS + np.arange(len(room))
+        return Sides.joined([floor, Sides(self._normals @ shift, room, keys, self._yielding)])
 
     def floor_sides(self, stance: Stance, motions: Motions, within: float) -> Sides:
         """Those of the floor that are nearer than `within` metres."""
         if not len(self._on):
-            return _none(self._bodies.columns)
-        points = self._standing(stance)
+            return Sides.firm(np.zeros((0, self._bodies.columns)), np.zeros(0), np.zeros(0, dtype=np.int64))
+        points = stance.points(self._on, self._points)
         room = points @ self._normal - self._height
+        rows = -self._normal @ self._bodies.shifts(stance, motions, points, self._on)
         near = np.flatnonzero(room <= within)
-        rows = -self._normal @ self._bodies.shifts(stance, motions, points[near], self._on[near])
-        return Sides.firm(rows.reshape(-1, self._bodies.columns), room[near], _FLOOR_KEYS + near)
+        return Sides.firm(rows[near], room[near], _FLOOR_KEYS + near)
 
-    def _outline_for(self, posture: PostureTerm) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Normals, reaches and how much they yield of the outline, and of a smaller one in which the body is at ease.
-
-        Wide enough for the preferred pose: who begins on two feet is not pulled over one at once.
-        """
-        if self._outline is None:
-            return np.zeros((0, 3)), np.zeros(0), np.zeros(0)
-        normals, reaches = self._outline
-        preferred = posture.preferred_centre_of_mass
-        room = np.maximum(reaches - normals @ preferred, 0.0)
-        eased = normals - _LOWERED * self._up
-        at_ease = _AT_EASE * room**2 / max(float(room.max()), _NO_ROOM)
-        return (
-            np.concatenate([normals, eased]),
-            np.concatenate([normals @ preferred + room, eased @ preferred + at_ease]),
-            np.repeat((_BALANCE_YIELDS, _EASE_YIELDS), len(normals)),
-        )
-
-    def _support_sides(self, stance: Stance, motions: Motions, posture: PostureTerm) -> Sides:
-        if self._outline is None:
-            return _none(self._bodies.columns)
-        normals, reaches, yielding = self._outline_for(posture)
-        centres = posture.centres(stance)
-        shifts = self._bodies.shifts(stance, motions, centres, posture.carrier)
-        shift = np.einsum("j,jid->id", posture.shares, shifts) / posture.shares.sum()
-        middle = posture.shares @ centres / posture.shares.sum()
-        keys = _SUPPORT_KEYS + np.arange(len(normals))
-        return Sides(normals @ shift, reaches - normals @ middle, keys, yielding)
+    def cost(self, stance: Stance, away: Away, price: float) -> float:
+        """What it costs to be through the floor, at a price a metre, and out of balance."""
+        cost = 0.0
+        if len(self._on):
+            heights = stance.points(self._on, self._points) @ self._normal
+            cost += price * float(np.maximum(self._height - heights, 0.0).sum())
+        if len(self._normals):
+            out = np.maximum(self._normals @ self._posture.centre_of_mass(away) - self._reaches, 0.0)
+            cost += 0.5 * float(out @ (out / self._yielding))
+        return cost
 
 
 def _outline(support: Support) -> tuple[FloatArray, FloatArray]:
@@ -138,7 +126,3 @@ def _outline(support: Support) -> tuple[FloatArray, FloatArray]:
     kept = lengths > _NO_ROOM
     normals = normals[kept] / lengths[kept, None]
     return normals, (normals * corners[kept]).sum(axis=1)
-
-
-def _none(columns: int) -> Sides:
-    return Sides.firm(np.zeros((0, columns)), np.zeros(0), np.zeros(0, dtype=np.int64))

@@ -61,7 +61,7 @@ class Goals:
 
     def points(self, stance: Stance) -> FloatArray:
         """(E + K, 3) where effectors and the partners of loops are."""
-        return np.asarray(stance.heads[self.on] + (stance.frames[self.on] @ self._offsets[..., None])[..., 0])
+        return stance.points(self.on, self._offsets)
 
     def misses(self, stance: Stance) -> FloatArray:
         """(E + O, 3) metres and radians that are missing, zero where nothing is asked for."""

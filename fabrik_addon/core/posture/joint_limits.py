@@ -5,10 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import ROUNDING, FloatArray, IntArray, lengths
 from ..backend import array as many
-from ..backend.protocol import Quaternion, Scalar
-from ..limits import ellipse
 from ..limits.ball import Ball
 from ..limits.base import Limit
 from ..limits.hinge import Hinge
@@ -17,8 +15,11 @@ from .body import Bodies
 
 # A cone's outline is seen as straight lines: the nearest one, and those that are turned from it by so much. A narrow
 # ellipse turns away within a step: with the nearest alone, a step along the outline was worth nothing.
-_TURNED = np.radians([0.0, -3.0, 3.0, -9.0, 9.0, -20.0, 20.0, -45.0, 45.0])
-_AXES = np.radians([0.0, 90.0, 180.0, 270.0])
+_ANGLES = np.radians([0.0, -3.0, 3.0, -9.0, 9.0, -20.0, 20.0, -45.0, 45.0])
+# (2, 2 n) to the directions that a direction becomes when it is turned by each of them.
+_TURNED = np.array([[np.cos(_ANGLES), np.sin(_ANGLES)], [-np.sin(_ANGLES), np.cos(_ANGLES)]])
+_TURNED = _TURNED.transpose(0, 2, 1).reshape(2, -1)
+_AXES = np.array([(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)])
 # Sides of one joint have keys of their own up to this.
 _KEYS = 32
 
@@ -107,11 +108,11 @@ class _Balls:
     def __init__(self, bodies: Bodies, balls: Sequence[tuple[int, Ball]]) -> None:
         self._bodies: IntArray = np.array([body for body, _ in balls], dtype=np.int64)
         self._columns, self._width = bodies.first[self._bodies][:, None] + np.arange(3), bodies.columns
-        self._cones: FloatArray = np.array([limit.angles for _, limit in balls]).reshape(-1, 4)
-        self._low, self._high = np.array([limit.twist for _, limit in balls]).reshape(-1, 2).T
-        self._twists = self._high - self._low < FULL_TURN
-        self._leans = self._cones.min(axis=1, initial=np.pi) < np.pi
-        self._flat = self._cones == 0.0
+        cones = np.array([limit.angles for _, limit in balls]).reshape(-1, 4)
+        self._positive, self._negative = cones[:, None, :2], cones[:, None, 2:]
+        # An outline all round is none; across one of its axes only where nothing is open on that side.
+        open_all_round = np.repeat(cones.min(axis=1, initial=np.pi)[:, None] >= np.pi, len(_ANGLES), axis=1)
+        self._none = np.where(np.concatenate([open_all_round, cones > 0.0], axis=1), np.inf, 0.0)
         if balls:
             self._bounds = type(balls[0][1].bounds).stacked([limit.bounds for _, limit in balls])
 
@@ -123,41 +124,37 @@ class _Balls:
     def sides(self, local: FloatArray, within: float) -> Sides:
         if not len(self._bodies):
             return Sides.firm(np.zeros((0, self._width)), np.zeros(0), np.zeros(0, dtype=np.int64))
-        rotations = many.quaternion(local[self._bodies])
-        lean, twist = lean_of(many, rotations), self._twist(rotations)
-        count = len(twist)
-        chart = np.stack([self._stacked(lean, 1.0, 0.0), self._stacked(lean, 0.0, 1.0)], axis=1)
-        (nx, nz), _ = ellipse.side(many, lean.x, lean.z, *self._half_axes(lean.x, lean.z))
-        angles = np.concatenate(
-            [np.arctan2(nz, nx)[:, None] + _TURNED, np.broadcast_to(_AXES, (count, len(_AXES)))], axis=1
-        )
-        normals = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
-        a, b = self._half_axes(normals[..., 0].T, normals[..., 1].T)
-        support = np.hypot(a.T * normals[..., 0], b.T * normals[..., 1])
-        room = support - (normals * np.stack([lean.x, lean.z], axis=-1)[:, None]).sum(axis=2)
-        room[~self._leans] = np.inf
-        room[:, len(_TURNED) :][~self._flat] = np.inf
-        twisting = many.stack([turn_twisting(many, lean)], count)[:, 0]
-        ends = np.where(self._twists[:, None], np.stack([self._high - twist, twist - self._low], axis=1), np.inf)
-        normals = np.concatenate([normals @ chart, twisting[:, None], -twisting[:, None]], axis=1)
-        room = np.concatenate([room, ends], axis=1)
+        rotations, bounds = many.quaternion(local[self._bodies]), self._bounds
+        lean, twist = lean_of(many, rotations), twist_of(many, rotations, bounds.middle)
+        normals, outline_room = self._outline(np.stack([lean.x, lean.z], axis=1))
+        twisting = many.stack([turn_twisting(many, lean)], len(self._bodies))
+        rows = np.concatenate([normals @ _chart(lean, len(self._bodies)), twisting, -twisting], axis=1)
+        room = np.concatenate([outline_room, np.stack([bounds.high - twist, twist - bounds.low], axis=1)], axis=1)
         joints, places = np.nonzero(room <= within)
-        rows = np.zeros((len(joints), self._width))
-        rows[np.arange(len(joints))[:, None], self._columns[joints]] = normals[joints, places]
-        return Sides.firm(rows, np.maximum(room[joints, places], 0.0), _KEYS * self._bodies[joints] + places)
+        found = np.zeros((len(joints), self._width))
+        found[np.arange(len(joints))[:, None], self._columns[joints]] = rows[joints, places]
+        return Sides.firm(found, np.maximum(room[joints, places], 0.0), _KEYS * self._bodies[joints] + places)
 
-    def _stacked(self, lean: Lean, x: float, z: float) -> FloatArray:
-        """(N, 3) the rotation vectors that move leans along one direction of the chart."""
-        ones = np.ones(len(self._bodies))
-        return np.asarray(many.stack([lean.turn_toward(many, x * ones, z * ones)], len(ones))[:, 0])
+    def _outline(self, leans: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(N, n, 2) outward normals of the cones' outlines seen as lines, and (N, n) how far leans (N, 2) are off."""
+        leans = leans[:, None]
+        half_axes = self._half_axes(leans)
+        slope = np.where(half_axes > 0.0, leans / np.maximum(half_axes, ROUNDING) ** 2, 0.0)
+        size = lengths(slope)[..., None]
+        nearest = np.where(size > ROUNDING, slope / np.maximum(size, ROUNDING), _AXES[0])
+        turned = (nearest @ _TURNED).reshape(len(leans), -1, 2)
+        normals = np.concatenate([turned, np.broadcast_to(_AXES, (len(leans), *_AXES.shape))], axis=1)
+        room = lengths(self._half_axes(normals) * normals) - (normals * leans).sum(axis=2)
+        return normals, room + self._none
 
-    def _twist(self, rotations: Quaternion) -> FloatArray:
-        """(N,) on the side of each range's middle."""
-        return np.asarray(twist_of(many, rotations, 0.5 * (self._low + self._high)))
+    def _half_axes(self, ways: FloatArray) -> FloatArray:
+        """(N, n, 2) the half-axes of the quarters that ways (N, n, 2) point into."""
+        return np.where(ways >= 0.0, self._positive, self._negative)
 
-    def _half_axes(self, x: Scalar, z: Scalar) -> tuple[FloatArray, FloatArray]:
-        right, front, left, back = self._cones.T
-        return np.where(x >= 0.0, right, left), np.where(z >= 0.0, front, back)
+
+def _chart(lean: Lean, count: int) -> FloatArray:
+    """(N, 2, 3) the rotation vectors by which a count of N leans move along x and along z."""
+    return many.stack([lean.turn_toward(many, 1.0, 0.0), lean.turn_toward(many, 0.0, 1.0)], count)
 
 
 class _Others:

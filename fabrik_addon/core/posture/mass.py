@@ -7,10 +7,11 @@ Algorithms*, 2008, chapter 6), the second one's is diagonal.
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import FloatArray, IntArray, lengths, squares
 from ..model.kinematics import forward_kinematics
 from ..rotations import conjugate, product, rotation_vector_from_quaternion
 from .body import Bodies, Motions, Stance, cross
@@ -20,9 +21,6 @@ from .body import Bodies, Motions, Stance, cross
 # jumps there (13, 3, 0, 0 steps above 8° where a hand goes across); with much, joints share a way evenly and the hips
 # go along (2.7, 3.2, 3.7, 4.3 cm for a hand 70 cm to the front).
 _LEAST_INERTIA = 3e-3 / 1.7**2
-_ROWS = [0, 0, 0, 1, 1, 2]
-_COLUMNS = [0, 1, 2, 1, 2, 2]
-_FULL = np.array([[4, 5, 6], [5, 7, 8], [6, 8, 9]])
 
 
 @dataclass(frozen=True)
@@ -42,10 +40,18 @@ class Masses:
     bending: FloatArray | None = None
 
 
+class Away(NamedTuple):
+    """Where a body's masses are (..., J, 3), how far from the preferred pose, and its joints (..., B, 3) in radians."""
+
+    centres: FloatArray
+    moved: FloatArray
+    turned: FloatArray
+
+
 class PostureTerm:
     """The term for one preferred pose. Bones that do not take part ride on the nearest one above that does.
 
-    Poses may have frames in front, (F, J, 4) and (F, 3), where the bodies have them; `equations` is for one pose.
+    Poses may have frames in front, (F, J, 4) and (F, 3), where stances have them.
     """
 
     def __init__(self, bodies: Bodies, masses: Masses, rotations: FloatArray, location: FloatArray) -> None:
@@ -55,8 +61,8 @@ class PostureTerm:
         centres = posed[..., :3, 3] + (masses.centres * skeleton.lengths)[:, None] * posed[..., :3, 1]
         self.carrier = _carriers(skeleton.parents, bodies.bones)
         self.masses = masses.shares * np.where(np.isfinite(masses.factors), masses.factors, 1.0)
-        self.shares = masses.shares
-        self.preferred_centres, self._back = centres, conjugate(rotations[..., bodies.bones, :])
+        self.shares = masses.shares / masses.shares.sum()
+        self._preferred, self._back = centres, conjugate(rotations[..., bodies.bones, :])
         carriers = posed[..., bodies.bones[self.carrier], :, :]
         away = centres - carriers[..., :3, 3]
         self._offsets = (np.swapaxes(carriers[..., :3, :3], -1, -2) @ away[..., None])[..., 0]
@@ -65,78 +71,78 @@ class PostureTerm:
         if masses.bending is not None:
             inertia = inertia * masses.bending
         self.inertia = np.where(np.isfinite(masses.factors), inertia * masses.factors, 0.0)[bodies.bones]
-        turning = bodies.body_of[: bodies.turning]
-        self.column_inertia = np.concatenate([self.inertia[turning], np.zeros(bodies.columns - bodies.turning)])
         on_body = np.arange(len(bodies.bones))[:, None] == self.carrier
         self._below: FloatArray = bodies.above.astype(float) @ on_body
+        # (D, 3) what a turn of its body adds to a column's slope, and (D, D) to the matrix.
+        self._turning = np.zeros((bodies.columns, 3))
+        self._turning[: bodies.turning] = self.inertia[bodies.body_of[: bodies.turning], None] * bodies.axes
+        self._joints = np.diag(lengths(self._turning))
 
-    def centres(self, stance: Stance) -> FloatArray:
-        """(J, 3) where the bones' masses are."""
-        heads, frames = stance.heads[..., self.carrier, :], stance.frames[..., self.carrier, :, :]
-        return np.asarray(heads + (frames @ self._offsets[..., None])[..., 0])
-
-    def centre_of_mass(self, stance: Stance) -> FloatArray:
-        """(3,)."""
-        return np.asarray(self.shares @ self.centres(stance) / self.shares.sum())
+    def centre_of_mass(self, away: Away) -> FloatArray:
+        """(..., 3)."""
+        return np.asarray(self.shares @ away.centres)
 
     @cached_property
     def preferred_centre_of_mass(self) -> FloatArray:
-        """(3,) in the preferred pose."""
-        return np.asarray(self.shares @ self.preferred_centres / self.shares.sum())
+        """(..., 3) in the preferred pose."""
+        return np.asarray(self.shares @ self._preferred)
 
-    def turned(self, stance: Stance) -> FloatArray:
-        """(B, 3) how far joints are turned from the preferred pose, in the frames that carry them."""
-        return rotation_vector_from_quaternion(product(stance.local, self._back))
+    def away(self, stance: Stance) -> Away:
+        """How far a stance is from the preferred pose; joints in the frames that carry them."""
+        turned = rotation_vector_from_quaternion(product(stance.local, self._back))
+        centres = stance.points(self.carrier, self._offsets)
+        return Away(centres, centres - self._preferred, turned)
 
-    def value(self, stance: Stance) -> float:
-        """The term itself."""
-        moved = ((self.centres(stance) - self.preferred_centres) ** 2).sum(axis=1)
-        return 0.5 * float(self.masses @ moved + self.inertia @ (self.turned(stance) ** 2).sum(axis=1))
+    def value(self, away: Away) -> float:
+        """The term itself, of one pose."""
+        return 0.5 * float(self.masses @ squares(away.moved) + self.inertia @ squares(away.turned))
 
-    def equations(self, stance: Stance, motions: Motions) -> tuple[FloatArray, FloatArray]:
-        """(D, D) Gauss-Newton matrix and (D,) gradient."""
-        centres = self.centres(stance)
-        forces = self.pulls(centres)
-        if self.bodies.broken:
-            matrix, gradient = self._dense(stance, motions, centres, forces)
-        else:
-            matrix, gradient = self._composite(motions, centres, forces)
-        turning = self.bodies.turning
-        body = self.bodies.body_of[:turning]
-        gradient[:turning] += self.inertia[body] * (self.turned(stance)[body] * self.bodies.axes).sum(axis=1)
-        matrix[np.arange(len(matrix)), np.arange(len(matrix))] += self.column_inertia
-        return matrix, gradient
+    def pulls(self, away: Away) -> FloatArray:
+        """(..., J, 3) the forces that hold the masses away from where they are preferred."""
+        return np.asarray(self.masses[:, None] * away.moved)
 
-    def pulls(self, centres: FloatArray) -> FloatArray:
-        """(J, 3) the forces that hold the masses away from where they are preferred."""
-        return np.asarray(self.masses[:, None] * (centres - self.preferred_centres))
+    def equations(self, away: Away, stance: Stance, motions: Motions) -> tuple[FloatArray, FloatArray]:
+        """(..., D, D) Gauss-Newton matrix and (..., D) gradient."""
+        both = self._dense if self.bodies.broken else self._composite
+        matrix, gradient = both(away.centres, self.pulls(away), stance, motions)
+        gradient += (away.turned[..., self.bodies.body_of, :] * self._turning).sum(axis=-1)
+        return matrix + self._joints, gradient
 
     def _dense(
-        self, stance: Stance, motions: Motions, centres: FloatArray, forces: FloatArray
+        self, centres: FloatArray, forces: FloatArray, stance: Stance, motions: Motions
     ) -> tuple[FloatArray, FloatArray]:
         """The first part, mass by mass: any tree."""
-        shifts = self.bodies.shifts(stance, motions, centres, self.carrier).reshape(-1, self.bodies.columns)
-        weighed = shifts * np.repeat(self.masses, 3)[:, None]
-        return shifts.T @ weighed, shifts.T @ forces.ravel()
+        shifts = self.bodies.shifts(stance, motions, centres, self.carrier)
+        shifts = np.swapaxes(shifts.reshape(*shifts.shape[:-3], -1, self.bodies.columns), -1, -2)
+        weighed = np.swapaxes(shifts * np.repeat(self.masses, 3), -1, -2)
+        return shifts @ weighed, (shifts @ forces.reshape(*forces.shape[:-2], -1, 1))[..., 0]
 
-    def _composite(self, motions: Motions, centres: FloatArray, forces: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _composite(
+        self, centres: FloatArray, forces: FloatArray, _: Stance, motions: Motions
+    ) -> tuple[FloatArray, FloatArray]:
         """The first part by the masses below each body, where all of them turn with what is above them."""
-        own = np.empty((len(centres), 16))
-        own[:, 0] = self.masses
-        own[:, 1:4] = centres * self.masses[:, None]
-        own[:, 4:10] = own[:, 1:4][:, _ROWS] * centres[:, _COLUMNS]
-        own[:, 10:13] = forces
-        own[:, 13:] = cross(centres, forces)
-        below = (self._below @ own)[self.bodies.body_of]
-        axes, speeds = motions
-        mass, first, second = below[:, :1], below[:, 1:4], below[:, _FULL]
-        linear = mass * speeds + cross(axes, first)
-        spread = np.trace(second, axis1=1, axis2=2)[:, None] * axes - (second @ axes[..., None])[..., 0]
-        angular = cross(first, speeds) + spread
-        both = axes @ angular.T + speeds @ linear.T
-        matrix = self.bodies.symmetric(both)
-        gradient = (axes * below[:, 13:]).sum(axis=1) + (speeds * below[:, 10:13]).sum(axis=1)
-        return matrix, gradient
+        ones = np.concatenate([np.ones((*centres.shape[:-1], 1)), centres], axis=-1)
+        own = (ones[..., :, None] * (self.masses[:, None] * ones)[..., None, :]).reshape(*centres.shape[:-1], 16)
+        body_of, below = self.bodies.body_of, self._below
+        inertia = ((below @ own) @ _INERTIA).reshape(*centres.shape[:-2], -1, 6, 6)[..., body_of, :, :]
+        pulls = (below @ np.concatenate([cross(centres, forces), forces], axis=-1))[..., body_of, :]
+        columns = np.concatenate(motions, axis=-1)
+        products = columns @ np.swapaxes((inertia @ columns[..., None])[..., 0], -1, -2)
+        return self.bodies.symmetric(products), (columns * pulls).sum(axis=-1)
+
+
+def _inertia() -> FloatArray:
+    """(16, 36) to the inertia of a mass, as motions (axis, speed at the origin) meet it, from m · (1, p) (1, p)ᵀ.
+
+    A point at p moves by a × p + s: linear in 1 and in each of p's coordinates.
+    """
+    moved = np.zeros((4, 6, 3))
+    moved[0, 3:] = np.eye(3)
+    moved[1:, :3] = np.cross(np.eye(3), np.eye(3)[:, None])
+    return np.asarray(np.einsum("iax,jbx->ijab", moved, moved).reshape(16, 36))
+
+
+_INERTIA = _inertia()
 
 
 def _carriers(parents: IntArray, bones: IntArray) -> IntArray:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import TINY, BoolArray, FloatArray
+from ..arrays import TINY, BoolArray, FloatArray, IntArray
 from .joint_limits import Sides
 
 # How much a side gives way, as a share of what it would move by itself: those of a curved outline say nearly the same.
@@ -26,58 +26,64 @@ class Found(NamedTuple):
 class Step:
     """½ x·H x - g·x for x (D,), with R rows that are to be met and K sides that are not to be passed.
 
-    Everything is worked out among rows and sides, so that those that no step can meet do no harm: each row gives way by
-    its `yielding` (R,) times the force that it takes.
+    Everything is worked out among the rows and those sides that come into play, so that those that no step can meet do
+    no harm: each row gives way by its `yielding` (R,) times the force that it takes.
     """
 
     def __init__(
         self, matrix: FloatArray, slope: FloatArray, rows: FloatArray, yielding: FloatArray, sides: Sides
     ) -> None:
         """H (D, D), g (D,), rows (R, D), K sides."""
-        count = len(rows)
-        every = np.concatenate([rows, sides.rows])
-        found = np.linalg.solve(matrix, np.concatenate([slope[None], every]).T)
-        self._rows, self._sides, self._room, self._free = rows, sides.rows, sides.room, found[:, 0]
-        self._side_yielding = sides.yielding
-        self._by_rows, self._by_sides = found[:, 1 : 1 + count], found[:, 1 + count :]
-        self._own = rows @ self._by_rows
-        self._own[np.arange(count), np.arange(count)] += yielding
+        found: FloatArray = np.linalg.solve(matrix, np.concatenate([slope[None], rows]).T)
+        self._matrix, self._rows, self._sides = matrix, rows, sides
+        self._free, self._by_rows = found[:, 0], found[:, 1:]
+        self._own = rows @ self._by_rows + np.diag(yielding)
 
     def solve(self, wanted: FloatArray, closed: BoolArray) -> Found:
         """The step that moves the rows by (R,) wanted and no side by more than it has room.
 
         closed: (K,) the sides that it is thought to come up against.
         """
-        if len(wanted):
-            across = self._rows @ self._by_sides
-            both = np.linalg.solve(
-                self._own, np.concatenate([(wanted - self._rows @ self._free)[:, None], across], axis=1)
-            )
-            forces, gives = both[:, 0], both[:, 1:]
-            free, moved = self._free + self._by_rows @ forces, self._by_sides - self._by_rows @ gives
-        else:
-            forces, gives = np.zeros(0), np.zeros((0, len(self._room)))
-            free, moved = self._free, self._by_sides
-        if not len(self._room):
-            return Found(free, forces, closed)
-        compliance = self._sides @ moved + np.diag(self._side_yielding)
-        pushes = _pushes(compliance, self._sides @ free - self._room, closed)
-        return Found(free - moved @ pushes, forces + gives @ pushes, pushes > 0.0)
+        sides = self._sides
+        forces = np.linalg.solve(self._own, wanted - self._rows @ self._free)
+        free: FloatArray = self._free + self._by_rows @ forces
+        over = sides.rows @ free - sides.room
+        least = _PASSED * float(np.abs(over).max(initial=0.0))
+        # The sides that come into play, how they move the columns and press on the rows, and how hard they push back.
+        chosen, moved, pressed = np.zeros(0, dtype=np.int64), np.zeros((len(free), 0)), np.zeros((len(forces), 0))
+        step, pushes = free, np.zeros(0)
+        passed: BoolArray = closed | (over > least)
+        while passed.any():
+            chosen = np.concatenate([chosen, np.flatnonzero(passed)])
+            by_sides = np.linalg.solve(self._matrix, sides.rows[passed].T)
+            pressing = np.linalg.solve(self._own, self._rows @ by_sides)
+            moved = np.concatenate([moved, by_sides - self._by_rows @ pressing], axis=1)
+            pressed = np.concatenate([pressed, pressing], axis=1)
+            compliance = sides.rows[chosen] @ moved + np.diag(sides.yielding[chosen])
+            pushing = np.concatenate([pushes > 0.0, closed[passed]])
+            pushes = _pushes(compliance, over[chosen], np.flatnonzero(pushing))
+            step = free - moved @ pushes
+            passed = sides.rows @ step - sides.room > least
+            passed[chosen] = False
+        met: BoolArray = np.zeros(len(over), dtype=bool)
+        met[chosen[pushes > 0.0]] = True
+        return Found(step, forces + pressed @ pushes, met)
 
     def corrected(self, wanted: FloatArray, closed: BoolArray) -> FloatArray:
         """(D,) the least step that moves the rows so, and along closed sides not at all."""
-        rows = np.concatenate([self._rows, self._sides[closed]])
-        moved = np.concatenate([self._by_rows, self._by_sides[:, closed]], axis=1)
+        held = self._sides.rows[closed]
+        rows = np.concatenate([self._rows, held])
+        moved = np.concatenate([self._by_rows, np.linalg.solve(self._matrix, held.T)], axis=1)
         square = rows @ moved
         count = len(wanted)
         square[:count, :count] = self._own
         diagonal = np.arange(count, len(square))
-        square[diagonal, diagonal] = square[diagonal, diagonal] * (1.0 + _LOOSE) + self._side_yielding[closed]
+        square[diagonal, diagonal] = square[diagonal, diagonal] * (1.0 + _LOOSE) + self._sides.yielding[closed]
         goal = np.concatenate([wanted, np.zeros(len(square) - count)])
         return np.asarray(moved @ np.linalg.solve(square, goal))
 
 
-def _pushes(compliance: FloatArray, over: FloatArray, closed: BoolArray) -> FloatArray:
+def _pushes(compliance: FloatArray, over: FloatArray, closed: IntArray) -> FloatArray:
     """(K,) how hard each side pushes back, none less than zero: the least of ½ p·A p - over·p.
 
     Lawson and Hanson's method (*Solving Least Squares Problems*, 1974, chapter 23) in Bro and de Jong's form (Journal
@@ -85,31 +91,37 @@ def _pushes(compliance: FloatArray, over: FloatArray, closed: BoolArray) -> Floa
     passed farthest, and opens those that would pull.
     """
     square = compliance + np.diag(_LOOSE * np.diagonal(compliance) + TINY)
-    result, pushing = np.zeros(len(over)), closed.copy()
     scale = np.sqrt(np.maximum(np.diagonal(compliance), TINY))
     least = _PASSED * float(np.abs(over).max())
+    result = np.zeros(len(over))
+    while len(closed):
+        found = np.linalg.solve(square[closed[:, None], closed], over[closed])
+        if found.min() > 0.0:
+            result[closed] = found
+            break
+        closed = closed[found > 0.0]
     for _ in range(_MOST_ROUNDS):
-        result, pushing = _inside(square, over, result, pushing)
-        passed = np.where(pushing, 0.0, over - square @ result)
+        passed = over - square @ result
+        passed[closed] = 0.0
         if passed.max() <= least:
             break
-        pushing[int((passed / scale).argmax())] = True
+        closed = np.append(closed, int((passed / scale).argmax()))
+        closed, result = _inside(square, over, result, closed)
     return result
 
 
-def _inside(
-    square: FloatArray, over: FloatArray, result: FloatArray, pushing: BoolArray
-) -> tuple[FloatArray, BoolArray]:
-    """The pushes of the sides in `pushing` alone, those that would pull left out, one after the other."""
+def _inside(square: FloatArray, over: FloatArray, result: FloatArray, closed: IntArray) -> tuple[IntArray, FloatArray]:
+    """Which of the closed sides stay so, and the pushes: those that would pull are opened, one after the other."""
     while True:
-        where = np.flatnonzero(pushing)
-        found = np.zeros(len(over))
-        found[where] = np.linalg.solve(square[where[:, None], where], over[where])
-        pulling = pushing & (found <= 0.0)
+        found = np.linalg.solve(square[closed[:, None], closed], over[closed])
+        before, pulling = result[closed], found <= 0.0
+        result = np.zeros(len(over))
         if not pulling.any():
-            return found, pushing
+            result[closed] = found
+            return closed, result
         # As far toward it as none pulls; what then pushes no more is opened.
-        share = np.where(pulling, result / np.maximum(result - found, TINY), 1.0).min()
-        result = np.where(pushing, result + share * (found - result), 0.0)
-        pushing = pushing & (result > 0.0) & ~(pulling & (result <= TINY))
-        result = np.where(pushing, result, 0.0)
+        share = (before[pulling] / np.maximum(before[pulling] - found[pulling], TINY)).min()
+        pushes = before + share * (found - before)
+        kept = ~(pulling & (pushes <= TINY))
+        closed = closed[kept]
+        result[closed] = pushes[kept]

@@ -19,7 +19,7 @@ from .body import Bodies, Motions, Stance
 from .bounds import Bounds, Floor, Support
 from .goals import Goals
 from .joint_limits import JointLimits, Sides
-from .mass import Masses, PostureTerm
+from .mass import Away, Masses, PostureTerm
 from .quadratic import Found, Step
 
 # What the posture weighs beside goals of weight 1; between 1e-3 and 1e-2 the poses are much the same.
@@ -54,8 +54,10 @@ _MOST_STEPS_A_MOVE = 10
 # The second part goes on where a step leaves so much at most. So much of it is taken where all of it halves nothing: a
 # limb that is nearly straight.
 _LEFT, _SHARES = 0.2, (1.0, 0.5, 0.25)
-# Radians that a step of it turns at most, and how many tangents it follows: for a move of the mouse, and at once.
-_A_MOVE, _AT_ONCE = (0.2, 3), (0.4, 12)
+# Radians that a step of it turns at most, how many tangents it follows, and by what share of the way from the preferred
+# pose the last step of the first part may turn: for a move of the mouse, and at once. Nobody sees what is left then,
+# and the next move goes on: a hand dragged about takes 1.0 steps a move for 2.1, and still closes to 0.00 degrees.
+_A_MOVE, _AT_ONCE = (0.2, 3, 0.2), (0.4, 12, 0.0)
 _HIGHEST_DAMPING = 1e3 * _POSTURE
 # A share of the longest path: goals are met to this.
 _TOLERANCE = 1e-6
@@ -80,11 +82,11 @@ class PosturePose:
 
 @dataclass
 class _State:
-    """A stance, what its goals are short of (R,), what its posture costs, and the sides (N,) it was kept from."""
+    """A stance, what its goals are short of (R,), how far it is from the preferred one, and the sides (N,) it met."""
 
     stance: Stance
     residual: FloatArray
-    posture: float
+    away: Away
     pulls: FloatArray | None
     closed: IntArray
 
@@ -111,7 +113,7 @@ class PostureSolver:
         self.bodies = Bodies(skeleton, self.goals.bones, axes, root == "FREE")
         self.limits, self.bounds = JointLimits(self.bodies, own), Bounds(self.bodies, floor, support)
         self.tolerance = _TOLERANCE * float(self.goals.lengths.max())
-        self._farthest, self._most_tangents = _A_MOVE
+        self._farthest, self._most_tangents, self._last_share = _A_MOVE
         self._every = np.ones(len(self.goals.hard), dtype=bool)
         self.prefer(np.tile([1.0, 0.0, 0.0, 0.0], (len(skeleton), 1)), skeleton.rest[0, :3, 3])
 
@@ -121,10 +123,12 @@ class PostureSolver:
         self._asked: FloatArray | None = None
         turns = np.asarray(rotations, dtype=np.float64)
         self.posture = PostureTerm(self.bodies, self.masses, turns, np.asarray(location, dtype=np.float64))
+        self.bounds.prefer(self.posture)
 
     def centre_of_mass(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
         """(3,) in a pose."""
-        return self.posture.centre_of_mass(self.bodies.stand(rotations[self.bodies.bones], location))
+        stance = self.bodies.stand(rotations[self.bodies.bones], location)
+        return self.posture.centre_of_mass(self.posture.away(stance))
 
     def points(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
         """(E, 3) where the effectors are in a pose."""
@@ -164,8 +168,8 @@ class PostureSolver:
         local = self.limits.clamped(rotations[self.bodies.bones])
         stance = self.bodies.stand(local, np.asarray(start_location, dtype=np.float64))
         state = self._state(stance, *self._last)
-        self._farthest, self._most_tangents = _AT_ONCE if at_once else _A_MOVE
-        state, steps = self._approach(state, np.inf if at_once else self._easy_turn(state.stance))
+        self._farthest, self._most_tangents, self._last_share = _AT_ONCE if at_once else _A_MOVE
+        state, steps = self._approach(state, np.inf if at_once else self._easy_turn(state))
         self._last = state.pulls, state.closed
         rotations[self.bodies.bones] = state.stance.local
         misses = np.linalg.norm(goals.misses(state.stance), axis=1)
@@ -176,18 +180,12 @@ class PostureSolver:
     def _state(self, stance: Stance, pulls: FloatArray | None = None, closed: IntArray | None = None) -> _State:
         residual = self.goals.residual(stance)
         none = np.zeros(0, dtype=np.int64)
-        return _State(
-            stance,
-            residual,
-            self.posture.value(stance),
-            pulls,
-            none if closed is None else closed,
-        )
+        return _State(stance, residual, self.posture.away(stance), pulls, none if closed is None else closed)
 
-    def _easy_turn(self, stance: Stance) -> float:
+    def _easy_turn(self, state: _State) -> float:
         """Radians that joints may turn for the posture's sake, now that targets have gone where they are."""
         before, self._asked = self._asked, self.goals.asked()
-        if before is None or np.abs(self.posture.turned(stance)).max() <= _NEARLY_PREFERRED:
+        if before is None or np.abs(state.away.turned).max() <= _NEARLY_PREFERRED:
             return np.inf
         gone = np.linalg.norm(self._asked - before, axis=1).max(initial=0.0)
         return float(_EASY_TURN + _EASY_TURN_PER_SIZE * gone / self.posture.size)
@@ -213,6 +211,7 @@ class PostureSolver:
         damping, count = 0.0, 0
         while count < _MOST_STEPS and damping <= _HIGHEST_DAMPING and most > _LAST_TURN:
             count += 1
+            last = max(_LAST_TURN, self._last_share * float(np.abs(state.away.turned).max()))
             trial, longest = self._step(state, damping, min(most, _LONGEST_TURN))
             before, after = self._cost(state, state), self._cost(trial, state)
             if after > before:
@@ -221,7 +220,7 @@ class PostureSolver:
                 after = self._cost(trial, state)
             if after <= before:
                 state, damping, most = trial, 0.25 * damping, most - longest
-                if longest < _LAST_TURN or before - after < _LAST_GAIN * before:
+                if longest < last or before - after < _LAST_GAIN * before:
                     return state, count, True
             else:
                 damping = max(4.0 * damping, _POSTURE)
@@ -232,11 +231,11 @@ class PostureSolver:
         hard, residual = self.goals.hard, state.residual
         motions = self.bodies.motions(state.stance)
         rows = self.goals.rows(self.bodies, state.stance, motions)
-        mass, slope = self.posture.equations(state.stance, motions)
+        mass, slope = self.posture.equations(state.away, state.stance, motions)
         # Rows that come first count here as well: it changes nothing where they are met, and makes the matrix positive.
         matrix = self._curved(rows.T @ rows + (_POSTURE + damping) * mass, mass, state, motions)
         near = _NEAR_THE_FLOOR * self.posture.size
-        bounds = self.bounds.sides(state.stance, motions, self.posture, near)
+        bounds = self.bounds.sides(state.stance, motions, state.away, near)
         sides = Sides.joined([self.limits.sides(state.stance.local, _LONGEST_TURN), bounds])
         yielding = np.full(np.count_nonzero(hard), _YIELDING)
         step = Step(matrix, rows.T @ residual - _POSTURE * slope, rows[hard], yielding, sides)
@@ -259,21 +258,21 @@ class PostureSolver:
         hard = self.goals.hard
         soft, first = state.residual[~hard], state.residual[hard]
         price = 2.0 * max(float(np.linalg.norm(before.residual[~hard])), 0.1)
-        bounds = self.bounds.cost(state.stance, self.posture, price)
-        return 0.5 * float(soft @ soft) + _POSTURE * state.posture + price * float(np.linalg.norm(first)) + bounds
+        bounds = self.bounds.cost(state.stance, state.away, price)
+        posture = _POSTURE * self.posture.value(state.away)
+        return 0.5 * float(soft @ soft) + posture + price * float(np.linalg.norm(first)) + bounds
 
     def _curved(self, matrix: FloatArray, mass: FloatArray, state: _State, motions: Motions) -> FloatArray:
         """The Gauss-Newton matrix with what the present forces add to it, and as much mass as makes it positive."""
         stance, posture, goals = state.stance, self.posture, self.goals
-        centres = posture.centres(stance)
         if state.pulls is None:
             return matrix
         curvature = self.bodies.stiffness(
             stance,
             motions,
-            np.concatenate([goals.points(stance), centres]),
+            np.concatenate([goals.points(stance), state.away.centres]),
             np.concatenate([goals.on, posture.carrier]),
-            np.concatenate([goals.forces(state.pulls), -_POSTURE * posture.pulls(centres)]),
+            np.concatenate([goals.forces(state.pulls), -_POSTURE * posture.pulls(state.away)]),
         )
         for more in _MORE_MASS:
             curved = matrix - curvature + more * _POSTURE * mass
@@ -304,7 +303,7 @@ class PostureSolver:
     def _nearer(self, state: _State, chosen: BoolArray) -> _State | None:
         """The state with less missing of some of the rows, along one tangent; None where it promises too little."""
         motions = self.bodies.motions(state.stance)
-        mass, _ = self.posture.equations(state.stance, motions)
+        mass, _ = self.posture.equations(state.away, state.stance, motions)
         rows = self.goals.rows(self.bodies, state.stance, motions)[chosen]
         floor = self.bounds.floor_sides(state.stance, motions, _NEAR_THE_FLOOR * self.posture.size)
         sides = Sides.joined([self.limits.sides(state.stance.local, _LONGEST_TURN), floor])
