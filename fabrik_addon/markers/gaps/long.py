@@ -14,6 +14,8 @@ from ...core.rotations import (
 from ..clip import BoolArray, FloatArray, true_spans
 from ..robust import outlier_weights
 
+# Over gaps longer than this (seconds) the motion at the edges carries less far.
+CARRIED: Final = 0.5
 # Speed and acceleration at an edge are taken from so many frames beside it, more of them the longer the gap is: over a
 # longer gap noise in them carries farther.
 _LEAST_BESIDE: Final = 6

@@ -12,22 +12,16 @@ import numpy as np
 
 from ..clip import BoolArray, true_spans
 from ..gaps.fill_from_motion import fill_from_motion
-from ..gaps.long import fill_points, hold
-from .course import FROM_COURSE, prior_weight
-from .determined import lost_certainty
-from .recording import CHUNK, Recording
+from ..gaps.long import CARRIED, fill_points, hold
+from .course import FROM_COURSE, GUESSED, prior_weight
+from .determined import LOST, lost_certainty
+from .recording import Recording, parts
 
 Gaps = Literal["SOLVE", "HOLD", "INTERPOLATE", "UNKEYED"]
 _HOW: Final = {"SOLVE": "solved", "HOLD": "held", "INTERPOLATE": "interpolated", "UNKEYED": "unkeyed"}
 GAPS: Final = tuple(_HOW)
 
-# A bone's rotation is lost when hidden markers make it this much (radians) less sure than it is with all of them.
-_LOST: Final = 0.1
-# What the pose of a lost bone counts that the frames beside the gap lead to, as a share of what a course does: with all
-# of it a forearm without its marker kept the elbow 13 mm off, with this share 9.
-_GUESSED: Final = 0.05
-# Over gaps longer than this (seconds) the motion at the edges carries less far; held poses go on over the second.
-_CARRIED: Final = 0.5
+# Held poses go on over so many seconds.
 _EASE: Final = 0.1
 
 
@@ -46,16 +40,16 @@ def fill_gaps(recording: Recording, gaps: Gaps) -> Generator[float, None, BoolAr
     """Carry bones over what is not seen; yields the share done, and returns (F, J) where a bone is known."""
     observed = recording.seen & ~recording.outliers | recording.close
     lost, misplaced = lost_certainty(recording.solver, recording.solution, observed)
-    known, placed = lost <= _LOST, misplaced <= _LOST
+    known, placed = lost <= LOST, misplaced <= LOST
     _carry_over(recording, known, placed, gaps)
     recording.expected[:] = recording.solution.rotations
-    recording.prior_weights[~known] = _GUESSED * prior_weight(recording, FROM_COURSE)
+    recording.rest_weights[~known] = 0.0
+    recording.prior_weights[~known] = GUESSED * prior_weight(recording, FROM_COURSE)
     if gaps == "SOLVE":
         frames = np.flatnonzero(~(known.all(axis=1) & placed))
-        for first in range(0, len(frames), CHUNK):
-            part = frames[first : first + CHUNK]
+        for part in parts(frames):
             recording.solve_again(part, recording.sample_weights(part), recording.bridged[part])
-            yield (first + len(part)) / len(frames)
+            yield part[-1] / len(recording.targets)
     return known
 
 
@@ -73,7 +67,7 @@ def _carry_over(recording: Recording, known: BoolArray, placed: BoolArray, gaps:
     """Put every bone that is not known (F, J), and the root (F,), to where the frames beside the gap lead it."""
     solution, rate = recording.solution, recording.rate
     rotations, roots = np.array(solution.rotations), np.array(solution.root_location)
-    longest, ease = _CARRIED * rate, max(1, round(_EASE * rate))
+    longest, ease = CARRIED * rate, max(1, round(_EASE * rate))
     for bone in np.flatnonzero(~known.all(axis=0)):
         if gaps == "HOLD":
             rotations[:, bone] = hold(rotations[:, bone], known[:, bone], ease)

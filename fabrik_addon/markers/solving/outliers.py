@@ -5,10 +5,10 @@ from typing import Final
 import numpy as np
 
 from ...core.arrays import IntArray
-from ..clip import FloatArray, true_spans
-from ..gaps.long import MOST_BESIDE, fill_points, fill_rotations
+from ..clip import BoolArray, FloatArray, true_spans
+from ..gaps.long import CARRIED, MOST_BESIDE, fill_points, fill_rotations
 from ..robust import outlier_weights, usual_distances
-from .course import SPACING
+from .course import FROM_COURSE, SPACING, prior_weight
 from .recording import Recording
 
 # A sample may be so many times farther off than its marker usually is, but not more than one share of the skeleton's
@@ -22,8 +22,6 @@ _TOLERANCES: Final = (4.0, 2.0, 1.0)
 _OUTLYING: Final = 2.0
 # What the course that is expected still counts on frames with such samples: enough not to fold anew.
 _EXPECTED: Final = 0.05
-# Over stretches of such samples longer than this (seconds) the frames beside say little.
-_CARRIED: Final = 0.5
 # With fewer of a frame's markers than this left, all of them count.
 _LEAST_INLIERS: Final = 0.5
 
@@ -33,19 +31,20 @@ def reject_outliers(recording: Recording) -> None:
 
     Their frames are solved with less and less weight for what is far off (Geman and McClure's, graduated).
     """
-    distances = recording.by_parts(recording.distances)
+    distances = recording.distances()
     allowed = _allowed(recording.solver.skeleton.size, distances)
     # What is expected there, and as far beside as the next knot of the course, was told by the same samples.
     near = np.ones(2 * round(SPACING * recording.rate) + 1)
     frames = np.flatnonzero(np.convolve((distances > allowed).any(axis=1), near)[len(near) // 2 :][: len(distances)])
     if not len(frames):
         return
-    recording.prior_weights[frames] *= _EXPECTED
-    _start_from_beside(recording, frames)
-    for factor in _TOLERANCES:
-        weights = outlier_weights(recording.distances(frames), factor * allowed) * recording.weights
-        recording.solve_again(frames, weights, recording.targets[frames], far=True)
+    recording.prior_weights[frames] = _EXPECTED * prior_weight(recording, FROM_COURSE)
+    _solve_without(recording, frames, allowed)
     wrong = recording.distances(frames) > _OUTLYING * allowed
+    doubtful = frames[_more_than_beside(wrong, frames, len(near) // 2)]
+    if len(doubtful):
+        _solve_without(recording, doubtful, allowed)
+        wrong = recording.distances(frames) > _OUTLYING * allowed
     left = (recording.seen[frames] & ~wrong).sum(axis=1)
     enough = left >= _LEAST_INLIERS * recording.seen[frames].sum(axis=1)
     recording.outliers[frames] = wrong & enough[:, None]
@@ -57,11 +56,28 @@ def reject_outliers(recording: Recording) -> None:
     recording.solve_again(frames, recording.sample_weights(frames), recording.bridged[frames], far=True)
 
 
+def _solve_without(recording: Recording, frames: IntArray, allowed: FloatArray) -> None:
+    """Solve frames, begun from those beside, with less and less weight for samples farther off than is allowed (E,)."""
+    _start_from_beside(recording, frames)
+    for factor in _TOLERANCES:
+        weights = outlier_weights(recording.distances(frames), factor * allowed) * recording.weights
+        recording.solve_again(frames, weights, recording.targets[frames], far=True)
+
+
+def _more_than_beside(wrong: BoolArray, frames: IntArray, near: int) -> BoolArray:
+    """(N,) which of some frames have more outliers than another so near that has any: a good one is among them."""
+    counts = wrong.sum(axis=1)
+    spread = np.full(frames[-1] + 1 + 2 * near, wrong.shape[1])
+    spread[frames + near] = np.where(counts, counts, wrong.shape[1])
+    least = np.lib.stride_tricks.sliding_window_view(spread, 2 * near + 1).min(axis=1)
+    return np.asarray(counts > least[frames])
+
+
 def _start_from_beside(recording: Recording, frames: IntArray) -> None:
     """Put poses that such samples have dragged away for a while to where the frames beside lead."""
     good = np.ones(len(recording.targets), dtype=bool)
     good[frames] = False
-    longest = _CARRIED * recording.rate
+    longest = CARRIED * recording.rate
     spans = [span for span in true_spans(~good) if span[1] - span[0] <= longest and span[0] > 0 and span[1] < len(good)]
     solution = recording.solution
     for first, end in spans:

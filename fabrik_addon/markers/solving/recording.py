@@ -1,13 +1,13 @@
 """A recording while it is being solved: its targets, what they weigh, and the poses so far."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from ...core import Skeleton, Solution, Solver, Status, forward_kinematics
-from ...core.arrays import TINY
+from ...core.arrays import TINY, IntArray
 from ...core.backend import array as many
 from ...core.model.bodies import effector_offset
 from ...core.model.targets import PosePrior
@@ -16,7 +16,7 @@ from ..clip import BoolArray, FloatArray
 from ..gaps.short import bridge
 
 # Frames that are solved together: arrays of them fit the processor's cache, and memory stays flat.
-CHUNK: Final = 1000
+_TOGETHER: Final = 1000
 # From a pose nearby three steps are enough: without an end some few frames took 40, for 0.00 mm RMS. From one that
 # wrong samples have dragged away they are not.
 _STEPS: Final = 3
@@ -35,12 +35,12 @@ class Recording:
             moment only, and so are bridged.
         expected: (F, J, 4) local rotations that a pose has where markers do not say, and prior_weights: (F, J) what a
             squared radian off counts.
-        rest_weights: (J,) what a squared radian off rest counts beside that.
+        rest_weights: (F, J) what a squared radian off rest counts beside that.
     """
 
     def __init__(self, solver: Solver, targets: FloatArray, root_heads: FloatArray | None, rate: float) -> None:
         self.solver, self.targets, self.rate = solver, targets, rate
-        self.nearby, self._from_far = (
+        self.nearby, self.from_far = (
             with_options(solver, max_sweeps=0, restarts=0, repair_pops=False, most_steps=steps)
             for steps in (_STEPS, _STEPS_FROM_FAR)
         )
@@ -51,7 +51,7 @@ class Recording:
         self.solution = Solution.empty(solver.skeleton, len(targets), len(solver.effectors))
         self.expected = np.array(self.solution.rotations)
         self.prior_weights = np.zeros((len(targets), len(solver.skeleton)))
-        self.rest_weights = np.zeros(len(solver.skeleton))
+        self.rest_weights = np.zeros_like(self.prior_weights)
         self.weights = np.array([effector.weight for effector in solver.effectors])
         self.bones = [solver.skeleton.index(effector.bone) for effector in solver.effectors]
         self.offsets = np.array([effector_offset(solver.skeleton, effector) for effector in solver.effectors])
@@ -69,9 +69,10 @@ class Recording:
     def solve_again(self, frames: Any, weights: FloatArray, targets: FloatArray, *, far: bool = False) -> None:
         """Solve some frames from their present poses. far: these may be far off."""
         start, heads = self.solution.rotations[frames], self.solution.root_location[frames]
-        counts = self.prior_weights[frames] + self.rest_weights
-        prior = PosePrior(_toward_rest(self.expected[frames], self.rest_weights / np.maximum(counts, TINY)), counts)
-        solver = self._from_far if far else self.nearby
+        at_rest = self.rest_weights[frames]
+        counts = self.prior_weights[frames] + at_rest
+        prior = PosePrior(_toward_rest(self.expected[frames], at_rest / np.maximum(counts, TINY)), counts)
+        solver = self.from_far if far else self.nearby
         part = solver.solve(targets, start=start, start_location=heads, weights=weights, prior=prior)
         self.solution.put(frames, part)
 
@@ -83,30 +84,33 @@ class Recording:
             rotations[:, bone] = many.stack([inside], len(rotations))[:, 0]
         return rotations
 
-    def by_parts(self, work: Callable[[slice], FloatArray]) -> FloatArray:
-        """(F, ...) what is worked out of all frames, part by part: what it takes on the way is far more."""
-        starts = range(0, max(len(self.targets), 1), CHUNK)
-        return np.concatenate([work(slice(first, first + CHUNK)) for first in starts])
-
-    def matrices(self, frames: Any) -> FloatArray:
-        """(N, J, 4, 4) of some frames."""
-        rotations, roots = self.solution.rotations[frames], self.solution.root_location[frames]
-        return forward_kinematics(self.solver.skeleton, rotations, roots)
-
-    def distances(self, frames: Any) -> FloatArray:
-        """(N, E) of the markers from their targets on some frames, NaN where those are."""
-        points = points_on(self.matrices(frames), self.bones, self.offsets)
-        return np.asarray(np.linalg.norm(points - self.targets[frames], axis=2))
+    def distances(self, frames: IntArray | None = None) -> FloatArray:
+        """(N, E) of the markers from their targets on some frames, or on all; NaN where those are."""
+        chosen = np.arange(len(self.targets)) if frames is None else frames
+        distances = np.empty((len(chosen), len(self.bones)))
+        for places in parts(np.arange(len(chosen))):
+            part = chosen[places]
+            rotations, roots = self.solution.rotations[part], self.solution.root_location[part]
+            matrices = forward_kinematics(self.solver.skeleton, rotations, roots)
+            points = points_on(matrices, self.bones, self.offsets)
+            distances[places] = np.linalg.norm(points - self.targets[part], axis=2)
+        return distances
 
     def measure(self) -> None:
         """Errors of what is seen, whatever it weighed; frames that show nothing say so."""
-        self.solution.errors[...] = self.by_parts(self.distances)
+        self.solution.errors[...] = self.distances()
         self.solution.status[~self.seen.any(axis=1)] = Status.UNSEEN
         tolerances = self.solver.options.tolerance * self.solver.reaches.tolerance_lengths
         met = ~(self.solution.errors > tolerances).any(axis=1) & self.seen.any(axis=1)
         self.solution.status[met] = Status.SOLVED
         # The last of few steps from nearby is as near as markers want to some hundredths of a millimetre.
         self.solution.status[self.solution.status == Status.STALLED] = Status.FITTED
+
+
+def parts(frames: IntArray) -> Iterator[IntArray]:
+    """So many of some frames as are solved together, one part after the other."""
+    for first in range(0, len(frames), _TOGETHER):
+        yield frames[first : first + _TOGETHER]
 
 
 def _toward_rest(rotations: FloatArray, shares: FloatArray) -> FloatArray:
