@@ -7,6 +7,7 @@ import numpy as np
 
 from ....core.arrays import FloatArray
 from ...posing.drag.mouse import DragInput
+from .drawing import Drawing, colored, draw_over
 
 # Pixels from the point on a screen on which one pixel is as wide as at the point: farther than any screen.
 _FAR: Final = 10000.0
@@ -36,17 +37,8 @@ def _draw(said: DragInput) -> None:
     lines = locked_lines(said)
     if not lines:
         return
-    import gpu  # noqa: PLC0415  not to be had without a window
-    from gpu_extras.batch import batch_for_shader  # noqa: PLC0415
-
     context: Any = bpy.context
     theme = context.preferences.themes[0].user_interface
     colors = (theme.axis_x, theme.axis_y, theme.axis_z)
-    shader = gpu.shader.from_builtin("POLYLINE_UNIFORM_COLOR")
-    shader.bind()
-    shader.uniform_float("viewportSize", (context.region.width, context.region.height))
-    shader.uniform_float("lineWidth", _WIDTH * context.preferences.system.ui_scale)
-    for axis, ends in lines:
-        shader.uniform_float("color", (*colors[axis], 1.0))
-        content: dict[str, Any] = {"pos": ends.astype(np.float32)}
-        batch_for_shader(shader, "LINES", content).draw(shader)
+    parts = ((ends, np.array([[0, 1]]), (*colors[axis], 1.0)) for axis, ends in lines)
+    draw_over(Drawing({_WIDTH: colored(parts)}), context)

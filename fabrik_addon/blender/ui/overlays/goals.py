@@ -1,6 +1,6 @@
 """Goals, pins and bend targets drawn in the viewport, with how far each effector is from its own.
 
-`handlers.py` has them drawn; `gpu` is imported only then, since it does not work without a window.
+`handlers.py` has them drawn.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,8 +19,8 @@ from ...settings.effector import FabrikEffector
 from ...settings.limit_properties import LimitPropertyError
 from ...settings.why_not import enabled_effectors
 from ..chosen import color
+from .drawing import Drawing, colored, draw_over
 from .goal_shapes import Goal, Lines, Look, goal_lines
-from .limits import Drawing, colored, draw_lines
 from .support_shapes import support_lines
 
 # Pixels.
@@ -110,7 +110,7 @@ def drawing(lines: Sequence[Lines]) -> Drawing:
         )
         for width in sorted({_WIDTHS[each.look] for each in lines})
     }
-    return Drawing(*colored(iter(())), widths)
+    return Drawing(widths)
 
 
 def _views_of(
@@ -147,15 +147,8 @@ def _object_place(holder: bpy.types.Object, bone: str) -> FloatArray:
 def draw_goals(rigs: Sequence[bpy.types.Object], context: bpy.types.Context) -> None:
     """Draw the goals of rigs into the viewport at hand, over everything."""
     lines = [line for rig in rigs for line in lines_of(rig)]
-    if not lines:
-        return
-    import gpu  # noqa: PLC0415  not to be had without a window
-
-    gpu.state.blend_set("ALPHA")
-    try:
-        draw_lines(drawing(lines), 1.0, context.region)
-    finally:
-        gpu.state.blend_set("NONE")
+    if lines:
+        draw_over(drawing(lines), context)
 
 
 def apart(places: Sequence[_Place], widths: Sequence[float], height: float) -> list[_Place]:

@@ -3,27 +3,23 @@
 `handlers.py` has it drawn; `gpu` is imported only then, since it does not work without a window.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 import bpy
 import numpy as np
-import numpy.typing as npt
 from mathutils import Matrix
 
-from ....core.arrays import FloatArray, IntArray
+from ....core.arrays import FloatArray
 from ....core.limits.base import Limit
 from ...settings.limit_properties import LimitPropertyError, has_limit, read_limit
 from ...settings.selection import active_bone, selected_bones
 from ..chosen import color
+from .drawing import Color, Drawing, colored, draw_lines, draw_triangles
 from .limit_shapes import Kind, Shape, shapes_of
 
-_Color = tuple[float, ...]
 _Numbers = tuple[float, ...]
-# What the graphics card takes.
-_Single = npt.NDArray[np.float32]
 
 # Blue and vermilion can be told apart by people who can't tell red from green; a limit that binds has a cross besides.
 _WHITE: Final = (1.0, 1.0, 1.0)
@@ -37,20 +33,6 @@ _LINE_WIDTH: Final = {Kind.RANGE: 2.0, Kind.GUIDE: 1.0, Kind.MARKER: 1.5}
 _BINDING_WIDTH: Final = 2.0
 # Bones whose shapes are kept from one redraw to the next.
 _KEPT: Final = 512
-
-
-@dataclass(frozen=True, eq=False)
-class Drawing:
-    """All that is drawn at once: corners of triangles, and ends of lines of one width, in world space.
-
-    Attributes:
-        triangles: (3 T, 3) points. colors: (3 T, 4) of them.
-        lines: width in pixels to (2 L, 3) points and (2 L, 4) colors.
-    """
-
-    triangles: _Single
-    colors: _Single
-    lines: dict[float, tuple[_Single, _Single]]
 
 
 def shown_bones(context: bpy.types.Context) -> list[bpy.types.PoseBone]:
@@ -121,7 +103,7 @@ def _drawing(shares: Sequence[tuple[Shape, float]]) -> Drawing:
         )
         for width in sorted({_width(shape) for shape, _ in shares})
     }
-    return Drawing(*colored(surfaces), lines)
+    return Drawing(lines, *colored(surfaces))
 
 
 def draw_limits(context: bpy.types.Context) -> None:
@@ -144,51 +126,14 @@ def _draw_now(ranges: Drawing, markers: Drawing, region: bpy.types.Region) -> No
             (markers, "NONE", 1.0),
         ):
             gpu.state.depth_test_set(depth_test)
-            _draw_triangles(drawing, share)
+            draw_triangles(drawing, share)
             draw_lines(drawing, share, region)
     finally:
         gpu.state.depth_test_set("NONE")
         gpu.state.blend_set("NONE")
 
 
-def _draw_triangles(drawing: Drawing, share: float) -> None:
-    import gpu  # noqa: PLC0415
-    from gpu_extras.batch import batch_for_shader  # noqa: PLC0415
-
-    if not len(drawing.triangles):
-        return
-    shader = gpu.shader.from_builtin("FLAT_COLOR")
-    batch_for_shader(shader, "TRIS", _faded(drawing.triangles, drawing.colors, share)).draw(shader)
-
-
-def draw_lines(drawing: Drawing, share: float, region: bpy.types.Region) -> None:
-    """Hand the lines of a drawing, seen by a share, to the graphics card."""
-    import gpu  # noqa: PLC0415
-    from gpu_extras.batch import batch_for_shader  # noqa: PLC0415
-
-    shader = gpu.shader.from_builtin("POLYLINE_FLAT_COLOR")
-    shader.bind()
-    shader.uniform_float("viewportSize", (region.width, region.height))
-    for width, (ends, colors) in drawing.lines.items():
-        shader.uniform_float("lineWidth", width * bpy.context.preferences.system.ui_scale)
-        batch_for_shader(shader, "LINES", _faded(ends, colors, share)).draw(shader)
-
-
-def _faded(points: _Single, colors: _Single, share: float) -> dict[str, Any]:
-    """Points and colors, seen by a share, as shaders call them."""
-    return {"pos": points, "color": colors * np.array((1.0, 1.0, 1.0, share), dtype=np.float32)}
-
-
-def colored(parts: Iterable[tuple[FloatArray, IntArray, _Color]]) -> tuple[_Single, _Single]:
-    """(N, 3) points and (N, 4) colors of several parts: vertices, rows of indices into them, and a color each."""
-    points, colors = [np.zeros((0, 3), dtype=np.float32)], [np.zeros((0, 4), dtype=np.float32)]
-    for vertices, rows, rgba in parts:
-        points.append(vertices.astype(np.float32)[rows.ravel()])
-        colors.append(np.full((rows.size, 4), rgba, dtype=np.float32))
-    return np.concatenate(points), np.concatenate(colors)
-
-
-def _color(shape: Shape) -> _Color:
+def _color(shape: Shape) -> Color:
     if shape.binds:
         return color("binds")[:3]
     return _WHITE if shape.kind is Kind.MARKER else color("free")[:3]

@@ -1,6 +1,6 @@
 """A line from each marker to the point of its bone, drawn in the viewport.
 
-`handlers.py` has them drawn; `gpu` is imported only then, since it does not work without a window.
+`handlers.py` has them drawn.
 """
 
 from collections.abc import Iterator
@@ -16,6 +16,7 @@ from ...goals.sampling import is_seen
 from ...settings.markers import FabrikMarker
 from ...settings.why_not import mapped_markers
 from ..marker_state import BAD, FAIR
+from .drawing import Drawing, colored, draw_over
 
 # Blue, yellow and vermilion can be told apart by people who can't tell red from green; worse lines are thicker too.
 _LEVELS: Final = (((0.30, 0.66, 1.0, 1.0), 1.5), ((1.0, 0.85, 0.2, 1.0), 2.5), ((1.0, 0.25, 0.10, 1.0), 4.0))
@@ -69,19 +70,6 @@ def _point(bone: bpy.types.PoseBone, marker: FabrikMarker) -> Vector:
 def draw_errors(rig: bpy.types.Object, context: bpy.types.Context) -> None:
     """Draw the lines of a rig's markers into the viewport at hand; nothing hides them."""
     lines = error_lines(rig, context.scene.frame_current_final)
-    region = context.region
-    import gpu  # noqa: PLC0415  not to be had without a window
-    from gpu_extras.batch import batch_for_shader  # noqa: PLC0415
-
-    shader = gpu.shader.from_builtin("POLYLINE_UNIFORM_COLOR")
-    gpu.state.blend_set("ALPHA")
-    try:
-        for each in lines:
-            shader.bind()
-            shader.uniform_float("viewportSize", (region.width, region.height))
-            shader.uniform_float("lineWidth", each.width * bpy.context.preferences.system.ui_scale)
-            shader.uniform_float("color", each.color)
-            ends: Any = each.ends.astype(np.float32)
-            batch_for_shader(shader, "LINES", {"pos": ends}).draw(shader)
-    finally:
-        gpu.state.blend_set("NONE")
+    draw_over(
+        Drawing({each.width: colored([(each.ends, np.arange(len(each.ends)), each.color)]) for each in lines}), context
+    )

@@ -1,4 +1,4 @@
-"""Trails and ghosts drawn in the viewport; `handlers.py` has it done, and `gpu` is imported only then."""
+"""Trails and ghosts drawn in the viewport; `handlers.py` has it done."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ from ....core.arrays import FloatArray
 from ...edit.paths import PathKeeper, Paths
 from ...settings.rig import rig_settings
 from ...settings.selection import selected_bones
-from .limits import Drawing, colored, draw_lines
-from .motion_shapes import GHOST, HELD, Lines, ghost_lines, held_lines, joined, trail_lines
+from .drawing import Drawing, Lines, draw_over
+from .motion_shapes import GHOST, HELD, ghost_lines, held_lines, joined, trail_lines
 
 # The active rig's; drawn things are kept while nothing that they are drawn of changes.
 KEEPER = PathKeeper()
@@ -31,7 +31,7 @@ def drawing_of(context: bpy.types.Context, rig: bpy.types.Object) -> Drawing | N
     key = (hash(state), frame, *bones, *shown, *tints, *holds, world.tobytes())
     if key not in _DRAWN:
         _DRAWN.clear()
-        _DRAWN[key] = Drawing(*colored(iter(())), _lines(paths, bones, holds, frame, view, world))
+        _DRAWN[key] = Drawing(_lines(paths, bones, holds, frame, view, world))
     return _DRAWN[key]
 
 
@@ -76,12 +76,5 @@ def _lines(
 def draw_motion(context: bpy.types.Context, rig: bpy.types.Object) -> None:
     """Draw into the viewport at hand, over everything."""
     drawing = drawing_of(context, rig)
-    if drawing is None:
-        return
-    import gpu  # noqa: PLC0415  not to be had without a window
-
-    gpu.state.blend_set("ALPHA")
-    try:
-        draw_lines(drawing, 1.0, context.region)
-    finally:
-        gpu.state.blend_set("NONE")
+    if drawing is not None:
+        draw_over(drawing, context)

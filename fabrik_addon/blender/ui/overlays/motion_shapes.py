@@ -1,18 +1,13 @@
 """The lines of trails and ghosts, as plain arrays: points, pairs of them, and a color for each pair."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from ....core.arrays import FloatArray
 from ...edit.paths import Paths
-
-Color: TypeAlias = tuple[float, ...]
-_Single = npt.NDArray[np.float32]
-# (2 L, 3) ends of lines and (2 L, 4) colors, by the width in pixels.
-Lines: TypeAlias = dict[float, tuple[_Single, _Single]]
+from .drawing import Color, Lines, Single
 
 # Pixels: a trail's line, a frame's tick, a key's dot, a ghost's bone, what is held.
 TRAIL, TICK, KEY, GHOST, HELD = 1.5, 3.0, 6.0, 1.25, 4.0
@@ -28,7 +23,7 @@ _CROSS: Final = 0.01
 
 def trail_lines(
     paths: Paths, bones: Sequence[str], frame: float, about: int, colors: tuple[Color, Color]
-) -> Iterator[tuple[float, _Single, _Single]]:
+) -> Iterator[tuple[float, Single, Single]]:
     """For each bone its tail's way about a frame: lines, ticks on frames, dots on keys.
 
     colors: before and after. Yields the width, (2 L, 3) ends and (2 L, 4) colors.
@@ -52,7 +47,7 @@ def trail_lines(
         yield (TICK if keyed.all() else KEY), *_crosses(way[keyed], size, white[keyed])
 
 
-def held_lines(paths: Paths, bone: str, first: float, last: float) -> tuple[_Single, _Single]:
+def held_lines(paths: Paths, bone: str, first: float, last: float) -> tuple[Single, Single]:
     """(2 L, 3) ends and (2 L, 4) colors of a tail's way where its bone is held, with a cross at either end of it."""
     way = paths.tails[paths.rows(first, last), paths.names.index(bone)]
     pairs = np.repeat(np.arange(len(way)), 2)[1:-1]
@@ -64,7 +59,7 @@ def held_lines(paths: Paths, bone: str, first: float, last: float) -> tuple[_Sin
 
 def ghost_lines(
     paths: Paths, frame: float, count: int, step: int, colors: tuple[Color, Color]
-) -> tuple[_Single, _Single]:
+) -> tuple[Single, Single]:
     """(2 L, 3) ends and (2 L, 4) colors of all bones on so many frames before and after, a step apart."""
     ends, rgba = [np.zeros((0, 3), dtype=np.float32)], [np.zeros((0, 4), dtype=np.float32)]
     for number in (number for number in range(-count, count + 1) if number):
@@ -78,14 +73,14 @@ def ghost_lines(
     return np.concatenate(ends), np.concatenate(rgba)
 
 
-def _crosses(points: FloatArray, size: float, rgba: FloatArray) -> tuple[_Single, _Single]:
+def _crosses(points: FloatArray, size: float, rgba: FloatArray) -> tuple[Single, Single]:
     """Crosses at (P, 3) points, as ends (4 P, 3) of lines and their colors (4 P, 4)."""
     arms = size * np.array([(-1, 0, 0), (1, 0, 0), (0, 0, -1), (0, 0, 1)], dtype=np.float64)
     ends = (points[:, None] + arms).reshape(-1, 3)
     return ends.astype(np.float32), np.repeat(rgba, 4, axis=0).astype(np.float32)
 
 
-def joined(parts: Sequence[tuple[float, _Single, _Single]]) -> Lines:
+def joined(parts: Sequence[tuple[float, Single, Single]]) -> Lines:
     """All lines of one width together."""
     return {
         width: (

@@ -1,13 +1,13 @@
 """The way of what is dragged over time, before and after, drawn while it is dragged."""
 
-from typing import Any, Final
+from typing import Final
 
 import bpy
 import numpy as np
 
 from ....core.arrays import FloatArray
 from ...edit.spread_drag import SpreadDrag
-from .limits import Drawing, colored, draw_lines
+from .drawing import Drawing, colored, draw_over
 
 _BEFORE: Final = (0.7, 0.7, 0.7, 0.5)
 _AFTER: Final = (0.94, 0.89, 0.26, 1.0)
@@ -31,16 +31,9 @@ def lines_of(before: FloatArray, after: FloatArray) -> Drawing:
     """The two ways, (F, 3) each, as the graphics card takes them."""
     pairs = np.repeat(np.arange(len(before)), 2)[1:-1].reshape(-1, 2)
     ways = zip(_WIDTHS, (before, after), (_BEFORE, _AFTER), strict=True)
-    return Drawing(*colored(iter(())), {width: colored([(way, pairs, color)]) for width, way, color in ways})
+    return Drawing({width: colored([(way, pairs, color)]) for width, way, color in ways})
 
 
 def _draw(drag: SpreadDrag) -> None:
     """Blender's handler: draw into the viewport at hand."""
-    import gpu  # noqa: PLC0415  not to be had without a window
-
-    context: Any = bpy.context
-    gpu.state.blend_set("ALPHA")
-    try:
-        draw_lines(lines_of(*drag.ways()), 1.0, context.region)
-    finally:
-        gpu.state.blend_set("NONE")
+    draw_over(lines_of(*drag.ways()), bpy.context)

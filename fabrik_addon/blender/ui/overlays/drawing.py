@@ -1,0 +1,87 @@
+"""What overlays hand to the graphics card: triangles and lines as plain arrays, and the drawing of them.
+
+`gpu` is imported only where something is drawn, since it does not work without a window.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ....core.arrays import FloatArray, IntArray
+
+Color: TypeAlias = tuple[float, ...]
+# What the graphics card takes.
+Single: TypeAlias = npt.NDArray[np.float32]
+# The width in pixels to (2 L, 3) ends of lines and (2 L, 4) colors.
+Lines: TypeAlias = dict[float, tuple[Single, Single]]
+
+
+def _none(columns: int) -> Single:
+    return np.zeros((0, columns), dtype=np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """All that is drawn at once, in world space.
+
+    Attributes:
+        lines: their ends, by their width.
+        triangles: (3 T, 3) corners. colors: (3 T, 4) of them.
+    """
+
+    lines: Lines
+    triangles: Single = field(default_factory=lambda: _none(3))
+    colors: Single = field(default_factory=lambda: _none(4))
+
+
+def draw_over(drawing: Drawing, context: bpy.types.Context) -> None:
+    """Draw the lines of a drawing into the viewport at hand; nothing hides them."""
+    import gpu  # noqa: PLC0415
+
+    gpu.state.blend_set("ALPHA")
+    try:
+        draw_lines(drawing, 1.0, context.region)
+    finally:
+        gpu.state.blend_set("NONE")
+
+
+def draw_triangles(drawing: Drawing, share: float) -> None:
+    """Hand the triangles of a drawing, seen by a share, to the graphics card."""
+    import gpu  # noqa: PLC0415
+    from gpu_extras.batch import batch_for_shader  # noqa: PLC0415
+
+    if not len(drawing.triangles):
+        return
+    shader = gpu.shader.from_builtin("FLAT_COLOR")
+    batch_for_shader(shader, "TRIS", _faded(drawing.triangles, drawing.colors, share)).draw(shader)
+
+
+def draw_lines(drawing: Drawing, share: float, region: bpy.types.Region) -> None:
+    """Hand the lines of a drawing, seen by a share, to the graphics card."""
+    import gpu  # noqa: PLC0415
+    from gpu_extras.batch import batch_for_shader  # noqa: PLC0415
+
+    shader = gpu.shader.from_builtin("POLYLINE_FLAT_COLOR")
+    shader.bind()
+    shader.uniform_float("viewportSize", (region.width, region.height))
+    for width, (ends, colors) in drawing.lines.items():
+        shader.uniform_float("lineWidth", width * bpy.context.preferences.system.ui_scale)
+        batch_for_shader(shader, "LINES", _faded(ends, colors, share)).draw(shader)
+
+
+def _faded(points: Single, colors: Single, share: float) -> dict[str, Any]:
+    """Points and colors, seen by a share, as shaders call them."""
+    return {"pos": points, "color": colors * np.array((1.0, 1.0, 1.0, share), dtype=np.float32)}
+
+
+def colored(parts: Iterable[tuple[FloatArray, IntArray, Color]]) -> tuple[Single, Single]:
+    """(N, 3) points and (N, 4) colors of several parts: vertices, rows of indices into them, and a color each."""
+    points, colors = [_none(3)], [_none(4)]
+    for vertices, rows, rgba in parts:
+        points.append(vertices.astype(np.float32)[rows.ravel()])
+        colors.append(np.full((rows.size, 4), rgba, dtype=np.float32))
+    return np.concatenate(points), np.concatenate(colors)
