@@ -111,7 +111,7 @@ class Layout:
         chosen = [item for item, is_shown in zip(items, shown, strict=True) if is_shown] if shown else items
         for item in chosen[:rows]:
             line = made.column()
-            lists.draw_item(None, bpy.context, line, owner, item, 0, active_owner, active)
+            lists.draw_item(lists, bpy.context, line, owner, item, 0, active_owner, active)
 
     def _leaf(self, text, icon, more=0.0):
         shown = _ICON if icon != "NONE" else 0.0

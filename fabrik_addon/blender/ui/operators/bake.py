@@ -50,11 +50,10 @@ class FABRIK_OT_bake(ReportsBake, InSteps, BakeOptions, MarkerOptions, Operator)
         kept = rig_settings(rig)
         options: dict[str, Any] = {name: getattr(kept.bake, name, None) for name in OPTIONS}
         options.update((name, getattr(kept.capture, name)) for name in OPTIONS if hasattr(kept.capture, name))
-        options.update((name, getattr(self, name)) for name in OPTIONS if self.properties.is_property_set(name))
+        options.update(self.given(*OPTIONS))
         first, last = chosen_range(context.scene, rig, options["source"])
-        first = self.frame_start if self.properties.is_property_set("frame_start") else first
-        last = self.frame_end if self.properties.is_property_set("frame_end") else last
-        return bake_steps(context, rig, BakeSettings(first, last, action_name=self.action_name, **options))
+        frames = {"frame_start": first, "frame_end": last} | self.given("frame_start", "frame_end")
+        return bake_steps(context, rig, BakeSettings(**frames, action_name=self.action_name, **options))
 
 
 CLASSES = (FABRIK_OT_bake,)

@@ -6,6 +6,7 @@ An operator has `run`, which calls one function and says what was done and what 
 from collections.abc import Callable, Sequence
 from functools import wraps
 from inspect import signature
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import bpy
@@ -83,6 +84,17 @@ class OnRig:
         """Do it."""
         raise NotImplementedError
 
+    def given(self, *names: str) -> dict[str, Any]:
+        """Those of its properties that were given, by a script or in a dialogue, with their values."""
+        return {name: getattr(self, name) for name in names if self.properties.is_property_set(name)}
+
+
+class OnJson(OnRig):
+    """An operator with a file browser for JSON files."""
+
+    filename_ext = ".json"
+    filter_glob: StringProperty(default="*.json", options={"HIDDEN"})
+
 
 class OnBones(OnRig):
     """An operator on some bones of the active armature."""
@@ -106,6 +118,11 @@ class OnBones(OnRig):
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         """Do it."""
         raise NotImplementedError
+
+
+def chosen_path(operator: Any) -> Path:
+    """The file that was chosen in an operator's browser."""
+    return Path(bpy.path.abspath(operator.filepath))
 
 
 def count_of(number: int, thing: str) -> str:

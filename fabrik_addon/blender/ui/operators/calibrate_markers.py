@@ -52,8 +52,7 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
         from ...capture.calibrate import calibrate_markers_steps
 
         kept = rig_settings(rig_at_hand(context)).capture
-        given = self.properties.is_property_set
-        choices = {name: getattr(self if given(name) else kept, name) for name in _KEPT}
+        choices = {name: getattr(kept, name) for name in _KEPT} | self.given(*_KEPT)
         static = named(bpy.data.collections, self.static, "collection") or kept.static
         reference = self._reference(kept)
         return calibrate_markers_steps(context, rig_at_hand(context), reference=reference, static=static, **choices)
@@ -65,10 +64,10 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
 
     def _reference(self, kept: FabrikCapture) -> tuple[int, int] | None:
         """The frames to measure on: those given, those of the sidebar, or None for the stillest."""
-        given = self.properties.is_property_set
-        if given("reference_start") or given("reference_end"):
-            first = self.reference_start if given("reference_start") else self.reference_end
-            return first, self.reference_end if given("reference_end") else first
+        given = self.given("reference_start", "reference_end")
+        if given:
+            first = given.get("reference_start", self.reference_end)
+            return first, given.get("reference_end", first)
         return (kept.reference_start, kept.reference_end) if kept.use_reference else None
 
 

@@ -105,7 +105,7 @@ class FABRIK_OT_drag(OnRig, Operator):
 
         drag = self._begin(context)
         try:
-            target = self.location if self.properties.is_property_set("location") else drag.start + self.translation
+            target = self.location if self.given("location") else drag.start + self.translation
             result = drag.step(np.array(target), self._given_turn())
             return self._finished(context, drag, result.line)
         except BaseException:
@@ -195,10 +195,10 @@ class FABRIK_OT_drag(OnRig, Operator):
         self.bone = self.bone or chosen_bone(context, rig).name
         start_as_chosen(rig)
         kept = rig_settings(rig)
-        for name in (each for each in _KEPT if not self.properties.is_property_set(each)):
+        for name in set(_KEPT) - self.given(*_KEPT).keys():
             setattr(self, name, getattr(kept if name == "root" else kept.drag, name))
         settings = DragSettings(self.reach, self.bones, self.root)
-        frame = self.frame if self.properties.is_property_set("frame") else None
+        frame = self.given("frame").get("frame")
         spread = Spread(self.spread, self.spread, self.falloff, frame, self.layer, self.spread_to)
         return begin_any_drag(context, rig, self.bone, self.point, settings, spread)
 
@@ -206,7 +206,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         """(3,) the rotation vector of the turn asked for; None where none is."""
         import numpy as np
 
-        if not self.properties.is_property_set("rotation"):
+        if not self.given("rotation"):
             return None
         axis, angle = self.rotation.to_quaternion().to_axis_angle()
         return np.array(axis * angle)

@@ -15,7 +15,7 @@ from ....markers.files.suffixes import SUFFIXES
 from ...settings.markers import TAKE_STATIC
 from ...settings.rig import rig_settings
 from ...settings.why_not import rig_at_hand, why_no_rig
-from .base import says_why_not
+from .base import chosen_path, says_why_not
 
 if TYPE_CHECKING:
     from ....markers.clip import Clip
@@ -157,7 +157,7 @@ def _paths(chosen: Any) -> list[Path]:
     names = [file.name for file in chosen.files if file.name]
     if names:
         return [Path(bpy.path.abspath(chosen.directory)) / name for name in names]
-    return [Path(bpy.path.abspath(chosen.filepath))]
+    return [chosen_path(chosen)]
 
 
 def performers_at_hand(chosen: Any, context: Context) -> list[str]:

@@ -87,7 +87,7 @@ class FABRIK_OT_set_limit(OnBones, Operator):
     def _given(self) -> dict[str, Any]:
         """The keywords given."""
         names = ("type", "cone", "twist", "axis", "low", "high", "window", *BESIDE_LIMIT)
-        given = {name: getattr(self, name) for name in names if self.properties.is_property_set(name)}
+        given = self.given(*names)
         if "window" in given:
             from ...limits.editing import numbers_in
 

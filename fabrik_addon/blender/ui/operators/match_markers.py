@@ -1,8 +1,5 @@
 """Which markers are on which bones: matched by their labels, by hand, or from a file."""
 
-from pathlib import Path
-from typing import Any
-
 import bpy
 from bpy.props import BoolProperty, EnumProperty, StringProperty
 from bpy.types import Context, Operator
@@ -11,7 +8,7 @@ from bpy_extras.io_utils import ExportHelper, ImportHelper
 from ....markers.mapping.marker_sets import PRESETS
 from ...settings.rig import rig_settings
 from ...settings.why_not import named, why_no_mapped, why_no_rig
-from .base import Done, OnRig
+from .base import Done, OnJson, OnRig, chosen_path
 
 _PRESETS = (
     ("AUTO", "By Labels", "The set of labels that fits the markers best"),
@@ -99,7 +96,7 @@ class FABRIK_OT_marker_bone(OnRig, Operator):
         return f"{marker.name!r} is on bone {marker.bone!r}", []
 
 
-class FABRIK_OT_save_marker_map(OnRig, Operator, ExportHelper):
+class FABRIK_OT_save_marker_map(OnJson, Operator, ExportHelper):
     """Save which marker is on which bone as a JSON file"""
 
     bl_idname = "fabrik.save_marker_map"
@@ -107,35 +104,25 @@ class FABRIK_OT_save_marker_map(OnRig, Operator, ExportHelper):
     bl_options = {"REGISTER"}
     why_not = staticmethod(why_no_mapped)
 
-    filename_ext = ".json"
-    filter_glob: StringProperty(default="*.json", options={"HIDDEN"})
-
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         """Write the file."""
         from ...capture.matching import save_map
 
-        return f"{save_map(rig, _path(self))} markers saved to {_path(self).name}", []
+        return f"{save_map(rig, chosen_path(self))} markers saved to {chosen_path(self).name}", []
 
 
-class FABRIK_OT_load_marker_map(OnRig, Operator, ImportHelper):
+class FABRIK_OT_load_marker_map(OnJson, Operator, ImportHelper):
     """Put the listed markers on the bones that a JSON file says"""
 
     bl_idname = "fabrik.load_marker_map"
     bl_label = "Load Marker Map"
 
-    filename_ext = ".json"
-    filter_glob: StringProperty(default="*.json", options={"HIDDEN"})
-
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         """Read the file."""
         from ...capture.matching import load_map
 
-        found, count = load_map(rig, _path(self))
+        found, count = load_map(rig, chosen_path(self))
         return f"{found} of the map's {count} markers are in the list, and on its bones now", []
-
-
-def _path(chosen: Any) -> Path:
-    return Path(bpy.path.abspath(chosen.filepath))
 
 
 CLASSES = (FABRIK_OT_match_markers, FABRIK_OT_marker_bone, FABRIK_OT_save_marker_map, FABRIK_OT_load_marker_map)

@@ -1,7 +1,5 @@
 """The report of the last bake: as a file, and its worst frame."""
 
-from pathlib import Path
-
 import bpy
 from bpy.props import StringProperty
 from bpy.types import Context, Operator
@@ -9,7 +7,7 @@ from bpy_extras.io_utils import ExportHelper
 
 from ...settings.rig import rig_settings
 from ...settings.why_not import why_no_rig
-from .base import Done, OnRig
+from .base import Done, OnRig, chosen_path
 
 
 def _why_no_report(rig: bpy.types.Object | None) -> str:
@@ -35,8 +33,7 @@ class FABRIK_OT_export_report(OnRig, Operator, ExportHelper):
         """Write the file."""
         from ...bake.report import export_report
 
-        chosen: str = self.filepath  # type: ignore[attr-defined]  # a property of ExportHelper
-        path = Path(bpy.path.abspath(chosen))
+        path = chosen_path(self)
         export_report(rig, path)
         return f"Report saved to {path.name}", []
 

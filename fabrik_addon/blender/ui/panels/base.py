@@ -66,6 +66,43 @@ class AboutRig:
         raise NotImplementedError
 
 
+class Rows:
+    """A list in a panel; `draw_row` draws one of its lines."""
+
+    def draw_item(
+        self,
+        _context: Context,
+        layout: UILayout,
+        _data: Any,
+        item: Any,
+        _icon: int,
+        _active_data: Any,
+        _active_property: str,
+    ) -> None:
+        """Blender calls this, and counts what it takes."""
+        layout.use_property_split = False
+        self.draw_row(layout, item)
+
+    @staticmethod
+    def draw_row(layout: UILayout, item: Any) -> None:
+        """Draw one item."""
+        raise NotImplementedError
+
+
+def chosen_in(items: Any, place: int) -> Any:
+    """The item of a list that is chosen; None where none is."""
+    return items[place] if 0 <= place < len(items) else None
+
+
+def draw_switch(layout: UILayout, item: Any, *, active: bool) -> UILayout:
+    """The switch of an item in a list; what comes after it goes into the row that is returned."""
+    row = layout.row(align=True)
+    row.prop(item, "enabled", text="")
+    names = row.row()
+    names.active = active
+    return names
+
+
 def draw_lines(layout: UILayout, sentence: str, icon: Any) -> None:
     """A sentence, in as many lines as it takes."""
     column = layout.column(align=True)

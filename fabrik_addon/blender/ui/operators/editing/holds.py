@@ -42,10 +42,9 @@ class FABRIK_OT_add_hold(OnRig, Operator):
 
     def invoke(self, context: Context, _event: Event) -> set[str]:
         """Ask for the frames: from this one on, unless they are given."""
-        if not self.properties.is_property_set("first"):
-            self.first = context.scene.frame_current
-        if not self.properties.is_property_set("last"):
-            self.last = self.first + _LENGTH
+        given = self.given("first", "last")
+        self.first = given.get("first", context.scene.frame_current)
+        self.last = given.get("last", self.first + _LENGTH)
         asked: Any = context.window_manager.invoke_props_dialog(self)
         return asked
 

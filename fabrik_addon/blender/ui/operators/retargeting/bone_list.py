@@ -1,14 +1,10 @@
 """Which bone goes by which of the source: found, saved and loaded."""
 
-from pathlib import Path
-from typing import Any
-
 import bpy
-from bpy.props import StringProperty
 from bpy.types import Context, Operator
 from bpy_extras.io_utils import ExportHelper, ImportHelper
 
-from ..base import Done, OnRig
+from ..base import Done, OnJson, OnRig, chosen_path
 
 
 class FABRIK_OT_match_bones(OnRig, Operator):
@@ -24,41 +20,31 @@ class FABRIK_OT_match_bones(OnRig, Operator):
         return f"{len(match_bones(context, rig))} bones matched", []
 
 
-class FABRIK_OT_save_bone_map(OnRig, Operator, ExportHelper):
+class FABRIK_OT_save_bone_map(OnJson, Operator, ExportHelper):
     """Save which bone goes by which as a JSON file"""
 
     bl_idname = "fabrik.save_bone_map"
     bl_label = "Save Map of Bones"
     bl_options = {"REGISTER"}
 
-    filename_ext = ".json"
-    filter_glob: StringProperty(default="*.json", options={"HIDDEN"})
-
     def run(self, _context: Context, rig: bpy.types.Object) -> Done:
         """Write the file."""
         from ....retarget.matching import save_pairs
 
-        return f"{save_pairs(rig, _path(self))} bones saved to {_path(self).name}", []
+        return f"{save_pairs(rig, chosen_path(self))} bones saved to {chosen_path(self).name}", []
 
 
-class FABRIK_OT_load_bone_map(OnRig, Operator, ImportHelper):
+class FABRIK_OT_load_bone_map(OnJson, Operator, ImportHelper):
     """Take which bone goes by which from a JSON file"""
 
     bl_idname = "fabrik.load_bone_map"
     bl_label = "Load Map of Bones"
 
-    filename_ext = ".json"
-    filter_glob: StringProperty(default="*.json", options={"HIDDEN"})
-
     def run(self, _context: Context, rig: bpy.types.Object) -> Done:
         """Read the file."""
         from ....retarget.matching import load_pairs
 
-        return f"{load_pairs(rig, _path(self))} bones loaded", []
-
-
-def _path(chosen: Any) -> Path:
-    return Path(bpy.path.abspath(chosen.filepath))
+        return f"{load_pairs(rig, chosen_path(self))} bones loaded", []
 
 
 CLASSES = (FABRIK_OT_match_bones, FABRIK_OT_save_bone_map, FABRIK_OT_load_bone_map)

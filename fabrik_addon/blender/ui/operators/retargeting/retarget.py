@@ -46,11 +46,9 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, RetargetOptions, BakeOptions, Ope
             name: getattr(kept.bake, name) for name in get_annotations(BakeOptions) if name != "source"
         }
         for chosen in (how, bake):
-            chosen.update((name, getattr(self, name)) for name in chosen if self.properties.is_property_set(name))
-        frames = [
-            getattr(self, name) if self.properties.is_property_set(name) else None
-            for name in ("frame_start", "frame_end")
-        ]
+            chosen.update(self.given(*chosen))
+        given = self.given("frame_start", "frame_end")
+        frames = [given.get("frame_start"), given.get("frame_end")]
         source = bpy.data.objects.get(self.source) or self.source or kept.retarget.source
         # The list is that of the rig's own source.
         pairs = pairs_of(rig) if source == kept.retarget.source else ()

@@ -3,7 +3,7 @@
 import bpy
 from bpy.types import Context, Panel, UILayout, UIList
 
-from ....settings.bake_options import FabrikBonePair, FabrikRetarget
+from ....settings.bake_options import FabrikBonePair
 from ....settings.rig import rig_settings
 from ...operators.retargeting.bone_list import (
     FABRIK_OT_load_bone_map,
@@ -11,29 +11,17 @@ from ...operators.retargeting.bone_list import (
     FABRIK_OT_save_bone_map,
 )
 from ...operators.retargeting.retarget import FABRIK_OT_retarget
-from ..base import AboutRig, MotionTab, draw_names
+from ..base import AboutRig, MotionTab, Rows, chosen_in, draw_names, draw_switch
 from .bake import draw_result
 
 
-class FABRIK_UL_bone_pairs(UIList):
+class FABRIK_UL_bone_pairs(Rows, UIList):
     """One line a bone: on or off, the rig's bone and the source's"""
 
-    def draw_item(
-        self,
-        _context: Context,
-        layout: UILayout,
-        _data: FabrikRetarget,
-        pair: FabrikBonePair,
-        _icon: int,
-        _active_data: FabrikRetarget,
-        _active_property: str,
-    ) -> None:
+    @staticmethod
+    def draw_row(layout: UILayout, pair: FabrikBonePair) -> None:
         """Draw one bone."""
-        row = layout.row(align=True)
-        row.use_property_split = False
-        row.prop(pair, "enabled", text="")
-        names = row.row()
-        names.active = pair.enabled
+        names = draw_switch(layout, pair, active=pair.enabled)
         draw_names(names, pair.name, pair.source or "–", icon="BONE_DATA", share=0.55, boxes=1)
 
 
@@ -92,8 +80,8 @@ class FABRIK_PT_bone_pairs(AboutRig, MotionTab, Panel):
         row = layout.row()
         row.use_property_split = False
         row.template_list("FABRIK_UL_bone_pairs", "", kept, "pairs", kept, "active_pair", rows=6)
-        if 0 <= kept.active_pair < len(kept.pairs) and kept.source is not None:
-            pair = kept.pairs[kept.active_pair]
+        pair = chosen_in(kept.pairs, kept.active_pair)
+        if pair is not None and kept.source is not None:
             layout.prop_search(pair, "source", kept.source.data, "bones")
             if pair.before:
                 layout.prop_search(pair, "before", kept.source.data, "bones")

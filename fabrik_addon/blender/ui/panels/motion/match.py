@@ -6,13 +6,13 @@ import bpy
 from bpy.types import Context, Panel, UILayout, UIList
 
 from ....capture.takes import imported_takes
-from ....settings.markers import FabrikCapture, FabrikMarker
+from ....settings.markers import FabrikMarker
 from ....settings.rig import rig_settings
 from ....settings.why_not import rig_at_hand
 from ...marker_state import marker_state
 from ...operators import match_markers as matching
 from ...translations import said
-from ..base import AboutRig, MotionTab, draw_lines, draw_names
+from ..base import AboutRig, MotionTab, Rows, chosen_in, draw_lines, draw_names, draw_switch
 
 # Told apart by their form: how far off a marker is stands in the report.
 _ICONS: Final[dict[str, Any]] = {
@@ -26,26 +26,14 @@ _ICONS: Final[dict[str, Any]] = {
 }
 
 
-class FABRIK_UL_markers(UIList):
+class FABRIK_UL_markers(Rows, UIList):
     """One line a marker: on or off, how it is, its bone; after a bake whether it was met well, fairly or badly"""
 
-    def draw_item(
-        self,
-        _context: Context,
-        layout: UILayout,
-        data: FabrikCapture,
-        marker: FabrikMarker,
-        _icon: int,
-        _active_data: FabrikCapture,
-        _active_property: str,
-    ) -> None:
+    @staticmethod
+    def draw_row(layout: UILayout, marker: FabrikMarker) -> None:
         """Draw one marker."""
-        state = marker_state(data.id_data, marker)
-        row = layout.row(align=True)
-        row.use_property_split = False
-        row.prop(marker, "enabled", text="")
-        names = row.row()
-        names.active = state not in ("OFF", "FREE")
+        state = marker_state(marker.id_data, marker)
+        names = draw_switch(layout, marker, active=state not in ("OFF", "FREE"))
         names.alert = state in ("GONE", "BAD")
         bone = f"{marker.bone}?" if marker.bone and marker.guess >= 0.0 else marker.bone or "–"
         draw_names(names, marker.name, bone, icon=_ICONS[state], share=0.45, boxes=1)
@@ -82,8 +70,8 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
         row = layout.row()
         row.use_property_split = False
         row.template_list("FABRIK_UL_markers", "", capture, "markers", capture, "active_marker", rows=3)
-        if 0 <= capture.active_marker < len(capture.markers):
-            _draw_bone(layout, rig, capture.markers[capture.active_marker])
+        if active_marker(rig) is not None:
+            _draw_bone(layout, rig, active_marker(rig))
 
 
 class FABRIK_PT_marker(AboutRig, MotionTab, Panel):
@@ -97,13 +85,11 @@ class FABRIK_PT_marker(AboutRig, MotionTab, Panel):
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
         """Where one is chosen."""
-        capture = rig_settings(rig).capture
-        return 0 <= capture.active_marker < len(capture.markers)
+        return active_marker(rig) is not None
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         """Draw its details."""
-        capture = rig_settings(rig).capture
-        marker = capture.markers[capture.active_marker]
+        marker = active_marker(rig)
         layout.prop(marker, "target")
         if marker.target is not None and marker.target.type == "ARMATURE":
             layout.prop_search(marker, "target_bone", marker.target.pose, "bones")
@@ -111,6 +97,12 @@ class FABRIK_PT_marker(AboutRig, MotionTab, Panel):
         if marker.point == "OFFSET":
             layout.prop(marker, "offset")
         layout.prop(marker, "weight")
+
+
+def active_marker(rig: bpy.types.Object) -> Any:
+    """The marker that is chosen in the list; None where none is."""
+    capture = rig_settings(rig).capture
+    return chosen_in(capture.markers, capture.active_marker)
 
 
 def _draw_bone(layout: UILayout, rig: bpy.types.Object, marker: FabrikMarker) -> None:

@@ -9,6 +9,7 @@ from ...operators.report import FABRIK_OT_export_report, FABRIK_OT_worst_frame
 from ...translations import said
 from ..base import AboutRig, MotionTab, draw_lines
 from .bake import draw_result
+from .match import active_marker
 
 
 class FABRIK_PT_marker_report(AboutRig, MotionTab, Panel):
@@ -33,8 +34,8 @@ class FABRIK_PT_marker_report(AboutRig, MotionTab, Panel):
         draw_result(layout, rig)
         for doubt in capture.doubts.splitlines():
             draw_lines(layout, doubt, "ERROR")
-        if 0 <= capture.active_marker < len(capture.markers):
-            _draw_figures(layout, capture.markers[capture.active_marker])
+        if active_marker(rig) is not None:
+            _draw_figures(layout, active_marker(rig))
 
 
 def _draw_figures(layout: UILayout, marker: FabrikMarker) -> None:

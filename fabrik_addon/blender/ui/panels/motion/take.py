@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 import bpy
-from bpy.types import Context, Panel, UIList
+from bpy.types import Context, Panel, UILayout, UIList
 
 from ....capture.takes import imported_takes, is_take, state_of_take
 from ....settings.why_not import rig_at_hand, why_no_rig
@@ -12,7 +12,7 @@ from ...next_step import next_in_motion
 from ...operators.import_markers import FABRIK_OT_import_markers
 from ...take_index import TAKE_INDEX
 from ...translations import said
-from ..base import MotionTab, draw_lines, draw_names
+from ..base import MotionTab, Rows, draw_lines, draw_names
 
 # What a take's line says at its end, and its icon.
 _WORDS: Final = {"STATIC": "Static", "MATCHED": "Matched", "CALIBRATED": "Calibrated", "BAKED": "Baked"}
@@ -25,21 +25,13 @@ _ICONS: Final[dict[str, Any]] = {
 }
 
 
-class FABRIK_UL_takes(UIList):
+class FABRIK_UL_takes(Rows, UIList):
     """One line a take: its name, and how far it has come on the rig"""
 
-    def draw_item(
-        self,
-        context: Context,
-        layout: bpy.types.UILayout,
-        _data: bpy.types.BlendData,
-        take: bpy.types.Collection,
-        _icon: int,
-        _active_data: bpy.types.Scene,
-        _active_property: str,
-    ) -> None:
+    @staticmethod
+    def draw_row(layout: UILayout, take: bpy.types.Collection) -> None:
         """Draw one take."""
-        rig: Any = rig_at_hand(context)
+        rig: Any = rig_at_hand(bpy.context)
         state = state_of_take(rig, take)
         word = said(_WORDS[state]) if state in _WORDS else ""
         draw_names(layout, take.name, word, icon=_ICONS[state], share=0.66)

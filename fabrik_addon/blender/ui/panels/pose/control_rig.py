@@ -5,29 +5,21 @@ from typing import Any
 import bpy
 from bpy.types import Context, Panel, UILayout, UIList
 
-from ....settings.control import FabrikCarrier, FabrikControlRig
+from ....settings.control import FabrikCarrier
 from ....settings.rig import rig_settings
 from ....settings.why_not import rig_at_hand
 from ...operators.posing import FABRIK_OT_use_control_rig
 from ...translations import said
-from ..base import AboutRig, PoseTab, draw_names
+from ..base import AboutRig, PoseTab, Rows, chosen_in, draw_names
 
 _ICONS: dict[str, Any] = {"TURNS": "ORIENTATION_GIMBAL", "SWINGS": "ORIENTATION_NORMAL", "HAND": "VIEW_PAN"}
 
 
-class FABRIK_UL_carriers(UIList):
+class FABRIK_UL_carriers(Rows, UIList):
     """One line a bone of the body: its name and the control that carries it"""
 
-    def draw_item(
-        self,
-        _context: Context,
-        layout: UILayout,
-        _data: FabrikControlRig,
-        carrier: FabrikCarrier,
-        _icon: int,
-        _active_data: FabrikControlRig,
-        _active_property: str,
-    ) -> None:
+    @staticmethod
+    def draw_row(layout: UILayout, carrier: FabrikCarrier) -> None:
         """Draw one bone."""
         control = carrier.control or said("Rides along")
         draw_names(layout, carrier.name, control, icon="BONE_DATA", second_icon=_ICONS[carrier.found])
@@ -56,8 +48,8 @@ class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
         layout = layout.column()
         layout.active = kept.use
         layout.template_list("FABRIK_UL_carriers", "", kept, "carriers", kept, "active", rows=4)
-        if 0 <= kept.active < len(kept.carriers):
-            carrier: Any = kept.carriers[kept.active]
+        carrier = chosen_in(kept.carriers, kept.active)
+        if carrier is not None:
             layout.prop_search(carrier, "control", rig.pose, "bones")
             layout.prop(carrier, "found", emboss=False)
         layout.prop_search(kept, "place", rig.pose, "bones")

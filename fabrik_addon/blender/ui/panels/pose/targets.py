@@ -6,7 +6,7 @@ import bpy
 from bpy.types import Context, Panel, UILayout, UIList
 
 from ....settings.effector import FabrikEffector
-from ....settings.rig import FabrikRig, rig_settings
+from ....settings.rig import rig_settings
 from ...operators.effectors import (
     FABRIK_OT_add_effector,
     FABRIK_OT_order_effectors,
@@ -15,28 +15,16 @@ from ...operators.effectors import (
 )
 from ...overlays.handlers import GOALS_SWITCH
 from ...translations import said
-from ..base import AboutRig, PoseTab, draw_lines, draw_name
+from ..base import AboutRig, PoseTab, Rows, chosen_in, draw_lines, draw_name, draw_switch
 
 
-class FABRIK_UL_effectors(UIList):
+class FABRIK_UL_effectors(Rows, UIList):
     """One line an effector: on or off, its bone, and by an icon whether it has a target or is pinned"""
 
-    def draw_item(
-        self,
-        _context: Context,
-        layout: UILayout,
-        _data: FabrikRig,
-        effector: FabrikEffector,
-        _icon: int,
-        _active_data: FabrikRig,
-        _active_property: str,
-    ) -> None:
+    @staticmethod
+    def draw_row(layout: UILayout, effector: FabrikEffector) -> None:
         """Draw one effector."""
-        row = layout.row(align=True)
-        row.use_property_split = False
-        row.prop(effector, "enabled", text="")
-        names = row.row()
-        names.active = effector.enabled
+        names = draw_switch(layout, effector, active=effector.enabled)
         # What it goes to is named below the list.
         kind: Any = "PINNED" if effector.kind == "PIN" else "EMPTY_DATA" if effector.target else "ERROR"
         draw_name(names, effector.bone or said("No bone"), "BONE_DATA", boxes=4)
@@ -135,7 +123,8 @@ class FABRIK_PT_effector_ways(AboutEffector, PoseTab, Panel):
 def active_effector(rig: bpy.types.Object) -> FabrikEffector | None:
     """The one that is chosen in the list."""
     kept = rig_settings(rig)
-    return kept.effectors[kept.active_effector] if 0 <= kept.active_effector < len(kept.effectors) else None
+    found: FabrikEffector | None = chosen_in(kept.effectors, kept.active_effector)
+    return found
 
 
 def _draw_buttons(layout: UILayout, rig: bpy.types.Object, *, text: str) -> None:
