@@ -1,6 +1,6 @@
 """What comes out of a solve."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from functools import cached_property
 from typing import ClassVar
@@ -55,16 +55,7 @@ class Solution:
     binding: BoolArray = field(repr=False)
     lengths: FloatArray = field(repr=False)
 
-    FRAME_ARRAYS: ClassVar = (
-        "rotations",
-        "root_location",
-        "errors",
-        "rotation_errors",
-        "status",
-        "iterations",
-        "binding",
-        "lengths",
-    )
+    FRAME_ARRAYS: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def empty(cls, skeleton: Skeleton, frames: int, effectors: int) -> "Solution":
@@ -116,3 +107,6 @@ class Solution:
     def tails(self) -> FloatArray:
         """([F,] J, 3) armature-space tails."""
         return tails(self.skeleton, self.matrices, self.lengths)
+
+
+Solution.FRAME_ARRAYS = tuple(array.name for array in fields(Solution) if array.name != "skeleton")

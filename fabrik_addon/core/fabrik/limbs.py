@@ -13,7 +13,7 @@ from ..arrays import FloatArray
 from ..backend import array as many
 from ..backend.protocol import Backend, Quaternion, Scalar, Vector
 from ..limits.base import Limit
-from ..model.bodies import Attachment, Body, only_child
+from ..model.bodies import Attachment, Body, hung_effectors, only_child
 from ..model.residuals import Residuals
 
 _STEPS = 129
@@ -70,13 +70,11 @@ def find_hinge_limbs(bodies: Sequence[Body]) -> list[HingeLimb]:
 
 def _only_hinge(bodies: Sequence[Body], index: int) -> int | None:
     """The hinge that is all that hangs on a body (a pivot about the bone itself changes no length)."""
-    attachments = bodies[index].attachments
-    if len(attachments) != 1 or attachments[0].effectors or len(attachments[0].children) != 1:
+    child = only_child(bodies[index])
+    if child is None or not bodies[child].inherits_rotation:
         return None
-    child = attachments[0].children[0]
     hinge = bodies[child].hinge
-    usable = hinge is not None and hinge.turn_axis != _ALONG and bodies[child].inherits_rotation
-    return child if usable else None
+    return None if hinge is None or hinge.turn_axis == _ALONG else child
 
 
 def _make_limb(bodies: Sequence[Body], ball: int, hinges: tuple[int, ...]) -> HingeLimb:
@@ -137,15 +135,13 @@ def find_bend_limbs(bodies: Sequence[Body], hinge_limbs: Sequence[HingeLimb], re
     """
     hinges = {limb.ball: limb.hinges for limb in hinge_limbs}
     limbs = []
-    for holder, body in enumerate(bodies):
-        for attachment in body.attachments:
-            alone = len(body.attachments) == len(attachment.effectors) == 1 and not attachment.children
-            for effector in attachment.effectors:
-                hand = None if alone and effector not in residuals.oriented else holder
-                run = _run_to(bodies, holder, hand is not None, hinges)
-                if len(run) > 1 and effector < residuals.count:
-                    middle = tuple(index for index in hinges.get(run[0], ()) if index in run) or run[1:]
-                    limbs.append(BendLimb(effector, run, middle, bodies[run[-1]].attachments[0], hand))
+    for effector, holder, attachment in hung_effectors(bodies):
+        alone = len(bodies[holder].attachments) == len(attachment.effectors) == 1 and not attachment.children
+        hand = None if alone and effector not in residuals.oriented else holder
+        run = _run_to(bodies, holder, hand is not None, hinges)
+        if len(run) > 1 and effector < residuals.count:
+            middle = tuple(index for index in hinges.get(run[0], ()) if index in run) or run[1:]
+            limbs.append(BendLimb(effector, run, middle, bodies[run[-1]].attachments[0], hand))
     return limbs
 
 

@@ -27,13 +27,13 @@ def joint_between(
     along = (distance * distance + to_first * to_first - to_second * to_second) * (0.5 / distance)
     along = backend.clamp(along, -to_first, to_first)
     radius = backend.sqrt(backend.maximum(to_first * to_first - along * along, 0.0))
-    side = _beside(previous - first, axis)
-    other = _beside(backend.Vector((axis.y, axis.z, axis.x)) + backend.Vector((0.5, 0.0, 0.0)), axis)
+    side = beside(previous - first, axis)
+    other = beside(backend.Vector((axis.y, axis.z, axis.x)) + backend.Vector((0.5, 0.0, 0.0)), axis)
     side = backend.select(side.length_squared > TINY, side, other)
     scale = radius / backend.sqrt(backend.maximum(side.length_squared, TINY))
     return first + axis * along + side * scale
 
 
-def _beside(arm: Vector, axis: Vector) -> Vector:
+def beside(arm: Vector, axis: Vector) -> Vector:
     """What of an arm is at right angles to a unit axis."""
     return arm - axis * arm.dot(axis)

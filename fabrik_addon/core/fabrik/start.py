@@ -6,11 +6,10 @@ import numpy as np
 
 from ..arrays import TINY, FloatArray
 from ..backend import array
-from ..backend.protocol import Backend, Condition, Quaternion, Vector
+from ..backend.protocol import Backend, Condition, Quaternion
 from ..limits.base import Limit
-from ..model.bodies import Body, Pose, carried_frame, place_bodies
+from ..model.bodies import Body, Pose, carried_frame
 from ..model.skeleton import Skeleton
-from .limbs import straight_runs
 
 _STRAIGHT = 1e-3
 _BEND = 0.1
@@ -20,27 +19,21 @@ _SPREAD_POSES = 1024
 _TOWARD_START = 1e-6
 
 
-def bend_straight_limbs(
-    backend: Backend,
-    bodies: Sequence[Body],
-    local: list[Quaternion],
-    root: Vector,
-    runs: Sequence[list[int]] | None = None,
+def bend_limbs(
+    backend: Backend, bodies: Sequence[Body], runs: Sequence[list[int]], local: list[Quaternion], pose: Pose
 ) -> list[Quaternion]:
     """Local rotations in which limbs that were dead straight are bent slightly, inside their limits.
 
     A limb with hinges bends at them, toward the middle of their ranges, any other about its first bone's local X.
     From a straight limb a target on its axis is never reached, and its neighbours are reached with a jump.
-    `runs` are the limbs, where they are known already.
+
+    Args:
+        backend: array or scalar.
+        bodies: parents first.
+        runs: the limbs.
+        local: the bodies' rotations, which come back themselves where no limb is straight.
+        pose: the pose that they make.
     """
-    pose = place_bodies(bodies, local, root)
-    return bend_limbs(backend, bodies, straight_runs(bodies) if runs is None else runs, local, pose)
-
-
-def bend_limbs(
-    backend: Backend, bodies: Sequence[Body], runs: Sequence[list[int]], local: list[Quaternion], pose: Pose
-) -> list[Quaternion]:
-    """The same for limbs that are known and a pose of the bodies; `local` itself where none is straight."""
     bent = local
     for run in runs:
         straight = _is_straight(backend, bodies, pose, run)

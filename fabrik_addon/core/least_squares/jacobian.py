@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
-from ..model.bodies import Body
+from ..model.bodies import Body, hung_effectors
 from ..model.prismatic import slide_levers
 from ..model.residuals import Residuals
 from .dofs import DegreesOfFreedom
@@ -241,11 +241,10 @@ def _ends_of_arms(bodies: Sequence[Body], count: int) -> tuple[BoolArray, IntArr
     """(E, B) whether a body moves an effector, and where its arm ends, as an index into effectors + heads."""
     moves = np.zeros((count, len(bodies)), dtype=bool)
     ends = np.zeros((count, len(bodies)), dtype=np.int64)
-    for holder, body in enumerate(bodies):
-        for effector in (index for attachment in body.attachments for index in attachment.effectors):
-            for upper, between in _ancestors(bodies, holder):
-                moves[effector, upper] = True
-                ends[effector, upper] = effector if between is None else count + between
+    for effector, holder, _ in hung_effectors(bodies):
+        for upper, between in _ancestors(bodies, holder):
+            moves[effector, upper] = True
+            ends[effector, upper] = effector if between is None else count + between
     return moves, ends
 
 

@@ -14,7 +14,8 @@ from ..backend.array import Quaternion, Vector
 from ..backend.protocol import Quaternion as AnyQuaternion
 from ..backend.protocol import Vector as AnyVector
 from ..limits.base import Bounds, Limit
-from ..model.bodies import Attachment, Body
+from ..model.bodies import Body, hung_effectors
+from ..model.residuals import holders_of
 
 # A joint stands at its limit within so many radians: half a hundredth of a degree, which nobody sees.
 AT_LIMIT = 1e-4
@@ -60,9 +61,9 @@ class Joints:
         self._carriers = np.where([body.inherits_rotation for body in bodies], self._parents, -1)
         self._jumps = list(_jumps(self._carriers))
         self._above = _above(self._parents)
-        held = dict(_held(bodies))
-        self._holders = np.array([held[end][0] for end in range(ends)])
-        self._points = _columns([held[end][1].offset for end in range(ends)], "xyz")
+        self._holders = np.array(holders_of(bodies, ends))
+        offsets = {end: attachment.offset for end, _, attachment in hung_effectors(bodies)}
+        self._points = _columns([offsets[end] for end in range(ends)], "xyz")
         self._groups = list(_groups(bodies))
         self._fixed = [index for index, body in enumerate(bodies) if body.limit and body.limit.freedom == 0]
 
@@ -166,14 +167,6 @@ def _above(parents: IntArray) -> FloatArray:
         if parent >= 0:
             above[index] += above[parent]
     return above
-
-
-def _held(bodies: Sequence[Body]) -> Iterator[tuple[int, tuple[int, Attachment]]]:
-    """By effector, its body and where it hangs there."""
-    for index, body in enumerate(bodies):
-        for attachment in body.attachments:
-            for effector in attachment.effectors:
-                yield effector, (index, attachment)
 
 
 def _groups(bodies: Sequence[Body]) -> Iterator[tuple[IntArray, Bounds | Limit]]:

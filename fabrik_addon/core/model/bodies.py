@@ -1,6 +1,6 @@
 """The rigid bodies of a solve: each bone on the way to an effector, with the points that hang on it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -205,11 +205,15 @@ def place_bodies(
     return pose
 
 
-def effector_points(bodies: Sequence[Body], pose: Pose, count: int) -> list[Vector]:
-    """Where each of `count` effectors is."""
-    points: dict[int, Vector] = {}
+def hung_effectors(bodies: Sequence[Body]) -> Iterator[tuple[int, int, Attachment]]:
+    """Every effector, its body, and where it hangs there."""
     for index, body in enumerate(bodies):
         for attachment in body.attachments:
             for effector in attachment.effectors:
-                points[effector] = pose.point(index, attachment)
+                yield effector, index, attachment
+
+
+def effector_points(bodies: Sequence[Body], pose: Pose, count: int) -> list[Vector]:
+    """Where each of `count` effectors is."""
+    points = {effector: pose.point(index, attachment) for effector, index, attachment in hung_effectors(bodies)}
     return [points[effector] for effector in range(count)]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray
-from .bodies import Body
+from .bodies import Body, hung_effectors
 from .effector import Effector
 from .skeleton import Skeleton
 
@@ -86,12 +86,10 @@ def find_slides(bodies: Sequence[Body], skeleton: Skeleton, ranges: Mapping[str,
 def slide_levers(bodies: Sequence[Body], count: int, slides: Sequence[int]) -> FloatArray:
     """(E, S) how far along a sliding body's Y an effector is carried: of its own point, or of the head on the way."""
     levers = np.zeros((count, len(slides)))
-    for holder, body in enumerate(bodies):
-        for attachment in body.attachments:
-            for effector in attachment.effectors:
-                index, along = holder, attachment.offset.y
-                while index >= 0:
-                    if index in slides:
-                        levers[effector, list(slides).index(index)] = along
-                    index, along = bodies[index].parent, bodies[index].head_offset.y
+    for effector, holder, attachment in hung_effectors(bodies):
+        index, along = holder, attachment.offset.y
+        while index >= 0:
+            if index in slides:
+                levers[effector, list(slides).index(index)] = along
+            index, along = bodies[index].parent, bodies[index].head_offset.y
     return levers

@@ -12,7 +12,7 @@ import numpy as np
 from ..arrays import TINY, BoolArray, FloatArray, IntArray
 from ..backend.protocol import Backend, Quaternion, Scalar, Vector
 from ..rotations import conjugate, matrix_from_quaternion, product, rotation_vector_from_quaternion
-from .bodies import Body, Pose, effector_points
+from .bodies import Body, Pose, effector_points, hung_effectors
 from .effector import Effector
 from .loops import loops_of
 from .targets import Targets
@@ -183,12 +183,8 @@ def make_residuals(
 
 def holders_of(bodies: Sequence[Body], count: int) -> list[int]:
     """(E,) the body that each effector is on."""
-    holders = [-1] * count
-    for holder, body in enumerate(bodies):
-        for attachment in body.attachments:
-            for effector in attachment.effectors:
-                holders[effector] = holder
-    return holders
+    holders = {effector: holder for effector, holder, _ in hung_effectors(bodies)}
+    return [holders[effector] for effector in range(count)]
 
 
 def rotation_vector(backend: Backend, rotation: Quaternion) -> Vector:

@@ -3,8 +3,6 @@
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import numpy as np
-
 from ..arrays import FloatArray, IntArray
 
 
@@ -50,8 +48,3 @@ class Targets:
         """The same as seen from (F, 3) other origins."""
         away = origins[:, None]
         return replace(self, positions=self.positions - away, bend=self.bend - away)
-
-    @property
-    def bending(self) -> bool:
-        """Whether some limb is to bend toward a point on some frame."""
-        return not bool(np.isnan(self.bend).all())

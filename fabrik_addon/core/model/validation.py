@@ -116,13 +116,20 @@ def checked_targets(targets: npt.ArrayLike, count: int) -> tuple[FloatArray, boo
     return (array[None] if one else array), one
 
 
+def _given(what: str, values: npt.ArrayLike, frames: int, *shape: int) -> FloatArray:
+    """Values of one pose or of F, as they are given; raises TargetError for any other shape."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape not in {shape, (frames, *shape)}:
+        needed = ", ".join(map(str, shape))
+        raise TargetError(f"{what} shape {array.shape}, but ([{frames},] {needed}) is needed")
+    return array
+
+
 def checked_bend_targets(bend_targets: npt.ArrayLike | None, frames: int, count: int) -> FloatArray:
     """(F, E, 3) points toward which limbs bend, NaN where there is none."""
     if bend_targets is None:
         return np.broadcast_to(np.nan, (frames, count, 3))
-    array = np.asarray(bend_targets, dtype=np.float64)
-    if array.shape not in {(count, 3), (frames, count, 3)}:
-        raise TargetError(f"The bend targets have shape {array.shape}, but ([{frames},] {count}, 3) is needed")
+    array = _given("The bend targets have", bend_targets, frames, count, 3)
     if (np.abs(array) > FARTHEST).any():
         effector = int(np.argwhere(np.abs(array) > FARTHEST)[0][-2])
         raise TargetError(f"The bend target of effector {effector} is infinite or too far; use NaN for none")
@@ -134,9 +141,7 @@ def checked_target_rotations(target_rotations: npt.ArrayLike | None, frames: int
     """(F, E, 4) unit quaternions that effectors' bones are to have, NaN where there is none."""
     if target_rotations is None:
         return np.broadcast_to(np.nan, (frames, count, 4))
-    array = np.asarray(target_rotations, dtype=np.float64)
-    if array.shape not in {(count, 4), (frames, count, 4)}:
-        raise TargetError(f"The target rotations have shape {array.shape}, but ([{frames},] {count}, 4) is needed")
+    array = _given("The target rotations have", target_rotations, frames, count, 4)
     norms = lengths(array)[..., None]
     wrong = np.isinf(norms) | (norms < _NO_LENGTH)
     if wrong.any():
@@ -149,10 +154,8 @@ def checked_target_rotations(target_rotations: npt.ArrayLike | None, frames: int
 
 def checked_weights(weights: npt.ArrayLike | None, effectors: Sequence[Effector], frames: int) -> FloatArray:
     """(F, E) weights, the effectors' own when None; zero: the target does not count on that frame."""
-    array = np.array([effector.weight for effector in effectors] if weights is None else weights, dtype=np.float64)
-    count = len(effectors)
-    if array.shape not in {(count,), (frames, count)}:
-        raise TargetError(f"The weights have shape {array.shape}, but ([{frames},] {count}) is needed")
+    own, count = [effector.weight for effector in effectors], len(effectors)
+    array = _given("The weights have", own if weights is None else weights, frames, count)
     if not (np.isfinite(array) & (array >= 0.0)).all():
         raise TargetError("A weight is negative or not finite: each must be a number of 0 or more")
     return np.broadcast_to(array, (frames, count))
@@ -174,9 +177,7 @@ def checked_start(start: npt.ArrayLike | None, skeleton: Skeleton, frames: int) 
     count = len(skeleton)
     if start is None:
         return np.broadcast_to(np.array([1.0, 0.0, 0.0, 0.0]), (frames, count, 4))
-    array = np.asarray(start, dtype=np.float64)
-    if array.shape not in {(count, 4), (frames, count, 4)}:
-        raise TargetError(f"The start pose has shape {array.shape}, but ([{frames},] {count}, 4) is needed")
+    array = _given("The start pose has", start, frames, count, 4)
     norms = lengths(array)[..., None]
     if not (np.isfinite(norms).all() and (norms > _NO_LENGTH).all()):
         raise TargetError("The start pose has a rotation that is not finite or has no length: give quaternions")
@@ -185,9 +186,8 @@ def checked_start(start: npt.ArrayLike | None, skeleton: Skeleton, frames: int) 
 
 def checked_root_location(start_location: npt.ArrayLike | None, skeleton: Skeleton, frames: int) -> FloatArray:
     """(F, 3) the root's head to start from, its rest place when None."""
-    array = skeleton.rest[0, :3, 3] if start_location is None else np.asarray(start_location, dtype=np.float64)
-    if array.shape not in {(3,), (frames, 3)}:
-        raise TargetError(f"start_location has shape {array.shape}, but ([{frames},] 3) is needed")
+    place = skeleton.rest[0, :3, 3] if start_location is None else start_location
+    array = _given("start_location has", place, frames, 3)
     if not np.isfinite(array).all():
         raise TargetError("start_location must be finite")
     return np.broadcast_to(array, (frames, 3))

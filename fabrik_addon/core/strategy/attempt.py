@@ -5,17 +5,17 @@ import numpy as np
 from ..arrays import FloatArray
 from ..backend.protocol import Condition, Quaternion, Scalar
 from ..fabrik.chain import pull_chain, solve_chain
-from ..fabrik.start import align_root, bend_straight_limbs
+from ..fabrik.start import align_root, bend_limbs
 from ..fabrik.sweeps import sweep_frames
 from ..model.residuals import turning_spread
 from ..model.targets import Targets
 from ..problem import Problem
+from ..rotations import NO_TURN
 from ..state import Prior, Start, State
 from .bend_targets import aim_limbs, bow_limbs
 
 # With the two rules five sweeps bring nearly all frames close enough for least squares (docs: solver, table).
 _OPENING_SWEEPS = 5
-_NO_TURN = np.array([1.0, 0.0, 0.0, 0.0])
 
 
 def start_state(problem: Problem, start: Start, targets: Targets) -> State:
@@ -33,7 +33,7 @@ def start_state(problem: Problem, start: Start, targets: Targets) -> State:
         tolerances=np.broadcast_to(residuals.tolerances, seen.shape),
         iterations=np.zeros(frames, dtype=np.int64),
         stationary=np.zeros(frames, dtype=bool),
-        target_rotations=np.where(np.isnan(wanted), _NO_TURN, wanted) if residuals.oriented else wanted,
+        target_rotations=np.where(np.isnan(wanted), NO_TURN, wanted) if residuals.oriented else wanted,
         bend_targets=targets.bend,
         residuals=residuals,
         factors=slides_at_rest(problem, frames),
@@ -86,7 +86,7 @@ def attempt(problem: Problem, state: State, *, bending: bool = True, most_steps:
         align(problem, state)
     if bending:
         bow_limbs(problem, state)
-    state.local = bend_straight_limbs(backend, bodies, state.local, state.root, problem.straight_runs)
+    state.local = bend_limbs(backend, bodies, problem.straight_runs, state.local, state.pose(bodies))
     if bending:
         aim_limbs(problem, state)
     state.rest = state.local

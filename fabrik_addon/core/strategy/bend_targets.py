@@ -11,6 +11,7 @@ from ..arrays import TINY, FloatArray, IntArray
 from ..backend.protocol import Backend, Quaternion, Scalar, Vector
 from ..fabrik.limbs import BendLimb
 from ..fabrik.passes import sum_vectors
+from ..fabrik.spheres import beside
 from ..model.bodies import Pose, carried_frame
 from ..problem import Problem
 from ..state import State
@@ -125,8 +126,8 @@ def _angle(problem: Problem, limb: BendLimb, pose: Pose, toward: Vector) -> Vect
     backend = problem.backend
     base = pose.heads[limb.bodies[0]]
     axis, length = _direction(backend, pose.point(limb.bodies[-1], limb.end) - base)
-    side = sum_vectors([_beside(pose.heads[index] - base, axis) for index in limb.middle])
-    wish = _beside(toward - base, axis)
+    side = sum_vectors([beside(pose.heads[index] - base, axis) for index in limb.middle])
+    wish = beside(toward - base, axis)
     angle = backend.atan2(axis.dot(side.cross(wish)), side.dot(wish))
     clear = backend.minimum(side.length, wish.length) / backend.maximum(length * _CLEAR, TINY)
     seen = backend.logical_and(toward.x == toward.x, length > TINY)
@@ -138,11 +139,11 @@ def _bowing(problem: Problem, limb: BendLimb, pose: Pose, toward: Vector) -> Vec
     backend = problem.backend
     base = pose.heads[limb.bodies[0]]
     axis, length = _direction(backend, pose.point(limb.bodies[-1], limb.end) - base)
-    side = [_beside(pose.heads[index] - base, axis).length for index in limb.middle]
+    side = [beside(pose.heads[index] - base, axis).length for index in limb.middle]
     bent = side[0]
     for more in side[1:]:
         bent = backend.maximum(bent, more)
-    about, clear = _direction(backend, axis.cross(_beside(toward - base, axis)))
+    about, clear = _direction(backend, axis.cross(beside(toward - base, axis)))
     straight = backend.logical_and(bent < length * _CLEAR, clear > length * _CLEAR)
     return backend.select(straight, about * _BOW, backend.Vector((0.0, 0.0, 0.0)))
 
@@ -154,11 +155,6 @@ def _bend_target(problem: Problem, state: State, limb: BendLimb) -> Vector:
 def _legal(problem: Problem, index: int, rotation: Quaternion) -> Quaternion:
     limit, turned = problem.bodies[index].limit, rotation.normalized()
     return turned if limit is None else limit.clamp(problem.backend, turned)
-
-
-def _beside(arm: Vector, axis: Vector) -> Vector:
-    """What of an arm is at right angles to a unit axis."""
-    return arm - axis * arm.dot(axis)
 
 
 def _direction(backend: Backend, arm: Vector) -> tuple[Vector, Scalar]:

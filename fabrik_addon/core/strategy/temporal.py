@@ -77,7 +77,7 @@ class _Repair:
 
     def at(self, frame: int) -> bool:
         """Mend the change between the frame before and this one from whichever side does it better."""
-        present = self._jump(*self._around(frame, frame))
+        present = self._jump_around(frame, frame)
         if present <= FARTHER and not _failed(self.solution.status[frame]):
             return False
         frames = len(self.solution.status)
@@ -102,10 +102,10 @@ class _Repair:
             place: self.solve_from(place, *_mixed(earlier[place], later[place], share))
             for place, share in zip(span, shares, strict=True)
         }
-        before, own = self._jump(*self._around(span.start, span.stop)), self._own(span)
+        before, own = self._jump_around(span.start, span.stop), self._own(span)
         worse = not all(self._no_worse(place, one) for place, one in mixed.items())
         self._put(mixed)
-        if worse or self._jump(*self._around(span.start, span.stop)) >= before:
+        if worse or self._jump_around(span.start, span.stop) >= before:
             self._put(own)
             return False
         return True
@@ -140,15 +140,13 @@ class _Repair:
     def _jump(self, solution: Solution, targets: FloatArray) -> float:
         return float(jumps(solution, targets).max(initial=0.0))
 
-    def _around(self, first: int, last: int) -> tuple[Solution, FloatArray]:
-        """The frames from the one before the first to the last, and their targets."""
+    def _jump_around(self, first: int, last: int) -> float:
+        """The one between the frames from the one before the first to the last."""
         frames = slice(first - 1, last + 1)
-        arrays = {name: getattr(self.solution, name)[frames] for name in Solution.FRAME_ARRAYS}
-        return Solution(skeleton=self.solution.skeleton, **arrays), self.targets[frames]
+        return self._jump(self.solution.part(frames), self.targets[frames])
 
     def _frame(self, frame: int) -> Solution:
-        arrays = {name: getattr(self.solution, name)[frame].copy() for name in Solution.FRAME_ARRAYS}
-        return Solution(skeleton=self.solution.skeleton, **arrays)
+        return self.solution.part(np.array([frame])).single()
 
     def _own(self, frames: range) -> dict[int, Solution]:
         return {frame: self._frame(frame) for frame in frames}

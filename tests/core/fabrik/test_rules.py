@@ -6,9 +6,9 @@ from support.families import FAMILIES
 
 from fabrik_addon.core import Options, Status, solve
 from fabrik_addon.core.backend import array as many
-from fabrik_addon.core.fabrik.limbs import find_hinge_limbs
+from fabrik_addon.core.fabrik.limbs import find_hinge_limbs, straight_runs
 from fabrik_addon.core.fabrik.passes import Passes, sweep_targets
-from fabrik_addon.core.fabrik.start import bend_straight_limbs
+from fabrik_addon.core.fabrik.start import bend_limbs
 from fabrik_addon.core.model.bodies import build_bodies, effector_points, place_bodies
 
 FRAMES = 200
@@ -27,7 +27,7 @@ def share_solved(family, sweeps, *, carrying=True, linking=True):
     unturned = many.quaternion(np.tile([1.0, 0.0, 0.0, 0.0], (FRAMES, 1)))
     local = [unturned if body.limit is None else body.limit.clamp(many, unturned) for body in bodies]
     root = many.vector(np.tile(family.skeleton.rest[0, :3, 3], (FRAMES, 1)))
-    start = local = bend_straight_limbs(many, bodies, local, root)
+    start = local = bend_limbs(many, bodies, straight_runs(bodies), local, place_bodies(bodies, local, root))
     bound = [np.zeros(FRAMES, dtype=bool) for _ in bodies]
     for _ in range(sweeps):
         if not carrying:
