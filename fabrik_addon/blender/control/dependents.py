@@ -6,8 +6,9 @@ from typing import Any, Final
 
 import bpy
 
+from ..rig.ownership import moved_by
+
 _BONE: Final = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
-_CHAINS: Final = ("IK", "SPLINE_IK")
 
 
 def dependents(rig: bpy.types.Object) -> dict[str, int]:
@@ -69,11 +70,7 @@ def _by_parents(rig: bpy.types.Object) -> Iterator[tuple[str, str]]:
 def _by_constraints(rig: bpy.types.Object) -> Iterator[tuple[str, str]]:
     for bone in rig.pose.bones:
         for constraint in bone.constraints:
-            moved = [bone]
-            if constraint.type in _CHAINS:
-                # A chain without its own tail begins at the parent.
-                count: int = getattr(constraint, "chain_count")  # noqa: B009  only chains have it
-                moved = [bone, *bone.parent_recursive][: count + 1 if count else None]
+            moved = list(moved_by(bone, constraint))
             for target in targets_of(constraint, rig):
                 yield from ((target, each.name) for each in moved)
             # A chain turns together.

@@ -10,7 +10,6 @@ from ...core import forward_kinematics
 from ...core.arrays import FloatArray, IntArray
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import angle_between
-from ..rig.armature import Tree
 from ..rig.rotation_modes import local_rotation
 from ..settings.control import FabrikControlRig
 from .writer import ControlWriter, Deviation, deviations, said
@@ -48,7 +47,7 @@ def control_take(
 
     Of controls that carry no bone that is solved those are there that must move for the body to stand as wanted.
     """
-    writer = ControlWriter(context, rig, kept, Tree(skeleton, rotations[0], heads[0]))
+    writer = ControlWriter(context, rig, kept, skeleton)
     model = writer.made_ready()
     pose = model.pose(forward_kinematics(skeleton, rotations, heads))
     found = {name: pose.rotations[:, place] for place, name in enumerate(pose.controls)}

@@ -14,8 +14,10 @@ from ..rig.pose_keeper import PoseKeeper, read_switch, write_switches
 from ..settings.control import FabrikControlRig
 from ..settings.rig import rig_settings
 from .carriers import Carrier, RigBones, find_carriers
+from .channels import free_channels
 from .dependents import dependents
 from .frames import Frame, find_frames
+from .limb_controls import find_limb_controls
 from .switches import Switch, custom_numbers, possible_switches
 from .trials import Trials, swings, try_controls
 from .verify import leave_out_unruly
@@ -59,7 +61,9 @@ def use_control_rig(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[
     names = kept.uncarried.split(", ") if kept.uncarried else []
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     left = f"No control carries {', '.join(names[:_NAMED])}{more}: they ride along"
-    return f"{len(kept.carriers)} bones of {rig.name!r} are posed by their controls", [left] if names else []
+    stretched = sum(row.stretches for row in kept.switches)
+    on_fk = f"; {stretched} limbs, which their IK stretches, on FK" if stretched else ""
+    return f"{len(kept.carriers)} bones of {rig.name!r} are posed by their controls{on_fk}", [left] if names else []
 
 
 def _at_rest(context: bpy.types.Context, rig: bpy.types.Object, look: Callable[[], None]) -> None:
@@ -85,6 +89,7 @@ def _find(context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[st
     _keep(kept, found, by_hand)
     write_switches(rig, {switch.path: value for switch, value in found.switches.items()})
     leave_out_unruly(context, rig, kept, after)
+    find_limb_controls(context, rig, kept, _movable(rig), after)
     left = [carrier.bone for carrier in found.carriers if carrier.bone not in kept.carriers]
     kept.uncarried = ", ".join([*_uncarried(found), *left])
 
@@ -126,22 +131,32 @@ def _try(
 
 
 def _controls(rig: bpy.types.Object) -> list[str]:
-    """The bones that people turn: those with a shape of their own, or all where no bone has one."""
+    """The bones that people turn."""
+    return [name for name in _movable(rig) if swings(rig.pose.bones[name]) and not is_locked(rig.pose.bones[name])]
+
+
+def _movable(rig: bpy.types.Object) -> list[str]:
+    """The bones that people move or turn: those with a shape of their own, or all where no bone has one."""
     shaped, owned = any(bone.custom_shape for bone in rig.pose.bones), constrained_bones(rig)
     return [
         bone.name
         for bone in rig.pose.bones
         if (bone.custom_shape or not shaped)
         and (bone.name not in owned or _adds_up(bone))
-        and swings(bone)
-        and not is_locked(bone)
+        and free_channels(bone).any()
     ]
 
 
 def _adds_up(bone: bpy.types.PoseBone) -> bool:
-    """Whether what constraints make of a bone is added to what people do: a tail that follows, a curling finger."""
+    """Whether what constraints make of a bone is added to what people do.
+
+    A tail that follows, a curling finger; with a shape of its own also a control whose parent can be switched.
+    """
+    carries = ("CHILD_OF", "ARMATURE") if bone.custom_shape else ()
     constraints: Iterable[Any] = bone.constraints
-    return all(each.type == "COPY_ROTATION" and each.mix_mode != "REPLACE" for each in constraints)
+    return all(
+        each.type in carries or (each.type == "COPY_ROTATION" and each.mix_mode != "REPLACE") for each in constraints
+    )
 
 
 def _rig_bones(rig: bpy.types.Object) -> RigBones:

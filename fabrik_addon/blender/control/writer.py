@@ -1,27 +1,23 @@
 """Writing poses of a body to its controls, over and over, as dragging does; limbs on IK go to FK."""
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import bpy
 import numpy as np
 
 from ...core import forward_kinematics
-from ...core.arrays import BoolArray, FloatArray
+from ...core.arrays import FloatArray
 from ...core.model.skeleton import Skeleton
-from ...core.rotations import angle_between
 from ..rig import armature as plain
 from ..rig.armature import Tree, nearest_rotations
-from ..rig.locks import locked_channels
-from ..rig.pose_keeper import read_switch, write_switches
-from ..rig.pose_writer import PoseWriter
-from ..rig.rotation_modes import from_channels, property_name, to_channels
+from ..rig.pose_keeper import read_switch, write_switch, write_switches
+from ..rig.pose_writer import ChannelGroup, HeldChannels, PoseWriter, channel_groups
 from ..settings.control import FabrikControlRig, control_rig
+from .limbs import LimbOnIk, limbs_that_stay, place_limbs
 from .model import ControlModel
 
-# Radians and shares of a metre: channels that would change by less are kept to the bit.
-_NO_TURN: Final = 1e-6
+# A share of a metre: a location that would change by less is kept to the bit.
 _NO_MOVE: Final = 1e-7
 # Once the body stands nearly right, looking again at how what carries the controls stands mends the rest.
 _MENDS: Final = 2
@@ -44,19 +40,7 @@ def make_writer(
     kept = control_rig(armature)
     if kept is None:
         return PoseWriter(armature, tree, bones, moves_root=moves_root)
-    return ControlWriter(context, armature, kept, tree)
-
-
-@dataclass(frozen=True, eq=False)
-class _Group:
-    """Controls of one rotation mode: their rows among the model's, what their channels held, and which are locked."""
-
-    mode: str
-    channel: str
-    rows: list[int]
-    names: list[str]
-    before: FloatArray
-    locked: BoolArray
+    return ControlWriter(context, armature, kept, tree.skeleton)
 
 
 class ControlWriter:
@@ -67,66 +51,92 @@ class ControlWriter:
     """
 
     def __init__(
-        self, context: bpy.types.Context | None, armature: bpy.types.Object, kept: FabrikControlRig, tree: Tree
+        self,
+        context: bpy.types.Context | None,
+        armature: bpy.types.Object,
+        kept: FabrikControlRig,
+        skeleton: Skeleton,
     ) -> None:
         """Nothing is written yet."""
-        self._context, self._rig, self._kept, self._tree = context, armature, kept, tree
-        names = set(tree.skeleton.names)
+        self._context, self._rig, self._kept, self._skeleton = context, armature, kept, skeleton
+        names = set(skeleton.names)
         self.on_fk = {
             row.name: row.fk
             for row in kept.switches
             if any(carrier.switch == row.name for carrier in kept.carriers if carrier.name in names)
         }
         self._before_switches = {path: read_switch(armature, path) for path in self.on_fk}
-        self._is_root = not kept.carriers[tree.skeleton.names[0]].parent
+        self._is_root = not kept.carriers[skeleton.names[0]].parent
         self._model: ControlModel | None = None
-        self._groups: list[_Group] = []
+        self._groups: list[ChannelGroup] = []
+        self._held: list[HeldChannels] = []
         self._place = np.zeros(3)
         self._wanted: FloatArray | None = None
 
     def write(self, rotations: FloatArray, head: FloatArray) -> None:
         """Pose the body by (J, 4) local rotations of the tree's bones, its root's head at (3,) in armature space."""
         model = self.made_ready()
-        self._wanted = forward_kinematics(self._tree.skeleton, rotations, head)
+        self._wanted = forward_kinematics(self._skeleton, rotations, head)
         self._apply(model, self._wanted)
 
     def settle(self) -> list[str]:
-        """Look how the body stands, and mend what differs; a sentence on what can't be mended."""
-        if self._wanted is None or self._model is None:
+        """Look how the body stands, and mend what differs; a sentence on what can't be mended.
+
+        Limbs that stay on IK go back to it.
+        """
+        if self._wanted is None or self._model is None or self._context is None:
             return []
         self._update()
         for _ in range(_MENDS):
             if not self.deviations():
-                return []
+                break
             self._apply(self._look(), self._wanted)
             self._update()
-        return [said(self._kept, each) for each in self.deviations()]
+        limbs = limbs_that_stay(self._rig, self._kept, self._before_switches)
+        left = self._back_to_ik(self._context, limbs, self._wanted) if limbs else []
+        off = [each for each in self.deviations() if self._kept.carriers[each.bone].switch not in limbs]
+        return [*left, *(said(self._kept, each) for each in off)]
+
+    def _back_to_ik(self, context: bpy.types.Context, limbs: Mapping[str, LimbOnIk], wanted: FloatArray) -> list[str]:
+        """Have limbs stand on IK as they do on FK; a sentence on each that its IK can't bring there."""
+        kept, rig = self._kept, self._rig
+        carrying = {path: [row.control for row in kept.carriers if row.switch == path] for path in limbs}
+        on_fk = {path: HeldChannels(rig, names) for path, names in carrying.items()}
+        on_ik = {path: HeldChannels(rig, limb.controls) for path, limb in limbs.items()}
+        for path, names in carrying.items():
+            self._held[0].put_back(names)
+            write_switch(rig, path, kept.switches[path].ik)
+        rows = {path: [self._skeleton.index(bone) for bone in limb.bones] for path, limb in limbs.items()}
+        place_limbs(context, list(limbs.values()), [wanted[each] for each in rows.values()])
+        off = {
+            kept.carriers[each.bone].switch: each for each in sorted(self.deviations(), key=lambda one: one.distance)
+        }
+        for path in limbs:
+            if path not in off or kept.limbs == "IK":
+                self._held.append(on_ik[path])
+                continue
+            on_ik[path].put_back()
+            on_fk[path].put_back()
+            write_switch(rig, path, kept.switches[path].fk)
+        self._update()
+        went = "stays on IK, which leaves" if kept.limbs == "IK" else "went to FK: its IK would leave"
+        return [f"The limb of {off[path].bone!r} {went} it off by {_apart(off[path])}" for path in limbs if path in off]
 
     def take_back(self) -> None:
         """Put the controls' channels back to what they held."""
-        bones = self._rig.pose.bones
-        for group in self._groups:
-            for name, before in zip(group.names, group.before.tolist(), strict=True):
-                setattr(bones[name], group.channel, before)
-        if self._model is not None and self._model.place:
-            bones[self._model.place].location = self._place.tolist()
+        for each in self._held:
+            each.put_back()
 
     def deviations(self) -> list[Deviation]:
         """The carried bones that do not stand where they were written to."""
         if self._wanted is None:
             return []
-        return deviations(self._rig, self._kept, self._tree.skeleton.names, self._wanted)
+        return deviations(self._rig, self._kept, self._skeleton.names, self._wanted)
 
     def changed(self) -> Iterator[tuple[str, str]]:
         """(bone, channel) of what no longer holds what it held at the start."""
-        for group in self._groups:
-            for name, before in zip(group.names, group.before, strict=True):
-                if np.abs(np.array(getattr(self._rig.pose.bones[name], group.channel)) - before).max() > _NO_TURN:
-                    yield name, group.channel
-        if self._model is not None and self._model.place:
-            place = self._rig.pose.bones[self._model.place]
-            if np.abs(np.array(place.location) - self._place).max() > _NO_TURN:
-                yield place.name, "location"
+        for each in self._held:
+            yield from each.changed()
 
     def switched(self) -> list[str]:
         """The paths of the custom properties that no longer hold what they held at the start."""
@@ -152,38 +162,22 @@ class ControlWriter:
         if self._model is None:
             self._update()
             self._model = self._look(on_ik)
-            self._note(self._model)
+            self._groups = channel_groups(self._rig, self._model.controls)
+            self._held = [HeldChannels(self._rig, self._model.controls)]
+            if self._model.place:
+                self._place = np.array(self._rig.pose.bones[self._model.place].location, dtype=np.float64)
         return self._model
 
-    def _note(self, model: ControlModel) -> None:
-        """Take note of what the channels hold."""
-        bones = self._rig.pose.bones
-        modes = [bones[name].rotation_mode for name in model.controls]
-        for mode in sorted(set(modes)):
-            rows = [row for row, each in enumerate(modes) if each == mode]
-            names, channel = [model.controls[row] for row in rows], property_name(mode)
-            before = np.array([getattr(bones[name], channel) for name in names], dtype=np.float64)
-            locked = np.array([locked_channels(bones[name]) for name in names])
-            self._groups.append(_Group(mode, channel, rows, names, before, locked))
-        if model.place:
-            self._place = np.array(bones[model.place].location, dtype=np.float64)
-
     def _look(self, on_ik: Collection[str] = ()) -> ControlModel:
-        return ControlModel(self._rig, self._kept, self._tree.skeleton, moves=self._is_root, on_ik=on_ik)
+        return ControlModel(self._rig, self._kept, self._skeleton, moves=self._is_root, on_ik=on_ik)
 
     def _apply(self, model: ControlModel, wanted: FloatArray) -> None:
         """Set the channels for (J, 4, 4) matrices of the tree's bones."""
-        pose, bones = model.pose(wanted), self._rig.pose.bones
+        pose = model.pose(wanted)
         for group in self._groups:
-            turned = pose.rotations[group.rows]
-            _, values = to_channels(group.mode, turned[None], previous=group.before)
-            still = angle_between(from_channels(group.mode, group.before), turned) < _NO_TURN
-            for name, each in zip(
-                group.names, np.where(still[:, None] | group.locked, group.before, values[0]).tolist(), strict=True
-            ):
-                setattr(bones[name], group.channel, each)
+            group.write(self._rig, pose.rotations[group.rows])
         if pose.place is not None:
-            bone = bones[model.place]
+            bone = self._rig.pose.bones[model.place]
             stays = (np.abs(pose.place - self._place) < _NO_MOVE) | np.array(bone.lock_location)
             bone.location = np.where(stays, self._place, pose.place).tolist()
 
@@ -207,11 +201,12 @@ def deviations(
 
 def said(kept: FabrikControlRig, deviation: Deviation) -> str:
     """A sentence on a bone that its control can't bring where it should be."""
-    name, distance, angle = deviation
-    return (
-        f"Bone {name!r} is off by {1000.0 * distance:.1f} mm and {np.degrees(angle):.2f}°: "
-        f"control {kept.carriers[name].control!r} can't bring it there"
-    )
+    control = kept.carriers[deviation.bone].control
+    return f"Bone {deviation.bone!r} is off by {_apart(deviation)}: control {control!r} can't bring it there"
+
+
+def _apart(deviation: Deviation) -> str:
+    return f"{1000.0 * deviation.distance:.1f} mm and {np.degrees(deviation.angle):.2f}°"
 
 
 def _angle(matrix: FloatArray) -> float:
@@ -238,7 +233,7 @@ def write_pose(
         plain.write_pose(rig, skeleton, rotations, root_location, bones)
         return []
     head = skeleton.rest[0, :3, 3] if root_location is None else root_location
-    writer = ControlWriter(context, rig, kept, Tree(skeleton, rotations, head))
+    writer = ControlWriter(context, rig, kept, skeleton)
     writer.write(rotations, head)
     rig.update_tag(refresh={"DATA"})
     return [] if context is None else writer.settle()

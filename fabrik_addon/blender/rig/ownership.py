@@ -27,7 +27,7 @@ def constrained_bones(rig: bpy.types.Object) -> dict[str, str]:
         for constraint in bone.constraints:
             if _moves(constraint):
                 reason = f"constraint {constraint.name!r} moves it"
-                owned.update((each.name, reason) for each in _moved_by(bone, constraint))
+                owned.update((each.name, reason) for each in moved_by(bone, constraint))
     return owned
 
 
@@ -63,7 +63,7 @@ def _moves(constraint: Any) -> bool:
     return bool(at_work and constraint.type not in _BOUNDS)
 
 
-def _moved_by(bone: bpy.types.PoseBone, constraint: Any) -> Iterator[bpy.types.PoseBone]:
+def moved_by(bone: bpy.types.PoseBone, constraint: Any) -> Iterator[bpy.types.PoseBone]:
     """The bones that a constraint of a bone moves: that one, and the chain where there is one."""
     if constraint.type not in _CHAINS:
         yield bone

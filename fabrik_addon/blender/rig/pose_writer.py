@@ -1,34 +1,87 @@
 """Writing one tree's pose over and over, as dragging does: only the bones that are turned, and what has changed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import bpy
 import numpy as np
 
-from ...core.arrays import BoolArray, FloatArray, IntArray
+from ...core.arrays import BoolArray, FloatArray
 from ...core.rotations import angle_between
 from .armature import Tree, root_location_channel
 from .locks import locked_channels
-from .rotation_modes import property_name, to_channels
+from .rotation_modes import from_channels, property_name, to_channels
 
-# Radians: a bone that turns by less keeps its channels to the bit.
-_NO_TURN: Final = 1e-7
+# Radians: a bone that turns by less keeps its channels to the bit. Matrices are in single precision.
+_NO_TURN: Final = 1e-6
 # A channel that has changed by less has only been rounded.
 _ROUNDING: Final = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class _Group:
-    """Bones of one rotation mode: their places in the tree, (K, n) what their channels held, and which are locked."""
+class ChannelGroup:
+    """K bones of one rotation mode.
+
+    Attributes:
+        rows: their places among all that are written. names: theirs.
+        before: (K, n) what their channels held. rotations: (K, 4) the same as quaternions. locked: (K, n) of channels.
+    """
 
     mode: str
-    channel: str
-    bones: IntArray
-    names: tuple[str, ...]
+    rows: list[int]
+    names: list[str]
     before: FloatArray
+    rotations: FloatArray
     locked: BoolArray
+
+    def write(self, armature: bpy.types.Object, rotations: FloatArray) -> None:
+        """Turn the bones to (K, 4); locked channels, and those of what hardly turns, hold what they held."""
+        still = angle_between(self.rotations, rotations) < _NO_TURN
+        channel, values = to_channels(self.mode, rotations[None], previous=self.before)
+        found = np.where(still[:, None] | self.locked, self.before, values[0]).tolist()
+        bones = armature.pose.bones
+        for name, each in zip(self.names, found, strict=True):
+            setattr(bones[name], channel, each)
+
+
+def channel_groups(armature: bpy.types.Object, names: Sequence[str]) -> list[ChannelGroup]:
+    """Bones by their rotation modes, as they stand now."""
+    modes = [armature.pose.bones[name].rotation_mode for name in names]
+    groups = []
+    for mode in sorted(set(modes)):
+        rows = [row for row, each in enumerate(modes) if each == mode]
+        bones = [armature.pose.bones[names[row]] for row in rows]
+        before = np.array([getattr(bone, property_name(mode)) for bone in bones], dtype=np.float64)
+        locked = np.array([locked_channels(bone) for bone in bones])
+        own = [bone.name for bone in bones]
+        groups.append(ChannelGroup(mode, rows, own, before, from_channels(mode, before), locked))
+    return groups
+
+
+class HeldChannels:
+    """What the places and rotations of some bones hold, to put it back and to tell what has changed."""
+
+    def __init__(self, armature: bpy.types.Object, names: Iterable[str]) -> None:
+        """Take note of them."""
+        self._armature = armature
+        self._held = {
+            (name, channel): tuple(getattr(armature.pose.bones[name], channel))
+            for name in names
+            for channel in ("location", property_name(armature.pose.bones[name].rotation_mode))
+        }
+
+    def put_back(self, names: Collection[str] | None = None) -> None:
+        """Let the channels hold that again: of all bones, or of some."""
+        for (name, channel), values in self._held.items():
+            if names is None or name in names:
+                setattr(self._armature.pose.bones[name], channel, values)
+
+    def changed(self) -> Iterator[tuple[str, str]]:
+        """(bone, channel) of what holds something else."""
+        for (name, channel), values in self._held.items():
+            if np.abs(np.array(getattr(self._armature.pose.bones[name], channel)) - values).max() > _ROUNDING:
+                yield name, channel
 
 
 class PoseWriter:
@@ -37,45 +90,23 @@ class PoseWriter:
     def __init__(self, armature: bpy.types.Object, tree: Tree, bones: Sequence[int], *, moves_root: bool) -> None:
         """Take note of what the channels of the bones hold, and of the root's location where that is written too."""
         self._armature, self._tree, self._moves_root = armature, tree, moves_root
-        names = tree.skeleton.names
-        modes = {bone: armature.pose.bones[names[bone]].rotation_mode for bone in bones}
-        self._groups = [
-            _group(armature, mode, [bone for bone in bones if modes[bone] == mode], names)
-            for mode in sorted(set(modes.values()))
-        ]
-        self._location = np.array(armature.pose.bones[names[0]].location)
+        names = [tree.skeleton.names[bone] for bone in bones]
+        self._bones = np.array(bones, dtype=np.int64)
+        self._groups = channel_groups(armature, names)
+        self._held = HeldChannels(armature, [*names, self._root.name])
 
     def write(self, rotations: FloatArray, head: FloatArray) -> None:
         """Pose the bones by (J, 4) local rotations, and put the root's head at (3,) where it may move."""
         for group in self._groups:
-            wanted = rotations[group.bones]
-            still = angle_between(self._tree.rotations[group.bones], wanted) < _NO_TURN
-            _, channels = to_channels(group.mode, wanted[None], previous=group.before)
-            values = np.where(still[:, None] | group.locked, group.before, channels[0]).tolist()
-            for name, each in zip(group.names, values, strict=True):
-                setattr(self._armature.pose.bones[name], group.channel, each)
+            group.write(self._armature, rotations[self._bones[group.rows]])
         if self._moves_root:
             root = self._root
             root.location = root_location_channel(root, head).tolist()
 
     def changed(self) -> Iterator[tuple[str, str]]:
         """(bone, channel) of what no longer holds what it held at the start."""
-        for group in self._groups:
-            for name, before in zip(group.names, group.before, strict=True):
-                if np.abs(np.array(getattr(self._armature.pose.bones[name], group.channel)) - before).max() > _ROUNDING:
-                    yield name, group.channel
-        if self._moves_root and np.abs(np.array(self._root.location) - self._location).max() > _ROUNDING:
-            yield self._root.name, "location"
+        return self._held.changed()
 
     @property
     def _root(self) -> bpy.types.PoseBone:
         return self._armature.pose.bones[self._tree.skeleton.names[0]]
-
-
-def _group(armature: bpy.types.Object, mode: str, bones: Sequence[int], names: Sequence[str]) -> _Group:
-    """The bones of a rotation mode."""
-    channel = property_name(mode)
-    own = tuple(names[bone] for bone in bones)
-    before = np.array([tuple(getattr(armature.pose.bones[name], channel)) for name in own], dtype=np.float64)
-    locked = np.array([locked_channels(armature.pose.bones[name]) for name in own])
-    return _Group(mode, channel, np.array(bones, dtype=np.int64), own, before, locked)

@@ -4,7 +4,14 @@ Found by trying (`control/set_up.py`); all of it can be changed by hand.
 """
 
 import bpy
-from bpy.props import BoolProperty, CollectionProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
+from bpy.props import (
+    BoolProperty,
+    CollectionProperty,
+    EnumProperty,
+    FloatProperty,
+    IntProperty,
+    StringProperty,
+)
 from bpy.types import Context, PropertyGroup
 
 from .overrides import overridable
@@ -13,6 +20,17 @@ FOUND: tuple[tuple[str, str, str], ...] = (
     ("TURNS", "Turns it", "Turning the control by a little turned the bone by as much"),
     ("SWINGS", "Swings it", "Turning the control swung the bone by as much; its twist the rig makes itself"),
     ("HAND", "By hand", "The control was chosen by hand"),
+)
+
+
+LIMBS: tuple[tuple[str, str, str], ...] = (
+    (
+        "AUTO",
+        "Automatic",
+        "Limbs on IK that have a pin stay on it, where that stretches no bone: IK controls are placed; others go to FK",
+    ),
+    ("FK", "FK", "Limbs go to FK"),
+    ("IK", "IK", "Limbs on IK stay on IK: their IK controls and poles are placed as near to the pose as they can be"),
 )
 
 
@@ -30,6 +48,10 @@ class FabrikCarrier(PropertyGroup):
     parent: StringProperty(name="Parent", description="The bone of the body that this one hangs on; none: it is a root")
     found: EnumProperty(name="Found", description="How the control was found", items=FOUND)
     switch: StringProperty(name="Switch", description="The custom property that hands this bone from IK to FK")
+    goes_by: StringProperty(name="IK Control", description="The control that this bone goes with on IK")
+    hinge: StringProperty(name="Hinge", description="The bone's axis that its limb's IK bends it about; none: several")
+    hinge_low: FloatProperty(name="Low", description="How far its limb's IK bends it one way", subtype="ANGLE")
+    hinge_high: FloatProperty(name="High", description="How far its limb's IK bends it the other way", subtype="ANGLE")
 
 
 @overridable
@@ -41,6 +63,7 @@ class FabrikControl(PropertyGroup):
     share: FloatProperty(name="Share", description="How much of the second one's turn", subtype="FACTOR")
     moves_with: StringProperty(name="Moves With", description="The control that this one's head is fixed to")
     stands_for: StringProperty(name="Stands For", description="The bone of the body that is dragged in its place")
+    limb: StringProperty(name="Limb", description="The switch of the limb that it places while that is on IK")
 
 
 @overridable
@@ -49,6 +72,7 @@ class FabrikSwitch(PropertyGroup):
 
     fk: FloatProperty(name="FK", description="Its value with the limb on FK")
     ik: FloatProperty(name="IK", description="Its value with the limb on IK")
+    stretches: BoolProperty(name="Stretches", description="The limb's IK makes its bones longer or shorter")
 
 
 @overridable
@@ -62,6 +86,9 @@ class FabrikControlRig(PropertyGroup):
     place: StringProperty(name="Place", description="The control that moves the whole body")
     uncarried: StringProperty(
         name="Ride Along", description="Bones of the mesh that no control turns, separated by commas"
+    )
+    limbs: EnumProperty(
+        name="Limbs on IK", description="What becomes of limbs on IK when the body is posed", items=LIMBS
     )
     use: BoolProperty(name="Control Rig", description="Pose the body and write its controls", default=True)
 

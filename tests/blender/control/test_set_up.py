@@ -150,7 +150,7 @@ def test_the_body_stands_as_written_however_each_joint_is_turned():
     (tree,) = read_trees(rig)
     random = np.random.default_rng(3)
     turns = quaternion_from_rotation_vector(random.normal(scale=0.3, size=(len(tree.skeleton), 3)))
-    writer = ControlWriter(bpy.context, rig, kept, tree)
+    writer = ControlWriter(bpy.context, rig, kept, tree.skeleton)
     writer.write(product(tree.rotations, turns), tree.root_location + np.array((0.1, -0.2, 0.05)))
     bpy.context.view_layer.update()
     assert writer.deviations() == []

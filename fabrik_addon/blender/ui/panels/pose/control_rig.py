@@ -53,6 +53,8 @@ class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
             layout.prop_search(carrier, "control", rig.pose, "bones")
             layout.prop(carrier, "found", emboss=False)
         layout.prop_search(kept, "place", rig.pose, "bones")
+        if len(kept.switches):
+            layout.prop(kept, "limbs")
         if kept.uncarried:
             layout.prop(kept, "uncarried", emboss=False)
 

@@ -1,0 +1,27 @@
+"""The numbers of a control that people may change: how far it is moved and turned, whatever its rotation mode."""
+
+import bpy
+import numpy as np
+
+from ...core.arrays import BoolArray, FloatArray
+from ...core.rotations import product, quaternion_from_rotation_vector
+from ..rig.locks import locked_channels
+from ..rig.rotation_modes import from_channels, property_name, to_channels
+
+
+def free_channels(bone: bpy.types.PoseBone) -> BoolArray:
+    """(6,) along and about which of its axes locks let a control be moved and turned."""
+    return ~np.array([*bone.lock_location, *bone.lock_rotation])
+
+
+def add_to_channels(bone: bpy.types.PoseBone, steps: FloatArray) -> None:
+    """Move and turn a control by (6,): lengths along, and radians about, the axes of its channels."""
+    if steps[:3].any():
+        bone.location = (np.array(bone.location) + steps[:3]).tolist()
+    if not steps[3:].any():
+        return
+    mode, channel = bone.rotation_mode, property_name(bone.rotation_mode)
+    before = np.array(getattr(bone, channel), dtype=np.float64)
+    turned = product(from_channels(mode, before), quaternion_from_rotation_vector(steps[3:]))
+    values = to_channels(mode, turned[None], previous=before)[1][0]
+    setattr(bone, channel, np.where(locked_channels(bone), before, values).tolist())

@@ -1,0 +1,160 @@
+"""Which controls place a limb that is on IK, found by trying: what does nothing on FK, and moves the limb on IK."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import bpy
+import numpy as np
+from mathutils import Matrix
+
+from ...core.arrays import FloatArray
+from ..rig.pose_keeper import write_switches
+from ..rig.pose_writer import HeldChannels
+from ..settings.control import FabrikControlRig
+from .channels import add_to_channels, free_channels
+from .limbs import LimbOnIk, try_channels
+
+# A share of what a trial's step does at most: less is nothing.
+_NOTHING: Final = 1e-3
+# A share: what others do as well but for so much adds nothing. The arcs of two trials differ by their step.
+_NEW: Final = 0.1
+# Of a joint's bend by trial the share that may be about a second axis, and the cosine of a hinge's to a bone's own.
+_ONE_AXIS: Final = 0.05
+_ALONG: Final = 0.9994
+# A share of a trial's way: bones that become longer or shorter by more are stretched (Rigify's by a tenth to a fifth).
+_STRETCH: Final = 0.03
+
+
+def find_limb_controls(
+    context: bpy.types.Context,
+    rig: bpy.types.Object,
+    kept: FabrikControlRig,
+    candidates: Sequence[str],
+    after: Mapping[str, int],
+) -> None:
+    """Note on the controls which limb they place while it is on IK. The switches are left on IK.
+
+    candidates: the controls that people may move or turn. after: for each bone the bits of those that may follow it.
+    """
+    limbs = {row.name: [each.name for each in kept.carriers if each.switch == row.name] for row in kept.switches}
+    carrying = {kept.place, *(row.control for row in kept.carriers)}
+    # The outermost first.
+    free = sorted({*candidates} - carrying, key=lambda name: (-after[name].bit_count(), name))
+    mine = {path: [name for name in free if _places(rig, kept, limbs[path], after[name])] for path in limbs}
+    write_switches(rig, {row.name: row.fk for row in kept.switches})
+    moving = _moving(context, rig, limbs, mine)
+    mine = {path: [name for name in mine[path] if name not in moving] for path in limbs}
+    write_switches(rig, {row.name: row.ik for row in kept.switches})
+    context.view_layer.update()
+    tried = {path: LimbOnIk(rig, bones, mine[path]) for path, bones in limbs.items() if mine[path]}
+    try_channels(context, list(tried.values()))
+    for path, limb in tried.items():
+        for name in _chosen(limb):
+            _note(kept, limb, name, path)
+        end = limb.carried[limb.controls.index(limb.leader)]
+        if end.any():
+            kept.carriers[limb.bones[int(np.argmax(end))]].goes_by = limb.leader
+        _look_at_joints(kept, limb, path)
+
+
+def _places(rig: bpy.types.Object, kept: FabrikControlRig, limb: Sequence[str], bits: int) -> bool:
+    """Whether a limb follows a control, and of the body only that and what hangs on it."""
+    places = {bone.name: place for place, bone in enumerate(rig.pose.bones)}
+    following = {row.name for row in kept.carriers if bits >> places[row.name] & 1}
+    below = set(limb)
+    for row in kept.carriers:
+        if row.parent in below:
+            below.add(row.name)
+    return bool(following & set(limb)) and following <= below
+
+
+def _moving(
+    context: bpy.types.Context, rig: bpy.types.Object, limbs: Mapping[str, list[str]], mine: Mapping[str, list[str]]
+) -> set[str]:
+    """The controls that move their limb at present, of each limb one tried at once."""
+    context.view_layer.update()
+    tried = {path: LimbOnIk(rig, bones, mine[path]) for path, bones in limbs.items()}
+    here = {path: limb.stands() for path, limb in tried.items()}
+    found = set()
+    for turn in range(max((len(names) for names in mine.values()), default=0)):
+        names = {path: names[turn] for path, names in mine.items() if turn < len(names)}
+        held = HeldChannels(rig, list(names.values()))
+        for path, name in names.items():
+            bone = rig.pose.bones[name]
+            add_to_channels(bone, free_channels(bone) * tried[path].units)
+        context.view_layer.update()
+        found |= {
+            name for path, name in names.items() if tried[path].error(here[path]) > _NOTHING * tried[path].units[0]
+        }
+        held.put_back()
+    return found
+
+
+def _chosen(limb: LimbOnIk) -> list[str]:
+    """The controls that are needed: the IK control, then, from the innermost on, those that add to what others do.
+
+    Those that do nothing are a pole, say, that the rig lets its IK go by when people ask for it.
+    """
+    chosen, known = [], np.zeros((len(limb.jacobian), 0))
+    for name in (limb.leader, *(name for name in reversed(limb.controls) if name != limb.leader)):
+        own = [column for column, (place, _) in enumerate(limb.columns) if limb.controls[place] == name]
+        does = limb.jacobian[:, own]
+        if np.abs(does).max() < _NOTHING * limb.units[0] or _adds(does, known):
+            chosen.append(name)
+            known = np.concatenate([known, does], axis=1)
+    return chosen
+
+
+def _adds(does: FloatArray, known: FloatArray) -> bool:
+    """Whether some column does what no sum of known columns does."""
+    rest = does - known @ (np.linalg.pinv(known, rcond=_NOTHING) @ does) if known.size else does
+    sizes = np.linalg.norm(does, axis=0)
+    return bool((np.linalg.norm(rest, axis=0) > _NEW * np.maximum(sizes, _NEW * sizes.max())).any())
+
+
+def _note(kept: FabrikControlRig, limb: LimbOnIk, control: str, path: str) -> None:
+    """Keep that a control places a limb; one that is only moved, a pole, stands for the first bone that it turns."""
+    row = kept.controls.get(control)
+    if row is None:
+        row = kept.controls.add()
+        row.name = control
+    row.limb = path
+    if row.stands_for:
+        return
+    own = [column for column, (place, _) in enumerate(limb.columns) if limb.controls[place] == control]
+    turned = np.abs(limb.jacobian[:, own]).reshape(len(limb.bones), -1).max(axis=1) > _NOTHING * limb.units[0]
+    row.stands_for = limb.bones[int(np.argmax(turned))] if turned.any() else limb.bones[0]
+
+
+def _look_at_joints(kept: FabrikControlRig, limb: LimbOnIk, path: str) -> None:
+    """Note how the joints between a limb's first bone and its end are bent, and whether it is stretched, by its IK."""
+    leader, end = limb.controls.index(limb.leader), limb.carried.any(axis=0)
+    own = [column for column, (place, axis) in enumerate(limb.columns) if place == leader and axis < 3]
+    moved, turned = np.split(limb.jacobian[:, own].reshape(len(limb.bones), 6, -1), 2, axis=1)
+    turned = turned / limb.lengths[:, None, None]
+    rest = [limb.rig.data.bones[name].matrix_local for name in limb.bones]
+    for place in range(1, len(limb.bones)):
+        row = kept.carriers[limb.bones[place]]
+        above = limb.bones.index(row.parent) if row.parent in limb.bones else -1
+        if above < 0 or end[above]:
+            continue
+        apart = np.array(rest[place].translation - rest[above].translation)
+        lengths = np.linalg.norm(apart[:, None] + moved[place] - moved[above], axis=0)
+        if np.abs(lengths - np.linalg.norm(apart)).max() > _STRETCH * limb.units[0]:
+            kept.switches[path].stretches = True
+        if not end[place]:
+            row.hinge, row.hinge_low, row.hinge_high = _hinge(turned[place] - turned[above], rest[above], rest[place])
+
+
+def _hinge(turned: FloatArray, upper: Matrix, lower: Matrix) -> tuple[str, float, float]:
+    """The axis and the range that a joint is bent in, which turned by (3, 3), a column each trial; "" for more axes."""
+    axes, sizes, _ = np.linalg.svd(turned)
+    local = np.array(lower.to_3x3()).T @ axes[:, 0]
+    along = int(np.argmax(np.abs(local)))
+    if sizes[1] > _ONE_AXIS * sizes[0] or abs(local[along]) < _ALONG or along == 1:
+        return "", 0.0, 0.0
+    above, below = (each.col[1].to_3d() for each in (upper, lower))
+    # From straight on: so far is it bent at rest.
+    bend = float(np.arctan2(above.cross(below).dot(lower.col[along].to_3d()), above.dot(below)))
+    low, high = (-bend, np.pi - bend) if bend > 0.0 else (-np.pi - bend, -bend)
+    return "XYZ"[along], low, high

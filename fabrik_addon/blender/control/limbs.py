@@ -1,0 +1,215 @@
+"""Limbs on IK: which controls place them, found by trying, and placing those where a limb stands as it was solved.
+
+Nothing is known of how a rig makes its IK. Each channel of a limb's controls is changed by a little, what its bones do
+is looked at, and Gauss-Newton steps bring them to where they are wanted: the IK control goes to the end, and the pole
+to where the limb lies in its plane.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import bpy
+import numpy as np
+from mathutils import Matrix
+
+from ...core import Hinge
+from ...core.arrays import BoolArray, FloatArray
+from ...core.rotations import quaternion_from_matrix, rotation_vector_from_quaternion
+from ..rig.armature import nearest_rotations
+from ..rig.pose_keeper import read_switch
+from ..rig.pose_writer import HeldChannels
+from ..settings.control import FabrikControlRig, control_rig
+from ..settings.rig import rig_settings
+from .channels import add_to_channels, free_channels
+
+# A trial's step, radians or shares of a limb's length: single precision leaves a thousandth of it for telling what
+# follows, and a limb that is 99.7 % of its length long is not yet torn straight.
+_TRIED: Final = 0.003
+# Shares of a limb's length: a limb that is off by less, in place or by turn times length of the bone, stands right.
+_PLACED: Final = 2e-5
+# Trying anew is worth its evaluations where a step by what was tried before leaves more than this of the error.
+_GOOD_STEP: Final = 0.2
+# Radians, and shares of a limb's length: farther at once goes beyond what was tried nearby.
+_MOST: Final = 0.8
+# A step gains where it leaves less of the error than this; after so many that do not, a limb is as near as it comes.
+_GAIN: Final = 0.9
+_MOST_IDLE: Final = 2
+# The limb's end counts so many times as much: IK that stretches a limb can't bring its middle where it was solved.
+_END: Final = 10.0
+# A share of a trial's way: directions in which the channels do less are not taken, as two controls may do the same.
+_SAME: Final = 0.01
+# A share of a control's way: bones that go with one so far along all axes are the limb's end.
+_CARRIED: Final = 0.9
+
+
+class LimbOnIk:
+    """One limb that is on IK: its bones, its controls' channels, and what those do.
+
+    Attributes:
+        bones, controls: their names.
+        columns: for each free channel its control's place among these, and which of the control's six it is.
+        goes_by: by name of a bone the control that it goes with.
+        lengths: (B,) the bones'. size: the limb's. units: (6,) the steps of a trial.
+        jacobian: (6 B, C) what a trial's step of each of C channels does to B bones, as `differences`.
+    """
+
+    def __init__(self, rig: bpy.types.Object, bones: Sequence[str], controls: Sequence[str]) -> None:
+        """Nothing is tried yet."""
+        self.rig, self.bones, self.controls = rig, list(bones), list(controls)
+        self.lengths = np.array([rig.data.bones[name].length for name in bones])
+        self.size = float(self.lengths.sum())
+        self.units = _TRIED * np.array([self.size, self.size, self.size, 1.0, 1.0, 1.0])
+        free = [free_channels(rig.pose.bones[name]) for name in controls]
+        self.columns = [(place, int(axis)) for place, each in enumerate(free) for axis in np.flatnonzero(each)]
+        self.goes_by: dict[str, str] = {}
+        self.jacobian = np.zeros((6 * len(self.bones), len(self.columns)))
+
+    def stands(self) -> FloatArray:
+        """(B, 4, 4) how the bones stand, without scale."""
+        matrices = np.array([self.rig.pose.bones[name].matrix for name in self.bones], dtype=np.float64)
+        matrices[:, :3, :3] = nearest_rotations(matrices[:, :3, :3])
+        return matrices
+
+    def differences(self, there: FloatArray, here: FloatArray) -> FloatArray:
+        """(6 B,) how far (B, 4, 4) matrices are from others, in lengths: places, and turns by the bones' lengths."""
+        turns = quaternion_from_matrix(there[:, :3, :3] @ np.swapaxes(here[:, :3, :3], 1, 2))
+        vectors = rotation_vector_from_quaternion(turns) * self.lengths[:, None]
+        return np.concatenate([there[:, :3, 3] - here[:, :3, 3], vectors], axis=1).ravel()
+
+    def error(self, wanted: FloatArray) -> float:
+        """How far its bones are from (B, 4, 4) matrices, the most of it, as a length; the end's counts more."""
+        off = np.abs(self.differences(wanted, self.stands())).reshape(len(self.bones), 6).max(axis=1)
+        return float((off * np.where(self.carried.any(axis=0), _END, 1.0)).max())
+
+    def step(self, column: int) -> None:
+        """Change one channel by a trial's step."""
+        place, axis = self.columns[column]
+        steps = np.where(np.arange(6) == axis, self.units, 0.0)
+        add_to_channels(self.rig.pose.bones[self.controls[place]], steps)
+
+    @property
+    def carried(self) -> BoolArray:
+        """(N, B) which bones go as far as each control does that is moved, along all axes: the limb's end."""
+        moved = np.linalg.norm(self.jacobian.reshape(len(self.bones), 6, -1)[:, :3], axis=1) > _CARRIED * self.units[0]
+        places, axes = np.array(self.columns).T
+        along = [(places == control) & (axes < 3) for control in range(len(self.controls))]
+        return np.array([moved[:, own].sum(axis=1) == 3 for own in along])
+
+    @property
+    def leader(self) -> str:
+        """The first of the controls that carry most bones: the IK control."""
+        return self.controls[int(np.argmax(self.carried.sum(axis=1)))]
+
+    def begin(self, wanted: FloatArray) -> None:
+        """Bring the IK control to where it stands to its bone as at rest, once the bones are at (B, 4, 4) matrices.
+
+        What IK does is looked at from there: out of reach it does nothing.
+        """
+        for bone, leader in self.goes_by.items():
+            control, rests = self.rig.pose.bones[leader], self.rig.data.bones
+            there = Matrix(wanted[self.bones.index(bone)].tolist()) @ rests[bone].matrix_local.inverted()
+            basis = control.matrix_basis @ control.matrix.inverted() @ there @ rests[leader].matrix_local
+            turn = np.array((control.matrix_basis.inverted() @ basis).to_quaternion())
+            way = np.array(basis.translation) - np.array(control.location)
+            steps = np.concatenate([way, rotation_vector_from_quaternion(turn)])
+            add_to_channels(control, np.where(free_channels(control), steps, 0.0))
+
+    def move(self, wanted: FloatArray) -> None:
+        """Take a Gauss-Newton step to (B, 4, 4) matrices, by what was tried."""
+        units = self.units[[axis for _, axis in self.columns]]
+        found = self._least_steps(self.differences(wanted, self.stands())) * units
+        steps = np.zeros((len(self.controls), 6))
+        for (place, axis), each in zip(self.columns, found, strict=True):
+            steps[place, axis] = each
+        for part, most in ((slice(3), _MOST * self.size), (slice(3, 6), _MOST)):
+            steps[:, part] *= most / np.maximum(np.linalg.norm(steps[:, part], axis=1, keepdims=True), most)
+        for name, each in zip(self.controls, steps, strict=True):
+            add_to_channels(self.rig.pose.bones[name], each)
+
+    def _least_steps(self, off: FloatArray) -> FloatArray:
+        """(C,) steps of the channels, as shares of a trial's, that mend (6 B,): the limb's end first, then the rest."""
+        end = np.repeat(self.carried.any(axis=0), 6)
+        least = _SAME * self.units[0]
+        steps, others = _solved(self.jacobian[end], off[end], least)
+        left = off[~end] - self.jacobian[~end] @ steps
+        return np.asarray(steps + others @ _solved(self.jacobian[~end] @ others, left, least)[0])
+
+
+def _solved(matrix: FloatArray, values: FloatArray, least: float) -> tuple[FloatArray, FloatArray]:
+    """(C,) the least that brings (R, C) nearest to (R,) values, and (C, N) what does nothing: singular values below."""
+    left, sizes, right = np.linalg.svd(matrix)
+    count = np.count_nonzero(sizes > least)
+    return right[:count].T @ ((left[:, :count].T @ values) / sizes[:count]), right[count:].T
+
+
+def limbs_that_stay(rig: bpy.types.Object, kept: FabrikControlRig, values: Mapping[str, float]) -> dict[str, LimbOnIk]:
+    """Of the limbs that are on IK, as the values of their switches say, those that are to stay on it, by switch."""
+    pins = [each.bone for each in rig_settings(rig).effectors if each.kind == "PIN" and each.enabled]
+    pinned = {row.switch for row in kept.carriers if row.name in pins}
+    found = {}
+    for path, value in values.items():
+        controls = [row.name for row in kept.controls if row.limb == path and row.name in rig.pose.bones]
+        switch = kept.switches[path]
+        wanted = kept.limbs == "IK" or (kept.limbs == "AUTO" and path in pinned and not switch.stretches)
+        if wanted and controls and value == switch.ik:
+            rows = [row for row in kept.carriers if row.switch == path]
+            found[path] = LimbOnIk(rig, [row.name for row in rows], controls)
+            found[path].goes_by = {row.name: row.goes_by for row in rows if row.goes_by in controls}
+    return found
+
+
+def hinge_on_ik(rig: bpy.types.Object, bone: str) -> Hinge | None:
+    """The hinge that a limb's joint is where the limb stays on IK, which bends it about one axis only."""
+    kept = control_rig(rig)
+    row = None if kept is None else kept.carriers.get(bone)
+    if kept is None or row is None or not row.hinge:
+        return None
+    stays = limbs_that_stay(rig, kept, {row.switch: read_switch(rig, row.switch)})
+    axis: Any = row.hinge
+    return Hinge(axis, row.hinge_low, row.hinge_high) if stays else None
+
+
+def place_limbs(context: bpy.types.Context, limbs: Sequence[LimbOnIk], wanted: Sequence[FloatArray]) -> None:
+    """Place limbs, all at once, where their bones stand at (B, 4, 4) matrices each; as near as they can come."""
+    held = [HeldChannels(limb.rig, limb.controls) for limb in limbs]
+    best, before = np.full(len(limbs), np.inf), np.full(len(limbs), np.inf)
+    moving, left = list(range(len(limbs))), [_MOST_IDLE] * len(limbs)
+    context.view_layer.update()
+    for limb, each in zip(limbs, wanted, strict=True):
+        limb.begin(each)
+    while moving:
+        context.view_layer.update()
+        sizes = np.array([limb.error(each) / limb.size for limb, each in zip(limbs, wanted, strict=True)])
+        for row in moving:
+            if sizes[row] < best[row]:
+                held[row] = HeldChannels(limbs[row].rig, limbs[row].controls)
+            left[row] = _MOST_IDLE if sizes[row] < _GAIN * best[row] else left[row] - 1
+        best = np.minimum(best, sizes)
+        moving = [row for row in moving if left[row] and best[row] > _PLACED]
+        poor = [row for row in moving if not limbs[row].jacobian.any() or sizes[row] > _GOOD_STEP * before[row]]
+        try_channels(context, [limbs[row] for row in poor])
+        for row in moving:
+            limbs[row].move(wanted[row])
+        before = sizes
+    for channels in held:
+        channels.put_back()
+    context.view_layer.update()
+
+
+def try_channels(context: bpy.types.Context, limbs: Sequence[LimbOnIk]) -> None:
+    """Find what each channel of some limbs' controls does to their bones, one of each limb at once."""
+    held = [HeldChannels(limb.rig, limb.controls) for limb in limbs]
+    here = [limb.stands() for limb in limbs]
+    for limb in limbs:
+        limb.jacobian = np.zeros((6 * len(limb.bones), len(limb.columns)))
+    for column in range(max((len(limb.columns) for limb in limbs), default=0)):
+        trying = [row for row, limb in enumerate(limbs) if column < len(limb.columns)]
+        for row in trying:
+            limbs[row].step(column)
+        context.view_layer.update()
+        for row in trying:
+            limbs[row].jacobian[:, column] = limbs[row].differences(limbs[row].stands(), here[row])
+            held[row].put_back()
+    for limb in limbs:
+        # What tears a limb off is not for placing it.
+        limb.jacobian[:, np.abs(limb.jacobian[:3]).max(axis=0) > _SAME * limb.units[0]] = 0.0

@@ -1,0 +1,93 @@
+"""Rigs built as Auto-Rig Pro and CloudRig build theirs: set up, dragged on FK and on IK, baked."""
+
+import bpy
+import numpy as np
+import pytest
+from support.control_rigs import arp_like, cloud_like
+
+from fabrik_addon.blender.posing.drag.session import begin_drag
+
+pytestmark = pytest.mark.usefixtures("clean_scene")
+
+METRES, RADIANS = 1e-4, np.radians(0.05)
+FEET = {"Arp": "c_foot.L_ik,c_foot.R_ik", "Cloud": "IK-MSTR-foot.L,IK-MSTR-foot.R"}
+HAND = {"Arp": "c_hand.L_ik", "Cloud": "IK-MSTR-hand.L"}
+HIPS = {"Arp": "c_hips", "Cloud": "MSTR-torso"}
+POLE = {"Arp": "c_foot.L_pole", "Cloud": "POLE-foot.L"}
+
+
+@pytest.fixture(params=[arp_like, cloud_like])
+def rig(request):
+    return request.param()
+
+
+def set_up(rig, limbs="AUTO"):
+    bpy.ops.object.mode_set(mode="POSE")
+    bpy.ops.fabrik.use_control_rig()
+    rig.fabrik.control.limbs = limbs
+    return rig.fabrik.control
+
+
+def body(rig):
+    """(J, 4, 4) how the body stands."""
+    bpy.context.view_layer.update()
+    return np.array([rig.pose.bones[row.name].matrix for row in rig.fabrik.control.carriers])
+
+
+def on_ik(rig):
+    """How many limbs are on IK."""
+    return sum(rig.path_resolve(row.name) == row.ik for row in rig.fabrik.control.switches)
+
+
+def drag(rig, bone, shift):
+    dragged = begin_drag(bpy.context, rig, bone)
+    for share in (0.4, 0.7, 1.0):
+        dragged.step(dragged.start + share * np.array(shift))
+    dragged.finish(bpy.context)
+    return dragged
+
+
+def assert_same(one, other):
+    assert one[:, :3, 3] == pytest.approx(other[:, :3, 3], abs=METRES)
+    ours, theirs = (each[:, :3, :3] / np.linalg.norm(each[:, :3, :3], axis=1, keepdims=True) for each in (one, other))
+    assert np.linalg.norm(ours - theirs, axis=1).max() < RADIANS
+
+
+def test_the_whole_body_is_found(rig):
+    kept = set_up(rig)
+    assert len(kept.carriers) == 21
+    assert kept.uncarried == ""
+    assert [row.found for row in kept.carriers] == ["TURNS"] * 21
+    assert len(kept.switches) == 4
+    placing = {row.name for row in kept.controls if row.limb}
+    toes = {"c_toe.L_ik", "c_toe.R_ik"} if rig.name == "Arp" else {"IK-toe.L", "IK-toe.R"}
+    wanted = {
+        bone.replace(".L", f".{side}") for bone in (FEET[rig.name].split(",")[0], HAND[rig.name]) for side in "LR"
+    }
+    poles = {POLE[rig.name].replace("foot.L", f"{limb}.{side}") for limb in ("foot", "hand") for side in "LR"}
+    assert placing == toes | wanted | poles
+
+
+@pytest.mark.parametrize("bone", [HAND, HIPS])
+def test_pinned_feet_stay_on_ik_and_the_body_stands_as_on_fk(rig, bone):
+    shift = (0.0, -0.3, 0.1) if bone is HAND else (0.05, 0.0, -0.2)
+    kept = set_up(rig)
+    bpy.ops.fabrik.pin(bones=FEET[rig.name])
+    for row in kept.carriers:
+        # As the IK bends it; FK is told by hand.
+        if row.hinge and "shin" in row.name:
+            joint = rig.pose.bones[row.name]
+            joint["fabrik_limit"], joint["fabrik_hinge_axis"] = "HINGE", row.hinge
+            joint["fabrik_hinge"] = [row.hinge_low, row.hinge_high]
+    found = {}
+    for limbs in ("AUTO", "FK"):
+        kept.limbs = limbs
+        before = body(rig)
+        dragged = drag(rig, bone[rig.name], shift)
+        assert dragged.left_alone == []
+        found[limbs] = body(rig)
+        assert np.abs(found[limbs] - before).max() > 0.1
+        assert on_ik(rig) == (2 if limbs == "AUTO" else 0)
+        dragged.cancel()
+        assert body(rig) == pytest.approx(before, abs=1e-6)
+    assert_same(found["AUTO"], found["FK"])
