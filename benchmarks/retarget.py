@@ -9,6 +9,7 @@ from benchmarks.tables import Aim, Part, table
 from fabrik_addon.blender.rig.legal import legal_pose
 from fabrik_addon.core import forward_kinematics
 from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix
+from fabrik_addon.markers.feet.stances import drift
 from fabrik_addon.retarget.alignment import leg_length
 from fabrik_addon.retarget.bodies import find_bodies
 from fabrik_addon.retarget.feet import Floor, find_soles
@@ -37,8 +38,8 @@ def measure_retarget():
             found = retarget(motion(take), skeleton, RetargetSettings(), limits=limits)
             spent = 1000.0 * (time.process_time() - began) / len(motion(take))
             copied = retarget(motion(take), skeleton, COPY)
-            copy = Figures(take, skeleton, limits, copied, found.contacts)
-            own = Figures(take, skeleton, limits, found, found.contacts)
+            copy = Figures(take, skeleton, limits, copied, found.stances)
+            own = Figures(take, skeleton, limits, found, found.stances)
             rows += [(take, rig, "copy", *copy.row, "-"), (take, rig, "retargeted", *own.row, f"{spent:.2f}")]
             aims += own.aims(f"{take} onto {rig}")
     return Part(table("Retargeting, beside a plain copy of rotations", HEADER, rows), tuple(aims))
@@ -47,11 +48,11 @@ def measure_retarget():
 class Figures:
     """How well one take came onto one rig."""
 
-    def __init__(self, take, skeleton, limits, found, contacts):
+    def __init__(self, take, skeleton, limits, found, stances):
         source, self.skeleton, self.limits, self.found = motion(take), skeleton, limits, found
         self.source_body, self.target = find_bodies(source, skeleton)
         self.matrices = forward_kinematics(skeleton, found.solution.rotations, found.solution.root_location)
-        self.drift, self.depth = self._feet(contacts)
+        self.drift, self.depth = self._feet(stances)
         self.ways = self._ways(source)
         legal = legal_pose(skeleton, limits, found.solution.rotations)
         self.outside = float(np.degrees(angle_between(found.solution.rotations, legal).max()))
@@ -62,13 +63,11 @@ class Figures:
         matrix = self.matrices[:, self.skeleton.index(bone)]
         return matrix[:, :3, 3] + matrix[:, :3, :3] @ offset
 
-    def _feet(self, contacts):
+    def _feet(self, stances):
         soles, drifts, depths = find_soles(self.target), [0.0], [0.0]
-        for contact in contacts:
-            sole = soles[contact.foot]
-            place = self._point(contact.foot, sole.heel if contact.point == "heel" else sole.ball)
-            place = place[contact.first : contact.last + 1]
-            drifts.append(np.linalg.norm(place - np.median(place, axis=0), axis=1).max())
+        for stance in stances:
+            place = self._point(stance.point.bone, stance.point.offset)
+            drifts.append(drift(place[stance.first : stance.last + 1]))
         floor = Floor.of(self.target, soles)
         for foot, sole in soles.items():
             points = [

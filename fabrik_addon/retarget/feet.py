@@ -5,8 +5,8 @@ and one shift of the whole foot, which fade in and out. Then the foot is turned 
 ball nor the toes, bent up as far as they go, are under the floor.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from ..core.rotations import (
 )
 from ..human.rest_body import BodyAxes, RestBody
 from ..human.soles import soles_of
-from ..markers.feet.stances import StandingSettings, faded, find_stances
+from ..markers.feet.stances import FootPoint, Stance, StandingSettings, drift, faded, find_stances
 
 # What a standing point counts beside one that fades: a share of 1 is as good as certain.
 _CERTAIN: Final = 1e-3
@@ -95,28 +95,10 @@ class Floor(NamedTuple):
         return np.asarray(points @ self.axes.up - self.height)
 
 
-@dataclass(frozen=True)
-class Contact:
-    """A point of a foot standing from frame first to last."""
-
-    foot: str
-    point: str
-    first: int
-    last: int
-
-
-def within_frames(contacts: Iterable[Contact], first: int, count: int) -> Iterator[Contact]:
-    """What of contacts is in some frames, counted from their first."""
-    for contact in contacts:
-        begin, end = max(contact.first - first, 0), min(contact.last - first, count - 1)
-        if begin <= end:
-            yield replace(contact, first=begin, last=end)
-
-
 class FootPlan:
     """Where one foot goes on all F frames.
 
-    places: (F, 3) of its head; rotations: (F, 4) of its bone; armature space. contacts: when its points stand.
+    places: (F, 3) of its head; rotations: (F, 4) of its bone; armature space. stances: when its points stand.
     standing: (F, 2) how much heel and ball stand or are about the ground, 0 to 1.
     """
 
@@ -134,7 +116,7 @@ class FootPlan:
         """tip: as `highest_tip` gives it; places, rotations: of the source's foot; standing: when a point stands."""
         self.places, self.rotations, self._sole, self._floor = places, rotations, sole, floor
         self._rate, self._standing = rate, standing
-        self.contacts: list[Contact] = []
+        self.stances: list[Stance] = []
         points = self._points()
         shifts, shares = self._held(name, points)
         self._move(points, shifts, shares)
@@ -164,9 +146,10 @@ class FootPlan:
         axes = self._floor.axes
         ways = np.stack([axes.forward, axes.left, axes.up])
         seen = points @ ways.T
-        for place, what in enumerate(("heel", "ball")):
+        for place, offset in enumerate((self._sole.heel, self._sole.ball)):
+            point = FootPoint(name, (float(offset[0]), float(offset[1]), float(offset[2])))
             for first, end in find_stances(seen[:, place], self._rate, settings=self._standing):
-                self.contacts.append(Contact(name, what, first, end - 1))
+                self.stances.append(Stance(point, first, end - 1, drift(seen[first:end, place]), np.nan))
                 stand = np.median(seen[first:end, place], axis=0)
                 stand[2] = self._floor.height
                 frames, share = faded((first, end), blend, len(points))

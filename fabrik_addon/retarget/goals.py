@@ -10,9 +10,9 @@ from ..core import Skeleton
 from ..core.arrays import FloatArray
 from ..core.rotations import quaternion_from_matrix
 from ..human.rest_body import RestBody
-from ..markers.feet.stances import StandingSettings
+from ..markers.feet.stances import Stance, StandingSettings
 from .alignment import leg_length, path_length
-from .feet import Contact, Floor, FootPlan, Legal, Sole, find_soles, highest_tip
+from .feet import Floor, FootPlan, Legal, Sole, find_soles, highest_tip
 from .motion import Motion
 from .transfer import Transfer
 
@@ -83,7 +83,7 @@ def _reach(body: RestBody, way: Sequence[str]) -> float:
 class Goals:
     """Where hands and feet are to be, prepared once for all frames.
 
-    contacts: when feet stand. floor: what the rig stands on.
+    stances: when feet stand. floor: what the rig stands on.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Goals:
         self.ends, self._settings = ends, settings
         self._plans: dict[str, FootPlan] = {}
         self.floor = Floor.of(target, {end.name: end.sole for end in ends if end.sole is not None})
-        self.contacts: list[Contact] = []
+        self.stances: list[Stance] = []
         if settings.plant_feet and settings.places > 0.0:
             self._plan(target, legal)
 
@@ -110,7 +110,7 @@ class Goals:
             tip = highest_tip(self._transfer.skeleton, end.name, end.sole, self.floor.axes.up, legal)
             plan = FootPlan(end.name, end.sole, tip, places, rotations, self.floor, self._motion.rate, standing)
             self._plans[end.name] = plan
-            self.contacts += plan.contacts
+            self.stances += plan.stances
 
     def place(self, end: End, frames: slice, matrices: FloatArray) -> FloatArray:
         """(F, 3) where a limb's end is to be on some frames; matrices: (F, J, 4, 4) the poses carried over."""

@@ -1,6 +1,6 @@
 """From a motion to the poses of a rig: rotations carried over, then hands and feet brought to their places."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,10 +9,11 @@ from ..core import Effector, Skeleton, Solution, Solver, Status, forward_kinemat
 from ..core.arrays import FloatArray, lengths
 from ..core.limits.base import Limit
 from ..core.rotations import angle_between, conjugate, product, quaternion_from_matrix
+from ..markers.feet.stances import Stance, drift
 from ..markers.steps import at_once
 from .alignment import align, is_alike, leg_length
 from .bodies import check_pairs, find_bodies, find_pairs
-from .feet import Contact, toe_turns, within_frames
+from .feet import toe_turns
 from .goals import End, Goals, RetargetSettings, find_ends, lowered
 from .limbs import Limb, LimbSolver
 from .motion import Motion
@@ -35,15 +36,17 @@ _HEAD = (0.0, 0.0, 0.0)
 
 @dataclass(frozen=True, eq=False)
 class Retargeted:
-    """F poses of a rig, what they were asked to meet, which bone went by which, and when feet stood.
+    """F poses of a rig, what they were asked to meet, which of N bones went by which, and when feet stood.
 
+    turned_off: (F, N) radians that a bone is turned from what the source's is.
     axes: (3, 3) from the source's world to the rig's armature space.
     """
 
     solution: Solution
     effectors: tuple[Effector, ...]
     pairs: tuple[Pair, ...]
-    contacts: tuple[Contact, ...]
+    turned_off: FloatArray
+    stances: tuple[Stance, ...]
     axes: FloatArray
 
 
@@ -69,8 +72,9 @@ def retarget_steps(
         work.solve(frames, solution.part(frames))
         yield frames.stop / len(wide)
     solution = solution.part(slice(beside, beside + len(motion)))
-    contacts = tuple(within_frames(work.goals.contacts, beside, len(motion)))
-    return Retargeted(solution, work.effectors, tuple(pairs), contacts, work.transfer.alignment.axes)
+    stances = tuple(_stances(work.goals.stances, solution, beside))
+    off = work.turned_off[beside : beside + len(motion)]
+    return Retargeted(solution, work.effectors, work.pairs, off, stances, work.transfer.alignment.axes)
 
 
 retarget = at_once(retarget_steps)
@@ -92,7 +96,7 @@ class _Work:
         check_pairs(motion, target, pairs)
         reference = find_reference(motion, source, target, settings.reference)
         alignment = align(motion, reference, target, pairs)
-        self.skeleton = skeleton
+        self.skeleton, self.pairs = skeleton, tuple(pairs)
         self.transfer = Transfer(motion, reference.body, skeleton, target, pairs, alignment)
         ends = find_ends(motion, reference.body, skeleton, target)
         if is_alike(reference.body, target, pairs, alignment):
@@ -108,6 +112,8 @@ class _Work:
         self.hands = [(end, limb, ArmReach(skeleton, end, limits, free)) for end, limb in self.limbs if end.is_hand]
         self.feet = [(end, limb) for end, limb in self.limbs if not end.is_hand]
         self.legs = LegReach(skeleton, self.transfer.hips, [end for end, _ in self.feet], limits, free)
+        self.bones = [skeleton.index(pair.bone) for pair in pairs]
+        self.turned_off = np.empty((len(motion), len(pairs)))
         bones = [skeleton.names[self.transfer.hips], *(end.name for end in ends)]
         self.effectors = tuple(Effector(bone, _HEAD) for bone in bones)
 
@@ -131,7 +137,7 @@ class _Work:
         legal = self.legal(local)
         solution.binding[:] = angle_between(local, legal) > _BINDS
         solution.rotations[:], solution.root_location[:] = legal, root
-        self._measure(solution, np.stack([wanted[effector.bone] for effector in self.effectors], axis=1))
+        self._measure(frames, solution, np.stack([wanted[effector.bone] for effector in self.effectors], axis=1))
 
     def _arms(self, frames: slice, local: FloatArray, matrices: FloatArray) -> dict[str, FloatArray]:
         """Bring hands to their goals; (F, 3) these by the hands' names."""
@@ -169,7 +175,7 @@ class _Work:
     def _lift_toes(self, local: FloatArray, root: FloatArray) -> None:
         """Turn toes up, in place, where they would go through the ground."""
         soles = [end.sole for end, _ in self.limbs if end.sole is not None and end.sole.toe]
-        if not soles or not self.goals.contacts:
+        if not soles or not self.goals.stances:
             return
         matrices = forward_kinematics(self.skeleton, self.legal(local), root)
         for sole in soles:
@@ -180,13 +186,26 @@ class _Work:
             own = quaternion_from_matrix(frame[:, :3, :3])
             local[:, toe] = product(local[:, toe], product(conjugate(own), product(turn, own)))
 
-    def _measure(self, solution: Solution, wanted: FloatArray) -> None:
-        """Write how far hips, hands and feet are from where they are to be."""
+    def _measure(self, frames: slice, solution: Solution, wanted: FloatArray) -> None:
+        """Write how far hips, hands and feet are from where they are to be, and bones from the source's rotations."""
+        matrices = forward_kinematics(self.skeleton, solution.rotations, solution.root_location)
         bones = [self.skeleton.index(effector.bone) for effector in self.effectors]
-        placed = forward_kinematics(self.skeleton, solution.rotations, solution.root_location)[..., :3, 3][:, bones]
-        solution.errors[:] = lengths(placed - wanted)
+        solution.errors[:] = lengths(matrices[..., :3, 3][:, bones] - wanted)
+        for place, bone in enumerate(self.bones):
+            turned = quaternion_from_matrix(matrices[:, bone, :3, :3])
+            self.turned_off[frames, place] = angle_between(turned, self.transfer.turned(bone, frames))
         met = (solution.errors <= _MET * self.skeleton.size).all(axis=1)
         solution.status[:] = np.where(met, Status.SOLVED, Status.LIMITED)
+
+
+def _stances(planned: Iterable[Stance], solution: Solution, before: int) -> Iterator[Stance]:
+    """What of planned stances is in the frames of a solution, `before` of which it leaves out, and how they drift."""
+    for stance in planned:
+        first, last = max(stance.first - before, 0), min(stance.last - before, len(solution.rotations) - 1)
+        if first <= last:
+            matrix = solution.matrices[first : last + 1, solution.skeleton.index(stance.point.bone)]
+            places = matrix[:, :3, 3] + matrix[:, :3, :3] @ np.array(stance.point.offset)
+            yield replace(stance, first=first, last=last, drift_after=drift(places))
 
 
 def _limb_solver(transfer: Transfer, end: End, limits: Mapping[str, Limit]) -> LimbSolver | None:

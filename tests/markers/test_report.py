@@ -1,6 +1,7 @@
 """The report: figures against a plain loop, the CSV read back, the table looked at."""
 
 import csv
+import io
 import math
 from enum import IntEnum
 from pathlib import Path
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fabrik_addon.markers.report.figures import Report, ReportError
-from fabrik_addon.markers.report.text import COLUMNS, table_text, write_csv
+from fabrik_addon.markers.report.text import COLUMNS, csv_text, rotations_line, table_text, write_csv
 
 distances = st.one_of(st.just(math.nan), st.floats(0.0, 10.0))
 tables = arrays(np.float64, st.tuples(st.integers(0, 6), st.integers(0, 5)), elements=distances)
@@ -195,3 +196,12 @@ class TestTable:
         lines = table_text(report).splitlines()
         assert len(lines) == 1 + errors.shape[1] + 2
         assert len({len(line) for line in lines[:-1]}) == 1
+
+
+def test_rotations_are_told_in_degrees():
+    off = {"thigh": np.radians([1.0, 2.0, 3.0]), "shin": np.radians([0.0, 12.0, 4.0])}
+    report = Report(np.zeros((3, 1)), ["foot"], [7, 8, 9], ["SOLVED"] * 3, rotations=off)
+    rows = [row for row in csv.DictReader(io.StringIO(csv_text(report))) if row["scope"] == "rotation"]
+    found = [(row["name"], row["mean_deg"], row["max_deg"], row["worst"]) for row in rows]
+    assert found == [("thigh", "2", "3", "9"), ("shin", "5.333", "12", "8")]
+    assert [*rotations_line(report)] == ["Rotations: 2.5° off in the median, worst 12.0° (shin, frame 8)"]

@@ -1,6 +1,6 @@
 """What a bake has to solve: where targets are over the frames, for each tree of bones."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -10,7 +10,7 @@ import numpy as np
 from ...core import Solution, Solver
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...markers.butterworth import low_pass
-from ...markers.feet.plant import Planted
+from ...markers.feet.stances import Stance
 from ...markers.take import FilledSpan, TakeSettings
 from ..capture.calibrate import kept_factors
 from ..capture.clip import scene_rate
@@ -68,7 +68,8 @@ class BakedTree:
         travels: whether the root's place gets keys too, where it is free.
         filled: spans over which a bone had no markers, and what was done about them.
         outliers: (F, E) markers that were seen and not believed; None where that was not asked.
-        planted: the feet that were kept from sliding, with their stances; None where none were.
+        stances: when feet stood that were kept from sliding.
+        turned_off: (F,) radians by which bones that go by a source's are turned from that, by bone.
     """
 
     goals: Goals
@@ -79,7 +80,8 @@ class BakedTree:
     travels: bool = True
     filled: tuple[FilledSpan, ...] = ()
     outliers: BoolArray | None = field(default=None, repr=False)
-    planted: Planted | None = field(default=None, repr=False)
+    stances: tuple[Stance, ...] = field(default=(), repr=False)
+    turned_off: Mapping[str, FloatArray] = field(default_factory=dict, repr=False)
 
 
 def sample(

@@ -13,7 +13,7 @@ from ...core import Solution, Status
 from ...core.arrays import FloatArray, IntArray
 from ...markers.report.doubts import result_doubts
 from ...markers.report.figures import Report, ReportError
-from ...markers.report.text import csv_text, replace_file
+from ...markers.report.text import csv_text, replace_file, rotations_line
 from ..capture.matching import matching_doubts_of, of_take
 from ..capture.takes import new_record_of, take_name
 from ..goals.followed import follows_markers
@@ -55,6 +55,7 @@ def make_report(trees: Sequence[BakedTree], frames: IntArray) -> Report:
             for span in tree.filled
         ],
         limits={bone: share for tree in trees for bone, share in _binding(tree).items()},
+        rotations={bone: off for tree in trees for bone, off in tree.turned_off.items()},
     )
 
 
@@ -73,7 +74,7 @@ def take_notes(trees: Sequence[BakedTree], metre: float) -> Iterator[str]:
     doubted = sum(int(tree.outliers.sum()) for tree in trees if tree.outliers is not None)
     if doubted:
         yield f"Outliers: {doubted} samples left out"
-    stances = [stance for tree in trees if tree.planted is not None for stance in tree.planted.stances]
+    stances = [stance for tree in trees for stance in tree.stances]
     if stances:
         before = max(stance.drift_before for stance in stances) / metre
         after = max(stance.drift_after for stance in stances) / metre
@@ -171,7 +172,7 @@ def tell(
     keyed = [bone for tree in trees for bone in tree.bones]
     left = (sentence for tree in trees for sentence in tree.goals.left_alone)
     warnings = (*_warnings(armature, keyed), *animated_limits(armature, keyed, settings.frames), *left)
-    notes = tuple(take_notes(trees, 1.0 / float(object_scale(matrices[0]))))
+    notes = (*take_notes(trees, 1.0 / float(object_scale(matrices[0]))), *rotations_line(report))
     by_markers = not take and follows_markers(armature, settings.source)
     if by_markers:
         report = replace(report, doubts=(*matching_doubts_of(armature), *result_doubts(report)))

@@ -35,7 +35,8 @@ def _solve_take(job: Job, settings: TakeSettings) -> Generator[float, None, Bake
     found = yield from steps
     tree = _baked(job, found.solution)
     keyed = found.keyed if settings.gaps == "UNKEYED" else None
-    return replace(tree, keyed=keyed, filled=found.filled, outliers=found.outliers, planted=found.planted)
+    stances = () if found.planted is None else found.planted.stances
+    return replace(tree, keyed=keyed, filled=found.filled, outliers=found.outliers, stances=stances)
 
 
 def _solve_effectors(job: Job, settings: BakeSettings) -> Generator[float, None, BakedTree]:

@@ -117,4 +117,6 @@ def _baked(goals: Goals, found: Retargeted, scale: FloatArray) -> BakedTree:
     goals = replace(
         goals, names=tuple(effector.bone for effector in found.effectors), effectors=found.effectors, targets=targets
     )
-    return BakedTree(goals, bones, replace(found.solution, rotations=legal), scale)
+    off = {pair.bone: found.turned_off[:, place] for place, pair in enumerate(found.pairs)}
+    solution = replace(found.solution, rotations=legal)
+    return BakedTree(goals, bones, solution, scale, stances=found.stances, turned_off=off)

@@ -11,7 +11,7 @@ from ...core import Effector, Options, Skeleton, Solution, Solver
 from ...core.limits.base import Limit
 from ..calibrate.offsets import points_on
 from ..clip import FloatArray
-from .stances import FeetError, StandingSettings, faded, find_stances, ground_velocity
+from .stances import FeetError, FootPoint, Stance, StandingSettings, drift, faded, find_stances, ground_velocity
 
 # What pinned points weigh beside one that holds a bone of the legs as it is, and what the hips and all above the legs
 # do: a foot is met to a three-hundredth of what the knee gives, and the hips stay.
@@ -20,25 +20,6 @@ _HIPS_WEIGHT: Final = 1e5
 _LEG_WEIGHT: Final = 10.0
 # The poses are near already.
 _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=1e-6)
-
-
-@dataclass(frozen=True)
-class FootPoint:
-    """A point that stands on the floor: of a bone, at an offset in its frame; its tail when None."""
-
-    bone: str
-    offset: tuple[float, float, float] | None = None
-
-
-@dataclass(frozen=True)
-class Stance:
-    """A point standing from frame first to last, counted from 0; how far it strays from its place, at most."""
-
-    point: FootPoint
-    first: int
-    last: int
-    drift_before: float
-    drift_after: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +65,7 @@ def plant_feet(
     planted = _solved(solution, points, np.stack(held, axis=1) + carried, limits)
     after = _places(planted, points) - carried
     stances = [
-        Stance(point, first, end - 1, _drift(places[first:end, i]), _drift(after[first:end, i]))
+        Stance(point, first, end - 1, drift(places[first:end, i]), drift(after[first:end, i]))
         for i, point in enumerate(points)
         for first, end in found[i]
     ]
@@ -176,8 +157,3 @@ def _anchor_targets(solution: Solution, anchors: Sequence[Effector], frames: npt
     skeleton = solution.skeleton
     bones = [skeleton.index(anchor.bone) for anchor in anchors]
     return points_on(solution.matrices[frames], bones, np.array([anchor.offset for anchor in anchors]))
-
-
-def _drift(place: FloatArray) -> float:
-    """How far a standing point (N, 3) is from its median place, at most."""
-    return float(np.linalg.norm(place - np.median(place, axis=0), axis=1).max())

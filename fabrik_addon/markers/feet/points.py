@@ -7,7 +7,7 @@ import numpy as np
 
 from ...core import Effector, Skeleton
 from ...human.naming_schemes import match
-from .plant import FootPoint
+from .stances import FootPoint
 
 _FOOT_PARTS: Final = ("foot", "toe")
 # With so many markers on a foot, its heel and its toes are among them.

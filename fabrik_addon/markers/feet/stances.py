@@ -30,6 +30,25 @@ class FeetError(FabrikError):
 
 
 @dataclass(frozen=True)
+class FootPoint:
+    """A point that stands on the floor: of a bone, at an offset in its frame; its tail when None."""
+
+    bone: str
+    offset: tuple[float, float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Stance:
+    """A point standing from frame first to last, counted from 0; how far it strays from its place, at most."""
+
+    point: FootPoint
+    first: int
+    last: int
+    drift_before: float
+    drift_after: float
+
+
+@dataclass(frozen=True)
 class StandingSettings:
     """When a point stands.
 
@@ -73,6 +92,11 @@ def find_stances(
     # A span of near standing counts when it has a frame of true standing.
     spans = [span for span in true_spans(nearly) if still[slice(*span)].any()]
     return [(first, end) for first, end in spans if end - first >= settings.shortest * rate]
+
+
+def drift(place: FloatArray) -> float:
+    """How far a standing point (N, 3) is from its median place, at most."""
+    return float(np.linalg.norm(place - np.median(place, axis=0), axis=1).max())
 
 
 def faded(span: tuple[int, int], blend: int, count: int) -> tuple[IntArray, FloatArray]:

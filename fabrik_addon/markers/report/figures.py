@@ -55,7 +55,8 @@ class Report:
     errors: (F, M) metres, NaN where the marker is not seen. markers: M names. frames: F frame
     numbers. status: F names, or members of an enum. weights: (M,), only for the weighted total. filled: spans, in frame
     numbers, over which bones had no markers. limits: percents of the frames on which bones' limits bind, by bone.
-    doubts: sentences on what may be wrong with all of it.
+    doubts: sentences on what may be wrong with all of it. rotations: (F,) radians by which bones are turned from what
+    they were to be, by bone.
     Raises ReportError where their numbers do not fit, or for errors that are negative or infinite.
     """
 
@@ -67,6 +68,7 @@ class Report:
     filled: Sequence[FilledSpan] = ()
     limits: Mapping[str, float] = field(default_factory=dict)
     doubts: Sequence[str] = ()
+    rotations: Mapping[str, FloatArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the parts against each other."""

@@ -3,7 +3,7 @@
 Distances are metres, millimetres only in the table. A marker that is not seen is never part of
 a mean; how often it was seen is its coverage.
 
-The CSV has one header and six kinds of rows, told apart by ``scope``:
+The CSV has one header and seven kinds of rows, told apart by ``scope``:
 
 ========  ===========  ==========================  =================
 scope     name         frame                       worst
@@ -15,12 +15,14 @@ total     weighted     (blank; only ``rms_m``)     (blank)
 gap       the bone     such as 12-30               (blank)
 limit     the bone     (blank)                     (blank)
 doubt     a sentence   (blank)                     (blank)
+rotation  the bone     (blank)                     its worst frame
 ========  ===========  ==========================  =================
 
 ``mean_m``, ``rms_m``, ``max_m`` are metres, blank where nothing was seen. ``coverage`` is the
 percentage of frames on which the marker was seen, of markers seen on the frame, or of all samples.
 ``status`` is the frame's, for the total the count of each, and for a gap what was done about it; a limit's coverage is
-the percentage of frames on which it binds.
+the percentage of frames on which it binds. Where bones were to be turned in some way, ``mean_deg`` and ``max_deg`` are
+the degrees that they are off; there are no such columns elsewhere.
 """
 
 import csv
@@ -32,9 +34,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from .figures import Report, ReportError, Row
 
 COLUMNS: Final = ("scope", "name", "frame", "mean_m", "rms_m", "max_m", "worst", "coverage", "status")
+ROTATION_COLUMNS: Final = ("mean_deg", "max_deg")
 _TABLE_HEAD: Final = ("marker", "mean mm", "rms mm", "max mm", "worst frame", "seen %")
 # Gaps of this many frames and more are named under the table, at most so many of them.
 _LONG_SPAN: Final = 10
@@ -44,7 +49,8 @@ _MOST_SPANS: Final = 5
 def csv_text(report: Report) -> str:
     """The report as text; the columns are in the module's docstring."""
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    columns = (*COLUMNS, *ROTATION_COLUMNS) if report.rotations else COLUMNS
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(_csv_rows(report))
     return text.getvalue()
@@ -85,6 +91,19 @@ def _csv_rows(report: Report) -> Iterator[dict[str, object]]:
         yield {"scope": "limit", "name": bone, "coverage": f"{share:.2f}"}
     for doubt in report.doubts:
         yield {"scope": "doubt", "name": doubt}
+    for bone, radians in report.rotations.items():
+        off, worst = np.degrees(radians), report.frames[int(radians.argmax())]
+        figures = {"mean_deg": f"{off.mean():.4g}", "max_deg": f"{off.max():.4g}"}
+        yield {"scope": "rotation", "name": bone, "worst": worst, **figures}
+
+
+def rotations_line(report: Report) -> Iterator[str]:
+    """How far bones are turned from what they were to be; nothing where nobody has asked for it."""
+    if report.rotations:
+        off = np.degrees(np.stack([*report.rotations.values()]))
+        bone, row = divmod(int(off.argmax()), off.shape[1])
+        worst = f"worst {off.max():.1f}° ({list(report.rotations)[bone]}, frame {report.frames[row]})"
+        yield f"Rotations: {np.median(off):.1f}° off in the median, {worst}"
 
 
 def _closing_line(report: Report) -> str:

@@ -1,10 +1,15 @@
 """Another armature's motion onto the active rig, by the operator."""
 
+import csv
+import io
+
 import bpy
 import numpy as np
 import pytest
+from support.limited import select
 from support.scenes import PERSON, make_rig
 
+from fabrik_addon.blender.rig.keyframes import curves
 from fabrik_addon.blender.settings.rig import rig_settings
 
 FRAMES = (1, 12, 24)
@@ -131,3 +136,77 @@ def test_two_bodies_in_one_armature_are_said_and_nothing_changes(clean_scene, fi
         pair = kept.pairs.add()
         pair.name = pair.source = name
     assert bpy.ops.fabrik.retarget() == {"FINISHED"}
+
+
+def keyed_bones(rig):
+    return {curve.data_path.split('"')[1] for curve in curves(rig) if curve.data_path.startswith("pose.bones")}
+
+
+@pytest.mark.parametrize(
+    ("choices", "off"),
+    [
+        ({"action": "NLA"}, 1e-4),
+        ({"action": "CURRENT"}, 1e-4),
+        ({"key_angle": np.radians(0.5), "key_distance": 0.001}, 0.02),
+        ({"root_motion": "OBJECT"}, 1e-4),
+        ({"step": 3}, 0.02),
+    ],
+    ids=lambda choice: "-".join(choice) if isinstance(choice, dict) else "",
+)
+def test_whichever_way_keys_are_written_the_rig_does_the_same(moving, choices, off):
+    source, rig = moving
+    rig.pose.bones["head"].keyframe_insert("scale", frame=5)
+    before = rig.animation_data.action
+    assert bpy.ops.fabrik.retarget(source="Source", **choices) == {"FINISHED"}
+    for frame in (1, 7, 12, 18):
+        own, other = heads(rig, frame), heads(source, frame)
+        assert max(np.linalg.norm(own[name] - other[name]) for name in own) < off
+    # With strips what the rig had becomes one too, below.
+    actions = {"NLA": None, "CURRENT": before}
+    assert rig.animation_data.action == actions.get(choices.get("action"), rig.animation_data.action)
+    assert len(rig.animation_data.nla_tracks) == (2 if choices.get("action") == "NLA" else 0)
+    counts = {len(curve.keyframe_points) for curve in curves(rig) if curve.data_path.startswith("pose.bones")}
+    if "key_angle" in choices or "step" in choices:
+        assert min(counts) < 24
+    if "root_motion" in choices:
+        assert rig.location.length > 0.3
+
+
+def test_in_place_the_rig_stays_over_one_point(moving):
+    _, rig = moving
+    assert bpy.ops.fabrik.retarget(source="Source", root_motion="IN_PLACE") == {"FINISHED"}
+    hips = np.array([heads(rig, frame)["hips"] for frame in FRAMES])
+    assert np.ptp(hips[:, :2], axis=0).max() < 1e-5
+    assert np.ptp(hips[:, 2]) > 0.1
+
+
+def test_only_chosen_bones_get_keys(moving):
+    _, rig = moving
+    bpy.ops.object.mode_set(mode="POSE")
+    select(rig, ("spine", "upper_arm.L"))
+    assert bpy.ops.fabrik.retarget(source="Source", bones="SELECTED") == {"FINISHED"}
+    assert keyed_bones(rig) == {"spine", "upper_arm.L"}
+
+
+def test_a_loop_stays_one(moving):
+    source, rig = moving
+    for curve in curves(source):
+        curve.keyframe_points[-1].co[1] = curve.keyframe_points[0].co[1]
+        curve.update()
+    assert bpy.ops.fabrik.retarget(source="Source") == {"FINISHED"}
+    first, last = heads(rig, 1), heads(rig, 24)
+    assert max(np.linalg.norm(first[name] - last[name]) for name in first) < 1e-4
+
+
+def test_rotations_that_a_limit_keeps_off_are_reported_in_degrees(moving):
+    """The spine bows by 17 degrees at the end, and may not."""
+    source, rig = moving
+    rig.pose.bones["spine"]["fabrik_limit"] = "FIXED"
+    assert bpy.ops.fabrik.retarget(source="Source") == {"FINISHED"}
+    bpy.context.scene.frame_set(24)
+    wanted = np.degrees(source.pose.bones["spine"].matrix_basis.to_quaternion().angle)
+    rows = csv.DictReader(io.StringIO(rig_settings(rig).capture.report.as_string()))
+    spine = next(row for row in rows if (row["scope"], row["name"]) == ("rotation", "spine"))
+    assert float(spine["max_deg"]) == pytest.approx(wanted, abs=0.1)
+    assert spine["worst"] == "24"
+    assert "Rotations: " in rig_settings(rig).last_result
