@@ -13,7 +13,7 @@ from ..rig import ownership
 from ..rig.armature import Tree, nearest_rotations
 from ..rig.locks import WithLocks, with_locks
 from ..rig.pose_keeper import read_switch
-from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig
+from ..settings.control import FabrikCarrier, control_rig
 
 _NO_CONTROL = "no control carries it"
 
@@ -27,7 +27,7 @@ def read_trees(rig: bpy.types.Object, *, at_rest: bool = False) -> list[Tree]:
     if kept is None:
         return plain.read_trees(rig, at_rest=at_rest)
     plain.check_rig(rig)
-    return [_tree(rig, kept, rows, at_rest=at_rest) for rows in _by_root(list(kept.carriers))]
+    return [_tree(rig, rows, at_rest=at_rest) for rows in _by_root(list(kept.carriers))]
 
 
 def owned_bones(rig: bpy.types.Object) -> dict[str, str]:
@@ -41,6 +41,15 @@ def unkeyable_bones(rig: bpy.types.Object) -> dict[str, str]:
     if kept is None:
         return ownership.unkeyable_bones(rig)
     return {row.name: _NO_CONTROL for row in kept.carriers if row.control not in rig.pose.bones}
+
+
+def bones_on_ik(rig: bpy.types.Object) -> set[str]:
+    """The bones of a control rig's body that are on IK now, so that no control of their own turns them."""
+    kept = control_rig(rig)
+    if kept is None:
+        return set()
+    off = {row.name for row in kept.switches if read_switch(rig, row.name) != row.fk}
+    return {row.name for row in kept.carriers if row.switch in off}
 
 
 def solved_bone(rig: bpy.types.Object, bone: str) -> str:
@@ -90,7 +99,7 @@ def _by_root(rows: list[FabrikCarrier]) -> Iterator[list[FabrikCarrier]]:
     yield from {id(tree): tree for tree in members.values()}.values()
 
 
-def _tree(rig: bpy.types.Object, kept: FabrikControlRig, rows: list[FabrikCarrier], *, at_rest: bool) -> Tree:
+def _tree(rig: bpy.types.Object, rows: list[FabrikCarrier], *, at_rest: bool) -> Tree:
     """One tree of the body as it stands."""
     names = [row.name for row in rows]
     bones = [rig.pose.bones[name] for name in names]
@@ -101,13 +110,13 @@ def _tree(rig: bpy.types.Object, kept: FabrikControlRig, rows: list[FabrikCarrie
     rest[:, :3, :3], posed[:, :3, :3] = nearest_rotations(rest[:, :3, :3]), nearest_rotations(posed[:, :3, :3])
     turned = posed[:, :3, :3] @ np.swapaxes(rest[:, :3, :3], 1, 2)
     local = np.empty((len(names), 3, 3))
-    on_ik = [bool(row.switch) and read_switch(rig, row.switch) != kept.switches[row.switch].fk for row in rows]
+    on_ik = bones_on_ik(rig)
     for place, parent in enumerate(parents):
         carried = turned[parent] if parent >= 0 else np.eye(3)
         local[place] = (carried @ rest[place, :3, :3]).T @ posed[place, :3, :3]
         if parent < 0:
             rest[place, :3, 3] = posed[place, :3, 3]
-        elif on_ik[place]:
+        elif names[place] in on_ik:
             # IK may stretch the limb; FK, where it is written, does not.
             rest[place, :3, 3] += rest[parent, :3, 3] - np.array(bones[parent].bone.head_local)
         else:

@@ -1,6 +1,6 @@
 """What stays while a motion is edited: pins and feet, on the way that they go in the take."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import bpy
 
@@ -14,9 +14,12 @@ from ..settings.rig import rig_settings
 _LEG = frozenset({"thigh", "shin", "foot", "toe"})
 
 
-def held_effectors(armature: bpy.types.Object, dragged: set[str]) -> Iterator[Effector]:
-    """The points that stay on their way: pins, holds, a human's feet; none of what is dragged, or of its leg."""
-    roles = match(armature.pose.bones.keys())
+def held_effectors(armature: bpy.types.Object, names: Sequence[str], dragged: set[str]) -> Iterator[Effector]:
+    """The points that stay on their way: pins, holds, a human's feet; none of what is dragged, or of its leg.
+
+    names: those of the bones that are solved.
+    """
+    roles = match(names)
     legs = {roles[bone].side for bone in dragged if bone in roles and roles[bone].part in _LEG}
     pinned = [pin for pin in pins(armature) if pin.bone not in dragged]
     for pin in pinned:

@@ -12,18 +12,20 @@ import numpy as np
 from ...core.arrays import FloatArray
 from ...core.rotations import matrix_from_quaternion, quaternion_from_matrix, slerp
 from ...markers.steps import finish
+from ..control.body import read_trees, solved_bone
 from ..goals.effectors import why_no_target
 from ..goals.sampling import sample_steps
 from ..posing.drag.setup import DragSettings, DragSetup
 from ..rig import keyframes
 from ..rig.actions import check_action
-from ..rig.armature import RigError, check_bones, check_editable, check_rig, read_trees
+from ..rig.armature import RigError, check_bones, check_editable, check_rig
 from ..rig.pose_keeper import PoseKeeper
 from ..settings.rig import rig_settings
 from .contacts import find_contacts
 from .keys import Change, changes_of, shift_keys, write_changes
-from .span import Extent, Span, span_over, tree_of
-from .take import Take, is_animated
+from .new_channels import new_channels
+from .span import Extent, Span, span_over
+from .take import Take, is_animated, tree_of
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ def add_hold(
     """
     chosen = settings or HoldSettings()
     _check(armature, bone, frames, chosen)
+    bone = solved_bone(armature, bone)
     context.view_layer.update()
     scene, here = context.scene, context.scene.frame_current_final
     at = here if frames[0] <= here <= frames[1] else frames[0]
@@ -155,7 +158,9 @@ def _held_changes(
     else:
         rotations[:, 0] = np.nan
     found = solver.solve(targets, rotations)
-    return changes_of(armature, span.take, span.motion, found.rotations, found.roots)
+    return changes_of(
+        span.take, span.motion, new_channels(armature, span.take, span.motion, found.rotations, found.roots)
+    )
 
 
 def _written(changes: Sequence[Change]) -> str:

@@ -7,17 +7,14 @@ from typing import Any, Final
 import bpy
 import numpy as np
 
-from ...core.arrays import BoolArray, FloatArray
+from ...core.arrays import FloatArray
 from ...core.rotations import angle_between
 from ..rig import keyframes
-from ..rig.armature import root_location_channel
 from ..rig.locks import unlocked_rotation
 from ..rig.rotation_modes import to_channels
+from .new_channels import NO_TURN, NewChannels, Turned
 from .take import SAME_FRAME, Motion, Take, cycle_of, in_cycle
 
-# Radians, and armature units: what is turned or moved by less keeps its keys.
-NO_TURN: Final = 1e-6
-NO_MOVE: Final = 1e-6
 _HANDLES: Final = ("handle_left", "handle_right")
 
 
@@ -31,16 +28,16 @@ class Change:
     before: FloatArray
 
 
-def changes_of(
-    armature: bpy.types.Object, take: Take, old: Motion, rotations: FloatArray, roots: FloatArray
-) -> list[Change]:
-    """What (F, J, 4) new local rotations and (F, 3) roots change of a motion's curves."""
-    found = list(_root_changes(armature, take, old, roots))
-    for place, name in enumerate(old.skeleton.names):
-        if name in old.channels:
-            moved = angle_between(old.rotations[:, place], rotations[:, place]) > NO_TURN
-            if moved.any():
-                found += _rotation_changes(armature.pose.bones[name], take, old, rotations[:, place], moved)
+def changes_of(take: Take, old: Motion, new: NewChannels) -> list[Change]:
+    """What new channels change of a motion's curves."""
+    found: list[Change] = []
+    if new.place is not None:
+        for curve in take.curves(new.place.name, "location"):
+            if not new.place.lock_location[curve.array_index]:
+                before = old.location[:, curve.array_index]
+                found.append(Change(curve, old.frames, new.moved[:, curve.array_index], before))
+    for turned in new.turned:
+        found += _rotation_changes(turned, take, old.frames)
     return found
 
 
@@ -63,27 +60,15 @@ def shift_keys(curve: bpy.types.FCurve, frames: FloatArray, by: FloatArray) -> N
     curve.update()
 
 
-def _rotation_changes(
-    bone: bpy.types.PoseBone, take: Take, old: Motion, rotations: FloatArray, moved: BoolArray
-) -> Iterator[Change]:
-    before = old.channels[bone.name]
+def _rotation_changes(turned: Turned, take: Take, frames: FloatArray) -> Iterator[Change]:
+    bone, before = turned.bone, turned.channel
     # Side by side, not one after the other: each goes by what its own frame held.
-    values = to_channels(bone.rotation_mode, rotations[None], previous=before)[1][0]
-    values = np.where(moved[:, None], values, before)
+    values = to_channels(bone.rotation_mode, turned.after[None], previous=before)[1][0]
+    values = np.where(angle_between(turned.before, turned.after)[:, None] > NO_TURN, values, before)
     free = unlocked_rotation(bone)
     for curve in take.rotation_curves(bone.name):
         if curve.array_index in free:
-            yield Change(curve, old.frames, values[:, curve.array_index], before[:, curve.array_index])
-
-
-def _root_changes(armature: bpy.types.Object, take: Take, old: Motion, roots: FloatArray) -> Iterator[Change]:
-    if np.abs(roots - old.roots).max() <= NO_MOVE:
-        return
-    root = armature.pose.bones[old.skeleton.names[0]]
-    values = old.location + root_location_channel(root, roots) - root_location_channel(root, old.roots)
-    for curve in take.curves(root.name, "location"):
-        if not root.lock_location[curve.array_index]:
-            yield Change(curve, old.frames, values[:, curve.array_index], old.location[:, curve.array_index])
+            yield Change(curve, frames, values[:, curve.array_index], before[:, curve.array_index])
 
 
 def _write(change: Change, frames: Sequence[float], ends: tuple[float, float]) -> int:

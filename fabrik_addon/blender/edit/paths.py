@@ -11,6 +11,7 @@ from ...core.arrays import BoolArray, FloatArray
 from ...core.model.kinematics import tails
 from ..rig import keyframes
 from ..rig.armature import read_trees
+from ..settings.control import control_rig
 from .take import SAME_FRAME, Take, is_layered
 
 # Frames before and after the present one that are worked out at most, and how near to their end makes it be done anew.
@@ -61,11 +62,11 @@ class PathKeeper:
 
 
 def find_paths(rig: bpy.types.Object, frame: float) -> Paths | None:
-    """The paths of a rig about a frame; None where its bones have no keys, or NLA strips alone play them.
+    """The paths of a rig about a frame; None where its bones have no keys, or strips or controls move them.
 
-    What strips make together only Blender's own evaluation says, which must not go to other frames while it draws.
+    What those make together only Blender's own evaluation says, which must not go to other frames while it draws.
     """
-    if is_layered(rig):
+    if is_layered(rig) or control_rig(rig) is not None:
         return None
     trees = read_trees(rig)
     takes = [Take(rig, tree) for tree in trees]

@@ -12,17 +12,18 @@ from ...core.model.bodies import effector_offset
 from ...motion.falloff import falloff
 from ...motion.solve import MotionModel, MotionSolver
 from ..bake.animated import check_still
+from ..control.body import bones_on_ik, locks_on, may_move_freely
 from ..goals.goals import limits_of
 from ..goals.root import root_mode
 from ..posing.drag.setup import DragSetup
-from ..rig.armature import RigError, Tree, check_unscaled, read_trees
-from ..rig.locks import hinge_of_locks, with_locks
+from ..rig.armature import RigError, Tree, check_unscaled
+from ..rig.locks import hinge_of_locks
 from ..rig.ownership import OTHERWISE
 from ..rig.posture_masses import masses_of
 from ..rig.spaces import bone_offset
 from .contacts import contacts_about, standing
 from .held import held_effectors
-from .take import SAME_FRAME, Motion, Take
+from .take import SAME_FRAME, Motion, Take, tree_of
 
 # What of a spread a foot that stands goes back to its own place over where its contact goes on beyond the span: over a
 # quarter of 30 frames 10 cm are no more sudden than a foot that comes down.
@@ -141,11 +142,6 @@ def span_over(
     return Span(take, motion, model, shares, int(np.argmin(np.abs(motion.frames - frame))), frame, ends)
 
 
-def tree_of(armature: bpy.types.Object, bone: str) -> Tree:
-    """The tree of bones that a bone is in."""
-    return next(tree for tree in read_trees(armature) if bone in tree.skeleton.names)
-
-
 def _frames(keys: FloatArray, also: tuple[float, ...], ends: tuple[float, float]) -> FloatArray:
     """(F,) the frames of keys inside the ends, some more, and the ends."""
     inside = keys[(keys > ends[0] + SAME_FRAME) & (keys < ends[1] - SAME_FRAME)]
@@ -159,8 +155,10 @@ def _effectors(armature: bpy.types.Object, setup: DragSetup, tree: Tree, point: 
     bones = armature.pose.bones
     dragged = [name for name in setup.dragged if name in tree.skeleton.names]
     found = [Effector(name, bone_offset(bones[name], point), rotation_weight=1.0, priority=1) for name in dragged]
-    held = held_effectors(armature, set(setup.dragged))
-    return found + [effector for effector in held if effector.bone in tree.skeleton.names]
+    # What is on IK holds itself.
+    free = set(tree.skeleton.names) - bones_on_ik(armature)
+    held = held_effectors(armature, tree.skeleton.names, set(setup.dragged))
+    return found + [effector for effector in held if effector.bone in free]
 
 
 def _turning(
@@ -174,16 +172,17 @@ def _turning(
     if owned is not None:
         raise RigError(f"Bone {owned!r} can't be edited over time: {setup.owned[owned]}; {OTHERWISE}")
     check_unscaled(armature, names)
-    tops = set(setup.tops)
-    below = [
-        name for name in names if tops & {name, *(above.name for above in armature.pose.bones[name].parent_recursive)}
-    ]
+    tops = {skeleton.index(top) for top in setup.tops if top in skeleton.names}
+    below = [name for name in names if tops & set(skeleton.path(skeleton.index(name)))]
     open_ = [name for name in below if name not in setup.frozen and not _is_partly_locked(armature, tree, name)]
-    turning = [name for name in open_ if name in take.keyed]
+    on_ik = bones_on_ik(armature)
+    dragged = next(iter(setup.dragged))
+    if dragged in on_ik:
+        raise RigError(f"Bone {dragged!r} is on IK here: put its limb on FK, with keys, to edit its motion")
+    turning = [name for name in open_ if name in take.keyed - on_ik]
     if not turning:
         raise RigError(
-            f"No bone that follows {next(iter(setup.dragged))!r} has keys, so there is no motion to change: "
-            "bake or key one first"
+            f"No bone that follows {dragged!r} has keys, so there is no motion to change: bake or key one first"
         )
     return turning
 
@@ -191,7 +190,8 @@ def _turning(
 def _is_partly_locked(armature: bpy.types.Object, tree: Tree, name: str) -> bool:
     """Whether a bone's locks leave it less than its limit says."""
     bone = armature.pose.bones[name]
-    return hinge_of_locks(bone) is None and with_locks(bone, tree.rotations[tree.skeleton.index(name)]) is not None
+    here = tree.rotations[tree.skeleton.index(name)]
+    return hinge_of_locks(bone) is None and locks_on(armature, name, here) is not None
 
 
 def _moves_root(
@@ -199,9 +199,7 @@ def _moves_root(
 ) -> bool:
     """Whether the root goes along."""
     root, dragged = tree.skeleton.names[0], next(iter(setup.dragged))
-    if root not in setup.tops or root in setup.frozen or not take.root_is_keyed():
-        return False
-    if any(armature.pose.bones[root].lock_location):
+    if root not in setup.tops or root in setup.frozen or not (take.root_is_keyed() and may_move_freely(armature, root)):
         return False
     pinned = len(effectors) > len(setup.dragged)
     top = root if root in setup.dragged else dragged

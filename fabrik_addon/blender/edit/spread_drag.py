@@ -15,17 +15,19 @@ from ...core.arrays import BoolArray, FloatArray
 from ...core.rotations import product, quaternion_from_rotation_vector
 from ...motion.poses import MotionPoses, between
 from ...motion.solve import MotionSolver
+from ..control.body import solved_bone
+from ..control.writer import make_writer
 from ..goals.pins import set_pin
 from ..posing.drag.session import StepResult
 from ..posing.drag.setup import DragSettings, DragSetup
 from ..rig.actions import check_action
 from ..rig.armature import RigError, Tree, check_bones, check_editable, check_rig
 from ..rig.pose_keeper import PoseKeeper
-from ..rig.pose_writer import PoseWriter
 from ..rig.spaces import object_scale
 from ..settings.rig import rig_settings
 from .keys import changes_of, write_changes
 from .layers import write_layer
+from .new_channels import new_channels
 from .span import Spread, make_span
 from .take import SAME_FRAME, is_animated
 
@@ -65,7 +67,7 @@ class SpreadDrag:
         self._keeper = PoseKeeper(scene, armature)
         at = int(shown[0]) if len(shown) else now
         own = Tree(span.model.skeleton, span.motion.rotations[at], span.motion.roots[at])
-        self._writer = PoseWriter(armature, own, self._coarse.bones, moves_root=span.model.free_root)
+        self._writer = make_writer(context, armature, own, self._coarse.bones, moves_root=span.model.free_root)
         world = np.array(armature.matrix_world, dtype=np.float64)
         self._to_world, self._rotation_to_world = world[:3, :3], armature.matrix_world.to_quaternion()
         self._scale = float(object_scale(world))
@@ -105,7 +107,8 @@ class SpreadDrag:
         if np.diff(span.motion.frames).max() <= _DENSE:
             found = solver.calmed(*goals, found, span.now)
         changed = self._write(found)
-        self._keeper.restore([span.model.skeleton.names[bone] for bone in (0, *self._coarse.bones)])
+        names = span.model.skeleton.names
+        self._keeper.restore([span.take.place, *(span.take.holder(names[bone]) for bone in self._coarse.bones)])
         context.view_layer.update()
         for pin in rig_settings(self._armature).effectors:
             if pin.kind == "PIN" and pin.bone in self._dragged:
@@ -115,11 +118,12 @@ class SpreadDrag:
     def _write(self, found: MotionPoses) -> int:
         """Write the poses to the keys there are, or to a layer of their own; how many bones have changed."""
         span, armature = self._span, self._armature
+        new = new_channels(armature, span.take, span.motion, found.rotations, found.roots)
+        self.left_alone += [f"Control {name!r} has no keys, so it stays as it is: key it first" for name in new.unkeyed]
         if self._layer or span.take.is_layered:
-            return write_layer(armature, span.motion, found.rotations, found.roots)[1]
-        changes = changes_of(armature, span.take, span.motion, found.rotations, found.roots)
-        write_changes(changes, (span.frame,), span.ends)
-        return len({change.curve.group.name for change in changes if change.curve.group})
+            return write_layer(armature, span.motion, new)
+        write_changes(changes_of(span.take, span.motion, new), (span.frame,), span.ends)
+        return len(new.turned)
 
     def _between(self) -> MotionPoses | None:
         """Poses for all frames near to what is asked: the change at those solved so far, spread over the others."""
@@ -170,6 +174,7 @@ def begin_spread(
     check_rig(armature)
     check_editable(armature)
     check_bones(armature, bone)
+    bone = solved_bone(armature, bone)
     if rig_settings(armature).live:
         raise RigError(f"{armature.name!r} is live, which would pose it anew: switch Live off to edit its motion")
     if not is_animated(armature):

@@ -10,11 +10,13 @@ import numpy as np
 
 from ...core.arrays import FloatArray
 from ...core.model.skeleton import Skeleton
+from ..control.body import read_trees
 from ..rig import keyframes
 from ..rig.armature import RigError, Tree, root_place
 from ..rig.keyframes import bone_path
 from ..rig.pose_keeper import PoseKeeper
 from ..rig.rotation_modes import from_channels, property_name
+from ..settings.control import control_rig
 
 # Frames nearer to each other than this are the same one.
 SAME_FRAME = 1e-3
@@ -28,8 +30,8 @@ class Motion:
 
     Attributes:
         frames: (F,) rising. rotations: (F, J, 4) local. roots: (F, 3) the root's head in armature space.
-        channels: what the rotation channels of keyed bones hold, (F, 3 or 4), by bone. location: (F, 3) the same of
-            the root's location.
+        channels: what the rotation channels of bones with keys hold, (F, 3 or 4), by bone; of a control rig those of
+            its controls. location: (F, 3) the same of the location of what moves the root.
     """
 
     skeleton: Skeleton
@@ -44,12 +46,14 @@ class Take:
     """The action of an armature, read curve by curve.
 
     Attributes:
-        tree: the bones that are read.
+        tree: the bones that are read. place: the bone whose location moves the root.
     """
 
     def __init__(self, armature: bpy.types.Object, tree: Tree) -> None:
         """Look the curves up. Raises RigError, naming the trouble, where they do not say how the bones stand."""
-        self._armature, self.tree = armature, tree
+        self._armature, self.tree, self._kept = armature, tree, control_rig(armature)
+        root = tree.skeleton.names[0]
+        self.place: str = root if self._kept is None else self._kept.place
         self._curves: dict[str, list[bpy.types.FCurve]] = {}
         for curve in _every_curve(armature):
             if len(curve.keyframe_points) and not (curve.mute or (curve.group is not None and curve.group.mute)):
@@ -70,18 +74,26 @@ class Take:
         """Those of a bone's channel."""
         return self._curves.get(bone_path(bone, channel), [])
 
-    def rotation_curves(self, bone: str) -> list[bpy.types.FCurve]:
-        """Those of the rotation that counts."""
-        return self.curves(bone, property_name(self._armature.pose.bones[bone].rotation_mode))
+    def holder(self, bone: str) -> str:
+        """The bone whose channels turn a bone: itself, or its control; "" for none."""
+        if self._kept is None:
+            return bone
+        control: str = self._kept.carriers[bone].control
+        return control if control in self._armature.pose.bones else ""
+
+    def rotation_curves(self, holder: str) -> list[bpy.types.FCurve]:
+        """Those of the rotation of a bone that counts."""
+        bone: bpy.types.PoseBone | None = self._armature.pose.bones.get(holder)
+        return [] if bone is None else self.curves(holder, property_name(bone.rotation_mode))
 
     @cached_property
     def keyed(self) -> set[str]:
         """The bones whose rotation has keys."""
-        return {bone for bone in self.tree.skeleton.names if self.rotation_curves(bone)}
+        return {bone for bone in self.tree.skeleton.names if self.rotation_curves(self.holder(bone))}
 
     def root_is_keyed(self) -> bool:
         """Whether the root's location has keys."""
-        return bool(self.curves(self.tree.skeleton.names[0], "location"))
+        return bool(self.curves(self.place, "location"))
 
     def key_frames(
         self, bones: Sequence[str], *, root: bool = True, within: tuple[float, float] | None = None
@@ -90,42 +102,56 @@ class Take:
 
         within: a first and a last frame, between which the keys of curves that go round come again and again.
         """
-        found = [curve for bone in bones for curve in self.rotation_curves(bone)]
-        found += self.curves(self.tree.skeleton.names[0], "location") if root else []
+        found = [curve for bone in bones for curve in self.rotation_curves(self.holder(bone))]
+        found += self.curves(self.place, "location") if root else []
         times = [_times(curve, within) for curve in found]
         return np.unique(np.concatenate(times)) if times else np.zeros(0)
 
     def motion(self, frames: FloatArray) -> Motion:
-        """The poses on (F,) frames."""
-        skeleton, names = self.tree.skeleton, self.tree.skeleton.names
-        held = self._evaluated(frames) if self.is_layered else {}
-        rotations = np.tile(self.tree.rotations, (len(frames), 1, 1))
-        channels = {}
-        for place, name in enumerate(names):
-            if name in self.keyed:
-                mode = self._armature.pose.bones[name].rotation_mode
-                channel = property_name(mode)
-                channels[name] = held[name, channel] if held else self._values(name, channel, frames)
-                rotations[:, place] = from_channels(mode, channels[name])
-        root = self._armature.pose.bones[names[0]]
-        location = held[names[0], "location"] if held else self._values(names[0], "location", frames)
-        return Motion(skeleton, frames, rotations, root_place(root, location), channels, location)
+        """The poses on (F,) frames; those of strips and of controls as Blender evaluates them, frame by frame."""
+        if self._kept is not None or self.is_layered:
+            return self._evaluated(frames)
+        names = self.tree.skeleton.names
+        channels = {name: self._values(name, self._channel(name), frames) for name in names if name in self.keyed}
+        return self._motion(frames, channels, self._values(self.place, "location", frames))
 
-    def _evaluated(self, frames: FloatArray) -> dict[tuple[str, str], FloatArray]:
-        """(F, n) what channels hold once Blender has played all strips, by bone and channel."""
+    def _motion(self, frames: FloatArray, channels: dict[str, FloatArray], location: FloatArray) -> Motion:
+        """The poses that channels of the bones themselves make."""
+        bones, skeleton = self._armature.pose.bones, self.tree.skeleton
+        rotations = np.tile(self.tree.rotations, (len(frames), 1, 1))
+        for name, values in channels.items():
+            rotations[:, skeleton.index(name)] = from_channels(bones[name].rotation_mode, values)
+        return Motion(skeleton, frames, rotations, root_place(bones[self.place], location), channels, location)
+
+    def _evaluated(self, frames: FloatArray) -> Motion:
         scene, bones = bpy.context.scene, self._armature.pose.bones
-        wanted = [(name, property_name(bones[name].rotation_mode)) for name in self.tree.skeleton.names]
-        wanted.append((self.tree.skeleton.names[0], "location"))
-        found: dict[tuple[str, str], list[list[float]]] = {each: [] for each in wanted}
+        turned = [self.place, *map(self.holder, sorted(self.keyed))]
+        holders = {holder: self._channel(holder) for holder in turned if self.rotation_curves(holder)}
+        held: dict[str, list[list[float]]] = {each: [] for each in holders}
+        places, trees = [], []
         keeper = PoseKeeper(scene, self._armature)
         try:
             for frame in frames.tolist():
                 scene.frame_set(int(np.floor(frame)), subframe=frame - np.floor(frame))
-                for name, channel in wanted:
-                    found[name, channel].append(list(getattr(bones[name], channel)))
+                for holder, channel in holders.items():
+                    held[holder].append(list(getattr(bones[holder], channel)))
+                places.append(bones[self.place].location[:] if self.place in bones else (0.0, 0.0, 0.0))
+                trees.append(tree_of(self._armature, self.tree.skeleton.names[0]))
         finally:
             keeper.restore()
-        return {each: np.array(values, dtype=np.float64) for each, values in found.items()}
+        channels = {holder: np.array(values, dtype=np.float64) for holder, values in held.items()}
+        location = np.array(places, dtype=np.float64)
+        if self._kept is None:
+            return self._motion(frames, channels, location)
+        rotations, roots = (
+            np.array([tree.rotations for tree in trees]),
+            np.array([tree.root_location for tree in trees]),
+        )
+        return Motion(self.tree.skeleton, frames, rotations, roots, channels, location)
+
+    def _channel(self, holder: str) -> str:
+        """The name of the rotation of a bone that counts."""
+        return property_name(self._armature.pose.bones[holder].rotation_mode)
 
     def _values(self, bone: str, channel: str, frames: FloatArray) -> FloatArray:
         """(F, n) what a channel holds; parts of it without keys hold what they do now."""
@@ -134,6 +160,11 @@ class Take:
         for curve in self.curves(bone, channel):
             values[:, curve.array_index] = keyframes.values_at(curve, frames)
         return values
+
+
+def tree_of(armature: bpy.types.Object, bone: str) -> Tree:
+    """The tree of bones that a bone is in, of a control rig's body."""
+    return next(tree for tree in read_trees(armature) if bone in tree.skeleton.names)
 
 
 def is_animated(armature: bpy.types.Object) -> bool:

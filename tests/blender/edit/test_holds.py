@@ -8,8 +8,7 @@ from support.dragging import farthest_outside
 from support.takes import go_to
 
 from fabrik_addon.blender.edit.contacts import find_contacts
-from fabrik_addon.blender.edit.span import tree_of
-from fabrik_addon.blender.edit.take import Take
+from fabrik_addon.blender.edit.take import Take, tree_of
 
 FRAMES = np.arange(1, 102)
 FIRST, LAST, EASE = 40, 60, 12

@@ -8,9 +8,9 @@ from support.dragging import farthest_outside, person, world
 from support.takes import go_to
 
 from fabrik_addon.blender.edit.contacts import find_contacts, standing
-from fabrik_addon.blender.edit.span import Spread, tree_of
+from fabrik_addon.blender.edit.span import Spread
 from fabrik_addon.blender.edit.spread_drag import begin_spread
-from fabrik_addon.blender.edit.take import Take
+from fabrik_addon.blender.edit.take import Take, tree_of
 from fabrik_addon.blender.goals.pins import pin_bones
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.rig.actions import new_action

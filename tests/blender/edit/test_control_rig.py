@@ -1,0 +1,96 @@
+"""Dragging over time on a control rig: the controls' keys change, and the body goes where it was dragged."""
+
+import bpy
+import numpy as np
+import pytest
+from support.rigify import open_rigify
+from support.takes import curves, go_to, poses
+
+from fabrik_addon.blender.edit.span import Spread
+from fabrik_addon.blender.edit.spread_drag import begin_spread
+from fabrik_addon.blender.rig import keyframes
+from fabrik_addon.blender.rig.actions import new_action
+from fabrik_addon.blender.rig.keyframes import bone_path, write_curves
+from fabrik_addon.blender.rig.rotation_modes import property_name, to_channels
+from fabrik_addon.core.rotations import quaternion_from_rotation_vector
+
+FRAMES = np.arange(1, 32)
+HERE, SPREAD = 16, 10
+UP = np.array((0.0, -0.1, 0.1))
+INSIDE = np.abs(FRAMES - HERE) < SPREAD
+
+pytestmark = pytest.mark.usefixtures("clean_scene")
+
+
+@pytest.fixture
+def human():
+    """A generated Rigify human, limbs on FK, whose controls all have keys: arms and trunk swing."""
+    rig = open_rigify("Basic.basic_human")
+    bpy.ops.object.mode_set(mode="POSE")
+    bpy.ops.fabrik.use_control_rig()
+    kept = rig.fabrik.control
+    for row in kept.switches:
+        holder, _, name = row.name.rpartition("[")
+        rig.path_resolve(holder)[name[1:-2]] = row.fk
+    action = new_action(rig, "Swing")
+    swing = np.sin(2.0 * np.pi * FRAMES / 30.0)[:, None]
+    for number, control in enumerate(sorted({kept.place, *(row.control for row in kept.carriers)} - {""})):
+        turns = quaternion_from_rotation_vector(0.1 * swing * np.roll((1.0, 0.4, 0.2), number))
+        still = "thigh" in control or "shin" in control or "foot" in control
+        mode = rig.pose.bones[control].rotation_mode
+        _, values = to_channels(mode, np.where(still, (1.0, 0.0, 0.0, 0.0), turns))
+        write_curves(action, rig, bone_path(control, property_name(mode)), FRAMES, values, control)
+    write_curves(action, rig, bone_path(kept.place, "location"), FRAMES, 0.02 * swing * np.ones(3), kept.place)
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
+    go_to(HERE)
+    return rig
+
+
+def tail(rig, bone):
+    return np.array(rig.pose.bones[bone].tail)
+
+
+@pytest.mark.parametrize(("control", "shift"), [("hand_fk.R", UP), ("torso", (0.03, 0.02, -0.1))])
+def test_the_body_follows_and_controls_alone_have_keys(human, control, shift):
+    bone = human.fabrik.control.controls[control].stands_for
+    keys, before, was = curves(human), poses(human, FRAMES), tail(human, bone)
+    drag = begin_spread(bpy.context, human, control, Spread(SPREAD, SPREAD))
+    drag.step(drag.start + shift)
+    bpy.context.view_layer.update()
+    assert np.linalg.norm(tail(human, bone) - was - shift) < 1e-4
+    assert drag.finish(bpy.context) > 2
+    assert drag.left_alone == []
+    assert np.linalg.norm(tail(human, bone) - was - shift) < 1e-4
+    after = poses(human, FRAMES)
+    assert np.array_equal(after[~INSIDE], before[~INSIDE])
+    moved = np.linalg.norm((after - before)[:, human.pose.bones.find(bone), :3, 3], axis=1)
+    assert (moved[INSIDE] > 1e-7).all()
+    assert np.abs(np.diff(moved)).max() < 0.03
+    for foot in ("ORG-foot.L", "ORG-foot.R"):
+        place = human.pose.bones.find(foot)
+        assert np.abs(after - before)[:, place, :3, 3].max() < 1e-3
+    now = curves(human)
+    assert now.keys() == keys.keys()
+    assert all(np.array_equal(now[path][:, 0], keys[path][:, 0]) for path in keys)
+
+
+def test_a_limb_on_ik_says_what_to_do(human):
+    for row in human.fabrik.control.switches:
+        holder, _, name = row.name.rpartition("[")
+        human.path_resolve(holder)[name[1:-2]] = row.ik
+    with pytest.raises(Exception, match="is on IK here: put its limb on FK"):
+        begin_spread(bpy.context, human, "hand_fk.R", Spread(SPREAD, SPREAD))
+
+
+def test_esc_and_a_layer(human):
+    before = poses(human, FRAMES)
+    drag = begin_spread(bpy.context, human, "hand_fk.R", Spread(SPREAD, SPREAD))
+    drag.step(drag.start + UP)
+    drag.cancel()
+    assert np.array_equal(poses(human, FRAMES), before)
+    was = tail(human, next(iter(drag._dragged)))  # noqa: SLF001
+    bpy.ops.fabrik.drag(bone="hand_fk.R", translation=UP, spread=SPREAD, layer=True)
+    assert len(human.animation_data.nla_tracks) == 2
+    go_to(HERE)
+    assert np.linalg.norm(tail(human, next(iter(drag._dragged))) - was - UP) < 1e-3  # noqa: SLF001
+    assert not keyframes.curves(human) or human.animation_data.action is None
