@@ -39,6 +39,20 @@ def clean_scene():
 
 
 @pytest.fixture
+def preferences():
+    """Blender's of editing, as 4.5 has them; put back at the end, as a new file does not."""
+    import bpy
+
+    edit = bpy.context.preferences.edit
+    names = ("use_keyframe_insert_available", "use_keyframe_insert_needed", "use_auto_keyframe_insert_needed")
+    before = {name: getattr(edit, name) for name in names}
+    edit.use_keyframe_insert_available = False
+    yield edit
+    for name, value in before.items():
+        setattr(edit, name, value)
+
+
+@pytest.fixture
 def recording():
     """Gives the path of a real recording by its name, from the folder that FABRIK_TEST_DATA names; skips without it."""
 

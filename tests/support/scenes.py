@@ -1,5 +1,7 @@
 """Scenes for the tests of the Blender side: a small person, targets that it can reach, and what a scene holds."""
 
+import sys
+
 import bpy
 import numpy as np
 from mathutils import Quaternion, Vector
@@ -123,6 +125,25 @@ def aim(rig, bone, target, point="TAIL", offset=(0, 0, 0), **options):
     for name, value in options.items():
         setattr(effector, name, value)
     return effector
+
+
+def steps_of(call):
+    """How many instructions Python executes for a call."""
+    count = 0
+
+    def trace(frame, event, _argument):
+        nonlocal count
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return trace
+
+    call()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(None)
+    return count
 
 
 def empty_at(location, name="Target"):

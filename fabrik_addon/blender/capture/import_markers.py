@@ -40,7 +40,7 @@ class SeveralPerformersError(ImportMarkersError):
     def __init__(self, source: str, names: tuple[str, ...]) -> None:
         self.names = names
         super().__init__(
-            f"{source} has {len(names)} performers, {_listed(names)}: choose one (--performer on the command line)."
+            f"{source} has {len(names)} performers, {_listed(names)}: choose one (--performer on the command line)"
         )
 
 

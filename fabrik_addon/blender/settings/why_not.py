@@ -4,7 +4,7 @@ Nothing here needs the solver, so that asking does not load it.
 """
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 import bpy
 
@@ -15,6 +15,71 @@ from .rig import rig_settings
 _Thing = TypeVar("_Thing", bound=bpy.types.ID)
 
 
+class Armatures:
+    """The file's armatures, kept from one redraw to the next: going through 10,000 objects takes some 2 ms.
+
+    They are found when they are first asked for, and again once objects may have come or gone.
+    """
+
+    def __init__(self) -> None:
+        self._found: list[bpy.types.Object] | None = None
+        self._count = 0
+
+    def in_file(self) -> list[bpy.types.Object]:
+        """All of them."""
+        # A script may have made or deleted some without the scene having been evaluated since.
+        count = len(bpy.data.armatures)
+        if self._found is None or count != self._count or not self._is_current(self._found):
+            self._watch(on=True)
+            self._found = [thing for thing in bpy.data.objects if thing.type == "ARMATURE"] if count else []
+            self._count = count
+        return self._found
+
+    def visible(self) -> list[bpy.types.Object]:
+        """Those that can be seen in the context's view layer."""
+        return [rig for rig in self.in_file() if rig.visible_get()]
+
+    def forget(self) -> None:
+        """Leave nothing behind."""
+        self._found = None
+        self._watch(on=False)
+
+    def _is_current(self, found: list[bpy.types.Object]) -> bool:
+        """Whether changes are still told of, and nothing that was found is gone."""
+        try:
+            # A file that is opened takes the handlers away with it.
+            return all(rig.name for rig in found) and self._on_update in _events().depsgraph_update_post
+        except ReferenceError:
+            return False
+
+    def _watch(self, *, on: bool) -> None:
+        events = _events()
+        for handlers, handler in (
+            (events.depsgraph_update_post, self._on_update),
+            (events.undo_post, self._on_undo),
+            (events.redo_post, self._on_undo),
+        ):
+            if on != (handler in handlers):
+                (handlers.append if on else handlers.remove)(handler)
+
+    def _on_update(self, _scene: bpy.types.Scene, graph: bpy.types.Depsgraph) -> None:
+        """Blender's handler: collections change where objects come, are copied or go."""
+        if graph.id_type_updated("COLLECTION"):
+            self._found = None
+
+    def _on_undo(self, *_arguments: object) -> None:
+        """Blender's handler: all references may be to what is no more."""
+        self._found = None
+
+
+def _events() -> Any:
+    """Blender's lists of handlers; to type hints they are of one kind of function only."""
+    return bpy.app.handlers
+
+
+ARMATURES: Final = Armatures()
+
+
 def rig_at_hand(context: bpy.types.Context) -> bpy.types.Object | None:
     """The active armature; where an empty is active that a rig reaches for or follows, that rig; else what is active.
 
@@ -23,8 +88,8 @@ def rig_at_hand(context: bpy.types.Context) -> bpy.types.Object | None:
     thing: bpy.types.Object | None = context.object
     if thing is None or thing.type != "EMPTY":
         return thing
-    rigs = (each for each in context.scene.objects if each.type == "ARMATURE")
-    return next((rig for rig in rigs if _is_for(thing, rig)), thing)
+    rigs = (rig for rig in ARMATURES.in_file() if _is_for(thing, rig) and is_in_scene(context.scene, rig))
+    return next(rigs, thing)
 
 
 def _is_for(thing: bpy.types.Object, rig: bpy.types.Object) -> bool:

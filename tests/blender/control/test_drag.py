@@ -25,16 +25,6 @@ def human():
     return rig
 
 
-@pytest.fixture
-def preferences():
-    """Blender's, as 4.5 has them; a new file does not put them back."""
-    edit = bpy.context.preferences.edit
-    before = edit.use_keyframe_insert_available
-    edit.use_keyframe_insert_available = False
-    yield edit
-    edit.use_keyframe_insert_available = before
-
-
 def channels(rig):
     """What all bones hold, and their switches."""
     names = ("location", "rotation_quaternion", "rotation_euler", "scale")

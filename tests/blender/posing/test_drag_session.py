@@ -42,16 +42,8 @@ class TestLocks:
         assert np.linalg.norm(world(rig, "forearm.L") - hand - shift) < 1e-3
 
 
+@pytest.mark.usefixtures("preferences")
 class TestKeys:
-    @pytest.fixture(autouse=True)
-    def preferences(self):
-        """Blender's, as 4.5 has them; a new file does not put them back."""
-        edit = bpy.context.preferences.edit
-        before = edit.use_keyframe_insert_available
-        edit.use_keyframe_insert_available = False
-        yield edit
-        edit.use_keyframe_insert_available = before
-
     def keyed(self, rig):
         return {curve.data_path.split('"')[1] for curve in curves(rig)}
 

@@ -9,7 +9,7 @@ from fabrik_addon.blender.posing.drag.session import begin_drag
 from fabrik_addon.blender.posing.drag.setup import DragSettings
 from fabrik_addon.blender.rig.keyframes import curves, keys
 
-pytestmark = pytest.mark.usefixtures("clean_scene")
+pytestmark = pytest.mark.usefixtures("clean_scene", "preferences")
 
 ARM = 'pose.bones["upper_arm.L"]'
 FOREARM = 'pose.bones["forearm.L"]'
@@ -28,18 +28,6 @@ def rig():
 @pytest.fixture
 def tools():
     return bpy.context.scene.tool_settings
-
-
-@pytest.fixture(autouse=True)
-def preferences():
-    """Blender's, as 4.5 has them; put back at the end, as a new file does not."""
-    edit = bpy.context.preferences.edit
-    names = ("use_keyframe_insert_available", "use_keyframe_insert_needed", "use_auto_keyframe_insert_needed")
-    before = {name: getattr(edit, name) for name in names}
-    edit.use_keyframe_insert_available = False
-    yield edit
-    for name, value in before.items():
-        setattr(edit, name, value)
 
 
 def drag(rig):

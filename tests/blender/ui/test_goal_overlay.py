@@ -1,7 +1,5 @@
 """What the overlay of goals shows and when, in a Blender without windows: everything but the drawing itself."""
 
-import sys
-
 import bpy
 import numpy as np
 import pytest
@@ -27,25 +25,6 @@ def rig(clean_scene):
 def forms(lines):
     """How many edges each body of a goal has."""
     return [len(each.ends) for each in lines]
-
-
-def steps_of(call):
-    """How many instructions Python executes for a call."""
-    count = 0
-
-    def trace(frame, event, _argument):
-        nonlocal count
-        frame.f_trace_opcodes = True
-        count += event == "opcode"
-        return trace
-
-    call()
-    sys.settrace(trace)
-    try:
-        call()
-    finally:
-        sys.settrace(None)
-    return count
 
 
 def views(rig):
@@ -159,12 +138,12 @@ class TestDrawing:
 
     def test_a_redraw_looks_at_no_object_but_armatures(self, rig):
         """Else it would take milliseconds in a scene of thousands of objects, with or without a rig."""
-        few = steps_of(lambda: drawing_handlers.shown_rigs(bpy.context))
+        few = scenes.steps_of(lambda: drawing_handlers.shown_rigs(bpy.context))
         for place in range(200):
             scenes.empty_at((place, 0.0, 0.0))
         bpy.context.view_layer.update()
         assert drawing_handlers.shown_rigs(bpy.context) == [rig]
-        assert steps_of(lambda: drawing_handlers.shown_rigs(bpy.context)) == few
+        assert scenes.steps_of(lambda: drawing_handlers.shown_rigs(bpy.context)) == few
 
     def test_rigs_come_and_go(self, rig):
         shown = lambda: {thing.name for thing in drawing_handlers.shown_rigs(bpy.context)}  # noqa: E731

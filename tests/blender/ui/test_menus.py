@@ -1,36 +1,21 @@
 """Menus, in which Blender's search looks as well: what is in them, and where."""
 
+from types import SimpleNamespace
+
 import bpy
 import pytest
 from support import scenes
+from support.layouts import Layout
 
 from fabrik_addon.blender.ui import menus
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
 
-class Listed:
-    """Stands in for a menu's layout, which there is none of without a window: notes what is put into it."""
-
-    def __init__(self):
-        self.layout, self.found = self, []
-
-    def operator(self, name, text=""):
-        group, operator = name.split(".")
-        kind = getattr(getattr(bpy.ops, group), operator).get_rna_type()
-        self.found.append(text or kind.name)
-
-    def menu(self, name):
-        self.found.append(getattr(bpy.types, name).bl_label)
-
-    def separator(self):
-        pass
-
-
 def listed(draw):
-    listing = Listed()
-    draw(listing, bpy.context)
-    return listing.found
+    menu = SimpleNamespace(layout=Layout())
+    draw(menu, bpy.context)
+    return menu.layout.texts()
 
 
 def test_what_people_search_for_is_in_the_menu():

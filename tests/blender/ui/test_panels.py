@@ -161,6 +161,32 @@ class TestPolls:
         made.fabrik.live = True
         assert bpy.ops.fabrik.remove_effector.poll(), "its operators work there too"
 
+    def test_finding_it_looks_at_no_object_but_armatures(self, made):
+        """Each redraw asks some twenty times: of thousands of objects that would take tens of milliseconds."""
+        empty = scenes.empty_at((0, 0, 1))
+        made.fabrik.effectors.add().target = empty
+        scenes.make_active(empty)
+        few = scenes.steps_of(lambda: rig_at_hand(bpy.context))
+        for place in range(50):
+            scenes.empty_at((place, 0.0, 0.0))
+        scenes.make_active(empty)
+        assert rig_at_hand(bpy.context) == made
+        assert scenes.steps_of(lambda: rig_at_hand(bpy.context)) == few
+
+    def test_it_is_found_however_rigs_come_and_go(self, made):
+        empty = scenes.empty_at((0, 0, 1))
+        made.fabrik.effectors.add().target = empty
+        scenes.make_active(empty)
+        assert rig_at_hand(bpy.context) == made
+        bpy.data.armatures.remove(made.data)
+        assert rig_at_hand(bpy.context) == empty
+        other = scenes.make_rig(name="Other")
+        other.fabrik.effectors.add().bend_target = empty
+        scenes.make_active(empty)
+        assert rig_at_hand(bpy.context) == other
+        bpy.context.scene.collection.objects.unlink(other)
+        assert rig_at_hand(bpy.context) == empty
+
 
 class TestWalk:
     """From a recording to keys: each step's panel appears when its turn has come, and the line names it."""

@@ -10,12 +10,11 @@ from typing import Any, Final
 import bpy
 
 from ...settings.rig import rig_settings
-from .armatures import Armatures
+from ...settings.why_not import ARMATURES
 
 # Properties of the scene.
 LIMITS_SWITCH: Final = "fabrik_show_limits"
 GOALS_SWITCH: Final = "fabrik_show_goals"
-ARMATURES: Final = Armatures()
 
 
 class DrawingHandlers:

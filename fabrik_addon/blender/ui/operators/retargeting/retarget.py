@@ -9,7 +9,7 @@ from bpy.types import Context, Operator
 
 from ....settings.bake_options import RETARGET_OPTIONS, BakeOptions, RetargetOptions
 from ....settings.rig import rig_settings
-from ....settings.why_not import rig_at_hand, why_no_rig
+from ....settings.why_not import rig_at_hand
 from ..bake import ReportsBake
 from ..in_steps import InSteps
 
@@ -22,7 +22,6 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, RetargetOptions, BakeOptions, Ope
 
     bl_idname = "fabrik.retarget"
     bl_label = "Retarget"
-    why_not = staticmethod(why_no_rig)
     doing = "retargeting"
 
     source: StringProperty(
