@@ -17,7 +17,7 @@ from ...motion.poses import MotionPoses, between
 from ...motion.solve import MotionSolver
 from ..control.body import solved_bone
 from ..control.writer import make_writer
-from ..goals.pins import set_pin
+from ..goals.pins import take_pins_along
 from ..posing.drag.session import StepResult
 from ..posing.drag.setup import DragSettings, DragSetup
 from ..rig.actions import check_action
@@ -110,9 +110,7 @@ class SpreadDrag:
         names = span.model.skeleton.names
         self._keeper.restore([span.take.place, *(span.take.holder(names[bone]) for bone in self._coarse.bones)])
         context.view_layer.update()
-        for pin in rig_settings(self._armature).effectors:
-            if pin.kind == "PIN" and pin.bone in self._dragged:
-                set_pin(pin, self._armature.pose.bones[pin.bone])
+        take_pins_along(self._armature, self._dragged)
         return changed
 
     def _write(self, found: MotionPoses) -> int:

@@ -1,6 +1,6 @@
 """Pins: bones that are held where they are while others are dragged. They stand among the rig's effectors."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import bpy
 
@@ -65,6 +65,13 @@ def set_pin(pin: FabrikEffector, bone: bpy.types.PoseBone) -> None:
     """Put a pin where its bone is now."""
     pin.pin_location = armature_point(bone, pin.point, pin.offset)
     pin.pin_rotation = bone.matrix.to_quaternion()
+
+
+def take_pins_along(armature: bpy.types.Object, bones: Collection[str]) -> None:
+    """Put the pins of bones that were posed where they are now."""
+    for pin in rig_settings(armature).effectors:
+        if pin.kind == "PIN" and pin.bone in bones:
+            set_pin(pin, armature.pose.bones[pin.bone])
 
 
 def _pins_of(armature: bpy.types.Object, bone: str) -> list[int]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import bpy
 import numpy as np
@@ -10,10 +10,9 @@ from mathutils import Matrix, Quaternion, Vector
 
 from ...core.arrays import FloatArray
 from ...core.posture.bounds import Floor, Support
-from ...human.rest_body import RestBone
 from ...human.soles import Point, convex_hull, floor_points, soles
+from ..limits.preset import rest_key, rest_of
 from ..rig.spaces import armature_point
-from ..settings.control import control_rig
 from ..settings.rig import rig_settings
 
 # Soles are told anew only where bones have changed: the overlay asks at each redraw. So many rigs are kept in mind.
@@ -32,12 +31,15 @@ def support_of(armature: bpy.types.Object, pinned: Collection[str]) -> Support |
     balance = rig_settings(armature).balance
     if balance == "OFF" or not pinned:
         return None
-    feet = _soles(armature)
+    feet, _ = _where_it_stands(*rest_key(armature))
     held = {
         name: points for name, points in feet.items() if not {name, *(bone for bone, _ in points)}.isdisjoint(pinned)
     }
     points = [point for corners in held.values() for point in corners]
-    back = {bone: _to_pin(armature, own, pinned) for own in held.values() for bone, _ in own}
+    back: dict[str, Matrix] = {}
+    for own in held.values():
+        bones = {bone for bone, _ in own}
+        back |= dict.fromkeys(bones, _to_pin(armature, bones.intersection(pinned)))
     if balance == "ON":
         standing = {bone for bone, _ in points}
         others = (name for name in pinned if name not in standing)
@@ -54,7 +56,8 @@ def floor_of(armature: bpy.types.Object) -> Floor | None:
         return None
     up, scale = _up(armature)
     height = (kept.floor_height - armature.matrix_world.translation.z) / scale
-    return Floor(_floor_points(armature), (up[0], up[1], up[2]), height)
+    _, points = _where_it_stands(*rest_key(armature))
+    return Floor(points, (up[0], up[1], up[2]), height)
 
 
 def _up(armature: bpy.types.Object) -> tuple[FloatArray, float]:
@@ -71,11 +74,10 @@ def _posed(armature: bpy.types.Object, points: Collection[Point], back: Mapping[
     return np.array([place[:] for place in moved]).reshape(-1, 3)
 
 
-def _to_pin(armature: bpy.types.Object, foot: Collection[Point], pinned: Collection[str]) -> Matrix:
-    """What brings a foot back to its pin in armature space, as solving will: it may have been posed away from it."""
-    own = {bone for bone, _ in foot}.intersection(pinned, armature.pose.bones.keys())
+def _to_pin(armature: bpy.types.Object, foot: Collection[str]) -> Matrix:
+    """What brings the pinned bones of a foot back in armature space, as solving will: it may have been posed away."""
     for pin in rig_settings(armature).effectors:
-        if pin.kind == "PIN" and pin.enabled and pin.bone in own:
+        if pin.kind == "PIN" and pin.enabled and pin.bone in foot:
             bone = armature.pose.bones[pin.bone]
             turn = pin.pin_rotation @ bone.matrix.to_quaternion().conjugated() if pin.hold_rotation else Quaternion()
             point = armature_point(bone, pin.point, pin.offset)
@@ -92,37 +94,8 @@ def _outline(points: FloatArray, up: FloatArray) -> FloatArray:
     return convex_hull(points @ across.T) @ across + (points @ up).min() * up
 
 
-def _soles(armature: bpy.types.Object) -> Mapping[str, tuple[Point, ...]]:
-    return _where_it_stands(*_rest(armature))[0]
-
-
-def _floor_points(armature: bpy.types.Object) -> tuple[Point, ...]:
-    return _where_it_stands(*_rest(armature))[1]
-
-
-def _rest(armature: bpy.types.Object) -> tuple[tuple[str, ...], tuple[str, ...], bytes, bytes]:
-    """The bones at rest, as a key: names, parents' names, matrices column by column, lengths."""
-    kept = control_rig(armature)
-    if kept is not None:
-        rows = [(armature.data.bones[row.name], row.parent) for row in kept.carriers]
-        frames = np.array([bone.matrix_local for bone, _ in rows], dtype=np.float32).transpose(0, 2, 1)
-        sizes = np.array([bone.length for bone, _ in rows], dtype=np.float32)
-        names, above = tuple(bone.name for bone, _ in rows), tuple(parent for _, parent in rows)
-        return names, above, frames.tobytes(), sizes.tobytes()
-    bones = armature.data.bones
-    matrices, lengths = np.empty(16 * len(bones), dtype=np.float32), np.empty(len(bones), dtype=np.float32)
-    bones.foreach_get("matrix_local", matrices)
-    bones.foreach_get("length", lengths)
-    parents = tuple(bone.parent.name if bone.parent else "" for bone in bones)
-    return tuple(bones.keys()), parents, matrices.tobytes(), lengths.tobytes()
-
-
 @lru_cache(maxsize=_RIGS_KEPT)
-def _where_it_stands(
-    names: tuple[str, ...], parents: tuple[str, ...], matrices: bytes, lengths: bytes
-) -> tuple[Mapping[str, tuple[Point, ...]], tuple[Point, ...]]:
-    """The soles of a rig's feet, and all its points that do not go through a floor."""
-    frames = np.frombuffer(matrices, dtype=np.float32).reshape(-1, 4, 4).transpose(0, 2, 1).astype(np.float64)
-    rows = zip(names, parents, frames, np.frombuffer(lengths, dtype=np.float32).tolist(), strict=True)
-    rest = {name: RestBone(parent, frame[:3, 3], frame[:3, :3], length) for name, parent, frame, length in rows}
+def _where_it_stands(*key: Any) -> tuple[Mapping[str, tuple[Point, ...]], tuple[Point, ...]]:
+    """The soles of a rig's feet, and all its points that do not go through a floor, by its bones at rest."""
+    rest = rest_of(*key)
     return soles(rest), floor_points(rest)

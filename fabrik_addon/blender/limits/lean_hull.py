@@ -6,6 +6,7 @@ from typing import Final
 import numpy as np
 
 from ...core.arrays import FloatArray
+from ...human.soles import convex_hull
 
 # A window has no more corners than this: they are edited by hand.
 _MOST_CORNERS: Final = 12
@@ -25,25 +26,6 @@ def window_around(leans: FloatArray, margin: float) -> FloatArray:
     circle = max(margin, _LEAST_MARGIN) / cos(pi / _ROUND) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
     wide = (convex_hull(leans)[:, None] + circle).reshape(-1, 2)
     return _simpler(convex_hull(_within_half_turn(wide)))
-
-
-def convex_hull(points: FloatArray) -> FloatArray:
-    """(C, 2) corners of the convex hull of (N, 2) points, counter-clockwise (Andrew's monotone chain, 1979)."""
-    ordered = np.unique(points, axis=0)
-    if len(ordered) < 3:
-        return ordered
-    lower, upper = _half(ordered), _half(ordered[::-1])
-    return np.array([*lower[:-1], *upper[:-1]])
-
-
-def _half(ordered: FloatArray) -> list[FloatArray]:
-    """One side of a hull, from the first of the ordered points to the last."""
-    chain: list[FloatArray] = []
-    for point in ordered:
-        while len(chain) > 1 and _cross(chain[-1] - chain[-2], point - chain[-2]) <= 0.0:
-            chain.pop()
-        chain.append(point)
-    return chain
 
 
 def _within_half_turn(points: FloatArray) -> FloatArray:

@@ -1,7 +1,7 @@
 """Putting the limits of a human's joints on an armature."""
 
 from collections.abc import Collection, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 import bpy
 import numpy as np
@@ -9,10 +9,12 @@ import numpy as np
 from ...human.preset import Preset, human_limits, why_not_human
 from ...human.rest_body import RestBone
 from ..rig.armature import RigError, check_rig
-from ..settings.control import control_rig
+from ..settings.control import control_rig, solved_parents
 from ..settings.limit_properties import read_settings
 from ..settings.limit_values import settings_of
 from .editing import Bones, write_all
+
+RestKey: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], bytes, bytes]
 
 # So many bones are named in a sentence, and the others counted.
 _NAMED: Final = 4
@@ -45,16 +47,25 @@ def doubt_of_human(rig: bpy.types.Object) -> str:
 
 def read_rest(rig: bpy.types.Object) -> dict[str, RestBone]:
     """The bones of an armature at rest, by name; of a control rig those of its body."""
-    kept = control_rig(rig)
-    above = {bone.name: bone.parent.name if bone.parent else "" for bone in rig.data.bones}
-    if kept is not None:
-        above = {row.name: row.parent for row in kept.carriers}
-    rest = {}
-    for name, parent in above.items():
-        bone = rig.data.bones[name]
-        matrix = np.array(bone.matrix_local, dtype=np.float64)
-        rest[bone.name] = RestBone(parent, matrix[:3, 3], matrix[:3, :3], bone.length)
-    return rest
+    return rest_of(*rest_key(rig))
+
+
+def rest_key(rig: bpy.types.Object) -> RestKey:
+    """What tells them: names, parents' names, (J, 4, 4) matrices column by column and (J,) lengths."""
+    bones, above = rig.data.bones, solved_parents(rig)
+    matrices, lengths = np.empty((len(bones), 16), dtype=np.float32), np.empty(len(bones), dtype=np.float32)
+    bones.foreach_get("matrix_local", matrices.ravel())
+    bones.foreach_get("length", lengths)
+    rows = [row for row, name in enumerate(bones.keys()) if name in above]
+    names = tuple(bones[row].name for row in rows)
+    return names, tuple(above[name] for name in names), matrices[rows].tobytes(), lengths[rows].tobytes()
+
+
+def rest_of(names: tuple[str, ...], parents: tuple[str, ...], matrices: bytes, lengths: bytes) -> dict[str, RestBone]:
+    """The bones that are meant by such a key."""
+    frames = np.frombuffer(matrices, dtype=np.float32).reshape(-1, 4, 4).transpose(0, 2, 1).astype(np.float64)
+    rows = zip(names, parents, frames, np.frombuffer(lengths, dtype=np.float32).tolist(), strict=True)
+    return {name: RestBone(parent, frame[:3, 3], frame[:3, :3], length) for name, parent, frame, length in rows}
 
 
 def described(preset: Preset) -> tuple[str, list[str]]:

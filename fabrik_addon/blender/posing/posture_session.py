@@ -73,6 +73,7 @@ class PostureSession:
         self._masses, self.locks = masses_of(armature, skeleton), dict(locks or {})
         self._floor, self._support = floor_of(armature), support_of(armature, pinned)
         self._solvers: dict[tuple[int, tuple[int, ...]], PostureSolver] = {}
+        self._sweepers: dict[Options, Solver] = {}
         ranks = sorted({effector.priority for effector in effectors})
         self._ranks = np.array([ranks.index(effector.priority) for effector in effectors])
         self._preferred, self._most_stretches, self._is_stuck = preferred, most_stretches, False
@@ -194,8 +195,12 @@ class PostureSession:
 
     def _sweeper(self, options: Options) -> Solver:
         """FABRIK's sweeps for the same goals."""
-        limits = {name: limit for name, limit in self._limits.items() if limit is not None}
-        return Solver(self._skeleton, self._effectors, limits=limits, root=self._root, options=options)
+        if options not in self._sweepers:
+            limits = {name: limit for name, limit in self._limits.items() if limit is not None}
+            self._sweepers[options] = Solver(
+                self._skeleton, self._effectors, limits=limits, root=self._root, options=options
+            )
+        return self._sweepers[options]
 
     def _swept(self, targets: FloatArray, target_rotations: FloatArray | None, options: Options) -> PosturePose:
         """Go to the pose that FABRIK's sweeps from the preferred one lead to."""

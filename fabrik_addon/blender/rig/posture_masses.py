@@ -11,7 +11,7 @@ from ...core.arrays import FloatArray
 from ...core.model.skeleton import Skeleton
 from ...core.posture.mass import Masses
 from ...human.masses import BoneMass, body_masses
-from ..settings.control import control_rig
+from ..settings.control import solved_parents
 from ..settings.posture_properties import read_mass, read_stiffness
 
 # Names are matched anew only where bones have changed: the overlay asks at each redraw. So many rigs are kept in mind.
@@ -33,21 +33,15 @@ def centre_of_mass(armature: bpy.types.Object) -> FloatArray:
 
     Raises LimitPropertyError naming a bone whose mass makes no sense.
     """
-    bones = _solved(armature)
+    bones = [armature.pose.bones[name] for name in solved_parents(armature)]
     shares, centres, _, _ = _body(armature, bones)
     heads, tails = (np.array([getattr(bone, end)[:] for bone in bones]) for end in ("head", "tail"))
     return np.asarray(shares @ (heads + centres[:, None] * (tails - heads)))
 
 
-def _solved(armature: bpy.types.Object) -> list[bpy.types.PoseBone]:
-    """The bones that are solved: all of them, or of a control rig its body's."""
-    kept, bones = control_rig(armature), armature.pose.bones
-    return list(bones) if kept is None else [bones[row.name] for row in kept.carriers]
-
-
 def _body(armature: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> tuple[FloatArray, ...]:
     """(B,) shares of the bones' mass, places of its centre on the way to the tail, how much they keep, and bend."""
-    found = _by_name(tuple((bone.name, bone.bone.length) for bone in _solved(armature)))
+    found = _by_name(tuple((name, armature.data.bones[name].length) for name in solved_parents(armature)))
     known = np.array([found[bone.name] for bone in bones])
     own = [read_mass(bone) for bone in bones]
     shares = np.array([share if mass is None else mass for share, mass in zip(known[:, 0], own, strict=True)])

@@ -100,3 +100,11 @@ def control_rig(rig: bpy.types.Object) -> FabrikControlRig | None:
     """What is kept of a rig as a control rig; None where it is none, or is not to be used as one."""
     kept: FabrikControlRig = rig.fabrik.control  # type: ignore[attr-defined]  # see `rig_settings`
     return kept if kept.use and len(kept.carriers) else None
+
+
+def solved_parents(rig: bpy.types.Object) -> dict[str, str]:
+    """The bones that are solved, all of them or those of a control rig's body, with their parents' names or ""."""
+    kept = control_rig(rig)
+    if kept is None:
+        return {bone.name: bone.parent.name if bone.parent else "" for bone in rig.data.bones}
+    return {row.name: row.parent for row in kept.carriers}

@@ -14,7 +14,7 @@ from support.limited import write_limit
 
 from fabrik_addon.blender.limits.corners import present_lean
 from fabrik_addon.blender.limits.from_action import fitted_limit
-from fabrik_addon.blender.limits.lean_hull import convex_hull, window_around
+from fabrik_addon.blender.limits.lean_hull import window_around
 from fabrik_addon.blender.rig.legal import legal_rotations
 from fabrik_addon.blender.settings.limit_properties import WINDOW, read_limit
 from fabrik_addon.core import Fixed, Polygon
@@ -86,12 +86,6 @@ POINTS = st.lists(st.tuples(st.floats(-1.5, 1.5), st.floats(-1.5, 1.5)), min_siz
 
 
 class TestHull:
-    def test_a_square(self):
-        rng = np.random.default_rng(1)
-        inside = rng.uniform(-0.5, 0.5, (50, 2))
-        found = convex_hull(np.array([*inside, *SQUARE]))
-        assert {tuple(point) for point in found.tolist()} == set(SQUARE)
-
     @given(points=POINTS, margin=st.floats(0.0, 0.5))
     @settings(max_examples=60, deadline=None)
     def test_every_lean_is_inside_with_its_margin_and_corners_are_few(self, points, margin):

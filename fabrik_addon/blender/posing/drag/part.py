@@ -122,10 +122,8 @@ class DragPart:
 
     def _find_preferred(self, armature: bpy.types.Object) -> tuple[FloatArray, FloatArray]:
         """(J, 4) and (3,) the pose that the rig prefers; what does not follow stays as it is."""
-        tree = self.tree
-        moves_root = self.moves_root and armature.pose.bones[tree.skeleton.names[0]].parent is None
-        start = tree.rotations, tree.root_location
-        return preferred_pose(armature, tree, *start, bones=self.turned, moves_root=moves_root)
+        start = self.tree.rotations, self.tree.root_location
+        return preferred_pose(armature, self.tree, *start, bones=self.turned, moves_root=self.moves_root)
 
     def _carry(self, targets: FloatArray) -> None:
         """Move the root, and the pose that is preferred, with what is dragged as it pulls them along."""

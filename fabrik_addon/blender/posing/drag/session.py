@@ -15,7 +15,7 @@ from mathutils import Quaternion, Vector
 from ....core.arrays import FloatArray
 from ...control.body import solved_bone
 from ...control.writer import key_switches, make_writer, settle
-from ...goals.pins import set_pin
+from ...goals.pins import take_pins_along
 from ...rig.armature import RigError, check_bones, check_editable, check_rig, nearest_rotations
 from ...rig.keying import check_auto_keying, is_auto_keying, key_channels, why_no_key
 from ...rig.pose_keeper import PoseKeeper
@@ -144,11 +144,8 @@ class Drag:
                 key_switches(self._armature, self._writers)
             else:
                 self.left_alone.append(why_no_key(context, automatic=True))
-        kept = rig_settings(self._armature)
-        for pin in kept.effectors:
-            if pin.kind == "PIN" and pin.bone in self._dragged:
-                set_pin(pin, self._armature.pose.bones[pin.bone])
-        if kept.live:
+        take_pins_along(self._armature, self._dragged)
+        if rig_settings(self._armature).live:
             _follow_with_targets(context, self._armature)
         return len({bone for bone, _ in changed})
 
