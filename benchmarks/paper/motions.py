@@ -15,7 +15,7 @@ from benchmarks.paper.tracking import skeleton_of
 from fabrik_addon.core import Hinge, Skeleton, forward_kinematics
 from fabrik_addon.core.rotations import quaternion_from_matrix
 from fabrik_addon.markers.clip import to_z_up
-from fabrik_addon.markers.files.trc import read_trc
+from fabrik_addon.markers.files.any_file import read_markers
 from fabrik_addon.markers.resample import resample
 from sample_rigs.recipe.paper_models import humanoid_bones
 from sample_rigs.recipe.walk import walk_motion
@@ -121,7 +121,7 @@ def walk(rate, seconds):
 
 def recording(path, rate, seconds):
     """15 joints of a recording of keypoints, unfiltered."""
-    clip = to_z_up(resample(read_trc(path), rate))
+    clip = to_z_up(resample(read_markers(path), rate))
     names = KEYPOINTS | {joint.replace(".L", ".R"): f"R{key[1:]}" for joint, key in KEYPOINTS.items() if ".L" in joint}
     places = {
         joint: 1000.0 * clip.positions[: int(rate * seconds), clip.names.index(key)] for joint, key in names.items()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mathutils import Matrix, Quaternion, Vector
 
 from fabrik_addon.markers.clip import to_z_up
-from fabrik_addon.markers.files.trc import read_trc
+from fabrik_addon.markers.files.any_file import read_markers
 from fabrik_addon.markers.mapping.marker_map import check_map, read_map
 from sample_rigs import contact_sheet
 from sample_rigs.recipe import markers, skin, trunk, walk
@@ -250,7 +250,7 @@ def test_the_skins_recipe_makes_the_same_mesh_each_time():
 
 @pytest.fixture(scope="module")
 def clip():
-    return to_z_up(read_trc(FOLDER / "walk.trc"))
+    return to_z_up(read_markers(FOLDER / "walk.trc"))
 
 
 @pytest.fixture(scope="module")

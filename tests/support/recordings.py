@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fabrik_addon.markers.files.trc import read_trc
+from fabrik_addon.markers.files.any_file import read_markers
 
 from .opensim import Model
 
@@ -31,7 +31,7 @@ def gait_model():
 
 def gait_targets(model):
     """(F, M, 3) metres, the walk's markers that have a weight, over the seconds that OpenSim solves."""
-    clip = read_trc(recording("gait2354_subject01_walk1.trc"))
+    clip = read_markers(recording("gait2354_subject01_walk1.trc"))
     frames = (clip.times > FROM - 1e-6) & (clip.times < TO + 1e-6)
     places = [clip.names.index(marker.name) for marker in model.markers]
     return np.array(clip.positions[frames][:, places])

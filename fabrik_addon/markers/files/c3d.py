@@ -12,7 +12,6 @@ where there is not:
   contradict; where up is X, or points the other way, the positions are turned.
 """
 
-import os
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ import numpy as np
 from ..clip import Clip, FloatArray, MarkerFileError, UpAxis, guess_up_axis
 from .c3d_parameters import Parameters
 from .c3d_points import first_frame, frame_rate, read_points
-from .reading import METRES, read_file, unique_names, unit_name
+from .reading import METRES, unique_names, unit_name
 
 _OUTPUT_GROUPS: Final = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS", "REACTIONS")
 _OUTPUT_NAME: Final = re.compile(r".+(angles?|forces?|moments?|powers?|grf)v?|cent(re|er)ofmass(floor)?", re.IGNORECASE)
@@ -32,18 +31,13 @@ _SEGMENT_ENDS: Final = "OALP"
 _NAMED: Final = 3
 
 
-def read_c3d(path: str | os.PathLike[str], units: str | None = None, up_axis: str | None = None) -> Clip:
-    """Read the markers of a C3D file into metres, in the file's own axes (turned where X is up).
-
-    units: overrides what the file says ("mm", "cm", "m", "in", "ft"). up_axis: "Y" or "Z"; None takes the file's.
-    Raises MarkerFileError, one sentence that names the file, for a file that is missing, empty or not a C3D file; for
-    unknown units; for no rate, no scale, no points or no frames; and where no marker is ever seen.
-    """
-    return read_file(path, parse_c3d, units, up_axis)
-
-
 def parse_c3d(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip:
-    """The clip in a file's bytes, as ``read_c3d`` says, with errors that do not name the file yet."""
+    """The clip in a file's bytes, metres in the file's own axes (turned where X is up).
+
+    units, up_axis: as `read_markers` says. Raises MarkerFileError, which does not name the file yet, for a file that is
+    empty or not a C3D file; for unknown units; for no rate, no scale, no points or no frames; and where no marker is
+    ever seen.
+    """
     parameters = Parameters(content)
     points = read_points(content, parameters)
     names, outputs = _labels(parameters, points.positions.shape[1])

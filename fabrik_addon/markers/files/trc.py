@@ -12,7 +12,6 @@ refused in one sentence where there is not:
 """
 
 import math
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,9 +21,7 @@ from typing import Final
 import numpy as np
 
 from ..clip import Clip, FloatArray, MarkerFileError, UpAxis, guess_up_axis
-from .reading import METRES, read_file, unique_names, unit_name, without_unseen
-
-__all__ = ["MarkerFileError", "read_trc"]
+from .reading import METRES, unique_names, unit_name, without_unseen
 
 _NOT_SEEN: Final = re.compile(r"|--?|n/?a|null|none|[-+]?nan(\(\w*\))?|[-+]?1\.#(qnan|ind)", re.IGNORECASE)
 _AXIS_CELL: Final = re.compile(r"[XYZ]\d*", re.IGNORECASE)
@@ -60,19 +57,13 @@ class _Samples:
     points: FloatArray
 
 
-def read_trc(path: str | os.PathLike[str], units: str | None = None, up_axis: str | None = None) -> Clip:
-    """Read a TRC file into metres, in the file's own axes.
-
-    units: overrides what the file says ("mm", "cm", "m", "in", "ft"). up_axis: "Y" or "Z"; None
-    guesses it from the markers (Y where they do not say). Raises MarkerFileError, one sentence
-    that names the file, for a file that is missing, empty, truncated in its header or not a TRC
-    file; for unknown units; for no rate in header and times; and where no marker is ever seen.
-    """
-    return read_file(path, parse_trc, units, up_axis)
-
-
 def parse_trc(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip:
-    """The clip in a file's bytes, as ``read_trc`` says, with errors that do not name the file yet."""
+    """The clip in a file's bytes, metres in the file's own axes.
+
+    units, up_axis: as `read_markers` says; an axis that is not given is guessed from the markers (Y where they do not
+    say). Raises MarkerFileError, which does not name the file yet, for a file that is empty, truncated in its header or
+    not a TRC file; for unknown units; for no rate in header and times; and where no marker is ever seen.
+    """
     text = _decode(content)
     table = _table(_lines(text))
     unit = unit_name(table.fields.get("units", "") if units is None else units)

@@ -16,7 +16,7 @@ from support.c3d_files import BLOCK, DEC, INTEL, LABELS, MIPS, C3d, Param, real,
 
 from fabrik_addon.core.errors import FabrikError
 from fabrik_addon.markers.clip import MarkerFileError, to_z_up
-from fabrik_addon.markers.files.c3d import read_c3d
+from fabrik_addon.markers.files.any_file import read_markers
 
 ROOT = Path(__file__).parents[3]
 DATA = Path(os.environ.get("FABRIK_TEST_DATA", ROOT.parent / "shared" / "data"))
@@ -56,7 +56,7 @@ def by_package(points: np.ndarray, labels: Sequence[str], rate: float) -> bytes:
 
 class TestPlain:
     def test_everything_in_it(self, path: Path) -> None:
-        clip = read_c3d(written(path, replace(PLAIN, first=301)))
+        clip = read_markers(written(path, replace(PLAIN, first=301)))
         assert clip.names == LABELS
         assert (clip.rate, clip.units, clip.up_axis, clip.source) == (100.0, "mm", "Z", "take.c3d")
         assert clip.start_time == 3.0
@@ -64,11 +64,11 @@ class TestPlain:
         np.testing.assert_allclose(clip.positions, METRES, rtol=1e-6)
 
     def test_a_path_as_text(self, path: Path) -> None:
-        assert read_c3d(str(written(path, PLAIN))).names == LABELS
+        assert read_markers(str(written(path, PLAIN))).names == LABELS
 
     @pytest.mark.filterwarnings("ignore:No analog data")
     def test_what_the_package_writes(self, path: Path) -> None:
-        clip = read_c3d(written(path, by_package(PLAIN.points, LABELS, 120.0)))
+        clip = read_markers(written(path, by_package(PLAIN.points, LABELS, 120.0)))
         assert clip.names == LABELS
         assert clip.rate == 120.0
         np.testing.assert_allclose(clip.positions, METRES, rtol=1e-6)
@@ -78,7 +78,7 @@ class TestPlain:
     @pytest.mark.parametrize("analogs", [0, 12])
     def test_all_kinds_of_numbers(self, path: Path, processor: int, scale: float, analogs: int) -> None:
         content = replace(PLAIN, processor=processor, scale=scale, analogs=analogs, residuals=UNSEEN)
-        clip = read_c3d(written(path, content))
+        clip = read_markers(written(path, content))
         np.testing.assert_array_equal(clip.seen, SEEN)
         np.testing.assert_allclose(clip.positions[SEEN], METRES[SEEN], rtol=1e-6)
         assert clip.notes == ()
@@ -87,8 +87,8 @@ class TestPlain:
         ("units", "metres"), [("mm", 0.001), ("cm", 0.01), ("m", 1.0), ("in", 0.0254), ("MM", 0.001), ("Meters", 1.0)]
     )
     def test_units(self, path: Path, units: str, metres: float) -> None:
-        told = read_c3d(written(path, replace(PLAIN, params={"POINT:UNITS": text(units)})))
-        overridden = read_c3d(written(path, replace(PLAIN, params={"POINT:UNITS": text("cubits")})), units=units)
+        told = read_markers(written(path, replace(PLAIN, params={"POINT:UNITS": text(units)})))
+        overridden = read_markers(written(path, replace(PLAIN, params={"POINT:UNITS": text("cubits")})), units=units)
         for clip in (told, overridden):
             np.testing.assert_allclose(clip.positions, PLAIN.points * metres, rtol=1e-6)
 
@@ -119,7 +119,7 @@ def test_what_is_written_is_read(
             residuals[frame, point] = -1.0
     labels = [f"M{place}x" for place in range(numbers.shape[1])]
     content = C3d(numbers, residuals, labels, 50.0, scale, processor, analogs, first)
-    clip = read_c3d(written(tmp_path_factory.getbasetemp() / "drawn.c3d", content))
+    clip = read_markers(written(tmp_path_factory.getbasetemp() / "drawn.c3d", content))
     assert clip.names == tuple(labels)
     assert clip.start_time == pytest.approx((first - 1) / 50.0)
     np.testing.assert_array_equal(clip.seen, residuals >= 0.0)
@@ -197,7 +197,7 @@ class TestOdd:
     def test_is_read_all_the_same(self, path: Path, name: str, caplog: pytest.LogCaptureFixture) -> None:
         content, said = ODD[name]
         with caplog.at_level(logging.INFO):
-            clip = read_c3d(written(path, content))
+            clip = read_markers(written(path, content))
         np.testing.assert_allclose(clip.positions, content.points / 1000.0, rtol=1e-6)
         assert clip.names == tuple(content.labels[: content.points.shape[1]])
         assert clip.rate == 100.0
@@ -209,12 +209,12 @@ class TestOdd:
     def test_a_kind_of_numbers_that_is_none(self, path: Path, processor: int) -> None:
         content = bytearray(replace(PLAIN, processor=processor).bytes())
         content[BLOCK + 3] = 1
-        np.testing.assert_allclose(read_c3d(written(path, bytes(content))).positions, METRES, rtol=1e-6)
+        np.testing.assert_allclose(read_markers(written(path, bytes(content))).positions, METRES, rtol=1e-6)
 
     def test_a_file_that_ends_early(self, path: Path) -> None:
         whole = C3d(standing(40, 6))
         frame = 6 * 16
-        clip = read_c3d(written(path, replace(whole, cut=BLOCK + 5 * frame)))
+        clip = read_markers(written(path, replace(whole, cut=BLOCK + 5 * frame)))
         assert 30 <= clip.frame_count < 40
         np.testing.assert_allclose(clip.positions, whole.points[: clip.frame_count] / 1000.0, rtol=1e-6)
         assert f"says 40 frames, read {clip.frame_count}" in clip.notes[0]
@@ -222,32 +222,32 @@ class TestOdd:
     def test_more_frames_than_the_header_can_count(self, path: Path) -> None:
         points = np.tile(standing(100, 1), (700, 1, 1))
         params = {"POINT:LONG_FRAMES": real(70000.0)}
-        clip = read_c3d(written(path, C3d(points, labels=["LASI"], scale=1.0, params=params)))
+        clip = read_markers(written(path, C3d(points, labels=["LASI"], scale=1.0, params=params)))
         assert clip.frame_count == 70000
         np.testing.assert_allclose(clip.positions[[0, -1]], points[[0, -1]] / 1000.0)
 
     def test_many_frames_counted_in_two_words(self, path: Path) -> None:
         points = np.tile(standing(100, 1), (700, 1, 1))
         params = {"TRIAL:ACTUAL_START_FIELD": word(1, 0), "TRIAL:ACTUAL_END_FIELD": word(70000 - 65536, 1)}
-        assert read_c3d(written(path, C3d(points, labels=["LASI"], scale=1.0, params=params))).frame_count == 70000
+        assert read_markers(written(path, C3d(points, labels=["LASI"], scale=1.0, params=params))).frame_count == 70000
 
     def test_many_frames_that_nobody_counts(self, path: Path) -> None:
         """Then the file's end tells; what fills its last block is not seen."""
         points = np.tile(standing(100, 1), (700, 1, 1))
-        clip = read_c3d(written(path, C3d(points, labels=["LASI"], scale=1.0)))
+        clip = read_markers(written(path, C3d(points, labels=["LASI"], scale=1.0)))
         assert 70000 <= clip.frame_count < 70000 + BLOCK // 8
         np.testing.assert_array_equal(clip.seen[:, 0], np.arange(clip.frame_count) < 70000)
 
     def test_a_file_that_ends_early_and_does_not_say_where_it_begins(self, path: Path) -> None:
         whole = C3d(standing(40, 6), header={"start": 0})
-        clip = read_c3d(written(path, replace(whole, cut=3 * BLOCK)))
+        clip = read_markers(written(path, replace(whole, cut=3 * BLOCK)))
         np.testing.assert_allclose(clip.positions, whole.points[: clip.frame_count] / 1000.0, rtol=1e-6)
 
     def test_the_parameters_cut_off(self, path: Path) -> None:
         """The header alone tells where the points are; nothing tells their names."""
         content = bytearray(PLAIN.bytes())
         content[BLOCK + 4 : BLOCK + 6] = bytes(2)
-        clip = read_c3d(written(path, bytes(content)))
+        clip = read_markers(written(path, bytes(content)))
         np.testing.assert_allclose(clip.positions, METRES, rtol=1e-6)
         assert clip.names == tuple(f"*{place}" for place in range(1, len(LABELS) + 1))
 
@@ -256,7 +256,7 @@ class TestLabels:
     def named(self, path: Path, labels: Sequence[str], **params: Param) -> tuple[str, ...]:
         told = {f"POINT:{key}": param for key, param in params.items()}
         points = standing(2, len(labels))
-        return read_c3d(written(path, C3d(points, labels=labels, params=told))).names
+        return read_markers(written(path, C3d(points, labels=labels, params=told))).names
 
     def test_odd_ones_are_kept(self, path: Path) -> None:
         names = ("Subject:LASI", "L.ASIS", "*12", "*Unnamed_3", "Fuß")
@@ -276,24 +276,24 @@ class TestLabels:
 
     def test_blank_and_missing_ones(self, path: Path) -> None:
         points = standing(2, 4)
-        clip = read_c3d(written(path, C3d(points, labels=["LASI", "    ", "RASI"])))
+        clip = read_markers(written(path, C3d(points, labels=["LASI", "    ", "RASI"])))
         assert clip.names == ("LASI", "*2", "RASI", "*4")
 
     def test_no_labels_at_all(self, path: Path) -> None:
-        clip = read_c3d(written(path, replace(PLAIN, params={"POINT:LABELS": None})))
+        clip = read_markers(written(path, replace(PLAIN, params={"POINT:LABELS": None})))
         assert clip.names == tuple(f"*{place}" for place in range(1, len(LABELS) + 1))
 
     def test_more_than_255(self, path: Path) -> None:
         names = [f"P{place:03}" for place in range(300)]
         content = C3d(MANY, labels=names, params={"POINT:LABELS2": text(*names[255:])})
-        clip = read_c3d(written(path, content))
+        clip = read_markers(written(path, content))
         assert clip.names == tuple(names)
         np.testing.assert_allclose(clip.positions, MANY / 1000.0, rtol=1e-6)
 
     def test_prefixes_without_a_colon(self, path: Path) -> None:
         params = {"SUBJECTS:LABEL_PREFIXES": text("Ann_", "Bob_")}
         labels = ["Ann_LASI", "Ann_RASI", "Bob_LASI", "Bob_RASI"]
-        clip = read_c3d(written(path, C3d(standing(2, 4), labels=labels, params=params)))
+        clip = read_markers(written(path, C3d(standing(2, 4), labels=labels, params=params)))
         assert clip.names == ("Ann:LASI", "Ann:RASI", "Bob:LASI", "Bob:RASI")
 
 
@@ -306,7 +306,7 @@ class TestOutputs:
             "POINT:WOBBLES": text("Wobble"),
             "POINT:TYPE_GROUPS": Param(-1, [7, 2, 1], b"WOBBLESWOBBLE "),
         }
-        clip = read_c3d(written(path, C3d(standing(2, 5), labels=labels, params=params)))
+        clip = read_markers(written(path, C3d(standing(2, 5), labels=labels, params=params)))
         assert clip.names == ("LASI", "RASI")
         np.testing.assert_allclose(clip.positions, standing(2, 5)[:, [0, 2]] / 1000.0, rtol=1e-6)
         assert clip.notes == ("left out the outputs of a model: LHipTurn, Thrust, Wobble",)
@@ -317,16 +317,16 @@ class TestOutputs:
     )
     def test_those_that_only_their_names_tell(self, path: Path, output: str) -> None:
         labels = ["LASI", output, "Force"]
-        assert read_c3d(written(path, C3d(standing(2, 3), labels=labels))).names == ("LASI", "Force")
+        assert read_markers(written(path, C3d(standing(2, 3), labels=labels))).names == ("LASI", "Force")
 
     def test_many_are_counted(self, path: Path) -> None:
         labels = ["LASI", *(f"L{part}Angles" for part in ("Hip", "Knee", "Ankle", "Wrist", "Neck"))]
-        (note,) = read_c3d(written(path, C3d(standing(2, 6), labels=labels))).notes
+        (note,) = read_markers(written(path, C3d(standing(2, 6), labels=labels))).notes
         assert note == "left out the outputs of a model: LHipAngles, LKneeAngles, LAnkleAngles and 2 more"
 
     def test_axes_of_segments_are_four(self, path: Path) -> None:
         labels = ["LFEO", "LFEA", "LFEL", "LFEP", "LTOA", "PELO", "LASI"]
-        assert read_c3d(written(path, C3d(standing(2, 7), labels=labels))).names == ("LTOA", "PELO", "LASI")
+        assert read_markers(written(path, C3d(standing(2, 7), labels=labels))).names == ("LTOA", "PELO", "LASI")
 
 
 class TestAxes:
@@ -344,7 +344,7 @@ class TestAxes:
     )
     def test_screens(self, path: Path, screens: tuple[str, str], up: str, turn: list[tuple[int, int, int]]) -> None:
         params = {f"POINT:{axis}_SCREEN": text(screen) for axis, screen in zip("XY", screens, strict=True)}
-        clip = read_c3d(written(path, replace(PLAIN, params=params)))
+        clip = read_markers(written(path, replace(PLAIN, params=params)))
         assert clip.up_axis == up
         assert np.linalg.det(turn) == pytest.approx(1.0)
         np.testing.assert_allclose(clip.positions, METRES @ np.array(turn).T, rtol=1e-6)
@@ -356,18 +356,18 @@ class TestAxes:
     @pytest.mark.parametrize("missing", [None, text("  "), text("??")])
     def test_without_screens_the_markers_tell(self, path: Path, missing: Param | None) -> None:
         params = {"POINT:X_SCREEN": missing, "POINT:Y_SCREEN": missing}
-        assert read_c3d(written(path, replace(PLAIN, params=params))).up_axis == "Z"
+        assert read_markers(written(path, replace(PLAIN, params=params))).up_axis == "Z"
         lying = replace(PLAIN, points=PLAIN.points[..., [0, 2, 1]] * [1, 1, -1], params=params)
-        assert read_c3d(written(path, lying)).up_axis == "Y"
+        assert read_markers(written(path, lying)).up_axis == "Y"
 
     def test_writers_that_were_not_told_are_not_believed(self, path: Path) -> None:
         params = {"POINT:X_SCREEN": text("+X"), "POINT:Y_SCREEN": text("+Y")}
-        clip = read_c3d(written(path, replace(PLAIN, params=params)))
+        clip = read_markers(written(path, replace(PLAIN, params=params)))
         assert clip.up_axis == "Z"
         assert "the file says that Y is up" in clip.notes[0]
 
     def test_told_up_axis_wins(self, path: Path) -> None:
-        assert read_c3d(written(path, PLAIN), up_axis="y").up_axis == "Y"
+        assert read_markers(written(path, PLAIN), up_axis="y").up_axis == "Y"
 
 
 class TestMissing:
@@ -376,7 +376,7 @@ class TestMissing:
         points[1, 0] = 0.0
         points[2, 1, 2] = np.nan
         points[3, 2, 0] = np.inf
-        clip = read_c3d(written(path, replace(PLAIN, points=points)))
+        clip = read_markers(written(path, replace(PLAIN, points=points)))
         expected = np.ones((FRAMES, len(LABELS)), dtype=bool)
         expected[1, 0] = expected[2, 1] = expected[3, 2] = False
         np.testing.assert_array_equal(clip.seen, expected)
@@ -384,7 +384,7 @@ class TestMissing:
     def test_a_marker_that_is_never_seen_stays(self, path: Path) -> None:
         residuals = np.zeros((FRAMES, len(LABELS)))
         residuals[:, 2] = -1.0
-        clip = read_c3d(written(path, replace(PLAIN, residuals=residuals)))
+        clip = read_markers(written(path, replace(PLAIN, residuals=residuals)))
         assert clip.names == LABELS
         assert not clip.seen[:, 2].any()
 
@@ -396,7 +396,7 @@ class TestRefused:
             (b"", "the file is empty"),
             (b"   \n", "the file is empty"),
             (b"P", "not a C3D file"),
-            (b"PathFileType\t4\n", "not a C3D file"),
+            (b"Frame#\tTime\n", "not a C3D file"),
             (replace(PLAIN, header={"magic": 0}), "not a C3D file"),
             (PLAIN.bytes()[:100], "header is truncated"),
             (PLAIN.bytes()[:BLOCK], "there are no frames"),
@@ -415,7 +415,7 @@ class TestRefused:
     )  # fmt: skip
     def test_in_one_sentence_that_names_the_file(self, path: Path, content: C3d | bytes, message: str) -> None:
         with pytest.raises(MarkerFileError, match=message) as caught:
-            read_c3d(written(path, content))
+            read_markers(written(path, content))
         said = str(caught.value)
         assert said.startswith("take.c3d: ")
         assert "\n" not in said
@@ -423,15 +423,15 @@ class TestRefused:
 
     def test_no_such_file(self, path: Path) -> None:
         with pytest.raises(MarkerFileError, match=r"^take\.c3d: there is no such file"):
-            read_c3d(path)
+            read_markers(path)
 
     def test_a_folder(self, tmp_path: Path) -> None:
         with pytest.raises(MarkerFileError, match="cannot be read"):
-            read_c3d(tmp_path)
+            read_markers(tmp_path)
 
     def test_an_axis_that_is_none(self, path: Path) -> None:
         with pytest.raises(MarkerFileError, match="must be Y or Z, not 'X'"):
-            read_c3d(written(path, PLAIN), up_axis="X")
+            read_markers(written(path, PLAIN), up_axis="X")
 
 
 @given(
@@ -446,7 +446,7 @@ def test_any_bytes_are_read_or_refused(
         content[place] = value
     path = written(tmp_path_factory.getbasetemp() / "bytes.c3d", bytes(content[: max(len(content) - cut, 0)]))
     try:
-        clip = read_c3d(path)
+        clip = read_markers(path)
     except MarkerFileError:
         return
     assert clip.positions.shape == (clip.frame_count, len(clip.names), 3)
@@ -463,7 +463,7 @@ class TestRealFiles:
 
     @pytest.mark.parametrize("real", ["PiG_Motion3_FF.c3d"], indirect=True)
     def test_plug_in_gait(self, real: Path) -> None:
-        clip = read_c3d(real)
+        clip = read_markers(real)
         assert (clip.frame_count, clip.rate, clip.up_axis, clip.start_time) == (293, 100.0, "Z", 7.24)
         legs = [f"{side}{name}" for side in "LR" for name in ("ASI", "PSI", "THI", "KNE", "TIB", "ANK", "HEE", "TOE")]
         assert set(legs) <= set(clip.names)
@@ -475,7 +475,7 @@ class TestRealFiles:
 
     @pytest.mark.parametrize("real", ["MACsample.c3d"], indirect=True)
     def test_motion_analysis(self, real: Path) -> None:
-        clip = read_c3d(real)
+        clip = read_markers(real)
         assert (clip.frame_count, len(clip.names), clip.rate, clip.up_axis) == (180, 33, 60.0, "Z")
         assert {"RSHO", "r.thigh.upper", "l.ankle.medial"} <= set(clip.names)
         shoulder = clip.positions[:, clip.names.index("RSHO"), 2]
@@ -483,7 +483,7 @@ class TestRealFiles:
 
     @pytest.mark.parametrize("real", ["golfswing.c3d"], indirect=True)
     def test_channels(self, real: Path) -> None:
-        clip = read_c3d(real)
+        clip = read_markers(real)
         assert (clip.frame_count, len(clip.names), clip.up_axis) == (514, 29, "Z")
         assert clip.rate == pytest.approx(107.5269)
         assert clip.seen.all()
@@ -491,14 +491,14 @@ class TestRealFiles:
     @pytest.mark.parametrize("real", ["Analysis.c3d"], indirect=True)
     def test_nothing_but_outputs(self, real: Path) -> None:
         with pytest.raises(MarkerFileError, match="all 24 points are outputs of a model, such as 'LPelvisAngles'"):
-            read_c3d(real)
+            read_markers(real)
 
     @pytest.mark.filterwarnings("ignore")
     @pytest.mark.parametrize("real", ["PiG_Motion3_FF.c3d", "golfswing.c3d"], indirect=True)
     def test_agrees_with_the_package(self, real: Path) -> None:
         import c3d  # noqa: PLC0415
 
-        clip = read_c3d(real)
+        clip = read_markers(real)
         with real.open("rb") as handle:
             reader = c3d.Reader(handle)
             names = [label.strip() for label in reader.point_labels]

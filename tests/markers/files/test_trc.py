@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fabrik_addon.core.errors import FabrikError
-from fabrik_addon.markers.clip import to_z_up
-from fabrik_addon.markers.files.trc import MarkerFileError, read_trc
+from fabrik_addon.markers.clip import MarkerFileError, to_z_up
+from fabrik_addon.markers.files.any_file import read_markers
 
 DATA = Path(os.environ.get("FABRIK_TEST_DATA", Path(__file__).parents[4] / "shared" / "data"))
 
@@ -78,7 +78,7 @@ def with_row(place: int, *cells: str) -> Trc:
 
 class TestPlain:
     def test_everything_in_it(self, path: Path) -> None:
-        clip = read_trc(written(path, PLAIN))
+        clip = read_markers(written(path, PLAIN))
         assert clip.names == ("A", "B")
         assert clip.rate == 100.0
         assert clip.units == "mm"
@@ -87,13 +87,13 @@ class TestPlain:
         np.testing.assert_allclose(clip.positions, PLAIN_METRES, rtol=1e-15)
 
     def test_a_path_as_text(self, path: Path) -> None:
-        assert read_trc(str(written(path, PLAIN))).names == ("A", "B")
+        assert read_markers(str(written(path, PLAIN))).names == ("A", "B")
 
     @pytest.mark.parametrize("axis_line", [True, False])
     @pytest.mark.parametrize("blank_line", [True, False])
     def test_header_of_four_to_six_lines(self, path: Path, axis_line: bool, blank_line: bool) -> None:
         content = replace(PLAIN, axis_line=axis_line, blank_line=blank_line)
-        np.testing.assert_allclose(read_trc(written(path, content)).positions, PLAIN_METRES)
+        np.testing.assert_allclose(read_markers(written(path, content)).positions, PLAIN_METRES)
 
     @pytest.mark.parametrize(
         ("units", "metres"),
@@ -110,8 +110,8 @@ class TestPlain:
         ],
     )
     def test_units(self, path: Path, units: str, metres: float) -> None:
-        told = read_trc(written(path, replace(PLAIN, units=units)))
-        overridden = read_trc(written(path, replace(PLAIN, units="cubits")), units=units)
+        told = read_markers(written(path, replace(PLAIN, units=units)))
+        overridden = read_markers(written(path, replace(PLAIN, units="cubits")), units=units)
         for clip in (told, overridden):
             np.testing.assert_allclose(clip.positions, PLAIN_METRES * 1000 * metres)
         assert told.units == overridden.units
@@ -127,18 +127,18 @@ class TestPlain:
     def test_a_header_with_more_tabs_than_fields(self, path: Path, keys: str, values: str) -> None:
         lines = PLAIN.text().split("\n")
         lines[1:3] = keys, values
-        clip = read_trc(written(path, "\n".join(lines)))
+        clip = read_markers(written(path, "\n".join(lines)))
         assert (clip.rate, clip.units, clip.notes) == (100.0, "mm", ())
         np.testing.assert_allclose(clip.positions, PLAIN_METRES)
 
     def test_told_up_axis_wins(self, path: Path) -> None:
         written(path, PLAIN)
-        assert read_trc(path).up_axis == "Y"
-        assert read_trc(path, up_axis="Z").up_axis == "Z"
-        assert read_trc(path, up_axis="y").up_axis == "Y"
+        assert read_markers(path).up_axis == "Y"
+        assert read_markers(path, up_axis="Z").up_axis == "Z"
+        assert read_markers(path, up_axis="y").up_axis == "Y"
 
     def test_negative_start_time(self, path: Path) -> None:
-        assert read_trc(written(path, with_row(0, "-3", "-1.5", *"123456"))).start_time == -1.5
+        assert read_markers(written(path, with_row(0, "-3", "-1.5", *"123456"))).start_time == -1.5
 
 
 coordinates = st.floats(-5000, 5000, allow_nan=False).filter(lambda value: value != 0.0)
@@ -187,7 +187,7 @@ def test_what_is_written_is_read(
     text = (text if final_newline else text.rstrip("\n")).replace("\n", newline)
     path = written(tmp_path_factory.mktemp("trc") / "take.trc", text.encode(encoding))
 
-    clip = read_trc(path)
+    clip = read_markers(path)
     expected = numbers.copy()
     for frame, marker in gaps:
         expected[frame, marker] = np.nan
@@ -200,13 +200,13 @@ class TestNames:
     def test_odd_ones_are_kept(self, path: Path) -> None:
         names = ["Subject:LASI", "L.ASIS", "*12", "*Unnamed_3", "Sacro médio"]
         rows = [("1", "0", *map(str, range(1, 16)))]
-        clip = read_trc(written(path, replace(PLAIN, names=names, rows=rows)))
+        clip = read_markers(written(path, replace(PLAIN, names=names, rows=rows)))
         assert clip.names == tuple(names)
 
     def test_latin_1(self, path: Path) -> None:
         # \x85 is a line break for str.splitlines, and part of a name in some code pages.
         content = replace(PLAIN, names=["Fuß", "Pi\x85"]).text().encode("latin-1")
-        assert read_trc(written(path, content)).names == ("Fuß", "Pi\x85")
+        assert read_markers(written(path, content)).names == ("Fuß", "Pi\x85")
 
     @pytest.mark.parametrize(
         ("names", "expected"),
@@ -219,23 +219,23 @@ class TestNames:
     )
     def test_doubles_and_blanks(self, path: Path, names: list[str], expected: tuple[str, ...]) -> None:
         rows = [("1", "0", *"123456789"), ("2", "0.01", *"223456789")]
-        clip = read_trc(written(path, replace(PLAIN, names=names, rows=rows)))
+        clip = read_markers(written(path, replace(PLAIN, names=names, rows=rows)))
         assert clip.names == expected
         assert clip.positions[1, 0, 0] == 0.002
 
     @pytest.mark.parametrize("tail", ["", "\t", "\t\t", "\t\t\t\t\t\t"])
     def test_tabs_after_the_last_name(self, path: Path, tail: str) -> None:
         text = PLAIN.text().replace("B\t\t\n", f"B{tail}\n")
-        assert read_trc(written(path, text)).names == ("A", "B")
+        assert read_markers(written(path, text)).names == ("A", "B")
 
     def test_more_columns_than_names(self, path: Path) -> None:
         rows = [("1", "0", *"123456789")]
-        clip = read_trc(written(path, replace(PLAIN, axis_line=False, rows=rows)))
+        clip = read_markers(written(path, replace(PLAIN, axis_line=False, rows=rows)))
         assert clip.names == ("A", "B", "*3")
         np.testing.assert_allclose(clip.positions[0, 2], [0.007, 0.008, 0.009])
 
     def test_a_named_marker_that_is_never_seen(self, path: Path) -> None:
-        clip = read_trc(written(path, replace(PLAIN, names=["A", "B", "C"])))
+        clip = read_markers(written(path, replace(PLAIN, names=["A", "B", "C"])))
         assert clip.names == ("A", "B", "C")
         assert not clip.seen[:, 2].any()
         np.testing.assert_allclose(clip.positions[:, :2], PLAIN_METRES)
@@ -243,32 +243,32 @@ class TestNames:
 
 class TestRows:
     def test_a_sample_with_one_coordinate_missing_is_missing(self, path: Path) -> None:
-        clip = read_trc(written(path, with_row(1, "2", "0.01", "1", "", "3", "4", "5", "6")))
+        clip = read_markers(written(path, with_row(1, "2", "0.01", "1", "", "3", "4", "5", "6")))
         np.testing.assert_array_equal(clip.seen, [[True, True], [False, True], [True, True]])
         assert np.isnan(clip.positions[1, 0]).all()
 
     def test_only_the_exact_origin_is_missing(self, path: Path) -> None:
-        clip = read_trc(written(path, with_row(1, "2", "0.01", *"000", "0", "0", "0.001")))
+        clip = read_markers(written(path, with_row(1, "2", "0.01", *"000", "0", "0", "0.001")))
         np.testing.assert_array_equal(clip.seen[1], [False, True])
 
     @pytest.mark.parametrize("end", ["\n", "\t\t\t\n"])
     def test_short_rows_lack_their_last_markers(self, path: Path, end: str) -> None:
         text = PLAIN.text().replace("\t-401\t501\t-601\n", end)
-        clip = read_trc(written(path, text))
+        clip = read_markers(written(path, text))
         np.testing.assert_array_equal(clip.seen, [[True, True], [True, False], [True, True]])
 
     def test_a_frame_on_which_nothing_is_seen_stays_a_frame(self, path: Path) -> None:
-        clip = read_trc(written(path, with_row(1, "2", "0.01")))
+        clip = read_markers(written(path, with_row(1, "2", "0.01")))
         assert clip.frame_count == 3
         assert not clip.seen[1].any()
 
     def test_blank_lines_are_no_frames(self, path: Path) -> None:
         text = PLAIN.text().replace("\n2\t", "\n\n\t\t\t\n2\t") + "\n \n"
-        np.testing.assert_allclose(read_trc(written(path, text)).positions, PLAIN_METRES)
+        np.testing.assert_allclose(read_markers(written(path, text)).positions, PLAIN_METRES)
 
     def test_infinite_is_not_seen_and_logged(self, path: Path, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.WARNING):
-            clip = read_trc(written(path, with_row(1, "2", "0.01", "inf", *"23", *"456")))
+            clip = read_markers(written(path, with_row(1, "2", "0.01", "inf", *"23", *"456")))
         np.testing.assert_array_equal(clip.seen[1], [False, True])
         assert "take.trc: 1 samples are infinite" in caplog.text
 
@@ -276,7 +276,7 @@ class TestRows:
     def test_a_file_cut_anywhere_in_its_last_row(self, path: Path, dropped: int) -> None:
         """What is read is right: a number that was cut never becomes a position."""
         text = replace(PLAIN, frame_count="500").text().removesuffix("\n")[:-dropped]
-        clip = read_trc(written(path, text))
+        clip = read_markers(written(path, text))
         whole = PLAIN_METRES[: clip.frame_count]
         assert clip.seen[:2].all()
         np.testing.assert_allclose(clip.positions[clip.seen], whole[clip.seen])
@@ -284,14 +284,14 @@ class TestRows:
 
     def test_the_last_frame_counts_without_a_final_newline(self, path: Path) -> None:
         text = PLAIN.text().removesuffix("\n")
-        np.testing.assert_allclose(read_trc(written(path, text)).positions, PLAIN_METRES)
+        np.testing.assert_allclose(read_markers(written(path, text)).positions, PLAIN_METRES)
 
     def test_text_among_the_numbers_is_named(self, path: Path) -> None:
         content = with_row(1, "2", "0.01", "1", "2", "3", "4", "five", "6")
         with pytest.raises(
             MarkerFileError, match=r"^take\.trc: line 8, column 7: 'five' is not a number: mend it or export again$"
         ):
-            read_trc(written(path, content))
+            read_markers(written(path, content))
 
 
 class TestLies:
@@ -307,37 +307,37 @@ class TestLies:
         self, path: Path, caplog: pytest.LogCaptureFixture, change: dict[str, str], said: str
     ) -> None:
         with caplog.at_level(logging.WARNING):
-            clip = read_trc(written(path, replace(PLAIN, **change)))  # type: ignore[arg-type]
+            clip = read_markers(written(path, replace(PLAIN, **change)))  # type: ignore[arg-type]
         np.testing.assert_allclose(clip.positions, PLAIN_METRES)
         assert said in caplog.text
         assert said in " ".join(clip.notes)
 
     def test_nothing_is_logged_for_an_honest_file(self, path: Path, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.DEBUG):
-            read_trc(written(path, PLAIN))
+            read_markers(written(path, PLAIN))
         assert not caplog.records
 
     def test_uneven_frame_numbers_are_logged(self, path: Path, caplog: pytest.LogCaptureFixture) -> None:
         rows = [(str(frame), str(frame / 100), *"123456") for frame in (1, 2, 3, 7, 8)]
         with caplog.at_level(logging.WARNING):
-            clip = read_trc(written(path, replace(PLAIN, rows=rows, frame_count="5")))
+            clip = read_markers(written(path, replace(PLAIN, rows=rows, frame_count="5")))
         assert clip.frame_count == 5
         assert "not evenly spaced" in caplog.text
 
     @pytest.mark.parametrize("rate", ["0", "", "-60", "nan", "fast"])
     def test_rate_from_the_times(self, path: Path, rate: str) -> None:
         rows = [(str(k), f"{k / 60:.3f}", *"123456") for k in range(1, 152)]
-        clip = read_trc(written(path, replace(PLAIN, rate=rate, rows=rows)))
+        clip = read_markers(written(path, replace(PLAIN, rate=rate, rows=rows)))
         assert clip.rate == pytest.approx(60.0, rel=1e-3)
 
     def test_rate_from_times_with_rows_left_out(self, path: Path) -> None:
         kept = [k for k in range(1, 200) if k % 7]
         rows = [(str(k), repr(k / 50), *"123456") for k in kept]
-        assert read_trc(written(path, replace(PLAIN, rate="0", rows=rows))).rate == pytest.approx(50)
+        assert read_markers(written(path, replace(PLAIN, rate="0", rows=rows))).rate == pytest.approx(50)
 
     def test_rate_of_every_other_frame(self, path: Path) -> None:
         rows = [(str(k), repr(k / 50), *"123456") for k in range(0, 40, 2)]
-        assert read_trc(written(path, replace(PLAIN, rate="0", rows=rows))).rate == pytest.approx(25)
+        assert read_markers(written(path, replace(PLAIN, rate="0", rows=rows))).rate == pytest.approx(25)
 
 
 class TestRefused:
@@ -348,7 +348,7 @@ class TestRefused:
             (" \n\t\n", "the file is empty"),
             ("\ufeff", "not a TRC file"),
             ("hello\n", "not a TRC file"),
-            (b"\x02P\x00\xff\xfeC3D" * 40, "not a TRC file"),
+            (b"\x02Q\x00\xff\xfeC3D" * 40, "not a TRC file"),
             ("PathFileType\t4\n", "header is truncated"),
             ("\n".join(PLAIN.text().split("\n")[:2]), "header is truncated"),
             ("\n".join(PLAIN.text().split("\n")[:3]), "header is truncated"),
@@ -375,7 +375,7 @@ class TestRefused:
     )
     def test_in_one_sentence_that_names_the_file(self, path: Path, content: Trc | str | bytes, message: str) -> None:
         with pytest.raises(MarkerFileError, match=message) as caught:
-            read_trc(written(path, content))
+            read_markers(written(path, content))
         said = str(caught.value)
         assert said.startswith("take.trc: ")
         assert "\n" not in said
@@ -384,30 +384,30 @@ class TestRefused:
     def test_cut_in_the_only_row(self, path: Path) -> None:
         text = replace(PLAIN, rows=PLAIN.rows[:1]).text().split("\t200")[0]
         with pytest.raises(MarkerFileError, match="no whole frames"):
-            read_trc(written(path, text))
+            read_markers(written(path, text))
 
     def test_no_such_file(self, path: Path) -> None:
         with pytest.raises(MarkerFileError, match=r"^take\.trc: there is no such file \(.*take\.trc\)"):
-            read_trc(path)
+            read_markers(path)
 
     def test_a_folder(self, tmp_path: Path) -> None:
         with pytest.raises(MarkerFileError, match="cannot be read"):
-            read_trc(tmp_path)
+            read_markers(tmp_path)
 
     def test_an_axis_that_is_none(self, path: Path) -> None:
         with pytest.raises(MarkerFileError, match="must be Y or Z, not 'X'"):
-            read_trc(written(path, PLAIN), up_axis="X")
+            read_markers(written(path, PLAIN), up_axis="X")
 
     def test_override_units_that_are_none(self, path: Path) -> None:
         with pytest.raises(MarkerFileError, match="'px' are not known"):
-            read_trc(written(path, PLAIN), units="px")
+            read_markers(written(path, PLAIN), units="px")
 
 
 @given(st.binary(max_size=300))
 def test_any_bytes_after_a_header_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, tail: bytes) -> None:
     path = written(tmp_path_factory.getbasetemp() / "bytes.trc", PLAIN.text().encode() + tail)
     try:
-        clip = read_trc(path)
+        clip = read_markers(path)
     except MarkerFileError:
         return
     assert clip.positions.shape == (clip.frame_count, len(clip.names), 3)
@@ -432,7 +432,7 @@ class TestRealFiles:
 
     def test_agrees_with_numpy_reading_the_same_numbers(self, real: Path) -> None:
         markers, frames, metres, first, last = REAL[real.name]
-        clip = read_trc(real)
+        clip = read_markers(real)
         columns = range(2, 2 + 3 * markers)
         plain = np.genfromtxt(real, delimiter="\t", skip_header=5, usecols=columns)
         np.testing.assert_allclose(clip.positions, plain.reshape(frames, markers, 3) * metres, rtol=1e-12)
@@ -440,14 +440,14 @@ class TestRealFiles:
         assert clip.rate == 60.0
 
     def test_is_a_person_on_a_floor(self, real: Path) -> None:
-        clip = to_z_up(read_trc(real))
+        clip = to_z_up(read_markers(real))
         heights = clip.positions[..., 2]
         assert 0.0 < heights.min() < 0.15
         assert 1.5 < heights.max() < 2.0
 
     @pytest.mark.parametrize("yaw", np.linspace(-math.pi, math.pi, 9))
     def test_up_is_found_whichever_way_the_file_has_it(self, real: Path, tmp_path: Path, yaw: float) -> None:
-        clip = read_trc(real)
+        clip = read_markers(real)
         assert clip.up_axis == "Y"
         x, y, z = np.moveaxis(clip.positions, -1, 0)
         across, along = math.cos(yaw) * x - math.sin(yaw) * z, math.sin(yaw) * x + math.cos(yaw) * z
@@ -455,4 +455,4 @@ class TestRealFiles:
             points = np.stack(axes, axis=-1).reshape(clip.frame_count, -1)
             rows = [("1", "0", *map(repr, point.tolist())) for point in points]
             content = Trc(names=clip.names, rows=rows, units="m")
-            assert read_trc(written(tmp_path / "turned.trc", content)).up_axis == up
+            assert read_markers(written(tmp_path / "turned.trc", content)).up_axis == up
