@@ -2,7 +2,6 @@
 
 from functools import cache
 
-import addon_utils
 import bpy
 import numpy as np
 from support import humans
@@ -11,7 +10,7 @@ from support.recordings import DATA
 from benchmarks.natural_rigs import built, open_metarig
 from fabrik_addon.blender.goals.goals import limits_of
 from fabrik_addon.blender.limits.preset import apply_preset
-from fabrik_addon.blender.retarget.door import import_source, source_range
+from fabrik_addon.blender.retarget.door import imported, source_range
 from fabrik_addon.blender.retarget.source import sample_source
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.markers.steps import finish
@@ -27,10 +26,9 @@ def motion(take):
     if not path.exists():
         return None
     bpy.ops.wm.read_factory_settings(use_empty=True)
-    addon_utils.enable("io_anim_bvh")
-    source = import_source(bpy.context, path)
-    first, last = source_range(source, bpy.context.scene)
-    return finish(sample_source(bpy.context, source, source, np.arange(first, last + 1)))[0]
+    with imported(bpy.context, path) as source:
+        first, last = source_range(source, bpy.context.scene)
+        return finish(sample_source(bpy.context, source, source, np.arange(first, last + 1)))[0]
 
 
 def open_sample():

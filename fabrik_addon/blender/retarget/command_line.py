@@ -18,7 +18,7 @@ from ..rig.armature import check_editable, check_rig
 from ..settings.bake_options import RETARGET_OPTIONS, BakeOptions
 from .door import retarget_from
 
-_DESCRIPTION: Final = "Bring the motion of .bvh, .fbx or .glb files onto a rig: keyframes into new .blend files."
+_DESCRIPTION: Final = "Bring the motion of .bvh, .fbx, .glb or .usd files onto a rig: keyframes into new .blend files."
 # The reference is one number here.
 _HOW: Final = {name: declared for name, declared in RETARGET_OPTIONS.items() if "reference" not in name}
 _BAKED: Final = {name: declared for name, declared in get_annotations(BakeOptions).items() if name != "source"}
@@ -27,7 +27,9 @@ _BAKED: Final = {name: declared for name, declared in get_annotations(BakeOption
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     """What a retargeting is told."""
     parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
-    text = "the motion, .bvh, .fbx or .glb; several are brought over one after the other, each to a file of its own"
+    text = (
+        "the motion, .bvh, .fbx, .glb or .usd; several are brought over one after the other, each to a file of its own"
+    )
     parser.add_argument("motions", type=Path, nargs="+", metavar="MOTION", help=text)
     text = "file to write; of several motions the folder to write to"
     parser.add_argument("--output", type=Path, required=True, metavar="OUT", help=text)

@@ -1,6 +1,7 @@
 """What the operator and the command line call: a source by its name or its file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,12 +18,14 @@ from .matching import checked_pairs
 from .retarget import retarget_object_steps
 from .source import check_source
 
-# The add-on that a file is read by, where it is one; and the operator.
+# How files are read: the add-on, "" for Blender itself, the operator, and what it is told.
+_USD: Final = ("", "wm.usd_import", {"set_frame_range": False})
 _IMPORTERS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
     ".bvh": ("io_anim_bvh", "import_anim.bvh", {"update_scene_fps": True}),
     ".fbx": ("io_scene_fbx", "import_scene.fbx", {}),
     ".glb": ("io_scene_gltf2", "import_scene.gltf", {}),
     ".gltf": ("io_scene_gltf2", "import_scene.gltf", {}),
+    **dict.fromkeys((".usd", ".usda", ".usdc", ".usdz"), _USD),
 }
 
 
@@ -41,37 +44,97 @@ def retarget_from(
     `BakeSettings`. pairs: which bone goes by which; found where there are none. What is imported of a file is gone
     afterwards.
     """
-    before = set(bpy.data.objects)
-    selected, active = list(context.selected_objects), context.view_layer.objects.active
-    is_imported = isinstance(source, str) and is_file(source)
+    if not (isinstance(source, str) and is_file(source)):
+        return (yield from _retarget(context, rig, check_source(source, rig), frames, how, bake, pairs))
+    with imported(context, Path(source)) as armature:
+        return (yield from _retarget(context, rig, armature, frames, how, bake, pairs))
+
+
+def _retarget(
+    context: bpy.types.Context,
+    rig: bpy.types.Object,
+    source: bpy.types.Object,
+    frames: Sequence[int | None],
+    how: Mapping[str, Any],
+    bake: Mapping[str, Any],
+    pairs: Sequence[Pair],
+) -> Steps:
+    """Do what `retarget_from` does, from an armature of the scene."""
+    check_animated(source)
+    own = source_range(source, context.scene)
+    first, last = (every if given is None else given for given, every in zip(frames, own, strict=True))
+    reference = how["reference"] - first if how["use_reference"] else None
+    settings = RetargetSettings(how["places"], how["hands_in_world"], how["contacts"], reference)
+    baked, given = BakeSettings(first, last, **bake), checked_pairs(pairs, rig, source)
+    return (yield from retarget_object_steps(context, rig, source, baked, settings, given))
+
+
+@contextmanager
+def imported(context: bpy.types.Context, path: Path) -> Iterator[bpy.types.Object]:
+    """The armature of a file, which is gone afterwards; the scene keeps the file's rate only if all goes well.
+
+    Raises RetargetError where there is none.
+    """
+    render, before = context.scene.render, set(bpy.data.user_map())
+    rate = render.fps, render.fps_base
+    brought: set[bpy.types.ID] = set()
     try:
-        if is_imported:
-            source = import_source(context, Path(str(source)))
-        checked = check_source(source, rig)
-        check_animated(checked)
-        first, last = (
-            own if given is None else given
-            for given, own in zip(frames, source_range(checked, context.scene), strict=True)
-        )
-        reference = how["reference"] - first if how["use_reference"] else None
-        settings = RetargetSettings(how["places"], how["hands_in_world"], how["contacts"], reference)
-        baked, given = BakeSettings(first, last, **bake), checked_pairs(pairs, rig, checked)
-        return (yield from retarget_object_steps(context, rig, checked, baked, settings, given))
+        try:
+            with _as_it_was(context):
+                _import(path)
+        finally:
+            brought = set(bpy.data.user_map()) - before
+        yield _armature_of(brought, path)
+    except BaseException:
+        render.fps, render.fps_base = rate
+        raise
     finally:
-        if is_imported:
-            _remove(set(bpy.data.objects) - before)
-            for thing in selected:
-                thing.select_set(True)
-            context.view_layer.objects.active = active
+        bpy.data.batch_remove(brought)
 
 
-def _remove(things: set[bpy.types.Object]) -> None:
-    """Take objects out of the file, with their actions and data."""
-    for thing in things:
-        data, animation = thing.data, thing.animation_data
-        unwanted = [data, animation.action if animation is not None else None]
-        bpy.data.objects.remove(thing)
-        bpy.data.batch_remove([each for each in unwanted if each is not None and not each.users])
+@contextmanager
+def _as_it_was(context: bpy.types.Context) -> Iterator[None]:
+    """Object mode meanwhile; afterwards mode, selection, active object and range of the scene are as before."""
+    scene, layer = context.scene, context.view_layer
+    span, selected, active = (scene.frame_start, scene.frame_end), list(context.selected_objects), layer.objects.active
+    mode = "OBJECT" if active is None else active.mode
+    if mode != "OBJECT":
+        bpy.ops.object.mode_set(mode="OBJECT")
+    try:
+        yield
+    finally:
+        for thing in layer.objects:
+            thing.select_set(thing in selected)
+        layer.objects.active = active
+        if mode != "OBJECT":
+            bpy.ops.object.mode_set(mode=mode)
+        scene.frame_start, scene.frame_end = span
+
+
+def _import(path: Path) -> None:
+    """Read a file into the scene; raises RetargetError where Blender can't."""
+    if not path.is_file():
+        raise RetargetError(f"{path}: there is no such file: choose another")
+    addon, name, choices = _IMPORTERS[path.suffix.lower()]
+    if addon:
+        addon_utils.enable(addon)
+    group, operator = name.split(".")
+    try:
+        getattr(getattr(bpy.ops, group), operator)(filepath=str(path), **choices)
+    except (RuntimeError, AttributeError) as trouble:
+        # Some Blenders are built without USD: they have no such operator.
+        why = " ".join(str(trouble).split())
+        raise RetargetError(f"{path.name}: cannot be read ({why}): export it again") from None
+
+
+def _armature_of(brought: Iterable[bpy.types.ID], path: Path) -> bpy.types.Object:
+    """The armature among what a file has brought, one that moves where there is one; it gets the file's name."""
+    things = [thing for thing in brought if isinstance(thing, bpy.types.Object) and thing.type == "ARMATURE"]
+    if not things:
+        raise RetargetError(f"{path.name}: there is no armature in it: choose another file")
+    armature = min(things, key=lambda thing: (next(curves(thing), None) is None, thing.name))
+    armature.name = path.stem
+    return armature
 
 
 def check_animated(source: bpy.types.Object) -> None:
@@ -92,25 +155,3 @@ def source_range(source: bpy.types.Object, scene: bpy.types.Scene) -> tuple[int,
 def is_file(source: str) -> bool:
     """Whether a source is named as a file that can be read."""
     return Path(source).suffix.lower() in _IMPORTERS
-
-
-def import_source(context: bpy.types.Context, path: Path) -> bpy.types.Object:
-    """The armature of a file, imported; raises RetargetError where there is none."""
-    if path.suffix.lower() not in _IMPORTERS:
-        raise RetargetError(f"{path.name} can't be read: choose a file of {', '.join(_IMPORTERS)}")
-    if not path.is_file():
-        raise RetargetError(f"{path}: there is no such file: choose another")
-    addon, name, choices = _IMPORTERS[path.suffix.lower()]
-    addon_utils.enable(addon)
-    before = set(context.scene.objects)
-    group, operator = name.split(".")
-    try:
-        getattr(getattr(bpy.ops, group), operator)(filepath=str(path), **choices)
-    except RuntimeError as trouble:
-        raise RetargetError(
-            f"{path.name}: cannot be read ({' '.join(str(trouble).split())}): export it again"
-        ) from None
-    found = [thing for thing in context.scene.objects if thing not in before and thing.type == "ARMATURE"]
-    if not found:
-        raise RetargetError(f"{path.name}: there is no armature in it: choose another file")
-    return found[0]

@@ -26,7 +26,7 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, RetargetOptions, BakeOptions, Ope
 
     source: StringProperty(
         name="Source",
-        description="The armature whose motion is wanted, or a .bvh, .fbx or .glb file; the rig's source when empty",
+        description="The armature whose motion is wanted, or a .bvh, .fbx, .glb or .usd file; the rig's when empty",
     )
     frame_start: IntProperty(name="Start", description="First frame; the source's when not given")
     frame_end: IntProperty(name="End", description="Last frame; the source's when not given")

@@ -1,0 +1,121 @@
+"""Motion in files that Blender itself has written, by the operator and on the command line."""
+
+import csv
+
+import addon_utils
+import bpy
+import numpy as np
+import pytest
+from support.scenes import make_active, make_rig, pose, smooth_motion
+
+from fabrik_addon.blender.bake.command_line import run_command
+from fabrik_addon.blender.retarget.command_line import COMMAND
+from fabrik_addon.blender.settings.rig import rig_settings
+
+FRAMES = 12
+# The exporter's add-on, its operator, and the frame that the file's first one comes to.
+EXPORTERS = {
+    "bvh": ("io_anim_bvh", lambda path: bpy.ops.export_anim.bvh(filepath=path, frame_start=1, frame_end=FRAMES)),
+    "fbx": ("io_scene_fbx", lambda path: bpy.ops.export_scene.fbx(filepath=path, use_selection=True)),
+    "glb": ("io_scene_gltf2", lambda path: bpy.ops.export_scene.gltf(filepath=path, use_selection=True)),
+    "usdc": (
+        None,
+        lambda path: bpy.ops.wm.usd_export(filepath=path, selected_objects_only=True, export_animation=True),
+    ),
+}
+# Blender's BVH importer leaves its file open.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+def heads(thing, names, frame):
+    bpy.context.scene.frame_set(frame)
+    return np.array([thing.matrix_world @ thing.pose.bones[name].head for name in names])
+
+
+@pytest.fixture
+def exported(clean_scene, tmp_path):
+    """Writes a person that moves to a file of some kind; gives its path and (F, N, 3) where the bones were."""
+    source = make_rig(name="Source")
+    bpy.context.scene.frame_start, bpy.context.scene.frame_end = 1, FRAMES
+    for frame, (turns, move) in enumerate(zip(*smooth_motion(source, FRAMES, travel=0.5), strict=True), 1):
+        # Files without a skin have the pose of the moment as their rest.
+        pose(source, turns if frame > 1 else np.tile([1.0, 0.0, 0.0, 0.0], (len(turns), 1)), move)
+        for bone in source.pose.bones:
+            bone.keyframe_insert("rotation_quaternion", frame=frame)
+        source.pose.bones["hips"].keyframe_insert("location", frame=frame)
+    names = source.data.bones.keys()
+    places = np.array([heads(source, names, frame) for frame in range(1, FRAMES + 1)])
+
+    def export(kind):
+        make_active(source)
+        bpy.context.scene.frame_set(1)
+        addon, write = EXPORTERS[kind]
+        if addon:
+            addon_utils.enable(addon)
+        path = tmp_path / f"walk.{kind}"
+        write(str(path))
+        return path, places
+
+    return export
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "bvh",
+        "fbx",
+        "glb",
+        pytest.param("usdc", marks=pytest.mark.skipif(not bpy.app.build_options.usd, reason="built without USD")),
+    ],
+)
+def test_a_file_is_brought_onto_the_rig_in_pose_mode_and_leaves_nothing(exported, kind):
+    path, places = exported(kind)
+    rig = make_rig(name="Rig")
+    bpy.data.objects.remove(bpy.data.objects["Source"])
+    bpy.ops.object.mode_set(mode="POSE")
+    before = {thing.name_full for thing in bpy.data.user_map() if thing.id_type not in {"ACTION", "TEXT"}}
+    assert bpy.ops.fabrik.retarget(source=str(path)) == {"FINISHED"}
+    assert f"{FRAMES} frames of 'walk'" in rig_settings(rig).last_result
+    assert {thing.name_full for thing in bpy.data.user_map() if thing.id_type not in {"ACTION", "TEXT"}} == before
+    assert [thing.mode for thing in (bpy.context.object, rig)] == ["POSE", "POSE"]
+    first = round(rig.animation_data.action.frame_range[0])
+    for row in (0, 5, FRAMES - 1):
+        found = heads(rig, rig.data.bones.keys(), first + row)
+        assert np.abs((found - found[0]) - (places[row] - places[row][0])).max() < 2e-3
+        assert np.abs(found[0, :2] - places[row][0, :2]).max() < 2e-3
+
+
+def test_files_of_several_kinds_are_brought_over_in_one_go(exported, tmp_path, capsys):
+    motions = [exported(kind)[0] for kind in ("fbx", "glb")]
+    motions[1] = motions[1].rename(tmp_path / "run.glb")
+    bpy.data.objects.remove(bpy.data.objects["Source"])
+    make_rig(name="Rig")
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "rig.blend"))
+    (tmp_path / "out").mkdir()
+    out = ["--output", str(tmp_path / "out"), "--report", str(tmp_path / "out")]
+    assert run_command([str(tmp_path / "rig.blend"), *map(str, motions), *out], COMMAND) == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "run.blend",
+        "run.csv",
+        "walk.blend",
+        "walk.csv",
+    ]
+    assert capsys.readouterr().out.count("Wrote ") == 2
+    with (tmp_path / "out" / "run.csv").open(encoding="utf-8") as file:
+        assert {row["name"] for row in csv.DictReader(file) if row["scope"] == "rotation"} == {
+            *bpy.data.objects["Rig"].data.bones.keys()
+        }
+
+
+def test_what_cannot_be_brought_over_changes_neither_scene_nor_rate(exported):
+    """A person's motion, at another rate than the scene's, onto a snake."""
+    path, _ = exported("bvh")
+    bpy.context.scene.render.fps = 60
+    bpy.data.objects.remove(bpy.data.objects["Source"])
+    links = [(f"link {n}", f"link {n - 1}" if n else "", (0, n, 0), (0, n + 1, 0)) for n in range(5)]
+    rig, scene = make_rig(links, "Rig"), bpy.context.scene
+    before = {thing.name_full for thing in bpy.data.user_map()}, scene.render.fps, scene.render.fps_base
+    with pytest.raises(RuntimeError, match="say by a map"):
+        bpy.ops.fabrik.retarget(source=str(path))
+    assert ({thing.name_full for thing in bpy.data.user_map()}, scene.render.fps, scene.render.fps_base) == before
+    assert rig.animation_data is None
