@@ -1,0 +1,58 @@
+"""The same drag of the sample person however the rig stands in the scene, and whoever owns it: the same poses."""
+
+from math import radians
+from pathlib import Path
+
+import bpy
+import numpy as np
+import pytest
+from mathutils import Matrix, Vector
+from support import limited
+from support.dragging import active
+
+from fabrik_addon.blender.goals.pins import pin_bones
+from fabrik_addon.blender.posing.drag.session import begin_drag
+from fabrik_addon.blender.rig.armature import read_trees
+from fabrik_addon.core.rotations import angle_between
+
+HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
+SHIFTS = np.linspace(0.0, 1.0, 13)[1:, None] * np.array((0.1, -0.25, -0.45))
+# Radians: places and channels are kept in single precision.
+ALIKE = 1e-5
+
+
+def dragged(rig):
+    """(N, J, 4) local rotations along a drag of the head with both feet pinned, as far as the rig is large."""
+    rig = active(rig)
+    pin_bones(rig, ("foot.L", "foot.R"))
+    drag, poses = begin_drag(bpy.context, rig, "head"), []
+    for shift in SHIFTS:
+        drag.step(drag.start + np.array(rig.matrix_world.to_3x3() @ Vector(shift)))
+        bpy.context.view_layer.update()
+        poses.append(read_trees(rig)[0].rotations)
+    return np.array(poses)
+
+
+def opened():
+    bpy.ops.wm.open_mainfile(filepath=str(HUMAN))
+    return bpy.data.objects["Rig"]
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """How it goes in the sample file."""
+    return dragged(opened())
+
+
+@pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
+def test_scaled_turned_and_moved(plain, clean_scene, scale):
+    rig = opened()
+    rig.matrix_world = (
+        Matrix.Translation((3.0, -2.0, 1.0)) @ Matrix.Rotation(radians(70.0), 4, "Z") @ Matrix.Scale(scale, 4)
+    )
+    bpy.context.view_layer.update()
+    assert angle_between(plain, dragged(rig)).max() < ALIKE
+
+
+def test_an_override_of_a_linked_rig(plain, clean_scene):
+    assert angle_between(plain, dragged(limited.override(HUMAN, "Rig"))).max() < ALIKE
