@@ -45,10 +45,13 @@ def find_frames(trials: Trials, written: Collection[str]) -> dict[str, Frame]:
     frames = {}
     for column, name in enumerate(trials.controls):
         others = is_written & (np.arange(len(rows)) != column)
-        part = others & (shares[:, column] > _NONE) & (shares[:, column] < 1.0 - _NONE)
+        first = innermost(others & full[:, column])
+        # What turns the control's leader by as much turns the control only with that.
+        leader = trials.controls.index(first) if first else column
+        own = np.isnan(shares[:, leader]) | (np.abs(shares[:, column] - shares[:, leader]) > _NONE) | (not first)
+        part = others & own & (shares[:, column] > _NONE) & (shares[:, column] < 1.0 - _NONE)
         second = innermost(part)
         share = float(shares[trials.controls.index(second), column]) if second else 0.0
-        first = innermost(others & full[:, column])
         rest = np.abs(shares[:, column] - (1.0 - share)) < _NONE
         if second:
             # Two that do not turn one another share it between them; what turns both is farther out.

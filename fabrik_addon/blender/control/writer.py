@@ -86,6 +86,9 @@ class ControlWriter:
         """
         if self._wanted is None or self._model is None or self._context is None:
             return []
+        if not any(self.changed()) and not self.switched():
+            # All was put back meanwhile: a drag that came back to its start.
+            return []
         self._update()
         for _ in range(_MENDS):
             if not self.deviations():

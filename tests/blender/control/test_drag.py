@@ -73,6 +73,28 @@ def test_a_control_is_dragged_and_pinned_feet_stay(human, control, shift):
     assert {name for name in before if after[name] != before[name]} <= controls
 
 
+def test_a_cats_paw_is_dragged_its_spine_follows_and_the_other_paws_stay():
+    cat = open_rigify("Animals.cat")
+    bpy.ops.object.mode_set(mode="POSE")
+    bpy.ops.fabrik.use_control_rig()
+    bpy.ops.fabrik.pin(bones="hand_ik.R,foot_ik.L,foot_ik.R")
+    spine = [row.name for row in cat.fabrik.control.carriers if row.control.startswith("spine_fk")]
+    held = [pin.bone for pin in cat.fabrik.effectors]
+    before = {bone: matrix(cat, bone) for bone in (*spine, *held)}
+    drag = begin_drag(bpy.context, cat, "hand_ik.L")
+    shift = np.array((0.0, -0.15, 0.12))
+    for share in (0.25, 0.5, 0.75, 1.0):
+        drag.step(drag.start + share * shift)
+    drag.finish(bpy.context)
+    assert drag.left_alone == []
+    assert np.array(cat.pose.bones[stands_for(cat, "hand_ik.L")].tail) == pytest.approx(drag.start + shift, abs=PLACE)
+    for bone in held:
+        assert matrix(cat, bone) == pytest.approx(before[bone], abs=PLACE)
+    assert len(spine) == 4
+    turned = [np.abs(matrix(cat, bone)[:3, :3] - before[bone][:3, :3]).max() for bone in spine]
+    assert max(turned) > np.radians(2.0)
+
+
 def test_a_drag_that_is_cancelled_leaves_everything_as_it_was(human):
     human.pose.bones["torso"].location = (0.1, 0.0, -0.1)
     bpy.context.view_layer.update()
@@ -81,6 +103,17 @@ def test_a_drag_that_is_cancelled_leaves_everything_as_it_was(human):
     drag.step(drag.start + np.array((0.0, -0.3, 0.1)))
     assert channels(human) != before
     drag.cancel()
+    assert channels(human) == before
+
+
+def test_a_drag_that_comes_back_to_its_start_changes_nothing(human):
+    human.pose.bones["torso"].location = (0.1, 0.0, -0.1)
+    bpy.context.view_layer.update()
+    before = channels(human)
+    drag = begin_drag(bpy.context, human, "hand_ik.L")
+    drag.step(drag.start + np.array((0.0, -0.3, 0.1)))
+    drag.step(drag.start)
+    assert drag.finish(bpy.context) == 0
     assert channels(human) == before
 
 

@@ -145,7 +145,8 @@ def test_the_body_stands_as_written_however_each_joint_is_turned():
     kept = set_up()
     assert kept.place == "torso"
     assert "ORG-spine.002" in kept.uncarried
-    assert {"spine_fk.003", "shoulder.L", "Wing.L", "Wing.002.R", "neck", "head"} <= set(carriers(kept).values())
+    wanted = {"spine_fk.003", "shoulder.L", "Wing.L", "Wing.002.R", "neck", "head", "thigh_fk.L", "shin_fk.R", "toe.L"}
+    assert wanted <= set(carriers(kept).values())
     bpy.context.view_layer.update()
     (tree,) = read_trees(rig)
     random = np.random.default_rng(3)
