@@ -105,7 +105,7 @@ def make_span(
     if whole == (first, last):
         return span
     sentence = f"Bone {bone!r} stands from frame {first:g} to {last:g}, beyond the span: it goes back before the end"
-    return replace(span, left_alone=(sentence,))
+    return replace(span, left_alone=(*span.left_alone, sentence))
 
 
 @dataclass(frozen=True)
@@ -124,9 +124,10 @@ def span_over(
 
     Raises RigError where nothing can follow.
     """
-    tree, frame, ends = take.tree, also[0], extent.ends
+    tree, frame = take.tree, also[0]
     effectors = _effectors(armature, setup, tree, point)
     turning = _turning(armature, setup, tree, effectors, take)
+    ends, within = _within_a_round(take, turning, extent)
     motion = take.motion(_frames(take.key_frames(turning, within=ends), (*also, *extent.whole), ends))
     check_still(armature, turning, motion.frames)
     model = MotionModel(
@@ -139,7 +140,23 @@ def span_over(
     )
     (first, last), curve = extent.whole, extent.curve
     shares = falloff(motion.frames, first, last, first - ends[0], ends[1] - last, curve)
-    return Span(take, motion, model, shares, int(np.argmin(np.abs(motion.frames - frame))), frame, ends)
+    return Span(take, motion, model, shares, int(np.argmin(np.abs(motion.frames - frame))), frame, ends, within)
+
+
+def _within_a_round(take: Take, turning: list[str], extent: Extent) -> tuple[tuple[float, float], tuple[str, ...]]:
+    """The ends of a span that meets itself nowhere where the motion goes round, and a sentence where they are nearer.
+
+    Raises RigError where what is whole does not fit.
+    """
+    (first, last), (before, after) = extent.whole, extent.ends
+    length = take.round_length(turning)
+    if after - before <= length:
+        return extent.ends, ()
+    if last - first >= length:
+        raise RigError(f"Frames {first:g} to {last:g} are more than one round of {length:g} frames: choose fewer")
+    share = (length - (last - first)) / (after - before - (last - first))
+    sentence = f"The motion goes round in {length:g} frames: the change fades out within one round"
+    return (first - share * (first - before), last + share * (after - last)), (sentence,)
 
 
 def _frames(keys: FloatArray, also: tuple[float, ...], ends: tuple[float, float]) -> FloatArray:

@@ -107,6 +107,11 @@ class Take:
         times = [_times(curve, within) for curve in found]
         return np.unique(np.concatenate(times)) if times else np.zeros(0)
 
+    def round_length(self, bones: Sequence[str]) -> float:
+        """After how many frames the rotation of some of the bones comes again; infinite where it does not."""
+        cycles = [cycle_of(curve) for bone in bones for curve in self.rotation_curves(self.holder(bone))]
+        return min((last - first for first, last in filter(None, cycles)), default=np.inf)
+
     def motion(self, frames: FloatArray) -> Motion:
         """The poses on (F,) frames; those of strips and of controls as Blender evaluates them, frame by frame."""
         if self._kept is not None or self.is_layered:

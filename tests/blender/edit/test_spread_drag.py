@@ -8,6 +8,7 @@ from support.dragging import farthest_outside, person, world
 from support.takes import go_to
 
 from fabrik_addon.blender.edit.contacts import find_contacts, standing
+from fabrik_addon.blender.edit.holds import add_hold
 from fabrik_addon.blender.edit.span import Spread
 from fabrik_addon.blender.edit.spread_drag import begin_spread
 from fabrik_addon.blender.edit.take import Take, tree_of
@@ -16,6 +17,7 @@ from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.rig.actions import new_action
 from fabrik_addon.blender.rig.keyframes import bone_path, write_curves
 from fabrik_addon.blender.rig.rotation_modes import to_channels
+from fabrik_addon.core.errors import FabrikError
 
 FRAMES = np.arange(1, 102)
 HERE, SPREAD = 51, 30
@@ -255,8 +257,8 @@ def test_what_is_outside_keeps_its_shape_with_bezier_keys(kind):
     assert np.abs(after - before).max() > 0.1
 
 
-@pytest.mark.parametrize("here", [3, 98, 101, 203])
-def test_a_span_over_the_seam_of_a_loop_stays_a_loop(here):
+def going_round():
+    """A hundred frames of the walk that come again and again."""
     rig = takes.walking_human()
     for curve in keyframes.curves(rig):
         keys = curve.keyframe_points
@@ -265,6 +267,30 @@ def test_a_span_over_the_seam_of_a_loop_stays_a_loop(here):
             keys[-1].co[1] = keys[0].co[1]
         curve.modifiers.new("CYCLES")
         curve.update()
+    return rig
+
+
+def test_a_span_longer_than_a_loop_ends_within_one_round():
+    rig = going_round()
+    go_to(30)
+    rounds = np.arange(1, 202)
+    before = takes.poses(rig, rounds)
+    spread = begin_spread(bpy.context, rig, "hand.R", Spread(80, 80), point="HEAD")
+    assert spread.left_alone == ["The motion goes round in 100 frames: the change fades out within one round"]
+    spread.step(spread.start + np.array((0.0, 0.0, 0.1)))
+    spread.finish(bpy.context)
+    moved = (takes.poses(rig, rounds) - before)[:, rig.pose.bones.find("hand.R"), :3, 3]
+    assert np.abs(moved[100:200] - moved[:100]).max() < 1e-5
+    share = np.clip(1.0 - np.abs(np.arange(-20, 81) - 30) / 50, 0.0, 1.0)
+    lift = 0.1 * share**3 * (10 - 15 * share + 6 * share**2)
+    assert np.abs(moved[79:180] - lift[:, None] * (0.0, 0.0, 1.0)).max() < 1e-4
+    with pytest.raises(FabrikError, match="more than one round of 100 frames"):
+        add_hold(bpy.context, rig, "hand.R", (10.0, 115.0))
+
+
+@pytest.mark.parametrize("here", [3, 98, 101, 203])
+def test_a_span_over_the_seam_of_a_loop_stays_a_loop(here):
+    rig = going_round()
     go_to(here)
     rounds = np.arange(1, 302)
     before, keys = takes.poses(rig, rounds), takes.curves(rig)
