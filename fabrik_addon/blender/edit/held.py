@@ -1,10 +1,14 @@
-"""What stays while a motion is edited: pins and feet, on the way that they go in the take."""
+"""What stays while a motion is edited: pins and feet, on the way that they go in the take; and the floor."""
 
 from collections.abc import Iterator, Sequence
 
 import bpy
+import numpy as np
 
 from ...core import Effector
+from ...core.arrays import FloatArray
+from ...core.model.skeleton import Skeleton
+from ...core.posture.bounds import Floor
 from ...human.naming_schemes import match
 from ..goals.effectors import core_effector
 from ..goals.pins import pins
@@ -35,3 +39,24 @@ def held_effectors(armature: bpy.types.Object, names: Sequence[str], dragged: se
     for name, role in roles.items():
         if role.part == "foot" and role.side not in legs and name not in taken:
             yield Effector(name, BONE_HEAD, rotation_weight=1.0)
+
+
+def room_above(floor: Floor, skeleton: Skeleton, posed: FloatArray, bone: str) -> FloatArray:
+    """(F,) how far a bone may go down until it, or one that hangs on it, is on the floor; infinite for most bones.
+
+    posed: (F, J, 4, 4) in armature space. What is under the floor in its own pose goes no deeper.
+    """
+    own = skeleton.index(bone)
+    near = {own, *np.flatnonzero(skeleton.parents == own).tolist()}
+    points = [(skeleton.index(name), point) for name, point in floor.points if name in skeleton.names]
+    places = [posed[:, body] @ (*point, 1.0) for body, point in points if body in near]
+    if not places:
+        return np.full(len(posed), np.inf)
+    heights = np.array(places)[..., :3] @ np.array(floor.normal) - floor.height
+    return np.asarray(np.maximum(heights.min(axis=0), 0.0))
+
+
+def above_the_floor(floor: Floor, shifts: FloatArray, room: FloatArray) -> FloatArray:
+    """(F, 3) shifts of a bone that go no farther down than there is room, (F,)."""
+    normal = np.array(floor.normal)
+    return shifts + np.maximum(-shifts @ normal - room, 0.0)[:, None] * normal

@@ -1,6 +1,7 @@
 """What a change over time is about: the frames of a span, the poses that they have, and what follows or is held."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
 import bpy
@@ -72,11 +73,15 @@ class Span:
         motion = self.motion
         return MotionSolver(self.model, motion.rotations[rows], motion.roots[rows], self.shares[rows])
 
+    @cached_property
+    def posed(self) -> FloatArray:
+        """(F, J, 4, 4) the frames' own poses, in armature space."""
+        return forward_kinematics(self.model.skeleton, self.motion.rotations, self.motion.roots)
+
     def own_way(self) -> FloatArray:
         """(F, 3) where the first dragged point is in the frames' own poses, in armature space."""
         skeleton, effector = self.model.skeleton, self.model.effectors[0]
-        bone = skeleton.index(effector.bone)
-        posed = forward_kinematics(skeleton, self.motion.rotations, self.motion.roots)[:, bone]
+        posed = self.posed[:, skeleton.index(effector.bone)]
         return np.asarray(posed[:, :3, 3] + posed[:, :3, :3] @ effector_offset(skeleton, effector))
 
 

@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 from mathutils import Quaternion, Vector
 
-from ...core.arrays import BoolArray, FloatArray
+from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.rotations import product, quaternion_from_rotation_vector
 from ...motion.poses import MotionPoses, between
 from ...motion.solve import MotionSolver
 from ..control.body import solved_bone
 from ..control.writer import make_writer
 from ..goals.pins import take_pins_along
+from ..goals.support import floor_of
 from ..posing.drag.session import StepResult
 from ..posing.drag.setup import DragSettings, DragSetup
 from ..rig.actions import check_action
@@ -25,6 +26,7 @@ from ..rig.armature import RigError, Tree, check_bones, check_editable, check_ri
 from ..rig.pose_keeper import PoseKeeper
 from ..rig.spaces import object_scale
 from ..settings.rig import rig_settings
+from .held import above_the_floor, room_above
 from .keys import changes_of, write_changes
 from .layers import write_layer
 from .new_channels import new_channels
@@ -72,6 +74,7 @@ class SpreadDrag:
         self._to_world, self._rotation_to_world = world[:3, :3], armature.matrix_world.to_quaternion()
         self._scale = float(object_scale(world))
         self._is_dragged: BoolArray = np.array([each.bone in setup.dragged for each in span.model.effectors])
+        self._floor = floor_of(armature)
         self._own_way = span.own_way() @ self._to_world.T + world[:3, 3]
         self.left_alone = list(span.left_alone)
         self.start: FloatArray = self._own_way[now]
@@ -84,7 +87,7 @@ class SpreadDrag:
         turn: (3,) rotation vector in radians and world space; None lets it turn as it will.
         """
         self._asked = location, turn
-        found = self._last = self._coarse.solve(*self._goals(self._coarse, self._span.shares[self._knots]), self._last)
+        found = self._last = self._coarse.solve(*self._goals(self._coarse, self._knots), self._last)
         for row in self._shown:
             self._writer.write(found.rotations[row], found.roots[row])
         errors = self._scale * found.errors[self._row]
@@ -102,7 +105,7 @@ class SpreadDrag:
             return 0
         span = self._span
         solver = span.solver(slice(None))
-        goals = self._goals(solver, span.shares)
+        goals = self._goals(solver, slice(None))
         found = solver.solve(*goals, self._between())
         if np.diff(span.motion.frames).max() <= _DENSE:
             found = solver.calmed(*goals, found, span.now)
@@ -132,16 +135,17 @@ class SpreadDrag:
         """Put everything back, bit for bit."""
         self._keeper.restore()
 
-    def _goals(self, solver: MotionSolver, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(F, E, 3) targets and (F, O, 4) rotations for what is asked, of which the frames get (F,) shares."""
+    def _goals(self, solver: MotionSolver, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
+        """(F, E, 3) targets and (F, O, 4) rotations for what is asked on some of the span's frames."""
         location, turn = self._asked or (self.start, None)
+        shares = self._span.shares[rows]
         shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
         targets, rotations = solver.own_points.copy(), solver.own_rotations.copy()
         effectors = self._span.model.effectors
         oriented = [effector for effector in effectors if effector.rotation_weight > 0.0]
         for place, effector in enumerate(effectors):
             if effector.bone in self._dragged:
-                targets[:, place] += shares[:, None] * (self._dragged[effector.bone] * shift)
+                targets[:, place] += self._shifts(effector.bone, shift, rows)
         for place, effector in enumerate(oriented):
             if effector.bone in self._dragged and turn is None and not self._leads(effector.bone):
                 rotations[:, place] = np.nan
@@ -149,6 +153,14 @@ class SpreadDrag:
                 vector = self._rotation_to_world.conjugated() @ Vector(np.asarray(turn, dtype=np.float64).tolist())
                 rotations[:, place] = _turned(rotations[:, place], vector, self._dragged[effector.bone][0], shares)
         return targets, rotations
+
+    def _shifts(self, bone: str, shift: FloatArray, rows: IntArray | slice) -> FloatArray:
+        """(F, 3) how far a dragged bone goes on some of the span's frames, no deeper than to the floor."""
+        shifts = self._span.shares[rows, None] * (self._dragged[bone] * shift)
+        if self._floor is None:
+            return shifts
+        room = room_above(self._floor, self._span.model.skeleton, self._span.posed[rows], bone)
+        return above_the_floor(self._floor, shifts, room)
 
     def _leads(self, bone: str) -> bool:
         """Whether a bone is the root and goes where it is dragged: then it keeps its rotation."""

@@ -13,6 +13,7 @@ from fabrik_addon.blender.edit.span import Spread
 from fabrik_addon.blender.edit.spread_drag import begin_spread
 from fabrik_addon.blender.edit.take import Take, tree_of
 from fabrik_addon.blender.goals.pins import pin_bones
+from fabrik_addon.blender.goals.support import floor_of
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.rig.actions import new_action
 from fabrik_addon.blender.rig.keyframes import bone_path, write_curves
@@ -189,6 +190,31 @@ def test_a_foot_goes_back_before_the_end_of_a_span_inside_its_contact(walk):
     moved = (after - before)[:, foot, :3, 3]
     assert np.abs(moved[np.abs(FRAMES - HERE) <= 6] - (-0.03, 0.0, 0.0)).max() < 1e-5
     assert np.array_equal(after[np.abs(FRAMES - HERE) >= 8], before[np.abs(FRAMES - HERE) >= 8])
+
+
+def test_a_foot_stops_at_the_floor(walk):
+    """The left foot is in the air between frames 24 and 60; its sole goes down to the floor and no deeper."""
+    points = [place for place in floor_of_feet(walk) if place[0] in {"foot.L", "toe.L"}]
+    before = lowest(walk, points)
+    walk.fabrik.use_floor, walk.fabrik.floor_height = True, float(before.min()) + 0.005
+    here = 25 + int(before[24:60].argmax())
+    assert before[here - 1] > walk.fabrik.floor_height + 0.02
+    go_to(here)
+    drag(bone="foot.L", point="HEAD", translation=(0.0, 0.0, -0.2), rotation=(0.0, 0.0, 0.0))
+    after = lowest(walk, points)
+    assert after[here - 1] == pytest.approx(walk.fabrik.floor_height, abs=2e-3)
+    assert (after > np.minimum(before, walk.fabrik.floor_height) - 2e-3).all()
+
+
+def floor_of_feet(rig):
+    rig.fabrik.use_floor = True
+    return floor_of(rig).points
+
+
+def lowest(rig, points):
+    """(F,) the height of the lowest of some points on bones."""
+    posed = takes.poses(rig, FRAMES)
+    return np.min([posed[:, rig.pose.bones.find(bone), 2] @ (*place, 1.0) for bone, place in points], axis=0)
 
 
 def test_the_next_markers_and_contacts_end_a_spread(walk):
