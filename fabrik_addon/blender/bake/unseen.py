@@ -24,7 +24,7 @@ def fill_unseen(solution: Solution, turned_by: BoolArray, seen: BoolArray) -> So
     known = (seen.astype(np.int64) @ turned_by.astype(np.int64)) > 0
     rotations, lengths = np.array(solution.rotations), np.array(solution.lengths)
     for bone in np.flatnonzero(turned_by.any(axis=0)):
-        rotations[:, bone] = fill_rotations(rotations[:, bone], known[:, bone], _CARRIED)
+        rotations[:, [bone]] = fill_rotations(rotations[:, [bone]], known[:, bone], _CARRIED)
         lengths[:, [bone]] = fill_points(lengths[:, [bone]], known[:, bone], _CARRIED)
     location = fill_points(solution.root_location, seen.any(axis=1), _CARRIED)
     return replace(solution, rotations=rotations, root_location=location, lengths=lengths)

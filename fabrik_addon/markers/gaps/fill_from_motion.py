@@ -40,7 +40,7 @@ def fill_from_motion(all_rotations: FloatArray, known: BoolArray, bone: int, lon
 
     longest: frames, see `fill_rotations`; longer gaps than a third of it are looked at. rate: frames a second.
     """
-    filled = fill_rotations(all_rotations[:, bone], known[:, bone], longest)
+    filled = fill_rotations(all_rotations[:, [bone]], known[:, bone], longest)[:, 0]
     within = round(_WITHIN * rate)
     for first, end in true_spans(~known[:, bone]):
         if 3 * (end - first) < longest or first == 0 or end == len(known):
@@ -99,7 +99,7 @@ def _is_better(
         part = slice(first, first + length)
         hidden = usable.copy()
         hidden[part] = False
-        plain = fill_rotations(rotations, hidden | ~usable, longest)[part]
+        plain = fill_rotations(rotations[:, None], hidden | ~usable, longest)[part, 0]
         predicted = _predicted(rotations, hidden, features, part, plain)
         errors.append([angle_between(guess, rotations[part]).mean() for guess in (plain, predicted)])
     if not errors:

@@ -26,6 +26,8 @@ _FOR_CUBIC: Final = 20
 # What lies farther from the cubic than so many times the median is hardly counted, after so many rounds.
 _FAR_OFF: Final = 4.0
 _ROUNDS: Final = 4
+# What every frame counts at least: where nearly all are alike to the last digit, these alone would not make a curve.
+_LEAST_WEIGHT: Final = 1e-6
 # In so many frames the way beside the course becomes the course.
 _ONTO_COURSE: Final = 2.0
 
@@ -37,21 +39,27 @@ def fill_points(points: FloatArray, known: BoolArray, longest: float) -> FloatAr
     """
     filled = np.array(points)
     for first, end in _gaps(known):
-        filled[first:end] = _across(points, known, first, end, longest)
+        near = _near(first, end, len(points))
+        across = _across(points[near, None], known[near], first - near.start, end - near.start, longest)
+        filled[first:end] = across[:, 0]
     return filled
 
 
 def fill_rotations(rotations: FloatArray, known: BoolArray, longest: float) -> FloatArray:
-    """(F, 4) unit quaternions, filled where they are not known (F,); see `fill_points`."""
+    """(F, K, 4) unit quaternions, filled where they are not known (F,); see `fill_points`."""
     filled = np.array(rotations)
     for first, end in _gaps(known):
         base = rotations[first - 1] if first > 0 else rotations[end]
-        near = slice(max(first - MOST_BESIDE - 1, 0), end + MOST_BESIDE + 1)
-        vectors = np.zeros((len(rotations), 3))
-        vectors[near] = rotation_vector_from_quaternion(product(conjugate(base), rotations[near]))
-        across = _across(vectors, known, first, end, longest)
+        near = _near(first, end, len(rotations))
+        vectors = rotation_vector_from_quaternion(product(conjugate(base), rotations[near]))
+        across = _across(vectors, known[near], first - near.start, end - near.start, longest)
         filled[first:end] = product(base, quaternion_from_rotation_vector(across))
     return filled
+
+
+def _near(first: int, end: int, count: int) -> slice:
+    """A gap and the frames beside it that are looked at."""
+    return slice(max(first - MOST_BESIDE - 1, 0), min(end + MOST_BESIDE + 1, count))
 
 
 def hold(values: FloatArray, known: BoolArray, ease: int) -> FloatArray:
@@ -77,25 +85,25 @@ def _gaps(known: BoolArray) -> list[tuple[int, int]]:
 
 
 def _across(values: FloatArray, known: BoolArray, first: int, end: int, longest: float) -> FloatArray:
-    """(N, C) values for the frames of a gap; at the ends of the take they stay as they are at its one edge."""
+    """(N, K, C) values for the frames of a gap; at the ends of the take they stay as they are at its one edge."""
     if first == 0 or end == len(values):
         edge = values[end] if first == 0 else values[first - 1]
-        return np.broadcast_to(edge, (end - first, values.shape[1]))
+        return np.broadcast_to(edge, (end - first, *values.shape[1:]))
     span = float(end - first + 1)
-    carried = np.array([[1.0], [min(1.0, longest / span)], [min(1.0, longest / span) ** 2]])
-    scale = np.array([[1.0], [span], [span**2]]) * carried
+    carried = span * min(1.0, longest / span)
+    scale = np.array([1.0, carried, carried**2])[:, None, None]
     beside = int(np.clip(_BESIDE_SHARE * span, _LEAST_BESIDE, MOST_BESIDE))
     start, stop = _edge(values, known, first - 1, -beside), _edge(values, known, end, beside)
-    steps = np.arange(1, end - first + 1)
+    steps = np.arange(1, end - first + 1)[:, None, None]
     curve = _quintic(steps / span, start * scale, stop * scale)
     # The last known values lie beside the course that leads there; the way onto it takes a few frames.
-    curve += np.exp(-steps / _ONTO_COURSE)[:, None] * (values[first - 1] - start[0])
-    curve += np.exp(-(span - steps) / _ONTO_COURSE)[:, None] * (values[end] - stop[0])
+    curve += np.exp(-steps / _ONTO_COURSE) * (values[first - 1] - start[0])
+    curve += np.exp(-(span - steps) / _ONTO_COURSE) * (values[end] - stop[0])
     return curve
 
 
 def _edge(values: FloatArray, known: BoolArray, edge: int, beside: int) -> FloatArray:
-    """(3, C) value, speed and acceleration a frame at a gap's edge.
+    """(3, K, C) value, speed and acceleration a frame at a gap's edge.
 
     They are those of a curve through so many frames beside the gap (negative: before it), of which some may be off.
     """
@@ -103,21 +111,23 @@ def _edge(values: FloatArray, known: BoolArray, edge: int, beside: int) -> Float
     frames = np.arange(min(edge, last), max(edge, last) + 1)
     frames = frames[known[frames]]
     degree = min(3 if len(frames) > _FOR_CUBIC else 2, len(frames) - 1)
-    powers = (frames - edge)[:, None].astype(float) ** np.arange(degree + 1)
-    fitted = np.zeros((4, values.shape[1]))
-    weights = np.ones(len(frames))
+    powers = ((frames - edge) / abs(beside))[:, None] ** np.arange(degree + 1)
+    wanted = np.swapaxes(values[frames], 0, 1)
+    weights = np.ones(wanted.shape[:2])
     for _ in range(_ROUNDS):
-        fitted[: degree + 1] = np.linalg.lstsq(
-            powers * weights[:, None], values[frames] * weights[:, None], rcond=None
-        )[0]
-        away = np.linalg.norm(powers @ fitted[: degree + 1] - values[frames], axis=1)
-        weights = np.sqrt(outlier_weights(away, _FAR_OFF * np.median(away) + ROUNDING))
-    return np.stack([fitted[0], fitted[1], 2.0 * fitted[2]])
+        weighted = np.swapaxes(weights[..., None] * powers, 1, 2)
+        fitted = np.linalg.solve(weighted @ powers, weighted @ wanted)
+        away = np.linalg.norm(powers @ fitted - wanted, axis=2)
+        allowed = _FAR_OFF * np.median(away, axis=1, keepdims=True) + ROUNDING
+        weights = np.maximum(outlier_weights(away, allowed), _LEAST_WEIGHT)
+    found = np.zeros((max(degree + 1, 3), *values.shape[1:]))
+    found[: degree + 1] = np.swapaxes(fitted, 0, 1)
+    per_frame = np.array([1.0, 1.0 / abs(beside), 2.0 / beside**2])
+    return np.asarray(found[:3] * per_frame[:, None, None])
 
 
-def _quintic(share: FloatArray, start: FloatArray, stop: FloatArray) -> FloatArray:
-    """(N, C) the curve of least jerk's change with value, speed and acceleration (3, C) at 0 and at 1."""
-    s = share[:, None]
+def _quintic(s: FloatArray, start: FloatArray, stop: FloatArray) -> FloatArray:
+    """(N, K, C) the curve of least jerk's change with value, speed and acceleration (3, K, C) at 0 and at 1."""
     rest = stop - np.array([start.sum(axis=0) - 0.5 * start[2], start[1] + start[2], start[2]])
     third = 10.0 * rest[0] - 4.0 * rest[1] + 0.5 * rest[2]
     fourth = -15.0 * rest[0] + 7.0 * rest[1] - rest[2]

@@ -100,7 +100,7 @@ def _carried_over(recording: Recording, knots: IntArray, found: Solution) -> Sol
     known, placed = lost <= _KNOT_LOST, misplaced <= LOST
     rotations, roots = np.array(found.rotations), found.root_location
     for bone in np.flatnonzero(~known.all(axis=0)):
-        rotations[:, bone] = fill_rotations(rotations[:, bone], known[:, bone], CARRIED / SPACING)
+        rotations[:, [bone]] = fill_rotations(rotations[:, [bone]], known[:, bone], CARRIED / SPACING)
     if recording.root_heads is None:
         roots = fill_points(roots, placed, CARRIED / SPACING)
     rotations = recording.legal(rotations)

@@ -83,9 +83,7 @@ def _start_from_beside(recording: Recording, frames: IntArray) -> None:
     for first, end in spans:
         beside = slice(max(first - MOST_BESIDE, 0), end + MOST_BESIDE)
         part, known = slice(first, end), good[beside]
-        rotations = solution.rotations[beside]
-        for bone in range(rotations.shape[1]):
-            rotations[:, bone] = fill_rotations(rotations[:, bone], known, longest)
+        rotations = fill_rotations(solution.rotations[beside], known, longest)
         solution.rotations[beside] = recording.legal(rotations)
         if recording.root_heads is None:
             solution.root_location[beside] = fill_points(solution.root_location[beside], known, longest)
