@@ -10,11 +10,10 @@ from typing import Any, Final
 
 import bpy
 
+from ..settings.control import moves
 from .keyframes import ROTATION_CHANNELS, bone_path
 from .locks import is_locked
 
-# Constraints that turn and move nothing, or only keep what an animator does within bounds.
-_BOUNDS: Final = ("LIMIT_ROTATION", "LIMIT_LOCATION", "LIMIT_SCALE", "LIMIT_DISTANCE", "MAINTAIN_VOLUME", "COPY_SCALE")
 _CHAINS: Final = ("IK", "SPLINE_IK")
 # What to do about a bone that is not an animator's to move.
 OTHERWISE: Final = "drag another, or press Use as Control Rig"
@@ -25,7 +24,7 @@ def constrained_bones(rig: bpy.types.Object) -> dict[str, str]:
     owned: dict[str, str] = {}
     for bone in rig.pose.bones:
         for constraint in bone.constraints:
-            if _moves(constraint):
+            if moves(constraint):
                 reason = f"constraint {constraint.name!r} moves it"
                 owned.update((each.name, reason) for each in moved_by(bone, constraint))
     return owned
@@ -55,12 +54,6 @@ def _driven_paths(rig: bpy.types.Object) -> set[str]:
     """The data paths that have drivers."""
     animation = rig.animation_data
     return set() if animation is None else {curve.data_path for curve in animation.drivers if not curve.mute}
-
-
-def _moves(constraint: Any) -> bool:
-    """Whether a constraint is at work and does more than to keep within bounds."""
-    at_work = not constraint.mute and constraint.influence > 0.0 and constraint.is_valid
-    return bool(at_work and constraint.type not in _BOUNDS)
 
 
 def moved_by(bone: bpy.types.PoseBone, constraint: Any) -> Iterator[bpy.types.PoseBone]:

@@ -3,6 +3,8 @@
 Found by trying (`control/set_up.py`); all of it can be changed by hand.
 """
 
+from typing import Any, Final
+
 import bpy
 from bpy.props import (
     BoolProperty,
@@ -15,6 +17,9 @@ from bpy.props import (
 from bpy.types import Context, PropertyGroup
 
 from .overrides import overridable
+
+# Constraints that turn and move nothing, or only keep what an animator does within bounds.
+_BOUNDS: Final = ("LIMIT_ROTATION", "LIMIT_LOCATION", "LIMIT_SCALE", "LIMIT_DISTANCE", "MAINTAIN_VOLUME", "COPY_SCALE")
 
 FOUND: tuple[tuple[str, str, str], ...] = (
     ("TURNS", "Turns it", "Turning the control by a little turned the bone by as much"),
@@ -108,3 +113,15 @@ def solved_parents(rig: bpy.types.Object) -> dict[str, str]:
     if kept is None:
         return {bone.name: bone.parent.name if bone.parent else "" for bone in rig.data.bones}
     return {row.name: row.parent for row in kept.carriers}
+
+
+def moves(constraint: Any) -> bool:
+    """Whether a constraint is at work and does more than to keep within bounds."""
+    at_work = not constraint.mute and constraint.influence > 0.0 and constraint.is_valid
+    return bool(at_work and constraint.type not in _BOUNDS)
+
+
+def may_be_control_rig(rig: bpy.types.Object) -> bool:
+    """Whether constraints move bones of a rig, and nobody has looked yet for the controls that carry them."""
+    kept: FabrikControlRig = rig.fabrik.control  # type: ignore[attr-defined]  # see `rig_settings`
+    return not len(kept.carriers) and any(moves(each) for bone in rig.pose.bones for each in bone.constraints)

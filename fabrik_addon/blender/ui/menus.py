@@ -15,11 +15,11 @@ from .operators.effectors import FABRIK_OT_add_effector, FABRIK_OT_pin
 from .operators.import_markers import FABRIK_OT_import_markers
 from .operators.match_markers import FABRIK_OT_match_markers
 from .operators.pose_mode import FABRIK_OT_pose_mode
-from .operators.posing import FABRIK_OT_key_pose, FABRIK_OT_snap_targets, FABRIK_OT_solve
+from .operators.posing import FABRIK_OT_key_pose, FABRIK_OT_snap_targets, FABRIK_OT_solve, FABRIK_OT_use_control_rig
 
 _POSING: Final = (
     (FABRIK_OT_drag, FABRIK_OT_pin, FABRIK_OT_add_effector),
-    (FABRIK_OT_solve, FABRIK_OT_key_pose, FABRIK_OT_snap_targets),
+    (FABRIK_OT_solve, FABRIK_OT_key_pose, FABRIK_OT_snap_targets, FABRIK_OT_use_control_rig),
     (
         limit_tools.FABRIK_OT_limit_preset,
         limit_tools.FABRIK_OT_limits_from_ik,

@@ -4,6 +4,7 @@ import bpy
 from bpy.types import Context
 
 from ..capture.takes import imported_takes, record_of
+from ..settings.control import may_be_control_rig
 from ..settings.rig import rig_settings
 from ..settings.why_not import mapped_markers, why_no_rig
 
@@ -14,6 +15,8 @@ def next_in_pose(rig: bpy.types.Object | None) -> str:
     if reason or rig is None:
         return reason
     kept = rig_settings(rig)
+    if may_be_control_rig(rig):
+        return "Constraints move its bones: use it as a control rig, then drag controls"
     if any(effector.kind == "TARGET" for effector in kept.effectors):
         return "Move the targets: the rig follows" if kept.live else "Switch Live on and move the targets"
     if rig.mode != "POSE":
@@ -27,13 +30,24 @@ def next_in_motion(context: Context, rig: bpy.types.Object | None) -> str:
     """What comes next on the way from a recording to keyframes."""
     takes = imported_takes(context.scene)
     reason = why_no_rig(rig)
+    if not takes and (rig is None or not mapped_markers(rig)):
+        return _without_a_take(None if reason else rig)
     if reason or rig is None:
-        return reason if takes else "Import a recording"
+        return reason
     if not mapped_markers(rig):
-        return "Match the markers to the bones" if takes else "Import a recording"
+        return "Match the markers to the bones"
     record = record_of(rig)
     if record is None or not record.calibrated:
         return "Calibrate the markers on the rig"
     if record.action is None:
         return "Bake the take onto the rig"
     return "Baked: look at the report"
+
+
+def _without_a_take(rig: bpy.types.Object | None) -> str:
+    """What comes next where no markers were imported: other armatures have motion too."""
+    if rig is not None and rig_settings(rig).retarget.source is not None:
+        return "Press Retarget: the source's motion comes onto the rig"
+    if rig is not None and len(bpy.data.armatures) > 1:
+        return "Import markers, or choose a source below: an armature that moves"
+    return "Import markers here, or a .bvh or .fbx armature by File ▸ Import"

@@ -3,6 +3,7 @@
 import bpy
 from bpy.types import Context, Panel, UILayout
 
+from ....settings.control import may_be_control_rig
 from ....settings.rig import FabrikRig, rig_settings
 from ....settings.why_not import rig_at_hand, why_no_rig, why_no_solve
 from ...guide import draw_guide
@@ -10,7 +11,7 @@ from ...next_step import next_in_pose
 from ...operators.drag import FABRIK_OT_drag
 from ...operators.effectors import FABRIK_OT_pin
 from ...operators.pose_mode import FABRIK_OT_pose_mode
-from ...operators.posing import FABRIK_OT_key_pose, FABRIK_OT_snap_targets, FABRIK_OT_solve
+from ...operators.posing import FABRIK_OT_key_pose, FABRIK_OT_snap_targets, FABRIK_OT_solve, FABRIK_OT_use_control_rig
 from ..base import PoseTab, draw_lines
 
 # What a new user is to press first is as large as that beside Blender's buttons.
@@ -44,6 +45,8 @@ class FABRIK_PT_drag(PoseTab, Panel):
 def _draw_drag(layout: UILayout, rig: bpy.types.Object) -> None:
     """Drag and Pin, or the way to them, and what the rest of the rig does."""
     kept = rig_settings(rig)
+    if may_be_control_rig(rig):
+        layout.operator(FABRIK_OT_use_control_rig.bl_idname, icon="CON_ARMATURE")
     buttons = layout.row(align=True)
     buttons.scale_y = _LARGE
     if rig.mode != "POSE":
