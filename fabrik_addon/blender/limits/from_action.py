@@ -72,7 +72,7 @@ def fitted_limit(
     leans = np.stack([lean.x, lean.z], axis=-1).reshape(-1, 2)
     twist = _range(np.asarray(twist_of(many, quaternions, 0.0)), margin)
     if shape == "FITTED":
-        return Ball(_cone(leans[:, 0], leans[:, 1], margin), twist)
+        return Ball(_cone(leans, margin), twist)
     corners = window_around(leans, margin)
     return Polygon(tuple((x, z) for x, z in corners.tolist()), twist)
 
@@ -92,9 +92,9 @@ def _range(angles: FloatArray, margin: float) -> Range:
     return low - turns, high - turns
 
 
-def _cone(x: FloatArray, z: FloatArray, margin: float) -> tuple[float, ...]:
-    """Half-axes toward +X, +Z, -X, -Z of the cone around some leans, and a margin."""
-    return tuple(float(min(pi, angle + margin)) for angle in _half_axes(np.stack([x, z, -x, -z])))
+def _cone(leans: FloatArray, margin: float) -> tuple[float, ...]:
+    """Half-axes toward +X, +Z, -X, -Z of the cone around leans (F, 2), and a margin."""
+    return tuple(float(min(pi, angle + margin)) for angle in _half_axes(np.concatenate([leans, -leans], axis=1).T))
 
 
 def _half_axes(leans: FloatArray) -> FloatArray:

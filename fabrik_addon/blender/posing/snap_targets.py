@@ -13,6 +13,7 @@ from ...core.model.bodies import place_bodies
 from ..control.body import read_trees
 from ..goals.effectors import check_effectors
 from ..goals.goals import Goals, gather_goals
+from ..goals.pins import set_pin
 from ..goals.places import present_places, tree_space
 from ..rig.armature import RigError, check_editable
 from ..rig.spaces import armature_point
@@ -62,7 +63,7 @@ def snap_targets(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[int
     live.pause(rig)
     try:
         for pin in pins:
-            _repin(rig, pin)
+            set_pin(pin, rig.pose.bones[pin.bone])
         _move_all(context, going)
     finally:
         if rig_settings(rig).live:
@@ -77,22 +78,12 @@ def _loops(rig: bpy.types.Object) -> set[tuple[str, str | None]]:
     return {(effector.bone, effector.target_bone) for goals in trees for effector in goals.effectors}
 
 
-def effector_matrix(rig: bpy.types.Object, effector: FabrikEffector) -> Matrix:
-    """An effector's point, with its bone's rotation, in armature space as the pose has it now."""
-    bone = rig.pose.bones[effector.bone]
-    return Matrix.LocRotScale(armature_point(bone, effector.point, effector.offset), bone.matrix.to_quaternion(), None)
-
-
 def _to_effector(rig: bpy.types.Object, effector: FabrikEffector) -> _Move:
     """A target to its effector."""
-    matrix = rig.matrix_world @ effector_matrix(rig, effector)
-    rotation = matrix.to_quaternion() if effector.use_rotation else None
-    return _Move(effector.target, effector.target_bone, matrix.translation, rotation)
-
-
-def _repin(rig: bpy.types.Object, pin: FabrikEffector) -> None:
-    matrix = effector_matrix(rig, pin)
-    pin.pin_location, pin.pin_rotation = matrix.translation, matrix.to_quaternion()
+    bone = rig.pose.bones[effector.bone]
+    place = rig.matrix_world @ armature_point(bone, effector.point, effector.offset)
+    rotation = (rig.matrix_world @ bone.matrix).to_quaternion() if effector.use_rotation else None
+    return _Move(effector.target, effector.target_bone, place, rotation)
 
 
 def _to_bends(context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[_Move]:

@@ -7,7 +7,8 @@ import bpy
 import numpy as np
 
 from ...core import Options, Solution
-from ...core.arrays import FloatArray
+from ...core.arrays import BoolArray, FloatArray
+from ...core.model.bodies import path_reaches
 from ...core.posture.solve import PosturePose
 from ..control.body import locks_on, read_trees
 from ..control.writer import write_pose
@@ -68,7 +69,7 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
         stays = asked[-1] in before and is_by_posture(goals, places)
         solution = _solve(context, armature, goals, places, begin, stays=stays)
         errors.append(solution.errors * float(object_scale(tree_space(armature, goals))))
-        met += int(_met(armature, goals, solution).sum())
+        met += int(_met(goals, solution).sum())
     result = FrameResult(
         np.concatenate(errors), met, tuple(sentence for goals in trees for sentence in goals.left_alone)
     )
@@ -166,7 +167,7 @@ def stretch_factors(goals: Goals, solution: Solution) -> dict[str, float]:
     return {name: float(solution.lengths[row] / skeleton.lengths[row]) for name, row in rows.items()}
 
 
-def _met(armature: bpy.types.Object, goals: Goals, solution: Solution | PosturePose) -> FloatArray:
+def _met(goals: Goals, solution: Solution | PosturePose) -> BoolArray:
     """(E,) whether effectors are within the solver's tolerance."""
-    solver = goals.solver(free_root=moves_root(armature, goals))
-    return np.asarray(solution.errors <= solver.options.tolerance * solver.reaches.tolerance_lengths)
+    lengths = path_reaches(goals.tree.skeleton, goals.effectors).tolerance_lengths
+    return np.asarray(solution.errors <= Options().tolerance * lengths)

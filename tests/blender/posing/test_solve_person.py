@@ -60,13 +60,15 @@ def test_two_hands_out_of_reach_stay_when_solved_again(human):
     assert np.array_equal(poses[0], poses[2])
 
 
-def test_out_of_reach_it_follows_a_target_and_comes_back_with_it(human):
-    first, place = solve(human, "L", ASIDE)
+def test_out_of_reach_it_follows_a_target_and_leans_no_farther_for_that(human):
+    """Of two poses that miss by next to the same it may take either; the body is to stay where it was."""
+    _, first = solve(human, "L", ASIDE)
     _, then = solve(human, "L", (0.0, 0.0, 0.1))
-    hand = read_trees(human)[0].skeleton.index("hand.L")
-    assert then[hand, 2] - place[hand, 2] > 0.05
-    back, _ = solve(human, "L", (0.0, 0.0, -0.1))
-    assert np.degrees(angle_between(first, back).max()) < 0.05
+    _, back = solve(human, "L", (0.0, 0.0, -0.1))
+    names = read_trees(human)[0].skeleton.names
+    hand, hips = names.index("hand.L"), names.index("hips")
+    assert then[hand, 2] - first[hand, 2] > 0.05
+    assert np.linalg.norm(back[hips] - first[hips]) < 0.02
 
 
 def test_a_pose_that_was_changed_by_hand_is_where_it_begins(human):
