@@ -9,8 +9,8 @@ import numpy as np
 from ...core import forward_kinematics
 from ...core.arrays import BoolArray, FloatArray
 from ...core.model.kinematics import tails
+from ..control.body import read_trees
 from ..rig import keyframes
-from ..rig.armature import read_trees
 from ..settings.control import control_rig
 from .take import SAME_FRAME, Take, is_layered
 
@@ -45,8 +45,15 @@ class PathKeeper:
         self._state: tuple[object, ...] = ()
         self._paths: Paths | None = None
 
+    def sample(self, rig: bpy.types.Object, frame: float, about: float) -> Paths | None:
+        """Have Blender play so many frames before and after one, for a rig that `needs_sampling`; None without keys."""
+        self._state, self._paths = (rig.name_full, object()), _sampled(rig, frame, about)
+        return self._paths
+
     def paths(self, rig: bpy.types.Object, frame: float) -> tuple[Paths | None, tuple[object, ...]]:
         """The paths about a frame, None without keys; and what changes when they do."""
+        if needs_sampling(rig):
+            return (self._paths if self._state[:1] == (rig.name_full,) else None), self._state
         state = _state_of(rig)
         near = self._paths is not None and (
             len(self._paths.frames) < 2 * _MOST
@@ -61,20 +68,25 @@ class PathKeeper:
         self._state, self._paths = (), None
 
 
-def find_paths(rig: bpy.types.Object, frame: float) -> Paths | None:
-    """The paths of a rig about a frame; None where its bones have no keys, or strips or controls move them.
+def needs_sampling(rig: bpy.types.Object) -> bool:
+    """Whether only Blender's own evaluation says where bones are: it must not go to other frames while it draws."""
+    return is_layered(rig) or control_rig(rig) is not None
 
-    What those make together only Blender's own evaluation says, which must not go to other frames while it draws.
-    """
-    if is_layered(rig) or control_rig(rig) is not None:
-        return None
+
+def find_paths(rig: bpy.types.Object, frame: float) -> Paths | None:
+    """The paths of a rig about a frame; None where its bones have no keys, or strips or controls move them."""
+    return None if needs_sampling(rig) else _sampled(rig, frame, _MOST)
+
+
+def _sampled(rig: bpy.types.Object, frame: float, about: float) -> Paths | None:
+    """The paths of a rig on frames about one; None where its bones have no keys."""
     trees = read_trees(rig)
     takes = [Take(rig, tree) for tree in trees]
     keys = [take.key_frames(tree.skeleton.names) for take, tree in zip(takes, trees, strict=True)]
     every = np.concatenate(keys)
     if not len(every):
         return None
-    first, last = max(np.floor(every.min()), frame - _MOST), min(np.ceil(every.max()), frame + _MOST)
+    first, last = max(np.floor(every.min()), frame - about), min(np.ceil(every.max()), frame + about)
     frames = np.arange(first, last + 1.0)
     parts = [_paths_of(take, frames) for take in takes]
     names = tuple(name for part in parts for name in part.names)

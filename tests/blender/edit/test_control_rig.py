@@ -12,6 +12,7 @@ from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.rig.actions import new_action
 from fabrik_addon.blender.rig.keyframes import bone_path, write_curves
 from fabrik_addon.blender.rig.rotation_modes import property_name, to_channels
+from fabrik_addon.blender.ui.overlays import motion
 from fabrik_addon.core.rotations import quaternion_from_rotation_vector
 
 FRAMES = np.arange(1, 32)
@@ -94,3 +95,16 @@ def test_esc_and_a_layer(human):
     go_to(HERE)
     assert np.linalg.norm(tail(human, next(iter(drag._dragged))) - was - UP) < 1e-3  # noqa: SLF001
     assert not keyframes.curves(human) or human.animation_data.action is None
+
+
+def test_trails_of_controls_are_those_of_the_bones_that_they_stand_for(human):
+    human.fabrik.view.show_trails, human.fabrik.view.trail_frames = True, 5
+    for each in human.pose.bones:
+        (each if hasattr(each, "select") else each.bone).select = each.name == "hand_fk.R"
+    bpy.ops.fabrik.work_out_trails()
+    ((bone, frames, points),) = motion.trail_points(bpy.context, human)
+    assert bone == human.fabrik.control.controls["hand_fk.R"].stands_for
+    assert frames.tolist() == list(range(HERE - 5, HERE + 6))
+    for frame in (HERE - 3, HERE, HERE + 5):
+        go_to(frame)
+        assert np.abs(points[frame - HERE + 5] - tail(human, bone)).max() < 1e-4

@@ -8,6 +8,7 @@ from support.dragging import world
 from support.takes import go_to
 
 from fabrik_addon.blender.edit.paths import find_paths
+from fabrik_addon.blender.ui.overlays import motion
 
 FRAMES = np.arange(1, 82)
 HERE, SPREAD = 41, 20
@@ -67,10 +68,24 @@ def test_one_layer_on_another(walk):
     assert np.linalg.norm(hand(walk) - was - 2.0 * UP) < 2e-4
 
 
-def test_trails_wait_for_an_action(walk):
+def test_trails_of_strips_are_played(walk):
+    view = walk.fabrik.view
+    view.show_trails, view.trail_frames = True, 30
     assert find_paths(walk, HERE) is not None
     drag()
     assert find_paths(walk, HERE) is None
+    paths, state = motion.KEEPER.paths(walk, HERE)
+    assert paths.frames.tolist() == list(range(11, 72))
+    assert np.abs(paths.tails[30, paths.names.index("hand.R")] - hand(walk)).max() < 1e-5
+    walk.animation_data.nla_tracks[-1].mute = True
+    assert bpy.ops.fabrik.work_out_trails() == {"FINISHED"}
+    lower, other = motion.KEEPER.paths(walk, HERE)
+    assert other != state
+    assert np.abs((paths.tails - lower.tails)[30, paths.names.index("hand.R")] - UP).max() < 1e-4
+    assert bpy.context.scene.frame_current == HERE
+    view.show_trails = False
+    with pytest.raises(RuntimeError, match="switch one of them on first"):
+        bpy.ops.fabrik.work_out_trails()
 
 
 def test_the_root_and_only_what_moves_are_layered(walk):

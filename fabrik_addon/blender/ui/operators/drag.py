@@ -12,6 +12,7 @@ from ...settings.rig import FALLOFFS, REACHES, ROOTS, SPREADS, rig_settings
 from ...settings.why_not import rig_at_hand
 from ..chosen import start_as_chosen
 from .base import OnRig, count_of, says_why_not
+from .editing.trails import play_again
 from .watch import Watch
 
 if TYPE_CHECKING:
@@ -338,6 +339,7 @@ class FABRIK_OT_drag(OnRig, Operator):
 
     def _finished(self, context: Context, drag: "AnyDrag", line: str) -> set[str]:
         count = drag.finish(context)
+        play_again(context, self.spread)
         for sentence in drag.left_alone:
             self.report({"WARNING"}, sentence)
         moved = f"{count_of(count, 'bone')} turned"

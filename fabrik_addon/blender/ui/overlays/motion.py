@@ -6,6 +6,7 @@ import bpy
 import numpy as np
 
 from ....core.arrays import FloatArray
+from ...control.body import solved_bone
 from ...edit.paths import PathKeeper, Paths
 from ...settings.rig import rig_settings
 from ...settings.selection import selected_bones
@@ -28,7 +29,7 @@ def drawing_of(context: bpy.types.Context, rig: bpy.types.Object) -> Drawing | N
     shown = (view.show_trails, view.trail_frames, view.show_ghosts, view.ghost_count, view.ghost_step)
     tints = tuple(view.color_before), tuple(view.color_after)
     holds = tuple((hold.bone, hold.first, hold.last) for hold in rig_settings(rig).holds if hold.bone in bones)
-    key = (hash(state), frame, *bones, *shown, *tints, *holds, world.tobytes())
+    key = (state, frame, *bones, *shown, *tints, *holds, world.tobytes())
     if key not in _DRAWN:
         _DRAWN.clear()
         _DRAWN[key] = Drawing(_lines(paths, bones, holds, frame, view, world))
@@ -39,7 +40,15 @@ def trail_bones(context: bpy.types.Context, rig: bpy.types.Object, paths: Paths)
     """The bones that have trails: the selected ones, where trails are on."""
     if not rig_settings(rig).view.show_trails:
         return []
-    return [bone.name for bone in selected_bones(context, rig) if bone.name in paths.names]
+    chosen = dict.fromkeys(solved_bone(rig, bone.name) for bone in selected_bones(context, rig))
+    return [name for name in chosen if name in paths.names]
+
+
+def work_out(context: bpy.types.Context, rig: bpy.types.Object) -> bool:
+    """Have Blender play the frames that are shown, of a rig whose paths nothing else says; whether there are any."""
+    view = rig_settings(rig).view
+    about = max(view.trail_frames * view.show_trails, view.ghost_count * view.ghost_step * view.show_ghosts)
+    return KEEPER.sample(rig, context.scene.frame_current, float(about)) is not None
 
 
 def trail_points(context: bpy.types.Context, rig: bpy.types.Object) -> list[tuple[str, FloatArray, FloatArray]]:

@@ -1,5 +1,5 @@
-"""Operators that change a take over its frames."""
+"""Operators that change a take over its frames, and that show it."""
 
-from . import holds
+from . import holds, trails
 
-CLASSES = holds.CLASSES
+CLASSES = (*holds.CLASSES, *trails.CLASSES)

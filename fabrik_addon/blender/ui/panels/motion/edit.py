@@ -5,6 +5,7 @@ from bpy.types import Context, Panel, UILayout
 
 from ....settings.rig import rig_settings
 from ...operators.editing.holds import FABRIK_OT_add_hold, FABRIK_OT_hold_contacts, FABRIK_OT_remove_hold
+from ...operators.editing.trails import FABRIK_OT_work_out_trails, has_to_be_played
 from ..base import AboutRig, MotionTab
 
 
@@ -37,6 +38,8 @@ class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
             row = layout.row(heading="Colors")
             row.prop(kept.view, "color_before", text="")
             row.prop(kept.view, "color_after", text="")
+            if has_to_be_played(rig):
+                layout.operator(FABRIK_OT_work_out_trails.bl_idname, icon="FILE_REFRESH")
         _draw_holds(layout, rig)
 
 

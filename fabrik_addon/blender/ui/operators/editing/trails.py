@@ -1,0 +1,55 @@
+"""Trails and ghosts of rigs whose motion only Blender itself can play."""
+
+import bpy
+from bpy.types import Context, Operator
+
+from ....settings.control import control_rig
+from ....settings.rig import rig_settings
+from ....settings.why_not import why_no_rig
+from ...overlays.handlers import shown_motion
+from ..base import Done, OnRig
+
+
+def has_to_be_played(rig: bpy.types.Object) -> bool:
+    """Whether strips or controls move a rig, so that its keys alone do not say where its bones are."""
+    animation = rig.animation_data
+    return animation is not None and (animation.action is None or control_rig(rig) is not None)
+
+
+def play_again(context: Context, spread: int) -> None:
+    """Have trails and ghosts follow a drag that has changed other frames, where keys alone do not tell them."""
+    rig = shown_motion(context) if spread else None
+    if rig is not None and has_to_be_played(rig):
+        from ...overlays.motion import work_out
+
+        work_out(context, rig)
+
+
+def _why_no_trails(rig: bpy.types.Object | None) -> str:
+    """What keeps an object's trails from being worked out, and what to do; "" where nothing does."""
+    reason = why_no_rig(rig)
+    if reason or rig is None:
+        return reason
+    view = rig_settings(rig).view
+    shown = view.show_trails or view.show_ghosts
+    return "" if shown else f"Neither trails nor ghosts of {rig.name!r} are shown: switch one of them on first"
+
+
+class FABRIK_OT_work_out_trails(OnRig, Operator):
+    """Play the frames of trails and ghosts anew: of NLA strips and control rigs keys alone do not tell them"""
+
+    bl_idname = "fabrik.work_out_trails"
+    bl_label = "Work Out Trails"
+    why_not = staticmethod(_why_no_trails)
+
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        """Play them."""
+        from ....rig.armature import RigError
+        from ...overlays.motion import work_out
+
+        if not work_out(context, rig):
+            raise RigError(f"{rig.name!r} has no keys, so nothing moves: bake or key a motion first")
+        return f"The trails of {rig.name!r} are worked out", []
+
+
+CLASSES = (FABRIK_OT_work_out_trails,)
