@@ -1,15 +1,22 @@
 """Takes of other armatures brought onto rigs, beside a plain copy of their rotations."""
 
+import resource
 import time
 
+import bpy
 import numpy as np
+from support import humans
+from support.recordings import DATA
 
-from benchmarks.retarget_rigs import RIGS, TAKES, body, motion
+from benchmarks.retarget_rigs import RIGS, TAKES, body, motion, open_named
 from benchmarks.tables import Aim, Part, table
+from fabrik_addon.blender.retarget.door import imported, retarget_from
+from fabrik_addon.blender.rig.keyframes import curves, keys
 from fabrik_addon.blender.rig.legal import legal_pose
 from fabrik_addon.core import forward_kinematics
 from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix
 from fabrik_addon.markers.feet.stances import drift
+from fabrik_addon.markers.steps import finish
 from fabrik_addon.retarget.alignment import leg_length
 from fabrik_addon.retarget.bodies import find_bodies
 from fabrik_addon.retarget.feet import Floor, find_soles
@@ -18,6 +25,13 @@ from fabrik_addon.retarget.take import retarget
 
 COPY = RetargetSettings(places=0.0, plant_feet=False)
 LIMBS = (("upper_arm", "forearm"), ("forearm", "hand"), ("thigh", "shin"), ("shin", "foot"))
+TOUCHES = (
+    (("hand", "L"), ("hand", "R")),
+    *(((("hand", hand)), touched) for hand in "LR" for touched in (("head", ""), ("thigh", "L"), ("thigh", "R"))),
+)
+# Frames of a long take, and how it is brought over.
+WHOLE = (2500, 10000)
+HOW = {"places": 1.0, "hands_in_world": 0.0, "contacts": True, "use_reference": False, "reference": 0}
 # Hands touch that are nearer than this share of the legs' length.
 TOUCHING = 0.15
 HEADER = (
@@ -43,6 +57,52 @@ def measure_retarget():
             rows += [(take, rig, "copy", *copy.row, "-"), (take, rig, "retargeted", *own.row, f"{spent:.2f}")]
             aims += own.aims(f"{take} onto {rig}")
     return Part(table("Retargeting, beside a plain copy of rotations", HEADER, rows), tuple(aims))
+
+
+def measure_retarget_whole():
+    """The whole operator: a dance again and again onto a rig, sampled, solved, written; and what memory that takes."""
+    path = DATA / "bvh" / "dance.bvh"
+    header = (
+        "frames",
+        "bones",
+        "ms a frame, all together",
+        "sampled",
+        "solved",
+        "written",
+        "most memory of the process so far, MB",
+    )
+    title = "Retargeting a long take, stage by stage (CPU; shares by the clock)"
+    if not path.exists():
+        return Part(table(f"{title}: not measured, FABRIK_TEST_DATA has no bvh", header, []))
+    rows, spent = [], {}
+    for frames in WHOLE:
+        rig = open_named(humans.mixamo)
+        with imported(bpy.context, path) as source:
+            lengthen(source, frames)
+            began = time.process_time()
+            steps = retarget_from(bpy.context, rig, source, (1, frames), HOW, {})
+            result = finish(steps)
+            spent[frames] = 1000.0 * (time.process_time() - began) / frames
+        clock = sum(result.timings.values())
+        stages = [f"{100.0 * result.timings[stage] / clock:.0f} %" for stage in ("sample", "solve", "write")]
+        rows.append((frames, len(result.trees[0].bones), f"{spent[frames]:.2f}", *stages, f"{most_memory():.0f}"))
+    aim = Aim.at_most(f"retargeting {WHOLE[-1]} frames, all together", 1.5, spent[WHOLE[-1]], "ms a frame")
+    return Part(table(title, header, rows), (aim,))
+
+
+def most_memory():
+    """Megabytes that the process has held at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def lengthen(source, frames):
+    """Have an armature do what it does again and again, until so many frames are full."""
+    for curve in curves(source):
+        values = np.resize(keys(curve)[:, 1], frames)
+        points = curve.keyframe_points
+        points.add(frames - len(points))
+        points.foreach_set("co", np.column_stack((np.arange(1, frames + 1), values)).ravel())
+        curve.update()
 
 
 class Figures:
@@ -103,19 +163,15 @@ class Figures:
         return float(np.degrees(np.max(more)))
 
     def _touch(self, source):
-        """Millimetres by which hands near one another or the head are too far from it; None where none are near."""
+        """Millimetres by which hands near one another, the head or a hip are off; None where none are near."""
         names, legs = list(source.names), [leg_length(body) for body in (self.source_body, self.target)]
         bodies, off = (self.source_body, self.target), []
-        for one, other in (
-            (("hand", "L"), ("hand", "R")),
-            (("hand", "L"), ("head", "")),
-            (("hand", "R"), ("head", "")),
-        ):
+        for one, other in TOUCHES:
             theirs, own = ([body.named(*each)[0] for each in (one, other)] for body in bodies)
             apart = source.heads[:, names.index(theirs[0])] - source.heads[:, names.index(theirs[1])]
             wanted = np.linalg.norm(apart, axis=1) * legs[1] / legs[0]
             found = np.linalg.norm(self._point(own[0], np.zeros(3)) - self._point(own[1], np.zeros(3)), axis=1)
-            off += (found - wanted)[wanted < TOUCHING * legs[1]].tolist()
+            off += np.abs(found - wanted)[wanted < TOUCHING * legs[1]].tolist()
         return 1000.0 * max(off) if off else None
 
     @property
@@ -135,4 +191,4 @@ class Figures:
         yield Aim.at_most(f"{what}: turns more than the source a frame", 20.0, self.turns, "°")
 
 
-MEASURES = (("retarget", measure_retarget),)
+MEASURES = (("retarget", measure_retarget), ("retarget-whole", measure_retarget_whole))

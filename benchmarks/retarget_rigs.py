@@ -4,7 +4,7 @@ from functools import cache
 
 import bpy
 import numpy as np
-from support import humans
+from support import humans, motions
 from support.recordings import DATA
 
 from benchmarks.natural_rigs import built, open_metarig
@@ -13,15 +13,24 @@ from fabrik_addon.blender.limits.preset import apply_preset
 from fabrik_addon.blender.retarget.door import imported, source_range
 from fabrik_addon.blender.retarget.source import sample_source
 from fabrik_addon.blender.rig.armature import read_trees
+from fabrik_addon.core import Effector, solve
 from fabrik_addon.markers.steps import finish
 
-TAKES = ("dab", "wave_hello", "dance")
+TAKES = ("dab", "wave_hello", "dance", "clap", "hands on hips")
+# Made takes: two places, metres, between which the left hand goes to and fro; the right one mirrors it.
+HANDS = {
+    "clap": ((0.30, -0.35, 1.30), (0.04, -0.38, 1.30)),
+    "hands on hips": ((0.45, -0.10, 1.00), (0.16, -0.06, 1.02)),
+}
+FRAMES = 120
 SAMPLE = "sample_rigs/human.blend"
 
 
 @cache
 def motion(take):
     """What happens in a take; None where it is not there."""
+    if take in HANDS:
+        return made(*HANDS[take])
     path = DATA / "bvh" / f"{take}.bvh"
     if not path.exists():
         return None
@@ -29,6 +38,16 @@ def motion(take):
     with imported(bpy.context, path) as source:
         first, last = source_range(source, bpy.context.scene)
         return finish(sample_source(bpy.context, source, source, np.arange(first, last + 1)))[0]
+
+
+def made(far, near):
+    """Somebody whose hands come together and part again four times."""
+    skeleton = motions.skeleton_of(humans.human(arms=45.0, bend=5.0, fingers=False))
+    share = 0.5 - 0.5 * np.cos(np.linspace(0.0, 8.0 * np.pi, FRAMES))[:, None]
+    left = np.array(far) + share * (np.array(near) - far)
+    targets = np.stack([left, left * (-1.0, 1.0, 1.0)], axis=1)
+    solution = solve(skeleton, [Effector(f"hand.{side}", (0.0, 0.0, 0.0)) for side in "LR"], targets)
+    return motions.motion_of(skeleton, solution.rotations, np.tile(skeleton.rest[0, :3, 3], (FRAMES, 1)))
 
 
 def open_sample():

@@ -26,9 +26,11 @@ _MISSED: Final = 1e-3
 # feet up to 1 cm too deep.
 _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=5e-4, most_steps=20)
 # What places count: of the hips, of a foot in the air, and, beside that, of a point that stands or is about the ground.
-_HIPS_WEIGHT: Final = 0.05
+# Measured on three takes and four rigs: with 0.05 and 100 hips give way for a leg that kicks beyond its limits, by half
+# as much again, and are twice as restless; with 1 and 100 soles are up to 6 mm under the floor, with these 4.3.
+_HIPS_WEIGHT: Final = 0.3
 _FOOT_WEIGHT: Final = 0.1
-_STANDING_WEIGHT: Final = 100.0
+_STANDING_WEIGHT: Final = 250.0
 _HEAD: Final = (0.0, 0.0, 0.0)
 
 
