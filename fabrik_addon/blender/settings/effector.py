@@ -12,7 +12,7 @@ from bpy.props import (
 )
 from bpy.types import PropertyGroup
 
-from .live import solved_anew
+from .live import poses_live_rigs
 from .overrides import overridable
 
 POINTS = (
@@ -27,28 +27,25 @@ KINDS = (
 
 
 @overridable
+@poses_live_rigs
 class FabrikEffector(PropertyGroup):
     """A point on a bone, and the object that it is to reach or the place where it is held."""
 
-    kind: EnumProperty(name="Kind", description="What the point goes to", items=KINDS, update=solved_anew)
-    bone: StringProperty(name="Bone", description="The bone that is to reach the target", update=solved_anew)
-    point: EnumProperty(
-        name="Point", description="Which point of the bone is to reach the target", items=POINTS, update=solved_anew
-    )
+    kind: EnumProperty(name="Kind", description="What the point goes to", items=KINDS)
+    bone: StringProperty(name="Bone", description="The bone that is to reach the target")
+    point: EnumProperty(name="Point", description="Which point of the bone is to reach the target", items=POINTS)
     offset: FloatVectorProperty(
         name="Offset",
         description="The point in the bone's own axes, measured from its head",
         subtype="XYZ",
         unit="LENGTH",
         precision=4,
-        update=solved_anew,
     )
-    target: PointerProperty(name="Target", description="The object to reach", type=bpy.types.Object, update=solved_anew)
+    target: PointerProperty(name="Target", description="The object to reach", type=bpy.types.Object)
     target_bone: StringProperty(
         name="Target Bone",
         description="Where the target is an armature: its bone whose head is to be reached. "
         "A bone of this rig itself comes to meet the effector where it can: both sides give way",
-        update=solved_anew,
     )
     pin_location: FloatVectorProperty(
         name="Pin Location",
@@ -56,7 +53,6 @@ class FabrikEffector(PropertyGroup):
         subtype="XYZ",
         unit="LENGTH",
         precision=4,
-        update=solved_anew,
     )
     pin_rotation: FloatVectorProperty(
         name="Pin Rotation",
@@ -64,48 +60,36 @@ class FabrikEffector(PropertyGroup):
         size=4,
         subtype="QUATERNION",
         default=(1.0, 0.0, 0.0, 0.0),
-        update=solved_anew,
     )
-    hold_rotation: BoolProperty(
-        name="Hold Rotation", description="Hold the bone's rotation as well as its place", update=solved_anew
-    )
+    hold_rotation: BoolProperty(name="Hold Rotation", description="Hold the bone's rotation as well as its place")
     weight: FloatProperty(
         name="Weight",
         description="How much this target counts where not all can be reached",
         default=1.0,
         min=0.0,
         soft_max=10.0,
-        update=solved_anew,
     )
-    enabled: BoolProperty(
-        name="Enabled", description="Whether solving and baking heed this effector", default=True, update=solved_anew
-    )
-    use_rotation: BoolProperty(
-        name="Take Rotation", description="Turn the bone as its target is turned as well", update=solved_anew
-    )
+    enabled: BoolProperty(name="Enabled", description="Whether solving and baking heed this effector", default=True)
+    use_rotation: BoolProperty(name="Take Rotation", description="Turn the bone as its target is turned as well")
     rotation_weight: FloatProperty(
         name="Rotation Weight",
         description="How much the rotation counts beside the place where not both can be had",
         default=1.0,
         min=0.0,
         soft_max=10.0,
-        update=solved_anew,
     )
     priority: IntProperty(
         name="Priority",
         description="Lower numbers are met first, and higher ones give way where not all can be met",
         min=0,
         soft_max=5,
-        update=solved_anew,
     )
     bend_target: PointerProperty(
         name="Bend Target",
         description="The object that the middle of the limb bends toward; without one it bends as now",
         type=bpy.types.Object,
-        update=solved_anew,
     )
     bend_bone: StringProperty(
         name="Bend Bone",
         description="Where the bend target is another armature: its bone whose head the limb bends toward",
-        update=solved_anew,
     )

@@ -1,10 +1,13 @@
 """What Blender calls when settings are changed that live posing depends on."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import bpy
+from bpy.props import CollectionProperty
 from bpy.types import PropertyGroup
+
+_Group = TypeVar("_Group", bound=type)
 
 # Called with each armature whose live posing is switched on or off; who poses it puts itself in here.
 LIVE_LISTENERS: Final[list[Callable[[bpy.types.Object], None]]] = []
@@ -22,3 +25,11 @@ def solved_anew(group: PropertyGroup, _context: bpy.types.Context) -> None:
     rig: Any = group.id_data
     if rig.fabrik.live:
         rig.update_tag(refresh={"OBJECT"})
+
+
+def poses_live_rigs(group: _Group) -> _Group:
+    """The class, a group of properties, each change of which has a live rig posed anew; lists tell of none."""
+    for declared in group.__annotations__.values():
+        if declared.function is not CollectionProperty:
+            declared.keywords["update"] = solved_anew
+    return group

@@ -3,7 +3,7 @@
 from bpy.props import BoolProperty, CollectionProperty, EnumProperty, FloatProperty, FloatVectorProperty, StringProperty
 from bpy.types import PropertyGroup
 
-from .live import solved_anew
+from .live import poses_live_rigs
 from .overrides import overridable
 
 PREFERRED_POSES = (
@@ -29,6 +29,7 @@ class FabrikStoredBone(PropertyGroup):
 
 
 @overridable
+@poses_live_rigs
 class PostureSettings:
     """What dragging, live posing and solving heed beside the goals. A mixin of the rig's settings."""
 
@@ -36,7 +37,6 @@ class PostureSettings:
         name="Preferred Pose",
         description="The pose that the rig stays near to, of all that meet the goals",
         items=PREFERRED_POSES,
-        update=solved_anew,
     )
     kept_pose: CollectionProperty(
         name="Kept Pose", description="The pose that was kept to be preferred", type=FabrikStoredBone
@@ -45,16 +45,11 @@ class PostureSettings:
         name="Solved From", description="The pose before the present one was solved", type=FabrikStoredBone
     )
     solved: StringProperty(name="Solved", description="What tells the solved pose from any other", options={"HIDDEN"})
-    balance: EnumProperty(
-        name="Balance", description="Whether the body keeps its balance", items=BALANCES, update=solved_anew
-    )
-    use_floor: BoolProperty(
-        name="Floor", description="Feet, hands and knees do not go through the floor", update=solved_anew
-    )
+    balance: EnumProperty(name="Balance", description="Whether the body keeps its balance", items=BALANCES)
+    use_floor: BoolProperty(name="Floor", description="Feet, hands and knees do not go through the floor")
     floor_height: FloatProperty(
         name="Floor Height",
         description="Where the floor is, along the world's Z axis",
         unit="LENGTH",
         precision=4,
-        update=solved_anew,
     )

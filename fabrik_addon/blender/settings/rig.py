@@ -3,6 +3,8 @@
 The only state of the add-on. It is saved with the file, and can be changed on a library override.
 """
 
+from typing import Final
+
 import bpy
 from bpy.props import (
     BoolProperty,
@@ -51,13 +53,24 @@ FALLOFFS = (
 )
 
 
-@overridable
-class FabrikDragSettings(PropertyGroup):
-    """How bones are dragged."""
+# Neither what a script gave nor where a drag ended counts for the operator's next call.
+ASIDE: Final = {"SKIP_SAVE"}
 
-    reach: EnumProperty(name="Chain Length", description="How far up the rig follows a dragged bone", items=REACHES)
+
+@overridable
+class DragOptions:
+    """How bones are dragged. A mixin: of the rig's settings, and of the operator."""
+
+    reach: EnumProperty(
+        name="Chain Length", description="How far up the rig follows a dragged bone", items=REACHES, options=ASIDE
+    )
     bones: IntProperty(
-        name="Bones", description="How many bones follow, the dragged one included", default=3, min=1, soft_max=20
+        name="Bones",
+        description="How many bones follow, the dragged one included",
+        default=3,
+        min=1,
+        soft_max=20,
+        options=ASIDE,
     )
     spread: IntProperty(
         name="Spread",
@@ -66,14 +79,24 @@ class FabrikDragSettings(PropertyGroup):
         "Auto Keying has to be on",
         min=0,
         soft_max=120,
+        options=ASIDE,
     )
-    spread_to: EnumProperty(name="Spread To", description="Where a drag over time fades out", items=SPREADS)
-    falloff: EnumProperty(name="Falloff", description="How a drag fades out over its frames", items=FALLOFFS)
+    spread_to: EnumProperty(
+        name="Spread To", description="Where a drag over time fades out", items=SPREADS, options=ASIDE
+    )
+    falloff: EnumProperty(
+        name="Falloff", description="How a drag fades out over its frames", items=FALLOFFS, options=ASIDE
+    )
     layer: BoolProperty(
         name="As Layer",
         description="Put each drag over time on an NLA track of its own, so that the recording stays as it is "
         "and the layer's influence blends it",
+        options=ASIDE,
     )
+
+
+class FabrikDragSettings(DragOptions, PropertyGroup):
+    """How bones are dragged, unless the operator is told otherwise."""
 
 
 @overridable

@@ -1,5 +1,6 @@
 """Dragging a bone: by the mouse in a viewport, or by keyword anywhere."""
 
+from inspect import get_annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import bpy
@@ -8,7 +9,7 @@ from bpy.types import Context, Event, Operator
 from mathutils import Quaternion, Vector
 
 from ...settings.effector import POINTS
-from ...settings.rig import FALLOFFS, REACHES, ROOTS, SPREADS, rig_settings
+from ...settings.rig import ASIDE, ROOTS, DragOptions, rig_settings
 from ...settings.why_not import rig_at_hand
 from ..chosen import start_as_chosen
 from .base import OnRig, count_of, says_why_not
@@ -20,83 +21,56 @@ if TYPE_CHECKING:
     from ...edit.begin import AnyDrag
     from ...posing.drag.mouse import DragInput
 
-# Neither what a script gave nor where a drag ended counts for the next one.
-_ASIDE: Final = {"SKIP_SAVE"}
 _CONFIRM: Final = frozenset({"RET", "NUMPAD_ENTER", "SPACE"})
 _CANCEL: Final = frozenset({"ESC", "RIGHTMOUSE"})
 _SHIFTS: Final = frozenset({"LEFT_SHIFT", "RIGHT_SHIFT", "LEFT_CTRL", "RIGHT_CTRL"})
 _PRECISE: Final = 0.1
 # What the rig's settings say unless it is given.
-_KEPT: Final = ("reach", "bones", "root", "spread", "spread_to", "falloff", "layer")
+_KEPT: Final = ("root", *get_annotations(DragOptions))
 _HELP: Final = (
     "LMB, Enter: confirm   RMB, Esc: cancel   X, Y, Z: axis   Shift X, Y, Z: plane   "
     "R: turn   G: move   Ctrl: snap   Shift: precise   0-9: type"
 )
 
 
-class FABRIK_OT_drag(OnRig, Operator):
+class FABRIK_OT_drag(DragOptions, OnRig, Operator):
     """Drag a bone and let the rig follow, inside its limits and with pinned bones held"""
 
     bl_idname = "fabrik.drag"
     bl_label = "Drag"
     bl_options = {"REGISTER", "UNDO", "BLOCKING", "GRAB_CURSOR"}
 
-    bone: StringProperty(name="Bone", description="The bone to drag; the active one when empty", options=_ASIDE)
-    point: EnumProperty(name="Point", description="Which end of the bone is dragged", items=POINTS[:2], options=_ASIDE)
+    bone: StringProperty(name="Bone", description="The bone to drag; the active one when empty", options=ASIDE)
+    point: EnumProperty(name="Point", description="Which end of the bone is dragged", items=POINTS[:2], options=ASIDE)
     translation: FloatVectorProperty(
-        name="Move", description="How far the point goes, in world space", subtype="TRANSLATION", options=_ASIDE
+        name="Move", description="How far the point goes, in world space", subtype="TRANSLATION", options=ASIDE
     )
     location: FloatVectorProperty(
         name="Location",
         description="Where the point goes in world space, instead of how far",
         subtype="XYZ",
         unit="LENGTH",
-        options={*_ASIDE, "HIDDEN"},
+        options={*ASIDE, "HIDDEN"},
     )
     rotation: FloatVectorProperty(
         name="Turn",
         description="How far the bone is turned, in world space; unless given the bone turns as it will",
         subtype="EULER",
-        options=_ASIDE,
-    )
-    reach: EnumProperty(
-        name="Chain Length",
-        description="How far up the rig follows; the rig's setting unless given",
-        items=REACHES,
-        options=_ASIDE,
-    )
-    bones: IntProperty(
-        name="Bones", description="How many bones follow, the dragged one included", default=3, min=1, options=_ASIDE
+        options=ASIDE,
     )
     root: EnumProperty(
         name="Root",
         description="What the root bone does; the rig's setting unless given",
         items=ROOTS,
-        options=_ASIDE,
-    )
-    spread: IntProperty(
-        name="Spread",
-        description="Over how many frames before and after this one the change fades out; 0: this frame only. "
-        "It changes keys, so Auto Keying has to be on; the rig's setting unless given",
-        min=0,
-        options=_ASIDE,
-    )
-    spread_to: EnumProperty(
-        name="Spread To", description="Where it fades out; the rig's unless given", items=SPREADS, options=_ASIDE
-    )
-    falloff: EnumProperty(
-        name="Falloff", description="How it fades out; the rig's unless given", items=FALLOFFS, options=_ASIDE
-    )
-    layer: BoolProperty(
-        name="As Layer", description="Put it on an NLA track of its own; the rig's setting unless given", options=_ASIDE
+        options=ASIDE,
     )
     frame: IntProperty(
-        name="Frame", description="The frame that is dragged; this one unless given", options={*_ASIDE, "HIDDEN"}
+        name="Frame", description="The frame that is dragged; this one unless given", options={*ASIDE, "HIDDEN"}
     )
     pick: BoolProperty(
         name="Pick",
         description="Drag the bone under the mouse, and end when the button is released",
-        options={*_ASIDE, "HIDDEN"},
+        options={*ASIDE, "HIDDEN"},
     )
 
     @says_why_not
