@@ -6,6 +6,11 @@ import bpy
 import numpy as np
 from mathutils import Vector
 
+from fabrik_addon.core import forward_kinematics
+
+# What the evaluated body may be off by.
+METRES, DEGREES = 1e-4, 0.05
+
 _SPINE = (
     ("hips", "", (0, 0, 1.0), (0, 0, 1.12)),
     ("spine", "hips", (0, 0, 1.12), (0, 0.02, 1.28)),
@@ -253,3 +258,22 @@ def _cloud_limb_constraints(make, bones, switch):
         make.constrain(f"ORG-{bone}", "COPY_TRANSFORMS", f"FK-{bone}")
         make.drive(make.constrain(f"ORG-{bone}", "COPY_TRANSFORMS", f"IK-{bone}"), "influence", path)
         make.constrain(f"DEF-{bone}", "STRETCH_TO", f"STR-TIP-{bone}")
+
+
+def stands_as_solved(rig, result):
+    """Every bone of the body, on every frame; those whose twist the rig makes itself by where they point."""
+    (tree,) = result.trees
+    skeleton, solution = tree.goals.tree.skeleton, tree.solution
+    wanted = forward_kinematics(skeleton, solution.rotations, solution.root_location)
+    swings = {row.name for row in rig.fabrik.control.carriers if row.found == "SWINGS"}
+    assert len(swings) <= 2
+    for row, frame in enumerate(result.frames.tolist()):
+        bpy.context.scene.frame_set(frame)
+        posed = np.array([rig.pose.bones[name].matrix for name in skeleton.names])
+        axes = posed[:, :3, :3] / np.linalg.norm(posed[:, :3, :3], axis=1, keepdims=True)
+        assert np.linalg.norm(posed[:, :3, 3] - wanted[row, :, :3, 3], axis=1).max() < METRES
+        cosines = np.einsum("jab,jab->jb", axes, wanted[row, :, :3, :3])
+        full = [name not in swings for name in skeleton.names]
+        off = np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))
+        assert off[:, 1].max() < DEGREES
+        assert off[full].max() < DEGREES

@@ -187,8 +187,8 @@ def _through_controls(writing: Writing, tree: BakedTree, kept: FabrikControlRig)
         bone = take.bodies.get(control, "")
         if bone in tree.bones or writing.settings.bones == "SOLVED":
             yield from _turned(writing, control, turned, _keyed_rows(tree, bone or skeleton.names[0]))
-    if take.place:
-        yield from _moved(writing, take.place, take.locations)
+    for control, locations in take.locations.items():
+        yield from _moved(writing, control, locations)
     for path, value in take.switches.items():
         yield _Track(path, bone_in_path(path), writing.settings.frames[:1], np.array([[value]]))
 
@@ -216,7 +216,8 @@ def written_bones(armature: bpy.types.Object, trees: Sequence[BakedTree]) -> set
     if kept is None:
         return {bone for tree in trees for bone in tree.bones}
     switched = {bone_in_path(switch.name) for switch in kept.switches}
-    return {kept.place, *switched, *(row.control for row in kept.carriers)}
+    placing = (row.name for row in kept.controls if row.limb)
+    return {kept.place, *switched, *placing, *(row.control for row in kept.carriers)}
 
 
 def off_their_keys(
@@ -250,8 +251,9 @@ def _replaced_paths(writing: Writing) -> set[str]:
     kept = control_rig(writing.armature)
     if kept is not None:
         bones = {row.control for tree in trees for row in kept.carriers if row.name in tree.goals.tree.skeleton.names}
-        paths = {bone_path(bone, channel) for bone in {*bones, kept.place} for channel in ROTATION_CHANNELS}
-        paths |= {bone_path(kept.place, "location"), *(switch.name for switch in kept.switches)}
+        moved = {kept.place, *(row.name for row in kept.controls if row.limb)}
+        paths = {bone_path(bone, channel) for bone in bones | moved for channel in ROTATION_CHANNELS}
+        paths |= {*(bone_path(bone, "location") for bone in moved), *(switch.name for switch in kept.switches)}
         return paths | ({_OBJECT_LOCATION} if writing.settings.root_motion == "OBJECT" else set())
     paths = {bone_path(bone, channel) for tree in trees for bone in tree.bones for channel in ROTATION_CHANNELS}
     paths |= {bone_path(bone, "scale") for tree in trees for bone in tree.bones if bone in tree.goals.slides}

@@ -33,7 +33,8 @@ _GOOD_STEP: Final = 0.2
 _MOST: Final = 0.8
 # A step gains where it leaves less of the error than this; after so many that do not, a limb is as near as it comes.
 _GAIN: Final = 0.9
-_MOST_IDLE: Final = 2
+_MOST_IDLE: Final = 4
+_SHORTER: Final = 0.3
 # The limb's end counts so many times as much: IK that stretches a limb can't bring its middle where it was solved.
 _END: Final = 10.0
 # A share of a trial's way: directions in which the channels do less are not taken, as two controls may do the same.
@@ -48,7 +49,7 @@ class LimbOnIk:
     Attributes:
         bones, controls: their names.
         columns: for each free channel its control's place among these, and which of the control's six it is.
-        goes_by: by name of a bone the control that it goes with.
+        goes_by: by name of a bone the control that it goes with. end: (B,) which bones are the limb's end.
         lengths: (B,) the bones'. size: the limb's. units: (6,) the steps of a trial.
         jacobian: (6 B, C) what a trial's step of each of C channels does to B bones, as `differences`.
     """
@@ -62,6 +63,7 @@ class LimbOnIk:
         free = [free_channels(rig.pose.bones[name]) for name in controls]
         self.columns = [(place, int(axis)) for place, each in enumerate(free) for axis in np.flatnonzero(each)]
         self.goes_by: dict[str, str] = {}
+        self.end = np.zeros(len(self.bones), dtype=bool)
         self.jacobian = np.zeros((6 * len(self.bones), len(self.columns)))
 
     def stands(self) -> FloatArray:
@@ -79,7 +81,7 @@ class LimbOnIk:
     def error(self, wanted: FloatArray) -> float:
         """How far its bones are from (B, 4, 4) matrices, the most of it, as a length; the end's counts more."""
         off = np.abs(self.differences(wanted, self.stands())).reshape(len(self.bones), 6).max(axis=1)
-        return float((off * np.where(self.carried.any(axis=0), _END, 1.0)).max())
+        return float((off * np.where(self.end, _END, 1.0)).max())
 
     def step(self, column: int) -> None:
         """Change one channel by a trial's step."""
@@ -100,6 +102,13 @@ class LimbOnIk:
         """The first of the controls that carry most bones: the IK control."""
         return self.controls[int(np.argmax(self.carried.sum(axis=1)))]
 
+    def hold(self, goes_by: dict[str, str]) -> None:
+        """Say which control is the IK control, and with that from which bone on the limb is its end."""
+        self.goes_by = goes_by
+        for row, name in enumerate(self.bones):
+            parents = [each.name for each in self.rig.data.bones[name].parent_recursive]
+            self.end[row] = any(bone in (name, *parents) for bone in goes_by)
+
     def begin(self, wanted: FloatArray) -> None:
         """Bring the IK control to where it stands to its bone as at rest, once the bones are at (B, 4, 4) matrices.
 
@@ -114,10 +123,10 @@ class LimbOnIk:
             steps = np.concatenate([way, rotation_vector_from_quaternion(turn)])
             add_to_channels(control, np.where(free_channels(control), steps, 0.0))
 
-    def move(self, wanted: FloatArray) -> None:
-        """Take a Gauss-Newton step to (B, 4, 4) matrices, by what was tried."""
+    def move(self, wanted: FloatArray, share: float) -> None:
+        """Take a share of a Gauss-Newton step to (B, 4, 4) matrices, by what was tried."""
         units = self.units[[axis for _, axis in self.columns]]
-        found = self._least_steps(self.differences(wanted, self.stands())) * units
+        found = self._least_steps(self.differences(wanted, self.stands())) * units * share
         steps = np.zeros((len(self.controls), 6))
         for (place, axis), each in zip(self.columns, found, strict=True):
             steps[place, axis] = each
@@ -128,7 +137,7 @@ class LimbOnIk:
 
     def _least_steps(self, off: FloatArray) -> FloatArray:
         """(C,) steps of the channels, as shares of a trial's, that mend (6 B,): the limb's end first, then the rest."""
-        end = np.repeat(self.carried.any(axis=0), 6)
+        end = np.repeat(self.end, 6)
         least = _SAME * self.units[0]
         steps, others = _solved(self.jacobian[end], off[end], least)
         left = off[~end] - self.jacobian[~end] @ steps
@@ -154,7 +163,7 @@ def limbs_that_stay(rig: bpy.types.Object, kept: FabrikControlRig, values: Mappi
         if wanted and controls and value == switch.ik:
             rows = [row for row in kept.carriers if row.switch == path]
             found[path] = LimbOnIk(rig, [row.name for row in rows], controls)
-            found[path].goes_by = {row.name: row.goes_by for row in rows if row.goes_by in controls}
+            found[path].hold({row.name: row.goes_by for row in rows if row.goes_by in controls})
     return found
 
 
@@ -171,29 +180,49 @@ def hinge_on_ik(rig: bpy.types.Object, bone: str) -> Hinge | None:
 
 def place_limbs(context: bpy.types.Context, limbs: Sequence[LimbOnIk], wanted: Sequence[FloatArray]) -> None:
     """Place limbs, all at once, where their bones stand at (B, 4, 4) matrices each; as near as they can come."""
-    held = [HeldChannels(limb.rig, limb.controls) for limb in limbs]
-    best, before = np.full(len(limbs), np.inf), np.full(len(limbs), np.inf)
-    moving, left = list(range(len(limbs))), [_MOST_IDLE] * len(limbs)
     context.view_layer.update()
     for limb, each in zip(limbs, wanted, strict=True):
         limb.begin(each)
+    searches = [_Search(limb, each) for limb, each in zip(limbs, wanted, strict=True)]
+    moving = searches
     while moving:
         context.view_layer.update()
-        sizes = np.array([limb.error(each) / limb.size for limb, each in zip(limbs, wanted, strict=True)])
-        for row in moving:
-            if sizes[row] < best[row]:
-                held[row] = HeldChannels(limbs[row].rig, limbs[row].controls)
-            left[row] = _MOST_IDLE if sizes[row] < _GAIN * best[row] else left[row] - 1
-        best = np.minimum(best, sizes)
-        moving = [row for row in moving if left[row] and best[row] > _PLACED]
-        poor = [row for row in moving if not limbs[row].jacobian.any() or sizes[row] > _GOOD_STEP * before[row]]
-        try_channels(context, [limbs[row] for row in poor])
-        for row in moving:
-            limbs[row].move(wanted[row])
-        before = sizes
-    for channels in held:
-        channels.put_back()
+        for search in moving:
+            search.look()
+        moving = [search for search in moving if search.goes_on]
+        context.view_layer.update()
+        try_channels(context, [search.limb for search in moving if search.is_poor])
+        for search in moving:
+            search.limb.move(search.wanted, search.share)
     context.view_layer.update()
+
+
+class _Search:
+    """The way of one limb to where its bones are wanted: what was best, and how far steps go.
+
+    Attributes:
+        share: of a Gauss-Newton step. is_poor: whether the last one gained little, and is to be tried anew.
+        goes_on: whether another step may gain.
+    """
+
+    def __init__(self, limb: LimbOnIk, wanted: FloatArray) -> None:
+        """It begins where the limb is."""
+        self.limb, self.wanted = limb, wanted
+        self._held, self._best, self._left = HeldChannels(limb.rig, limb.controls), np.inf, _MOST_IDLE
+        self.share, self.is_poor, self.goes_on = 1.0, False, True
+
+    def look(self) -> None:
+        """See what the last step has done; one that was none the better is taken back, and the next goes less far."""
+        size = self.limb.error(self.wanted) / self.limb.size
+        self.is_poor = not self.limb.jacobian.any() or size > _GOOD_STEP * self._best
+        self._left = _MOST_IDLE if size < _GAIN * self._best else self._left - 1
+        if size < self._best:
+            self._held, self._best, self.share = HeldChannels(self.limb.rig, self.limb.controls), size, 1.0
+        else:
+            self.share *= _SHORTER
+        self.goes_on = self._left > 0 and self._best > _PLACED
+        if size > self._best or not self.goes_on:
+            self._held.put_back()
 
 
 def try_channels(context: bpy.types.Context, limbs: Sequence[LimbOnIk]) -> None:

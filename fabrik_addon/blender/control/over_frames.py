@@ -24,14 +24,13 @@ _LOOKED_AT = 9
 class ControlTake:
     """What controls' channels hold over F frames.
 
-    rotations: by control (F, 4) local rotations. bodies: the bone of the body that each carries. place: the control
-    that is moved, "" for none, and locations: (F, 3) what its location holds. switches: by path the value on FK.
+    rotations: by control (F, 4) local rotations. bodies: the bone of the body that each carries. locations: by control
+    that is moved (F, 3) what its location holds. switches: by path the value of what hands limbs from IK to FK.
     """
 
     rotations: Mapping[str, FloatArray]
     bodies: Mapping[str, str]
-    place: str
-    locations: FloatArray
+    locations: Mapping[str, FloatArray]
     switches: Mapping[str, float]
 
 
@@ -45,17 +44,29 @@ def control_take(
 ) -> ControlTake:
     """The channels for (F, J, 4) local rotations and (F, 3) root heads of a tree of the body; limbs go to FK now.
 
-    Of controls that carry no bone that is solved those are there that must move for the body to stand as wanted.
+    Those that stay on IK have their IK controls placed, frame by frame. Of controls that carry no bone that is solved
+    those are there that must move for the body to stand as wanted.
     """
     writer = ControlWriter(context, rig, kept, skeleton)
     model = writer.made_ready()
-    pose = model.pose(forward_kinematics(skeleton, rotations, heads))
+    wanted = forward_kinematics(skeleton, rotations, heads)
+    pose = model.pose(wanted)
     found = {name: pose.rotations[:, place] for place, name in enumerate(pose.controls)}
     present = {name: local_rotation(rig.pose.bones[name]) for name in found}
     moved = {name: turned for name, turned in found.items() if angle_between(turned, present[name]).max() > _STILL}
     bodies = {row.control: row.name for row in kept.carriers}
-    locations = np.zeros((len(rotations), 3)) if pose.place is None else pose.place
-    return ControlTake(moved, bodies, model.place if pose.place is not None else "", locations, writer.on_fk)
+    locations = {} if pose.place is None else {model.place: pose.place}
+    switches = writer.on_fk
+    limbs = writer.limbs_that_stay()
+    if limbs:
+        idle = {row.control for row in kept.carriers if row.switch in limbs}
+        placed = writer.placed_over_frames(context, limbs, wanted)
+        moved = {name: turned for name, turned in moved.items() if name not in idle}
+        moved |= {name: channels[:, 3:] for name, channels in placed.items()}
+        locations |= {name: channels[:, :3] for name, channels in placed.items()}
+        bodies |= {name: kept.controls[name].stands_for for name in placed}
+        switches = switches | {path: kept.switches[path].ik for path in limbs}
+    return ControlTake(moved, bodies, locations, switches)
 
 
 def check_take(

@@ -13,6 +13,7 @@ from ..rig import armature as plain
 from ..rig.armature import Tree, nearest_rotations
 from ..rig.pose_keeper import read_switch, write_switch, write_switches
 from ..rig.pose_writer import ChannelGroup, HeldChannels, PoseWriter, channel_groups
+from ..rig.rotation_modes import local_rotation
 from ..settings.control import FabrikControlRig, control_rig
 from .limbs import LimbOnIk, limbs_that_stay, place_limbs
 from .model import ControlModel
@@ -95,7 +96,7 @@ class ControlWriter:
                 break
             self._apply(self._look(), self._wanted)
             self._update()
-        limbs = limbs_that_stay(self._rig, self._kept, self._before_switches)
+        limbs = self.limbs_that_stay()
         left = self._back_to_ik(self._context, limbs, self._wanted) if limbs else []
         off = [each for each in self.deviations() if self._kept.carriers[each.bone].switch not in limbs]
         return [*left, *(said(self._kept, each) for each in off)]
@@ -109,8 +110,7 @@ class ControlWriter:
         for path, names in carrying.items():
             self._held[0].put_back(names)
             write_switch(rig, path, kept.switches[path].ik)
-        rows = {path: [self._skeleton.index(bone) for bone in limb.bones] for path, limb in limbs.items()}
-        place_limbs(context, list(limbs.values()), [wanted[each] for each in rows.values()])
+        place_limbs(context, list(limbs.values()), self._of_limbs(limbs, wanted))
         off = {
             kept.carriers[each.bone].switch: each for each in sorted(self.deviations(), key=lambda one: one.distance)
         }
@@ -124,6 +124,32 @@ class ControlWriter:
         self._update()
         went = "stays on IK, which leaves" if kept.limbs == "IK" else "went to FK: its IK would leave"
         return [f"The limb of {off[path].bone!r} {went} it off by {_apart(off[path])}" for path in limbs if path in off]
+
+    def _of_limbs(self, limbs: Mapping[str, LimbOnIk], wanted: FloatArray) -> list[FloatArray]:
+        """(B, 4, 4) of each limb's bones, of (J, 4, 4) of the tree's."""
+        return [wanted[[self._skeleton.index(bone) for bone in limb.bones]] for limb in limbs.values()]
+
+    def limbs_that_stay(self) -> dict[str, LimbOnIk]:
+        """The limbs that are to be on IK once the body is posed, by switch."""
+        return limbs_that_stay(self._rig, self._kept, self._before_switches)
+
+    def placed_over_frames(
+        self, context: bpy.types.Context, limbs: Mapping[str, LimbOnIk], wanted: FloatArray
+    ) -> dict[str, FloatArray]:
+        """By IK control (F, 7) its location and rotation, for (F, J, 4, 4) matrices of the tree's bones.
+
+        The rig is posed frame by frame, and left on IK.
+        """
+        controls = [name for limb in limbs.values() for name in limb.controls]
+        found = {name: np.empty((len(wanted), 7)) for name in controls}
+        write_switches(self._rig, {path: self._kept.switches[path].ik for path in limbs})
+        for row, each in enumerate(wanted):
+            self._apply(self.made_ready(on_fk=False), each)
+            place_limbs(context, list(limbs.values()), self._of_limbs(limbs, each))
+            for name in controls:
+                bone = self._rig.pose.bones[name]
+                found[name][row, :3], found[name][row, 3:] = bone.location, local_rotation(bone)
+        return found
 
     def take_back(self) -> None:
         """Put the controls' channels back to what they held."""
@@ -158,10 +184,11 @@ class ControlWriter:
         if self._context is not None:
             self._context.view_layer.update()
 
-    def made_ready(self) -> ControlModel:
-        """The model, with the limbs on FK."""
+    def made_ready(self, *, on_fk: bool = True) -> ControlModel:
+        """The model, with the limbs on FK unless they are to stay as they are."""
         on_ik = self._names_on_ik() if self._model is None and self._context is None else ()
-        self.switch()
+        if on_fk:
+            self.switch()
         if self._model is None:
             self._update()
             self._model = self._look(on_ik)

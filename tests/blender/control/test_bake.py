@@ -3,6 +3,7 @@
 import bpy
 import numpy as np
 import pytest
+from support.control_rigs import stands_as_solved
 from support.rigify import open_rigify
 from support.scenes import make_rig
 from support.takes import curves
@@ -10,14 +11,12 @@ from support.takes import curves
 from fabrik_addon.blender.bake.bake import bake
 from fabrik_addon.blender.bake.settings import BakeSettings
 from fabrik_addon.blender.retarget.retarget import retarget_object_steps
-from fabrik_addon.core import forward_kinematics
 from fabrik_addon.markers.steps import finish
 from fabrik_addon.retarget.goals import RetargetSettings
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
 LAST = 120
-METRES, DEGREES = 1e-4, 0.05
 
 
 @pytest.fixture
@@ -67,25 +66,6 @@ def keyed_controls(rig):
     found = {path.split('"')[1] for path in keyed - switches}
     assert found <= controls
     return found
-
-
-def stands_as_solved(rig, result):
-    """Every bone of the body, on every frame; those whose twist the rig makes itself by where they point."""
-    (tree,) = result.trees
-    skeleton, solution = tree.goals.tree.skeleton, tree.solution
-    wanted = forward_kinematics(skeleton, solution.rotations, solution.root_location)
-    swings = {row.name for row in rig.fabrik.control.carriers if row.found == "SWINGS"}
-    assert len(swings) <= 2
-    for row, frame in enumerate(result.frames.tolist()):
-        bpy.context.scene.frame_set(frame)
-        posed = np.array([rig.pose.bones[name].matrix for name in skeleton.names])
-        axes = posed[:, :3, :3] / np.linalg.norm(posed[:, :3, :3], axis=1, keepdims=True)
-        assert np.linalg.norm(posed[:, :3, 3] - wanted[row, :, :3, 3], axis=1).max() < METRES
-        cosines = np.einsum("jab,jab->jb", axes, wanted[row, :, :3, :3])
-        full = [name not in swings for name in skeleton.names]
-        off = np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))
-        assert off[:, 1].max() < DEGREES
-        assert off[full].max() < DEGREES
 
 
 def test_preset_reads_the_body_of_a_generated_rig():

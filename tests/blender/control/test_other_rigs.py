@@ -3,8 +3,11 @@
 import bpy
 import numpy as np
 import pytest
-from support.control_rigs import arp_like, cloud_like
+from support import scenes
+from support.control_rigs import arp_like, cloud_like, stands_as_solved
+from support.takes import curves
 
+from fabrik_addon.blender.bake.bake import bake
 from fabrik_addon.blender.posing.drag.session import begin_drag
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
@@ -91,3 +94,22 @@ def test_pinned_feet_stay_on_ik_and_the_body_stands_as_on_fk(rig, bone):
         dragged.cancel()
         assert body(rig) == pytest.approx(before, abs=1e-6)
     assert_same(found["AUTO"], found["FK"])
+
+
+@pytest.mark.parametrize("limbs", ["FK", "IK"])
+def test_a_bake_keys_controls_alone_and_the_body_stands_as_it_was_solved(rig, limbs):
+    kept = set_up(rig, limbs)
+    target = scenes.empty_at((0.6, -0.2, 1.3))
+    for frame, place in ((1, (0.6, -0.2, 1.3)), (8, (0.4, -0.5, 1.1))):
+        target.location = place
+        target.keyframe_insert("location", frame=frame)
+    bpy.ops.fabrik.add_effector(bone=HAND[rig.name], target=target.name)
+    result = bake(bpy.context, rig, frame_start=1, frame_end=8)
+    assert result.warnings == ()
+    placing = {row.name for row in kept.controls if row.limb}
+    carrying = {row.control for row in kept.carriers}
+    keyed = {path.split('"')[1] for path, _ in curves(rig) if not path.endswith('"]')}
+    arm = {row.control for row in kept.carriers if row.switch and row.name.endswith("rm.L")}
+    assert keyed <= carrying | ({kept.place} if limbs == "FK" else {kept.place} | placing)
+    assert arm <= keyed if limbs == "FK" else {HAND[rig.name]} <= keyed and not arm & keyed
+    stands_as_solved(rig, result)
