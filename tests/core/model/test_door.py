@@ -2,9 +2,20 @@
 
 import numpy as np
 import pytest
-from support.rigs import straight_chain
+from support.rigs import from_joints, straight_chain
 
-from fabrik_addon.core import Ball, Effector, LimitError, Options, OptionsError, TargetError, solve
+from fabrik_addon.core import (
+    Ball,
+    Effector,
+    LimitError,
+    Options,
+    OptionsError,
+    Skeleton,
+    SkeletonError,
+    Solver,
+    TargetError,
+    solve,
+)
 
 CHAIN = straight_chain(3)
 TARGET = np.array([[0.0, 0.2, 0.1]])
@@ -67,6 +78,25 @@ def test_bad_input_is_refused(arguments, error, sentence):
         solve(CHAIN, **given)
     assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("weights", [[-1.0], [np.nan], [np.inf]])
+def test_weights_of_a_solve_are_checked(weights):
+    with pytest.raises(TargetError, match="a number of 0 or more"):
+        Solver(CHAIN, [Effector("b2")]).solve(TARGET, weights=weights)
+
+
+def test_a_bone_without_length_cannot_slide():
+    skeleton = from_joints([("a", -1, (0, 0, 0), (0, 0, 0)), ("b", 0, (0, 0, 0), (0, 1, 0))])
+    with pytest.raises(LimitError, match="'a' has no length"):
+        solve(skeleton, [Effector("b")], TARGET, slides={"a": (0.9, 1.1)})
+
+
+def test_a_skeleton_has_bones_and_knows_their_names():
+    with pytest.raises(SkeletonError, match="no bones"):
+        Skeleton([], [], np.zeros((0, 4, 4)), [])
+    with pytest.raises(SkeletonError, match="no bone named 'arm'"):
+        CHAIN.index("arm")
 
 
 @pytest.mark.parametrize("wrong", [{"tolerance": 0.0}, {"tolerance": np.nan}, {"max_sweeps": -1}, *FRACTIONS])
