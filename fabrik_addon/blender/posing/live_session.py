@@ -14,7 +14,7 @@ from ..goals.root import moves_root
 from ..rig.armature import Tree
 from ..rig.legal import legal_pose
 from ..rig.locks import WithLocks
-from .posture_session import PostureSession, depends_on
+from .posture_session import Asked, depends_on, session_for
 from .stored_pose import preferred_pose
 
 # Frames: what is farther from the one that was posed last is a jump.
@@ -51,16 +51,7 @@ class LiveSession:
         """
         self._key = depends_on(rig, goals)
         self._rig, self._free, self._goals, self._base = rig, moves_root(rig, goals), goals, base
-        self._session = PostureSession(
-            rig,
-            goals.tree.skeleton,
-            goals.effectors,
-            limits=goals.all_limits,
-            root="FREE" if self._free else "FIXED",
-            preferred=self._preferred(base),
-            most_stretches=_STRETCHES,
-            pinned=goals.pinned,
-        )
+        self._session = session_for(rig, goals, base, most_stretches=_STRETCHES)
         self.asked: tuple[float, Places | None] | None = None
         if before is not None and before.asked is not None:
             # What was set otherwise shows at once: the way to the pose does not count.
@@ -87,16 +78,16 @@ class LiveSession:
         if rebased:
             self._rebase(base)
         self._session.locks = dict(locks)
-        asked = places.points, places.rotations
+        asked = Asked(places.points, places.rotations)
         if last is None and present is not None and self._is_there(present, places):
             self._session.begin_at(present.rotations, present.root_location)
         elif last is None and present is not None and not self._is_base(present):
             self._session.begin_at(present.rotations, present.root_location)
-            self._session.pose(*asked)
+            self._session.pose(asked)
         elif last is None or last[1] is None or abs(frame - last[0]) > _NEXT:
-            self._session.pose_anew(*asked)
+            self._session.pose_anew(asked)
         elif rebased or not _same(places, last[1]):
-            self._session.pose(*asked)
+            self._session.pose(asked)
         return self._session.local_rotations, self._session.location
 
     def _rebase(self, base: tuple[FloatArray, FloatArray]) -> None:
@@ -119,7 +110,8 @@ class LiveSession:
     def _is_there(self, present: Tree, places: Places) -> bool:
         """Whether everything is where it is to be, inside the limits."""
         size = float(self._goals.tree.skeleton.lengths.sum())
-        misses = self._session.misses(present.rotations, present.root_location, places.points, places.rotations)
+        asked = Asked(places.points, places.rotations)
+        misses = self._session.misses(present.rotations, present.root_location, asked)
         legal = legal_pose(present.skeleton, self._goals.limits, present.rotations[None])[0]
         return bool(
             misses.max(initial=0.0) <= _THERE * size and angle_between(legal, present.rotations).max() <= _LEGAL

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import bpy
 import numpy as np
@@ -20,7 +20,7 @@ from ..rig.legal import legal_rotations
 from ..rig.locks import WithLocks
 from ..rig.posture_masses import masses_of
 from ..settings.rig import rig_settings
-from .stored_pose import kept_pose_key
+from .stored_pose import kept_pose_key, preferred_pose
 
 # Radians that locked channels may be off by: less cannot be seen, and solving again for it would double the time.
 _KEPT: Final = 1e-4
@@ -41,6 +41,13 @@ _BEND: Final = 0.1
 _GIVES_WAY: Final = 0.05
 # The nearest answer is wanted, not the best of all.
 _NO_RESTARTS: Final = Options(restarts=0)
+
+
+class Asked(NamedTuple):
+    """What is asked of a tree: (E, 3) points, and (E, 4) rotations where some count; NaN where nothing is asked for."""
+
+    points: FloatArray
+    rotations: FloatArray | None = None
 
 
 class PostureSession:
@@ -95,50 +102,38 @@ class PostureSession:
         self.go_on_from(local_rotations, location)
         self._asked = self._solver(()).points(local_rotations, location)
 
-    def misses(
-        self,
-        local_rotations: FloatArray,
-        location: FloatArray,
-        targets: FloatArray,
-        target_rotations: FloatArray | None,
-    ) -> FloatArray:
+    def misses(self, local_rotations: FloatArray, location: FloatArray, asked: Asked) -> FloatArray:
         """(E + O,) what a pose misses, in metres and radians."""
-        return self._solver(()).misses(local_rotations, location, targets, target_rotations)
+        return self._solver(()).misses(local_rotations, location, *asked)
 
     def go_on_from(self, local_rotations: FloatArray, location: FloatArray) -> None:
         """Be in another pose."""
         self.local_rotations, self.location = local_rotations, location
 
-    def pose(self, targets: FloatArray, target_rotations: FloatArray | None = None) -> PosturePose:
-        """Go to the pose for (E, 3) targets and (E, 4) rotations, NaN where nothing is asked for."""
-        before, self._asked = self._asked, np.where(np.isnan(targets), self._asked, targets)
+    def pose(self, asked: Asked) -> PosturePose:
+        """Go to the pose for what is asked."""
+        before, self._asked = self._asked, np.where(np.isnan(asked.points), self._asked, asked.points)
         if np.linalg.norm(self._asked - before, axis=1).max() > self._stretch:
-            return self.pose_anew(targets, target_rotations)
-        return self._go(targets, target_rotations)
+            return self.pose_anew(asked)
+        return self._go(asked)
 
-    def pose_anew(
-        self,
-        targets: FloatArray,
-        target_rotations: FloatArray | None = None,
-        *,
-        options: Options = _NO_RESTARTS,
-    ) -> PosturePose:
-        """Go from the preferred pose to the one for targets and rotations as above, whatever the present one is.
+    def pose_anew(self, asked: Asked, *, options: Options = _NO_RESTARTS) -> PosturePose:
+        """Go from the preferred pose to the one for what is asked, whatever the present one is.
 
         By stretches, where so many lead there, else by FABRIK's sweeps and from there.
         """
         self.prefer(*self._preferred)
         self.back()
-        begin, self._asked = self._asked, np.where(np.isnan(targets), self._asked, targets)
+        begin, self._asked = self._asked, np.where(np.isnan(asked.points), self._asked, asked.points)
         stretches = int(np.linalg.norm(self._asked - begin, axis=1).max() / self._stretch) + 1
         found = None
         if stretches <= self._most_stretches:
             for share in np.arange(1, stretches) / stretches:
-                self._go(begin + share * (targets - begin), target_rotations)
-            found = self._go(targets, target_rotations)
+                self._go(asked._replace(points=begin + share * (asked.points - begin)))
+            found = self._go(asked)
             if self._missing(found) == 0.0:
                 return found
-        swept = self._swept(targets, target_rotations, options)
+        swept = self._swept(asked, options)
         if found is not None and self._missing(swept) > _CLEARLY_LESS * self._missing(found):
             self.go_on_from(found.rotations, found.root_location)
             return found
@@ -157,9 +152,7 @@ class PostureSession:
         missing = np.where(errors > _MET, errors, 0.0) + np.where(turns > _TURNED, turns, 0.0)
         return float(missing @ np.where(goals.hard[: 3 * goals.count : 3], _FIRST, 1.0))
 
-    def _out_of_straight_limbs(
-        self, found: PosturePose, targets: FloatArray, target_rotations: FloatArray | None
-    ) -> PosturePose:
+    def _out_of_straight_limbs(self, found: PosturePose, asked: Asked) -> PosturePose:
         """Go on from a pose that misses its goals once limbs that are straight have been bent.
 
         Along such a limb no step leads anywhere: hips that are drawn down on straight legs stay where they are. Where
@@ -168,7 +161,7 @@ class PostureSession:
         turned = self._with_bent_limbs(found.rotations, found.root_location)
         self.prefer(*self._preferred)
         self.go_on_from(turned, found.root_location)
-        other = self._go_near(targets, target_rotations)
+        other = self._go_near(asked)
         if self._missing(other) <= _CLEARLY_LESS * self._missing(found):
             return other
         self.go_on_from(found.rotations, found.root_location)
@@ -202,38 +195,38 @@ class PostureSession:
             )
         return self._sweepers[options]
 
-    def _swept(self, targets: FloatArray, target_rotations: FloatArray | None, options: Options) -> PosturePose:
+    def _swept(self, asked: Asked, options: Options) -> PosturePose:
         """Go to the pose that FABRIK's sweeps from the preferred one lead to."""
         rotations, location = self._preferred
         swept = self._sweeper(options).solve(
-            targets, start=rotations, start_location=location, target_rotations=target_rotations
+            asked.points, start=rotations, start_location=location, target_rotations=asked.rotations
         )
         turned = np.array(swept.rotations)
         for bone, lock in self.locks.items():
             turned[bone] = lock(turned[bone])
         self.go_on_from(turned, swept.root_location)
         self.prefer(*self._preferred)
-        return self._go(targets, target_rotations)
+        return self._go(asked)
 
-    def _go(self, targets: FloatArray, target_rotations: FloatArray | None) -> PosturePose:
+    def _go(self, asked: Asked) -> PosturePose:
         """Go to a pose that is near, out of straight limbs where those are in the way."""
-        found = self._go_near(targets, target_rotations)
+        found = self._go_near(asked)
         if self._missing(found) == 0.0:
             self._is_stuck = False
         elif not self._is_stuck:
             before = found
-            found = self._out_of_straight_limbs(found, targets, target_rotations)
+            found = self._out_of_straight_limbs(found, asked)
             self._is_stuck = found is before
         return found
 
-    def _go_near(self, targets: FloatArray, target_rotations: FloatArray | None) -> PosturePose:
+    def _go_near(self, asked: Asked) -> PosturePose:
         """Go to a pose that is near: as many ranks of goals come first as can be met."""
         start = self.local_rotations, self.location
-        found = self._go_within_locks(targets, target_rotations)
+        found = self._go_within_locks(asked)
         while self._first > 1 and self._is_missed(found, self._ranks < self._first):
             self._first -= 1
             self.go_on_from(*start)
-            found = self._go_within_locks(targets, target_rotations)
+            found = self._go_within_locks(asked)
         if self._first < self._ranks.max() and not self._is_missed(found, self._ranks <= self._first):
             self._first += 1
         return found
@@ -244,29 +237,22 @@ class PostureSession:
         turns = np.nan_to_num(found.rotation_errors)
         return bool(((found.errors > _MET * size) | (turns > _TURNED))[chosen].any())
 
-    def _go_within_locks(self, targets: FloatArray, target_rotations: FloatArray | None) -> PosturePose:
+    def _go_within_locks(self, asked: Asked) -> PosturePose:
         """Go to a pose that is near and that locks allow."""
-        found = self._solve((), self.local_rotations, self.location, targets, target_rotations)
+        found = self._solve((), self.local_rotations, self.location, asked)
         allowed = {bone: lock(found.rotations[bone]) for bone, lock in self.locks.items()}
         kept = [bone for bone, turn in allowed.items() if angle_between(turn, found.rotations[bone]) > _KEPT]
         if kept:
             # Those bones go where their locks let them, and the others make up for it.
             turned = np.array(found.rotations)
             turned[kept] = [allowed[bone] for bone in kept]
-            found = self._solve(tuple(kept), turned, found.root_location, targets, target_rotations)
+            found = self._solve(tuple(kept), turned, found.root_location, asked)
         self.go_on_from(found.rotations, found.root_location)
         return found
 
-    def _solve(
-        self,
-        held: tuple[int, ...],
-        start: FloatArray,
-        location: FloatArray,
-        targets: FloatArray,
-        target_rotations: FloatArray | None,
-    ) -> PosturePose:
+    def _solve(self, held: tuple[int, ...], start: FloatArray, location: FloatArray, asked: Asked) -> PosturePose:
         solver = self._solver(held)
-        return solver.solve(targets, start=start, start_location=location, target_rotations=target_rotations)
+        return solver.solve(asked.points, start=start, start_location=location, target_rotations=asked.rotations)
 
     def _solver(self, held: tuple[int, ...]) -> PostureSolver:
         """The solver in which some bones do not turn, and as many ranks come first as do now."""
@@ -293,6 +279,29 @@ class PostureSession:
         )
         solver.prefer(*self._preferred)
         return solver
+
+
+def session_for(
+    rig: bpy.types.Object,
+    goals: Goals,
+    begin: tuple[FloatArray, FloatArray],
+    *,
+    locks: Mapping[int, WithLocks] | None = None,
+    most_stretches: int = _MOST_STRETCHES,
+) -> PostureSession:
+    """The session of some goals near the pose that the rig prefers, as a rule that in which it begins."""
+    free = moves_root(rig, goals)
+    return PostureSession(
+        rig,
+        goals.tree.skeleton,
+        goals.effectors,
+        limits=goals.all_limits,
+        root="FREE" if free else "FIXED",
+        preferred=preferred_pose(rig, goals.tree, *begin, bones=goals.bones, moves_root=free),
+        locks=locks,
+        pinned=goals.pinned,
+        most_stretches=most_stretches,
+    )
 
 
 def depends_on(rig: bpy.types.Object, goals: Goals) -> tuple[Any, ...]:

@@ -21,9 +21,8 @@ from ..rig.locks import WithLocks
 from ..rig.spaces import object_scale
 from ..rig.stretch import write_stretches
 from .locked import solve_around_locks
-from .posture_session import PostureSession
+from .posture_session import Asked, session_for
 from .solved import asked_of, began, recall, remember
-from .stored_pose import preferred_pose
 
 
 @dataclass(frozen=True)
@@ -120,23 +119,15 @@ def _solve_by_posture(
     armature: bpy.types.Object, goals: Goals, places: Places, begin: Tree, *, stays: bool
 ) -> PosturePose:
     """The pose of one tree for its targets, near the one that the rig prefers, as a rule that in which it begins."""
-    free, start = moves_root(armature, goals), (begin.rotations, begin.root_location)
-    session = PostureSession(
-        armature,
-        goals.tree.skeleton,
-        goals.effectors,
-        limits=goals.all_limits,
-        root="FREE" if free else "FIXED",
-        preferred=preferred_pose(armature, goals.tree, *start, bones=goals.bones, moves_root=free),
-        locks=locks_of(armature, goals, begin.rotations),
-        pinned=goals.pinned,
+    session = session_for(
+        armature, goals, (begin.rotations, begin.root_location), locks=locks_of(armature, goals, begin.rotations)
     )
-    asked, present = (places.points, places.rotations), (goals.tree.rotations, goals.tree.root_location)
+    asked, present = Asked(places.points, places.rotations), (goals.tree.rotations, goals.tree.root_location)
     if stays:
-        errors = session.misses(*present, *asked)[: len(goals.effectors)]
+        errors = session.misses(*present, asked)[: len(goals.effectors)]
         found = PosturePose(*present, errors, np.full(len(errors), np.nan), 0)
     else:
-        found = session.pose_anew(*asked, options=Options())
+        found = session.pose_anew(asked, options=Options())
     return replace(found, errors=np.where(np.isnan(places.points).any(axis=1), np.nan, found.errors))
 
 

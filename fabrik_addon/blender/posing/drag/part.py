@@ -14,7 +14,7 @@ from ...control.body import locks_on
 from ...goals.goals import limits_of
 from ...goals.loops import turning_bones
 from ...rig.armature import Tree
-from ..posture_session import PostureSession
+from ..posture_session import Asked, PostureSession
 from ..stored_pose import preferred_pose
 
 # A rope that is all but taut stays short of what pulls it (1.4 mm of a metre): the root goes by this share farther.
@@ -116,7 +116,7 @@ class DragPart:
         target_rotations = np.array([_turned(grip, armature_turn) for grip in self.grips]) if self._oriented else None
         if self._ropes:
             self._carry(targets)
-        found = self.session.pose(targets, target_rotations)
+        found = self.session.pose(Asked(targets, target_rotations))
         error, pin_error = (found.errors[chosen].max(initial=0.0) for chosen in (self._dragged, ~self._dragged))
         return PartPose(found.rotations, found.root_location, error, pin_error)
 
