@@ -17,6 +17,8 @@ from .take import SAME_FRAME, Take, is_layered
 # Frames before and after the present one that are worked out at most, and how near to their end makes it be done anew.
 _MOST: Final = 500
 _NEAR_THE_END: Final = 250
+# While frames go by all curves are looked at once in so many redraws.
+_TURNS: Final = 4
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class PathKeeper:
     def __init__(self) -> None:
         self._state: tuple[object, ...] = ()
         self._paths: Paths | None = None
+        self._keys: list[int] = []
+        self._frame, self._turn = np.nan, 0
 
     def sample(self, rig: bpy.types.Object, frame: float, about: float) -> Paths | None:
         """Have Blender play so many frames before and after one, for a rig that `needs_sampling`; None without keys."""
@@ -54,7 +58,7 @@ class PathKeeper:
         """The paths about a frame, None without keys; and what changes when they do."""
         if needs_sampling(rig):
             return (self._paths if self._state[:1] == (rig.name_full,) else None), self._state
-        state = _state_of(rig)
+        state = self._look_at(rig, frame)
         near = self._paths is not None and (
             len(self._paths.frames) < 2 * _MOST
             or min(frame - self._paths.frames[0], self._paths.frames[-1] - frame) > _NEAR_THE_END
@@ -62,6 +66,26 @@ class PathKeeper:
         if state != self._state or not near:
             self._state, self._paths = state, find_paths(rig, frame)
         return self._paths, self._state
+
+    def _look_at(self, rig: bpy.types.Object, frame: float) -> tuple[object, ...]:
+        """What is different once a key of the rig's bones is: on another frame than before of some of the curves only.
+
+        While frames go by keys stay as a rule, and to look at those of 400 frames and 91 curves takes 2 ms.
+        """
+        curves = list(keyframes.curves(rig))
+        chosen = range(len(curves))
+        if frame != self._frame and len(curves) == len(self._keys) and self._state[:1] == (rig.name_full,):
+            self._turn = (self._turn + 1) % _TURNS
+            chosen = chosen[self._turn :: _TURNS]
+        else:
+            self._keys = [0] * len(curves)
+        for place in chosen:
+            points = curves[place].keyframe_points
+            values = np.empty(2 * len(points), dtype=np.float32)
+            points.foreach_get("co", values)
+            self._keys[place] = hash(values.tobytes())
+        self._frame = frame
+        return (rig.name_full, *self._keys)
 
     def forget(self) -> None:
         """Leave nothing behind."""
@@ -101,14 +125,3 @@ def _paths_of(take: Take, frames: FloatArray) -> Paths:
     keys = [take.key_frames([name], root=place == 0) for place, name in enumerate(skeleton.names)]
     keyed = np.stack([np.isin(frames, np.round(own)) for own in keys], axis=1)
     return Paths(frames, skeleton.names, posed[:, :, :3, 3], tails(skeleton, posed), keyed)
-
-
-def _state_of(rig: bpy.types.Object) -> tuple[object, ...]:
-    """What is different once a key of the rig's bones is."""
-    found: list[object] = [rig.name_full]
-    for curve in keyframes.curves(rig):
-        points = curve.keyframe_points
-        values = np.empty(2 * len(points), dtype=np.float32)
-        points.foreach_get("co", values)
-        found.append(hash(values.tobytes()))
-    return tuple(found)

@@ -47,9 +47,13 @@ def test_kept_until_a_key_changes(walk):
     assert keeper.paths(walk, 30) == (first, state)
     curve = next(curve for curve in keyframes.curves(walk) if "forearm.R" in curve.data_path)
     curve.keyframe_points[10].co[1] += 0.3
-    second, other = keeper.paths(walk, 21)
+    second, other = keeper.paths(walk, 30)
     assert other != state
     assert np.abs(second.tails - first.tails).max() > 1e-3
+    curve.keyframe_points[10].co[1] -= 0.3
+    states = [keeper.paths(walk, frame)[1] for frame in (31, 32, 33, 34)]
+    assert states[-1] == state
+    assert np.abs(keeper.paths(walk, 34)[0].tails - first.tails).max() == 0.0
 
 
 def test_a_rig_without_keys_has_no_paths(clean_scene):
