@@ -51,6 +51,15 @@ class TestResult:
         (doubt,) = result_doubts(report(0.005, head=97.0, neck=51.0, chest=10.0))
         assert doubt.startswith("At their limits on most frames: head (97 %) and neck (51 %); ")
 
+    def test_markers_that_were_often_left_out(self) -> None:
+        errors, outliers = np.full((20, 3), 0.005), np.zeros((20, 3), dtype=bool)
+        outliers[:3, 0], outliers[:1, 1], outliers[5:11, 2] = True, True, True
+        errors[outliers] = 1.0
+        often = Report(errors, ["RKNE", "RTHI", "RTIB"], range(20), ["FITTED"] * 20, outliers=outliers)
+        (doubt,) = result_doubts(often)
+        assert doubt.startswith("Left out as wrong on many frames: RTIB (30 %) and RKNE (15 %); ")
+        assert often.inlier_rms == pytest.approx(0.005)
+
     def test_somebody_else(self) -> None:
         (doubt,) = result_doubts(report(0.085))
         assert doubt.startswith("RMS 85 mm is far off: ")

@@ -10,7 +10,7 @@ import bpy
 import numpy as np
 
 from ...core import Solution, Status
-from ...core.arrays import FloatArray, IntArray
+from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...markers.report.doubts import result_doubts
 from ...markers.report.figures import Report, ReportError
 from ...markers.report.text import csv_text, replace_file, rotations_line
@@ -55,6 +55,7 @@ def make_report(trees: Sequence[BakedTree], frames: IntArray) -> Report:
             for span in tree.filled
         ],
         limits={bone: share for tree in trees for bone, share in _binding(tree).items()},
+        outliers=np.concatenate([_left_out(tree) for tree in trees], axis=1),
         rotations={bone: off for tree in trees for bone, off in tree.turned_off.items()},
     )
 
@@ -63,6 +64,11 @@ def _binding(tree: BakedTree) -> dict[str, float]:
     """The percents of the frames on which the limits of bones bind, of those that ever do."""
     share = tree.solution.binding.mean(axis=0)
     return {tree.solution.skeleton.names[bone]: 100.0 * float(share[bone]) for bone in np.flatnonzero(share).tolist()}
+
+
+def _left_out(tree: BakedTree) -> BoolArray:
+    """(F, E) samples that were left out as wrong: none where effectors were followed."""
+    return np.zeros(tree.solution.errors.shape, dtype=bool) if tree.outliers is None else tree.outliers
 
 
 def take_notes(trees: Sequence[BakedTree], metre: float) -> Iterator[str]:

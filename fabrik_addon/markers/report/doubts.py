@@ -19,6 +19,8 @@ _SIDES: Final = (("L", "left "), ("R", "right "))
 _FEW: Final = 0.5
 # A bone that stands at its limits on more than this percentage of the frames does not do so by itself.
 _MOSTLY: Final = 50.0
+# A marker that was left out on more than this percentage of the frames was not wrong for a moment.
+_OFTEN_WRONG: Final = 10.0
 # Metres RMS: surface markers on the right person are within 10 mm, keypoints within 15, other people's sizes within 25.
 _FAR: Final = 0.03
 _NAMED: Final = 4
@@ -43,21 +45,32 @@ def matching_doubts(labels: Sequence[str], on_bones: Mapping[str, str], roles: M
 
 def result_doubts(report: Report) -> Iterator[str]:
     """Doubts that a bake's figures raise."""
-    often = sorted(
-        (bone for bone, share in report.limits.items() if share > _MOSTLY), key=lambda bone: -report.limits[bone]
-    )
-    if often:
-        shares = [f"{bone} ({report.limits[bone]:.0f} %)" for bone in often]
+    bones = _often(report.limits, _MOSTLY)
+    if bones:
         yield (
-            f"At their limits on most frames: {_listed(shares)}; calibrate on frames on which the person stands, "
+            f"At their limits on most frames: {bones}; calibrate on frames on which the person stands, "
             "or widen these limits"
         )
-    rms = report.total().rms
+    markers = _often(report.left_out, _OFTEN_WRONG)
+    if markers:
+        yield (
+            f"Left out as wrong on many frames: {markers}; see that they are on the right bones, and that limits "
+            "let these go where the person went"
+        )
+    rms = report.inlier_rms
     if rms > _FAR:
         yield (
             f"RMS {1000.0 * rms:.0f} mm is far off: see that this is the person whom the rig stands for, in the right "
             "units, and that markers are on the right bones"
         )
+
+
+def _often(percents: Mapping[str, float], more_than: float) -> str:
+    """What has more than so many percent, the most first, in words; "" where nothing has."""
+    names = sorted(
+        (name for name, percent in percents.items() if percent > more_than), key=lambda name: -percents[name]
+    )
+    return _listed([f"{name} ({percents[name]:.0f} %)" for name in names]) if names else ""
 
 
 def _bare_limbs(bones: Collection[str], roles: Mapping[str, Role]) -> Iterator[str]:

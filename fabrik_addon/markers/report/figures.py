@@ -9,7 +9,7 @@ from enum import Enum
 import numpy as np
 
 from ...core.errors import FabrikError
-from ..clip import FloatArray, true_spans
+from ..clip import BoolArray, FloatArray, true_spans
 from ..solving.fill import FilledSpan
 
 
@@ -55,6 +55,7 @@ class Report:
     errors: (F, M) metres, NaN where the marker is not seen. markers: M names. frames: F frame
     numbers. status: F names, or members of an enum. weights: (M,), only for the weighted total. filled: spans, in frame
     numbers, over which bones had no markers. limits: percents of the frames on which bones' limits bind, by bone.
+    outliers: (F, M) samples that were left out as wrong; None where nothing was looked for.
     doubts: sentences on what may be wrong with all of it. rotations: (F,) radians by which bones are turned from what
     they were to be, by bone.
     Raises ReportError where their numbers do not fit, or for errors that are negative or infinite.
@@ -67,6 +68,7 @@ class Report:
     weights: Sequence[float] | FloatArray | None = None
     filled: Sequence[FilledSpan] = ()
     limits: Mapping[str, float] = field(default_factory=dict)
+    outliers: BoolArray | None = None
     doubts: Sequence[str] = ()
     rotations: Mapping[str, FloatArray] = field(default_factory=dict)
 
@@ -104,6 +106,20 @@ class Report:
         frame, marker = (None, None) if worst is None else divmod(worst, len(self.markers))
         named = replace(row, worst_marker=self._marker(marker), worst_frame=self._frame(frame))
         return replace(named, weighted_rms=self._weighted_rms())
+
+    @property
+    def left_out(self) -> dict[str, float]:
+        """Percents of the frames on which markers were left out as wrong."""
+        if self.outliers is None or not len(self.outliers):
+            return {}
+        return dict(zip(self.markers, (100.0 * self.outliers.mean(axis=0)).tolist(), strict=True))
+
+    @property
+    def inlier_rms(self) -> float:
+        """Metres: RMS of all samples that were not left out; NaN where there is none."""
+        if self.outliers is None:
+            return self.total().rms
+        return replace(self, errors=np.where(self.outliers, np.nan, self.errors), outliers=None).total().rms
 
     @property
     def frame_rms(self) -> FloatArray:
