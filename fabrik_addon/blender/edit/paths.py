@@ -87,10 +87,6 @@ class PathKeeper:
         self._frame = frame
         return (rig.name_full, *self._keys)
 
-    def forget(self) -> None:
-        """Leave nothing behind."""
-        self._state, self._paths = (), None
-
 
 def needs_sampling(rig: bpy.types.Object) -> bool:
     """Whether only Blender's own evaluation says where bones are: it must not go to other frames while it draws."""

@@ -98,18 +98,17 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
             return self.execute(context)
         self._view = DragView(context)
         self._selection = SelectionKeeper(context)
+        self._mouse = self._seen = self._view.press(event) if self.pick else self._view.mouse(event)
         try:
             if self.pick or self._is_none_chosen(context):
-                self._pick(context, event)
+                self._pick(context)
             elif not self.bone:
-                self._pick_trail(context, self._view.mouse(event))
+                self._pick_trail(context)
             self._drag = self._begin(context)
         except BaseException:
             self._selection.restore(context)
             raise
         self._watch = Watch(rig_at_hand(context))
-        self._mouse = self._view.press(event) if self.pick else self._view.mouse(event)
-        self._seen = self._mouse
         self._input = self._first_input()
         self._line = ""
         self._lines = drag_lines.start(self._input), spread_lines.start(self._drag)
@@ -192,16 +191,15 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
 
         return not self.bone and not selected_bones(context, rig_at_hand(context))
 
-    def _pick(self, context: Context, event: Event) -> None:
+    def _pick(self, context: Context) -> None:
         """Make the bone under the mouse the active one, and take hold of its nearer end."""
         import numpy as np
 
         from ...rig.armature import RigError
 
-        place = self._view.press(event) if self.pick else self._view.mouse(event)
-        if self._pick_trail(context, place):
+        if self._pick_trail(context):
             return
-        found: Any = bpy.ops.view3d.select(location=(int(place[0]), int(place[1])))
+        found: Any = bpy.ops.view3d.select(location=(int(self._mouse[0]), int(self._mouse[1])))
         bone = context.active_pose_bone
         if "FINISHED" not in found and bone is not None and not self.pick:
             return
@@ -210,14 +208,14 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         self.bone = bone.name
         matrix = rig_at_hand(context).matrix_world
         ends = [self._view.on_screen(np.array(matrix @ end)) for end in (bone.tail, bone.head)]
-        distances = [np.inf if end is None else np.linalg.norm(end - place) for end in ends]
+        distances = [np.inf if end is None else np.linalg.norm(end - self._mouse) for end in ends]
         self.point = "HEAD" if distances[1] < distances[0] and bone.parent is not None else "TAIL"
 
-    def _pick_trail(self, context: Context, place: "FloatArray") -> bool:
-        """Take hold of the point of a trail that is at a place in the view, if one is there."""
+    def _pick_trail(self, context: Context) -> bool:
+        """Take hold of the point of a trail that is under the mouse, if one is there."""
         from ..trail_pick import nearest_on_trails
 
-        found = nearest_on_trails(context, rig_at_hand(context), self._view, place)
+        found = nearest_on_trails(context, rig_at_hand(context), self._view, self._mouse)
         if found is not None:
             self.bone, self.frame = found
             self.point = "TAIL"

@@ -21,7 +21,7 @@ from .limit_shapes import Kind, Shape, shapes_of
 
 _Numbers = tuple[float, ...]
 
-# Blue and vermilion can be told apart by people who can't tell red from green; a limit that binds has a cross besides.
+# Of the lines that show where a bone is; one that binds has a cross besides its colour.
 _WHITE: Final = (1.0, 1.0, 1.0)
 # How much is seen of surfaces and lines of a kind; how much of that for bones that are not active, and through a mesh.
 _SURFACE_ALPHA: Final = {Kind.RANGE: 0.14, Kind.GUIDE: 0.0, Kind.MARKER: 1.0}
