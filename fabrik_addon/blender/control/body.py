@@ -27,6 +27,11 @@ def read_trees(rig: bpy.types.Object, *, at_rest: bool = False) -> list[Tree]:
     if kept is None:
         return plain.read_trees(rig, at_rest=at_rest)
     plain.check_rig(rig)
+    gone = next((row.name for row in kept.carriers if row.name not in rig.pose.bones), None)
+    if gone is not None:
+        raise plain.RigError(
+            f"{rig.name!r} has no bone {gone!r} of its body (was it renamed?): press Use as Control Rig again"
+        )
     return [_tree(rig, rows, at_rest=at_rest) for rows in _by_root(list(kept.carriers))]
 
 

@@ -3,7 +3,7 @@
 import bpy
 import numpy as np
 import pytest
-from support import scenes
+from support import limited, scenes
 from support.rigify import open_rigify
 
 from fabrik_addon.blender.control.body import read_trees
@@ -161,3 +161,15 @@ def test_a_rig_without_constraints_is_refused():
     scenes.make_active(scenes.make_rig())
     with pytest.raises(RuntimeError, match="No bone of 'Rig' is owned by constraints: drag its bones as they are"):
         bpy.ops.fabrik.use_control_rig()
+
+
+def test_a_bone_of_the_body_that_was_renamed_is_named():
+    rig = scenes.make_rig()
+    scenes.make_active(rig)
+    for bone in rig.pose.bones:
+        carrier = rig.fabrik.control.carriers.add()
+        carrier.name, carrier.parent = bone.name, bone.parent.name if bone.parent else ""
+        carrier.control = bone.name
+    rig.data.bones["head"].name = "Head"
+    told = limited.refusal(bpy.ops.fabrik.drag, bone="forearm.L", translation=(0.0, 0.0, 0.1))
+    assert "'Rig' has no bone 'head' of its body (was it renamed?): press Use as Control Rig again" in told
