@@ -1,10 +1,11 @@
-"""What the bones of a body without names are: told by how they hang on one another and where they are, Z up.
+"""What the bones of a body without names are: told by how they hang on one another and where they are.
 
 Legs are the pair of limbs that ends lowest, arms the pair that hangs on the trunk above them; a body whose arms end on
 the ground goes on four legs.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -16,6 +17,9 @@ from ..human.rest_body import RestBone
 # Shares of the body's height: how far two limbs may be from mirroring each other, and what ends on the ground.
 _MIRRORED: Final = 0.05
 _ON_GROUND: Final = 0.15
+# Legs go down by at least this share of their length.
+_DOWN: Final = 0.5
+_UPS: Final = ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.0, -1.0, 0.0), (1.0, 0.0, 0.0), (-1.0, 0.0, 0.0), (0.0, 0.0, -1.0))
 # The bones of limbs from the trunk on, by how many there are.
 _ARMS: Final = {2: ("upper_arm", "forearm"), 3: ("upper_arm", "forearm", "hand")}
 _LONG_ARM: Final = ("shoulder", "upper_arm", "forearm", "hand")
@@ -81,7 +85,22 @@ class _Tree:
 
 
 def tree_body(bones: Mapping[str, RestBone]) -> TreeBody | None:
-    """The roles of a biped's or a quadruped's bones; None where there are no legs and no trunk on them."""
+    """The roles of a biped's or a quadruped's bones; None where there are no legs and no trunk on them.
+
+    Z is up where a body can stand so; else the first of the other axes along which one can.
+    """
+    for up in _UPS:
+        aside = np.roll(np.abs(up), 1)
+        for left in (aside, np.cross(up, aside)):
+            axes = np.stack([left, np.cross(up, left), up])
+            stood = {name: replace(bone, head=axes @ bone.head, axes=axes @ bone.axes) for name, bone in bones.items()}
+            if (found := _upright_body(stood)) is not None:
+                return found
+    return None
+
+
+def _upright_body(bones: Mapping[str, RestBone]) -> TreeBody | None:
+    """The roles of a body whose sides mirror each other along X, Z up."""
     tree = _Tree(bones)
     pairs = {name: pair for name in bones if (pair := tree.pair(name)) is not None}
     if not pairs:
@@ -96,6 +115,9 @@ def tree_body(bones: Mapping[str, RestBone]) -> TreeBody | None:
     while trunk[-1] not in pairs and tree.children[trunk[-1]]:
         trunk.append(max(tree.children[trunk[-1]], key=tree.count))
     if trunk[-1] not in pairs:
+        return None
+    ways = [tree.tip(leg) - bones[leg].head for leg in pairs[hips]]
+    if any(-way[2] < _DOWN * float(np.linalg.norm(way)) for way in ways):
         return None
     left = _left(tree, pairs[hips])
     return TreeBody(_roles(tree, hips, pairs, trunk, left), tree.on_ground(pairs[trunk[-1]][0], lowest))

@@ -1,5 +1,7 @@
 """Bodies without names: what their bones are by how they hang on one another."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support import humans, motions
@@ -77,3 +79,19 @@ def test_a_body_on_four_legs_does_not_come_onto_one_on_two():
     onto_another = find_pairs(motion, source)
     assert {pair.bone for pair in onto_another} == {pair.source for pair in onto_another}
     assert len(onto_another) > 14
+
+
+@pytest.mark.parametrize("up", [(0, 1, 0), (0, -1, 0), (1, 0, 0)], ids=["Y up", "Y down", "X up"])
+def test_a_body_without_names_that_lies_in_any_way_is_known(up):
+    """As in files of another up than Blender's importer is told."""
+    rows, places = unnamed(humans.human(arms=0.0, fingers=False))
+    aside = np.roll(np.abs(up), 1)
+    lying = np.stack([aside, np.cross(up, aside), up], axis=1)
+    bones = {
+        name: replace(bone, head=lying @ bone.head, axes=lying @ bone.axes)
+        for name, bone in humans.rest_bones(rows).items()
+    }
+    found = tree_body(bones)
+    for name in ("thigh.L", "foot.R", "upper_arm.L", "hand.R"):
+        stem, _, side = name.partition(".")
+        assert (found.roles[places[name]].part, found.roles[places[name]].side) == (stem, side)
