@@ -35,12 +35,17 @@ class MotionPoses:
 def smoothed(found: MotionPoses, rotations: FloatArray, roots: FloatArray) -> MotionPoses:
     """Poses whose change from (F, J, 4) rotations and (F, 3) roots is smooth over F frames, and none at the ends."""
     turns = rotation_vector_from_quaternion(product(found.rotations, conjugate(rotations)))
-    frames = np.arange(len(roots))
-    share = np.clip(np.minimum(frames, frames[::-1]) / _SPREAD, 0.0, 1.0)
+    share = _from_the_ends(len(roots))
     changes = [turns.reshape(len(roots), -1), found.roots - roots]
-    calm = [each + share[:, None] * (_mean(each) - each) for each in changes]
+    calm = [each + share * (_mean(each) - each) for each in changes]
     turned = product(quaternion_from_rotation_vector(calm[0].reshape(turns.shape)), rotations)
     return MotionPoses(turned, roots + calm[1], np.empty(0))
+
+
+def _from_the_ends(count: int) -> FloatArray:
+    """(F, 1) shares that rise from 0 at the first and the last of F frames to 1 within a standard deviation."""
+    frames = np.arange(count)
+    return np.clip(np.minimum(frames, frames[::-1]) / _SPREAD, 0.0, 1.0)[:, None]
 
 
 def _mean(values: FloatArray) -> FloatArray:
@@ -52,13 +57,16 @@ def _mean(values: FloatArray) -> FloatArray:
 
 
 def widened(missing: FloatArray, now: int) -> FloatArray:
-    """(F, R) what is missing on each of F frames as on the worst about it, smooth over time; at one place as it is."""
+    """(F, R) what is missing on each of F frames as on the worst about it, smooth over time.
+
+    At the place `now` it is what is missing there, and nothing at the ends.
+    """
     padded = np.pad(missing, ((_BEFORE, _BEFORE), (0, 0)), mode="edge")
     about = np.arange(len(missing))[:, None] + np.arange(2 * _BEFORE + 1)
     worst = np.linalg.norm(padded, axis=1)[about].argmax(axis=1)
     wide = _mean(padded[about[:, 0] + worst])
     beside = np.exp(-0.5 * ((np.arange(len(missing)) - now) / _SPREAD) ** 2)
-    return np.asarray(wide + beside[:, None] * (missing[now] - wide[now]))
+    return np.asarray(_from_the_ends(len(missing)) * (wide + beside[:, None] * (missing[now] - wide[now])))
 
 
 def between(found: MotionPoses, knots: IntArray, rotations: FloatArray, roots: FloatArray) -> MotionPoses:

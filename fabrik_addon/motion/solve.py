@@ -124,7 +124,9 @@ class MotionSolver:
         The mean has the goals not quite, and what brings it onto them is little: on the demo's walk a hand that goes
         20 cm up at frame 150 was 3.0 times as sudden as the take there, and is 1.0 times. Where that is not enough
         limbs come to be straight: they stop a little before, and the dragged points get out of the way, but at the
-        place `now`: hips that turn by 0.3 were up to 2.4 times as sudden, a head out of reach 11 times, now 1.1.
+        place `now`: hips that turn by 0.3 were up to 2.4 times as sudden, a head out of reach 11 times; of 104
+        drags of hips and 104 of the head all are within 1.2 but two, of 2.1, at a frame on which a knee has to be
+        straight.
         """
         most = self._suddenness(self._own)
         if self._suddenness(found) <= most:

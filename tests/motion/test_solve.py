@@ -9,7 +9,7 @@ from fabrik_addon.core.backend import array as many
 from fabrik_addon.core.posture.mass import Masses
 from fabrik_addon.core.rotations import angle_between
 from fabrik_addon.motion.falloff import falloff
-from fabrik_addon.motion.poses import MotionPoses, smoothed
+from fabrik_addon.motion.poses import MotionPoses, smoothed, widened
 from fabrik_addon.motion.solve import MotionModel, MotionSolver
 
 FRAMES = slice(100, 161)
@@ -133,6 +133,16 @@ def test_changes_are_smoothed_and_none_at_the_ends():
     rough, less = (angle_between(each[1:], each[:-1]).max() for each in (shaken, calm.rotations))
     assert less < 0.6 * rough
     assert np.abs(calm.roots - moved)[10:-10].max() < 5e-4
+
+
+def test_what_is_missing_is_missing_about_it_too():
+    missing = np.zeros((61, 4))
+    missing[20, 1], missing[58, 2] = 0.03, 0.01
+    wide = widened(missing, 40)
+    assert (wide[18:23, 1] > 0.5 * 0.03).all()
+    assert np.abs(np.diff(wide, 2, axis=0))[:50].max() < 0.003
+    assert np.abs(wide[[0, 40, 60]]).max() < 1e-6
+    assert widened(missing, 20)[20] == pytest.approx(missing[20])
 
 
 def test_a_frame_that_went_another_way_is_brought_back():
