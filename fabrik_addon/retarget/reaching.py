@@ -86,7 +86,6 @@ class LegReach:
         below = {bone for path in paths if hips in path for bone in path[path.index(hips) + 1 :]}
         bones = [hips, *sorted(below)]
         self._bones: IntArray = np.array(bones)
-        self._parent = int(skeleton.parents[hips])
         part = skeleton.part(bones)
         own = _own_limits(part, limits, free)
         self._limited = any(name in limits for name in part.names[1:])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import FloatArray
-from ..backend import array as many
+from ..backend import array
 from ..backend.protocol import Backend, Quaternion, Scalar, Vector
 from ..limits.base import Limit
 from ..model.bodies import Attachment, Body, hung_effectors, only_child
@@ -53,7 +53,7 @@ class HingeLimb:
 
 
 def find_hinge_limbs(bodies: Sequence[Body]) -> list[HingeLimb]:
-    """Every ball joint on which nothing but a run of hinges hangs; `bodies` are those of `many`."""
+    """Every ball joint on which nothing but a run of hinges hangs; `bodies` are on arrays."""
     limbs = []
     for ball, body in enumerate(bodies):
         if body.limit is not None and body.limit.freedom < 3:
@@ -81,7 +81,7 @@ def _make_limb(bodies: Sequence[Body], ball: int, hinges: tuple[int, ...]) -> Hi
     """Tabulate a link's length, from its greatest one down the side on which it falls farther."""
     shares = np.linspace(0.0, 1.0, _STEPS)
     limits = tuple(limit for index in hinges if (limit := bodies[index].hinge) is not None)
-    rotations = [limit.at_share(many, shares) for limit in limits]
+    rotations = [limit.at_share(array, shares) for limit in limits]
     lengths = np.broadcast_to(_span(bodies, hinges, rotations).length, shares.shape)
     top = int(np.argmax(lengths))
     down, up = _falling(lengths[top:]), _falling(lengths[top::-1])

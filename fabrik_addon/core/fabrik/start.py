@@ -10,6 +10,7 @@ from ..backend.protocol import Backend, Condition, Quaternion
 from ..limits.base import Limit
 from ..model.bodies import Body, Pose, carried_frame
 from ..model.skeleton import Skeleton
+from ..rotations import NO_TURN
 
 _STRAIGHT = 1e-3
 _BEND = 0.1
@@ -72,7 +73,7 @@ def _bend_hinges(
 def spread_poses(skeleton: Skeleton, limits: Mapping[str, Limit]) -> FloatArray:
     """(P, J, 4) a fixed sequence of poses that fill the limits; bones without one stay at rest."""
     count = len(skeleton)
-    poses = np.tile([1.0, 0.0, 0.0, 0.0], (_SPREAD_POSES, count, 1))
+    poses = np.tile(NO_TURN, (_SPREAD_POSES, count, 1))
     places = _spread_places(_SPREAD_POSES, 3 * count).reshape(_SPREAD_POSES, count, 3)
     for name, limit in limits.items():
         bone = skeleton.index(name)

@@ -16,10 +16,10 @@ from ..backend.protocol import Vector as AnyVector
 from ..limits.base import Bounds, Limit
 from ..model.bodies import Body, hung_effectors
 from ..model.residuals import holders_of
+from ..rotations import NO_TURN
 
 # A joint stands at its limit within so many radians: half a hundredth of a degree, which nobody sees.
 AT_LIMIT = 1e-4
-_NO_TURN = np.array([1.0, 0.0, 0.0, 0.0])[:, None, None]
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Joints:
         """(4, B, F) local rotations after turns by (F, B, 3) rotation vectors in armature space, inside all limits."""
         turn = array.exp_map(Quaternion(carried).conjugated() @ Vector(by_row(turns)))
         result = _rows((turn @ Quaternion(local)).normalized())
-        result[:, self._fixed] = _NO_TURN
+        result[:, self._fixed] = NO_TURN[:, None, None]
         for bodies, rotations, limit in self._limited(result):
             inside = limit.clamp(array, rotations)
             if inside is not rotations:

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..backend.protocol import Backend, Quaternion
+from ..rotations import NO_TURN
 from .base import Limit, LimitConstraint
 
 
@@ -26,4 +27,4 @@ class Fixed(Limit):
 
     def sample(self, places: FloatArray) -> FloatArray:
         """No rotation."""
-        return np.broadcast_to(np.array([1.0, 0.0, 0.0, 0.0]), (*places.shape[:-1], 4))
+        return np.broadcast_to(NO_TURN, (*places.shape[:-1], 4))

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ..arrays import ROUNDING, FloatArray
-from ..backend import array as many
+from ..backend import array
 from ..backend.protocol import Backend, Condition, Scalar
 from ..errors import LimitError
 
@@ -83,7 +83,7 @@ class Window:
         """Leans for points of the unit square: its box, with what falls outside moved onto the outline."""
         low, high = np.min(self.points, axis=0), np.max(self.points, axis=0)
         x, z = low[0] + u * (high[0] - low[0]), low[1] + v * (high[1] - low[1])
-        inside = self.nearest(many, x, z)
+        inside = self.nearest(array, x, z)
         return np.asarray(inside[0]), np.asarray(inside[1])
 
 

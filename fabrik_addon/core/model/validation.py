@@ -9,6 +9,7 @@ import numpy.typing as npt
 from ..arrays import FloatArray, lengths
 from ..errors import LimitError, OptionsError, TargetError
 from ..limits.base import Limit
+from ..rotations import NO_TURN
 from .effector import Effector
 from .skeleton import Skeleton
 from .targets import PosePrior
@@ -176,7 +177,7 @@ def checked_start(start: npt.ArrayLike | None, skeleton: Skeleton, frames: int) 
     """(F, J, 4) unit start rotations, the rest pose when None."""
     count = len(skeleton)
     if start is None:
-        return np.broadcast_to(np.array([1.0, 0.0, 0.0, 0.0]), (frames, count, 4))
+        return np.broadcast_to(NO_TURN, (frames, count, 4))
     array = _given("The start pose has", start, frames, count, 4)
     norms = lengths(array)[..., None]
     if not (np.isfinite(norms).all() and (norms > _NO_LENGTH).all()):

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray, squares
 from ..problem import Problem
+from ..rotations import NO_TURN
 from ..state import Start, State
 from .attempt import attempt, local_rotations
 
@@ -117,7 +118,7 @@ def _start_poses(problem: Problem, start: Start, state: State, frames: IntArray,
     """
     poses = []
     if 0 in batch:
-        rest = np.broadcast_to([1.0, 0.0, 0.0, 0.0], (len(frames), len(problem.skeleton), 4))
+        rest = np.broadcast_to(NO_TURN, (len(frames), len(problem.skeleton), 4))
         poses.append(problem.legal(rest))
     others = [number - 1 for number in batch if number > 0]
     if others:
