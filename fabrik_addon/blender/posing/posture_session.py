@@ -92,6 +92,11 @@ class PostureSession:
         for solver in self._solvers.values():
             solver.prefer(*self._preferred)
 
+    def _forget(self) -> None:
+        """What comes next does not go on from the pose before."""
+        for solver in self._solvers.values():
+            solver.forget()
+
     def back(self) -> None:
         """Be in the preferred pose again."""
         self.begin_at(*self._preferred)
@@ -122,7 +127,7 @@ class PostureSession:
 
         By stretches, where so many lead there, else by FABRIK's sweeps and from there.
         """
-        self.prefer(*self._preferred)
+        self._forget()
         self.back()
         begin, self._asked = self._asked, np.where(np.isnan(asked.points), self._asked, asked.points)
         stretches = int(np.linalg.norm(self._asked - begin, axis=1).max() / self._stretch) + 1
@@ -159,7 +164,7 @@ class PostureSession:
         it does not help it is tried again only once the goals have been met.
         """
         turned = self._with_bent_limbs(found.rotations, found.root_location)
-        self.prefer(*self._preferred)
+        self._forget()
         self.go_on_from(turned, found.root_location)
         other = self._go_near(asked)
         if self._missing(other) <= _CLEARLY_LESS * self._missing(found):
@@ -205,7 +210,7 @@ class PostureSession:
         for bone, lock in self.locks.items():
             turned[bone] = lock(turned[bone])
         self.go_on_from(turned, swept.root_location)
-        self.prefer(*self._preferred)
+        self._forget()
         return self._go(asked)
 
     def _go(self, asked: Asked) -> PosturePose:
