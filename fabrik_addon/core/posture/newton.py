@@ -63,9 +63,9 @@ class Newton:
         """All that is known of a stance."""
         return State(stance, self.goals.residual(stance), self.posture.away(stance), pulls, closed)
 
-    def is_met(self, state: State, chosen: BoolArray) -> bool:
-        """Whether some of the rows are."""
-        return bool(np.abs(state.residual[chosen]).max(initial=0.0) <= self.tolerance)
+    def is_met(self, state: State, chosen: BoolArray, tolerances: float) -> bool:
+        """Whether some of the rows are, to so many tolerances."""
+        return bool(np.abs(state.residual[chosen]).max(initial=0.0) <= tolerances * self.tolerance)
 
     def step(self, state: State, damping: float, most: float) -> tuple[State, float]:
         """The state after a step in which no joint turns by more than the most radians, and what the farthest would."""
@@ -99,7 +99,8 @@ class Newton:
         price = 2.0 * max(float(np.linalg.norm(before.residual[~hard])), 0.1)
         bounds = self.bounds.cost(state.stance, state.away, price)
         posture = POSTURE * self.posture.value(state.away)
-        return 0.5 * float(soft @ soft) + posture + price * float(np.linalg.norm(first)) + bounds
+        missing = max(float(np.linalg.norm(first)) - _NEARLY * self.tolerance, 0.0)
+        return 0.5 * float(soft @ soft) + posture + price * missing + bounds
 
     def _curved(self, matrix: FloatArray, mass: FloatArray, state: State, motions: Motions) -> FloatArray:
         """The Gauss-Newton matrix with what the present forces add to it, and as much mass as makes it positive."""

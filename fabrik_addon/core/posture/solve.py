@@ -33,7 +33,9 @@ _MOST_TURNS, _WORTH_IT = 4, 0.15
 # Radians: a step in which no joint turns farther is the last one.
 _LAST_TURN = 2e-3
 _LAST_GAIN = 5e-3
-_HIGHEST_DAMPING = 1e3 * POSTURE
+# Where goals have gone by less than this share of what the last pose was short of, what meets them all is not tried.
+_OUT_OF_REACH = 0.15
+_LEAST_DAMPING, _HIGHEST_DAMPING = 0.1 * POSTURE, 1e3 * POSTURE
 
 
 class _Pace(NamedTuple):
@@ -41,7 +43,7 @@ class _Pace(NamedTuple):
 
     steps: toward the balance of goals and posture, in one go, and most_steps in all. last_share: a step is the last one
     that turns by less than this share of the way from the preferred pose. tangents: how many are followed onto the
-    goals, each turning by so many radians at most, farthest.
+    goals, each turning by so many radians at most, farthest; they are met to so many tolerances.
     """
 
     steps: int
@@ -49,11 +51,12 @@ class _Pace(NamedTuple):
     last_share: float
     tangents: int
     farthest: float
+    tolerances: float
 
 
 # Nobody sees what is left after a step that is small beside the way from the preferred pose, and the next move of the
 # mouse goes on: a hand dragged about takes 1.0 steps a move for 2.1, and still closes to 0.00 degrees.
-_A_MOVE, _AT_ONCE = _Pace(6, 10, 0.2, 3, 0.2), _Pace(6, 10, 0.0, 12, 0.4)
+_A_MOVE, _AT_ONCE = _Pace(3, 6, 0.2, 3, 0.2, 5.0), _Pace(6, 10, 0.0, 12, 0.4, 1.0)
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,7 @@ class PostureSolver:
         """The next pose is not one that goes on from the last one."""
         self._last: State | None = None
         self._asked: FloatArray | None = None
+        self._damping = 0.0
 
     def centre_of_mass(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
         """(3,) in a pose."""
@@ -153,6 +157,7 @@ class PostureSolver:
         stance = self.bodies.stand(local, np.asarray(start_location, dtype=np.float64))
         last = self._last
         state = self._newton.state(stance) if last is None else self._newton.state(stance, last.pulls, last.closed)
+        self._is_far = last is not None and _is_far(state.residual, last.residual)
         easy_turn = np.inf if at_once else self._easy_turn(state)
         state, steps = self._approach(state, easy_turn, _AT_ONCE if at_once else _A_MOVE)
         self._last = state
@@ -175,9 +180,11 @@ class PostureSolver:
         steps, missing = 0, np.inf
         for _ in range(_MOST_TURNS):
             state, count, done = self._balance(state, most, pace)
-            state, steps = self._meet(state, pace), steps + count
+            for chosen in (self.goals.hard,) if done and self._is_far else (self._every, self.goals.hard):
+                state = self._met(state, chosen, pace)
+            steps += count
             before, missing = missing, float(np.linalg.norm(state.residual))
-            if done or steps >= pace.most_steps or self._newton.is_met(state, self._every):
+            if done or steps >= pace.most_steps or self._newton.is_met(state, self._every, pace.tolerances):
                 break
             if missing > (1.0 - _WORTH_IT) * before:
                 break
@@ -185,7 +192,8 @@ class PostureSolver:
 
     def _balance(self, state: State, most: float, pace: _Pace) -> tuple[State, int, bool]:
         """Steps until goals and posture are in balance or joints have turned enough: how many, whether it is done."""
-        newton, damping, count = self._newton, 0.0, 0
+        newton, count = self._newton, 0
+        damping = self._damping if _LEAST_DAMPING < self._damping < _HIGHEST_DAMPING else 0.0
         while count < pace.steps and damping <= _HIGHEST_DAMPING and most > _LAST_TURN:
             count += 1
             last = max(_LAST_TURN, pace.last_share * float(np.abs(state.away.turned).max()))
@@ -196,25 +204,30 @@ class PostureSolver:
                 trial = self._met(trial, self._every, pace)
                 after = newton.cost(trial, state)
             if after <= before:
-                state, damping, most = trial, 0.25 * damping, most - longest
+                state, most, damping = trial, most - longest, 0.25 * damping
+                self._damping = damping
                 if longest < last or before - after < _LAST_GAIN * before:
                     return state, count, True
             else:
-                damping = max(4.0 * damping, POSTURE)
+                self._damping = damping = max(4.0 * damping, POSTURE)
         return state, count, False
-
-    def _meet(self, state: State, pace: _Pace) -> State:
-        """The goals alone, from here: all of them where they can be met, else those that come first."""
-        return self._met(self._met(state, self._every, pace), self.goals.hard, pace)
 
     def _met(self, state: State, chosen: BoolArray, pace: _Pace) -> State:
         """The state with some of the rows met, or nearly, by the least mass moved, as far as that leads anywhere."""
         for _ in range(pace.tangents):
-            nearer = None if self._newton.is_met(state, chosen) else self._newton.nearer(state, chosen, pace.farthest)
+            if self._newton.is_met(state, chosen, pace.tolerances):
+                break
+            nearer = self._newton.nearer(state, chosen, pace.farthest)
             if nearer is None:
                 break
             state = nearer
         return state
+
+
+def _is_far(residual: FloatArray, before: FloatArray) -> bool:
+    """Whether goals have come nearer by so little that they are out of reach, as they were before; (R,) residuals."""
+    gone = float(np.linalg.norm(residual - before))
+    return 0.0 < gone < _OUT_OF_REACH * float(np.linalg.norm(before))
 
 
 def _axes(limit: Limit | None, factor: float) -> FloatArray:
