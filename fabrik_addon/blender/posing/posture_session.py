@@ -84,6 +84,8 @@ class PostureSession:
         ranks = sorted({effector.priority for effector in effectors})
         self._ranks = np.array([ranks.index(effector.priority) for effector in effectors])
         self._preferred, self._most_stretches, self._is_stuck = preferred, most_stretches, False
+        # Whether a pose is come to now, rather than over several moves of the mouse.
+        self._at_once = False
         self.back()
 
     def prefer(self, local_rotations: FloatArray, location: FloatArray) -> None:
@@ -120,6 +122,7 @@ class PostureSession:
         before, self._asked = self._asked, np.where(np.isnan(asked.points), self._asked, asked.points)
         if np.linalg.norm(self._asked - before, axis=1).max() > self._stretch:
             return self.pose_anew(asked)
+        self._at_once = False
         return self._go(asked)
 
     def pose_anew(self, asked: Asked, *, options: Options = _NO_RESTARTS) -> PosturePose:
@@ -127,6 +130,7 @@ class PostureSession:
 
         By stretches, where so many lead there, else by FABRIK's sweeps and from there.
         """
+        self._at_once = True
         self._forget()
         self.back()
         begin, self._asked = self._asked, np.where(np.isnan(asked.points), self._asked, asked.points)
@@ -257,7 +261,9 @@ class PostureSession:
 
     def _solve(self, held: tuple[int, ...], start: FloatArray, location: FloatArray, asked: Asked) -> PosturePose:
         solver = self._solver(held)
-        return solver.solve(asked.points, start=start, start_location=location, target_rotations=asked.rotations)
+        return solver.solve(
+            asked.points, start=start, start_location=location, target_rotations=asked.rotations, at_once=self._at_once
+        )
 
     def _solver(self, held: tuple[int, ...]) -> PostureSolver:
         """The solver in which some bones do not turn, and as many ranks come first as do now."""

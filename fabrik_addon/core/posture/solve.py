@@ -6,7 +6,7 @@ The posture term pulls to one preferred pose, so that the pose hardly depends on
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -157,6 +157,9 @@ class PostureSolver:
         stance = self.bodies.stand(local, np.asarray(start_location, dtype=np.float64))
         last = self._last
         state = self._newton.state(stance) if last is None else self._newton.state(stance, last.pulls, last.closed)
+        if last is None:
+            # As far as is known, the goals pull by what they are short of.
+            state = replace(state, pulls=np.where(goals.hard, 0.0, state.residual))
         self._is_far = last is not None and _is_far(state.residual, last.residual)
         easy_turn = np.inf if at_once else self._easy_turn(state)
         state, steps = self._approach(state, easy_turn, _AT_ONCE if at_once else _A_MOVE)
