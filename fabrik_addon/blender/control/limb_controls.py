@@ -43,7 +43,7 @@ def find_limb_controls(
     carrying = {kept.place, *(row.control for row in kept.carriers)}
     # The outermost first.
     free = sorted({*candidates} - carrying, key=lambda name: (-after[name].bit_count(), name))
-    mine = {path: [name for name in free if _places(rig, kept, limbs[path], after[name])] for path in limbs}
+    mine = {path: _placing(rig, kept, limb, free, after) for path, limb in limbs.items()}
     write_switches(rig, {row.name: row.fk for row in kept.switches})
     moving = _moving(context, rig, limbs, mine)
     mine = {path: [name for name in mine[path] if name not in moving] for path in limbs}
@@ -60,15 +60,22 @@ def find_limb_controls(
         _look_at_joints(kept, limb, path)
 
 
-def _places(rig: bpy.types.Object, kept: FabrikControlRig, limb: Sequence[str], bits: int) -> bool:
-    """Whether a limb follows a control, and of the body only that and what hangs on it."""
-    places = {bone.name: place for place, bone in enumerate(rig.pose.bones)}
-    following = {row.name for row in kept.carriers if bits >> places[row.name] & 1}
+def _placing(
+    rig: bpy.types.Object,
+    kept: FabrikControlRig,
+    limb: Sequence[str],
+    controls: Sequence[str],
+    after: Mapping[str, int],
+) -> list[str]:
+    """The controls that a limb follows, and of the body only that and what hangs on it."""
+    bits = {bone.name: 1 << place for place, bone in enumerate(rig.pose.bones)}
     below = set(limb)
     for row in kept.carriers:
         if row.parent in below:
             below.add(row.name)
-    return bool(following & set(limb)) and following <= below
+    mine = sum(bits[name] for name in limb)
+    others = sum(bits[row.name] for row in kept.carriers if row.name not in below)
+    return [name for name in controls if after[name] & mine and not after[name] & others]
 
 
 def _moving(
