@@ -104,6 +104,16 @@ def rotation_between(starts: FloatArray, ends: FloatArray) -> FloatArray:
     return np.asarray(turns / lengths(turns)[:, None])
 
 
+def rotation_vector_from_matrix(matrix: FloatArray) -> FloatArray:
+    """(..., 3) axis times angle of (..., 3, 3) matrices that turn by clearly less than half a turn."""
+    m = matrix
+    twice = [m[..., 2, 1] - m[..., 1, 2], m[..., 0, 2] - m[..., 2, 0], m[..., 1, 0] - m[..., 0, 1]]
+    vector = np.stack(twice, axis=-1)
+    sine = lengths(vector)
+    angle = np.arctan2(sine, np.trace(m, axis1=-2, axis2=-1) - 1.0)
+    return np.asarray(vector * np.where(sine > _NO_SINE, angle / np.maximum(sine, _NO_SINE), 0.5)[..., None])
+
+
 def slerp(start: FloatArray, end: FloatArray, share: FloatArray) -> FloatArray:
     """(F, 4) quaternions a (F,) share of the way from one to the other, on the shorter arc."""
     cosine = np.sum(start * end, axis=-1)

@@ -16,8 +16,6 @@ _ALONG: Final = 1.0 - 1e-5
 _MOST: Final = 0.9
 # A share of a turn: a bone that makes so much of it beside its control is twisted by others as well.
 _LOOSE: Final = 0.01
-# A bone's head that goes less far than this share of its length, by what a trial turns, is turned about.
-_ARC: Final = 1.0
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ def find_carriers(trials: Trials, bones: RigBones, by_hand: Mapping[str, str]) -
             above = parents.pop(bone)
             parents = {each: above if its == bone else its for each, its in parents.items()}
     names = bones.names
-    order = _parents_first(parents)
+    controls = {bone: control for control, bone in chosen.items()}
     return [
         Carrier(
             names[bone],
@@ -77,8 +75,8 @@ def find_carriers(trials: Trials, bones: RigBones, by_hand: Mapping[str, str]) -
             names[parents[bone]] if parents[bone] >= 0 else "",
             _is_full(trials, control, bone, list(chosen)),
         )
-        for bone in order
-        for control in [next(each for each, its in chosen.items() if its == bone)]
+        for bone in _parents_first(parents)
+        for control in [controls[bone]]
     ]
 
 
@@ -102,7 +100,7 @@ def _owners(trials: Trials, bones: RigBones) -> IntArray:
     rows = [trials.bones.index(name) for name in trials.controls]
     # Of two that turn the same bones of the mesh the one that turns the other is farther out.
     deform, others = turned[:, bones.deform].sum(axis=1), turned[:, rows].sum(axis=1) / (len(turned) + 1.0)
-    stays = np.linalg.norm(trials.moved, axis=-1) < _NEAR * _ARC * bones.lengths
+    stays = np.linalg.norm(trials.moved, axis=-1) < _NEAR * bones.lengths
     pivoting = turned & stays & ~_leaves_below(trials, bones)
     inner = np.argmin(np.where(turned, (deform + others)[:, None], np.inf), axis=0)
     outer = np.argmax(np.where(pivoting, (deform - others)[:, None], -1.0), axis=0)

@@ -18,10 +18,9 @@ from ..settings.control import FabrikControl, FabrikControlRig
 class ControlPose:
     """What C controls' channels are to hold: ([F,] C, 4) local rotations; place: ([F,] 3) the place control's location.
 
-    controls: their names. place is None where the body is not to be moved.
+    place is None where the body is not to be moved.
     """
 
-    controls: tuple[str, ...]
     rotations: FloatArray
     place: FloatArray | None
 
@@ -89,7 +88,7 @@ class ControlModel:
         wanted, heads = armature_matrices[..., :3, :3], armature_matrices[..., :3, 3]
         new = wanted[..., self._bodies, :, :] @ self._offsets
         rotations = quaternion_from_matrix(_back(self._carried(new) @ self._frames) @ new)
-        return ControlPose(tuple(self.controls), rotations, self._placed(wanted, heads, new) if self.place else None)
+        return ControlPose(rotations, self._placed(wanted, heads, new) if self.place else None)
 
     def _look_at_place(self, bone: bpy.types.PoseBone, moves_with: Sequence[str]) -> None:
         """How the place control stands, and which control's head is fixed to it."""

@@ -51,7 +51,7 @@ def control_take(
     model = writer.made_ready()
     wanted = forward_kinematics(skeleton, rotations, heads)
     pose = model.pose(wanted)
-    found = {name: pose.rotations[:, place] for place, name in enumerate(pose.controls)}
+    found = {name: pose.rotations[:, place] for place, name in enumerate(model.controls)}
     present = {name: local_rotation(rig.pose.bones[name]) for name in found}
     moved = {name: turned for name, turned in found.items() if angle_between(turned, present[name]).max() > _STILL}
     bodies = {row.control: row.name for row in kept.carriers}

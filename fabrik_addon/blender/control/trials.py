@@ -9,9 +9,10 @@ import bpy
 import numpy as np
 
 from ...core.arrays import BoolArray, FloatArray
-from ...core.rotations import product, quaternion_from_rotation_vector
+from ...core.rotations import rotation_vector_from_matrix
 from ..rig.armature import nearest_rotations
-from ..rig.rotation_modes import from_channels, property_name, to_channels
+from ..rig.pose_writer import HeldChannels
+from .channels import add_to_channels, free_channels
 from .dependents import batches
 
 # Radians: matrices are in single precision, of which a thousandth of this is left for telling turns apart.
@@ -93,11 +94,12 @@ def try_controls(
     shape = (len(controls), len(bones), 3)
     turns, turned, moved = np.zeros((len(controls), 3)), np.zeros(shape), np.zeros(shape)
     for batch in batches(controls, after):
-        before = [_turn(rig.pose.bones[name]) for name in batch]
+        before = HeldChannels(rig, batch)
+        for name in batch:
+            _turn(rig.pose.bones[name])
         posed = _matrices(context, rig)
-        for name, channel in zip(batch, before, strict=True):
-            setattr(rig.pose.bones[name], *channel)
-        vectors = _small_turns(posed[:, :3, :3] @ np.swapaxes(rest[:, :3, :3], 1, 2))
+        before.put_back()
+        vectors = rotation_vector_from_matrix(posed[:, :3, :3] @ np.swapaxes(rest[:, :3, :3], 1, 2))
         for name in batch:
             row, column = controls.index(name), bones.index(name)
             follows = np.array([after[name] >> place & 1 for place in range(len(bones))], dtype=bool)
@@ -107,15 +109,10 @@ def try_controls(
     return Trials(bones, list(controls), rest, turns, turned, moved)
 
 
-def _turn(bone: bpy.types.PoseBone) -> tuple[str, tuple[float, ...]]:
-    """Turn a bone by a little as far as its locks let it; the channel and what it held."""
-    channel, free = property_name(bone.rotation_mode), np.array(TRIED_AXIS)
-    free[np.array(bone.lock_rotation)] = 0.0
-    before: tuple[float, ...] = tuple(getattr(bone, channel))
-    turn = quaternion_from_rotation_vector(_TURN * free / np.linalg.norm(free))
-    wanted = product(from_channels(bone.rotation_mode, before), turn)
-    setattr(bone, channel, to_channels(bone.rotation_mode, wanted[None], previous=before)[1][0].tolist())
-    return channel, before
+def _turn(bone: bpy.types.PoseBone) -> None:
+    """Turn a bone by a little as far as its locks let it."""
+    turn = np.where(free_channels(bone), (0.0, 0.0, 0.0, *TRIED_AXIS), 0.0)
+    add_to_channels(bone, _TURN * turn / np.linalg.norm(turn))
 
 
 def swings(bone: bpy.types.PoseBone) -> bool:
@@ -131,14 +128,6 @@ def _matrices(context: bpy.types.Context, rig: bpy.types.Object) -> FloatArray:
     matrices: FloatArray = values.reshape(-1, 4, 4).transpose(0, 2, 1).astype(np.float64)
     matrices[:, :3, :3] = nearest_rotations(matrices[:, :3, :3])
     return matrices
-
-
-def _small_turns(matrices: FloatArray) -> FloatArray:
-    """(N, 3) rotation vectors of (N, 3, 3) turns by a little."""
-    skew = 0.5 * (matrices - np.swapaxes(matrices, 1, 2))
-    vectors = np.stack([skew[:, 2, 1], skew[:, 0, 2], skew[:, 1, 0]], axis=-1)
-    sine = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return np.asarray(vectors * np.where(sine > 0.0, np.arcsin(sine) / np.maximum(sine, 1e-12), 1.0))
 
 
 def _across(vectors: FloatArray, along: FloatArray) -> FloatArray:

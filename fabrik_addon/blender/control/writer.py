@@ -9,12 +9,14 @@ import numpy as np
 from ...core import forward_kinematics
 from ...core.arrays import FloatArray
 from ...core.model.skeleton import Skeleton
+from ...core.rotations import rotation_vector_from_matrix
 from ..rig import armature as plain
 from ..rig.armature import Tree, nearest_rotations
 from ..rig.pose_keeper import read_switch, write_switch, write_switches
 from ..rig.pose_writer import ChannelGroup, HeldChannels, PoseWriter, channel_groups
 from ..rig.rotation_modes import local_rotation
 from ..settings.control import FabrikControlRig, control_rig
+from .body import bones_on_ik
 from .limbs import LimbOnIk, limbs_that_stay, place_limbs
 from .model import ControlModel
 
@@ -175,18 +177,13 @@ class ControlWriter:
         """Put the limbs on FK."""
         write_switches(self._rig, self.on_fk)
 
-    def _names_on_ik(self) -> set[str]:
-        """The bones that are not on FK."""
-        off = {path for path, value in self.on_fk.items() if read_switch(self._rig, path) != value}
-        return {row.name for row in self._kept.carriers if row.switch in off}
-
     def _update(self) -> None:
         if self._context is not None:
             self._context.view_layer.update()
 
     def made_ready(self, *, on_fk: bool = True) -> ControlModel:
         """The model, with the limbs on FK unless they are to stay as they are."""
-        on_ik = self._names_on_ik() if self._model is None and self._context is None else ()
+        on_ik = bones_on_ik(self._rig) if self._model is None and self._context is None else ()
         if on_fk:
             self.switch()
         if self._model is None:
@@ -223,7 +220,7 @@ def deviations(
     for name, distance, turn in zip(names, distances.tolist(), turns, strict=True):
         carrier = kept.carriers[name]
         # Where the rig makes the twist itself it is its own.
-        angle = _lean(turn) if carrier.found == "SWINGS" else _angle(turn)
+        angle = _lean(turn) if carrier.found == "SWINGS" else float(np.linalg.norm(rotation_vector_from_matrix(turn)))
         if carrier.control in rig.pose.bones and (distance > MOST_OFF[0] or angle > MOST_OFF[1]):
             found.append(Deviation(name, distance, angle))
     return found
@@ -237,12 +234,6 @@ def said(kept: FabrikControlRig, deviation: Deviation) -> str:
 
 def _apart(deviation: Deviation) -> str:
     return f"{1000.0 * deviation.distance:.1f} mm and {np.degrees(deviation.angle):.2f}°"
-
-
-def _angle(matrix: FloatArray) -> float:
-    """Radians that a rotation matrix turns by."""
-    sine = np.linalg.norm([matrix[2, 1] - matrix[1, 2], matrix[0, 2] - matrix[2, 0], matrix[1, 0] - matrix[0, 1]])
-    return float(np.arctan2(sine, np.trace(matrix) - 1.0))
 
 
 def write_pose(
