@@ -3,7 +3,8 @@
 Nothing here needs the solver, so that asking does not load it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
 from typing import Any, Final, TypeVar
 
 import bpy
@@ -111,11 +112,19 @@ def why_no_rig(rig: bpy.types.Object | None) -> str:
     return ""
 
 
-def why_no_solve(rig: bpy.types.Object | None) -> str:
+def of_a_rig(reason: Callable[[bpy.types.Object], str]) -> Callable[[bpy.types.Object | None], str]:
+    """The function, that says why something can't be done with a rig, for whatever is at hand."""
+
+    @wraps(reason)
+    def why_not(rig: bpy.types.Object | None) -> str:
+        return why_no_rig(rig) or ("" if rig is None else reason(rig))
+
+    return why_not
+
+
+@of_a_rig
+def why_no_solve(rig: bpy.types.Object) -> str:
     """What keeps an object from being solved or baked, and what to do; "" where nothing does."""
-    trouble = why_no_rig(rig)
-    if trouble or rig is None:
-        return trouble
     if not len(rig_settings(rig).effectors):
         return f"{rig.name!r} has no effector: pick a bone in Pose mode and add one"
     if not enabled_effectors(rig):
@@ -123,19 +132,15 @@ def why_no_solve(rig: bpy.types.Object | None) -> str:
     return ""
 
 
-def why_no_mapped(rig: bpy.types.Object | None) -> str:
+@of_a_rig
+def why_no_mapped(rig: bpy.types.Object) -> str:
     """What keeps an object from having markers on its bones, and what to do; "" where nothing does."""
-    trouble = why_no_rig(rig)
-    if trouble or rig is None:
-        return trouble
     return "" if mapped_markers(rig) else "No marker is on a bone: match the markers first"
 
 
-def why_no_bake(rig: bpy.types.Object | None) -> str:
+@of_a_rig
+def why_no_bake(rig: bpy.types.Object) -> str:
     """What keeps an object from being baked, and what to do; "" where nothing does."""
-    trouble = why_no_rig(rig)
-    if trouble or rig is None:
-        return trouble
     return "" if mapped_markers(rig) else why_no_solve(rig)
 
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 class ReportsBake:
     """An operator whose steps end with the result of a bake."""
 
+    frame_start: IntProperty(name="Start", description="First frame; unless given that of the range, or of the source")
+    frame_end: IntProperty(name="End", description="Last frame; unless given that of the range, or of the source")
+    action_name: StringProperty(name="Action Name", description="Name of a new action; the rig's when empty")
+
     report: Callable[[set[str], str], None]
 
     def done(self, result: "BakeResult") -> set[str]:
@@ -36,10 +40,6 @@ class FABRIK_OT_bake(ReportsBake, InSteps, BakeOptions, MarkerOptions, Operator)
     bl_label = "Bake"
     why_not = staticmethod(why_no_bake)
     doing = "baking"
-
-    frame_start: IntProperty(name="Start", description="First frame to bake")
-    frame_end: IntProperty(name="End", description="Last frame to bake")
-    action_name: StringProperty(name="Action Name", description="Name of a new action; the rig's when empty")
 
     def steps(self, context: Context) -> "Steps":
         """The bake: of the keywords given, else of the rig's settings."""

@@ -61,12 +61,12 @@ class OnRig:
     report: Callable[[set[str], str], None]
     poll_message_set: Callable[[str], None]
     properties: Any
-    why_not = staticmethod(why_no_rig)
+    why_not: Any = staticmethod(why_no_rig)
 
     @classmethod
     def poll(cls, context: Context) -> bool:
         """Where nothing is against it."""
-        reason = cls.why_not(rig_at_hand(context))
+        reason: str = cls.why_not(rig_at_hand(context))
         if reason:
             cls.poll_message_set(reason)
         return not reason

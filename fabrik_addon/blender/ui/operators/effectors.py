@@ -8,7 +8,7 @@ from bpy.types import Context, Operator
 
 from ...settings.effector import POINTS
 from ...settings.rig import rig_settings
-from ...settings.why_not import named, why_no_rig
+from ...settings.why_not import named, of_a_rig
 from ..chosen import start_as_chosen
 from .base import Bones, Done, OnBones, OnRig, count_of
 
@@ -19,11 +19,9 @@ _PINNING = (
 )
 
 
-def _why_no_effector(rig: bpy.types.Object | None) -> str:
+@of_a_rig
+def _why_no_effector(rig: bpy.types.Object) -> str:
     """What keeps an object from having an effector, and what to do; "" where it has one."""
-    reason = why_no_rig(rig)
-    if reason or rig is None:
-        return reason
     return "" if len(rig_settings(rig).effectors) else f"{rig.name!r} has no effector: add one first"
 
 

@@ -164,13 +164,17 @@ class FABRIK_OT_add_limit_point(_OnPolygon, Operator):
         return add_point(bones[0], from_pose=self.from_pose), []
 
 
-class FABRIK_OT_move_limit_point(_OnPolygon, Operator):
+class _OnCorner(_OnPolygon):
+    """An operator on one of its corners."""
+
+    index: IntProperty(name="Index", description="Place of the corner, from 0", min=0, options=_ASIDE)
+
+
+class FABRIK_OT_move_limit_point(_OnCorner, Operator):
     """Move a corner of the window of a polygon limit to where the bone leans now"""
 
     bl_idname = "fabrik.move_limit_point"
     bl_label = "Move Point Here"
-
-    index: IntProperty(name="Index", description="Place of the corner, from 0", min=0, options=_ASIDE)
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         """Move the point."""
@@ -179,13 +183,11 @@ class FABRIK_OT_move_limit_point(_OnPolygon, Operator):
         return move_point(bones[0], self.index), []
 
 
-class FABRIK_OT_remove_limit_point(_OnPolygon, Operator):
+class FABRIK_OT_remove_limit_point(_OnCorner, Operator):
     """Remove a corner from the window of a polygon limit"""
 
     bl_idname = "fabrik.remove_limit_point"
     bl_label = "Remove Point"
-
-    index: IntProperty(name="Index", description="Place of the corner, from 0", min=0, options=_ASIDE)
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         """Remove the point."""

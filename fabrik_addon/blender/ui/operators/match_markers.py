@@ -7,7 +7,7 @@ from bpy_extras.io_utils import ExportHelper, ImportHelper
 
 from ....markers.mapping.marker_sets import PRESETS
 from ...settings.rig import rig_settings
-from ...settings.why_not import named, why_no_mapped, why_no_rig
+from ...settings.why_not import named, of_a_rig, why_no_mapped
 from .base import Done, OnJson, OnRig, chosen_path
 
 _PRESETS = (
@@ -71,11 +71,9 @@ def _listed(labels: tuple[str, ...]) -> str:
     return f"; without a bone: {', '.join(labels[:_NAMED])}{more}"
 
 
-def _why_no_marker(rig: bpy.types.Object | None) -> str:
+@of_a_rig
+def _why_no_marker(rig: bpy.types.Object) -> str:
     """What keeps a listed marker from being put on the active bone, and what to do; "" where nothing does."""
-    reason = why_no_rig(rig)
-    if reason or rig is None:
-        return reason
     if not len(rig_settings(rig).capture.markers):
         return "There is no marker in the list: match the markers first"
     return "" if rig.data.bones.active is not None else "No bone is active: click one in Pose mode"

@@ -6,15 +6,13 @@ from bpy.types import Context, Operator
 from bpy_extras.io_utils import ExportHelper
 
 from ...settings.rig import rig_settings
-from ...settings.why_not import why_no_rig
+from ...settings.why_not import of_a_rig
 from .base import Done, OnRig, chosen_path
 
 
-def _why_no_report(rig: bpy.types.Object | None) -> str:
+@of_a_rig
+def _why_no_report(rig: bpy.types.Object) -> str:
     """What keeps a rig from having a report; "" where it has one."""
-    reason = why_no_rig(rig)
-    if reason or rig is None:
-        return reason
     return "" if rig_settings(rig).capture.report is not None else "There is no report: bake the markers first"
 
 

@@ -8,18 +8,16 @@ from bpy.types import Context, Event, Operator
 
 from ....settings.effector import POINTS
 from ....settings.rig import rig_settings
-from ....settings.why_not import named, why_no_rig
+from ....settings.why_not import named, of_a_rig
 from ..base import Done, OnRig, count_of
 
 # Frames that a hold is long where nothing else is said.
 _LENGTH = 20
 
 
-def _why_no_hold(rig: bpy.types.Object | None) -> str:
+@of_a_rig
+def _why_no_hold(rig: bpy.types.Object) -> str:
     """What keeps an object from having a hold, and what to do; "" where it has one."""
-    reason = why_no_rig(rig)
-    if reason or rig is None:
-        return reason
     return "" if len(rig_settings(rig).holds) else f"{rig.name!r} has no hold: add one first"
 
 

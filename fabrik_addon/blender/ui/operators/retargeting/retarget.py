@@ -4,7 +4,7 @@ from inspect import get_annotations
 from typing import TYPE_CHECKING, Any
 
 import bpy
-from bpy.props import IntProperty, StringProperty
+from bpy.props import StringProperty
 from bpy.types import Context, Operator
 
 from ....settings.bake_options import RETARGET_OPTIONS, BakeOptions, RetargetOptions
@@ -28,9 +28,6 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, RetargetOptions, BakeOptions, Ope
         name="Source",
         description="The armature whose motion is wanted, or a .bvh, .fbx, .glb or .usd file; the rig's when empty",
     )
-    frame_start: IntProperty(name="Start", description="First frame; the source's when not given")
-    frame_end: IntProperty(name="End", description="Last frame; the source's when not given")
-    action_name: StringProperty(name="Action Name", description="Name of a new action; the rig's when empty")
 
     def steps(self, context: Context) -> "Steps":
         """The keywords given, else the rig's settings."""
