@@ -30,7 +30,18 @@ def find_bodies(motion: Motion, skeleton: Skeleton, pairs: Sequence[Pair] | None
 
 
 def _known(bones: Mapping[str, RestBone]) -> TreeBody:
-    """What bones are by their names; where these tell no hips and thighs, by how they hang on one another."""
+    """What bones are by their names; where these tell no hips and thighs, by how they hang on one another.
+
+    The topmost bone above the hips, which games move bodies by, is the root.
+    """
+    found = _told(bones)
+    hips = next((name for name, role in found.roles.items() if role.part == "hips"), None)
+    over = above(bones, hips) if hips is not None else []
+    return found._replace(roles={**dict.fromkeys(over[-1:], Role("root")), **found.roles})
+
+
+def _told(bones: Mapping[str, RestBone]) -> TreeBody:
+    """The same without the root."""
     named = match(bones)
     parts: dict[str, list[str]] = {}
     for name, role in named.items():

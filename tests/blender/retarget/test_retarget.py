@@ -210,3 +210,25 @@ def test_rotations_that_a_limit_keeps_off_are_reported_in_degrees(moving):
     assert float(spine["max_deg"]) == pytest.approx(wanted, abs=0.1)
     assert spine["worst"] == "24"
     assert "Rotations: " in rig_settings(rig).last_result
+
+
+def test_a_root_bone_that_carries_the_motion_is_counted_and_turns_as_the_source_s(clean_scene):
+    """As in Unreal and in some of Mixamo's files."""
+    rooted = [
+        ("root", "", (0, 0, 0), (0, -0.3, 0)),
+        *((name, parent or "root", *ends) for name, parent, *ends in PERSON),
+    ]
+    source, rig = make_rig(rooted, "Source"), make_rig(rooted, "Rig")
+    for frame in FRAMES:
+        root = source.pose.bones["root"]
+        root.location, root.rotation_quaternion = (0.0, 0.02 * frame, 0.01 * frame), (1.0, 0.0, 0.0, 0.02 * frame)
+        for channel in ("location", "rotation_quaternion"):
+            root.keyframe_insert(channel, frame=frame)
+        source.pose.bones["spine"].rotation_quaternion = (1.0, 0.01 * frame, 0.0, 0.0)
+        source.pose.bones["spine"].keyframe_insert("rotation_quaternion", frame=frame)
+    assert bpy.ops.fabrik.retarget(source="Source") == {"FINISHED"}
+    for frame in (1, 7, 24):
+        own, other = heads(rig, frame), heads(source, frame)
+        assert max(np.linalg.norm(own[name] - other[name]) for name in own) < 1e-4
+        turns = [thing.pose.bones["root"].matrix.to_quaternion() for thing in (rig, source)]
+        assert np.degrees(turns[0].rotation_difference(turns[1]).angle) < 0.05
