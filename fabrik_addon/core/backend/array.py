@@ -22,6 +22,11 @@ cos = np.cos
 atan2 = np.arctan2
 floor = np.floor
 square = np.square
+logical_and = np.logical_and
+logical_or = np.logical_or
+logical_not = np.logical_not
+# The piecewise linear function through places and values, held at its ends.
+interpolate = np.interp
 maximum = np.maximum
 minimum = np.minimum
 
@@ -151,21 +156,6 @@ def any_of(condition: Condition) -> bool:
     return np.count_nonzero(condition) > 0  # half the time of `any`
 
 
-def logical_and(first: Condition, second: Condition) -> Condition:
-    """Where both hold."""
-    return np.logical_and(first, second)
-
-
-def logical_or(first: Condition, second: Condition) -> Condition:
-    """Where one of the two holds."""
-    return np.logical_or(first, second)
-
-
-def logical_not(condition: Condition) -> Condition:
-    """Where it does not hold."""
-    return np.logical_not(condition)
-
-
 def rotation_between(start: protocol.Vector, end: protocol.Vector) -> Quaternion:
     """The shortest rotation from one direction onto another; none where either has no length.
 
@@ -230,11 +220,6 @@ def exp_map(rotation_vector: protocol.Vector) -> Quaternion:
 def scalar(array: FloatArray) -> FloatArray:
     """From (F,)."""
     return array
-
-
-def interpolate(value: Scalar, places: FloatArray, values: FloatArray) -> Scalar:
-    """The piecewise linear function through (places, values), held at its ends."""
-    return np.interp(value, places, values)
 
 
 def vector(array: FloatArray) -> Vector:

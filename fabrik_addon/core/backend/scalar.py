@@ -1,8 +1,9 @@
 """The kernel's numbers for a single pose: mathutils, which is C and needs microseconds. `array` is its twin."""
 
+import operator
 import sys
 from collections.abc import Sequence
-from math import atan2, cos, floor, sin, sqrt
+from math import atan2, cos, floor, sin, sqrt  # noqa: F401  the kernel asks for them here
 from typing import Any, Final, cast
 
 import numpy as np
@@ -11,47 +12,12 @@ from mathutils import Quaternion, Vector
 from ..arrays import TINY, BoolArray, FloatArray, IntArray
 from .protocol import Backend
 
-__all__ = [
-    "BACKEND",
-    "Quaternion",
-    "Vector",
-    "absolute",
-    "any_of",
-    "atan2",
-    "clamp",
-    "cos",
-    "count",
-    "exp_map",
-    "floor",
-    "frames_where",
-    "interpolate",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "maximum",
-    "minimum",
-    "point_on_line",
-    "put",
-    "quaternion",
-    "quaternions",
-    "replaced",
-    "rotation_between",
-    "row",
-    "scalar",
-    "select",
-    "sin",
-    "sqrt",
-    "square",
-    "stack",
-    "take",
-    "turn_each",
-    "vector",
-    "write",
-]
-
 # This module. The stubs of mathutils ask for its own classes; a test holds both backends together.
 BACKEND: Final = cast("Backend", sys.modules[__name__])
 absolute = abs
+logical_and = operator.and_
+logical_or = operator.or_
+logical_not = operator.not_
 _ONE_FRAME, _NO_FRAME = np.arange(1), np.arange(0)
 
 
@@ -83,21 +49,6 @@ def select(condition: bool, chosen: Any, otherwise: Any) -> Any:
 def any_of(condition: bool) -> bool:
     """Whether it holds."""
     return condition
-
-
-def logical_and(first: bool, second: bool) -> bool:
-    """Whether both hold."""
-    return first and second
-
-
-def logical_or(first: bool, second: bool) -> bool:
-    """Whether one of the two holds."""
-    return first or second
-
-
-def logical_not(condition: bool) -> bool:
-    """Whether it does not hold."""
-    return not condition
 
 
 def rotation_between(start: Vector, end: Vector) -> Quaternion:
