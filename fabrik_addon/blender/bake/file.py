@@ -23,7 +23,7 @@ from ..capture.calibrate import CalibrationResult, calibrate_markers
 from ..capture.clip import scene_rate
 from ..capture.guessing import guess_markers
 from ..capture.import_markers import Timing, choose_performer, import_clip, part_of, remove_take
-from ..capture.matching import is_guess, match_markers, scaled_entry, set_entry
+from ..capture.matching import match_markers, scaled_entry, set_entry
 from ..rig.armature import check_editable, check_rig
 from ..rig.spaces import metres_per_unit
 from ..settings.markers import MARKER_NAME
@@ -126,7 +126,7 @@ def bake_file(request: BakeFileRequest) -> BakeFileResult:
     result = replace(result, timings=calibrating | result.timings)
     show_range(context.scene, first, last)
     write_files(result, request.output, request.report)
-    guessed = {entry.name: entry.bone for entry in rig_settings(rig).capture.markers if is_guess(entry)}
+    guessed = {entry.name: entry.bone for entry in rig_settings(rig).capture.markers if entry.is_guess}
     return BakeFileResult(clip, scale, result, matched, calibration, guessed)
 
 

@@ -11,7 +11,7 @@ from ..rig.spaces import metres_per_unit
 from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings
 from .clip import marker_clip, recorded_range, targets_of
-from .matching import SceneMarker, is_certain, mapping_of, set_entry
+from .matching import SceneMarker, mapping_of, set_entry
 
 
 def guess_markers(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[Guess, ...]:
@@ -22,7 +22,7 @@ def guess_markers(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[Gu
     """
     capture = rig_settings(rig).capture
     for entry in capture.markers:
-        if not is_certain(entry):
+        if not entry.is_certain:
             entry.bone, entry.guess = "", -1.0
     known, rest = mapping_of(capture), read_rest(rig)
     roles = match_bones(rest)

@@ -151,7 +151,7 @@ def _fill(
 ) -> None:
     """Make the list anew: matched markers first, in their preset's order, then the others."""
     before = {
-        entry.name: {name: getattr(entry, name) for name in _KEPT} for entry in capture.markers if is_certain(entry)
+        entry.name: {name: getattr(entry, name) for name in _KEPT} for entry in capture.markers if entry.is_certain
     }
     kept = {name: _copied(values) for name, values in before.items()} if keep else {}
     order = {entry.marker: place for place, entry in enumerate(mapped)}
@@ -183,16 +183,6 @@ def matching_doubts_of(rig: bpy.types.Object) -> tuple[str, ...]:
     entries = rig_settings(rig).capture.markers
     on_bones = {entry.name: entry.bone for entry in entries if entry.bone and entry.enabled}
     return tuple(matching_doubts([entry.name for entry in entries], on_bones, match_bones(read_rest(rig))))
-
-
-def is_certain(entry: FabrikMarker) -> bool:
-    """Whether a listed marker is on a bone that is no guess."""
-    return bool(entry.bone) and entry.guess < 0.0
-
-
-def is_guess(entry: FabrikMarker) -> bool:
-    """Whether a listed marker is on a bone that is a guess."""
-    return bool(entry.bone) and entry.guess >= 0.0
 
 
 def set_entry(entry: FabrikMarker, mapped: MappedMarker, guess: float = -1.0) -> None:

@@ -88,6 +88,16 @@ class FabrikMarker(PropertyGroup):
         max=100.0,
     )
 
+    @property
+    def is_guess(self) -> bool:
+        """Whether it is on a bone that is a guess."""
+        return bool(self.bone) and self.guess >= 0.0
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether it is on a bone that is no guess."""
+        return bool(self.bone) and self.guess < 0.0
+
 
 @overridable
 class FabrikFactor(PropertyGroup):

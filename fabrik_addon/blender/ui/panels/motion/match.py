@@ -35,7 +35,7 @@ class FABRIK_UL_markers(Rows, UIList):
         state = marker_state(marker.id_data, marker)
         names = draw_switch(layout, marker, active=state not in ("OFF", "FREE"))
         names.alert = state in ("GONE", "BAD")
-        bone = f"{marker.bone}?" if marker.bone and marker.guess >= 0.0 else marker.bone or "–"
+        bone = f"{marker.bone}?" if marker.is_guess else marker.bone or "–"
         draw_names(names, marker.name, bone, icon=_ICONS[state], share=0.45, boxes=1)
 
 
@@ -110,7 +110,7 @@ def _draw_bone(layout: UILayout, rig: bpy.types.Object, marker: FabrikMarker) ->
     bone = layout.row(align=True)
     bone.prop_search(marker, "bone", rig.pose, "bones")
     bone.operator(matching.FABRIK_OT_marker_bone.bl_idname, text="", icon="EYEDROPPER")
-    if marker.bone and marker.guess >= 0.0:
+    if marker.is_guess:
         draw_lines(layout, said("A guess: moves {far:.0f} mm on this bone", far=1000.0 * marker.guess), "QUESTION")
 
 
