@@ -70,11 +70,13 @@ class PostureSession:
         locks: Mapping[int, WithLocks] | None = None,
         pinned: Collection[str] = (),
         most_stretches: int = _MOST_STRETCHES,
+        is_eased: bool = False,
     ) -> None:
         """Begin in the preferred pose, (J, 4) local rotations and the root's head at (3,), and stay near it.
 
         root: "FIXED" or "FREE". locks: by place in the skeleton, what each lets a rotation be. pinned: the bones that
         are held where they are, on which the rig may stand. most_stretches: what is farther away is gone to by sweeps.
+        is_eased: joints do not run ahead of what leads them, even if that falls short for a while.
         """
         self._skeleton, self._effectors, self._limits, self._root = skeleton, tuple(effectors), dict(limits), root
         self._masses, self.locks = masses_of(armature, skeleton), dict(locks or {})
@@ -85,7 +87,7 @@ class PostureSession:
         self._ranks = np.array([ranks.index(effector.priority) for effector in effectors])
         self._preferred, self._most_stretches, self._is_stuck = preferred, most_stretches, False
         # Whether a pose is come to now, rather than over several moves of the mouse.
-        self._at_once = False
+        self._at_once, self._is_eased = False, is_eased
         self.back()
 
     def prefer(self, local_rotations: FloatArray, location: FloatArray) -> None:
@@ -222,7 +224,7 @@ class PostureSession:
         found = self._go_near(asked)
         if self._missing(found) == 0.0:
             self._is_stuck = False
-        elif not self._is_stuck:
+        elif not self._is_stuck and not found.is_held_back:
             before = found
             found = self._out_of_straight_limbs(found, asked)
             self._is_stuck = found is before
@@ -262,7 +264,12 @@ class PostureSession:
     def _solve(self, held: tuple[int, ...], start: FloatArray, location: FloatArray, asked: Asked) -> PosturePose:
         solver = self._solver(held)
         return solver.solve(
-            asked.points, start=start, start_location=location, target_rotations=asked.rotations, at_once=self._at_once
+            asked.points,
+            start=start,
+            start_location=location,
+            target_rotations=asked.rotations,
+            at_once=self._at_once,
+            eased=self._is_eased,
         )
 
     def _solver(self, held: tuple[int, ...]) -> PostureSolver:

@@ -12,10 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import BoolArray, FloatArray
+from ..arrays import BoolArray, FloatArray, lengths
 from ..limits.base import Limit
 from ..model.effector import Effector
 from ..model.skeleton import Skeleton
+from ..rotations import slerp
 from .body import Bodies
 from .bounds import Bounds, Floor, Support
 from .goals import Goals
@@ -35,6 +36,9 @@ _LAST_TURN = 2e-3
 _LAST_GAIN = 5e-3
 # Where goals have gone by less than this share of what the last pose was short of, what meets them all is not tried.
 _OUT_OF_REACH = 0.15
+# Bones go so many times as far as the targets in one move at most, and by this share of the body's size at least.
+# Without, a person's hands go up to 17 times as far as the chest that is led to the border of reach, and up to 4 with.
+_FOLLOWS, _LEAST_WAY = 4.0, 5e-4
 _LEAST_DAMPING, _HIGHEST_DAMPING = 0.1 * POSTURE, 1e3 * POSTURE
 
 
@@ -67,6 +71,7 @@ class PosturePose:
         rotations: (J, 4) local. root_location: (3,) the root's head.
         errors: (E,) distances from the targets. rotation_errors: (E,) radians, NaN where no rotation counts.
         steps: how many were taken.
+        is_held_back: whether it is on the way only, for no joint to run ahead of the goals.
     """
 
     rotations: FloatArray
@@ -74,6 +79,7 @@ class PosturePose:
     errors: FloatArray
     rotation_errors: FloatArray
     steps: int
+    is_held_back: bool = False
 
 
 class PostureSolver:
@@ -142,11 +148,13 @@ class PostureSolver:
         start_location: npt.ArrayLike,
         target_rotations: npt.ArrayLike | None = None,
         at_once: bool = False,
+        eased: bool = False,
     ) -> PosturePose:
         """The pose for (E, 3) targets, going on from a pose: (J, 4) rotations, (3,) the root's head.
 
         target_rotations: (E, 4). NaN: nothing is asked for. at_once: come to it now, however far joints turn for that,
-        instead of over several moves of a mouse.
+        instead of over several moves of a mouse. eased: where that takes a joint much farther than the targets have
+        gone, go a part of the way: near the border of reach a body would run ahead of the mouse.
         """
         rotations = np.array(start, dtype=np.float64)
         goals = self.goals
@@ -161,22 +169,39 @@ class PostureSolver:
             # As far as is known, the goals pull by what they are short of.
             state = replace(state, pulls=np.where(goals.hard, 0.0, state.residual))
         self._is_far = last is not None and _is_far(state.residual, last.residual)
-        easy_turn = np.inf if at_once else self._easy_turn(state)
-        state, steps = self._approach(state, easy_turn, _AT_ONCE if at_once else _A_MOVE)
-        self._last = state
+        gone = self._targets_gone()
+        easy_turn = np.inf if at_once else self._easy_turn(state, gone)
+        found, steps = self._approach(state, easy_turn, _AT_ONCE if at_once else _A_MOVE)
+        self._last = held_back = self._held_back(state, found, gone) if eased and not at_once else found
+        is_held_back, state = held_back is not found, held_back
         rotations[self.bodies.bones] = state.stance.local
         misses = np.linalg.norm(goals.misses(state.stance), axis=1)
         turns = np.full(goals.count, np.nan)
         turns[goals.oriented] = misses[goals.count :]
-        return PosturePose(rotations, state.stance.root, misses[: goals.count], turns, steps)
+        return PosturePose(rotations, state.stance.root, misses[: goals.count], turns, steps, is_held_back)
 
-    def _easy_turn(self, state: State) -> float:
-        """Radians that joints may turn for the posture's sake, now that targets have gone where they are."""
+    def _targets_gone(self) -> float:
+        """Metres that the farthest target has gone since the last pose; infinite where there is none."""
         before, self._asked = self._asked, self.goals.asked()
-        if before is None or np.abs(state.away.turned).max() <= _NEARLY_PREFERRED:
+        return np.inf if before is None else float(np.linalg.norm(self._asked - before, axis=1).max(initial=0.0))
+
+    def _easy_turn(self, state: State, gone: float) -> float:
+        """Radians that joints may turn for the posture's sake, now that targets have gone so far."""
+        if np.abs(state.away.turned).max() <= _NEARLY_PREFERRED:
             return np.inf
-        gone = np.linalg.norm(self._asked - before, axis=1).max(initial=0.0)
         return float(_EASY_TURN + _EASY_TURN_PER_SIZE * gone / self.posture.size)
+
+    def _held_back(self, begin: State, found: State, gone: float) -> State:
+        """The pose itself, or as much of the way to it as joints may go while targets have gone so far."""
+        farthest = float(lengths(found.away.centres - begin.away.centres).max())
+        most = _FOLLOWS * gone + _LEAST_WAY * self.posture.size
+        if gone == 0.0 or farthest <= most:
+            return found
+        share = most / farthest
+        local = slerp(begin.stance.local, found.stance.local, np.full(len(begin.stance.local), share))
+        root = begin.stance.root + share * (found.stance.root - begin.stance.root)
+        stance = self.bodies.stand(self._limits.clamped(local), root)
+        return self._met(self._newton.state(stance, found.pulls, found.closed), self.goals.hard, _A_MOVE)
 
     def _approach(self, state: State, most: float, pace: _Pace) -> tuple[State, int]:
         """Goals and posture in balance, the goals met; how many steps it took. Joints turn by so much at a time."""

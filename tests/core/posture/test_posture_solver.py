@@ -58,13 +58,13 @@ def person(stiff=None, limits=LIMITS, hand="forearm.L", **options):
     return solver, rest, solver.points(rest, bones.rest[0, :3, 3])
 
 
-def lead(solver, rest, points, way):
+def lead(solver, rest, points, way, **options):
     """The poses along a way (N, 3) of shifts of the hand."""
     pose, location, found = rest, solver.skeleton.rest[0, :3, 3], []
     for shift in way:
         targets = points.copy()
         targets[HAND] += shift
-        result = solver.solve(targets, start=pose, start_location=location)
+        result = solver.solve(targets, start=pose, start_location=location, **options)
         pose, location = result.rotations, result.root_location
         found.append(result)
     return found
@@ -117,6 +117,25 @@ def test_out_of_reach_the_feet_stay_and_the_body_is_calm():
     assert found[-1].errors[HAND] > 0.2
     assert max(each.errors[FEET].max() for each in found) < 1e-4
     assert turns(found)[-20:].max() < 3.0
+
+
+def farthest_steps(solver, found):
+    """(N - 1,) metres that the bone that goes farthest goes from pose to pose."""
+    poses = [forward_kinematics(solver.skeleton, each.rotations, each.root_location) for each in found]
+    middles = np.array([pose[:, :3, 3] + 0.5 * solver.skeleton.lengths[:, None] * pose[:, :3, 1] for pose in poses])
+    return np.linalg.norm(np.diff(middles, axis=0), axis=2).max(axis=1)
+
+
+def test_eased_no_bone_runs_ahead_of_what_leads_it_and_it_comes_to_the_same():
+    """Where a hand is led out of reach a body that is all but stretched swings about by more than the hand goes."""
+    way, found = straight(np.array((1.5, -1.0, 0.3))), {}
+    for eased in (False, True):
+        solver, rest, points = person()
+        found[eased] = lead(solver, rest, points, way, eased=eased)
+    assert farthest_steps(solver, found[False]).max() > 5.0 * STEP
+    assert farthest_steps(solver, found[True]).max() < 4.3 * STEP
+    assert any(each.is_held_back for each in found[True])
+    assert found[True][-1].errors == pytest.approx(found[False][-1].errors, abs=1e-3)
 
 
 def test_the_nearest_is_where_it_settles():

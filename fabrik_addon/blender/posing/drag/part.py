@@ -14,6 +14,7 @@ from ...control.body import locks_on
 from ...goals.goals import limits_of
 from ...goals.loops import turning_bones
 from ...rig.armature import Tree
+from ...rig.locks import WithLocks
 from ..posture_session import Asked, PostureSession
 from ..stored_pose import preferred_pose
 
@@ -92,7 +93,6 @@ class DragPart:
         self._oriented = any(grip.effector.rotation_weight > 0.0 for grip in grips)
         self._ropes = _ropes(tree.skeleton, grips) if is_rope else []
         self._heads = forward_kinematics(tree.skeleton, tree.rotations, tree.root_location)[:, :3, 3]
-        locks = (locks_on(armature, name, tree.rotations[tree.skeleton.index(name)]) for name in names)
         self._preferred = self._find_preferred(armature)
         self.session = PostureSession(
             armature,
@@ -106,7 +106,8 @@ class DragPart:
             root="FREE" if self.moves_root and not is_rope else "FIXED",
             preferred=self._preferred,
             pinned=[grip.effector.bone for grip in grips if not grip.is_dragged],
-            locks={bone: lock for bone, lock in zip(self.turned, locks, strict=True) if lock is not None},
+            locks=_locks(armature, tree, self.turned),
+            is_eased=not any(grip.is_dragged and grip.effector.rotation_weight > 0.0 for grip in grips),
         )
         self.session.begin_at(tree.rotations, tree.root_location)
 
@@ -155,6 +156,12 @@ def _turned(grip: Grip, turn: Quaternion) -> Sequence[float]:
     side = grip.shift_factors[0]
     own = Quaternion((turn.w, turn.x, side * turn.y, side * turn.z))
     return (own @ Quaternion(grip.armature_rotation.tolist()))[:]
+
+
+def _locks(armature: bpy.types.Object, tree: Tree, bones: Sequence[int]) -> dict[int, WithLocks]:
+    """By place in the skeleton what locked channels let bones be turned to."""
+    locks = {bone: locks_on(armature, tree.skeleton.names[bone], tree.rotations[bone]) for bone in bones}
+    return {bone: lock for bone, lock in locks.items() if lock is not None}
 
 
 def _on_the_way(skeleton: Skeleton, grips: Sequence[Grip]) -> set[str]:
