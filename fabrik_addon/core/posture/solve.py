@@ -253,9 +253,9 @@ class PostureSolver:
 
 
 def _is_far(residual: FloatArray, before: FloatArray) -> bool:
-    """Whether goals have come nearer by so little that they are out of reach, as they were before; (R,) residuals."""
-    gone = float(np.linalg.norm(residual - before))
-    return 0.0 < gone < _OUT_OF_REACH * float(np.linalg.norm(before))
+    """Whether goals are out of reach as they were before: gone on a little, and no nearer; (R,) residuals."""
+    gone, missing = float(np.linalg.norm(residual - before)), float(np.linalg.norm(before))
+    return 0.0 < gone < _OUT_OF_REACH * missing <= _OUT_OF_REACH * float(np.linalg.norm(residual))
 
 
 def _axes(limit: Limit | None, factor: float) -> FloatArray:
