@@ -17,7 +17,7 @@ from ..goals.sampling import is_led
 from ..rig.actions import add_strip, current_or_new_action, new_action_like, new_strip_action
 from ..rig.armature import root_location_channel
 from ..rig.keyframes import ROTATION_CHANNELS, bone_path, write_curves
-from ..rig.locks import unlocked_rotation
+from ..rig.locks import unlocked_location, unlocked_rotation
 from ..rig.rotation_modes import to_channels
 from ..rig.spaces import object_scale
 from ..rig.stretch import stretch_scales
@@ -155,8 +155,7 @@ def _root(writing: Writing, tree: BakedTree) -> Iterator[_Track]:
 
 def _moved(writing: Writing, bone: str, locations: FloatArray) -> Iterator[_Track]:
     """The keys of (F, 3) values of a bone's location."""
-    locks = writing.armature.pose.bones[bone].lock_location
-    unlocked = tuple(axis for axis in range(3) if not locks[axis])
+    unlocked = unlocked_location(writing.armature.pose.bones[bone])
     distance = writing.settings.key_distance / float(object_scale(writing.matrices[0]))
     if unlocked:
         yield _reduced(writing, bone_path(bone, "location"), bone, locations, distance, unlocked)

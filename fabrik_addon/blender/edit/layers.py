@@ -11,7 +11,7 @@ from ...core.rotations import conjugate, product
 from ..rig.actions import add_strip, new_strip_action
 from ..rig.armature import RigError
 from ..rig.keyframes import bone_path, write_curves
-from ..rig.locks import unlocked_rotation
+from ..rig.locks import unlocked_location, unlocked_rotation
 from ..rig.rotation_modes import property_name, to_channels
 from .new_channels import NewChannels
 from .take import Motion
@@ -42,7 +42,7 @@ def write_layer(armature: bpy.types.Object, old: Motion, new: NewChannels) -> in
 def _layers(old: Motion, new: NewChannels) -> Iterator[tuple[str, str, FloatArray, tuple[int, ...]]]:
     """Data path, bone, (F, n) values to be combined, and which of them are free."""
     if new.place is not None:
-        free = tuple(axis for axis in range(3) if not new.place.lock_location[axis])
+        free = unlocked_location(new.place)
         yield bone_path(new.place.name, "location"), new.place.name, new.moved - old.location, free
     for bone, before, after, channel in ((each.bone, each.before, each.after, each.channel) for each in new.turned):
         mode = bone.rotation_mode

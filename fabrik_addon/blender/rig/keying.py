@@ -7,7 +7,7 @@ import bpy
 
 from .actions import KeyframeError, check_action
 from .keyframes import bone_path
-from .locks import unlocked_rotation
+from .locks import unlocked_location, unlocked_rotation
 
 
 def is_auto_keying(context: bpy.types.Context) -> bool:
@@ -86,7 +86,7 @@ def _unlocked(armature: bpy.types.Object, channels: Iterable[tuple[str, str]]) -
             # A bone that stretches is scaled along its length only.
             free: tuple[int, ...] = (1,)
         elif channel == "location":
-            free = tuple(axis for axis in range(3) if not pose_bone.lock_location[axis])
+            free = unlocked_location(pose_bone)
         else:
             free = unlocked_rotation(pose_bone)
         whole = len(free) == len(getattr(pose_bone, channel))

@@ -49,6 +49,11 @@ def unlocked_rotation(bone: bpy.types.PoseBone) -> tuple[int, ...]:
     return tuple(int(part) for part in np.flatnonzero(~locked_channels(bone)))
 
 
+def unlocked_location(bone: bpy.types.PoseBone) -> tuple[int, ...]:
+    """Which of X, Y and Z of a bone's location may be keyed."""
+    return tuple(axis for axis in range(3) if not bone.lock_location[axis])
+
+
 def hinge_of_locks(bone: bpy.types.PoseBone) -> Hinge | None:
     """The hinge that a bone is where two of its angles are locked at zero, as animators do with elbows and knees."""
     free: list[Any] = [axis for axis, locked in zip(AXES, bone.lock_rotation, strict=True) if not locked]
