@@ -81,6 +81,14 @@ def test_out_of_reach_nothing_flails_and_pins_hold(human):
     assert turns(poses).max() < 15.0
 
 
+def test_it_is_met_again_soon_after_it_has_come_back_into_reach(human):
+    """Out of reach for the last quarter of the way; then back in small steps to where there is some to spare."""
+    shares = np.concatenate([np.linspace(0.0, 1.0, 31)[1:], np.arange(0.995, 0.6975, -0.005)])
+    _, errors = drag(human, "hand.L", shares[:, None] * np.array((0.9, -0.9, 0.4)))
+    assert errors[20, 0] < 1e-3 < errors[29, 0]
+    assert errors[-1, 0] < 1e-3
+
+
 def test_a_reach_to_the_front_leaves_the_hips_where_they_are(human):
     bpy.context.view_layer.update()
     before = np.array(human.pose.bones["hips"].head)
