@@ -41,10 +41,21 @@ def pytest_configure(config):
         _install(config.option.extension_zip.resolve())
 
 
+def pytest_sessionfinish(session, exitstatus):
+    session.config.exit_status = int(exitstatus)
+
+
 def pytest_unconfigure(config):
     if config.option.extension_zip:
         _switch_off()
     shutil.rmtree(config.blender_profile, ignore_errors=True)
+    if HAS_BLENDER and hasattr(config, "exit_status"):
+        # Blender's module at times waits for ever for its thread of sounds when Python ends (seen once with 4.5).
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            reporter.flush()
+        sys.stdout.flush()
+        os._exit(config.exit_status)
 
 
 def pytest_collection_modifyitems(items):
