@@ -16,7 +16,7 @@ _ROOM: Final = 206.0
 _MARGINS: Final = 80.0
 # Of a list's row, beside its scroll bar: what an icon takes, and what is left free about a text.
 _ICON: Final = 20.0
-_PAD: Final = 8.0
+_PAD: Final = 18.0
 # Texts whose short forms are kept from one redraw to the next: the names of a few rigs.
 _KEPT: Final = 2048
 
