@@ -27,7 +27,7 @@ COPY = RetargetSettings(places=0.0, plant_feet=False)
 LIMBS = (("upper_arm", "forearm"), ("forearm", "hand"), ("thigh", "shin"), ("shin", "foot"))
 TOUCHES = (
     (("hand", "L"), ("hand", "R")),
-    *(((("hand", hand)), touched) for hand in "LR" for touched in (("head", ""), ("thigh", "L"), ("thigh", "R"))),
+    *((("hand", hand), touched) for hand in "LR" for touched in (("head", ""), ("thigh", "L"), ("thigh", "R"))),
 )
 # Frames of a long take, and how it is brought over.
 WHOLE = (2500, 10000)
@@ -164,8 +164,8 @@ class Figures:
 
     def _touch(self, source):
         """Millimetres by which hands near one another, the head or a hip are off; None where none are near."""
-        names, legs = list(source.names), [leg_length(body) for body in (self.source_body, self.target)]
-        bodies, off = (self.source_body, self.target), []
+        names, bodies, off = list(source.names), (self.source_body, self.target), []
+        legs = [leg_length(body) for body in bodies]
         for one, other in TOUCHES:
             theirs, own = ([body.named(*each)[0] for each in (one, other)] for body in bodies)
             apart = source.heads[:, names.index(theirs[0])] - source.heads[:, names.index(theirs[1])]

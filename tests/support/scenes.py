@@ -1,5 +1,6 @@
 """Scenes for the tests of the Blender side: a small person, targets that it can reach, and what a scene holds."""
 
+import gc
 import sys
 
 import bpy
@@ -24,6 +25,7 @@ PERSON = (
     ("thigh.R", "hips", (-0.1, 0, 0.95), (-0.1, -0.03, 0.5)),
     ("shin.R", "thigh.R", (-0.1, -0.03, 0.5), (-0.1, 0, 0.08)),
 )
+SNAKE = tuple((f"link {n}", f"link {n - 1}" if n else "", (0, n, 0), (0, n + 1, 0)) for n in range(5))
 HEIGHT = 1.75
 MODES = ("QUATERNION", "AXIS_ANGLE", "XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX")
 ENDS = ("head", "forearm.L", "forearm.R", "shin.L", "shin.R")
@@ -128,7 +130,7 @@ def aim(rig, bone, target, point="TAIL", offset=(0, 0, 0), **options):
 
 
 def steps_of(call):
-    """How many instructions Python executes for a call."""
+    """How many instructions Python executes for a call, no garbage collection among them."""
     count = 0
 
     def trace(frame, event, _argument):
@@ -138,11 +140,13 @@ def steps_of(call):
         return trace
 
     call()
+    gc.disable()
     sys.settrace(trace)
     try:
         call()
     finally:
         sys.settrace(None)
+        gc.enable()
     return count
 
 

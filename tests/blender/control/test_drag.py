@@ -95,23 +95,29 @@ def test_a_cats_paw_is_dragged_its_spine_follows_and_the_other_paws_stay():
     assert max(turned) > np.radians(2.0)
 
 
-def test_a_drag_that_is_cancelled_leaves_everything_as_it_was(human):
-    human.pose.bones["torso"].location = (0.1, 0.0, -0.1)
+def led(rig, shift=(0.0, -0.3, 0.1)):
+    """A drag of the left hand's control, after one step."""
+    drag = begin_drag(bpy.context, rig, "hand_ik.L")
+    drag.step(drag.start + np.array(shift))
+    return drag
+
+
+def torso_aside(rig):
+    """What all bones hold once the torso is moved."""
+    rig.pose.bones["torso"].location = (0.1, 0.0, -0.1)
     bpy.context.view_layer.update()
-    before = channels(human)
-    drag = begin_drag(bpy.context, human, "hand_ik.L")
-    drag.step(drag.start + np.array((0.0, -0.3, 0.1)))
+    return channels(rig)
+
+
+def test_a_drag_that_is_cancelled_leaves_everything_as_it_was(human):
+    before, drag = torso_aside(human), led(human)
     assert channels(human) != before
     drag.cancel()
     assert channels(human) == before
 
 
 def test_a_drag_that_comes_back_to_its_start_changes_nothing(human):
-    human.pose.bones["torso"].location = (0.1, 0.0, -0.1)
-    bpy.context.view_layer.update()
-    before = channels(human)
-    drag = begin_drag(bpy.context, human, "hand_ik.L")
-    drag.step(drag.start + np.array((0.0, -0.3, 0.1)))
+    before, drag = torso_aside(human), led(human)
     drag.step(drag.start)
     assert drag.finish(bpy.context) == 0
     assert channels(human) == before
@@ -122,9 +128,7 @@ def test_the_pose_does_not_jump_where_limbs_go_from_ik_to_fk(human):
     bpy.context.view_layer.update()
     body = [row.name for row in human.fabrik.control.carriers]
     before = {bone: matrix(human, bone) for bone in body}
-    drag = begin_drag(bpy.context, human, "hand_ik.L")
-    drag.step(drag.start + np.array((0.0, -0.001, 0.0)))
-    drag.finish(bpy.context)
+    led(human, (0.0, -0.001, 0.0)).finish(bpy.context)
     assert all(human.path_resolve(row.name) == row.fk for row in human.fabrik.control.switches)
     for bone in body:
         # On IK the rig makes the thigh 2.5 % shorter, which FK does not.
@@ -138,8 +142,7 @@ def test_the_pose_does_not_jump_where_limbs_go_from_ik_to_fk(human):
 @pytest.mark.usefixtures("preferences")
 def test_auto_keying_keys_controls_and_switches_alone(human):
     bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
-    drag = begin_drag(bpy.context, human, "hand_ik.L")
-    drag.step(drag.start + np.array((0.0, -0.3, 0.1)))
+    drag = led(human)
     drag.finish(bpy.context)
     paths = {path for path, _ in curves(human)}
     bones = {path.split('"')[1] for path in paths}
@@ -151,8 +154,7 @@ def test_auto_keying_keys_controls_and_switches_alone(human):
 def test_switches_get_no_keys_where_controls_get_none(human, preferences):
     preferences.use_keyframe_insert_available = True
     bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
-    drag = begin_drag(bpy.context, human, "hand_ik.L")
-    drag.step(drag.start + np.array((0.0, -0.3, 0.1)))
+    drag = led(human)
     drag.finish(bpy.context)
     assert human.animation_data.action is None
     assert "Only Insert Available" in drag.left_alone[-1]
@@ -179,8 +181,6 @@ def test_key_pose_keys_controls(human):
 
 def test_switched_off_bones_are_dragged_as_they_are(human):
     human.fabrik.control.use = False
-    drag = begin_drag(bpy.context, human, "hand_ik.L")
-    drag.step(drag.start + np.array((0.0, -0.1, 0.0)))
-    drag.finish(bpy.context)
+    led(human, (0.0, -0.1, 0.0)).finish(bpy.context)
     assert human.pose.bones["upper_arm_parent.L"]["IK_FK"] == 0.0
     pause(human)

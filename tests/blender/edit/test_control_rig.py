@@ -3,6 +3,7 @@
 import bpy
 import numpy as np
 import pytest
+from support.limited import select
 from support.rigify import open_rigify
 from support.takes import curves, go_to, poses
 
@@ -11,6 +12,7 @@ from fabrik_addon.blender.edit.spread_drag import begin_spread
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.rig.actions import new_action
 from fabrik_addon.blender.rig.keyframes import bone_path, write_curves
+from fabrik_addon.blender.rig.pose_keeper import write_switches
 from fabrik_addon.blender.rig.rotation_modes import property_name, to_channels
 from fabrik_addon.blender.ui.overlays import motion
 from fabrik_addon.core.rotations import quaternion_from_rotation_vector
@@ -30,9 +32,7 @@ def human():
     bpy.ops.object.mode_set(mode="POSE")
     bpy.ops.fabrik.use_control_rig()
     kept = rig.fabrik.control
-    for row in kept.switches:
-        holder, _, name = row.name.rpartition("[")
-        rig.path_resolve(holder)[name[1:-2]] = row.fk
+    write_switches(rig, {row.name: row.fk for row in kept.switches})
     action = new_action(rig, "Swing")
     swing = np.sin(2.0 * np.pi * FRAMES / 30.0)[:, None]
     for number, control in enumerate(sorted({kept.place, *(row.control for row in kept.carriers)} - {""})):
@@ -76,9 +76,7 @@ def test_the_body_follows_and_controls_alone_have_keys(human, control, shift):
 
 
 def test_a_limb_on_ik_says_what_to_do(human):
-    for row in human.fabrik.control.switches:
-        holder, _, name = row.name.rpartition("[")
-        human.path_resolve(holder)[name[1:-2]] = row.ik
+    write_switches(human, {row.name: row.ik for row in human.fabrik.control.switches})
     with pytest.raises(Exception, match="is on IK here: put its limb on FK"):
         begin_spread(bpy.context, human, "hand_fk.R", Spread(SPREAD, SPREAD))
 
@@ -99,8 +97,7 @@ def test_esc_and_a_layer(human):
 
 def test_trails_of_controls_are_those_of_the_bones_that_they_stand_for(human):
     human.fabrik.view.show_trails, human.fabrik.view.trail_frames = True, 5
-    for each in human.pose.bones:
-        (each if hasattr(each, "select") else each.bone).select = each.name == "hand_fk.R"
+    select(human, ("hand_fk.R",), "hand_fk.R")
     bpy.ops.fabrik.work_out_trails()
     ((bone, frames, points),) = motion.trail_points(bpy.context, human)
     assert bone == human.fabrik.control.controls["hand_fk.R"].stands_for

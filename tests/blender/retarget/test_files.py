@@ -6,14 +6,14 @@ import addon_utils
 import bpy
 import numpy as np
 import pytest
-from support.scenes import make_active, make_rig, pose, smooth_motion
+from support.scenes import SNAKE, make_active, make_rig, pose, smooth_motion
 
 from fabrik_addon.blender.bake.command_line import run_command
 from fabrik_addon.blender.retarget.command_line import COMMAND
 from fabrik_addon.blender.settings.rig import rig_settings
 
 FRAMES = 12
-# The exporter's add-on, its operator, and the frame that the file's first one comes to.
+# The exporter's add-on, and its operator.
 EXPORTERS = {
     "bvh": ("io_anim_bvh", lambda path: bpy.ops.export_anim.bvh(filepath=path, frame_start=1, frame_end=FRAMES)),
     "fbx": ("io_scene_fbx", lambda path: bpy.ops.export_scene.fbx(filepath=path, use_selection=True)),
@@ -112,8 +112,7 @@ def test_what_cannot_be_brought_over_changes_neither_scene_nor_rate(exported):
     path, _ = exported("bvh")
     bpy.context.scene.render.fps = 60
     bpy.data.objects.remove(bpy.data.objects["Source"])
-    links = [(f"link {n}", f"link {n - 1}" if n else "", (0, n, 0), (0, n + 1, 0)) for n in range(5)]
-    rig, scene = make_rig(links, "Rig"), bpy.context.scene
+    rig, scene = make_rig(SNAKE, "Rig"), bpy.context.scene
     before = {thing.name_full for thing in bpy.data.user_map()}, scene.render.fps, scene.render.fps_base
     with pytest.raises(RuntimeError, match="say by a map"):
         bpy.ops.fabrik.retarget(source=str(path))

@@ -7,7 +7,7 @@ import bpy
 import numpy as np
 import pytest
 from support.limited import select
-from support.scenes import PERSON, make_rig
+from support.scenes import PERSON, SNAKE, make_rig
 
 from fabrik_addon.blender.rig.keyframes import curves
 from fabrik_addon.blender.settings.rig import rig_settings
@@ -94,8 +94,7 @@ def test_a_body_without_names_is_known_by_its_tree(moving):
 
 def test_what_has_nothing_in_common_is_said_and_nothing_changes(moving):
     _, rig = moving
-    links = [(f"link {n}", f"link {n - 1}" if n else "", (0, n, 0), (0, n + 1, 0)) for n in range(5)]
-    snake = make_rig(links, "Snake")
+    snake = make_rig(SNAKE, "Snake")
     for frame in FRAMES:
         snake.pose.bones["link 2"].rotation_quaternion = (1.0, 0.02 * frame, 0.0, 0.0)
         snake.pose.bones["link 2"].keyframe_insert("rotation_quaternion", frame=frame)

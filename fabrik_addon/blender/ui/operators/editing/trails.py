@@ -5,7 +5,7 @@ from bpy.types import Context, Operator
 
 from ....settings.control import control_rig
 from ....settings.rig import rig_settings
-from ....settings.why_not import why_no_rig
+from ....settings.why_not import of_a_rig
 from ...overlays.handlers import shown_motion
 from ..base import Done, OnRig
 
@@ -25,11 +25,9 @@ def play_again(context: Context, spread: int) -> None:
         work_out(context, rig)
 
 
-def _why_no_trails(rig: bpy.types.Object | None) -> str:
+@of_a_rig
+def _why_no_trails(rig: bpy.types.Object) -> str:
     """What keeps an object's trails from being worked out, and what to do; "" where nothing does."""
-    reason = why_no_rig(rig)
-    if reason or rig is None:
-        return reason
     view = rig_settings(rig).view
     shown = view.show_trails or view.show_ghosts
     return "" if shown else f"Neither trails nor ghosts of {rig.name!r} are shown: switch one of them on first"

@@ -70,8 +70,9 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
         row = layout.row()
         row.use_property_split = False
         row.template_list("FABRIK_UL_markers", "", capture, "markers", capture, "active_marker", rows=3)
-        if active_marker(rig) is not None:
-            _draw_bone(layout, rig, active_marker(rig))
+        marker = active_marker(rig)
+        if marker is not None:
+            _draw_bone(layout, rig, marker)
 
 
 class FABRIK_PT_marker(AboutRig, MotionTab, Panel):

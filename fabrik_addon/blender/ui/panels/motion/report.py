@@ -34,8 +34,9 @@ class FABRIK_PT_marker_report(AboutRig, MotionTab, Panel):
         draw_result(layout, rig)
         for doubt in capture.doubts.splitlines():
             draw_lines(layout, doubt, "ERROR")
-        if active_marker(rig) is not None:
-            _draw_figures(layout, active_marker(rig))
+        marker = active_marker(rig)
+        if marker is not None:
+            _draw_figures(layout, marker)
 
 
 def _draw_figures(layout: UILayout, marker: FabrikMarker) -> None:
