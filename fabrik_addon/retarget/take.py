@@ -9,6 +9,7 @@ from ..core import Effector, Skeleton, Solution, Solver, Status, forward_kinemat
 from ..core.arrays import FloatArray, lengths
 from ..core.limits.base import Limit
 from ..core.rotations import angle_between, conjugate, product, quaternion_from_matrix
+from ..markers.calibrate.offsets import points_on
 from ..markers.feet.stances import Stance, drift
 from ..markers.steps import at_once
 from .alignment import align, is_alike, leg_length
@@ -203,9 +204,9 @@ def _stances(planned: Iterable[Stance], solution: Solution, before: int) -> Iter
     for stance in planned:
         first, last = max(stance.first - before, 0), min(stance.last - before, len(solution.rotations) - 1)
         if first <= last:
-            matrix = solution.matrices[first : last + 1, solution.skeleton.index(stance.point.bone)]
-            places = matrix[:, :3, 3] + matrix[:, :3, :3] @ np.array(stance.point.offset)
-            yield replace(stance, first=first, last=last, drift_after=drift(places))
+            bone, offset = solution.skeleton.index(stance.point.bone), np.array(stance.point.offset)
+            places = points_on(solution.matrices[first : last + 1], [bone], offset[None])
+            yield replace(stance, first=first, last=last, drift_after=drift(places[:, 0]))
 
 
 def _limb_solver(transfer: Transfer, end: End, limits: Mapping[str, Limit]) -> LimbSolver | None:

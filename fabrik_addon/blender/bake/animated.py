@@ -7,7 +7,7 @@ import numpy as np
 
 from ...core.arrays import FloatArray, IntArray
 from ..rig.armature import RigError, Tree, root_location_channel, root_place
-from ..rig.keyframes import bone_path, bone_property_path, curves, values_at
+from ..rig.keyframes import bone_path, bone_property_path, channel_values, curves, values_at
 from ..settings.limit_properties import NUMBERS, read_slide
 from ..settings.limit_values import NO_SLIDE
 
@@ -40,9 +40,9 @@ def check_still(armature: bpy.types.Object, bones: Sequence[str], frames: IntArr
         pose_bone = armature.pose.bones[bone]
         slides = pose_bone.parent is not None and not pose_bone.bone.use_connect
         for channel in ("location", "scale") if slides else ("scale",):
-            for index, values in _keyed(armature, bone, channel, frames):
-                stretches = channel == "scale" and index == 1 and read_slide(pose_bone) != NO_SLIDE
-                if np.ptp(values) > _STILL and not stretches:
+            for curve in _unmuted(armature, bone, channel):
+                stretches = channel == "scale" and curve.array_index == 1 and read_slide(pose_bone) != NO_SLIDE
+                if not stretches and np.ptp(values_at(curve, frames)) > _STILL:
                     raise RigError(
                         f"Bone {bone!r} has an animated {channel} in frames {frames[0]:g}-{frames[-1]:g}, "
                         "but only rotations can be baked: remove those keys first"
@@ -52,17 +52,11 @@ def check_still(armature: bpy.types.Object, bones: Sequence[str], frames: IntArr
 def root_heads(armature: bpy.types.Object, tree: Tree, frames: IntArray) -> FloatArray:
     """(F, 3) the root's head in armature space on each frame, by the keys of its location."""
     root = armature.pose.bones[tree.skeleton.names[0]]
-    channels = np.tile(root_location_channel(root, tree.root_location), (len(frames), 1))
-    for index, values in _keyed(armature, root.name, "location", frames):
-        channels[:, index] = values
-    return root_place(root, channels)
+    present = root_location_channel(root, tree.root_location)
+    return root_place(root, channel_values(present, _unmuted(armature, root.name, "location"), frames))
 
 
-def _keyed(
-    armature: bpy.types.Object, bone: str, channel: str, frames: IntArray | FloatArray
-) -> Iterator[tuple[int, FloatArray]]:
-    """The component and the (F,) values of each curve that a bone's channel has."""
+def _unmuted(armature: bpy.types.Object, bone: str, channel: str) -> Iterator[bpy.types.FCurve]:
+    """The curves that a bone's channel has."""
     path = bone_path(bone, channel)
-    for curve in curves(armature):
-        if curve.data_path == path and not curve.mute:
-            yield curve.array_index, values_at(curve, frames)
+    return (curve for curve in curves(armature) if curve.data_path == path and not curve.mute)

@@ -141,17 +141,16 @@ class Take:
                 for holder, channel in holders.items():
                     held[holder].append(list(getattr(bones[holder], channel)))
                 places.append(bones[self.place].location[:] if self.place in bones else (0.0, 0.0, 0.0))
-                trees.append(tree_of(self._armature, self.tree.skeleton.names[0]))
+                if self._kept is not None:
+                    trees.append(tree_of(self._armature, self.tree.skeleton.names[0]))
         finally:
             keeper.restore()
         channels = {holder: np.array(values, dtype=np.float64) for holder, values in held.items()}
         location = np.array(places, dtype=np.float64)
         if self._kept is None:
             return self._motion(frames, channels, location)
-        rotations, roots = (
-            np.array([tree.rotations for tree in trees]),
-            np.array([tree.root_location for tree in trees]),
-        )
+        rotations = np.array([tree.rotations for tree in trees])
+        roots = np.array([tree.root_location for tree in trees])
         return Motion(self.tree.skeleton, frames, rotations, roots, channels, location)
 
     def _channel(self, holder: str) -> str:
@@ -160,11 +159,8 @@ class Take:
 
     def _values(self, bone: str, channel: str, frames: FloatArray) -> FloatArray:
         """(F, n) what a channel holds; parts of it without keys hold what they do now."""
-        present = np.array(getattr(self._armature.pose.bones[bone], channel), dtype=np.float64)
-        values = np.tile(present, (len(frames), 1))
-        for curve in self.curves(bone, channel):
-            values[:, curve.array_index] = keyframes.values_at(curve, frames)
-        return values
+        present = getattr(self._armature.pose.bones[bone], channel)
+        return keyframes.channel_values(present, self.curves(bone, channel), frames)
 
 
 def tree_of(armature: bpy.types.Object, bone: str) -> Tree:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.arrays import FloatArray
 from ..rig.armature import RigError
-from ..rig.keyframes import bone_path, curves, keys, values_at
+from ..rig.keyframes import bone_path, channel_values, curves, keys
 from ..rig.rotation_modes import channel_count, from_channels, property_name
 
 
@@ -36,11 +36,7 @@ class BoneCurves:
 
     def values(self, frames: FloatArray) -> FloatArray:
         """(F, n) what the channels hold."""
-        present = np.array(getattr(self.bone, self.channel), dtype=np.float64)
-        table = np.tile(present, (len(frames), 1))
-        for index, curve in self.curves.items():
-            table[:, index] = values_at(curve, frames)
-        return table
+        return channel_values(getattr(self.bone, self.channel), self.curves.values(), frames)
 
     def rotations(self, frames: FloatArray) -> FloatArray:
         """(F, 4) local rotations, w x y z."""

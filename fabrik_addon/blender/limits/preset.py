@@ -56,8 +56,8 @@ def rest_key(rig: bpy.types.Object) -> RestKey:
     matrices, lengths = np.empty((len(bones), 16), dtype=np.float32), np.empty(len(bones), dtype=np.float32)
     bones.foreach_get("matrix_local", matrices.ravel())
     bones.foreach_get("length", lengths)
-    rows = [row for row, name in enumerate(bones.keys()) if name in above]
-    names = tuple(bones[row].name for row in rows)
+    placed = [(row, name) for row, name in enumerate(bones.keys()) if name in above]
+    rows, names = [row for row, _ in placed], tuple(name for _, name in placed)
     return names, tuple(above[name] for name in names), matrices[rows].tobytes(), lengths[rows].tobytes()
 
 

@@ -79,7 +79,7 @@ class LiveSession:
             self._rebase(base)
         self._session.locks = dict(locks)
         asked = Asked(places.points, places.rotations)
-        if last is None and present is not None and self._is_there(present, places):
+        if last is None and present is not None and self._is_there(present, asked):
             self._session.begin_at(present.rotations, present.root_location)
         elif last is None and present is not None and not self._is_base(present):
             self._session.begin_at(present.rotations, present.root_location)
@@ -107,10 +107,9 @@ class LiveSession:
         turned = angle_between(present.rotations, self._base[0]).max()
         return bool(turned <= _LEGAL and np.allclose(present.root_location, self._base[1], atol=_THERE))
 
-    def _is_there(self, present: Tree, places: Places) -> bool:
+    def _is_there(self, present: Tree, asked: Asked) -> bool:
         """Whether everything is where it is to be, inside the limits."""
         size = float(self._goals.tree.skeleton.lengths.sum())
-        asked = Asked(places.points, places.rotations)
         misses = self._session.misses(present.rotations, present.root_location, asked)
         legal = legal_pose(present.skeleton, self._goals.limits, present.rotations[None])[0]
         return bool(

@@ -10,11 +10,11 @@ from hashlib import blake2b
 from typing import Final
 
 import bpy
-import numpy as np
 
 from ..goals.goals import Goals
 from ..goals.places import Places
 from ..rig.armature import Tree
+from ..rig.pose_keeper import read_channel
 from ..settings.rig import rig_settings
 from .posture_session import depends_on
 from .stored_pose import read_stored, store_trees
@@ -48,12 +48,7 @@ def asked_of(rig: bpy.types.Object, goals: Goals, places: Places) -> str:
 
 def _channels(rig: bpy.types.Object) -> str:
     """What tells the present pose, by all channels that turn and move bones, from any other one."""
-    found = []
-    for channel, size in _CHANNELS.items():
-        values = np.empty(size * len(rig.pose.bones), dtype=np.float32)
-        rig.pose.bones.foreach_get(channel, values)
-        found.append(values.tobytes())
-    return _told(found)
+    return _told(read_channel(rig, channel, size).tobytes() for channel, size in _CHANNELS.items())
 
 
 def _told(parts: Iterable[bytes]) -> str:

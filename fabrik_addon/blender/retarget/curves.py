@@ -10,7 +10,7 @@ import numpy as np
 from ...core.arrays import FloatArray, IntArray
 from ...core.rotations import matrix_from_quaternion
 from ..goals.sampling import is_simple, is_still
-from ..rig.keyframes import bone_path, curves, values_at
+from ..rig.keyframes import bone_path, channel_values, curves
 from ..rig.rotation_modes import from_channels, property_name
 
 # How far a scale may be from 1, as importers round it.
@@ -74,10 +74,7 @@ def _moved(bone: bpy.types.PoseBone, by_path: _Curves, frames: IntArray) -> tupl
 
 def _values(bone: bpy.types.PoseBone, channel: str, by_path: _Curves, frames: IntArray) -> FloatArray:
     """(F, n) what a channel holds; without keys what it does now."""
-    values = np.tile(np.array(getattr(bone, channel), dtype=np.float64), (len(frames), 1))
-    for curve in by_path.get(bone_path(bone.name, channel), ()):
-        values[:, curve.array_index] = values_at(curve, frames)
-    return values
+    return channel_values(getattr(bone, channel), by_path.get(bone_path(bone.name, channel), ()), frames)
 
 
 def _inherits_all(bone: bpy.types.Bone) -> bool:

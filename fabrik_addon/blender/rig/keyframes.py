@@ -1,7 +1,7 @@
 """Animation curves: keys written and read many at a time."""
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from math import inf
 from typing import Any, Final, TypeAlias
 
@@ -129,6 +129,16 @@ def values_at(curve: bpy.types.FCurve, frames: FloatArray | IntArray) -> FloatAr
         if len(times) and curve.extrapolation == "CONSTANT" and all_linear(curve):
             return np.interp(frames, times, values)
     return np.array([curve.evaluate(frame) for frame in frames.tolist()])
+
+
+def channel_values(
+    present: npt.ArrayLike, curves: Iterable[bpy.types.FCurve], frames: FloatArray | IntArray
+) -> FloatArray:
+    """(F, n) what a property of n numbers, which are (n,) at present, holds on frames; those without a curve stay."""
+    values = np.tile(np.asarray(present, dtype=np.float64), (len(frames), 1))
+    for curve in curves:
+        values[:, curve.array_index] = values_at(curve, frames)
+    return values
 
 
 def keys_beside(curve: bpy.types.FCurve, frame: float) -> tuple[float, float]:

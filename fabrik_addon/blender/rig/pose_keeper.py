@@ -24,7 +24,7 @@ class PoseKeeper:
         self._scene, self._rig = scene, rig
         self._frame, self._subframe = scene.frame_current, scene.frame_subframe
         self._switches = {each.name: read_switch(rig, each.name) for each in rig_settings(rig).control.switches}
-        self._pose = {name: _read(rig, name, width) for name, width in _CHANNELS.items()}
+        self._pose = {name: read_channel(rig, name, width) for name, width in _CHANNELS.items()}
 
     def restore(self, keyed: Collection[str] = ()) -> None:
         """Put frame and pose back; the `keyed` bones go where the animation has them on that frame.
@@ -47,7 +47,7 @@ class PoseKeeper:
 
     def _put_back(self, name: str, width: int, keyed_rows: list[int]) -> bool:
         """Put one channel of all bones but the keyed ones back; whether that changed anything."""
-        present = _read(self._rig, name, width)
+        present = read_channel(self._rig, name, width)
         wanted = self._pose[name].copy()
         wanted[keyed_rows] = present[keyed_rows]
         if np.array_equal(wanted, present):
@@ -56,7 +56,7 @@ class PoseKeeper:
         return True
 
 
-def _read(rig: bpy.types.Object, name: str, width: int) -> npt.NDArray[np.float32]:
+def read_channel(rig: bpy.types.Object, name: str, width: int) -> npt.NDArray[np.float32]:
     """(N, width) a channel of all bones."""
     values = np.empty(len(rig.pose.bones) * width, dtype=np.float32)
     rig.pose.bones.foreach_get(name, values)
