@@ -1,5 +1,6 @@
 """When a human's feet stand in a take, told from how their heels and toes move."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import bpy
@@ -7,6 +8,7 @@ import numpy as np
 
 from ...core import forward_kinematics
 from ...core.arrays import FloatArray
+from ...core.model.skeleton import Skeleton
 from ...human.naming_schemes import match
 from ...markers.feet.points import foot_points
 from ...markers.feet.stances import find_stances
@@ -31,7 +33,7 @@ def find_contacts(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take
     points = list(foot_points(skeleton, (), int(np.argmax(np.abs(world[2, :3])))))
     if not points or len(frames) < 2:
         return []
-    roles, motion = match(skeleton.names), take.motion(frames)
+    motion = take.motion(frames)
     posed = forward_kinematics(skeleton, motion.rotations, motion.roots)
     rate = scene_rate(scene) / float(frames[1] - frames[0])
     found: dict[str, list[tuple[int, int]]] = {}
@@ -39,9 +41,7 @@ def find_contacts(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take
         bone = skeleton.index(point.bone)
         offset = (0.0, skeleton.lengths[bone], 0.0) if point.offset is None else point.offset
         places = posed[:, bone] @ (*offset, 1.0) @ world.T
-        side = roles[point.bone].side
-        foot = next(name for name, role in roles.items() if role.part == "foot" and role.side == side)
-        found.setdefault(foot, []).extend(find_stances(places[:, :3], rate))
+        found.setdefault(foot_of(skeleton, point.bone), []).extend(find_stances(places[:, :3], rate))
     return [
         Contact(foot, float(frames[first]), float(frames[end - 1]))
         for foot, spans in found.items()
@@ -49,17 +49,19 @@ def find_contacts(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take
     ]
 
 
-def standing(
-    scene: bpy.types.Scene, armature: bpy.types.Object, take: Take, bone: str, frame: float
-) -> tuple[float, float]:
-    """The frames between which the foot of a bone stands at a frame; that frame alone where it does not."""
-    roles = match(take.skeleton.names)
+def foot_of(skeleton: Skeleton, bone: str) -> str:
+    """The foot that a bone is, or is a toe of; "" for none."""
+    roles = match(skeleton.names)
     if bone not in roles or roles[bone].part not in {"foot", "toe"}:
-        return frame, frame
-    for each in contacts_about(scene, armature, take, frame):
-        if roles[each.bone].side == roles[bone].side and each.first <= frame <= each.last:
-            return each.first, each.last
-    return frame, frame
+        return ""
+    feet = (name for name, role in roles.items() if role.part == "foot" and role.side == roles[bone].side)
+    return next(feet, bone)
+
+
+def standing(contacts: Iterable[Contact], foot: str, frame: float) -> tuple[float, float]:
+    """The frames between which a foot stands at a frame; that frame alone where it does not."""
+    spans = ((each.first, each.last) for each in contacts if each.bone == foot and each.first <= frame <= each.last)
+    return next(spans, (frame, frame))
 
 
 def contacts_about(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take, frame: float) -> list[Contact]:

@@ -22,7 +22,7 @@ from ..rig.locks import hinge_of_locks
 from ..rig.ownership import OTHERWISE
 from ..rig.posture_masses import masses_of
 from ..rig.spaces import bone_offset
-from .contacts import contacts_about, standing
+from .contacts import contacts_about, foot_of, standing
 from .held import held_effectors
 from .take import SAME_FRAME, Motion, Take, tree_of
 
@@ -94,19 +94,19 @@ def make_span(
     """
     bone = next(iter(setup.dragged))
     take = Take(armature, tree_of(armature, bone))
-    first, last = standing(scene, armature, take, bone, frame)
+    foot = foot_of(take.skeleton, bone)
+    contacts = contacts_about(scene, armature, take, frame) if foot or spread.until == "CONTACTS" else []
+    first, last = standing(contacts, foot, frame)
     times: list[float] = []
     if spread.until == "MARKERS":
         times = [float(marker.frame) for marker in scene.timeline_markers]
     elif spread.until == "CONTACTS":
-        found = contacts_about(scene, armature, take, frame)
-        times = [time for each in found for time in (each.first, each.last) if not first <= time <= last]
+        times = [time for each in contacts for time in (each.first, each.last) if not first <= time <= last]
     before = max((time for time in times if time < frame), default=frame - spread.before)
     after = min((time for time in times if time > frame), default=frame + spread.after)
-    ends = before, after
     room = 1.0 - _GOES_BACK
-    whole = max(first, frame - room * (frame - ends[0])), min(last, frame + room * (ends[1] - frame))
-    span = span_over(armature, setup, point, take, Extent(whole, ends, spread.curve), also=(frame,))
+    whole = max(first, frame - room * (frame - before)), min(last, frame + room * (after - frame))
+    span = span_over(armature, setup, point, take, Extent(whole, (before, after), spread.curve), also=(frame,))
     if whole == (first, last):
         return span
     sentence = f"Bone {bone!r} stands from frame {first:g} to {last:g}, beyond the span: it goes back before the end"

@@ -74,7 +74,10 @@ class SpreadDrag:
         self._to_world, self._rotation_to_world = world[:3, :3], armature.matrix_world.to_quaternion()
         self._scale = float(object_scale(world))
         self._is_dragged: BoolArray = np.array([each.bone in setup.dragged for each in span.model.effectors])
-        self._floor = floor_of(armature)
+        self._floor = floor = floor_of(armature)
+        skeleton = span.model.skeleton
+        dragged = [bone for bone in setup.dragged if bone in skeleton.names]
+        self._rooms = {bone: room_above(floor, skeleton, span.posed, bone) for bone in dragged} if floor else {}
         self._own_way = span.own_way() @ self._to_world.T + world[:3, 3]
         self.left_alone = list(span.left_alone)
         self.start: FloatArray = self._own_way[now]
@@ -159,8 +162,7 @@ class SpreadDrag:
         shifts = self._span.shares[rows, None] * (self._dragged[bone] * shift)
         if self._floor is None:
             return shifts
-        room = room_above(self._floor, self._span.model.skeleton, self._span.posed[rows], bone)
-        return above_the_floor(self._floor, shifts, room)
+        return above_the_floor(self._floor, shifts, self._rooms[bone][rows])
 
     def _leads(self, bone: str) -> bool:
         """Whether a bone is the root and goes where it is dragged: then it keeps its rotation."""
