@@ -21,12 +21,16 @@ _SAME_PLACE: Final = 1e-3
 
 def find_bodies(motion: Motion, skeleton: Skeleton, pairs: Sequence[Pair] | None = None) -> tuple[RestBody, RestBody]:
     """The source's body at rest and the rig's; where pairs are given, what a bone is on one side it is on the other."""
-    bones = bones_of(skeleton.names, skeleton.parents, skeleton.rest, skeleton.lengths)
-    source_bones = motion.bones_at(None)
-    (source, _), (target, _) = _known(source_bones), _known(bones)
+    source_bones, bones = _bones(motion, skeleton)
+    source, target = _known(source_bones).roles, _known(bones).roles
     if pairs is not None:
         source, target = _through(pairs, source, target)
     return RestBody(source_bones, source), RestBody(bones, target)
+
+
+def _bones(motion: Motion, skeleton: Skeleton) -> tuple[dict[str, RestBone], dict[str, RestBone]]:
+    """Those of the source and the rig at rest."""
+    return motion.bones_at(None), bones_of(skeleton.names, skeleton.parents, skeleton.rest, skeleton.lengths)
 
 
 def _known(bones: Mapping[str, RestBone]) -> TreeBody:
@@ -68,11 +72,13 @@ def _through(
 
 def find_pairs(motion: Motion, skeleton: Skeleton) -> tuple[Pair, ...]:
     """Which bone goes by which; raises RetargetError where none does."""
-    source, target = find_bodies(motion, skeleton)
-    if _known(source.bones).on_four != _known(target.bones).on_four:
+    source_bones, bones = _bones(motion, skeleton)
+    told, own = _known(source_bones), _known(bones)
+    if told.on_four != own.on_four:
         raise RetargetError(
             f"{motion.name!r} and the rig do not both go on two legs, or on four: say by a map which is which"
         )
+    source, target = RestBody(source_bones, told.roles), RestBody(bones, own.roles)
     for body in (source, target):
         check_one_body(body)
     pairs = pair_bodies(source, target)
