@@ -7,7 +7,6 @@ from typing import Any, Final
 import bpy
 import numpy as np
 
-from ...core import forward_kinematics
 from ...core.arrays import FloatArray, IntArray
 from ..control.dependents import bone_in_path
 from ..control.over_frames import check_take, control_take
@@ -215,8 +214,12 @@ def written_bones(armature: bpy.types.Object, trees: Sequence[BakedTree]) -> set
     if kept is None:
         return {bone for tree in trees for bone in tree.bones}
     switched = {bone_in_path(switch.name) for switch in kept.switches}
-    placing = (row.name for row in kept.controls if row.limb)
-    return {kept.place, *switched, *placing, *(row.control for row in kept.carriers)}
+    return {*_moved_controls(kept), *switched, *(row.control for row in kept.carriers)}
+
+
+def _moved_controls(kept: FabrikControlRig) -> set[str]:
+    """The controls whose locations get keys: the one that moves the root, and IK controls."""
+    return {kept.place, *(row.name for row in kept.controls if row.limb)}
 
 
 def off_their_keys(
@@ -232,13 +235,12 @@ def off_their_keys(
     return [
         sentence
         for tree in trees
-        for solution in [tree.solution]
         for sentence in check_take(
             context,
             armature,
             kept,
             tree.goals.tree.skeleton,
-            forward_kinematics(tree.goals.tree.skeleton, solution.rotations, solution.root_location),
+            tree.solution.matrices,
             settings.frames,
         )
     ]
@@ -250,7 +252,7 @@ def _replaced_paths(writing: Writing) -> set[str]:
     kept = control_rig(writing.armature)
     if kept is not None:
         bones = {row.control for tree in trees for row in kept.carriers if row.name in tree.goals.tree.skeleton.names}
-        moved = {kept.place, *(row.name for row in kept.controls if row.limb)}
+        moved = _moved_controls(kept)
         paths = {bone_path(bone, channel) for bone in bones | moved for channel in ROTATION_CHANNELS}
         paths |= {*(bone_path(bone, "location") for bone in moved), *(switch.name for switch in kept.switches)}
         return paths | ({_OBJECT_LOCATION} if writing.settings.root_motion == "OBJECT" else set())

@@ -1,7 +1,6 @@
 """Giving a rig's rest pose the proportions of a recorded person."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 
 import bpy
 import numpy as np
@@ -9,6 +8,7 @@ from mathutils import Vector
 
 from ...core import Skeleton
 from ..rig.armature import RigError
+from ..rig.pose_keeper import in_object_mode
 
 
 def check_fittable(rig: bpy.types.Object) -> None:
@@ -27,7 +27,9 @@ def fit_rest(context: bpy.types.Context, rig: bpy.types.Object, skeletons: Seque
     Bones that no skeleton has stay as they are. Mode, selection and active object are as before.
     """
     places = dict(_places(skeletons))
-    with _edit_mode(context, rig):
+    with in_object_mode(context):
+        context.view_layer.objects.active = rig
+        bpy.ops.object.mode_set(mode="EDIT")
         for bone in rig.data.edit_bones:
             if bone.name in places:
                 bone.head, bone.tail = places[bone.name]
@@ -41,22 +43,3 @@ def _places(skeletons: Iterable[tuple[Skeleton, float]]) -> Iterator[tuple[str, 
         tails = heads + rest[:, :3, 1] * (skeleton.lengths / scale)[:, None]
         for name, head, tail in zip(skeleton.names, heads, tails, strict=True):
             yield name, (Vector(head), Vector(tail))
-
-
-@contextmanager
-def _edit_mode(context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[None]:
-    """The rig in Edit mode, and everything as before afterwards."""
-    layer = context.view_layer
-    active = layer.objects.active
-    mode = active.mode if active is not None else "OBJECT"
-    if mode != "OBJECT":
-        bpy.ops.object.mode_set(mode="OBJECT")
-    layer.objects.active = rig
-    bpy.ops.object.mode_set(mode="EDIT")
-    try:
-        yield
-    finally:
-        bpy.ops.object.mode_set(mode="OBJECT")
-        layer.objects.active = active
-        if mode != "OBJECT":
-            bpy.ops.object.mode_set(mode=mode)

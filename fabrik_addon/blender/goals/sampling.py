@@ -163,7 +163,7 @@ def _drives_transform(animation: bpy.types.AnimData) -> bool:
 def _from_curves(holder: bpy.types.Object, frames: FloatArray) -> FloatArray:
     """(F, 3) positions of a plain empty, from its channels and its location curves."""
     keyed = [curve for curve in keyframes.curves(holder) if len(curve.keyframe_points)]
-    return keyframes.channel_values(holder.location, keyed, frames) + np.array(holder.delta_location)
+    return keyframes.channel_values(holder.location[:], keyed, frames) + np.array(holder.delta_location)
 
 
 def _world_place(graph: bpy.types.Depsgraph, target: Target) -> Vector:

@@ -14,6 +14,7 @@ from ...retarget.pairs import Pair
 from ..bake.bake import Steps
 from ..bake.settings import BakeSettings
 from ..rig.keyframes import curves
+from ..rig.pose_keeper import in_object_mode
 from .matching import checked_pairs
 from .retarget import retarget_object_steps
 from .source import check_source
@@ -95,20 +96,15 @@ def imported(context: bpy.types.Context, path: Path) -> Iterator[bpy.types.Objec
 @contextmanager
 def _as_it_was(context: bpy.types.Context) -> Iterator[None]:
     """Object mode meanwhile; afterwards mode, selection, active object and range of the scene are as before."""
-    scene, layer = context.scene, context.view_layer
-    span, selected, active = (scene.frame_start, scene.frame_end), list(context.selected_objects), layer.objects.active
-    mode = "OBJECT" if active is None else active.mode
-    if mode != "OBJECT":
-        bpy.ops.object.mode_set(mode="OBJECT")
-    try:
-        yield
-    finally:
-        for thing in layer.objects:
-            thing.select_set(thing in selected)
-        layer.objects.active = active
-        if mode != "OBJECT":
-            bpy.ops.object.mode_set(mode=mode)
-        scene.frame_start, scene.frame_end = span
+    scene, selected = context.scene, list(context.selected_objects)
+    span = scene.frame_start, scene.frame_end
+    with in_object_mode(context):
+        try:
+            yield
+        finally:
+            for thing in context.view_layer.objects:
+                thing.select_set(thing in selected)
+            scene.frame_start, scene.frame_end = span
 
 
 def _import(path: Path) -> None:

@@ -79,8 +79,7 @@ def body_of(rig: bpy.types.Object, pairs: Sequence[Pair] | None = None) -> Tree:
     trees = sorted(read_trees(rig, at_rest=True), key=lambda tree: -len(tree.skeleton))
     if pairs:
         return next((tree for tree in trees if pairs[0].bone in tree.skeleton.names), trees[0])
-    hips = [(_named_hips(tree), tree) for tree in trees]
-    known = [(name, tree) for name, tree in hips if name]
+    known = [(name, tree) for tree in trees if (name := _named_hips(tree))]
     if len(known) > 1:
         raise two_hips(known[0][0], known[1][0])
     return known[0][1] if known else trees[0]

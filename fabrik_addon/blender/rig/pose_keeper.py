@@ -1,7 +1,7 @@
-"""Putting the frame and the pose back, poses that nobody has keyed included."""
+"""Putting back what was: the frame, the mode, and the pose, poses that nobody has keyed included."""
 
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import bpy
@@ -54,6 +54,27 @@ class PoseKeeper:
             return False
         self._rig.pose.bones.foreach_set(name, wanted.ravel())
         return True
+
+
+@contextmanager
+def in_object_mode(context: bpy.types.Context) -> Iterator[None]:
+    """Object mode, from which any other may be gone to; afterwards the active object and its mode are as before."""
+    objects = context.view_layer.objects
+    active = objects.active
+    mode = "OBJECT" if active is None else active.mode
+    _set_mode(context, "OBJECT")
+    try:
+        yield
+    finally:
+        _set_mode(context, "OBJECT")
+        objects.active = active
+        _set_mode(context, mode)
+
+
+def _set_mode(context: bpy.types.Context, mode: Any) -> None:
+    active = context.view_layer.objects.active
+    if active is not None and active.mode != mode:
+        bpy.ops.object.mode_set(mode=mode)
 
 
 def read_channel(rig: bpy.types.Object, name: str, width: int) -> npt.NDArray[np.float32]:
