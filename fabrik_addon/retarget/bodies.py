@@ -98,7 +98,7 @@ def check_one_body(body: RestBody) -> None:
 
 def two_hips(one: str, other: str) -> RetargetError:
     """What is said where there are two bodies."""
-    return RetargetError(f"Bones {one!r} and {other!r} both are hips with legs: say by a map which body is meant.")
+    return RetargetError(f"Bones {one!r} and {other!r} both are hips with legs: say by a map which body is meant")
 
 
 def check_pairs(motion: Motion, target: RestBody, pairs: Sequence[Pair]) -> None:

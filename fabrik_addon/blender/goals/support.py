@@ -18,13 +18,16 @@ from ..settings.rig import rig_settings
 # Soles are told anew only where bones have changed: the overlay asks at each redraw. So many rigs are kept in mind.
 _RIGS_KEPT: Final = 8
 _OUTLINE: Final = 3
+# A pinned bone that ends so little above the soles, in lengths of a foot's bone, bears weight too: a paw, a hand on the
+# floor. A hand on a knee or a rail is higher.
+_LOW: Final = 1.0
 
 
 def support_of(armature: bpy.types.Object, pinned: Collection[str]) -> Support | None:
     """What the centre of mass is to stay over: the soles of the feet that are pinned, where their pins hold them.
 
-    None where the rig is not to keep its balance, or too little is pinned to stand on. Where balance is on, bones that
-    are no feet count with their tails.
+    None where the rig is not to keep its balance, or too little is pinned to stand on. Bones that are no feet count
+    with their tails, where balance is on; else those as low as the feet.
 
     pinned: names of bones.
     """
@@ -40,12 +43,14 @@ def support_of(armature: bpy.types.Object, pinned: Collection[str]) -> Support |
     for own in held.values():
         bones = {bone for bone, _ in own}
         back |= dict.fromkeys(bones, _to_pin(armature, bones.intersection(pinned)))
-    if balance == "ON":
-        standing = {bone for bone, _ in points}
-        others = (name for name in pinned if name not in standing)
-        points += [(name, (0.0, armature.data.bones[name].length, 0.0)) for name in others]
     up, _ = _up(armature)
-    corners = _outline(_posed(armature, points, back), up)
+    standing, lengths = {bone for bone, _ in points}, {bone.name: bone.length for bone in armature.data.bones}
+    others = [(name, (0.0, lengths[name], 0.0)) for name in pinned if name not in standing]
+    corners, tails = _posed(armature, points, back), _posed(armature, others, back)
+    if balance != "ON":
+        low = (corners @ up).min() + _LOW * max(lengths[foot] for foot in held) if held else -np.inf
+        tails = tails[tails @ up <= low]
+    corners = _outline(np.concatenate([corners, tails]), up)
     return Support(corners, (up[0], up[1], up[2])) if len(corners) >= _OUTLINE else None
 
 

@@ -12,7 +12,7 @@ PREFERRED_POSES = (
     ("KEPT", "Kept", "The pose that was kept by the button beside this"),
 )
 BALANCES = (
-    ("AUTO", "Auto", "The centre of mass stays over the feet where a human's feet are pinned"),
+    ("AUTO", "Auto", "The centre of mass stays over feet that are pinned, and what else is pinned as low as they are"),
     ("ON", "On", "The centre of mass stays over what is pinned of the feet, as far as the goals allow"),
     ("OFF", "Off", "The centre of mass goes where the goals take it"),
 )

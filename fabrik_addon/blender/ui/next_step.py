@@ -18,12 +18,21 @@ def next_in_pose(rig: bpy.types.Object | None) -> str:
     if may_be_control_rig(rig):
         return "Constraints move its bones: use it as a control rig, then drag controls"
     if any(effector.kind == "TARGET" for effector in kept.effectors):
-        return "Move the targets: the rig follows" if kept.live else "Switch Live on and move the targets"
+        return _next_with_targets(rig)
     if rig.mode != "POSE":
         return "Enter Pose mode to drag bones"
     if rig.data.bones.active is None:
         return "Press F over a bone and move"
     return "F drags the bone; pins stay" if len(kept.effectors) else "F drags, P pins what must stay"
+
+
+def _next_with_targets(rig: bpy.types.Object) -> str:
+    """What comes next where the rig reaches for targets."""
+    if not rig_settings(rig).live:
+        return "Switch Live on and move the targets"
+    # A click in Pose mode selects bones only.
+    in_pose_mode = rig.mode == "POSE"
+    return "Leave Pose mode (Ctrl Tab) to move targets" if in_pose_mode else "Move the targets: the rig follows"
 
 
 def next_in_motion(context: Context, rig: bpy.types.Object | None) -> str:
@@ -41,7 +50,7 @@ def next_in_motion(context: Context, rig: bpy.types.Object | None) -> str:
         return "Calibrate the markers on the rig"
     if record.action is None:
         return "Bake the take onto the rig"
-    return "Baked: look at the report"
+    return "Baked: play it, and look at the report below"
 
 
 def _without_a_take(rig: bpy.types.Object | None) -> str:

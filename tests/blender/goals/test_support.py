@@ -80,6 +80,20 @@ class TestSupport:
         human.fabrik.balance = "OFF"
         assert support_of(human, FEET) is None
 
+    def test_what_is_pinned_as_low_as_the_feet_bears_weight_too(self, human):
+        """The front paws of an animal, which are named as no human's bones; a human's hand on the floor."""
+        feet = support_of(human, FEET).corners
+        assert np.allclose(support_of(human, (*FEET, "hand.L")).corners, feet), "a hand in the air bears nothing"
+        bpy.context.view_layer.objects.active = human
+        bpy.ops.fabrik.pin(bones=",".join(FEET))
+        down = scenes.Vector((0.3, -0.45, 0.05)) - human.pose.bones["hand.L"].tail
+        bpy.ops.fabrik.drag(bone="hand.L", translation=down)
+        feet = support_of(human, FEET).corners
+        tail = np.array(human.pose.bones["hand.L"].tail)
+        on_three = support_of(human, (*FEET, "hand.L")).corners
+        assert np.linalg.norm(on_three[:, :2] - tail[:2], axis=1).min() < 1e-5
+        assert area(on_three) > 1.5 * area(feet)
+
     def test_any_rig_stands_on_its_pins_where_balance_is_on(self, clean_scene):
         posts = [
             (f"post{n}", "", (x, y, 1.0), (x, y, 0.0)) for n, (x, y) in enumerate([(0, 0), (2, 0), (2, 1), (0, 1)])

@@ -24,13 +24,10 @@ class FABRIK_PT_bake(AboutRig, MotionTab, Panel):
         """Where markers are on bones, or targets to be followed."""
         return not why_no_bake(rig)
 
-    def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        """Draw the range, the button and how the last bake went."""
-        settings = rig_settings(rig).bake
+    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+        """Draw the button and how the last bake went; what it follows where that is to be chosen."""
         if not why_no_mapped(rig) and not why_no_solve(rig):
-            layout.prop(settings, "source")
-        _draw_range(layout.column(align=True), context.scene, settings)
-        layout.prop(settings, "action")
+            layout.prop(rig_settings(rig).bake, "source")
         layout.operator(FABRIK_OT_bake.bl_idname, icon="REC")
         if rig_settings(rig).capture.report is None:
             draw_result(layout, rig)
@@ -57,16 +54,18 @@ class FABRIK_PT_marker_bake(AboutRig, MotionTab, Panel):
 
 
 class FABRIK_PT_bake_options(AboutRig, MotionTab, Panel):
-    """Which keys a bake writes."""
+    """Which keys a bake writes, and where to."""
 
     bl_idname = "FABRIK_PT_bake_options"
     bl_parent_id = "FABRIK_PT_bake"
-    bl_label = "Keys"
+    bl_label = "Frames, Action, Keys"
     bl_options = {"DEFAULT_CLOSED"}
 
-    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         """Draw the choices."""
         kept = rig_settings(rig)
+        _draw_range(layout.column(align=True), context.scene, kept.bake)
+        layout.prop(kept.bake, "action")
         layout.prop(kept.bake, "step")
         layout.prop(kept.bake, "bones")
         if kept.root != "FIXED":

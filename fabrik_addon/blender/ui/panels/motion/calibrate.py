@@ -22,39 +22,35 @@ class FABRIK_PT_calibration(AboutRig, MotionTab, Panel):
         return not why_no_mapped(rig)
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        """Draw what to measure on, and the button."""
+        """Draw the button, and what was found and taken for granted."""
+        layout.operator(FABRIK_OT_calibrate_markers.bl_idname, icon="CON_SIZELIKE")
+        column = layout.column(align=True)
+        for found in rig_settings(rig).capture.calibrated.splitlines():
+            draw_lines(column, found, "DOT")
+
+
+class FABRIK_PT_calibration_ways(AboutRig, MotionTab, Panel):
+    """What the person is measured on, and what happens where the rig is of another build."""
+
+    bl_idname = "FABRIK_PT_calibration_ways"
+    bl_parent_id = "FABRIK_PT_calibration"
+    bl_label = "Proportions, Floor, Frames"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+        """Draw the choices."""
         capture = rig_settings(rig).capture
         layout.prop(capture, "proportions")
         floor = layout.column()
         floor.enabled = capture.proportions != "NONE"
         floor.prop(capture, "on_floor")
         layout.prop(capture, "static")
-        layout.operator(FABRIK_OT_calibrate_markers.bl_idname, icon="CON_SIZELIKE")
-        # The first line is how well it went; the others are folded away.
-        for found in capture.calibrated.splitlines()[:1]:
-            draw_lines(layout, found, "DOT")
-
-
-class FABRIK_PT_calibration_frames(AboutRig, MotionTab, Panel):
-    """On which frames the markers' places are measured."""
-
-    bl_idname = "FABRIK_PT_calibration_frames"
-    bl_parent_id = "FABRIK_PT_calibration"
-    bl_label = "Frames"
-    bl_options = {"DEFAULT_CLOSED"}
-
-    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        """Draw the reference, and whether the whole take is used after it."""
-        capture = rig_settings(rig).capture
         layout.prop(capture, "use_reference")
         if capture.use_reference:
             frames = layout.column(align=True)
             frames.prop(capture, "reference_start", text="Start")
             frames.prop(capture, "reference_end", text="End")
         layout.prop(capture, "refine")
-        column = layout.column(align=True)
-        for found in capture.calibrated.splitlines()[1:]:
-            draw_lines(column, found, "DOT")
 
 
-CLASSES = (FABRIK_PT_calibration, FABRIK_PT_calibration_frames)
+CLASSES = (FABRIK_PT_calibration, FABRIK_PT_calibration_ways)

@@ -69,7 +69,7 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
             again.keep = True
         row = layout.row()
         row.use_property_split = False
-        row.template_list("FABRIK_UL_markers", "", capture, "markers", capture, "active_marker", rows=3)
+        row.template_list("FABRIK_UL_markers", "", capture, "markers", capture, "active_marker", rows=3, maxrows=3)
         marker = active_marker(rig)
         if marker is not None:
             _draw_bone(layout, rig, marker)

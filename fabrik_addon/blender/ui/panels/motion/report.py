@@ -5,6 +5,7 @@ from bpy.types import Context, Panel, UILayout
 
 from ....settings.markers import FabrikMarker
 from ....settings.rig import rig_settings
+from ....settings.why_not import rig_at_hand
 from ...operators.report import FABRIK_OT_export_report, FABRIK_OT_worst_frame
 from ...translations import said
 from ..base import AboutRig, MotionTab, draw_lines
@@ -24,16 +25,18 @@ class FABRIK_PT_marker_report(AboutRig, MotionTab, Panel):
         """Where markers were baked."""
         return rig_settings(rig).capture.report is not None
 
+    def draw_header_preset(self, context: Context) -> None:
+        """Draw the switch of the lines from the markers to where they are met."""
+        self.layout.prop(rig_settings(rig_at_hand(context)).capture, "show_errors", text="", icon="OVERLAY")
+
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         """Draw the figures of all markers and of the active one, and where to go from there."""
-        capture = rig_settings(rig).capture
+        draw_result(layout, rig)
+        for doubt in rig_settings(rig).capture.doubts.splitlines():
+            draw_lines(layout, doubt, "ERROR")
         row = layout.row(align=True)
         row.operator(FABRIK_OT_worst_frame.bl_idname, icon="PREV_KEYFRAME")
         row.operator(FABRIK_OT_export_report.bl_idname, text="Export", icon="EXPORT")
-        layout.prop(capture, "show_errors")
-        draw_result(layout, rig)
-        for doubt in capture.doubts.splitlines():
-            draw_lines(layout, doubt, "ERROR")
         marker = active_marker(rig)
         if marker is not None:
             _draw_figures(layout, marker)
