@@ -55,9 +55,9 @@ class Goals:
         self._present = np.where(seen, self.scales, 0.0)
         self._targets, self._frames = np.nan_to_num(self._targets), matrix_from_quaternion(np.nan_to_num(wanted))
 
-    def asked(self) -> FloatArray:
-        """(E, 3) the targets."""
-        return self._targets
+    def asked(self) -> tuple[FloatArray, FloatArray]:
+        """(E, 3) the targets and (O, 3, 3) the rotations of the bones."""
+        return self._targets, self._frames
 
     def points(self, stance: Stance) -> FloatArray:
         """(E + K, 3) where effectors and the partners of loops are."""
@@ -96,7 +96,7 @@ class Goals:
 def rotation_vectors(rotations: FloatArray) -> FloatArray:
     """(O, 3) axis times angle of (O, 3, 3) matrices: the eigenvectors that `quaternion_from_matrix` needs take long."""
     cosine = 0.5 * (np.trace(rotations, axis1=1, axis2=2) - 1.0)
-    if cosine.min() < _FAR_TURNED:
+    if cosine.min(initial=1.0) < _FAR_TURNED:
         return rotation_vector_from_quaternion(quaternion_from_matrix(rotations))
     skew = 0.5 * (rotations - np.swapaxes(rotations, 1, 2))[:, (2, 0, 1), (1, 2, 0)]
     sine = lengths(skew)

@@ -17,9 +17,9 @@ from ..limits.base import Limit
 from ..model.effector import Effector
 from ..model.skeleton import Skeleton
 from ..rotations import slerp
-from .body import Bodies
+from .body import Bodies, Stance
 from .bounds import Bounds, Floor, Support
-from .goals import Goals
+from .goals import Goals, rotation_vectors
 from .joint_limits import JointLimits
 from .mass import Masses, PostureTerm
 from .newton import POSTURE, Newton, State
@@ -36,9 +36,10 @@ _LAST_TURN = 2e-3
 _LAST_GAIN = 5e-3
 # Where goals have gone by less than this share of what the last pose was short of, what meets them all is not tried.
 _OUT_OF_REACH = 0.15
-# Bones go so many times as far as the targets in one move at most, and by this share of the body's size at least.
-# Without, a person's hands go up to 17 times as far as the chest that is led to the border of reach, and up to 4 with.
-_FOLLOWS, _LEAST_WAY = 4.0, 5e-4
+# Bones go so many times as far as the targets in one move at most, and by this share of the body's size at least; by
+# the other one while the targets rest. Without, a person's hands go up to 17 times as far as the chest that is led to
+# the border of reach, knees up to 12 times as far as hips that are lowered from straight legs; with, up to 5 times.
+_FOLLOWS, _LEAST_WAY, _AT_REST = 4.0, 5e-4, 1e-2
 _LEAST_DAMPING, _HIGHEST_DAMPING = 0.1 * POSTURE, 1e3 * POSTURE
 
 
@@ -116,7 +117,7 @@ class PostureSolver:
     def forget(self) -> None:
         """The next pose is not one that goes on from the last one."""
         self._last: State | None = None
-        self._asked: FloatArray | None = None
+        self._asked: tuple[FloatArray, FloatArray] | None = None
         self._damping = 0.0
 
     def centre_of_mass(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
@@ -169,7 +170,7 @@ class PostureSolver:
             # As far as is known, the goals pull by what they are short of.
             state = replace(state, pulls=np.where(goals.hard, 0.0, state.residual))
         self._is_far = last is not None and _is_far(state.residual, last.residual)
-        gone = self._targets_gone()
+        gone = self._targets_gone(stance)
         easy_turn = np.inf if at_once else self._easy_turn(state, gone)
         found, steps = self._approach(state, easy_turn, _AT_ONCE if at_once else _A_MOVE)
         self._last = held_back = self._held_back(state, found, gone) if eased and not at_once else found
@@ -180,10 +181,19 @@ class PostureSolver:
         turns[goals.oriented] = misses[goals.count :]
         return PosturePose(rotations, state.stance.root, misses[: goals.count], turns, steps, is_held_back)
 
-    def _targets_gone(self) -> float:
-        """Metres that the farthest target has gone since the last pose; infinite where there is none."""
+    def _targets_gone(self, stance: Stance) -> float:
+        """Metres that the farthest target has gone since the last pose, or from where it is in a first one.
+
+        A rotation goes as far as it takes the other end of the body.
+        """
         before, self._asked = self._asked, self.goals.asked()
-        return np.inf if before is None else float(np.linalg.norm(self._asked - before, axis=1).max(initial=0.0))
+        if before is None:
+            misses = lengths(self.goals.misses(stance))
+            points, turns = misses[: self.goals.count], misses[self.goals.count :]
+        else:
+            points = lengths(self._asked[0] - before[0])
+            turns = lengths(rotation_vectors(self._asked[1] @ np.swapaxes(before[1], 1, 2)))
+        return float(max(points.max(initial=0.0), self.posture.size * turns.max(initial=0.0)))
 
     def _easy_turn(self, state: State, gone: float) -> float:
         """Radians that joints may turn for the posture's sake, now that targets have gone so far."""
@@ -193,9 +203,10 @@ class PostureSolver:
 
     def _held_back(self, begin: State, found: State, gone: float) -> State:
         """The pose itself, or as much of the way to it as joints may go while targets have gone so far."""
-        farthest = float(lengths(found.away.centres - begin.away.centres).max())
-        most = _FOLLOWS * gone + _LEAST_WAY * self.posture.size
-        if gone == 0.0 or farthest <= most:
+        centres, heads = found.away.centres - begin.away.centres, found.stance.heads - begin.stance.heads
+        farthest = float(max(lengths(centres).max(), lengths(heads).max()))
+        most = _FOLLOWS * gone + (_LEAST_WAY if gone > 0.0 else _AT_REST) * self.posture.size
+        if farthest <= most:
             return found
         share = most / farthest
         local = slerp(begin.stance.local, found.stance.local, np.full(len(begin.stance.local), share))

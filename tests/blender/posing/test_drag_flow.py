@@ -137,7 +137,26 @@ class TestStraightLimbs:
     @pytest.mark.parametrize("drop", [0.002, 0.01, 0.1])
     def test_hips_go_down_on_straight_knees(self, human, drop):
         session = begin_drag(bpy.context, human, "hips")
-        assert session.step(session.start - (0.0, 0.0, drop)).error < 1e-4
+        found = [session.step(session.start - (0.0, 0.0, drop)) for _ in range(4)]
+        assert found[-1].error < 1e-4
+        assert not found[-1].is_on_the_way
+
+    def test_knees_do_not_run_ahead_of_the_hips(self, human):
+        """Geometry asks for 7 cm of the knees for the first centimetre: they come after, and the hips get there."""
+        session, bones, scale = (
+            begin_drag(bpy.context, human, "hips"),
+            human.pose.bones,
+            human.matrix_world.to_scale()[0],
+        )
+        places, found = [], []
+        for drop in (0.0, 0.01, 0.02, 0.02, 0.02):
+            found.append(session.step(session.start - (0.0, 0.0, drop)))
+            bpy.context.view_layer.update()
+            places.append(scale * np.array([bones[name].head for name in ("shin.L", "shin.R")]))
+        gone = np.linalg.norm(np.diff(places, axis=0), axis=2)
+        assert 0.02 < gone.max() < 0.045
+        assert found[1].is_on_the_way
+        assert found[-1].error < 1e-4
 
     @pytest.mark.parametrize("limits", [True, False])
     def test_a_dead_straight_leg(self, limits):

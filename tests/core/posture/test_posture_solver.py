@@ -120,10 +120,11 @@ def test_out_of_reach_the_feet_stay_and_the_body_is_calm():
 
 
 def farthest_steps(solver, found):
-    """(N - 1,) metres that the bone that goes farthest goes from pose to pose."""
-    poses = [forward_kinematics(solver.skeleton, each.rotations, each.root_location) for each in found]
-    middles = np.array([pose[:, :3, 3] + 0.5 * solver.skeleton.lengths[:, None] * pose[:, :3, 1] for pose in poses])
-    return np.linalg.norm(np.diff(middles, axis=0), axis=2).max(axis=1)
+    """(N - 1,) metres that the joint, or the middle of a bone, that goes farthest goes from pose to pose."""
+    poses = np.array([forward_kinematics(solver.skeleton, each.rotations, each.root_location) for each in found])
+    joints = poses[..., :3, 3]
+    both = np.concatenate([joints, joints + 0.5 * solver.skeleton.lengths[:, None] * poses[..., :3, 1]], axis=1)
+    return np.linalg.norm(np.diff(both, axis=0), axis=2).max(axis=1)
 
 
 def test_eased_no_bone_runs_ahead_of_what_leads_it_and_it_comes_to_the_same():
@@ -133,7 +134,7 @@ def test_eased_no_bone_runs_ahead_of_what_leads_it_and_it_comes_to_the_same():
         solver, rest, points = person()
         found[eased] = lead(solver, rest, points, way, eased=eased)
     assert farthest_steps(solver, found[False]).max() > 5.0 * STEP
-    assert farthest_steps(solver, found[True]).max() < 4.3 * STEP
+    assert farthest_steps(solver, found[True]).max() < 4.2 * STEP
     assert any(each.is_held_back for each in found[True])
     assert found[True][-1].errors == pytest.approx(found[False][-1].errors, abs=1e-3)
 

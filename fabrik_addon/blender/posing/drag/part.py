@@ -50,13 +50,14 @@ class PartPose:
     """The pose of a part.
 
     local_rotations: (J, 4). armature_head: (3,) the top bone's. error, pin_error: armature units that what is dragged,
-    and what is held, is from its place.
+    and what is held, is from its place. is_on_the_way: whether solving once more goes on.
     """
 
     local_rotations: FloatArray
     armature_head: FloatArray
     error: float
     pin_error: float
+    is_on_the_way: bool
 
 
 class DragPart:
@@ -107,7 +108,7 @@ class DragPart:
             preferred=self._preferred,
             pinned=[grip.effector.bone for grip in grips if not grip.is_dragged],
             locks=_locks(armature, tree, self.turned),
-            is_eased=not any(grip.is_dragged and grip.effector.rotation_weight > 0.0 for grip in grips),
+            is_eased=True,
         )
         self.session.begin_at(tree.rotations, tree.root_location)
 
@@ -119,7 +120,7 @@ class DragPart:
             self._carry(targets)
         found = self.session.pose(Asked(targets, target_rotations))
         error, pin_error = (found.errors[chosen].max(initial=0.0) for chosen in (self._dragged, ~self._dragged))
-        return PartPose(found.rotations, found.root_location, error, pin_error)
+        return PartPose(found.rotations, found.root_location, error, pin_error, found.is_held_back)
 
     def _find_preferred(self, armature: bpy.types.Object) -> tuple[FloatArray, FloatArray]:
         """(J, 4) and (3,) the pose that the rig prefers; what does not follow stays as it is."""

@@ -31,8 +31,9 @@ _NO_SHIFT: Final = 1e-7
 _NO_TURN: Final = 1e-7
 # World metres: what is less is not worth a word.
 _SHOWN: Final = 5e-4
-# A move of the mouse takes a bounded time; what it left to do is done on release, as long as each time halves it.
-_MOST_SETTLING: Final = 8
+# A move of the mouse takes a bounded time; what it left to do is done on release, as long as joints are on the way, or
+# each time halves it.
+_MOST_SETTLING: Final = 16
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,12 @@ class StepResult:
     """How a step went, in world metres.
 
     error: how far the dragged point is from where it was dragged to. pin_error: how far a pin is from its place.
+    is_on_the_way: whether the same step once more goes on, as joints do not run ahead of what is dragged.
     """
 
     error: float = 0.0
     pin_error: float = 0.0
+    is_on_the_way: bool = False
 
     @property
     def line(self) -> str:
@@ -112,7 +115,7 @@ class Drag:
             return StepResult()
         to_world = self._rotation_to_world
         armature_turn = to_world.conjugated() @ Quaternion(world_turn, world_turn.length) @ to_world
-        error, pin_error = 0.0, 0.0
+        poses = []
         parts = self._parts if turn is None else self._turning_parts
         for part, last in zip(parts, self._last_parts, strict=True):
             part.session.go_on_from(last.session.local_rotations, last.session.location)
@@ -120,8 +123,11 @@ class Drag:
         for part, writer in zip(parts, self._writers, strict=True):
             pose = part.solve(armature_shift, armature_turn)
             writer.write(pose.local_rotations, pose.armature_head)
-            error, pin_error = max(error, pose.error), max(pin_error, pose.pin_error)
-        return StepResult(error * self._scale, pin_error * self._scale)
+            poses.append(pose)
+        error, pin_error = (
+            self._scale * max(each) for each in zip(*((it.error, it.pin_error) for it in poses), strict=True)
+        )
+        return StepResult(error, pin_error, any(pose.is_on_the_way for pose in poses))
 
     def _is_there(self) -> bool:
         """Whether the armature has the bones that it had: undo, or another window, may have taken some away."""
@@ -155,10 +161,10 @@ class Drag:
         for _ in range(_MOST_SETTLING):
             if self._asked is None:
                 return
-            error = self.step(*self._asked).error
-            if error <= self._least_shift * self._scale or error > 0.5 * before:
+            found = self.step(*self._asked)
+            if not found.is_on_the_way and not self._least_shift * self._scale < found.error <= 0.5 * before:
                 return
-            before = error
+            before = found.error
 
     def cancel(self) -> None:
         """Put everything back, bit for bit."""
