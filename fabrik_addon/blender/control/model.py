@@ -1,6 +1,6 @@
 """How a body's pose is made of its controls: what each control's channels are to hold, for one pose or many."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import bpy
@@ -25,8 +25,21 @@ class ControlPose:
     place: FloatArray | None
 
 
+@dataclass(frozen=True, eq=False)
+class Stands:
+    """How a control rig stood over F frames: what its bones' matrices, (F, 4, 4) in armature space, are by name.
+
+    rotations: by control (F, 4) what its own channels turned it by, if that changed. location: (F, 3) what the place
+    control's location held.
+    """
+
+    matrices: Mapping[str, FloatArray]
+    rotations: Mapping[str, FloatArray]
+    location: FloatArray
+
+
 class ControlModel:
-    """The controls of one tree of a body, as they stand now with its limbs on FK.
+    """The controls of one tree of a body, as they stand now, or stood over frames, with its limbs on FK.
 
     Attributes:
         controls: the names of C controls. place: the control that is moved, "" for none.
@@ -40,11 +53,12 @@ class ControlModel:
         *,
         moves: bool,
         on_ik: Collection[str] = (),
+        over: Stands | None = None,
     ) -> None:
         """Look how everything stands, as it was last evaluated.
 
         moves: whether the body is moved as well. on_ik: bones that were not on FK then, which go with their controls as
-        at rest.
+        at rest. over: how everything stood on F frames; then poses are those of the same frames.
         """
         bones = rig.pose.bones
         rows = {name: place for place, name in enumerate(skeleton.names)}
@@ -64,24 +78,31 @@ class ControlModel:
         self._share = np.array([share for _, _, share, _ in ways])
         self._sharing = [number for number, second in enumerate(self._second) if second >= 0]
         self._bodies = list(body.values())
-        self._look(rig, skeleton, leaders, on_ik)
+        self._look(rig, skeleton, leaders, on_ik, over)
         if self.place:
-            self._look_at_place(bones[self.place], [way[3] for way in ways])
+            self._look_at_place(bones[self.place], [way[3] for way in ways], over)
 
-    def _look(self, rig: bpy.types.Object, skeleton: Skeleton, leaders: Sequence[str], on_ik: Collection[str]) -> None:
+    def _look(
+        self,
+        rig: bpy.types.Object,
+        skeleton: Skeleton,
+        leaders: Sequence[str],
+        on_ik: Collection[str],
+        over: Stands | None,
+    ) -> None:
         """How controls, what they go with, and the bones that they carry stand."""
-        turned, self._heads, self._at_rest = _stands(rig, (*self.controls, *leaders))
-        stands, bone_heads, bones_at_rest = _stands(rig, skeleton.names)
+        turned, self._heads, at_rest = _stands(rig, (*self.controls, *leaders), over)
+        stands, self._bone_heads, bones_at_rest = _stands(rig, skeleton.names, over)
         count = len(self.controls)
-        self._leaders = np.concatenate([turned[count:] @ _back(self._at_rest[count:]), np.eye(3)[None]])
-        self._at_rest, self._bone_heads = self._at_rest[:count], bone_heads
-        self._offsets = _back(stands[self._bodies]) @ turned[:count]
+        led = turned[..., count:, :, :] @ _back(at_rest[count:])
+        self._leaders = np.concatenate([led, np.broadcast_to(np.eye(3), (*led.shape[:-3], 1, 3, 3))], axis=-3)
+        self._turned, self._at_rest = turned[..., :count, :, :], at_rest[:count]
+        self._offsets = _back(stands[..., self._bodies, :, :]) @ self._turned
         rows_on_ik = [row for row, bone in enumerate(self._bodies) if skeleton.names[bone] in on_ik]
-        resting = _back(bones_at_rest[self._bodies]) @ self._at_rest[:count]
-        self._offsets[rows_on_ik] = resting[rows_on_ik]
-        self._back, self._turned = _back(stands), turned[:count]
-        own = matrix_from_quaternion(np.array([local_rotation(rig.pose.bones[name]) for name in self.controls]))
-        self._frames = _back(self._carried(turned[:count])) @ turned[:count] @ _back(own)
+        resting = _back(bones_at_rest[self._bodies]) @ self._at_rest
+        self._offsets[..., rows_on_ik, :, :] = resting[rows_on_ik]
+        self._back = _back(stands)
+        self._frames = _back(self._carried(self._turned)) @ self._turned @ _back(_own_turns(rig, self.controls, over))
 
     def pose(self, armature_matrices: FloatArray) -> ControlPose:
         """The channels for ([F,] J, 4, 4) matrices of the tree's bones in armature space."""
@@ -90,19 +111,19 @@ class ControlModel:
         rotations = quaternion_from_matrix(_back(self._carried(new) @ self._frames) @ new)
         return ControlPose(rotations, self._placed(wanted, heads, new) if self.place else None)
 
-    def _look_at_place(self, bone: bpy.types.PoseBone, moves_with: Sequence[str]) -> None:
+    def _look_at_place(self, bone: bpy.types.PoseBone, moves_with: Sequence[str], over: Stands | None) -> None:
         """How the place control stands, and which control's head is fixed to it."""
         self._own = self.controls.index(self.place)
         fixed = [number for number, name in enumerate(moves_with) if name == self.place and number != self._own]
         self._fixed = fixed[0] if fixed else self._own
-        self._location = np.array(bone.location, dtype=np.float64)
-        axes = self._carried(self._turned)[self._own] @ self._frames[self._own]
+        self._location = np.array(bone.location, dtype=np.float64) if over is None else over.location
+        axes = self._carried(self._turned)[..., self._own, :, :] @ self._frames[..., self._own, :, :]
         self._axes = axes if bone.bone.use_local_location else axes @ self._at_rest[self._own].T
 
     def _carried(self, new: FloatArray) -> FloatArray:
         """([F,] C, 3, 3) how what carries the controls is turned from rest, while they stand at ([F,] C, 3, 3)."""
         turned = new @ _back(self._at_rest)
-        still = np.broadcast_to(self._leaders, (*new.shape[:-3], *self._leaders.shape))
+        still = np.broadcast_to(self._leaders, (*new.shape[:-3], *self._leaders.shape[-3:]))
         every = np.concatenate([turned, still], axis=-3)
         carried = every[..., self._first, :, :]
         if self._sharing:
@@ -115,11 +136,12 @@ class ControlModel:
 
     def _placed(self, wanted: FloatArray, heads: FloatArray, new: FloatArray) -> FloatArray:
         """([F,] 3) the location that brings the place control to where the bones want what is fixed to it to be."""
-        bone, point = self._bodies[self._fixed], self._heads[self._fixed]
-        there = heads[..., bone, :] + wanted[..., bone, :, :] @ (self._back[bone] @ (point - self._bone_heads[bone]))
-        arm = self._turned[self._own].T @ (point - self._heads[self._own])
-        head = there - new[..., self._own, :, :] @ arm
-        return np.asarray(self._location + (head - self._heads[self._own]) @ self._axes)
+        bone, point, own = self._bodies[self._fixed], self._heads[..., self._fixed, :], self._heads[..., self._own, :]
+        from_bone = _times(self._back[..., bone, :, :], point - self._bone_heads[..., bone, :])
+        there = heads[..., bone, :] + _times(wanted[..., bone, :, :], from_bone)
+        arm = _times(_back(self._turned[..., self._own, :, :]), point - own)
+        head = there - _times(new[..., self._own, :, :], arm)
+        return np.asarray(self._location + _times(_back(self._axes), head - own))
 
 
 def _way(row: FabrikControl) -> tuple[str, str, float, str]:
@@ -127,12 +149,32 @@ def _way(row: FabrikControl) -> tuple[str, str, float, str]:
     return row.turns_with, row.shares_turn, row.share, row.moves_with
 
 
-def _stands(rig: bpy.types.Object, names: Sequence[str]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(N, 3, 3) rotations, (N, 3) heads and (N, 3, 3) rotations at rest of bones, armature space."""
+def _stands(
+    rig: bpy.types.Object, names: Sequence[str], over: Stands | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """([F,] N, 3, 3) rotations, ([F,] N, 3) heads and (N, 3, 3) rotations at rest of bones, armature space."""
     bones = [rig.pose.bones[name] for name in names]
-    posed = np.array([bone.matrix for bone in bones], dtype=np.float64).reshape(-1, 4, 4)
+    if over is None:
+        posed = np.array([bone.matrix for bone in bones], dtype=np.float64).reshape(-1, 4, 4)
+    else:
+        posed = np.stack([over.matrices[name] for name in names], axis=1)
     rest = np.array([bone.bone.matrix_local for bone in bones], dtype=np.float64).reshape(-1, 4, 4)
-    return nearest_rotations(posed[:, :3, :3]), posed[:, :3, 3], nearest_rotations(rest[:, :3, :3])
+    return nearest_rotations(posed[..., :3, :3]), posed[..., :3, 3], nearest_rotations(rest[:, :3, :3])
+
+
+def _own_turns(rig: bpy.types.Object, controls: Sequence[str], over: Stands | None) -> FloatArray:
+    """([F,] C, 3, 3) what the channels of controls turn them by."""
+    present = np.array([local_rotation(rig.pose.bones[name]) for name in controls])
+    if over is not None:
+        present = np.tile(present, (len(over.location), 1, 1))
+        for row, name in enumerate(controls):
+            present[:, row] = over.rotations.get(name, present[:, row])
+    return matrix_from_quaternion(present)
+
+
+def _times(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
+    """([F,] 3) matrices times vectors, each its own."""
+    return np.asarray((matrices @ vectors[..., None])[..., 0])
 
 
 def _back(rotations: FloatArray) -> FloatArray:

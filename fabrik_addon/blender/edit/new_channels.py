@@ -8,7 +8,7 @@ import numpy as np
 from ...core import forward_kinematics
 from ...core.arrays import FloatArray
 from ...core.rotations import angle_between, conjugate, product
-from ..control.model import ControlModel
+from ..control.model import ControlModel, Stands
 from ..rig.armature import root_location_channel
 from ..rig.rotation_modes import from_channels
 from ..settings.control import FabrikControlRig, control_rig
@@ -68,19 +68,20 @@ def _of_controls(
     """(F, 4) rotations of controls with keys, how far what moves the body goes, and the controls without keys.
 
     A control turns, in its own frame, from where it is by what lies between where the body's old and its new pose have
-    it: what else moves over time, and carries it, is in both.
+    it: what is rounded in both leaves keys as they are.
     """
     moves = not kept.carriers[old.skeleton.names[0]].parent
-    model = ControlModel(armature, kept, old.skeleton, moves=moves)
+    own = {name: from_channels(armature.pose.bones[name].rotation_mode, held) for name, held in old.channels.items()}
+    over = Stands(old.stands, own, old.location)
+    model = ControlModel(armature, kept, old.skeleton, moves=moves, over=over)
     before, after = (
         model.pose(forward_kinematics(old.skeleton, *each)) for each in ((old.rotations, old.roots), (rotations, roots))
     )
     found, unkeyed = {}, []
     for row, name in enumerate(model.controls):
         turn = product(conjugate(before.rotations[:, row]), after.rotations[:, row])
-        if name in old.channels:
-            own = from_channels(armature.pose.bones[name].rotation_mode, old.channels[name])
-            found[name] = product(own, turn)
+        if name in own:
+            found[name] = product(own[name], turn)
         elif angle_between(before.rotations[:, row], after.rotations[:, row]).max() > 1e-4:
             unkeyed.append(name)
     no_shift = np.zeros_like(old.location)

@@ -1,7 +1,7 @@
 """The motion that a rig has: its poses on many frames, as the curves of its action say, and where those have keys."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,7 @@ from ..control.body import read_trees
 from ..rig import keyframes
 from ..rig.armature import RigError, Tree, root_place
 from ..rig.keyframes import bone_path
-from ..rig.pose_keeper import PoseKeeper
+from ..rig.pose_keeper import PoseKeeper, read_channel
 from ..rig.rotation_modes import from_channels, property_name
 from ..settings.control import control_rig
 
@@ -32,6 +32,7 @@ class Motion:
         frames: (F,) rising. rotations: (F, J, 4) local. roots: (F, 3) the root's head in armature space.
         channels: what the rotation channels of bones with keys hold, (F, 3 or 4), by bone; of a control rig those of
             its controls. location: (F, 3) the same of the location of what moves the root.
+        stands: of a control rig, by bone that counts, (F, 4, 4) matrices in armature space.
     """
 
     skeleton: Skeleton
@@ -40,6 +41,7 @@ class Motion:
     roots: FloatArray
     channels: dict[str, FloatArray]
     location: FloatArray
+    stands: Mapping[str, FloatArray] = field(default_factory=dict, repr=False)
 
 
 class Take:
@@ -129,20 +131,23 @@ class Take:
         return Motion(skeleton, frames, rotations, root_place(bones[self.place], location), channels, location)
 
     def _evaluated(self, frames: FloatArray) -> Motion:
+        """The poses on (F,) frames as Blender shows them."""
         scene, bones = bpy.context.scene, self._armature.pose.bones
         turned = [self.place, *map(self.holder, sorted(self.keyed))]
         holders = {holder: self._channel(holder) for holder in turned if self.rotation_curves(holder)}
         held: dict[str, list[list[float]]] = {each: [] for each in holders}
-        places, trees = [], []
+        places, trees, counting = [], [], self._counting()
+        stands = np.empty((len(frames), len(counting), 16))
         keeper = PoseKeeper(scene, self._armature)
         try:
-            for frame in frames.tolist():
+            for row, frame in enumerate(frames.tolist()):
                 scene.frame_set(int(np.floor(frame)), subframe=frame - np.floor(frame))
                 for holder, channel in holders.items():
                     held[holder].append(list(getattr(bones[holder], channel)))
                 places.append(bones[self.place].location[:] if self.place in bones else (0.0, 0.0, 0.0))
                 if self._kept is not None:
                     trees.append(tree_of(self._armature, self.tree.skeleton.names[0]))
+                    stands[row] = read_channel(self._armature, "matrix", 16)[list(counting.values())]
         finally:
             keeper.restore()
         channels = {holder: np.array(values, dtype=np.float64) for holder, values in held.items()}
@@ -151,7 +156,20 @@ class Take:
             return self._motion(frames, channels, location)
         rotations = np.array([tree.rotations for tree in trees])
         roots = np.array([tree.root_location for tree in trees])
-        return Motion(self.tree.skeleton, frames, rotations, roots, channels, location)
+        # Blender hands matrices over column by column.
+        matrices = dict(zip(counting, stands.reshape(-1, len(counting), 4, 4).transpose(1, 0, 3, 2), strict=True))
+        return Motion(self.tree.skeleton, frames, rotations, roots, channels, location, matrices)
+
+    def _counting(self) -> dict[str, int]:
+        """The bones of a control rig's body and its controls, by name, with their places among the pose bones."""
+        if self._kept is None:
+            return {}
+        names = {self._kept.place}
+        for carrier in self._kept.carriers:
+            names |= {carrier.name, carrier.control}
+        for control in self._kept.controls:
+            names |= {control.name, control.turns_with, control.shares_turn}
+        return {bone.name: row for row, bone in enumerate(self._armature.pose.bones) if bone.name in names}
 
     def _channel(self, holder: str) -> str:
         """The name of the rotation of a bone that counts."""

@@ -69,16 +69,38 @@ def test_the_body_follows_and_controls_alone_have_keys(human, control, shift):
     assert np.abs(np.diff(moved)).max() < 0.03
     for foot in ("ORG-foot.L", "ORG-foot.R"):
         place = human.pose.bones.find(foot)
-        assert np.abs(after - before)[:, place, :3, 3].max() < 1e-3
+        assert np.abs(after - before)[:, place, :3, 3].max() < 1e-5
     now = curves(human)
     assert now.keys() == keys.keys()
     assert all(np.array_equal(now[path][:, 0], keys[path][:, 0]) for path in keys)
+
+
+def test_a_hold(human):
+    """On frames beside the present one too, where other controls have turned and moved what carries the arm."""
+    first, last, ease = 12, 20, 6
+    held = (first <= FRAMES) & (last >= FRAMES)
+    keys, before = curves(human), poses(human, FRAMES)
+    assert bpy.ops.fabrik.add_hold(bone="hand_fk.R", first=first, last=last, ease=ease) == {"FINISHED"}
+    after = poses(human, FRAMES)
+    hand, foot = (human.pose.bones.find(name) for name in ("ORG-hand.R", "ORG-foot.L"))
+    assert np.abs(before[held, hand] - before[HERE - 1, hand])[:, :3, 3].max() > 0.1
+    assert np.abs(after[held, hand] - before[HERE - 1, hand]).max() < 1e-5
+    assert np.abs(after - before)[:, foot].max() < 1e-5
+    outside = (first - ease >= FRAMES) | (last + ease <= FRAMES)
+    assert np.array_equal(after[outside], before[outside])
+    now = curves(human)
+    assert now.keys() == keys.keys()
+    assert all(np.array_equal(now[path][:, 0], keys[path][:, 0]) for path in keys)
+    bpy.ops.fabrik.remove_hold(index=0)
+    assert max(np.abs(now - keys[path]).max() for path, now in curves(human).items()) < 1e-6
 
 
 def test_a_limb_on_ik_says_what_to_do(human):
     write_switches(human, {row.name: row.ik for row in human.fabrik.control.switches})
     with pytest.raises(Exception, match="is on IK here: put its limb on FK"):
         begin_spread(bpy.context, human, "hand_fk.R", Spread(SPREAD, SPREAD))
+    with pytest.raises(RuntimeError, match="is on IK here: put its limb on FK"):
+        bpy.ops.fabrik.add_hold(bone="hand_fk.R", first=12, last=20)
 
 
 def test_esc_and_a_layer(human):
