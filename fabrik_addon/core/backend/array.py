@@ -114,6 +114,10 @@ class Quaternion:
         return Vector((px, py, pz))
 
     def _after(self, first: protocol.Quaternion) -> Quaternion:
+        if _is_no_turn(first):
+            return self
+        if _is_no_turn(self):
+            return Quaternion((first.w, first.x, first.y, first.z))
         w, x, y, z = self.w, self.x, self.y, self.z
         return Quaternion(
             (
@@ -133,6 +137,11 @@ class Quaternion:
     def normalized(self) -> Quaternion:
         scale = 1.0 / np.sqrt(self.w * self.w + self.x * self.x + self.y * self.y + self.z * self.z)
         return Quaternion((self.w * scale, self.x * scale, self.y * scale, self.z * scale))
+
+
+def _is_no_turn(rotation: protocol.Quaternion) -> bool:
+    """Whether it is none on all frames: where a solve starts from rest most are, and a product of arrays is saved."""
+    return type(rotation.w) is float and rotation.w == 1.0 and rotation.x == rotation.y == rotation.z == 0.0
 
 
 def clamp(value: Scalar, low: Scalar, high: Scalar) -> Scalar:
@@ -165,16 +174,28 @@ def rotation_between(start: protocol.Vector, end: protocol.Vector) -> Quaternion
     axis = start.cross(end)
     cosine = start.dot(end)
     w = product + cosine
-    if any_of(w <= _NEARLY_OPPOSITE * product):
-        # |a||b| + a·b loses its digits near the antipode; |a×b|² / (|a||b| − a·b) is the same number.
-        w = np.where(cosine < 0, axis.length_squared / np.maximum(product - cosine, TINY), w)
-        w = np.where(product <= TINY, 1.0, w)
-        opposite = (cosine < 0) & (axis.length_squared <= (_PARALLEL * product) ** 2)
-        w, axis = np.where(opposite, 0.0, w), select(opposite, _orthogonal(start), axis)
-        return Quaternion((w, axis.x, axis.y, axis.z)).normalized()
+    near = np.flatnonzero(w <= _NEARLY_OPPOSITE * product)
+    if len(near) == np.size(w):
+        return _between_opposites(start, product, cosine, axis)
+    if len(near):
+        opposite = _between_opposites(*(take(value, near) for value in (start, product, cosine, axis)))
+        product[near] = w[near] = 1.0
     # The squares of w and of the axis add up to 2 w |a||b|.
     scale = 1.0 / np.sqrt(2.0 * product * w)
-    return Quaternion((w * scale, axis.x * scale, axis.y * scale, axis.z * scale))
+    rotation = Quaternion((w * scale, axis.x * scale, axis.y * scale, axis.z * scale))
+    return put(rotation, near, opposite, len(w)) if len(near) else rotation
+
+
+def _between_opposites(start: protocol.Vector, product: Scalar, cosine: Scalar, axis: protocol.Vector) -> Quaternion:
+    """The same near the antipode, from |a||b|, a·b and a×b.
+
+    There |a||b| + a·b loses its digits; |a×b|² / (|a||b| − a·b) is the same number.
+    """
+    w = np.where(cosine < 0, axis.length_squared / np.maximum(product - cosine, TINY), product + cosine)
+    w = np.where(product <= TINY, 1.0, w)
+    opposite = (cosine < 0) & (axis.length_squared <= (_PARALLEL * product) ** 2)
+    w, axis = np.where(opposite, 0.0, w), select(opposite, _orthogonal(start), axis)
+    return Quaternion((w, axis.x, axis.y, axis.z)).normalized()
 
 
 def point_on_line(anchor: protocol.Vector, point: protocol.Vector, distance: Scalar) -> Vector:
@@ -183,7 +204,7 @@ def point_on_line(anchor: protocol.Vector, point: protocol.Vector, distance: Sca
     square = x * x
     square += y * y
     square += z * z
-    if np.min(square, initial=1.0) <= TINY:
+    if np.minimum.reduce(square, axis=None, initial=1.0) <= TINY:  # half the time of `min`
         x = np.where(square > TINY, x, 1.0)
         square = np.where(square > TINY, square, 1.0)
     ratio = distance / np.sqrt(square)

@@ -42,7 +42,7 @@ def take_better(
     nearer = found.cost(points) <= share * replace(found, local=before.local).cost(present)
     better = nearer | (found.unmet(own) & ~found.unmet(other))
     taken, iterations = np.flatnonzero(better), state.iterations[frames]
-    state.replace(frames[taken], found.part(taken))
+    state.replace(frames[taken], found if better.all() else found.part(taken))
     state.iterations[frames] = iterations
 
 
