@@ -15,7 +15,7 @@ from fabrik_addon.blender.posing.drag.setup import DragSettings
 from fabrik_addon.blender.rig.armature import Tree, read_trees, write_pose
 from fabrik_addon.blender.settings.limit_properties import read_limits
 from fabrik_addon.core import Effector, Options, Solver
-from fabrik_addon.core.rotations import angle_between
+from fabrik_addon.core.rotations import angle_between, conjugate, product, rotation_vector_from_quaternion
 
 HUMAN = Path(__file__).parents[1] / "sample_rigs" / "human.blend"
 FEET = ("foot.L", "foot.R")
@@ -108,22 +108,12 @@ class Track:
 
     def reversals(self, least=2.0):
         """On how many steps some bone turns back, each time by more than `least` degrees, with the mouse going on."""
-        turned = rotation_vectors(self.rotations)
+        turned = rotation_vector_from_quaternion(product(conjugate(self.rotations[:-1]), self.rotations[1:]))
         sizes = np.degrees(np.linalg.norm(turned, axis=-1))
         ahead = (np.diff(self.shifts, axis=0)[1:] * np.diff(self.shifts, axis=0)[:-1]).sum(axis=1) > 0.0
         back = (turned[2:] * turned[1:-1]).sum(axis=-1) < 0.0
         both = back & (sizes[2:] > least) & (sizes[1:-1] > least)
         return int((both.any(axis=1) & ahead).sum())
-
-
-def rotation_vectors(rotations):
-    """(N, J, 3) radians, from each of (N + 1, J, 4) rotations to the next, in the bones' frames."""
-    first, second = rotations[:-1] * np.array([1.0, -1.0, -1.0, -1.0]), rotations[1:]
-    w = first[..., 0] * second[..., 0] - (first[..., 1:] * second[..., 1:]).sum(axis=-1)
-    v = first[..., :1] * second[..., 1:] + second[..., :1] * first[..., 1:] + np.cross(first[..., 1:], second[..., 1:])
-    sine = np.linalg.norm(v, axis=-1)
-    angle = 2.0 * np.arctan2(sine, np.abs(w))
-    return v * np.where(w < 0.0, -1.0, 1.0)[..., None] * (angle / np.maximum(sine, 1e-30))[..., None]
 
 
 def open_human():

@@ -9,8 +9,7 @@ from ..core.model.bodies import effector_offset, participants
 from ..core.model.effector import Effector
 from ..core.model.skeleton import Skeleton
 from ..core.posture.body import Bodies, Motions, Stance
-from ..core.posture.goals import rotation_vectors
-from ..core.rotations import matrix_from_quaternion, quaternion_from_matrix
+from ..core.rotations import matrix_from_quaternion, quaternion_from_matrix, rotation_vector_from_matrix
 
 
 class FrameGoals:
@@ -44,8 +43,8 @@ class FrameGoals:
         missing = targets - self.points(stance)
         if len(self.oriented):
             back = np.swapaxes(stance.frames[:, self._on[self.oriented]], -1, -2)
-            turns = rotation_vectors((matrix_from_quaternion(rotations) @ back).reshape(-1, 3, 3))
-            missing = np.concatenate([missing, turns.reshape(*rotations.shape[:2], 3)], axis=1)
+            turns = rotation_vector_from_matrix(matrix_from_quaternion(rotations) @ back)
+            missing = np.concatenate([missing, turns], axis=1)
         return np.asarray(missing.reshape(len(missing), -1))
 
     def rows(self, bodies: Bodies, stance: Stance, motions: Motions) -> FloatArray:

@@ -4,17 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths
+from ..arrays import BoolArray, FloatArray, IntArray
 from ..model.bodies import effector_offset, participants, path_reaches
 from ..model.effector import Effector
 from ..model.loops import loops_of, with_partners
 from ..model.residuals import LEVER
 from ..model.skeleton import Skeleton
-from ..rotations import matrix_from_quaternion, quaternion_from_matrix, rotation_vector_from_quaternion
+from ..rotations import matrix_from_quaternion, rotation_vector_from_matrix
 from .body import Bodies, Motions, Stance
-
-# A cosine: beyond so much of a turn the axis cannot be told from the part of a matrix that is not symmetric.
-_FAR_TURNED = -0.9
 
 
 class Goals:
@@ -71,7 +68,7 @@ class Goals:
         missing = self._targets - found
         if len(self.oriented):
             back = np.swapaxes(stance.frames[self.on[self.oriented]], 1, 2)
-            missing = np.concatenate([missing, rotation_vectors(self._frames @ back)])
+            missing = np.concatenate([missing, rotation_vector_from_matrix(self._frames @ back)])
         return np.where(self._present[:, None] > 0.0, missing, 0.0)
 
     def residual(self, stance: Stance) -> FloatArray:
@@ -91,14 +88,3 @@ class Goals:
         """(E + K, 3) the forces at the points that go with pulls (R,) along the rows."""
         forces = (pulls.reshape(-1, 3) * self._present[:, None])[: self.count]
         return np.concatenate([forces, -forces[self._loops]])
-
-
-def rotation_vectors(rotations: FloatArray) -> FloatArray:
-    """(O, 3) axis times angle of (O, 3, 3) matrices: the eigenvectors that `quaternion_from_matrix` needs take long."""
-    cosine = 0.5 * (np.trace(rotations, axis1=1, axis2=2) - 1.0)
-    if cosine.min(initial=1.0) < _FAR_TURNED:
-        return rotation_vector_from_quaternion(quaternion_from_matrix(rotations))
-    skew = 0.5 * (rotations - np.swapaxes(rotations, 1, 2))[:, (2, 0, 1), (1, 2, 0)]
-    sine = lengths(skew)
-    stretch = np.arctan2(sine, cosine) / np.maximum(sine, ROUNDING)
-    return np.asarray(skew * np.where(sine > ROUNDING, stretch, 1.0)[:, None])
