@@ -16,10 +16,10 @@ from ..arrays import BoolArray, FloatArray, lengths
 from ..limits.base import Limit
 from ..model.effector import Effector
 from ..model.skeleton import Skeleton
-from ..rotations import slerp
+from ..rotations import rotation_vector_from_matrix, slerp
 from .body import Bodies, Stance
 from .bounds import Bounds, Floor, Support
-from .goals import Goals, rotation_vectors
+from .goals import Goals
 from .joint_limits import JointLimits
 from .mass import Masses, PostureTerm
 from .newton import POSTURE, Newton, State
@@ -192,7 +192,7 @@ class PostureSolver:
             points, turns = misses[: self.goals.count], misses[self.goals.count :]
         else:
             points = lengths(self._asked[0] - before[0])
-            turns = lengths(rotation_vectors(self._asked[1] @ np.swapaxes(before[1], 1, 2)))
+            turns = lengths(rotation_vector_from_matrix(self._asked[1] @ np.swapaxes(before[1], 1, 2)))
         return float(max(points.max(initial=0.0), self.posture.size * turns.max(initial=0.0)))
 
     def _easy_turn(self, state: State, gone: float) -> float:
