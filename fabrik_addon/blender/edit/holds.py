@@ -4,7 +4,7 @@ import base64
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Final
 
 import bpy
 import numpy as np
@@ -20,12 +20,16 @@ from ..rig import keyframes
 from ..rig.actions import check_action
 from ..rig.armature import RigError, check_bones, check_editable, check_rig
 from ..rig.pose_keeper import PoseKeeper
+from ..rig.spaces import metres_per_unit
 from ..settings.rig import rig_settings
 from .contacts import find_contacts
 from .keys import Change, changes_of, shift_keys, write_changes
 from .new_channels import new_channels
 from .span import Extent, Span, span_over
 from .take import Take, is_animated, tree_of
+
+# Share of the rig's size: what is farther from its place than a millimetre or two of a human's is seen to slide.
+_MISSED: Final = 1e-3
 
 
 @dataclass(frozen=True)
@@ -45,10 +49,11 @@ def add_hold(
     bone: str,
     frames: tuple[float, float],
     settings: HoldSettings | None = None,
-) -> Any:
+) -> str:
     """Keep a bone, from the first frame to the last, where it is on the present one or else on the first.
 
-    Its keys are changed from as many frames before to as many after as it eases. Returns the hold in the rig's list.
+    Its keys are changed from as many frames before to as many after as it eases. Returns a sentence on where it could
+    not be kept, "" where it was.
 
     Raises:
         FabrikError: naming what keeps the bone from being held; nothing has changed then.
@@ -64,7 +69,7 @@ def add_hold(
     span = span_over(armature, setup, chosen.point, Take(armature, tree_of(armature, bone)), extent, also=(at,))
     keeper = PoseKeeper(scene, armature)
     try:
-        changes = _held_changes(scene, armature, span, at, chosen)
+        changes, miss = _held_changes(scene, armature, span, at, chosen)
         write_changes(changes, frames, span.ends)
     finally:
         keeper.restore(armature.pose.bones.keys())
@@ -74,7 +79,10 @@ def add_hold(
     (hold.first, hold.last), hold.ease = frames, chosen.ease
     hold.target, hold.target_bone = chosen.target, chosen.target_bone
     hold.changed = _written(changes)
-    return hold
+    if miss < _MISSED * span.model.skeleton.size:
+        return ""
+    shown = 1000.0 * miss * metres_per_unit(armature)
+    return f"{bone!r} could not follow: it is up to {shown:.1f} mm off; hold fewer frames, or let other bones go"
 
 
 def remove_hold(context: bpy.types.Context, armature: bpy.types.Object, number: int) -> str:
@@ -97,7 +105,7 @@ def remove_hold(context: bpy.types.Context, armature: bpy.types.Object, number: 
 def holds_from_contacts(
     context: bpy.types.Context, armature: bpy.types.Object, settings: HoldSettings | None = None
 ) -> list[str]:
-    """Hold the feet wherever they stand in the scene's frames; the names of the holds."""
+    """Hold the feet wherever they stand in the scene's frames; what `add_hold` says of each."""
     check_rig(armature)
     scene = context.scene
     tree = read_trees(armature)[0]
@@ -113,8 +121,8 @@ def holds_from_contacts(
     contacts = find_contacts(scene, armature, take, frames)
     if not contacts:
         raise RigError(f"No foot of {armature.name!r} stands in frames {first:g}-{last:g}: add holds by hand")
-    held = (add_hold(context, armature, each.bone, (each.first, each.last), chosen) for each in contacts)
-    return [hold.name for hold in held]
+    said = (add_hold(context, armature, each.bone, (each.first, each.last), chosen) for each in contacts)
+    return list(said)
 
 
 def _check(armature: bpy.types.Object, bone: str, frames: tuple[float, float], settings: HoldSettings) -> None:
@@ -139,8 +147,8 @@ def _check(armature: bpy.types.Object, bone: str, frames: tuple[float, float], s
 
 def _held_changes(
     scene: bpy.types.Scene, armature: bpy.types.Object, span: Span, at: float, settings: HoldSettings
-) -> list[Change]:
-    """What changes of the keys."""
+) -> tuple[list[Change], float]:
+    """What changes of the keys, and how far from its place the bone is at most where it is held."""
     frames, solver = span.motion.frames, span.solver(slice(None))
     leads = [(armature, ""), *([(settings.target, settings.target_bone)] if settings.target is not None else [])]
     _, matrices = finish(sample_steps(scene, (), leads, frames))
@@ -158,9 +166,8 @@ def _held_changes(
     else:
         rotations[:, 0] = np.nan
     found = solver.solve(targets, rotations)
-    return changes_of(
-        span.take, span.motion, new_channels(armature, span.take, span.motion, found.rotations, found.roots)
-    )
+    new = new_channels(armature, span.take, span.motion, found.rotations, found.roots)
+    return changes_of(span.take, span.motion, new), float(found.errors[span.shares == 1.0, 0].max())
 
 
 def _written(changes: Sequence[Change]) -> str:

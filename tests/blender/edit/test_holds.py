@@ -51,12 +51,17 @@ def test_a_hand_stays_where_it_is_here_and_nothing_changes_beyond(walk):
     assert farthest_outside(walk, but=("toe.L", "toe.R")) < 1e-4
 
 
-def test_it_stays_with_an_object_that_moves(walk):
+def moving_table(way):
     table = bpy.data.objects.new("Table", None)
     bpy.context.scene.collection.objects.link(table)
-    for frame, x in ((1, 0.0), (101, 0.2)):
+    for frame, x in ((1, 0.0), (101, way)):
         table.location.x = x
         table.keyframe_insert("location", frame=frame)
+    return table
+
+
+def test_it_stays_with_an_object_that_moves(walk):
+    table = moving_table(0.2)
     before, _ = tails(walk, "hand.R")
     hold(bone="hand.R", target="Table")
     after, _ = tails(walk, "hand.R")
@@ -67,6 +72,15 @@ def test_it_stays_with_an_object_that_moves(walk):
     there = np.array(moved) - moved[49]
     assert np.abs(after - before[49] - there)[HELD].max() < 1e-4
     assert np.abs(there[HELD]).max() > 0.01
+
+
+def test_what_can_not_be_kept_is_said(walk, capfd):
+    """In the held frames the table goes farther than an arm is long."""
+    hold(bone="hand.L")
+    assert "could not follow" not in capfd.readouterr().out
+    moving_table(8.0)
+    hold(bone="hand.R", target="Table")
+    assert "'hand.R' could not follow" in capfd.readouterr().out
 
 
 def test_removing_gives_the_motion_back(walk):

@@ -66,8 +66,8 @@ class FABRIK_OT_add_hold(OnRig, Operator):
         bone = self.bone or chosen_bone(context, rig).name
         target = named(bpy.data.objects, self.target, "object")
         settings = HoldSettings(self.point, self.hold_rotation, self.ease, target, self.target_bone)
-        add_hold(context, rig, bone, (self.first, self.last), settings)
-        return f"{bone!r} is held from frame {self.first} to {self.last}", []
+        missed = add_hold(context, rig, bone, (self.first, self.last), settings)
+        return f"{bone!r} is held from frame {self.first} to {self.last}", [missed] if missed else []
 
 
 class FABRIK_OT_remove_hold(OnRig, Operator):
@@ -96,7 +96,8 @@ class FABRIK_OT_hold_contacts(OnRig, Operator):
         """Hold them."""
         from ....edit.holds import holds_from_contacts
 
-        return f"{count_of(len(holds_from_contacts(context, rig)), 'hold')} added", []
+        said = holds_from_contacts(context, rig)
+        return f"{count_of(len(said), 'hold')} added", list(filter(None, said))
 
 
 CLASSES = (FABRIK_OT_add_hold, FABRIK_OT_remove_hold, FABRIK_OT_hold_contacts)
