@@ -1,5 +1,7 @@
 """The errors people can cause, each with one sentence that names the thing and what to do."""
 
+from collections.abc import Collection
+
 
 class FabrikError(Exception):
     """Base of every error that this package raises about its input."""
@@ -19,3 +21,9 @@ class LimitError(FabrikError):
 
 class OptionsError(FabrikError):
     """A solver option outside its range."""
+
+
+def first_few(names: Collection[str], most: int = 4) -> str:
+    """Some of many names for a sentence, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(list(names)[:most]) + more

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import bpy
 import numpy as np
+import pytest
 from mathutils import Vector
 
 from fabrik_addon.core import forward_kinematics
@@ -258,6 +259,22 @@ def _cloud_limb_constraints(make, bones, switch):
         make.constrain(f"ORG-{bone}", "COPY_TRANSFORMS", f"FK-{bone}")
         make.drive(make.constrain(f"ORG-{bone}", "COPY_TRANSFORMS", f"IK-{bone}"), "influence", path)
         make.constrain(f"DEF-{bone}", "STRETCH_TO", f"STR-TIP-{bone}")
+
+
+def bend_as_on_ik(rig, bones):
+    """Have the joints whose names have a part bend, by hand, as their IK bends them: FK bends them any way."""
+    for row in rig.fabrik.control.carriers:
+        if row.hinge and bones in row.name:
+            joint = rig.pose.bones[row.name]
+            joint["fabrik_limit"], joint["fabrik_hinge_axis"] = "HINGE", row.hinge
+            joint["fabrik_hinge"] = [row.hinge_low, row.hinge_high]
+
+
+def assert_same(one, other):
+    """(B, 4, 4) matrices of bones are those of others, within what a body may be off by."""
+    assert one[:, :3, 3] == pytest.approx(other[:, :3, 3], abs=METRES)
+    ours, theirs = (each[:, :3, :3] / np.linalg.norm(each[:, :3, :3], axis=1, keepdims=True) for each in (one, other))
+    assert np.degrees(np.linalg.norm(ours - theirs, axis=1)).max() < DEGREES
 
 
 def stands_as_solved(rig, result):

@@ -12,7 +12,7 @@ from ..rig.pose_keeper import write_switches
 from ..rig.pose_writer import HeldChannels
 from ..settings.control import FabrikControlRig
 from .channels import add_to_channels, free_channels
-from .limbs import LimbOnIk, try_channels
+from .limbs import LimbOnIk, let_stretch, try_channels
 
 # A share of what a trial's step does at most: less is nothing.
 _NOTHING: Final = 1e-3
@@ -58,6 +58,32 @@ def find_limb_controls(
         if end.any():
             kept.carriers[limb.bones[int(np.argmax(end))]].goes_by = limb.leader
         _look_at_joints(kept, limb, path)
+    _stop_stretching(
+        context, kept, {path: limb for path, limb in tried.items() if kept.switches[path].stretches}, after
+    )
+
+
+def _stop_stretching(
+    context: bpy.types.Context, kept: FabrikControlRig, limbs: Mapping[str, LimbOnIk], after: Mapping[str, int]
+) -> None:
+    """Note of limbs that their IK stretches the bones that let it, where without that they keep their lengths.
+
+    That is Blender's own setting of bones, IK Stretch, not one of the rig's.
+    """
+    for path, limb in limbs.items():
+        bits = {bone.name: 1 << place for place, bone in enumerate(limb.rig.pose.bones)}
+        mine = sum(bits[name] for name in limb.bones)
+        for bone in limb.rig.pose.bones:
+            if bone.ik_stretch > 0.0 and after[bone.name] & mine:
+                row = kept.stretching.add()
+                row.name, row.switch, row.before = bone.name, path, bone.ik_stretch
+        kept.switches[path].stretches = False
+        let_stretch(limb.rig, kept, path, stretches=False)
+    context.view_layer.update()
+    try_channels(context, list(limbs.values()))
+    for path, limb in limbs.items():
+        _look_at_joints(kept, limb, path)
+        let_stretch(limb.rig, kept, path, stretches=True)
 
 
 def _placing(

@@ -5,7 +5,7 @@ is looked at, and Gauss-Newton steps bring them to where they are wanted: the IK
 to where the limb lies in its plane.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import bpy
@@ -16,7 +16,7 @@ from ...core import Hinge
 from ...core.arrays import BoolArray, FloatArray
 from ...core.rotations import quaternion_from_matrix, rotation_vector_from_quaternion
 from ..rig.armature import nearest_rotations
-from ..rig.pose_keeper import read_switch
+from ..rig.pose_keeper import read_switch, write_switch
 from ..rig.pose_writer import HeldChannels
 from ..settings.control import FabrikControlRig, control_rig
 from ..settings.rig import rig_settings
@@ -123,10 +123,10 @@ class LimbOnIk:
             steps = np.concatenate([way, rotation_vector_from_quaternion(turn)])
             add_to_channels(control, np.where(free_channels(control), steps, 0.0))
 
-    def move(self, wanted: FloatArray, share: float) -> None:
-        """Take a share of a Gauss-Newton step to (B, 4, 4) matrices, by what was tried."""
+    def move(self, off: FloatArray, share: float) -> None:
+        """Take a share of a Gauss-Newton step by what was tried, from (6 B,) differences on."""
         units = self.units[[axis for _, axis in self.columns]]
-        found = self._least_steps(self.differences(wanted, self.stands())) * units * share
+        found = self._least_steps(off) * units * share
         steps = np.zeros((len(self.controls), 6))
         for (place, axis), each in zip(self.columns, found, strict=True):
             steps[place, axis] = each
@@ -151,20 +151,48 @@ def _solved(matrix: FloatArray, values: FloatArray, least: float) -> tuple[Float
     return right[:count].T @ ((left[:, :count].T @ values) / sizes[:count]), right[count:].T
 
 
+def let_stretch(rig: bpy.types.Object, kept: FabrikControlRig, path: str, *, stretches: bool) -> None:
+    """Have a limb, by its switch, stretched by its IK as it was at set-up, or not at all."""
+    for row in kept.stretching:
+        if row.switch == path:
+            rig.pose.bones[row.name].ik_stretch = row.before if stretches else 0.0
+
+
+def hand_over(rig: bpy.types.Object, kept: FabrikControlRig, values: Mapping[str, float]) -> None:
+    """Put limbs on FK or on IK, by the values of their switches; on IK they are not stretched."""
+    for path, value in values.items():
+        if read_switch(rig, path) != value:
+            write_switch(rig, path, value)
+            let_stretch(rig, kept, path, stretches=value != kept.switches[path].ik)
+
+
+def _stretches(rig: bpy.types.Object, kept: FabrikControlRig, path: str) -> bool:
+    """Whether a limb can't be kept from being stretched by its IK: where the bones' settings are linked, too."""
+    own = [rig.pose.bones[row.name] for row in kept.stretching if row.switch == path]
+    return kept.switches[path].stretches or any(bone.is_property_readonly("ik_stretch") for bone in own)
+
+
 def limbs_that_stay(rig: bpy.types.Object, kept: FabrikControlRig, values: Mapping[str, float]) -> dict[str, LimbOnIk]:
     """Of the limbs that are on IK, as the values of their switches say, those that are to stay on it, by switch."""
+    found = {}
+    for path, controls in _staying(rig, kept, values):
+        rows = [row for row in kept.carriers if row.switch == path]
+        found[path] = LimbOnIk(rig, [row.name for row in rows], controls)
+        found[path].hold({row.name: row.goes_by for row in rows if row.goes_by in controls})
+    return found
+
+
+def _staying(
+    rig: bpy.types.Object, kept: FabrikControlRig, values: Mapping[str, float]
+) -> Iterator[tuple[str, list[str]]]:
+    """The switches of those limbs, and the controls that place them."""
     pins = [each.bone for each in rig_settings(rig).effectors if each.kind == "PIN" and each.enabled]
     pinned = {row.switch for row in kept.carriers if row.name in pins}
-    found = {}
     for path, value in values.items():
         controls = [row.name for row in kept.controls if row.limb == path and row.name in rig.pose.bones]
-        switch = kept.switches[path]
-        wanted = kept.limbs == "IK" or (kept.limbs == "AUTO" and path in pinned and not switch.stretches)
-        if wanted and controls and value == switch.ik:
-            rows = [row for row in kept.carriers if row.switch == path]
-            found[path] = LimbOnIk(rig, [row.name for row in rows], controls)
-            found[path].hold({row.name: row.goes_by for row in rows if row.goes_by in controls})
-    return found
+        wanted = kept.limbs == "IK" or (kept.limbs == "AUTO" and path in pinned and not _stretches(rig, kept, path))
+        if wanted and controls and value == kept.switches[path].ik:
+            yield path, controls
 
 
 def hinge_on_ik(rig: bpy.types.Object, bone: str) -> Hinge | None:
@@ -173,8 +201,8 @@ def hinge_on_ik(rig: bpy.types.Object, bone: str) -> Hinge | None:
     row = None if kept is None else kept.carriers.get(bone)
     if kept is None or row is None or not row.hinge:
         return None
-    stays = limbs_that_stay(rig, kept, {row.switch: read_switch(rig, row.switch)})
     axis: Any = row.hinge
+    stays = any(_staying(rig, kept, {row.switch: read_switch(rig, row.switch)}))
     return Hinge(axis, row.hinge_low, row.hinge_high) if stays else None
 
 
@@ -191,9 +219,11 @@ def place_limbs(context: bpy.types.Context, limbs: Sequence[LimbOnIk], wanted: S
             search.look()
         moving = [search for search in moving if search.goes_on]
         context.view_layer.update()
+        # What was tried last shows until the next update.
+        off = [search.limb.differences(search.wanted, search.limb.stands()) for search in moving]
         try_channels(context, [search.limb for search in moving if search.is_poor])
-        for search in moving:
-            search.limb.move(search.wanted, search.share)
+        for search, each in zip(moving, off, strict=True):
+            search.limb.move(each, search.share)
     context.view_layer.update()
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 import bpy
 import numpy as np
 
+from ...core.errors import first_few
 from ..rig.armature import RigError, check_editable, check_rig
 from ..rig.locks import is_locked
 from ..rig.ownership import constrained_bones
@@ -24,8 +25,6 @@ from .verify import leave_out_unruly
 
 # A share of the body's bones: what turns so many of them moves the body.
 _MOST: Final = 0.9
-# So many bones are named in a sentence, and the others counted.
-_NAMED: Final = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,11 +58,12 @@ def use_control_rig(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[
     by_hand = {carrier.name: carrier.control for carrier in kept.carriers if carrier.found == "HAND"}
     _at_rest(context, rig, lambda: _find(context, rig, by_hand))
     names = kept.uncarried.split(", ") if kept.uncarried else []
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    left = f"No control carries {', '.join(names[:_NAMED])}{more}: they ride along"
+    left = f"No control carries {first_few(names)}: they ride along"
     stretched = sum(row.stretches for row in kept.switches)
-    on_fk = f"; {stretched} limbs, which their IK stretches, on FK" if stretched else ""
-    return f"{len(kept.carriers)} bones of {rig.name!r} are posed by their controls{on_fk}", [left] if names else []
+    limbs = f"; {stretched} limbs, which their IK stretches, on FK" if stretched else ""
+    if kept.stretching:
+        limbs += f"; where limbs are placed on IK, IK Stretch of {first_few(kept.stretching.keys(), 2)} is set to 0"
+    return f"{len(kept.carriers)} bones of {rig.name!r} are posed by their controls{limbs}", [left] if names else []
 
 
 def _at_rest(context: bpy.types.Context, rig: bpy.types.Object, look: Callable[[], None]) -> None:
@@ -192,7 +192,7 @@ def _pivoting(trials: Trials, switch: Switch) -> int:
 
 def _keep(kept: FabrikControlRig, found: _Found, by_hand: Iterable[str]) -> None:
     """Keep it on the armature, in the place of what is there."""
-    for collection in (kept.carriers, kept.controls, kept.switches):
+    for collection in (kept.carriers, kept.controls, kept.switches, kept.stretching):
         collection.clear()
     for carrier in found.carriers:
         row = kept.carriers.add()

@@ -12,12 +12,12 @@ from ...core.model.skeleton import Skeleton
 from ...core.rotations import rotation_vector_from_matrix
 from ..rig import armature as plain
 from ..rig.armature import Tree, nearest_rotations
-from ..rig.pose_keeper import read_switch, write_switch, write_switches
+from ..rig.pose_keeper import read_switch
 from ..rig.pose_writer import ChannelGroup, HeldChannels, PoseWriter, channel_groups
 from ..rig.rotation_modes import local_rotation
 from ..settings.control import FabrikControlRig, control_rig
 from .body import bones_on_ik
-from .limbs import LimbOnIk, limbs_that_stay, place_limbs
+from .limbs import LimbOnIk, hand_over, limbs_that_stay, place_limbs
 from .model import ControlModel
 
 # A share of a metre: a location that would change by less is kept to the bit.
@@ -109,9 +109,9 @@ class ControlWriter:
         carrying = {path: [row.control for row in kept.carriers if row.switch == path] for path in limbs}
         on_fk = {path: HeldChannels(rig, names) for path, names in carrying.items()}
         on_ik = {path: HeldChannels(rig, limb.controls) for path, limb in limbs.items()}
-        for path, names in carrying.items():
+        for names in carrying.values():
             self._held[0].put_back(names)
-            write_switch(rig, path, kept.switches[path].ik)
+        hand_over(rig, kept, {path: kept.switches[path].ik for path in limbs})
         place_limbs(context, list(limbs.values()), self._of_limbs(limbs, wanted))
         off = {
             kept.carriers[each.bone].switch: each for each in sorted(self.deviations(), key=lambda one: one.distance)
@@ -122,7 +122,7 @@ class ControlWriter:
                 continue
             on_ik[path].put_back()
             on_fk[path].put_back()
-            write_switch(rig, path, kept.switches[path].fk)
+            hand_over(rig, kept, {path: kept.switches[path].fk})
         self._update()
         went = "stays on IK, which leaves" if kept.limbs == "IK" else "went to FK: its IK would leave"
         return [f"The limb of {off[path].bone!r} {went} it off by {_apart(off[path])}" for path in limbs if path in off]
@@ -144,7 +144,7 @@ class ControlWriter:
         """
         controls = [name for limb in limbs.values() for name in limb.controls]
         found = {name: np.empty((len(wanted), 7)) for name in controls}
-        write_switches(self._rig, {path: self._kept.switches[path].ik for path in limbs})
+        hand_over(self._rig, self._kept, {path: self._kept.switches[path].ik for path in limbs})
         for row, each in enumerate(wanted):
             self._apply(self.made_ready(on_fk=False), each)
             place_limbs(context, list(limbs.values()), self._of_limbs(limbs, each))
@@ -173,10 +173,6 @@ class ControlWriter:
         """The paths of the custom properties that no longer hold what they held at the start."""
         return [path for path, value in self._before_switches.items() if read_switch(self._rig, path) != value]
 
-    def switch(self) -> None:
-        """Put the limbs on FK."""
-        write_switches(self._rig, self.on_fk)
-
     def _update(self) -> None:
         if self._context is not None:
             self._context.view_layer.update()
@@ -185,7 +181,7 @@ class ControlWriter:
         """The model, with the limbs on FK unless they are to stay as they are."""
         on_ik = bones_on_ik(self._rig) if self._model is None and self._context is None else ()
         if on_fk:
-            self.switch()
+            hand_over(self._rig, self._kept, self.on_fk)
         if self._model is None:
             self._update()
             self._model = self._look(on_ik)

@@ -1,11 +1,11 @@
 """Putting the limits of a human's joints on an armature."""
 
-from collections.abc import Collection, Sequence
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import bpy
 import numpy as np
 
+from ...core.errors import first_few
 from ...human.preset import Preset, human_limits, why_not_human
 from ...human.rest_body import RestBone
 from ..rig.armature import RigError, check_rig
@@ -15,9 +15,6 @@ from ..settings.limit_values import settings_of
 from .editing import Bones, write_all
 
 RestKey: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], bytes, bytes]
-
-# So many bones are named in a sentence, and the others counted.
-_NAMED: Final = 4
 
 
 def apply_preset(rig: bpy.types.Object, bones: Bones) -> Preset:
@@ -72,21 +69,14 @@ def described(preset: Preset) -> tuple[str, list[str]]:
     """What a preset has done: a line, and a sentence for each thing that people should know."""
     line = f"{len(preset.limits)} bones limited as a human's"
     if preset.unknown:
-        line += f"; left as they are, for their names: {_listed(preset.unknown)}"
+        line += f"; left as they are, for their names: {first_few(preset.unknown)}"
     reasons = dict.fromkeys(preset.unplaced.values())
     alike = {reason: [name for name, why in preset.unplaced.items() if why == reason] for reason in reasons}
-    sentences = [f"{_listed(names)}: {reason}" for reason, names in alike.items()]
+    sentences = [f"{first_few(names)}: {reason}" for reason, names in alike.items()]
     if preset.turned:
-        bones = _listed([f"{name} by {angle:.0f}°" for name, angle in preset.turned.items()])
+        bones = first_few([f"{name} by {angle:.0f}°" for name, angle in preset.turned.items()])
         sentences.append(f"Rolled away from their joint, so that their limits are too: {bones}")
     return line, sentences
-
-
-def _listed(names: Sequence[str] | Collection[str]) -> str:
-    """The first few names, and how many more there are."""
-    shown = list(names)[:_NAMED]
-    more = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
 def _why_nothing(rig: bpy.types.Object, preset: Preset) -> str:
@@ -94,5 +84,5 @@ def _why_nothing(rig: bpy.types.Object, preset: Preset) -> str:
         name, reason = next(iter(preset.unplaced.items()))
         return f"{name}: {reason}; set its limit by hand"
     if preset.free:
-        return f"{_listed(preset.free)}: a root moves freely; choose other bones"
+        return f"{first_few(preset.free)}: a root moves freely; choose other bones"
     return f"No bone of {rig.name!r} is named as one of a human: set limits by hand"

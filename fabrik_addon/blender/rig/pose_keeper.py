@@ -24,6 +24,8 @@ class PoseKeeper:
         self._scene, self._rig = scene, rig
         self._frame, self._subframe = scene.frame_current, scene.frame_subframe
         self._switches = {each.name: read_switch(rig, each.name) for each in rig_settings(rig).control.switches}
+        stretching = [each.name for each in rig_settings(rig).control.stretching if each.name in rig.pose.bones]
+        self._ik_stretch = {name: rig.pose.bones[name].ik_stretch for name in stretching}
         self._pose = {name: read_channel(rig, name, width) for name, width in _CHANNELS.items()}
 
     def restore(self, keyed: Collection[str] = ()) -> None:
@@ -39,7 +41,10 @@ class PoseKeeper:
         if keyed or (self._scene.frame_current, self._scene.frame_subframe) != (self._frame, self._subframe):
             # New curves show only once the frame is set.
             self._scene.frame_set(self._frame, subframe=self._subframe)
-        write_switches(self._rig, {} if keyed else self._switches)
+        if not keyed:
+            write_switches(self._rig, self._switches)
+            for name, value in self._ik_stretch.items():
+                self._rig.pose.bones[name].ik_stretch = value
         rows = [row for row, bone in enumerate(self._rig.pose.bones) if bone.name in keyed]
         changed = [self._put_back(name, width, rows) for name, width in _CHANNELS.items()]
         if any(changed):

@@ -32,7 +32,7 @@ LIMBS: tuple[tuple[str, str, str], ...] = (
     (
         "AUTO",
         "Automatic",
-        "Limbs on IK that have a pin stay on it, where that stretches no bone: IK controls are placed; others go to FK",
+        "Limbs on IK that have a pin stay on it, unstretched where possible: IK controls are placed; others go to FK",
     ),
     ("FK", "FK", "Limbs go to FK"),
     ("IK", "IK", "Limbs on IK stay on IK: their IK controls and poles are placed as near to the pose as they can be"),
@@ -77,7 +77,17 @@ class FabrikSwitch(PropertyGroup):
 
     fk: FloatProperty(name="FK", description="Its value with the limb on FK")
     ik: FloatProperty(name="IK", description="Its value with the limb on IK")
-    stretches: BoolProperty(name="Stretches", description="The limb's IK makes its bones longer or shorter")
+    stretches: BoolProperty(
+        name="Stretches", description="The limb's IK makes its bones longer or shorter, and can't be kept from it"
+    )
+
+
+@overridable
+class FabrikStretch(PropertyGroup):
+    """A bone that its limb's IK stretches, its name; it is not to while the limb is placed on IK."""
+
+    switch: StringProperty(name="Switch", description="The custom property that hands its limb from IK to FK")
+    before: FloatProperty(name="IK Stretch", description="The bone's IK Stretch where its limb is not placed on IK")
 
 
 @overridable
@@ -87,6 +97,9 @@ class FabrikControlRig(PropertyGroup):
     carriers: CollectionProperty(name="Body", description="The bones of the body", type=FabrikCarrier)
     controls: CollectionProperty(name="Controls", description="The controls of the rig", type=FabrikControl)
     switches: CollectionProperty(name="Switches", description="What hands limbs from IK to FK", type=FabrikSwitch)
+    stretching: CollectionProperty(
+        name="Stretched", description="The bones that IK may make longer or shorter", type=FabrikStretch
+    )
     active: IntProperty(name="Active Bone", description="The bone of the body that is shown")
     place: StringProperty(name="Place", description="The control that moves the whole body")
     uncarried: StringProperty(
@@ -98,7 +111,7 @@ class FabrikControlRig(PropertyGroup):
     use: BoolProperty(name="Control Rig", description="Pose the body and write its controls", default=True)
 
 
-CLASSES = (FabrikCarrier, FabrikControl, FabrikSwitch, FabrikControlRig)
+CLASSES = (FabrikCarrier, FabrikControl, FabrikSwitch, FabrikStretch, FabrikControlRig)
 
 
 def control_rig(rig: bpy.types.Object) -> FabrikControlRig | None:

@@ -19,6 +19,7 @@ from typing import Final
 
 import numpy as np
 
+from ...core.errors import first_few
 from ..clip import Clip, FloatArray, MarkerFileError, UpAxis, guess_up_axis
 from .c3d_parameters import Parameters
 from .c3d_points import first_frame, frame_rate, read_points
@@ -130,8 +131,7 @@ def _markers(names: Sequence[str], outputs: Sequence[bool]) -> tuple[list[int], 
     markers = [place for place, output in enumerate(outputs) if not output]
     if not left_out:
         return markers, ()
-    more = f" and {len(left_out) - _NAMED} more" if len(left_out) > _NAMED else ""
-    return markers, (f"left out the outputs of a model: {', '.join(left_out[:_NAMED])}{more}",)
+    return markers, (f"left out the outputs of a model: {first_few(left_out, _NAMED)}",)
 
 
 def _upright(

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
+from ...core.errors import first_few
 from ...human.body_parts import Role
 from ..mapping.labels import is_unlabelled, is_virtual
 from .figures import Report
@@ -85,5 +86,5 @@ def _bare_limbs(bones: Collection[str], roles: Mapping[str, Role]) -> Iterator[s
 def _listed(things: Sequence[str]) -> str:
     """Some of many in words."""
     if len(things) > _NAMED:
-        return f"{', '.join(things[:_NAMED])} and {len(things) - _NAMED} more"
+        return first_few(things, _NAMED)
     return " and ".join((", ".join(things[:-1]), things[-1])) if len(things) > 1 else things[0]

@@ -36,6 +36,7 @@ from typing import Final
 
 import numpy as np
 
+from ...core.errors import first_few
 from .figures import Report, ReportError, Row
 
 COLUMNS: Final = ("scope", "name", "frame", "mean_m", "rms_m", "max_m", "worst", "coverage", "status")
@@ -113,9 +114,8 @@ def _closing_line(report: Report) -> str:
     spans = report.unseen_spans(_LONG_SPAN)
     if not spans:
         return line
-    named = [f"{span.marker} {span.first} to {span.last}" for span in spans[:_MOST_SPANS]]
-    more = f" and {len(spans) - _MOST_SPANS} more" if len(spans) > _MOST_SPANS else ""
-    return f"{line} Long unseen: {', '.join(named)}{more}."
+    named = [f"{span.marker} {span.first} to {span.last}" for span in spans]
+    return f"{line} Long unseen: {first_few(named, _MOST_SPANS)}."
 
 
 def _counts(report: Report) -> str:

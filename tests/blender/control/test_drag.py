@@ -4,6 +4,7 @@ import bpy
 import numpy as np
 import pytest
 from support import scenes
+from support.control_rigs import assert_same, bend_as_on_ik
 from support.rigify import open_rigify
 from support.takes import curves
 
@@ -31,6 +32,7 @@ def channels(rig):
     held = {bone.name: [tuple(getattr(bone, name)) for name in names] for bone in rig.pose.bones}
     own = {
         bone.name: [(key, value) for key, value in sorted(bone.items()) if isinstance(value, (int, float))]
+        + [("IK Stretch", bone.ik_stretch)]
         for bone in rig.pose.bones
     }
     return held, own
@@ -56,21 +58,31 @@ def stands_for(rig, control):
 )
 def test_a_control_is_dragged_and_pinned_feet_stay(human, control, shift):
     bpy.ops.fabrik.pin(bones="foot_ik.L,foot_ik.R")
+    bend_as_on_ik(human, "shin")
     feet = {bone: matrix(human, bone) for bone in (pin.bone for pin in human.fabrik.effectors)}
     assert set(feet) == {stands_for(human, "foot_ik.L"), stands_for(human, "foot_ik.R")}
-    before = channels(human)[0]
+    before, kept = channels(human), human.fabrik.control
     bone = stands_for(human, control)
-    drag = begin_drag(bpy.context, human, control)
-    for share in (0.25, 0.5, 0.75, 1.0):
-        drag.step(drag.start + share * np.array(shift))
-    drag.finish(bpy.context)
-    assert drag.left_alone == []
-    assert np.array(human.pose.bones[bone].tail) == pytest.approx(drag.start + shift, abs=PLACE)
-    for foot, wanted in feet.items():
-        assert matrix(human, foot) == pytest.approx(wanted, abs=PLACE)
-    after = channels(human)[0]
-    controls = {row.control for row in human.fabrik.control.carriers} | {human.fabrik.control.place}
-    assert {name for name in before if after[name] != before[name]} <= controls
+    meshes = {}
+    for kept.limbs in ("AUTO", "FK"):
+        drag = begin_drag(bpy.context, human, control)
+        for share in (0.25, 0.5, 0.75, 1.0):
+            drag.step(drag.start + share * np.array(shift))
+        drag.finish(bpy.context)
+        assert drag.left_alone == []
+        assert np.array(human.pose.bones[bone].tail) == pytest.approx(drag.start + shift, abs=PLACE)
+        for foot, wanted in feet.items():
+            assert matrix(human, foot) == pytest.approx(wanted, abs=PLACE)
+        after = channels(human)[0]
+        placing = {row.name for row in kept.controls if row.limb and kept.limbs == "AUTO"}
+        controls = {row.control for row in kept.carriers} | {kept.place} | placing
+        assert {name for name in before[0] if after[name] != before[0][name]} <= controls
+        on_ik = {row.name for row in kept.switches if human.path_resolve(row.name) == row.ik}
+        assert on_ik == {row.name for row in kept.switches if "thigh" in row.name and kept.limbs == "AUTO"}
+        meshes[kept.limbs] = np.array([matrix(human, each.name) for each in human.pose.bones if each.bone.use_deform])
+        drag.cancel()
+        assert channels(human) == before
+    assert_same(meshes["AUTO"], meshes["FK"])
 
 
 def test_a_cats_paw_is_dragged_its_spine_follows_and_the_other_paws_stay():

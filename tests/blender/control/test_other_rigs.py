@@ -4,7 +4,7 @@ import bpy
 import numpy as np
 import pytest
 from support import scenes
-from support.control_rigs import arp_like, cloud_like, stands_as_solved
+from support.control_rigs import arp_like, assert_same, bend_as_on_ik, cloud_like, stands_as_solved
 from support.takes import curves
 
 from fabrik_addon.blender.bake.bake import bake
@@ -12,7 +12,6 @@ from fabrik_addon.blender.posing.drag.session import begin_drag
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
-METRES, RADIANS = 1e-4, np.radians(0.05)
 FEET = {"Arp": "c_foot.L_ik,c_foot.R_ik", "Cloud": "IK-MSTR-foot.L,IK-MSTR-foot.R"}
 HAND = {"Arp": "c_hand.L_ik", "Cloud": "IK-MSTR-hand.L"}
 HIPS = {"Arp": "c_hips", "Cloud": "MSTR-torso"}
@@ -50,12 +49,6 @@ def drag(rig, bone, shift):
     return dragged
 
 
-def assert_same(one, other):
-    assert one[:, :3, 3] == pytest.approx(other[:, :3, 3], abs=METRES)
-    ours, theirs = (each[:, :3, :3] / np.linalg.norm(each[:, :3, :3], axis=1, keepdims=True) for each in (one, other))
-    assert np.linalg.norm(ours - theirs, axis=1).max() < RADIANS
-
-
 def test_the_whole_body_is_found(rig):
     kept = set_up(rig)
     assert len(kept.carriers) == 21
@@ -76,12 +69,7 @@ def test_pinned_feet_stay_on_ik_and_the_body_stands_as_on_fk(rig, bone):
     shift = (0.0, -0.3, 0.1) if bone is HAND else (0.05, 0.0, -0.2)
     kept = set_up(rig)
     bpy.ops.fabrik.pin(bones=FEET[rig.name])
-    for row in kept.carriers:
-        # As the IK bends it; FK is told by hand.
-        if row.hinge and "shin" in row.name:
-            joint = rig.pose.bones[row.name]
-            joint["fabrik_limit"], joint["fabrik_hinge_axis"] = "HINGE", row.hinge
-            joint["fabrik_hinge"] = [row.hinge_low, row.hinge_high]
+    bend_as_on_ik(rig, "shin")
     found = {}
     for limbs in ("AUTO", "FK"):
         kept.limbs = limbs
