@@ -34,14 +34,11 @@ class Equations:
 
     @classmethod
     def of_rows(
-        cls, rows: FloatArray, residuals: FloatArray, dofs: DegreesOfFreedom, hinges: FloatArray, wide: bool
+        cls, rows: FloatArray, residuals: FloatArray, dofs: DegreesOfFreedom, hinges: FloatArray
     ) -> "Equations":
-        """From (F, R, d) rows J and their residuals (F, R)."""
-        if not wide:
-            across = np.swapaxes(rows, 1, 2)
-            return cls.scaled(across @ rows, (across @ residuals[..., None])[..., 0], dofs, hinges)
+        """From fewer rows (F, R, d) J than columns, and their residuals (F, R)."""
         scale = dofs.scales((rows * rows).sum(axis=1))
-        return cls(rows * scale[:, None], residuals, scale, dofs, hinges, wide)
+        return cls(rows * scale[:, None], residuals, scale, dofs, hinges, wide=True)
 
     @classmethod
     def scaled(cls, square: FloatArray, force: FloatArray, dofs: DegreesOfFreedom, hinges: FloatArray) -> "Equations":

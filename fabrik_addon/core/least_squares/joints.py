@@ -60,7 +60,7 @@ class Joints:
         self._parents = np.array([body.parent for body in bodies])
         self._carriers = np.where([body.inherits_rotation for body in bodies], self._parents, -1)
         self._jumps = list(_jumps(self._carriers))
-        self._above = _above(self._parents)
+        self._above = above_or_self([body.parent for body in bodies])
         self._holders = np.array(holders_of(bodies, ends))
         offsets = {end: attachment.offset for end, _, attachment in hung_effectors(bodies)}
         self._points = _columns([offsets[end] for end in range(ends)], "xyz")
@@ -160,7 +160,7 @@ def _jumps(carriers: IntArray) -> Iterator[IntArray]:
         jump = np.where(jump >= 0, jump[jump], -1)
 
 
-def _above(parents: IntArray) -> FloatArray:
+def above_or_self(parents: Sequence[int]) -> FloatArray:
     """(B, B) 1 where the column's body is the row's own or above it."""
     above = np.eye(len(parents))
     for index, parent in enumerate(parents):

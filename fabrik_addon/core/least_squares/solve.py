@@ -39,7 +39,7 @@ _NO_GRADIENT = 1e-6
 # Radians that one joint turns in one step: beyond, the linear problem says little.
 _LONGEST_TURN = 0.7
 # The matrices of a block of frames fit into the processor's cache together, as numbers.
-_BLOCK_NUMBERS = 500_000
+_BLOCK_NUMBERS = 120_000
 
 
 @dataclass

@@ -17,21 +17,47 @@ LIMITS = (ball(80), hinge("X", -90, 120), Fixed(), hinge("Z", -60, 60), ball(45)
 class Problem:
     """A chain of balls, hinges and a fixed bone on some frames, and where its effectors miss their targets."""
 
-    def __init__(self, ends, *, free_root):
+    def __init__(self, ends, *, free_root, turned=(), prior=False):
         rng = np.random.default_rng(4)
         family = limb((0.3, 0.25, 0.2, 0.15, 0.1), *LIMITS)
-        effectors = [Effector(name, (0.02 * place, 0.1, 0.03)) for place, name in enumerate(ends)]
+        effectors = [
+            Effector(name, (0.02 * place, 0.1, 0.03), rotation_weight=float(name in turned))
+            for place, name in enumerate(ends)
+        ]
         self.bodies = build_bodies(family.skeleton, effectors, family.limits, many)
         measures = make_residuals(self.bodies, effectors, np.ones(len(ends)), tolerance=1e-6)
         samples = [limit.sample(rng.random((FRAMES, 3))) for limit in LIMITS]
         pose = place_bodies(self.bodies, [many.quaternion(turns) for turns in samples], many.Vector((0.0, 0.0, 0.0)))
         self.jacobian = Jacobian(self.bodies, measures, free_root)
         self.heads = many.stack(pose.heads, FRAMES)
-        self.points = measures.vectors(many, self.bodies, pose, np.full((FRAMES, len(ends), 4), np.nan))
+        wanted = rng.normal(size=(FRAMES, len(ends), 4))
+        wanted /= np.linalg.norm(wanted, axis=2, keepdims=True)
+        self.points, self.holders = measures.vectors(many, self.bodies, pose, wanted), measures.holders
         self.residuals = rng.normal(size=self.points.shape) * 0.1
         self.weights = rng.uniform(0.5, 2.0, self.points.shape[:2])
         self.hinges = self.jacobian.dofs.hinge_axes(many.stack(pose.orientations, FRAMES).transpose(2, 1, 0))
-        self.equations = self.jacobian.equations(self.points, self.heads, self.residuals, self.weights, self.hinges)
+        shape = FRAMES, len(self.bodies)
+        self.prior = (rng.normal(size=(*shape, 3)), rng.uniform(0.1, 1.0, shape)) if prior else None
+        self.equations = self.jacobian.equations(
+            self.points, self.heads, self.residuals, self.weights, self.hinges, prior=self.prior
+        )
+
+    def dense(self):
+        """(F, R, D) √W J and (F, R) √W r: points, then turns of bodies, then what they are expected to be."""
+        root, count = np.sqrt(self.weights), self.jacobian.measures.count
+        rows = [self.jacobian.rows(self.points[:, :count], self.heads, root[:, :count])]
+        right = self.residuals * root[..., None]
+        for place, holder in enumerate(self.holders):
+            turn = np.zeros((FRAMES, 3, self.jacobian.columns))
+            turn[..., : 3 * holder + 3] = np.tile(np.eye(3), holder + 1)
+            rows.append(turn * root[:, count + place, None, None])
+        right = right.reshape(FRAMES, -1)
+        if self.prior is not None:
+            expected, weights = self.prior
+            each = np.eye(3 * len(self.bodies), self.jacobian.columns)
+            rows.append(each * np.sqrt(np.repeat(weights, 3, axis=1))[..., None])
+            right = np.concatenate([right, (expected * np.sqrt(weights)[..., None]).reshape(FRAMES, -1)], axis=1)
+        return np.concatenate(rows, axis=1), right
 
     def bases(self):
         """(F, D, d) what each open column is in full ones: a free body's own three, a hinge's axis, the root's."""
@@ -52,14 +78,15 @@ class Problem:
 
 
 @pytest.mark.parametrize("free_root", [False, True])
+@pytest.mark.parametrize("turned", [(), ("b1", "b4")], ids=["points", "turns"])
+@pytest.mark.parametrize("prior", [False, True], ids=["", "prior"])
 @pytest.mark.parametrize("ends", [("b4",), ("b0", "b1", "b2", "b3", "b4", "b4")], ids=["wide", "square"])
-def test_a_step_is_that_of_the_dense_problem_in_the_open_columns(ends, free_root):
-    problem = Problem(ends, free_root=free_root)
-    assert problem.equations.wide == (len(ends) == 1)
+def test_a_step_is_that_of_the_dense_problem_in_the_open_columns(ends, prior, turned, free_root):
+    problem = Problem(ends, free_root=free_root, turned=turned, prior=prior)
+    assert problem.equations.wide == (len(ends) == 1 and not prior)
     damping = np.full(FRAMES, 1e-3)
     step = problem.equations.widened(problem.equations.step(damping))
-    rows = problem.jacobian.rows(problem.points, problem.heads, np.sqrt(problem.weights))
-    right = (problem.residuals * np.sqrt(problem.weights)[..., None]).reshape(FRAMES, -1)
+    rows, right = problem.dense()
     for frame, basis in enumerate(problem.bases()):
         open_rows = rows[frame] @ basis
         square = open_rows.T @ open_rows
@@ -73,8 +100,7 @@ def test_what_is_predicted_is_what_the_dense_problem_gains(free_root):
     problem = Problem(("b1", "b4", "b4"), free_root=free_root)
     scaled = problem.equations.step(np.full(FRAMES, 1e-2))
     step = problem.equations.widened(scaled)
-    rows = problem.jacobian.rows(problem.points, problem.heads, np.sqrt(problem.weights))
-    right = (problem.residuals * np.sqrt(problem.weights)[..., None]).reshape(FRAMES, -1)
+    rows, right = problem.dense()
     left = right - (rows @ step[..., None])[..., 0]
     np.testing.assert_allclose(problem.equations.predicted(scaled), (right**2).sum(axis=1) - (left**2).sum(axis=1))
 
