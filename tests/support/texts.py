@@ -10,11 +10,13 @@ from fabrik_addon.blender.registration import CLASSES
 UI = Path(__file__).parents[2] / "fabrik_addon" / "blender" / "ui"
 # Calls that draw a text, or words for one, and what the text is called or where it stands.
 _DRAWN = ("text", "heading", "title", "confirm_text")
-_SAYING = ("draw_lines", "said")
+_SAYING = ("draw_lines", "said", "told")
 # A table of texts.
 _CONSTANT = "_WORDS"
+# What an operator does, for the status bar.
+_DOING = "doing"
 # What these return is drawn.
-_SENTENCES = ("next_step.py", "why_not.py")
+_SENTENCES = ("next_step.py",)
 
 
 def properties_of(about):
@@ -53,7 +55,7 @@ def texts_of(where, prop):
 
 def drawn():
     """(where, text) of the fixed texts in the source of panels and menus."""
-    for path in sorted([*UI.rglob("*.py"), UI.parent / "settings" / "why_not.py"]):
+    for path in sorted(UI.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
                 found = [keyword.value for keyword in node.keywords if keyword.arg in _DRAWN]
@@ -62,6 +64,8 @@ def drawn():
                 yield from ((f"{path.name}:{node.lineno}", text) for value in found for text in fixed(value))
             if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == _CONSTANT:
                 yield from ((f"{path.name}:{node.lineno}", text) for each in node.value.values for text in fixed(each))
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == _DOING:
+                yield f"{path.name}:{node.lineno}", node.value.value
             if isinstance(node, ast.Return) and path.name in _SENTENCES and node.value is not None:
                 yield from ((f"{path.name}:{node.lineno}", text) for text in fixed(node.value))
 

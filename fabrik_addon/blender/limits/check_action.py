@@ -43,7 +43,8 @@ class Breach:
     def line(self) -> str:
         """The breach in one line, such as "'shin.L' breaks its limit on frames 3-7, 12: 8.4° on frame 5"."""
         worst = int(np.argmax(self.excess))
-        frames = f"frame{'s' if len(self.frames) > 1 else ''} {_spans(self.frames)}"
+        spans = _spans(self.frames)
+        frames = f"frames {spans}" if len(self.frames) > 1 else f"frame {spans}"
         most = f"{degrees(self.excess[worst]):.1f}° on frame {self.frames[worst]}"
         return f"{self.bone!r} breaks its limit on {frames}: {most}"
 

@@ -39,8 +39,8 @@ def _parser(start: bytes, suffix: str) -> Parser:
     if len(start) > 1 and start[1] == _C3D_MAGIC and start[0] < ord(" "):
         return parse_c3d
     if suffix not in _PARSERS:
-        kinds = " nor a ".join(suffix.lstrip(".").upper() for suffix in SUFFIXES)
-        raise MarkerFileError(f"this is neither a {kinds} file: choose one of these")
+        kinds = "/".join(suffix.lstrip(".").upper() for suffix in SUFFIXES)
+        raise MarkerFileError(f"this is no {kinds} file: choose one of these")
     return _PARSERS[suffix]
 
 

@@ -4,6 +4,7 @@ import re
 
 import bpy
 import pytest
+from support.messages import all_messages
 from support.texts import all_texts
 
 from fabrik_addon.blender.ui import translations
@@ -19,20 +20,63 @@ def language(request):
     return request.param
 
 
-def test_every_text_is_translated(language):
-    known = {message for _context, message in LANGUAGES[language]}
-    missing = {text: where for text, where in all_texts().items() if text not in known}
-    assert not missing, f"add to {language}.po"
+@pytest.fixture(params=["*", translations.MESSAGE])
+def part(request, language):
+    """(texts with where they are used, texts that are translated) of the interface and of messages."""
+    texts = all_texts() if request.param == "*" else all_messages()
+    return texts, {text for context, text in LANGUAGES[language] if context == request.param}
 
 
-def test_nothing_is_translated_that_nobody_sees(language):
-    assert not {message for _context, message in LANGUAGES[language]} - set(all_texts())
+def test_every_text_is_translated(part):
+    texts, known = part
+    missing = {text: where for text, where in texts.items() if text not in known}
+    assert not missing, 'add these to each .po file; messages with the line: msgctxt "Message"'
+
+
+def test_nothing_is_translated_that_nobody_sees(part):
+    texts, known = part
+    assert not known - set(texts)
 
 
 def test_values_stay_in_their_places(language):
     for (_context, message), translated in LANGUAGES[language].items():
-        assert sorted(re.findall(r"{[^}]*}", message)) == sorted(re.findall(r"{[^}]*}", translated)), message
+        # Of values without a name the translation may number some, to have them in another order.
+        values, own = (sorted(re.findall(r"{[^}]*}", re.sub(r"{\d+}", "{}", text))) for text in (message, translated))
+        assert values == own, message
         assert translated[-1] != "." or message[-1] == "."
+
+
+@pytest.mark.parametrize(
+    ("message", "german"),
+    [
+        ("'Rig' has no effector: add one first", "'Rig' hat keinen Effektor: erst einen hinzufügen"),
+        (
+            "Bone 'Head' is left alone: constraint 'Aim' moves it",
+            "Bone 'Head' bleibt, wie er ist: Constraint 'Aim' bewegt ihn",
+        ),
+        ("14 bones turned, 3.2 mm short", "14 Bones gedreht, 3.2 mm zu kurz"),
+        (
+            "36 markers of 'walk' calibrated: RMS 2.2 mm, worst C7 3.4 mm, markers scaled by 1.2",
+            "36 Marker von 'walk' kalibriert: RMS 2.2 mm, am schlechtesten C7 3.4 mm, Marker skaliert mit 1.2",
+        ),
+        (
+            "take.c3d: Head is not known: what nobody has translated",
+            "take.c3d: Head is not known: what nobody has translated",
+        ),
+    ],
+)
+def test_a_message_is_told_by_its_pattern_with_its_values_in_it(message, german):
+    known = LANGUAGES["de"]
+    assert translations.translate(message, lambda text, context: known.get((context, text), text)) == german
+    assert translations.translate(message, lambda text, _context: text) == message
+
+
+def test_every_message_that_is_told_in_english_is_itself():
+    """Whatever its values are, and though patterns may be made of one another."""
+    values = ["'Head'", "walk.trc", "3.5", "", "LASI, RASI and 4 more", "a driver turns it", "1", "2"]
+    for text in all_messages():
+        message = text.format(*values[: text.count("{}")])
+        assert translations.translate(message, lambda known, _context: known) == message
 
 
 def test_what_has_no_translation_yet_is_left_in_english():
@@ -52,6 +96,7 @@ def test_blender_shows_them():
     view.use_translate_interface = True
     try:
         assert translations.said("Press F over a bone and move") == "F über einem Bone drücken und bewegen"
+        assert translations.told("'Rig' has no hold: add one first") == "'Rig' hat keinen Halt: erst einen hinzufügen"
         assert translations.said("Seen on {share:.0f} % of the frames", share=99.6) == "Auf 100 % der Bilder gesehen"
     finally:
         view.language = before

@@ -9,6 +9,7 @@ from bpy.types import Context, Operator
 from ...settings.bake_options import OPTIONS, BakeOptions, MarkerOptions
 from ...settings.rig import rig_settings
 from ...settings.why_not import rig_at_hand, why_no_bake
+from ..translations import told
 from .in_steps import InSteps
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ class ReportsBake:
     def done(self, result: "BakeResult") -> set[str]:
         """Say how it went."""
         for warning in (*result.warnings, *result.report.doubts):
-            self.report({"WARNING"}, warning)
-        self.report({"INFO"}, result.line)
+            self.report({"WARNING"}, told(warning))
+        self.report({"INFO"}, "{}: {} ({})".format(*map(told, result.lines)))
         return {"FINISHED"}
 
 

@@ -14,6 +14,7 @@ from bpy.props import StringProperty
 from bpy.types import Context, Event
 
 from ...settings.why_not import rig_at_hand, why_no_rig
+from ..translations import told
 
 # A line on what was done, and a sentence for each thing that was left.
 Done: TypeAlias = tuple[str, Sequence[str]]
@@ -34,7 +35,7 @@ def says_why_not(method: _Runs) -> _Runs:
         try:
             return method(self, *arguments)
         except FabrikError as error:
-            self.report({"ERROR"}, str(error))
+            self.report({"ERROR"}, told(str(error)))
             return {"CANCELLED"}
 
     # Blender counts what a method takes.
@@ -68,7 +69,7 @@ class OnRig:
         """Where nothing is against it."""
         reason: str = cls.why_not(rig_at_hand(context))
         if reason:
-            cls.poll_message_set(reason)
+            cls.poll_message_set(told(reason))
         return not reason
 
     @says_why_not
@@ -76,8 +77,8 @@ class OnRig:
         """Do it and say so, or say in one line why not."""
         done, left = self.run(context, rig_at_hand(context))
         for sentence in left:
-            self.report({"WARNING"}, sentence)
-        self.report({"INFO"}, done)
+            self.report({"WARNING"}, told(sentence))
+        self.report({"INFO"}, told(done))
         return {"FINISHED"}
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
@@ -125,6 +126,6 @@ def chosen_path(operator: Any) -> Path:
     return Path(bpy.path.abspath(operator.filepath))
 
 
-def count_of(number: int, thing: str) -> str:
-    """A number of things, such as "1 bone" or "2 bones"."""
-    return f"{number} {thing if number == 1 else thing + 's'}"
+def bones_of(number: int) -> str:
+    """So many bones in words."""
+    return f"{number} bone" if number == 1 else f"{number} bones"

@@ -9,6 +9,7 @@ from bpy.types import Context, Operator
 from ...settings.markers import PROPORTIONS, FabrikCapture
 from ...settings.rig import rig_settings
 from ...settings.why_not import named, rig_at_hand, why_no_mapped
+from ..translations import told
 from .in_steps import InSteps
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
 
     def done(self, result: "CalibrationResult") -> set[str]:
         """Say what was found."""
-        self.report({"INFO"}, result.line)
+        self.report({"INFO"}, told(result.line))
         return {"FINISHED"}
 
     def _reference(self, kept: FabrikCapture) -> tuple[int, int] | None:

@@ -12,7 +12,8 @@ from ...settings.effector import POINTS
 from ...settings.rig import ASIDE, ROOTS, DragOptions, rig_settings
 from ...settings.why_not import rig_at_hand
 from ..chosen import start_as_chosen
-from .base import OnRig, count_of, says_why_not
+from ..translations import told
+from .base import OnRig, bones_of, says_why_not
 from .editing.trails import play_again
 from .watch import Watch
 
@@ -27,10 +28,6 @@ _SHIFTS: Final = frozenset({"LEFT_SHIFT", "RIGHT_SHIFT", "LEFT_CTRL", "RIGHT_CTR
 _PRECISE: Final = 0.1
 # What the rig's settings say unless it is given.
 _KEPT: Final = ("root", *get_annotations(DragOptions))
-_HELP: Final = (
-    "LMB, Enter: confirm   RMB, Esc: cancel   X, Y, Z: axis   Shift X, Y, Z: plane   "
-    "R: turn   G: move   Ctrl: snap   Shift: precise   0-9: type"
-)
 
 
 class FABRIK_OT_drag(DragOptions, OnRig, Operator):
@@ -113,7 +110,11 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         self._line = ""
         self._lines = drag_lines.start(self._input), spread_lines.start(self._drag)
         context.window_manager.modal_handler_add(self)
-        context.workspace.status_text_set(_HELP)
+        keys = told(
+            "LMB, Enter: confirm   RMB, Esc: cancel   X, Y, Z: axis   Shift X, Y, Z: plane   "
+            "R: turn   G: move   Ctrl: snap   Shift: precise   0-9: type"
+        )
+        context.workspace.status_text_set(keys)
         self._show(context)
         return {"RUNNING_MODAL"}
 
@@ -123,7 +124,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         lost = self._watch.why_lost()
         if lost:
             self.cancel(context)
-            self.report({"ERROR"}, f"{lost}, so the drag has ended: start it again")
+            self.report({"ERROR"}, told(f"{lost}, so the drag has ended: start it again"))
             return {"CANCELLED"}
         try:
             if self._confirms(event):
@@ -294,7 +295,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
 
     def _show(self, context: Context) -> None:
         """What is going on, in the viewport's header."""
-        context.area.header_text_set("   ".join(filter(None, [f"{self.bone}: {self._input}", self._line])))
+        context.area.header_text_set("   ".join([f"{self.bone}: {told(str(self._input))}", told(self._line)]))
         context.area.tag_redraw()
 
     def _clear(self, context: Context) -> None:
@@ -313,9 +314,9 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         count = drag.finish(context)
         play_again(context, self.spread)
         for sentence in drag.left_alone:
-            self.report({"WARNING"}, sentence)
-        moved = f"{count_of(count, 'bone')} turned"
-        self.report({"INFO"}, f"{self.bone}: {', '.join(filter(None, [moved, line]))}")
+            self.report({"WARNING"}, told(sentence))
+        moved = f"{bones_of(count)} turned"
+        self.report({"INFO"}, f"{self.bone}: {told(', '.join(filter(None, [moved, line])))}")
         return {"FINISHED"}
 
 

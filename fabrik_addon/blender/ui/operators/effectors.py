@@ -10,7 +10,7 @@ from ...settings.effector import POINTS
 from ...settings.rig import rig_settings
 from ...settings.why_not import named, of_a_rig
 from ..chosen import start_as_chosen
-from .base import Bones, Done, OnBones, OnRig, count_of
+from .base import Bones, Done, OnBones, OnRig, bones_of
 
 _PINNING = (
     ("TOGGLE", "Toggle", "Unpin the bones if all of them are pinned, else pin them"),
@@ -105,14 +105,14 @@ class FABRIK_OT_pin(OnBones, Operator):
         pinned = all(is_pinned(each, name) for each, names in by_rig.items() for name in names)
         if self.action == "UNPIN" or (self.action == "TOGGLE" and pinned):
             count = sum(unpin_bones(each, names) for each, names in by_rig.items())
-            return f"Unpinned {count} of {count_of(len(bones), 'bone')}", []
+            return f"Unpinned {count} of {bones_of(len(bones))}", []
         context.view_layer.update()
         for each in by_rig:
             check_editable(each)
         for each, names in by_rig.items():
             start_as_chosen(each)
             pin_bones(each, names, point=self.point, hold_rotation=self.hold_rotation)
-        return f"Pinned {count_of(len(bones), 'bone')}", []
+        return f"Pinned {bones_of(len(bones))}", []
 
     def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
         """The bones named, else the selected ones of all armatures in Pose mode, else the active one."""

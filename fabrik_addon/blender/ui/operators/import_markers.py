@@ -15,6 +15,7 @@ from ....markers.files.suffixes import SUFFIXES
 from ...settings.markers import TAKE_STATIC
 from ...settings.rig import rig_settings
 from ...settings.why_not import rig_at_hand, why_no_rig
+from ..translations import told
 from .base import chosen_path, says_why_not
 
 if TYPE_CHECKING:
@@ -119,16 +120,16 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
             take = import_clip(context, clip, timing=self.timing, start_frame=self.start_frame, scale=self.scale)
             _choose(context, take)
             for note in clip.notes:
-                self.report({"WARNING"}, f"{clip.source}: {note}")
-            self.report({"INFO"}, f"{_summary(clip)}, as {take.name!r}")
+                self.report({"WARNING"}, f"{clip.source}: {told(note)}")
+            self.report({"INFO"}, told(_summary(clip, take.name)))
         after = scene_rate(context.scene)
         if abs(after - before) > _SAME_RATE:
-            self.report({"WARNING"}, f"The scene plays {after:g} frames a second now, {before:g} before")
+            self.report({"WARNING"}, told(f"The scene plays {after:g} frames a second now, {before:g} before"))
         return {"FINISHED"}
 
     def _ask(self, names: tuple[str, ...]) -> set[str]:
         """Begin again with the dialogue, in which a performer is to be chosen."""
-        self.report({"INFO"}, f"There are {len(names)} performers: choose whose markers to import")
+        self.report({"INFO"}, told(f"There are {len(names)} performers: choose whose markers to import"))
         chosen = {name: getattr(self, name) for name in _CHOSEN}
         files = [{"name": file.name} for file in self.files]
         operators: Any = bpy.ops
@@ -190,10 +191,10 @@ def _check_rates(clips: "list[Clip]", timing: str) -> None:
         )
 
 
-def _summary(clip: "Clip") -> str:
+def _summary(clip: "Clip", take: str) -> str:
     return (
         f"{clip.source}: {len(clip.names)} markers, {clip.frame_count} frames, {clip.rate:g} a second, "
-        f"{clip.units}, {clip.up_axis} up"
+        f"{clip.units}, {clip.up_axis} up, as {take!r}"
     )
 
 

@@ -9,6 +9,7 @@ import bpy
 from bpy.types import Context, Event, Timer
 
 from ...settings.why_not import rig_at_hand
+from ..translations import said, told
 from .base import OnRig, says_why_not
 from .watch import Watch
 
@@ -72,14 +73,14 @@ class InSteps(OnRig):
 
         if event.type == "ESC":
             self.cancel(context)
-            self.report({"INFO"}, f"Stopped {self.doing}; nothing has changed")
+            self.report({"INFO"}, told(f"Stopped {said(self.doing)}; nothing has changed"))
             return {"CANCELLED"}
         if event.type != "TIMER":
             return {"RUNNING_MODAL"}
         lost = self._watch.why_lost()
         if lost:
             self.cancel(context)
-            return self._failed(f"{lost}, so {self.doing} it has stopped: start it again")
+            return self._failed(f"{lost}, so {said(self.doing)} it has stopped: start it again")
         try:
             self._show(context, self._work())
         except StopIteration as end:
@@ -112,7 +113,13 @@ class InSteps(OnRig):
         """The share done, in the status bar and at the pointer."""
         percent = int(_PERCENT * share)
         context.window_manager.progress_update(percent)
-        context.workspace.status_text_set(f"FABRIK: {self.doing} {self._watch.name}, {percent} %   |   Esc: stop")
+        line = said(
+            "FABRIK: {doing} {rig}, {percent} %   |   Esc: stop",
+            doing=said(self.doing),
+            rig=self._watch.name,
+            percent=percent,
+        )
+        context.workspace.status_text_set(line)
 
     def _clear(self, context: Context) -> None:
         """Take watch, timer, progress and status text away."""
@@ -122,5 +129,5 @@ class InSteps(OnRig):
         context.workspace.status_text_set(None)
 
     def _failed(self, reason: str) -> set[str]:
-        self.report({"ERROR"}, reason)
+        self.report({"ERROR"}, told(reason))
         return {"CANCELLED"}

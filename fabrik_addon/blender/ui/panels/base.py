@@ -8,7 +8,7 @@ import bpy
 from bpy.types import Context, UILayout
 
 from ...settings.why_not import rig_at_hand, why_no_rig
-from ..translations import said
+from ..translations import told
 
 # Measured on pictures of Blender 5.2's sidebar, as wide as it is at first: what a line beside an icon has, and what
 # frames, tabs and the icon take.
@@ -106,7 +106,7 @@ def draw_switch(layout: UILayout, item: Any, *, active: bool) -> UILayout:
 def draw_lines(layout: UILayout, sentence: str, icon: Any) -> None:
     """A sentence, in as many lines as it takes."""
     column = layout.column(align=True)
-    for line in short_lines(said(sentence), _room_beside_icon()):
+    for line in short_lines(told(sentence), _room_beside_icon()):
         column.label(text=line, icon=icon, translate=False)
         icon = "BLANK1"
 

@@ -1,18 +1,28 @@
 """The interface in other languages: each is a .po file of this folder, which translators' tools open.
 
-Blender looks up what it draws by itself; what is put together here goes through `said`.
+Blender looks up what it draws by itself. What is put together here goes through `said`; results and refusals, which
+come with their values in them, through `told`: their patterns are the entries of the context Message, {} for a value.
 """
 
 import ast
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import bpy
 
 _Table: TypeAlias = dict[tuple[str, str], str]
 
 # Blender's contexts: operators' labels have one of their own.
-CONTEXTS: Final = ("*", "Operator")
+CONTEXTS: Final[tuple[str, ...]] = ("*", "Operator")
+MESSAGE: Final = "Message"
+# What joins the parts of a message, the widest first.
+_JOINTS: Final = ("; ", ": ", ", ")
+_ENGLISH: Final = "en_"
+# The lines that panels show are told at each redraw.
+_KEPT: Final = 1024
 
 
 def said(text: str, **values: object) -> str:
@@ -21,10 +31,67 @@ def said(text: str, **values: object) -> str:
     return translated.format(**values) if values else translated
 
 
+def told(message: str) -> str:
+    """A message that has its values in it already, in the language of the interface."""
+    if bpy.app.translations.locale.startswith(_ENGLISH):
+        return message
+    plain = said(message)
+    return translate(message, bpy.app.translations.pgettext_iface) if plain == message else plain
+
+
+def translate(message: str, look_up: Callable[[str, str], str]) -> str:
+    """A message by the pattern that it was made by, and its values likewise; else part by part; else as it is.
+
+    look_up: gives the translation of a pattern in a context.
+    """
+    core = message.strip(" ,;")
+    found = _made_by(core)
+    if found is not None:
+        pattern, values = found
+        told = look_up(pattern, MESSAGE).format(*(translate(value, look_up) for value in values))
+        return message.replace(core, told)
+    joint = next((joint for joint in _JOINTS if joint in core), "")
+    return joint.join(translate(part, look_up) for part in _parts(message, joint)) if joint else message
+
+
+def _parts(message: str, joint: str) -> Iterator[str]:
+    """The parts of a message; two that one pattern makes stay together."""
+    parts = message.split(joint)
+    while parts:
+        count = 2 if len(parts) > 2 and _made_by(joint.join(parts[:2])) else 1
+        yield joint.join(parts[:count])
+        del parts[:count]
+
+
+@lru_cache(maxsize=_KEPT)
+def _made_by(message: str) -> tuple[str, tuple[str, ...]] | None:
+    """The pattern that a message was made by, with its values: of several the one that says most itself."""
+    if " " not in message:
+        return None
+    matches = ((pattern, expression.fullmatch(message)) for pattern, expression in _patterns())
+    return next(((pattern, match.groups()) for pattern, match in matches if match), None)
+
+
+@lru_cache(maxsize=1)
+def _patterns() -> list[tuple[str, re.Pattern[str]]]:
+    """The patterns of all messages, the longest first; read when the first one is told."""
+    known = {text for entries in _languages().values() for context, text in entries if context == MESSAGE}
+    return [
+        (text, re.compile("(.*?)".join(map(re.escape, text.split("{}"))), re.DOTALL))
+        for text in sorted(known, key=lambda text: (-len(text.replace("{}", "")), text))
+    ]
+
+
+def _languages() -> dict[str, _Table]:
+    """The entries of each language."""
+    files = sorted(Path(__file__).parent.glob("*.po"))
+    return {file.stem: table(file.read_text(encoding="utf-8")) for file in files}
+
+
 def start() -> None:
     """Let Blender know all languages."""
-    files = sorted(Path(__file__).parent.glob("*.po"))
-    bpy.app.translations.register(__name__, {file.stem: table(file.read_text(encoding="utf-8")) for file in files})
+    translations: Any = bpy.app.translations
+    translations.register(__name__, _languages())
 
 
 def stop() -> None:
@@ -35,11 +102,15 @@ def stop() -> None:
 def table(text: str) -> _Table:
     """A .po file's entries as Blender wants them; a text that has no translation yet is left out."""
     found: _Table = {}
-    message = ""
+    contexts, message = CONTEXTS, ""
     for line in text.splitlines():
         keyword, _, quoted = line.partition(" ")
-        if keyword == "msgid":
+        if not line:
+            contexts = CONTEXTS
+        elif keyword == "msgctxt":
+            contexts = (ast.literal_eval(quoted),)
+        elif keyword == "msgid":
             message = ast.literal_eval(quoted)
         elif keyword == "msgstr" and message and quoted != '""':
-            found.update({(context, message): ast.literal_eval(quoted) for context in CONTEXTS})
+            found.update({(context, message): ast.literal_eval(quoted) for context in contexts})
     return found

@@ -9,7 +9,7 @@ from bpy.types import Context, Event, Operator
 from ....settings.effector import POINTS
 from ....settings.rig import rig_settings
 from ....settings.why_not import named, of_a_rig
-from ..base import Done, OnRig, count_of
+from ..base import Done, OnRig
 
 # Frames that a hold is long where nothing else is said.
 _LENGTH = 20
@@ -97,7 +97,7 @@ class FABRIK_OT_hold_contacts(OnRig, Operator):
         from ....edit.holds import holds_from_contacts
 
         said = holds_from_contacts(context, rig)
-        return f"{count_of(len(said), 'hold')} added", list(filter(None, said))
+        return f"Holds added: {len(said)}", list(filter(None, said))
 
 
 CLASSES = (FABRIK_OT_add_hold, FABRIK_OT_remove_hold, FABRIK_OT_hold_contacts)

@@ -1,0 +1,137 @@
+"""What people are told while the extension works, as it stands in the source: refusals, results, warnings."""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+ADDON = Path(__file__).parents[2] / "fabrik_addon"
+# Notes inside a sentence, why a bone is left out: nobody is refused anything.
+NOTES = {"UnplacedError", "BakeStoppedError"}
+# What only a script can do wrong, and what only the command line says.
+BY_SCRIPTS = re.compile(r"core/(model|fabrik|least_squares|strategy|posture|backend)|command_line|bake/file\.py")
+WHY_NOT = re.compile(r"_?why_(no|not)(_|$)")
+# Where sentences are put together that the window shows, and what of it only the command line prints.
+TELLING = (
+    "blender/[!su]*/**/*.py",
+    "blender/ui/operators/**/*.py",
+    "human/preset.py",
+    "markers/files/*.py",
+    "markers/report/[dt]*.py",
+)
+PRINTED = ("command_line.py", "file.py")
+# Names of things, headings of tables, and types.
+NAMES = re.compile(
+    r"FABRIK|LMB|^\{\} (target|pin|edit)$|^Object Transforms$|^(mean|rms|max) mm$|^(worst frame|seen %)$|Long unseen"
+    r"|^\{\} \{\} to \{\}$|^(\{\} )?frames$| \| "
+)
+_LOGGING = {"warning", "info", "debug"}
+
+
+def text_of(node):
+    """A message as it stands in the source, each value in it as {}; "" for one that is a value as a whole."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else ""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(text_of(part) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+    return ""
+
+
+def refusals():
+    """(where, message) of each error that is raised with a text of its own; not those that hand another's on."""
+    for path, tree in _sources("**/*.py"):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
+                kind, text = ast.unparse(node.exc.func).rpartition(".")[2], text_of(node.exc.args[0])
+                if kind.endswith("Error") and kind not in NOTES and text.strip("{}:, '\""):
+                    yield f"{path}:{node.lineno}", text
+
+
+def reasons():
+    """(where, sentence) of each that a function returns whose name says that it tells why not."""
+    for path, tree in _sources("blender/**/*.py"):
+        for function in ast.walk(tree):
+            if isinstance(function, ast.FunctionDef) and WHY_NOT.match(function.name):
+                returned = [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
+                for value in [part for node in returned if node for part in (node, *vars(node).values())]:
+                    text = text_of(value) if isinstance(value, ast.expr) else ""
+                    if text.strip("{}:, '\""):
+                        yield f"{path}:{value.lineno}", text
+
+
+def told():
+    """(where, text) of all that is put into results and warnings: sentences and parts of them, of two words or more."""
+    for pattern in TELLING:
+        for path, tree in _sources(pattern):
+            if any(part in path for part in PRINTED):
+                continue
+            passed = {id(each) for node in ast.walk(tree) for top in _no_message(node) for each in ast.walk(top)}
+            for node in ast.walk(tree):
+                text = text_of(node) if id(node) not in passed else ""
+                if (
+                    " " in text.strip(" ,;")
+                    and re.search("[a-z]{2}", text.replace("{}", ""))
+                    and not NAMES.search(text)
+                ):
+                    yield f"{path}:{node.lineno}", text
+
+
+def notes():
+    """(where, text) of what a sentence says of a bone that it is about."""
+    for path, tree in _sources("human/*.py"):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and ast.unparse(node.exc.func) in NOTES:
+                yield f"{path}:{node.lineno}", text_of(node.exc.args[0])
+
+
+@cache
+def all_messages():
+    """Each pattern that may reach somebody in Blender, {} for each value, with where it is first used."""
+    found = {}
+    for where, text in (*refusals(), *reasons(), *notes(), *told()):
+        if not BY_SCRIPTS.search(where):
+            found.setdefault(text.strip(" ,;"), where)
+    return found
+
+
+def _sources(pattern):
+    for path in sorted(ADDON.glob(pattern)):
+        yield path.relative_to(ADDON).as_posix(), _tree(path)
+
+
+@cache
+def _tree(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _no_message(node):
+    """What below a node of the source is no message: docstrings, types, labels, tooltips, choices, parts of others."""
+    kind = type(node)
+    if kind in _OUTRIGHT:
+        yield from _OUTRIGHT[kind](node)
+
+
+def _of_call(node):
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _LOGGING:
+        yield node
+    yield from (each for each in node.keywords if each.arg in ("name", "description", "title", "confirm_text"))
+
+
+def _of_text(node):
+    yield from (part for part in node.values if isinstance(part, ast.Constant))
+    yield from (part.format_spec for part in node.values if isinstance(part, ast.FormattedValue) and part.format_spec)
+
+
+_OUTRIGHT = {
+    ast.Expr: lambda node: [node] if isinstance(node.value, ast.Constant) else [],
+    ast.Raise: lambda node: [node],
+    ast.JoinedStr: _of_text,
+    ast.ClassDef: lambda node: [each for each in node.body if isinstance(each, ast.Assign | ast.AnnAssign)],
+    ast.Module: lambda node: [
+        each for each in node.body if isinstance(each, ast.Assign) and not isinstance(each.value, ast.Dict)
+    ],
+    ast.arg: lambda node: [node.annotation] if node.annotation else [],
+    ast.AnnAssign: lambda node: [node.annotation],
+    ast.FunctionDef: lambda node: [node.returns] if node.returns else [],
+    ast.Call: _of_call,
+}
