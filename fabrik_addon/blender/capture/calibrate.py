@@ -81,7 +81,7 @@ class CalibrationResult:
         name, distance = self.worst
         return (
             f"RMS {1000.0 * self.rms:.1f} mm, worst {name} {1000.0 * distance:.1f} mm",
-            f"markers scaled by {self.scale:.4g}" + (f", moved up {100.0 * self.lift:.1f} cm" if self.lift else ""),
+            f"scaled by {self.scale:.4g}" + (f", up by {100.0 * self.lift:.1f} cm" if self.lift else ""),
             f"person taken to be {_POSES[self.pose]}",
         )
 

@@ -50,7 +50,7 @@ def next_in_motion(context: Context, rig: bpy.types.Object | None) -> str:
         return "Calibrate the markers on the rig"
     if record.action is None:
         return "Bake the take onto the rig"
-    return "Baked: play it, and look at the report below"
+    return "Baked: the report is below"
 
 
 def _without_a_take(rig: bpy.types.Object | None) -> str:

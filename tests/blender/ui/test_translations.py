@@ -56,8 +56,8 @@ def test_values_stay_in_their_places(language):
         ),
         ("14 bones turned, 3.2 mm short", "14 Bones gedreht, 3.2 mm zu kurz"),
         (
-            "36 markers of 'walk' calibrated: RMS 2.2 mm, worst C7 3.4 mm, markers scaled by 1.2",
-            "36 Marker von 'walk' kalibriert: RMS 2.2 mm, am schlechtesten C7 3.4 mm, Marker skaliert mit 1.2",
+            "36 markers of 'walk' calibrated: RMS 2.2 mm, worst C7 3.4 mm, scaled by 1.2",
+            "36 Marker von 'walk' kalibriert: RMS 2.2 mm, am schlechtesten C7 3.4 mm, skaliert mit 1.2",
         ),
         (
             "take.c3d: Head is not known: what nobody has translated",
