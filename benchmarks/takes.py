@@ -21,6 +21,7 @@ from fabrik_addon.markers.files.any_file import read_markers
 from fabrik_addon.markers.mapping.labels import match, parts_of
 from fabrik_addon.markers.solving.course import solve_each
 from fabrik_addon.markers.solving.fill import fill_gaps
+from fabrik_addon.markers.solving.jumps import ease_jumps
 from fabrik_addon.markers.solving.outliers import reject_outliers
 from fabrik_addon.markers.solving.recording import Recording
 from fabrik_addon.markers.steps import finish
@@ -62,7 +63,17 @@ def measure_takes():
             stages, _ = _solved(person, found, _tiled(found.targets(clip), frames), clip.rate)
             cells = (f"{1000.0 * stage / frames:.2f}" for stage in (*stages, sum(stages)))
             rows.append((clip.source, len(found.markers), f"{frames:,}", f"{seconds:.1f}", *cells))
-    header = ("take", "markers", "frames", "calibration s", "each frame", "outliers", "gaps", "together ms a frame")
+    header = (
+        "take",
+        "markers",
+        "frames",
+        "calibration s",
+        "each frame",
+        "outliers",
+        "gaps",
+        "jumps",
+        "together ms a frame",
+    )
     title = "Takes on human.blend, played forward and backward: the processor's time by stage"
     most = max(float(row[-1]) for row in rows)
     aims = (
@@ -111,6 +122,8 @@ def _solved(person, found, targets, rate):
     reject_outliers(recording)
     times.append(clock())
     finish(fill_gaps(recording, "SOLVE"))
+    times.append(clock())
+    ease_jumps(recording)
     recording.measure()
     times.append(clock())
     return np.diff(times), recording.solution

@@ -2,7 +2,8 @@
 
 First every frame is solved by itself with what is seen, markers that are away for a moment where they must have been.
 Samples that cannot be right then lose their weight. Bones about which what is seen says too little are carried over
-from the frames before and after; those that even all markers leave undecided go by the frames about them.
+from the frames before and after; those that even all markers leave undecided go by the frames about them. Where bones
+jump from one frame to the next at last, they are eased.
 """
 
 from collections.abc import Generator
@@ -20,6 +21,7 @@ from .feet.points import foot_points
 from .feet.stances import StandingSettings
 from .solving.course import solve_each
 from .solving.fill import GAPS, FilledSpan, Gaps, fill_gaps, filled_spans
+from .solving.jumps import ease_jumps
 from .solving.outliers import reject_outliers
 from .solving.recording import Recording, with_options
 from .steps import at_once, within
@@ -40,7 +42,8 @@ class TakeSettings:
         gaps: what a bone does that is not determined: SOLVE goes on with what is seen, INTERPOLATE goes from the pose
             before to the pose after whatever is seen, HOLD stays, UNKEYED interpolates and is to get no keys.
         robust: leave out samples that cannot be right.
-        steady: bones that the markers leave undecided go by the frames about them.
+        steady: bones that the markers leave undecided go by the frames about them, and none jumps; the latter not
+            where gaps are to be kept.
         plant_feet: feet stay where they stand.
         up: the axis of armature space that points up.
         metre: armature units to a metre.
@@ -102,7 +105,9 @@ def solve_take_steps(
     yield from within(0.0, 0.6, solve_each(recording, steady=settings.steady))
     if settings.robust:
         reject_outliers(recording)
-    known = yield from within(0.6, 1.0, fill_gaps(recording, settings.gaps))
+    known = yield from within(0.6, 0.9, fill_gaps(recording, settings.gaps))
+    if settings.steady and settings.gaps == "SOLVE":
+        ease_jumps(recording)
     recording.measure()
     solution = recording.solution
     if factors is not None:

@@ -28,7 +28,7 @@ SPACING: Final = 1.0 / 15.0
 # From rest so many steps bring a knot close enough: all frames go on from there.
 _STEPS: Final = 12
 # How exactly markers say where a bone is, as a share of the skeleton's size (some 5 mm of a person).
-_NOISE: Final = 0.002
+NOISE: Final = 0.002
 # Radians: how far a pose is expected to be from rest where nothing else is known, and from the course.
 _FROM_REST: Final = 1.0
 FROM_COURSE: Final = 0.2
@@ -122,7 +122,7 @@ def _rest_weights(recording: Recording, found: Solution) -> FloatArray:
     Keypoints are some 12 mm off: what they want of a spine is no truer than that people hold it about straight.
     """
     usual = np.nan_to_num(usual_distances(found.errors))
-    excess = float((usual**2).mean()) - (_NOISE * recording.solver.skeleton.size) ** 2
+    excess = float((usual**2).mean()) - (NOISE * recording.solver.skeleton.size) ** 2
     spread = moving_pose(recording.solver.skeleton).spread
     return np.asarray(_REST_COUNTS * float(recording.weights.mean()) * max(excess, 0.0) / spread**2)
 
@@ -162,7 +162,7 @@ def _unfold(recording: Recording, knots: IntArray, found: Solution) -> None:
 
 def prior_weight(recording: Recording, angle: float) -> float:
     """What a squared radian counts where poses are expected within an angle (radians)."""
-    return float(recording.weights.mean()) * (_NOISE * recording.solver.skeleton.size / angle) ** 2
+    return float(recording.weights.mean()) * (NOISE * recording.solver.skeleton.size / angle) ** 2
 
 
 def _aligned(rotations: FloatArray) -> FloatArray:

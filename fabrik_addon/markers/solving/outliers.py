@@ -4,13 +4,12 @@ from typing import Final
 
 import numpy as np
 
-from ...core import Solution
 from ...core.arrays import IntArray
 from ..clip import BoolArray, FloatArray, true_spans
 from ..gaps.long import CARRIED, MOST_BESIDE, fill_points, fill_rotations
 from ..robust import outlier_weights, usual_distances
 from .course import FROM_COURSE, SPACING, prior_weight
-from .recording import Recording
+from .recording import Recording, about
 
 # A sample may be so many times farther off than its marker usually is, but not more than one share of the skeleton's
 # size (9 cm of a person) and not less than another (27 mm): skin moves by as much.
@@ -36,10 +35,10 @@ def reject_outliers(recording: Recording) -> None:
     allowed = _allowed(recording.solver.skeleton.size, distances)
     # What is expected there, and as far beside as the next knot of the course, was told by the same samples.
     near = round(SPACING * recording.rate)
-    frames = np.flatnonzero(_about((distances > allowed).any(axis=1), near))
+    frames = np.flatnonzero(about((distances > allowed).any(axis=1), near))
     if not len(frames):
         return
-    trusted = recording.solution.part(frames), recording.expected[frames], recording.prior_weights[frames]
+    trusted = recording.state(frames)
     recording.prior_weights[frames] = _EXPECTED * prior_weight(recording, FROM_COURSE)
     _solve_without(recording, frames, allowed)
     wrong = recording.distances(frames) > _OUTLYING * allowed
@@ -50,31 +49,15 @@ def reject_outliers(recording: Recording) -> None:
     left = (recording.seen[frames] & ~wrong).sum(axis=1)
     enough = left >= _LEAST_INLIERS * recording.seen[frames].sum(axis=1)
     recording.outliers[frames] = wrong & enough[:, None]
-    changed = _about(recording.outliers.any(axis=1), near)[frames]
-    _put_back(recording, frames, trusted, ~changed)
+    changed = about(recording.outliers.any(axis=1), near)[frames]
+    # With so little of the course, keypoints on a rig without limits were folded anew by 107 degrees a frame.
+    recording.put_back(frames, trusted, ~changed)
     before = recording.bridged
     recording.bridge()
     beside = np.flatnonzero((np.nan_to_num(before) != np.nan_to_num(recording.bridged)).any(axis=(1, 2)))
     frames = np.union1d(frames[changed], beside)
     recording.expected[frames] = recording.solution.rotations[frames]
     recording.solve_again(frames, recording.sample_weights(frames), recording.bridged[frames], far=True)
-
-
-def _about(flagged: BoolArray, near: int) -> BoolArray:
-    """(F,) whether a frame, or one so near to it, is flagged."""
-    return np.asarray(np.convolve(flagged, np.ones(2 * near + 1))[near : near + len(flagged)] > 0.0)
-
-
-def _put_back(
-    recording: Recording, frames: IntArray, trusted: tuple[Solution, FloatArray, FloatArray], which: BoolArray
-) -> None:
-    """Give those of some frames that have nothing wrong about them their course, poses and priors again.
-
-    With so little of the course, keypoints on a rig without limits were folded anew by 107 degrees a frame.
-    """
-    solution, expected, prior_weights = trusted
-    recording.solution.put(frames[which], solution.part(np.flatnonzero(which)))
-    recording.expected[frames[which]], recording.prior_weights[frames[which]] = expected[which], prior_weights[which]
 
 
 def _solve_without(recording: Recording, frames: IntArray, allowed: FloatArray) -> None:

@@ -76,6 +76,16 @@ class Recording:
         part = solver.solve(targets, start=start, start_location=heads, weights=weights, prior=prior)
         self.solution.put(frames, part)
 
+    def state(self, frames: IntArray) -> tuple[Solution, FloatArray, FloatArray]:
+        """Poses of some frames, and what is expected there; see `put_back`."""
+        return self.solution.part(frames), self.expected[frames], self.prior_weights[frames]
+
+    def put_back(self, frames: IntArray, state: tuple[Solution, FloatArray, FloatArray], which: BoolArray) -> None:
+        """Give those of some frames that are told (N,) the poses and expectations again that they had."""
+        solution, expected, prior_weights = state
+        self.solution.put(frames[which], solution.part(np.flatnonzero(which)))
+        self.expected[frames[which]], self.prior_weights[frames[which]] = expected[which], prior_weights[which]
+
     def legal(self, rotations: FloatArray) -> FloatArray:
         """Between two poses inside the limits there may be one outside."""
         for name, limit in self.solver.limits.items():
@@ -105,6 +115,11 @@ class Recording:
         self.solution.status[met] = Status.SOLVED
         # The last of few steps from nearby is as near as markers want to some hundredths of a millimetre.
         self.solution.status[self.solution.status == Status.STALLED] = Status.FITTED
+
+
+def about(flagged: BoolArray, near: int) -> BoolArray:
+    """(F,) whether a frame, or one so near to it, is flagged."""
+    return np.asarray(np.convolve(flagged, np.ones(2 * near + 1))[near : near + len(flagged)] > 0.0)
 
 
 def parts(frames: IntArray) -> Iterator[IntArray]:
