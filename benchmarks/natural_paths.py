@@ -10,6 +10,7 @@ import numpy as np
 
 from fabrik_addon.blender.goals.effectors import add_effector
 from fabrik_addon.blender.goals.pins import pin_bones
+from fabrik_addon.blender.posing import live, live_session
 from fabrik_addon.blender.posing.drag.session import begin_drag
 from fabrik_addon.blender.posing.drag.setup import DragSettings
 from fabrik_addon.blender.rig.armature import Tree, read_trees, write_pose
@@ -190,10 +191,14 @@ class Live:
         self._effector = add_effector(bpy.context, rig, path.bone, point=path.point)
         self._target = self._effector.target
         self.start = np.array(self._target.location)
+        # As in a window.
+        live_session.IS_EASED = True
         rig.fabrik.live = True
         bpy.context.view_layer.update()
 
     def step(self, location):
+        if np.allclose(location, self._target.location, rtol=0.0, atol=1e-7):
+            live.go_on()
         self._target.location = location
         bpy.context.view_layer.update()
         off = np.linalg.norm(self._places(self._path.pinned) - self._held, axis=1)
@@ -202,6 +207,7 @@ class Live:
         return float(np.linalg.norm(self._rig.matrix_world @ end - self._target.location)), float(off.max(initial=0.0))
 
     def cancel(self):
+        live_session.IS_EASED = False
         self._rig.fabrik.live = False
         self._rig.fabrik.effectors.clear()
         bpy.data.objects.remove(self._target)

@@ -19,6 +19,8 @@ from ..settings.rig import rig_settings
 from ..settings.why_not import enabled_effectors
 
 _Handler: TypeAlias = Callable[..., None]
+# Seconds from one pose to the next where joints come after targets that rest.
+_PAUSE: Final = 1.0 / 60.0
 
 
 def start() -> None:
@@ -37,6 +39,8 @@ def stop() -> None:
     LIVE_LISTENERS.remove(switched)
     if bpy.app.timers.is_registered(follow):
         bpy.app.timers.unregister(follow)
+    if bpy.app.timers.is_registered(go_on):
+        bpy.app.timers.unregister(go_on)
     _remove(bpy.app.handlers.load_post, _after_load)
     _watch(on=False)
     for handlers, handler in _history_handlers():
@@ -114,6 +118,21 @@ def _pose_all(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, updated: set[b
                 posed.clear()
             _pose(graph, scene, rig)
             posed.add(rig)
+    if not bpy.app.background and _on_the_way() and not bpy.app.timers.is_registered(go_on):
+        bpy.app.timers.register(go_on, first_interval=_PAUSE)
+
+
+def _on_the_way() -> list[Any]:
+    """The sessions whose joints have not arrived."""
+    return [session for session in _WATCHED.sessions.values() if session.is_on_the_way]
+
+
+def go_on() -> None:
+    """Bring rigs nearer whose targets rest while joints come after; a window calls this until they are there."""
+    for session in _on_the_way():
+        session.goes_on = True
+    graph = bpy.context.evaluated_depsgraph_get()
+    _pose_all(graph, graph.scene, None)
 
 
 def _pose(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object) -> None:

@@ -25,6 +25,8 @@ _STRETCHES: Final = 4
 # undo, is where it is to be. Channels have 24 bits.
 _THERE: Final = 1e-5
 _LEGAL: Final = 1e-5
+# Whether joints come after targets, with a timer that lets them arrive: where nobody looks they are there at once.
+IS_EASED = not bpy.app.background
 
 
 class LiveSession:
@@ -32,6 +34,8 @@ class LiveSession:
 
     Attributes:
         asked: the frame that was posed last, and its targets; None for those where they were met otherwise.
+        is_on_the_way: whether joints would have run ahead of the targets, and come after them.
+        goes_on: whether the next pose is to be nearer, though the targets rest.
     """
 
     def __init__(
@@ -51,7 +55,8 @@ class LiveSession:
         """
         self._key = depends_on(rig, goals)
         self._rig, self._free, self._goals, self._base = rig, moves_root(rig, goals), goals, base
-        self._session = session_for(rig, goals, base, most_stretches=_STRETCHES)
+        self._session = session_for(rig, goals, base, most_stretches=_STRETCHES, is_eased=IS_EASED)
+        self.is_on_the_way = self.goes_on = False
         self.asked: tuple[float, Places | None] | None = None
         if before is not None and before.asked is not None:
             # What was set otherwise shows at once: the way to the pose does not count.
@@ -74,6 +79,7 @@ class LiveSession:
         present: how the rig stands, to begin with; None where that is not what a session has made of it.
         """
         last, self.asked = self.asked, (frame, places)
+        goes_on, self.goes_on = self.goes_on, False
         rebased = not all(np.array_equal(new, old) for new, old in zip(base, self._base, strict=True))
         if rebased:
             self._rebase(base)
@@ -81,13 +87,14 @@ class LiveSession:
         asked = Asked(places.points, places.rotations)
         if last is None and present is not None and self._is_there(present, asked):
             self._session.begin_at(present.rotations, present.root_location)
+            self.is_on_the_way = False
         elif last is None and present is not None and not self._is_base(present):
             self._session.begin_at(present.rotations, present.root_location)
-            self._session.pose(asked)
+            self.is_on_the_way = self._session.pose(asked).is_held_back
         elif last is None or last[1] is None or abs(frame - last[0]) > _NEXT:
-            self._session.pose_anew(asked)
-        elif rebased or not _same(places, last[1]):
-            self._session.pose(asked)
+            self.is_on_the_way = self._session.pose_anew(asked).is_held_back
+        elif rebased or goes_on or not _same(places, last[1]):
+            self.is_on_the_way = self._session.pose(asked).is_held_back
         return self._session.local_rotations, self._session.location
 
     def _rebase(self, base: tuple[FloatArray, FloatArray]) -> None:

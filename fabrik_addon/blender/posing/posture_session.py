@@ -306,6 +306,7 @@ def session_for(
     *,
     locks: Mapping[int, WithLocks] | None = None,
     most_stretches: int = _MOST_STRETCHES,
+    is_eased: bool = False,
 ) -> PostureSession:
     """The session of some goals near the pose that the rig prefers, as a rule that in which it begins."""
     free = moves_root(rig, goals)
@@ -319,6 +320,7 @@ def session_for(
         locks=locks,
         pinned=goals.pinned,
         most_stretches=most_stretches,
+        is_eased=is_eased,
     )
 
 

@@ -11,7 +11,7 @@ from mathutils import Vector
 from support.dragging import active, farthest_outside, world
 
 from fabrik_addon.blender.goals.pins import pin_bones
-from fabrik_addon.blender.posing import live
+from fabrik_addon.blender.posing import live, live_session
 from fabrik_addon.blender.posing.live_session import LiveSession
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.core.rotations import angle_between
@@ -73,6 +73,22 @@ def there_and_back(bone, shift, step=0.01):
     start, count = np.array(target(bone).location), int(np.ceil(np.linalg.norm(shift) / step))
     shares = np.arange(1, count + 1) / count
     return [start + share * np.array(shift) for share in (*shares, *shares[-2::-1], 0.0)]
+
+
+def test_in_a_window_knees_come_after_the_hips_and_all_is_there_when_the_target_rests(human, monkeypatch):
+    monkeypatch.setattr(live_session, "IS_EASED", True)
+    for effector in human.fabrik.effectors:
+        effector.enabled = effector.bone in FEET
+    bpy.ops.fabrik.add_effector(bone="hips", point="HEAD")
+    switch_on(human)
+    wanted, places = np.array(target("hips").location) - (0.0, 0.0, 0.01), []
+    for _ in range(5):
+        places.append([world(human, knee, "head") for knee in ("shin.L", "shin.R")])
+        target("hips").location = wanted
+        live.go_on()
+    gone = np.linalg.norm(np.diff(places, axis=0), axis=2)
+    assert 0.02 < gone.max() < 0.045 < np.linalg.norm(places[-1][0] - places[0][0])
+    assert np.linalg.norm(world(human, "hips", "head") - wanted) < 1e-4
 
 
 @pytest.mark.parametrize("name", PATHS)

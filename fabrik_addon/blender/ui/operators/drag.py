@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatVectorProperty, IntProperty, StringProperty
-from bpy.types import Context, Event, Operator
+from bpy.types import Context, Event, Operator, Timer
 from mathutils import Quaternion, Vector
 
 from ...settings.effector import POINTS
@@ -26,6 +26,8 @@ _CONFIRM: Final = frozenset({"RET", "NUMPAD_ENTER", "SPACE"})
 _CANCEL: Final = frozenset({"ESC", "RIGHTMOUSE"})
 _SHIFTS: Final = frozenset({"LEFT_SHIFT", "RIGHT_SHIFT", "LEFT_CTRL", "RIGHT_CTRL"})
 _PRECISE: Final = 0.1
+# Seconds between two steps while the mouse rests and joints are still on the way.
+_PAUSE: Final = 1.0 / 60.0
 # What the rig's settings say unless it is given.
 _KEPT: Final = ("root", *get_annotations(DragOptions))
 
@@ -36,6 +38,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
     bl_idname = "fabrik.drag"
     bl_label = "Drag"
     bl_options = {"REGISTER", "UNDO", "BLOCKING", "GRAB_CURSOR"}
+    _timer: Timer | None = None
 
     bone: StringProperty(name="Bone", description="The bone to drag; the active one when empty", options=ASIDE)
     point: EnumProperty(name="Point", description="Which end of the bone is dragged", items=POINTS[:2], options=ASIDE)
@@ -237,6 +240,8 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
 
     def _heeds(self, event: Event) -> bool:
         """Take in what an event says; whether that changes anything."""
+        if event.type == "TIMER":
+            return self._timer is not None
         if event.type in {"MOUSEMOVE", "INBETWEEN_MOUSEMOVE"}:
             self._move(event)
             # Those between come with the one that ends them; once is enough.
@@ -280,8 +285,19 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
     def _step(self, context: Context) -> None:
         """Pose the rig for what has been said so far."""
         said = self._input
-        self._line = self._drag.step(said.place + said.shift(), said.turn()).line
+        result = self._drag.step(said.place + said.shift(), said.turn())
+        self._line = result.line
+        self._go_on(context, goes_on=result.is_on_the_way)
         self._show(context)
+
+    def _go_on(self, context: Context, *, goes_on: bool) -> None:
+        """Whether to step on while the mouse rests."""
+        manager = context.window_manager
+        if goes_on and self._timer is None:
+            self._timer = manager.event_timer_add(_PAUSE, window=context.window)
+        elif not goes_on and self._timer is not None:
+            manager.event_timer_remove(self._timer)
+            self._timer = None
 
     def _confirm(self, context: Context) -> set[str]:
         turn = self._input.turn()
@@ -303,6 +319,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         from ..overlays import drag_lines, spread_lines
 
         self._watch.stop()
+        self._go_on(context, goes_on=False)
         drag_lines.stop(self._lines[0])
         spread_lines.stop(self._lines[1])
         context.workspace.status_text_set(None)
