@@ -66,6 +66,7 @@ def steps():
     yield from live_follows_a_target_moved_with_g()
     yield from undo_takes_both_back()
     yield from scrubbing_follows()
+    yield from knees_come_after()
     yield from rendering_with_live_on()
 
 
@@ -128,6 +129,29 @@ def scrubbing_follows():
     assert gap("hand.R") < NEAR, "playback leaves the hand behind"
     bpy.context.scene.frame_set(12)
     yield
+
+
+def knees_come_after():
+    """Hips are lowered from straight legs in one go: the knees take several poses, and then all is there."""
+    others = [effector for effector in rig().fabrik.effectors if not effector.bone.startswith("foot")]
+    for effector in others:
+        effector.enabled = False
+    yield 0.5
+    choose(rig())
+    mode("POSE")
+    with g.override():
+        bpy.ops.fabrik.add_effector(bone="hips", point="HEAD")
+    hips, root = rig().fabrik.effectors[-1], rig().fabrik.root
+    rig().fabrik.root = "FREE"
+    yield 0.5
+    hips.target.location.z -= 0.01
+    yield 0.8
+    gap = (rig().matrix_world @ rig().pose.bones["hips"].head - hips.target.matrix_world.translation).length
+    assert gap < 1e-4, f"the hips stay {gap:.4f} m short"
+    hips.enabled, rig().fabrik.root = False, root
+    for effector in others:
+        effector.enabled = True
+    yield 0.5
 
 
 def prepare_render(scene):
