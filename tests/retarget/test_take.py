@@ -44,19 +44,66 @@ def test_a_copy_that_is_renamed_rolled_rescaled_and_turned_does_the_same(source,
 
 
 def test_limbs_go_the_ways_of_the_source_from_another_rest_pose(source):
-    skeleton, rotations, roots = source
     target = motions.skeleton_of(humans.human(arms=0.0))
     found = retarget(motions.motion_of(*source), target, RetargetSettings(places=0.0))
+    assert farthest_way(source, target, found) < 0.1
+
+
+Y_UP = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("arms", "scheme", "scale", "turn", "across"),
+    [
+        (0.0, "mixamo", 100.0, Y_UP, True),
+        (45.0, "unreal", 1000.0, motions.about_z(90.0), False),
+        (85.0, "vrm_humanoid", 39.37, motions.about_z(180.0) @ Y_UP, True),
+        (0.0, "makehuman", 0.1, motions.about_z(33.0), True),
+    ],
+)
+@pytest.mark.parametrize("fingers", [False, True])
+def test_rest_pose_units_axes_and_names_of_a_file_change_nothing(arms, scheme, scale, turn, across, fingers):
+    skeleton = motions.skeleton_of(humans.human(arms=20.0, bend=5.0, fingers=fingers))
+    posed = motions.swaying(skeleton)
+    rows, names = humans.human(arms=arms, bend=5.0, fingers=fingers), humans.SCHEMES[scheme]
+    motion = motions.in_other_rest(skeleton, *posed, rows, names, scale, turn, across=across)
+    target = motions.skeleton_of(humans.human(arms=60.0, bend=5.0, fingers=fingers))
+    found = retarget(motion, target, RetargetSettings(places=0.0))
+    assert farthest_way((skeleton, *posed), target, found) < 0.1
+
+
+@pytest.mark.parametrize("arms", [0.0, 60.0])
+def test_a_rest_pose_that_nobody_stands_in_is_replaced_by_a_frame_that_stands(arms):
+    skeleton = motions.skeleton_of(humans.human(arms=20.0, bend=5.0, fingers=False))
+    rotations, roots = motions.swaying(skeleton)
+    rotations[7] = (1.0, 0.0, 0.0, 0.0)
+    target = motions.skeleton_of(humans.human(arms=arms, bend=5.0, fingers=False))
+    found = retarget(motions.in_no_rest(skeleton, rotations, roots), target, RetargetSettings(places=0.0))
+    assert farthest_way((skeleton, rotations, roots), target, found) < 0.1
+
+
+def farthest_way(source, target, found):
+    """Most degrees between the ways of limbs, and of the lines between both sides, of a source and of a rig."""
+    skeleton, rotations, roots = source
     _, wanted = motions.turned_by(skeleton, rotations, roots)
     _, heads = motions.turned_by(target, found.solution.rotations, found.solution.root_location)
-    for upper, lower in (("upper_arm", "forearm"), ("forearm", "hand"), ("thigh", "shin"), ("shin", "foot")):
-        for side in "LR":
-            ways = [
-                points[:, bones.index(f"{lower}.{side}")] - points[:, bones.index(f"{upper}.{side}")]
+    limbs = (("upper_arm", "forearm"), ("forearm", "hand"), ("thigh", "shin"), ("shin", "foot"))
+    lines = [(f"{upper}.{side}", f"{lower}.{side}") for upper, lower in limbs for side in "LR"]
+    lines += [(f"{part}.R", f"{part}.L") for part in ("thigh", "upper_arm", "hand")]
+    return max(
+        np.degrees(np.linalg.norm(one - other, axis=1)).max()
+        for one, other in (
+            [
+                _units(points[:, bones.index(end)] - points[:, bones.index(start)])
                 for bones, points in ((skeleton, wanted), (target, heads))
             ]
-            units = [way / np.linalg.norm(way, axis=1, keepdims=True) for way in ways]
-            assert np.degrees(np.linalg.norm(units[0] - units[1], axis=1)).max() < 0.1, (upper, side)
+            for start, end in lines
+        )
+    )
+
+
+def _units(ways):
+    return ways / np.linalg.norm(ways, axis=1, keepdims=True)
 
 
 def test_a_loop_stays_one_and_feet_that_stand_stay_where_they_are():

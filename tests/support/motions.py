@@ -54,6 +54,36 @@ def motion_of(skeleton, rotations, roots, name="source"):
     )
 
 
+def in_other_rest(skeleton, rotations, roots, rows, names, scale, turn, *, across):
+    """The same motion as a source whose rest pose is that of other rows, in other units, axes and names.
+
+    across: its bones' own axes are the world's at rest, as those of a .bvh file are.
+    """
+    matrices = forward_kinematics(skeleton, rotations, roots)
+    other = skeleton_of(rows)
+    own = other.rest[:, :3, :3]
+    axes = np.tile(np.eye(3), (len(own), 1, 1)) if across else own
+    rest = np.tile(np.eye(4), (len(own), 1, 1))
+    rest[:, :3, :3], rest[:, :3, 3] = turn @ axes, scale * other.rest[:, :3, 3] @ turn.T
+    turned = quaternion_from_matrix(turn @ matrices[..., :3, :3] @ np.swapaxes(own, 1, 2) @ axes)
+    names, heads = tuple(map(names, skeleton.names)), scale * matrices[..., :3, 3] @ turn.T
+    return Motion("other", names, skeleton.parents, scale * skeleton.lengths, rest, turned, heads, np.zeros(3), RATE)
+
+
+def in_no_rest(skeleton, rotations, roots):
+    """The same motion as a source whose rest pose has all limbs along one axis, as some recordings' files have."""
+    matrices = forward_kinematics(skeleton, rotations, roots)
+    turned, heads = matrices[..., :3, [1, 2, 0]], matrices[..., :3, 3]
+    rest = np.tile(np.eye(4), (len(skeleton), 1, 1))
+    for bone, parent in enumerate(skeleton.parents):
+        if parent >= 0:
+            offset = heads[0, bone] - heads[0, parent]
+            rest[bone, :3, 3] = rest[parent, :3, 3] + turned[0, parent].T @ offset
+    names, lengths = skeleton.names, skeleton.lengths
+    turned = quaternion_from_matrix(turned)
+    return Motion("axis", names, skeleton.parents, lengths, rest, turned, heads, np.zeros(3), RATE)
+
+
 def turned_by(skeleton, rotations, roots=None):
     """(F, J, 3, 3) how bones have turned from rest in armature space, and (F, J, 3) their heads."""
     matrices = forward_kinematics(skeleton, rotations, roots)
