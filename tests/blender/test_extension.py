@@ -42,8 +42,9 @@ def installed(pytestconfig):
     return fabrik_addon.PACKAGE
 
 
-def test_zip_holds_the_addon_and_nothing_else(extension_zip):
-    files = {path for path in (ROOT / "fabrik_addon").rglob("*") if path.is_file() and path.suffix != ".pyc"}
+def test_zip_holds_the_addon_its_guide_and_nothing_else(extension_zip):
+    folders = ROOT / "fabrik_addon", ROOT / "docs" / "guide"
+    files = {path for top in folders for path in top.rglob("*") if path.is_file() and path.suffix != ".pyc"}
     expected = {str(path.relative_to(ROOT)) for path in files} | {"__init__.py", "blender_manifest.toml", "LICENSE"}
     with zipfile.ZipFile(extension_zip) as archive:
         held = {name for name in archive.namelist() if not name.endswith("/")}

@@ -1,27 +1,27 @@
 """The user guide, a click away: in the tabs' headers and in the preferences."""
 
-from typing import Final
+from pathlib import Path
 
 import bpy
 from bpy.props import StringProperty
 from bpy.types import Context, Operator, UILayout
 
-# The manifest's website; the guide is in the project's own files.
-WEBSITE: Final = "https://github.com/fabrik-for-blender/fabrik-for-blender"
-GUIDE: Final = f"{WEBSITE}/blob/main/docs/guide"
-
 
 class FABRIK_OT_guide(Operator):
-    """Open the user guide in a browser"""
+    """Open the user guide, which comes with the extension, in a browser"""
 
     bl_idname = "fabrik.guide"
     bl_label = "User Guide"
 
-    page: StringProperty(name="Page", description="The page of the guide; its first one when empty")
+    page: StringProperty(name="Page", description="The page of the guide", default="README")
 
     def execute(self, _context: Context) -> set[str]:
         """Open it."""
-        bpy.ops.wm.url_open(url=f"{GUIDE}/{self.page or 'README.md'}")
+        from .guide_pages import write_pages  # noqa: PLC0415  Blender's start has no use for it
+
+        folder = Path(bpy.app.tempdir) / "fabrik_guide"
+        write_pages(folder)
+        bpy.ops.wm.url_open(url=(folder / f"{self.page}.html").as_uri())
         return {"FINISHED"}
 
 

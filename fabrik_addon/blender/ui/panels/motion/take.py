@@ -50,7 +50,7 @@ class FABRIK_PT_take(MotionTab, Panel):
 
     def draw_header_preset(self, _context: Context) -> None:
         """Draw the way to the guide."""
-        draw_guide(self.layout, "motion.md")
+        draw_guide(self.layout, "motion")
 
     def draw(self, context: Context) -> None:
         """Draw the next step, the button, and the takes."""

@@ -27,7 +27,7 @@ class FABRIK_PT_drag(PoseTab, Panel):
 
     def draw_header_preset(self, _context: Context) -> None:
         """Draw the way to the guide."""
-        draw_guide(self.layout, "posing.md")
+        draw_guide(self.layout, "posing")
 
     def draw(self, context: Context) -> None:
         """Draw the next step, then the buttons, as far as they can be used."""
