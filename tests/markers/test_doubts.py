@@ -58,7 +58,7 @@ class TestResult:
         often = Report(errors, ["RKNE", "RTHI", "RTIB"], range(20), ["FITTED"] * 20, outliers=outliers)
         (doubt,) = result_doubts(often)
         assert doubt.startswith("Left out as wrong on many frames: RTIB (30 %) and RKNE (15 %); ")
-        assert often.inlier_rms == pytest.approx(0.005)
+        assert often.total().rms == pytest.approx(0.005)
 
     def test_somebody_else(self) -> None:
         (doubt,) = result_doubts(report(0.085))

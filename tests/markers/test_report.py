@@ -85,6 +85,17 @@ class TestFigures:
         assert row.coverage == 0.0
         assert row.worst_frame is None
 
+    def test_samples_left_out_are_seen_but_in_no_figure(self) -> None:
+        errors = np.array([[0.1, 0.5], [0.3, 0.7]])
+        report = report_of(errors, outliers=np.array([[True, True], [False, True]]), weights=[2.0, 1.0])
+        total, (first, second) = report.total(), report.per_marker()
+        assert (total.rms, total.max, total.weighted_rms) == pytest.approx((0.3, 0.3, 0.3))
+        assert (total.worst_marker, total.worst_frame, total.coverage) == ("M0", 12, 100.0)
+        assert (first.rms, first.worst_frame) == (pytest.approx(0.3), 12)
+        assert math.isnan(second.rms)
+        assert (second.worst_frame, second.coverage) == (None, 100.0)
+        assert report.worst_frame == 12
+
     def test_status_by_name_or_enum(self) -> None:
         status = IntEnum("status", ["SOLVED", "UNSEEN"])
         report = report_of(np.ones((3, 1)), status=[status.SOLVED, "UNSEEN", status.SOLVED])

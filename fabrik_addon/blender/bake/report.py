@@ -77,9 +77,6 @@ def take_notes(trees: Sequence[BakedTree], metre: float) -> Iterator[str]:
     if spans:
         longest = max(spans, key=lambda span: span.count)
         yield f"Gaps: {len(spans)} {longest.how}, longest {longest.count} frames ({longest.bone})"
-    doubted = sum(int(tree.outliers.sum()) for tree in trees if tree.outliers is not None)
-    if doubted:
-        yield f"Outliers: {doubted} samples left out"
     stances = [stance for tree in trees for stance in tree.stances]
     if stances:
         before = max(stance.drift_before for stance in stances) / metre
@@ -93,8 +90,7 @@ def note_results(rig: bpy.types.Object, report: Report) -> None:
     for row in report.per_marker():
         entry = capture.markers.get(row.name)
         if entry is not None:
-            seen = row.coverage > 0.0
-            entry.error, entry.worst = (row.rms, row.max) if seen else (-1.0, 0.0)
+            entry.error, entry.worst = (-1.0, 0.0) if np.isnan(row.rms) else (row.rms, row.max)
             entry.worst_frame, entry.coverage = row.worst_frame or 0, row.coverage
     capture.worst_frame = report.worst_frame or 0
     text = capture.report or bpy.data.texts.new(f"{rig.name} FABRIK report.csv")
@@ -131,7 +127,7 @@ class BakeResult:
         trees: what was found for each tree of bones.
         warnings: sentences on what may keep the rig from showing the result.
         timings: seconds for "sample", "solve" and "write".
-        notes: lines on what was done about gaps, outliers and feet.
+        notes: lines on what was done about gaps and feet.
         take: the name of the recording or the source; "" where effectors were followed, or markers picked one by one.
     """
 
@@ -150,12 +146,16 @@ class BakeResult:
 
     @property
     def lines(self) -> tuple[str, str, str]:
-        """The result in short lines: how much, how well, and where it is worst."""
-        total = self.report.total()
+        """The result in short lines: how much, how well what counts was met, and where that is worst."""
+        total, wrong = self.report.total(), self.report.outliers
+        left_out = 0 if wrong is None else int(wrong.sum())
+        met = f"RMS {1000.0 * total.rms:.1f} mm, worst {1000.0 * total.max:.1f} mm"
+        if left_out:
+            met = f"RMS {1000.0 * total.rms:.1f} mm, worst {1000.0 * total.max:.1f} mm, {left_out} samples left out"
         bones = sum(len(tree.bones) for tree in self.trees)
         return (
             f"{bones} bones, {len(self.frames)} frames{of_take(self.take)}",
-            f"RMS {1000.0 * total.rms:.1f} mm, worst {1000.0 * total.max:.1f} mm",
+            met,
             f"{total.worst_marker}, frame {total.worst_frame}",
         )
 

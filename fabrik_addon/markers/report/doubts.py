@@ -58,7 +58,7 @@ def result_doubts(report: Report) -> Iterator[str]:
             f"Left out as wrong on many frames: {markers}; see that they are on the right bones, and that limits "
             "let these go where the person went"
         )
-    rms = report.inlier_rms
+    rms = report.total().rms
     if rms > _FAR:
         yield (
             f"RMS {1000.0 * rms:.0f} mm is far off: see that this is the person whom the rig stands for, in the right "

@@ -1,10 +1,11 @@
-"""How well each marker was met on each frame. Distances are metres; a marker that is not seen is never in a mean."""
+"""How well each marker was met on each frame. Distances are metres; what is not seen or was left out is in no mean."""
 
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cached_property
 
 import numpy as np
 
@@ -55,7 +56,8 @@ class Report:
     errors: (F, M) metres, NaN where the marker is not seen. markers: M names. frames: F frame
     numbers. status: F names, or members of an enum. weights: (M,), only for the weighted total. filled: spans, in frame
     numbers, over which bones had no markers. limits: percents of the frames on which bones' limits bind, by bone.
-    outliers: (F, M) samples that were left out as wrong; None where nothing was looked for.
+    outliers: (F, M) samples that were left out as wrong; None where nothing was looked for. They are in no figure but
+    the coverage.
     doubts: sentences on what may be wrong with all of it. rotations: (F,) radians by which bones are turned from what
     they were to be, by bone.
     Raises ReportError where their numbers do not fit, or for errors that are negative or infinite.
@@ -89,23 +91,33 @@ class Report:
 
     def per_marker(self) -> list[Row]:
         """One row a marker, in the order given."""
-        rows = zip(self.markers, _rows(self.errors.T), strict=True)
+        rows = zip(self.markers, _rows(self.used.T, self.seen.T), strict=True)
         return [replace(row, name=name, worst_frame=self._frame(worst)) for name, (row, worst) in rows]
 
     def per_frame(self) -> list[Row]:
         """One row a frame, in the order given."""
-        rows = zip(self.frames, self.status, _rows(self.errors), strict=True)
+        rows = zip(self.frames, self.status, _rows(self.used, self.seen), strict=True)
         return [
             replace(row, frame=int(frame), worst_marker=self._marker(worst), status=_name_of(status))
             for frame, status, (row, worst) in rows
         ]
 
     def total(self) -> Row:
-        """One row for every sample that is seen."""
-        ((row, worst),) = _rows(self.errors.reshape(1, -1))
+        """One row for all samples."""
+        ((row, worst),) = _rows(self.used.reshape(1, -1), self.seen.reshape(1, -1))
         frame, marker = (None, None) if worst is None else divmod(worst, len(self.markers))
         named = replace(row, worst_marker=self._marker(marker), worst_frame=self._frame(frame))
         return replace(named, weighted_rms=self._weighted_rms())
+
+    @cached_property
+    def seen(self) -> BoolArray:
+        """(F, M) whether the marker is seen."""
+        return ~np.isnan(self.errors)
+
+    @cached_property
+    def used(self) -> FloatArray:
+        """(F, M) the errors that count: NaN as well where the sample was left out."""
+        return self.errors if self.outliers is None else np.where(self.outliers, np.nan, self.errors)
 
     @property
     def left_out(self) -> dict[str, float]:
@@ -115,16 +127,9 @@ class Report:
         return dict(zip(self.markers, (100.0 * self.outliers.mean(axis=0)).tolist(), strict=True))
 
     @property
-    def inlier_rms(self) -> float:
-        """Metres: RMS of all samples that were not left out; NaN where there is none."""
-        if self.outliers is None:
-            return self.total().rms
-        return replace(self, errors=np.where(self.outliers, np.nan, self.errors), outliers=None).total().rms
-
-    @property
     def frame_rms(self) -> FloatArray:
         """(F,) RMS of each frame, NaN where nothing is seen."""
-        return np.array([row.rms for row, _ in _rows(self.errors)])
+        return np.array([row.rms for row, _ in _rows(self.used, self.seen)])
 
     @property
     def worst_frame(self) -> int | None:
@@ -150,11 +155,11 @@ class Report:
         """The root of the weighted mean square over what is seen; None without weights."""
         if self.weights is None:
             return None
-        seen = ~np.isnan(self.errors)
-        weights = np.broadcast_to(np.asarray(self.weights, dtype=np.float64), self.errors.shape)[seen]
+        counts = ~np.isnan(self.used)
+        weights = np.broadcast_to(np.asarray(self.weights, dtype=np.float64), self.used.shape)[counts]
         if not weights.any():
             return math.nan
-        return math.sqrt(float(np.average(self.errors[seen] ** 2, weights=weights)))
+        return math.sqrt(float(np.average(self.used[counts] ** 2, weights=weights)))
 
     def _frame(self, row: int | None) -> int | None:
         """The frame number of a row of the errors."""
@@ -171,18 +176,22 @@ def _check_weights(weights: FloatArray, count: int) -> None:
         raise ReportError(f"weights must be {count} numbers of 0 or more, not {weights.tolist()}")
 
 
-def _rows(errors: FloatArray) -> list[tuple[Row, int | None]]:
-    """A row for each of (N, K) errors, without what is NaN, and the place of the worst; None where all are."""
-    seen = ~np.isnan(errors)
-    some, counts = seen.any(axis=1), seen.sum(axis=1)
-    known, divisors = np.where(seen, errors, 0.0), np.maximum(counts, 1)
+def _rows(errors: FloatArray, seen: BoolArray) -> list[tuple[Row, int | None]]:
+    """A row for each of (N, K) errors, without what is NaN, and the place of the worst; None where all are.
+
+    seen: (N, K) what the coverage counts.
+    """
+    counting = ~np.isnan(errors)
+    some = counting.any(axis=1)
+    known, divisors = np.where(counting, errors, 0.0), np.maximum(counting.sum(axis=1), 1)
     # One column more, so that there is always a largest one.
-    ranked = np.pad(np.where(seen, errors, -1.0), ((0, 0), (0, 1)), constant_values=-1.0)
+    ranked = np.pad(np.where(counting, errors, -1.0), ((0, 0), (0, 1)), constant_values=-1.0)
     figures = np.stack([known.sum(axis=1) / divisors, np.sqrt((known**2).sum(axis=1) / divisors), ranked.max(axis=1)])
-    coverage = 100.0 * counts / max(errors.shape[1], 1)
+    coverage = 100.0 * seen.sum(axis=1) / max(errors.shape[1], 1)
     rows = map(Row, *np.where(some, figures, np.nan).tolist(), coverage.tolist())
     return [
-        (row, worst if row.coverage else None) for row, worst in zip(rows, ranked.argmax(axis=1).tolist(), strict=True)
+        (row, worst if counts else None)
+        for row, worst, counts in zip(rows, ranked.argmax(axis=1).tolist(), some.tolist(), strict=True)
     ]
 
 

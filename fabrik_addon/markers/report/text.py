@@ -1,7 +1,7 @@
 """A report as text: a CSV file, and a table for a terminal.
 
-Distances are metres, millimetres only in the table. A marker that is not seen is never part of
-a mean; how often it was seen is its coverage.
+Distances are metres, millimetres only in the table. Samples that are not seen, or were left out as wrong, are in no
+mean; how often a marker was seen is its coverage.
 
 The CSV has one header and seven kinds of rows, told apart by ``scope``:
 
