@@ -90,7 +90,7 @@ format: $(call ready,check)
 # What `blender --command extension` runs.
 extension = $(call python,$(1)) .venv/$(1)/lib/python3.11/site-packages/bpy/*/scripts/addons_core/bl_pkg/cli/blender_ext.py
 zip: build/fabrik.zip
-build/fabrik.zip: __init__.py blender_manifest.toml LICENSE $(shell find fabrik_addon docs/guide -type f) $(call ready,$(BLENDER))
+build/fabrik.zip: __init__.py blender_manifest.toml LICENSE $(shell find fabrik_addon docs/guide -type f -not -name '*.pyc') $(call ready,$(BLENDER))
 	mkdir -p build
 	$(call extension,$(BLENDER)) validate .
 	$(call extension,$(BLENDER)) build --source-dir . --output-filepath $@

@@ -236,6 +236,8 @@ class TestWalk:
         assert self.motion() >= {"FABRIK_PT_calibration", "FABRIK_PT_bake"}
         bpy.ops.fabrik.calibrate_markers(refine=False)
         assert (self.step(person)[:4], state_of_take(person, take)) == ("Bake", "CALIBRATED")
+        (first,) = (kind for kind in PANELS if kind.__name__ == "FABRIK_PT_take")
+        assert "Calibrated" in drawn(first).texts(), "how far a take has come is read whole"
         assert "FABRIK_PT_marker_report" not in self.motion()
         bpy.ops.fabrik.bake(action="NLA")
         assert self.step(person).startswith("Baked")

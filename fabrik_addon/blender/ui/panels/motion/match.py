@@ -36,7 +36,8 @@ class FABRIK_UL_markers(Rows, UIList):
         names = draw_switch(layout, marker, active=state not in ("OFF", "FREE"))
         names.alert = state in ("GONE", "BAD")
         bone = f"{marker.bone}?" if marker.is_guess else marker.bone or "–"
-        draw_names(names, marker.name, bone, icon=_ICONS[state], share=0.45, boxes=1)
+        icon = "QUESTION" if marker.is_guess and state == "READY" else _ICONS[state]
+        draw_names(names, marker.name, bone, icon=icon, share=0.45, boxes=1)
 
 
 class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):

@@ -34,7 +34,7 @@ class FABRIK_UL_takes(Rows, UIList):
         rig: Any = rig_at_hand(bpy.context)
         state = state_of_take(rig, take)
         word = said(_WORDS[state]) if state in _WORDS else ""
-        draw_names(layout, take.name, word, icon=_ICONS[state], share=0.66)
+        draw_names(layout, take.name, word, icon=_ICONS[state], share=0.58)
 
     def filter_items(self, context: Context, data: Any, name: str) -> tuple[list[int], list[int]]:
         """Of all collections those that hold a recording."""
