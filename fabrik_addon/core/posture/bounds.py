@@ -82,17 +82,15 @@ class Bounds:
         self._reaches = np.concatenate([normals @ preferred + room, eased @ preferred + at_ease])
         self._yielding = np.repeat((_BALANCE_YIELDS, _EASE_YIELDS), len(normals))
 
-    def sides(self, stance: Stance, motions: Motions, away: Away, within: float) -> Sides:
-        """Those of the floor that are nearer than `within`, and all of the support's; room is in metres."""
-        floor = self.floor_sides(stance, motions, within)
+    def support_sides(self, stance: Stance, motions: Motions, away: Away) -> Sides:
+        """All of the support's; room is in metres."""
         if not len(self._normals):
-            return floor
+            return Sides.firm(np.zeros((0, self._bodies.columns)), np.zeros(0), np.zeros(0, dtype=np.int64))
         posture = self._posture
         shifts = self._bodies.shifts(stance, motions, away.centres, posture.carrier)
         shift = (posture.shares @ shifts.reshape(len(shifts), -1)).reshape(3, -1)
         room = self._reaches - self._normals @ posture.centre_of_mass(away)
-        keys = _SUPPORT_KEYS + np.arange(len(room))
-        return Sides.joined([floor, Sides(self._normals @ shift, room, keys, self._yielding)])
+        return Sides(self._normals @ shift, room, _SUPPORT_KEYS + np.arange(len(room)), self._yielding)
 
     def floor_sides(self, stance: Stance, motions: Motions, within: float) -> Sides:
         """Those of the floor that are nearer than `within` metres."""

@@ -1,6 +1,7 @@
 """Single steps from a stance: toward goals and posture in balance, and onto the goals."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from .bounds import Bounds
 from .goals import Goals
 from .joint_limits import JointLimits, Sides
 from .mass import Away, PostureTerm
-from .quadratic import Found, Step
+from .quadratic import Step
 
 # What the posture weighs beside goals of weight 1; between 1e-3 and 1e-2 the poses are much the same.
 POSTURE = 3e-3
@@ -19,7 +20,7 @@ POSTURE = 3e-3
 _MORE_MASS, _CLEARLY = (0.0, 1.0, 4.0, 16.0, 64.0, 256.0, 1024.0), 0.5
 # By how much a row that comes first gives way to a force of a metre of a goal: what a millimetre is to a person.
 _YIELDING = 1e-5
-# The same for all goals in the second part, for those that come first and for the others.
+# The same for all goals in the second part, for those that come first and for the others, where masses alone count.
 _MET_FIRST, _MET = 1e-8, 1e-6
 # Radians that a joint turns in one step at most: what is beyond is not seen well from here.
 _LONGEST_TURN = 0.5
@@ -31,8 +32,38 @@ _NEARLY = 100.0
 # The second part goes on where a step leaves so much at most. So much of it is taken where all of it halves nothing: a
 # limb that is nearly straight.
 _LEFT, _SHARES = 0.2, (1.0, 0.5, 0.25)
+# Radians: as long as no joint turns farther for it, goals are met along the tangent of the step that came near to them.
+# Of a hand led out of reach and back, with 0.2, 0.03, 0.01 and 0.003: bones turn back on 10, 3, 0 and 0 steps.
+_NEAR_TURN = 0.01
 # A share of the longest path: goals are met to this.
 _TOLERANCE = 1e-6
+
+
+class Tangent(NamedTuple):
+    """What is near a state.
+
+    rows: (R, D) of the goals. mass: (D, D) the posture's matrix, and slope: (D,) its gradient. sides: those that a step
+    could pass, and closed: (K,) whether the last step came up against them. onto: the least mass moved to meet goals.
+    """
+
+    motions: Motions
+    rows: FloatArray
+    mass: FloatArray
+    slope: FloatArray
+    sides: Sides
+    closed: BoolArray
+    onto: Step
+
+
+class Way(NamedTuple):
+    """The tangent along which a step led to a state, and which of its sides (K,) it came up against.
+
+    least_turn: radians that some joint would have to turn by from there, at the least, for goals to be met.
+    """
+
+    tangent: Tangent
+    closed: BoolArray
+    least_turn: float
 
 
 @dataclass(frozen=True)
@@ -41,7 +72,7 @@ class State:
 
     Attributes:
         pulls: (R,) the forces along the goals' rows in the step that led here, and closed: (N,) the sides that it came
-            up against; None where no step did.
+            up against; None where no step did. way: that step, while it still tells which way goals are met.
     """
 
     stance: Stance
@@ -49,6 +80,7 @@ class State:
     away: Away
     pulls: FloatArray | None
     closed: IntArray | None
+    way: Way | None = None
 
 
 class Newton:
@@ -57,11 +89,21 @@ class Newton:
     def __init__(self, bodies: Bodies, goals: Goals, limits: JointLimits, bounds: Bounds, posture: PostureTerm) -> None:
         self.bodies, self.goals, self.limits, self.bounds, self.posture = bodies, goals, limits, bounds, posture
         self.tolerance = _TOLERANCE * float(goals.lengths.max())
+        # By how much rows give way: (H,) those that come first in the first part, and (R,) all in the second one.
+        self._yielding = np.full(np.count_nonzero(goals.hard), _YIELDING)
+        self._met = np.where(goals.hard, _MET_FIRST, _MET)
+        self._begun: tuple[State, Tangent] | None = None
         bounds.prefer(posture)
 
-    def state(self, stance: Stance, pulls: FloatArray | None = None, closed: IntArray | None = None) -> State:
+    def state(
+        self,
+        stance: Stance,
+        pulls: FloatArray | None = None,
+        closed: IntArray | None = None,
+        way: Way | None = None,
+    ) -> State:
         """All that is known of a stance."""
-        return State(stance, self.goals.residual(stance), self.posture.away(stance), pulls, closed)
+        return State(stance, self.goals.residual(stance), self.posture.away(stance), pulls, closed, way)
 
     def is_met(self, state: State, chosen: BoolArray, tolerances: float) -> bool:
         """Whether some of the rows are, to so many tolerances."""
@@ -69,27 +111,33 @@ class Newton:
 
     def step(self, state: State, damping: float, most: float) -> tuple[State, float]:
         """The state after a step in which no joint turns by more than the most radians, and what the farthest would."""
-        hard, residual = self.goals.hard, state.residual
-        motions, rows, mass, slope = self._tangent(state)
+        hard, residual, tangent = self.goals.hard, state.residual, self._tangent(state)
+        rows, mass, sides = tangent.rows, tangent.mass, tangent.sides
         # Rows that come first count here as well: it changes nothing where they are met, and makes the matrix positive.
-        matrix = self._curved(rows.T @ rows + (POSTURE + damping) * mass, mass, state, motions)
-        bounds = self.bounds.sides(state.stance, motions, state.away, _NEAR_THE_FLOOR * self.posture.size)
-        sides = Sides.joined([self.limits.sides(state.stance.local, _LONGEST_TURN), bounds])
-        yielding = np.full(np.count_nonzero(hard), _YIELDING)
-        step = Step(matrix, rows.T @ residual - POSTURE * slope, rows[hard], yielding, sides)
-        found = step.solve(residual[hard], _still_closed(sides, state))
+        matrix = self._curved(rows.T @ rows + (POSTURE + damping) * mass, mass, state, tangent.motions)
+        slope = rows.T @ residual - POSTURE * tangent.slope
+        bounds = self.bounds.support_sides(state.stance, tangent.motions, state.away)
+        all_sides = Sides.joined([sides, bounds])
+        step = Step(matrix, slope, rows[hard], self._yielding, all_sides, _still_closed(all_sides, state))
+        found = step.solve(residual[hard])
         longest = float(np.abs(found.step[: self.bodies.turning]).max(initial=0.0))
         pulls = residual - rows @ found.step
         pulls[hard] = found.forces
-        closed = sides.keys[found.closed]
         share = min(1.0, most / max(longest, ROUNDING), _LONGEST_TURN / max(longest, ROUNDING))
-        trial = self.state(self._moved(state.stance, share * found.step), pulls, closed)
+        stance, closed = self._moved(state.stance, share * found.step), all_sides.keys[found.closed]
+        # In balance goals pull no more than the posture does but for sides that are closed. So what they are short of,
+        # times their pull, is at most the posture's pull along the way that meets them.
+        posture = matrix @ found.step - rows.T @ (rows @ found.step) + POSTURE * tangent.slope
+        posture += bounds.rows.T @ found.pushes[len(sides.room) :]
+        short = residual - rows @ found.step
+        least_turn = (1.0 - _LEFT) * float(short @ short) / max(float(np.abs(posture).sum()), ROUNDING)
+        trial = self.state(stance, pulls, closed, Way(tangent, found.closed[: len(sides.room)], least_turn))
         for _ in range(_MOST_BACK):
-            if np.abs(trial.residual[hard]).max(initial=0.0) <= _NEARLY * self.tolerance:
+            if self.is_met(trial, hard, _NEARLY):
                 break
             # What comes first bends away from its tangent: back onto it.
-            back = step.corrected(trial.residual[hard], found.closed)
-            trial = self.state(self._moved(trial.stance, back), pulls, closed)
+            move = step.back(found.closed) @ trial.residual[hard]
+            trial = self.state(self._moved(trial.stance, move), pulls, closed, trial.way)
         return trial, longest
 
     def cost(self, state: State, before: State) -> float:
@@ -125,41 +173,63 @@ class Newton:
 
     def nearer(self, state: State, chosen: BoolArray, farthest: float) -> State | None:
         """The state with less missing of some of the rows, along one tangent; None where it promises too little."""
-        motions, rows, mass, _ = self._tangent(state)
-        rows = rows[chosen]
-        floor = self.bounds.floor_sides(state.stance, motions, _NEAR_THE_FLOOR * self.posture.size)
-        sides = Sides.joined([self.limits.sides(state.stance.local, _LONGEST_TURN), floor])
-        step = Step(mass, np.zeros(len(mass)), rows, np.where(self.goals.hard[chosen], _MET_FIRST, _MET), sides)
-        residual = state.residual[chosen]
-        found = step.solve(residual, _still_closed(sides, state))
-        if np.linalg.norm(residual - rows @ found.step) > _LEFT * np.linalg.norm(residual):
-            return None
-        if np.abs(found.step[: self.bodies.turning]).max(initial=0.0) > farthest:
+        tangent, residual = self._tangent(state), state.residual[chosen]
+        found = tangent.onto.solve(residual, chosen)
+        if self._promises_little(residual, tangent.rows[chosen], found.step, farthest):
             return None
         for share in _SHARES:
-            met = self.state(self._moved(state.stance, share * found.step), state.pulls, state.closed)
+            way = Way(tangent, found.closed, 0.0)
+            met = self.state(self._moved(state.stance, share * found.step), state.pulls, state.closed, way)
             if np.linalg.norm(met.residual[chosen]) <= (1.0 - 0.5 * share) * np.linalg.norm(residual):
-                return self._corrected(met, step, found, chosen) if share == 1.0 else met
+                return self._corrected(met, chosen) if share == 1.0 else met
         return None
 
-    def _corrected(self, met: State, step: Step, found: Found, chosen: BoolArray) -> State:
-        """The state after further steps along the same tangent, for as long as each halves what is missing."""
+    def corrected(self, state: State, chosen: BoolArray, tolerances: float) -> State:
+        """The state with some of the rows met by further steps along the tangent that led to it, if those meet them.
+
+        For one that lies a move of the mouse away, that is enough; a new tangent takes as long as the step itself.
+        """
+        if state.way is None or self.is_met(state, chosen, 1.0):
+            return state
+        residual, tangent = state.residual[chosen], state.way.tangent
+        move = tangent.onto.back(state.way.closed, chosen) @ residual
+        if self._promises_little(residual, tangent.rows[chosen], move, _NEAR_TURN):
+            return state
+        met = self._corrected(state, chosen)
+        return met if self.is_met(met, chosen, tolerances) else state
+
+    def _promises_little(self, residual: FloatArray, rows: FloatArray, step: FloatArray, farthest: float) -> bool:
+        """Whether a step leaves much of what is missing of some rows, or turns a joint farther than so many radians."""
+        left, turned = float(np.linalg.norm(residual - rows @ step)), np.abs(step[: self.bodies.turning])
+        return left > _LEFT * float(np.linalg.norm(residual)) or float(turned.max(initial=0.0)) > farthest
+
+    def _corrected(self, state: State, chosen: BoolArray) -> State:
+        """The state after steps along the tangent that led to it, for as long as each halves what is missing."""
+        if state.way is None:
+            return state
+        back = state.way.tangent.onto.back(state.way.closed, chosen)
         for _ in range(_MOST_CORRECTIONS):
-            residual = met.residual[chosen]
-            if np.abs(residual).max() <= self.tolerance:
+            residual = state.residual[chosen]
+            if self.is_met(state, chosen, 1.0):
                 break
-            move = step.corrected(residual, found.closed)
-            trial = self.state(self._moved(met.stance, move), met.pulls, met.closed)
+            trial = self.state(self._moved(state.stance, back @ residual), state.pulls, state.closed, state.way)
             if np.linalg.norm(trial.residual[chosen]) > 0.5 * np.linalg.norm(residual):
                 break
-            met = trial
-        return met
+            state = trial
+        return state
 
-    def _tangent(self, state: State) -> tuple[Motions, FloatArray, FloatArray, FloatArray]:
-        """The columns, (R, D) the goals' rows, and the posture's (D, D) matrix and (D,) slope."""
-        motions = self.bodies.motions(state.stance)
-        rows = self.goals.rows(self.bodies, state.stance, motions)
-        return motions, rows, *self.posture.equations(state.away, state.stance, motions)
+    def _tangent(self, state: State) -> Tangent:
+        """What is near a state; it is worked out once for all steps that begin there."""
+        if self._begun is None or self._begun[0] is not state:
+            stance, motions = state.stance, self.bodies.motions(state.stance)
+            rows = self.goals.rows(self.bodies, stance, motions)
+            mass, slope = self.posture.equations(state.away, stance, motions)
+            floor = self.bounds.floor_sides(stance, motions, _NEAR_THE_FLOOR * self.posture.size)
+            sides = Sides.joined([self.limits.sides(stance.local, _LONGEST_TURN), floor])
+            closed = _still_closed(sides, state)
+            onto = Step(mass, np.zeros(len(mass)), rows, self._met, sides, closed)
+            self._begun = state, Tangent(motions, rows, mass, slope, sides, closed, onto)
+        return self._begun[1]
 
     def _moved(self, stance: Stance, step: FloatArray) -> Stance:
         """Where the bodies are after a step, inside their limits."""

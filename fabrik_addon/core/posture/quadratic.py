@@ -13,74 +13,91 @@ _LOOSE = 1e-8
 _PASSED = 1e-7
 # A person's pose comes up against some ten sides, most of them the same as before.
 _MOST_ROUNDS = 60
+_ALL = slice(None)
 
 
 class Found(NamedTuple):
-    """step: (D,). forces: (R,) that the rows took. closed: (K,) the sides that it came up against."""
+    """step: (D,). forces: (R,) that the rows took. pushes: (K,) of the sides, above zero where it came up to them."""
 
     step: FloatArray
     forces: FloatArray
-    closed: BoolArray
+    pushes: FloatArray
+
+    @property
+    def closed(self) -> BoolArray:
+        """(K,) the sides that it came up against."""
+        return np.asarray(self.pushes > 0.0)
 
 
 class Step:
-    """½ x·H x - g·x for x (D,), with R rows that are to be met and K sides that are not to be passed.
+    """½ x·H x - g·x for x (D,), with some of R rows that are to be met and K sides that are not to be passed.
 
     Everything is worked out among the rows and those sides that come into play, so that those that no step can meet do
     no harm: each row gives way by its `yielding` (R,) times the force that it takes.
     """
 
     def __init__(
-        self, matrix: FloatArray, slope: FloatArray, rows: FloatArray, yielding: FloatArray, sides: Sides
+        self,
+        matrix: FloatArray,
+        slope: FloatArray,
+        rows: FloatArray,
+        yielding: FloatArray,
+        sides: Sides,
+        closed: BoolArray,
     ) -> None:
-        """H (D, D), g (D,), rows (R, D), K sides."""
-        found: FloatArray = np.linalg.solve(matrix, np.concatenate([slope[None], rows]).T)
-        self._matrix, self._rows, self._sides = matrix, rows, sides
-        self._free, self._by_rows = found[:, 0], found[:, 1:]
-        self._own = rows @ self._by_rows + np.diag(yielding)
+        """H (D, D), g (D,), rows (R, D), K sides; closed: (K,) those that it is thought to come up against."""
+        self._matrix, self._rows, self._yielding, self._sides = matrix, rows, yielding, sides
+        self._closed = self._known = closed
+        found: FloatArray = np.linalg.solve(matrix, np.concatenate([slope[None], rows, sides.rows[closed]]).T)
+        self._free, self._by_rows = found[:, 0], found[:, 1 : 1 + len(rows)]
+        self._by_sides: FloatArray = np.zeros((len(matrix), len(closed)))
+        self._by_sides[:, closed] = found[:, 1 + len(rows) :]
 
-    def solve(self, wanted: FloatArray, closed: BoolArray) -> Found:
-        """The step that moves the rows by (R,) wanted and no side by more than it has room.
-
-        closed: (K,) the sides that it is thought to come up against.
-        """
-        sides = self._sides
-        forces = np.linalg.solve(self._own, wanted - self._rows @ self._free)
-        free: FloatArray = self._free + self._by_rows @ forces
-        over = sides.rows @ free - sides.room
+    def solve(self, wanted: FloatArray, chosen: BoolArray | slice = _ALL) -> Found:
+        """The step that moves (R,) chosen rows by (n,) wanted and no side by more than it has room."""
+        sides, rows, by_rows = self._sides, self._rows[chosen], self._by_rows[:, chosen]
+        own = rows @ by_rows + np.diag(self._yielding[chosen])
+        forces = np.linalg.solve(own, wanted - rows @ self._free)
+        free: FloatArray = self._free + by_rows @ forces
+        over: FloatArray = sides.rows @ free - sides.room
         least = _PASSED * float(np.abs(over).max(initial=0.0))
         # The sides that come into play, how they move the columns and press on the rows, and how hard they push back.
-        chosen, moved, pressed = np.zeros(0, dtype=np.int64), np.zeros((len(free), 0)), np.zeros((len(forces), 0))
+        played, moved, pressed = np.zeros(0, dtype=np.int64), np.zeros((len(free), 0)), np.zeros((len(forces), 0))
         step, pushes = free, np.zeros(0)
-        passed: BoolArray = closed | (over > least)
+        passed: BoolArray = np.logical_or(self._closed, over > least)
         while passed.any():
-            chosen = np.concatenate([chosen, np.flatnonzero(passed)])
-            by_sides = np.linalg.solve(self._matrix, sides.rows[passed].T)
-            pressing = np.linalg.solve(self._own, self._rows @ by_sides)
-            moved = np.concatenate([moved, by_sides - self._by_rows @ pressing], axis=1)
+            played = np.concatenate([played, np.flatnonzero(passed)])
+            by_sides = self._moved_by(passed)
+            pressing = np.linalg.solve(own, rows @ by_sides)
+            moved = np.concatenate([moved, by_sides - by_rows @ pressing], axis=1)
             pressed = np.concatenate([pressed, pressing], axis=1)
-            compliance = sides.rows[chosen] @ moved + np.diag(sides.yielding[chosen])
-            pushing = np.concatenate([pushes > 0.0, closed[passed]])
-            pushes = _pushes(compliance, over[chosen], np.flatnonzero(pushing))
+            compliance = sides.rows[played] @ moved + np.diag(sides.yielding[played])
+            pushing = np.concatenate([pushes > 0.0, self._closed[passed]])
+            pushes = _pushes(compliance, over[played], np.flatnonzero(pushing))
             step = free - moved @ pushes
             passed = sides.rows @ step - sides.room > least
-            passed[chosen] = False
-        met: BoolArray = np.zeros(len(over), dtype=bool)
-        met[chosen[pushes > 0.0]] = True
-        return Found(step, forces + pressed @ pushes, met)
+            passed[played] = False
+        pushed: FloatArray = np.zeros(len(over))
+        pushed[played] = pushes
+        return Found(step, forces + pressed @ pushes, pushed)
 
-    def corrected(self, wanted: FloatArray, closed: BoolArray) -> FloatArray:
-        """(D,) the least step that moves the rows so, and along closed sides not at all."""
-        held = self._sides.rows[closed]
-        rows = np.concatenate([self._rows, held])
-        moved = np.concatenate([self._by_rows, np.linalg.solve(self._matrix, held.T)], axis=1)
+    def back(self, closed: BoolArray, chosen: BoolArray | slice = _ALL) -> FloatArray:
+        """(D, n) the least steps that move (R,) chosen rows by one each, and along (K,) closed sides not at all."""
+        rows = self._rows[chosen]
+        count, rows = len(rows), np.concatenate([rows, self._sides.rows[closed]])
+        moved = np.concatenate([self._by_rows[:, chosen], self._moved_by(closed)], axis=1)
         square = rows @ moved
-        count = len(wanted)
-        square[:count, :count] = self._own
-        diagonal = np.arange(count, len(square))
-        square[diagonal, diagonal] = square[diagonal, diagonal] * (1.0 + _LOOSE) + self._sides.yielding[closed]
-        goal = np.concatenate([wanted, np.zeros(len(square) - count)])
-        return np.asarray(moved @ np.linalg.solve(square, goal))
+        diagonal = np.diagonal(square)[count:] * _LOOSE + self._sides.yielding[closed]
+        square += np.diag(np.concatenate([self._yielding[chosen], diagonal]))
+        return np.asarray(moved @ np.linalg.inv(square)[:, :count])
+
+    def _moved_by(self, chosen: BoolArray) -> FloatArray:
+        """(D, n) how pushes of (K,) chosen sides move the columns."""
+        new = chosen & ~self._known
+        if new.any():
+            self._by_sides[:, new] = np.linalg.solve(self._matrix, self._sides.rows[new].T)
+            self._known = self._known | new
+        return self._by_sides[:, chosen]
 
 
 def _pushes(compliance: FloatArray, over: FloatArray, closed: IntArray) -> FloatArray:

@@ -36,6 +36,9 @@ _LAST_TURN = 2e-3
 _LAST_GAIN = 5e-3
 # Where goals have gone by less than this share of what the last pose was short of, what meets them all is not tried.
 _OUT_OF_REACH = 0.15
+# Radians that a joint would have to turn by at least for goals to be met: beyond that it is not tried either. On nine
+# paths of a person goals were met from up to 0.07; a hand 5 cm out of reach is at 0.12.
+_BEYOND = 0.1
 # Bones go so many times as far as the targets in one move at most, and by this share of the body's size at least; by
 # the other one while the targets rest. Without, a person's hands go up to 17 times as far as the chest that is led to
 # the border of reach, knees up to 12 times as far as hips that are lowered from straight legs; with, up to 5 times.
@@ -219,7 +222,8 @@ class PostureSolver:
         steps, missing = 0, np.inf
         for _ in range(_MOST_TURNS):
             state, count, done = self._balance(state, most, pace)
-            for chosen in (self.goals.hard,) if done and self._is_far else (self._every, self.goals.hard):
+            is_beyond = (done and self._is_far) or (state.way is not None and state.way.least_turn > _BEYOND)
+            for chosen in (self.goals.hard,) if is_beyond else (self._every, self.goals.hard):
                 state = self._met(state, chosen, pace)
             steps += count
             before, missing = missing, float(np.linalg.norm(state.residual))
@@ -253,6 +257,7 @@ class PostureSolver:
 
     def _met(self, state: State, chosen: BoolArray, pace: _Pace) -> State:
         """The state with some of the rows met, or nearly, by the least mass moved, as far as that leads anywhere."""
+        state = self._newton.corrected(state, chosen, pace.tolerances)
         for _ in range(pace.tangents):
             if self._newton.is_met(state, chosen, pace.tolerances):
                 break
