@@ -25,6 +25,17 @@ def lengths(vectors: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(squares(vectors)))
 
 
+def times(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
+    """(..., n) vectors (..., n) turned by matrices (..., n, n), each by its own."""
+    return np.asarray((matrices @ vectors[..., None])[..., 0])
+
+
+def wrapped(angles: FloatArray) -> FloatArray:
+    """The same directions within half a turn of zero, radians."""
+    turn = 2.0 * np.pi
+    return np.asarray(angles - turn * np.round(angles / turn))
+
+
 def smoothstep(share: FloatArray) -> FloatArray:
     """(...) shares from 0 to 1 that neither start nor end with a jolt: their slope is zero at both ends."""
     return np.asarray(share**2 * (3.0 - 2.0 * share))

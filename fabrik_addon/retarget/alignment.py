@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from ..core.arrays import FloatArray
-from ..core.rotations import conjugate, product, quaternion_from_matrix, rotation_between
+from ..core.rotations import matrix_from_quaternion, product, quaternion_from_matrix, rotation_between
 from ..human.rest_body import BodyAxes, RestBody
 from .motion import Motion, RetargetError
 from .pairs import Pair, above, depth
@@ -85,7 +85,7 @@ def leg_length(body: RestBody) -> float:
     )
 
 
-def path_length(points: Sequence[FloatArray]) -> float:
+def path_length(points: Sequence[FloatArray] | FloatArray) -> float:
     """The length of the way along points (3,)."""
     return float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())
 
@@ -120,7 +120,7 @@ def _corrections(
         if target.roles[pair.bone].part not in _POSED:
             continue
         carried = next((found[bone] for bone in above(target.bones, pair.bone) if bone in found), base)
-        own = _turned(carried, target.direction(pair.bone))
+        own = matrix_from_quaternion(carried) @ target.direction(pair.bone)
         wanted = axes @ source.direction(pair.source)
         found[pair.bone] = product(rotation_between(own[None], wanted[None])[0], carried)
     return found
@@ -134,8 +134,3 @@ def is_alike(source: RestBody, target: RestBody, pairs: Sequence[Pair], alignmen
     other = alignment.scale * np.array([source.bones[pair.source].head for pair in pairs]) @ alignment.axes.T
     off = (own - own[0]) - (other - other[0])
     return bool(np.abs(off).max() <= _ALIKE * np.ptp(own, axis=0).max())
-
-
-def _turned(quaternion: FloatArray, vector: FloatArray) -> FloatArray:
-    pure = np.concatenate([[0.0], vector])
-    return product(product(quaternion, pure), conjugate(quaternion))[1:]

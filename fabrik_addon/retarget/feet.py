@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from ..core import Skeleton, forward_kinematics
-from ..core.arrays import ROUNDING, FloatArray, lengths, squares
+from ..core.arrays import ROUNDING, FloatArray, lengths, squares, times
 from ..core.rotations import (
     NO_TURN,
     matrix_from_quaternion,
@@ -136,7 +136,7 @@ class FootPlan:
 
     def _turn(self, about: FloatArray, turn: FloatArray) -> None:
         """Turn the foot by (F, 4) about (F, 3)."""
-        way = (matrix_from_quaternion(turn) @ (self.places - about)[..., None])[..., 0]
+        way = times(matrix_from_quaternion(turn), self.places - about)
         self.places, self.rotations = about + way, product(turn, self.rotations)
 
     def _held(self, name: str, points: FloatArray) -> tuple[FloatArray, FloatArray]:

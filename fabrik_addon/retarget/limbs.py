@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core import Hinge, Skeleton
-from ..core.arrays import ROUNDING, FloatArray, lengths
+from ..core.arrays import ROUNDING, FloatArray, lengths, times, wrapped
 from ..core.limits.base import Limit
 from ..core.rotations import (
     NO_TURN,
@@ -96,7 +96,7 @@ class LimbSolver:
             axis = np.broadcast_to(_axis_of(limb.hinge), (count, 3))
             bent = quaternion_from_rotation_vector(self._angles[frames, None] * axis)
         folded = self._folded(axis, bent, reach)
-        ends = self._elbow + _turn(product(self._lower, folded), self._forearm)
+        ends = self._elbow + _turned(product(self._lower, folded), self._forearm)
         upper = product(rotation_between(_turned(upper, ends), goals - shoulder), upper)
         lower = product(product(upper, self._lower), folded)
         local[:, limb.upper] = product(conjugate(carrier), upper)
@@ -105,8 +105,8 @@ class LimbSolver:
 
     def _fold_axis(self, bent: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(F, 3) the axis about which a free elbow is folded, in the lower bone's rest frame, and its rotations."""
-        along = _turn(conjugate(self._lower)[None], self._along)
-        axis = np.cross(np.broadcast_to(along, (len(bent), 3)), _turn(bent, self._forearm))
+        along = _turned(conjugate(self._lower), self._along)
+        axis = np.cross(np.broadcast_to(along, (len(bent), 3)), _turned(bent, self._forearm))
         size = lengths(axis)
         # A straight limb folds as most of the take does.
         usual = axis.sum(axis=0)
@@ -117,13 +117,13 @@ class LimbSolver:
     def _rolled(self, upper: FloatArray, lower: FloatArray, hinge: Hinge) -> tuple[FloatArray, FloatArray]:
         """(F,) how far to roll the upper bone for the hinge to fold as the limb does; (F,) the angle of the hinge."""
         count, axis = len(upper), _axis_of(hinge)
-        way = _turned(product(conjugate(upper), lower), np.broadcast_to(self._forearm, (count, 3)))
+        way = _turned(product(conjugate(upper), lower), self._forearm)
         span = lengths(self._elbow + way)
         none = np.broadcast_to(NO_TURN, (count, 4))
         angle = self._angle(np.broadcast_to(axis, (count, 3)), none, span)
-        angle = np.clip(_nearest_turn(angle, 0.5 * (hinge.low + hinge.high)), hinge.low, hinge.high)
+        angle = np.clip(_nearest_turned(angle, 0.5 * (hinge.low + hinge.high)), hinge.low, hinge.high)
         folded = quaternion_from_rotation_vector(angle[:, None] * axis)
-        own = _turn(product(self._lower, folded), self._forearm)
+        own = _turned(product(self._lower, folded), self._forearm)
         return self._steady_roll(own, way), angle
 
     def _steady_roll(self, own: FloatArray, way: FloatArray) -> FloatArray:
@@ -150,7 +150,7 @@ class LimbSolver:
         if hinge is None:
             return product(quaternion_from_rotation_vector(angle[:, None] * axis), bent)
         now = 2.0 * np.arctan2((bent[:, 1:] * axis).sum(axis=1), bent[:, 0])
-        angle = np.clip(_nearest_turn(now + angle, 0.5 * (hinge.low + hinge.high)), hinge.low, hinge.high)
+        angle = np.clip(_nearest_turned(now + angle, 0.5 * (hinge.low + hinge.high)), hinge.low, hinge.high)
         return quaternion_from_rotation_vector(angle[:, None] * axis)
 
     def _angle(self, axis: FloatArray, bent: FloatArray, reach: FloatArray) -> FloatArray:
@@ -158,21 +158,21 @@ class LimbSolver:
 
         |elbow + R(angle) forearm|² = a + b cos(angle) + c sin(angle).
         """
-        elbow = _turn(conjugate(self._lower)[None], self._elbow)[0]
-        forearm = _turn(bent, self._forearm)
+        elbow = _turned(conjugate(self._lower), self._elbow)
+        forearm = _turned(bent, self._forearm)
         along = (forearm * axis).sum(axis=1)
         across = forearm - along[:, None] * axis
         constant = elbow @ elbow + float(self._forearm @ self._forearm) + 2.0 * along * (axis @ elbow)
         cosine, sine = 2.0 * across @ elbow, 2.0 * np.cross(axis, across) @ elbow
         size = np.maximum(np.hypot(cosine, sine), ROUNDING)
         middle, half = np.arctan2(sine, cosine), np.arccos(np.clip((reach**2 - constant) / size, -1.0, 1.0))
-        angles = np.stack([_wrapped(middle + half), _wrapped(middle - half)])
+        angles = np.stack([wrapped(middle + half), wrapped(middle - half)])
         hinge = self.limb.hinge
         if hinge is None:
             return np.where(np.abs(angles[0]) < np.abs(angles[1]), angles[0], angles[1])
         now = 2.0 * np.arctan2((bent[:, 1:] * axis).sum(axis=1), bent[:, 0])
         middle_of_range = 0.5 * (hinge.low + hinge.high)
-        away = np.abs(_wrapped(now + angles - middle_of_range))
+        away = np.abs(wrapped(now + angles - middle_of_range))
         return np.where(away[0] < away[1], angles[0], angles[1])
 
 
@@ -187,22 +187,11 @@ def _axis_of(hinge: Hinge) -> FloatArray:
     return np.asarray(np.eye(3)[_AXES[hinge.axis]])
 
 
-def _wrapped(angle: FloatArray) -> FloatArray:
-    """Angles between -π and π."""
-    return np.asarray((angle + np.pi) % (2.0 * np.pi) - np.pi)
-
-
-def _nearest_turn(angle: FloatArray, middle: float) -> FloatArray:
+def _nearest_turned(angle: FloatArray, middle: float) -> FloatArray:
     """The same angles, whole turns apart, that are nearest to one."""
-    return np.asarray(middle + _wrapped(angle - middle))
-
-
-def _turn(rotations: FloatArray, vector: FloatArray) -> FloatArray:
-    """(F, 3) a vector turned by (F, 4) rotations."""
-    return np.asarray(matrix_from_quaternion(rotations) @ vector)
+    return np.asarray(middle + wrapped(angle - middle))
 
 
 def _turned(rotations: FloatArray, vectors: FloatArray) -> FloatArray:
-    """(F, 3) vectors turned by (F, 4) rotations."""
-    turned: FloatArray = np.einsum("fij,fj->fi", matrix_from_quaternion(rotations), vectors)
-    return turned
+    """(..., 3) vectors turned by (..., 4) rotations."""
+    return times(matrix_from_quaternion(rotations), vectors)

@@ -9,10 +9,11 @@ from typing import Final
 import numpy as np
 
 from ..core import Effector, Fixed, Options, Skeleton, Solver, forward_kinematics
-from ..core.arrays import FloatArray, IntArray, lengths
+from ..core.arrays import FloatArray, IntArray, lengths, times
 from ..core.limits.base import Limit
 from ..core.model.targets import PosePrior
 from ..core.rotations import conjugate, matrix_from_quaternion, product, quaternion_from_matrix
+from .alignment import path_length
 from .goals import End
 
 # What a bone's turn off the source's rotation counts beside places: a radian as much as this share of the limb.
@@ -49,7 +50,7 @@ class ArmReach:
         own = _own_limits(part, limits, free)
         self._solver = Solver(part, [Effector(end.name, _HEAD)], limits=own, options=_OPTIONS)
         self._rest = np.eye(4) if self._carrier < 0 else skeleton.rest[self._carrier]
-        self._length = float(np.linalg.norm(np.diff(skeleton.rest[path[first:], :3, 3], axis=0), axis=1).sum())
+        self._length = path_length(skeleton.rest[path[first:], :3, 3])
         self._limited = bool(own)
 
     def solve(self, local: FloatArray, matrices: FloatArray, places: FloatArray) -> None:
@@ -62,7 +63,7 @@ class ArmReach:
         targets = places
         if self._carrier >= 0:
             away = self._rest @ np.linalg.inv(matrices[:, self._carrier])
-            targets = np.einsum("fij,fj->fi", away[:, :3, :3], targets) + away[:, :3, 3]
+            targets = times(away[:, :3, :3], targets) + away[:, :3, 3]
         own = local[:, self._bones]
         legal = self._solver.problem.legal(own)
         reached = forward_kinematics(self._solver.skeleton, legal)[:, -1, :3, 3]
@@ -100,8 +101,7 @@ class LegReach:
             part, [Effector(skeleton.names[hips], _HEAD), *feet], limits=own, root="FREE", options=_OPTIONS
         )
         self._rest = quaternion_from_matrix(skeleton.rest[hips, :3, :3])
-        reach = [np.linalg.norm(np.diff(skeleton.rest[list(end.limb), :3, 3], axis=0), axis=1).sum() for end in ends]
-        self._length = float(np.mean(reach)) if reach else 1.0
+        self._length = float(np.mean([end.length for end in ends])) if ends else 1.0
 
     def solve(
         self,

@@ -7,7 +7,7 @@ from typing import Any, Final
 import bpy
 import numpy as np
 
-from ...core.arrays import FloatArray, IntArray
+from ...core.arrays import FloatArray, IntArray, times
 from ..control.dependents import bone_in_path
 from ..control.over_frames import check_take, control_take
 from ..goals.goals import Goals
@@ -194,10 +194,10 @@ def _through_controls(writing: Writing, tree: BakedTree, kept: FabrikControlRig)
 def _divided(writing: Writing, heads: FloatArray, rest: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(F, 3) root heads without what travels, armature space, and (F, 3) the travel, world space."""
     axes = writing.matrices[:, :3, :3]
-    travel = np.einsum("fij,fj->fi", axes, heads - rest)
+    travel = times(axes, heads - rest)
     if writing.settings.root_motion == "IN_PLACE":
         travel[:, 2] = 0.0
-    return heads - np.einsum("fij,fj->fi", np.linalg.inv(axes), travel), travel
+    return heads - times(np.linalg.inv(axes), travel), travel
 
 
 def _reduced(

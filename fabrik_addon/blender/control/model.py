@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import bpy
 import numpy as np
 
-from ...core.arrays import FloatArray
+from ...core.arrays import FloatArray, times
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import matrix_from_quaternion, quaternion_from_matrix, slerp
 from ..rig.armature import nearest_rotations
@@ -137,11 +137,11 @@ class ControlModel:
     def _placed(self, wanted: FloatArray, heads: FloatArray, new: FloatArray) -> FloatArray:
         """([F,] 3) the location that brings the place control to where the bones want what is fixed to it to be."""
         bone, point, own = self._bodies[self._fixed], self._heads[..., self._fixed, :], self._heads[..., self._own, :]
-        from_bone = _times(self._back[..., bone, :, :], point - self._bone_heads[..., bone, :])
-        there = heads[..., bone, :] + _times(wanted[..., bone, :, :], from_bone)
-        arm = _times(_back(self._turned[..., self._own, :, :]), point - own)
-        head = there - _times(new[..., self._own, :, :], arm)
-        return np.asarray(self._location + _times(_back(self._axes), head - own))
+        from_bone = times(self._back[..., bone, :, :], point - self._bone_heads[..., bone, :])
+        there = heads[..., bone, :] + times(wanted[..., bone, :, :], from_bone)
+        arm = times(_back(self._turned[..., self._own, :, :]), point - own)
+        head = there - times(new[..., self._own, :, :], arm)
+        return np.asarray(self._location + times(_back(self._axes), head - own))
 
 
 def _way(row: FabrikControl) -> tuple[str, str, float, str]:
@@ -170,11 +170,6 @@ def _own_turns(rig: bpy.types.Object, controls: Sequence[str], over: Stands | No
         for row, name in enumerate(controls):
             present[:, row] = over.rotations.get(name, present[:, row])
     return matrix_from_quaternion(present)
-
-
-def _times(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
-    """([F,] 3) matrices times vectors, each its own."""
-    return np.asarray((matrices @ vectors[..., None])[..., 0])
 
 
 def _back(rotations: FloatArray) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from mathutils import Matrix, Quaternion
 
 from ...core import Solution, Solver
-from ...core.arrays import FloatArray
+from ...core.arrays import FloatArray, times
 from ..settings.markers import MARKER_NAME
 from .effectors import Pin, Target
 from .goals import Goals
@@ -149,7 +149,7 @@ def places_in(
 
 def _moved(matrices: FloatArray, points: FloatArray) -> FloatArray:
     """([F,] E, 3) points moved by ([F or 1,] 1, 4, 4) matrices."""
-    return np.asarray(np.einsum("...ij,...j->...i", matrices[..., :3, :3], points) + matrices[..., :3, 3])
+    return times(matrices[..., :3, :3], points) + matrices[..., :3, 3]
 
 
 def quaternions(matrices: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...core.arrays import BoolArray, FloatArray
+from ...core.arrays import BoolArray, FloatArray, wrapped
 from ...core.errors import FabrikError
 from ...core.rotations import matrix_from_quaternion, product
 
@@ -19,7 +19,6 @@ from ...core.rotations import matrix_from_quaternion, product
 _GIMBAL_COSINE: Final = 1e-7
 # Under this sine of half the angle a rotation has no axis of its own.
 _NO_AXIS: Final = 1e-9
-_TURN: Final = 2.0 * np.pi
 
 
 _EULER_MODES: Final = ("XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX")
@@ -142,7 +141,7 @@ def _euler_curve(order: Sequence[int], unit: FloatArray, previous: FloatArray | 
     other[..., order[1]] = np.pi - angles[..., order[1]]
     earlier = np.concatenate((np.broadcast_to(start, angles.shape[1:])[None], angles[:-1]))
     # Stepping from triple to triple costs the same whichever of the two one stands on: only changes need counting.
-    change = np.abs(_wrapped(other - earlier)).sum(axis=-1) < np.abs(_wrapped(angles - earlier)).sum(axis=-1)
+    change = np.abs(wrapped(other - earlier)).sum(axis=-1) < np.abs(wrapped(angles - earlier)).sum(axis=-1)
     on_other = np.cumsum(change, axis=0) % 2 == 1
     return _unwrapped(np.where(on_other[..., None], other, angles), start)
 
@@ -173,12 +172,6 @@ def _carried_on(values: FloatArray, valid: BoolArray, start: FloatArray) -> Floa
     source = np.maximum.accumulate(np.where(valid, rows, -1), axis=0)
     carried = np.take_along_axis(values, np.maximum(source, 0), axis=0)
     return np.where(source < 0, start, carried)
-
-
-def _wrapped(angles: FloatArray) -> FloatArray:
-    """The same directions within half a turn of zero."""
-    wrapped: FloatArray = angles - _TURN * np.round(angles / _TURN)
-    return wrapped
 
 
 def _unwrapped(angles: FloatArray, start: FloatArray) -> FloatArray:
