@@ -10,7 +10,7 @@ from ...core import forward_kinematics
 from ...core.arrays import FloatArray
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import rotation_vector_from_matrix
-from ..rig import armature as plain
+from ..rig import pose_writer as plain
 from ..rig.armature import Tree, nearest_rotations
 from ..rig.pose_keeper import read_switch
 from ..rig.pose_writer import ChannelGroup, HeldChannels, PoseWriter, channel_groups
@@ -241,7 +241,7 @@ def write_pose(
     *,
     context: bpy.types.Context | None = None,
 ) -> list[str]:
-    """As `rig.armature.write_pose`, and through the controls of a control rig; sentences on bones that can't follow.
+    """As `rig.pose_writer.write_pose`, and through the controls of a control rig; sentences on bones that can't follow.
 
     context: where the rig is evaluated, to look how it came out; None inside Blender's handlers, which can't do that.
     """

@@ -1,6 +1,6 @@
-"""Between an armature object and the solver's trees of bones: reading the present pose, writing one back."""
+"""From an armature object to the solver's trees of bones and their present pose; what keeps one from being read."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -13,7 +13,7 @@ from ...core.errors import FabrikError
 from ...core.model.skeleton import Skeleton
 from ..settings.limit_properties import read_slide
 from ..settings.limit_values import NO_SLIDE
-from .rotation_modes import channel_count, from_channels, property_name, to_channels
+from .rotation_modes import channel_count, from_channels, property_name
 
 # Bones or pose bones.
 _Items: TypeAlias = "bpy.types.bpy_prop_collection[Any]"
@@ -125,40 +125,6 @@ def check_editable(armature: bpy.types.Object) -> None:
         raise RigError(f"The library override of armature {armature.name!r} is not editable: make it editable first")
 
 
-def write_pose(
-    armature: bpy.types.Object,
-    skeleton: Skeleton,
-    rotations: npt.ArrayLike,
-    root_location: npt.ArrayLike | None = None,
-    bones: Sequence[int] | None = None,
-) -> None:
-    """Pose the skeleton's bones, each in its own rotation mode; other bones and channels stay as they are.
-
-    Args:
-        armature: the armature object that the skeleton was read from.
-        skeleton: names the bones; `rotations` are in its order.
-        rotations: (J, 4) local rotations, w x y z. Angles go on from what the channels hold.
-        root_location: (3,) the root's head in armature space; None leaves its location channel alone.
-        bones: places in the skeleton of the bones to turn; all of them when None.
-
-    Raises:
-        RigError: naming what cannot be written: a linked armature, or a bone that is not there.
-    """
-    check_editable(armature)
-    wanted = np.asarray(rotations, dtype=np.float64)
-    rows = _pose_rows(armature, skeleton)
-    modes = np.array([armature.pose.bones[name].rotation_mode for name in skeleton.names])
-    turned = np.isin(np.arange(len(modes)), range(len(modes)) if bones is None else bones)
-    for mode in np.unique(modes[turned]):
-        chosen = np.flatnonzero(turned & (modes == mode))
-        _write_rotations(armature, str(mode), rows[chosen], wanted[chosen])
-    if root_location is not None:
-        root = armature.pose.bones[skeleton.names[0]]
-        root.location = root_location_channel(root, root_location).tolist()
-    # Writing many values at once tells nobody that they changed.
-    armature.update_tag(refresh={"DATA"})
-
-
 def root_location_channel(pose_bone: bpy.types.PoseBone, root_locations: npt.ArrayLike) -> FloatArray:
     """(..., 3) values of a root bone's `location` that put its head at (..., 3) places in armature space."""
     rest = np.array(pose_bone.bone.matrix_local, dtype=np.float64)
@@ -257,22 +223,6 @@ def _tree(bones: _Bones, matrices: FloatArray, rotations: FloatArray, members: I
         bones.inherits_rotation[members],
     )
     return Tree(skeleton, rotations[members], matrices[members[0], :3, 3].copy())
-
-
-def _pose_rows(armature: bpy.types.Object, skeleton: Skeleton) -> IntArray:
-    """(J,) the places of the skeleton's bones among the pose bones."""
-    rows = {bone.name: row for row, bone in enumerate(armature.pose.bones)}
-    check_bones(armature, *(name for name in skeleton.names if name not in rows))
-    return np.array([rows[name] for name in skeleton.names], dtype=np.int64)
-
-
-def _write_rotations(armature: bpy.types.Object, mode: str, rows: IntArray, rotations: FloatArray) -> None:
-    """Write (K, 4) rotations to the pose bones at `rows`, all of which are in the rotation mode `mode`."""
-    pose_bones = armature.pose.bones
-    values = _floats(pose_bones, property_name(mode), channel_count(mode))
-    name, channels = to_channels(mode, rotations[None], previous=values[rows])
-    values[rows] = channels[0]
-    pose_bones.foreach_set(name, values.astype(np.float32).ravel())
 
 
 def _floats(collection: _Items, name: str, width: int) -> FloatArray:

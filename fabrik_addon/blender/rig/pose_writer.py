@@ -1,4 +1,4 @@
-"""Writing one tree's pose over and over, as dragging does: only the bones that are turned, and what has changed."""
+"""Writing a tree's pose, once, or over and over as dragging does: only what is turned, and what has changed."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -6,10 +6,12 @@ from typing import Final
 
 import bpy
 import numpy as np
+import numpy.typing as npt
 
 from ...core.arrays import BoolArray, FloatArray
+from ...core.model.skeleton import Skeleton
 from ...core.rotations import angle_between
-from .armature import Tree, root_location_channel
+from .armature import Tree, check_bones, check_editable, root_location_channel
 from .locks import locked_channels
 from .rotation_modes import from_channels, property_name, to_channels
 
@@ -82,6 +84,37 @@ class HeldChannels:
         for (name, channel), values in self._held.items():
             if np.abs(np.array(getattr(self._armature.pose.bones[name], channel)) - values).max() > _ROUNDING:
                 yield name, channel
+
+
+def write_pose(
+    armature: bpy.types.Object,
+    skeleton: Skeleton,
+    rotations: npt.ArrayLike,
+    root_location: npt.ArrayLike | None = None,
+    bones: Sequence[int] | None = None,
+) -> None:
+    """Pose the skeleton's bones once, each in its own rotation mode; other bones and channels stay as they are.
+
+    Args:
+        armature: the armature object that the skeleton was read from.
+        skeleton: names the bones; `rotations` are in its order.
+        rotations: (J, 4) local rotations, w x y z. Angles go on from what the channels hold.
+        root_location: (3,) the root's head in armature space; None leaves its location channel alone.
+        bones: places in the skeleton of the bones to turn; all of them when None.
+
+    Raises:
+        RigError: naming what cannot be written: a linked armature, or a bone that is not there.
+    """
+    check_editable(armature)
+    check_bones(armature, *skeleton.names)
+    turned = np.arange(len(skeleton)) if bones is None else np.array(bones, dtype=np.int64)
+    wanted = np.asarray(rotations, dtype=np.float64)[turned]
+    for group in channel_groups(armature, [skeleton.names[bone] for bone in turned]):
+        group.write(armature, wanted[group.rows])
+    if root_location is not None:
+        root = armature.pose.bones[skeleton.names[0]]
+        root.location = root_location_channel(root, root_location).tolist()
+    armature.update_tag(refresh={"DATA"})
 
 
 class PoseWriter:

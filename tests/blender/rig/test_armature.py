@@ -13,8 +13,8 @@ from fabrik_addon.blender.rig.armature import (
     check_unscaled,
     read_trees,
     root_location_channel,
-    write_pose,
 )
+from fabrik_addon.blender.rig.pose_writer import write_pose
 from fabrik_addon.core import forward_kinematics
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
