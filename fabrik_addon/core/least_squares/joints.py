@@ -15,6 +15,7 @@ from ..backend.protocol import Quaternion as AnyQuaternion
 from ..backend.protocol import Vector as AnyVector
 from ..limits.base import Bounds, Limit
 from ..model.bodies import Body, hung_effectors
+from ..model.kinematics import jumps
 from ..model.residuals import holders_of
 from ..rotations import NO_TURN
 
@@ -59,7 +60,7 @@ class Joints:
         self._offsets = _columns([body.head_offset for body in bodies], "xyz")
         self._parents = np.array([body.parent for body in bodies])
         self._carriers = np.where([body.inherits_rotation for body in bodies], self._parents, -1)
-        self._jumps = list(_jumps(self._carriers))
+        self._jumps = list(jumps(self._carriers))
         self._above = above_or_self([body.parent for body in bodies])
         self._holders = np.array(holders_of(bodies, ends))
         offsets = {end: attachment.offset for end, _, attachment in hung_effectors(bodies)}
@@ -75,16 +76,14 @@ class Joints:
             root: (F, 3) the root's head.
             factors: (B, F) of the bodies' lengths; None: all are 1.
         """
-        # The last row is the armature's, which carries the root. After each round twice as many above are in a body's.
-        posed = np.zeros((4, local.shape[1] + 1, local.shape[2]))
-        posed[0, -1] = 1.0
-        posed[:, :-1] = _rows(Quaternion(self._rest) @ Quaternion(local))
-        for carriers in self._jumps:
-            posed = _rows(Quaternion(posed[:, carriers]) @ Quaternion(posed))
+        posed = _rows(Quaternion(self._rest) @ Quaternion(local))
+        for bodies, above in self._jumps:
+            posed[:, bodies] = _rows(Quaternion(posed[:, above]) @ Quaternion(posed[:, bodies]))
         heads = _rows(Quaternion(posed[:, self._parents]) @ _stretched(self._offsets, factors, self._parents))
         heads[:, 0] = root.T
         carried = _rows(Quaternion(posed[:, self._carriers]) @ Quaternion(self._rest))
-        return posed[:, :-1], carried, self._above @ heads
+        carried[:, self._carriers < 0] = self._rest[:, self._carriers < 0]
+        return posed, carried, self._above @ heads
 
     def points(self, orientations: FloatArray, heads: FloatArray, factors: FloatArray | None) -> FloatArray:
         """(F, E + K, 3) where effectors are, and the partners of those that close loops."""
@@ -150,14 +149,6 @@ def _stretched(offsets: FloatArray, factors: FloatArray | None, bodies: IntArray
     """Points (3, N, 1) fixed in N bodies, moved along Y with the bodies' lengths."""
     x, y, z = offsets
     return Vector((x, y if factors is None else y * factors[bodies], z))
-
-
-def _jumps(carriers: IntArray) -> Iterator[IntArray]:
-    """Round by round, (B + 1,) the body that is twice as far above, -1 where there is none."""
-    jump = np.append(carriers, -1)
-    while (jump >= 0).any():
-        yield jump
-        jump = np.where(jump >= 0, jump[jump], -1)
 
 
 def above_or_self(parents: Sequence[int]) -> FloatArray:

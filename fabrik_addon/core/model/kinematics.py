@@ -1,9 +1,11 @@
 """From a pose to matrices in armature space."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, IntArray
 from ..errors import SkeletonError
 from ..rotations import matrix_from_quaternion
 from .skeleton import Skeleton
@@ -49,6 +51,18 @@ def forward_kinematics(
         matrices[..., bone, :3, :3] = own
         matrices[..., bone, :3, 3] = head
     return matrices
+
+
+def jumps(carriers: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """Of (B,) bodies that are carried by others (-1: by none), those that have one 1, 2, 4 … above them, and which.
+
+    So what is carried along a tree is worked out in as many rounds as its depth has binary digits.
+    """
+    above = carriers
+    while (above >= 0).any():
+        bodies = np.flatnonzero(above >= 0)
+        yield bodies, above[bodies]
+        above = np.where(above >= 0, above[above], -1)
 
 
 def tails(skeleton: Skeleton, matrices: FloatArray, lengths: FloatArray | None = None) -> FloatArray:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, lengths
+from ..model.kinematics import jumps
 from ..model.skeleton import Skeleton
 from ..rotations import matrix_from_quaternion, product, quaternion_from_rotation_vector
 
@@ -75,7 +76,7 @@ class Bodies:
         self._turning_body = np.repeat(np.arange(len(bones)), self.counts)
         self.body_of: IntArray = np.concatenate([self._turning_body, np.zeros(3 * free_root, dtype=np.int64)])
         self._turned = np.flatnonzero(self.inherits & (self.parents >= 0))
-        self._jumps = _jumps(np.where(self.inherits, self.parents, -1))
+        self._jumps = list(jumps(np.where(self.inherits, self.parents, -1)))
         # (3 B, turning) the rotation vectors of all bodies by the columns.
         self._spread = np.zeros((len(bones), 3, self.turning))
         self._spread[self._turning_body, :, np.arange(self.turning)] = self.axes
@@ -203,16 +204,6 @@ class Bodies:
         axes = motions[0]
         trace = spread[:, 0, 0] + spread[:, 1, 1] + spread[:, 2, 2]
         return self.symmetric(axes @ ((spread @ axes[..., None])[..., 0] - trace[:, None] * axes).T)
-
-
-def _jumps(parents: IntArray) -> list[tuple[IntArray, IntArray]]:
-    """Bodies and those 1, 2, 4 … above them, for as long as there are any."""
-    result, above = [], parents
-    while (above >= 0).any():
-        bodies = np.flatnonzero(above >= 0)
-        result.append((bodies, above[bodies]))
-        above = np.where(above >= 0, above[above], -1)
-    return result
 
 
 def cross(first: FloatArray, second: FloatArray) -> FloatArray:
