@@ -30,6 +30,8 @@ pytest = $(call python,$(1)) -m pytest $(PYTEST_ARGS)
 # Scripts run with a profile of their own; the tests make themselves one.
 export BLENDER_USER_RESOURCES := $(CURDIR)/build/profile
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# What has been compiled once is not compiled again by each process that a test starts, whatever the shell says.
+export PYTHONDONTWRITEBYTECODE :=
 # The matrices are small: a second thread only gets in the way, more so when two Blenders are tested at once.
 export OPENBLAS_NUM_THREADS := 1
 
@@ -56,7 +58,7 @@ demo: $(call ready,$(BLENDER))
 	$(call python,$(BLENDER)) sample_rigs/contact_sheet.py build/demo/walk.blend build/demo/walk.png
 
 # A Blender takes its own tests, and those of the solver that solve one pose: it does that with its mathutils.
-on_blender = -m "blender or one_pose" tests
+on_blender = -m "blender or one_pose" tests/blender tests/core tests/paper
 
 ifeq ($(T),)
 test: test-$(BLENDER) test-plain
@@ -71,7 +73,7 @@ test-plain: $(call ready,plain)
 	$(call pytest,plain) tests --ignore=tests/gui
 
 $(BLENDERS:%=test-%): test-%: $(call ready,%)
-	$(call pytest,$*) $(on_blender) --ignore=tests/gui
+	$(call pytest,$*) $(on_blender)
 
 test-all: $(BLENDERS:%=test-%) test-plain
 
@@ -128,7 +130,7 @@ real-blender:
 test-5.2: .venv/5.2/ready real-blender
 	@mkdir -p build/5.2
 	$(inside) blender -b --factory-startup --python $(CURDIR)/tests/run_in_blender.py -- $(realpath .venv)/5.2 \
-		-p no:cacheprovider $(PYTEST_ARGS) $(or $(T),$(on_blender)) --ignore=tests/gui
+		-p no:cacheprovider $(PYTEST_ARGS) $(or $(T),$(on_blender))
 
 test-gui: $(call ready,plain) zip real-blender
 	FABRIK_GUI_TOOLS=$(tools) $(call pytest,plain) tests/gui

@@ -30,6 +30,7 @@ settings.load_profile("fabrik")
 
 def pytest_addoption(parser):
     parser.addoption("--extension-zip", type=Path, help="install this zip and test it, not the checkout")
+    parser.addoption("--part", default="1/1", help="2/3: of the files with tests every third one")
 
 
 def pytest_configure(config):
@@ -58,10 +59,16 @@ def pytest_unconfigure(config):
         os._exit(config.exit_status)
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.path.is_relative_to(ROOT / "tests" / "blender"):
             item.add_marker("blender")
+    part, parts = map(int, config.option.part.split("/"))
+    files = {path: number for number, path in enumerate(dict.fromkeys(item.path for item in items))}
+    others = [item for item in items if files[item.path] % parts != part % parts]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if files[item.path] % parts == part % parts]
 
 
 def _install(zip_path):

@@ -45,6 +45,15 @@ def test_every_requirement_is_pinned():
     assert all(re.fullmatch(r"[\w.-]+==[\d.]+", entry) for entry in listed), listed
 
 
+def test_tests_of_one_pose_are_where_blenders_look_for_them():
+    listed = re.search(r"^on_blender = .*?(tests/.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    folders = [ROOT / name for name in listed[1].split()]
+    marked = [path for path in (ROOT / "tests").rglob("test_*.py") if "mark.one_pose" in path.read_text("utf-8")]
+    assert len(marked) > 10
+    elsewhere = [name_of(path) for path in marked if not any(path.is_relative_to(folder) for folder in folders)]
+    assert elsewhere == ["tests/test_project.py"]
+
+
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_nothing_asks_for_blenders_version(path):
     """What an API offers is asked of it."""
