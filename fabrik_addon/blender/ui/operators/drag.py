@@ -1,5 +1,6 @@
 """Dragging a bone: by the mouse in a viewport, or by keyword anywhere."""
 
+from functools import partial
 from inspect import get_annotations
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +13,7 @@ from ...settings.effector import POINTS
 from ...settings.rig import ASIDE, ROOTS, DragOptions, rig_settings
 from ...settings.why_not import rig_at_hand
 from ..chosen import start_as_chosen
+from ..overlays.handlers import DrawingHandlers
 from ..translations import told
 from .base import OnRig, bones_of, says_why_not
 from .editing.trails import play_again
@@ -92,7 +94,8 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         """Take hold of the bone; from then on it follows the mouse."""
         from ...posing.drag.view import DragView, has_view
         from ...settings.selection import SelectionKeeper
-        from ..overlays import drag_lines, spread_lines
+        from ..overlays.drag_lines import draw_locks
+        from ..overlays.spread_lines import draw_ways
 
         if not has_view(context):
             return self.execute(context)
@@ -111,7 +114,9 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         self._watch = Watch(rig_at_hand(context))
         self._input = self._first_input()
         self._line = ""
-        self._lines = drag_lines.start(self._input), spread_lines.start(self._drag)
+        draws = partial(draw_locks, self._input), partial(draw_ways, self._drag)
+        self._lines = DrawingHandlers(*((draw, "POST_VIEW") for draw in draws))
+        self._lines.start()
         context.window_manager.modal_handler_add(self)
         keys = told(
             "LMB, Enter: confirm   RMB, Esc: cancel   X, Y, Z: axis   Shift X, Y, Z: plane   "
@@ -316,12 +321,9 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
 
     def _clear(self, context: Context) -> None:
         """Take watch, lines and texts away."""
-        from ..overlays import drag_lines, spread_lines
-
         self._watch.stop()
         self._go_on(context, goes_on=False)
-        drag_lines.stop(self._lines[0])
-        spread_lines.stop(self._lines[1])
+        self._lines.stop()
         context.workspace.status_text_set(None)
         if context.area is not None:
             context.area.header_text_set(None)

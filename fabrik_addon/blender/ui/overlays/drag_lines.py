@@ -14,16 +14,6 @@ _FAR: Final = 10000.0
 _WIDTH: Final = 1.0
 
 
-def start(said: DragInput) -> object:
-    """Draw from now on; what is to be handed to `stop`."""
-    return bpy.types.SpaceView3D.draw_handler_add(_draw, (said,), "WINDOW", "POST_VIEW")
-
-
-def stop(handle: object) -> None:
-    """Draw no more."""
-    bpy.types.SpaceView3D.draw_handler_remove(handle, "WINDOW")
-
-
 def locked_lines(said: DragInput) -> list[tuple[int, FloatArray]]:
     """The axes that are drawn, 0 to 2, and (2, 3) the ends of each one's line; none where nothing is locked."""
     if not said.lock.axis:
@@ -32,8 +22,8 @@ def locked_lines(said: DragInput) -> list[tuple[int, FloatArray]]:
     return [(axis, said.place + reach * np.outer((-1.0, 1.0), said.frame[:, axis])) for axis in said.lock.fields]
 
 
-def _draw(said: DragInput) -> None:
-    """Blender's handler: draw into the viewport at hand."""
+def draw_locks(said: DragInput) -> None:
+    """Draw into the viewport at hand."""
     lines = locked_lines(said)
     if not lines:
         return

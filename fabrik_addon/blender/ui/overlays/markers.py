@@ -13,7 +13,7 @@ from mathutils import Vector
 
 from ....core.arrays import FloatArray
 from ...goals.sampling import is_seen
-from ...settings.markers import FabrikMarker
+from ...rig.spaces import armature_point
 from ...settings.why_not import mapped_markers
 from ..marker_state import BAD, FAIR
 from .drawing import Drawing, colored, draw_over
@@ -57,14 +57,7 @@ def _pairs(rig: bpy.types.Object, frame: float) -> Iterator[tuple[Vector, Vector
             if marker.target_bone not in holder.pose.bones:
                 continue
             place = holder.matrix_world @ holder.pose.bones[marker.target_bone].head
-        yield place, rig.matrix_world @ _point(bone, marker)
-
-
-def _point(bone: bpy.types.PoseBone, marker: FabrikMarker) -> Vector:
-    """Where a marker should be by the pose, armature space."""
-    if marker.point == "OFFSET":
-        return bone.matrix @ Vector(marker.offset)
-    return bone.head if marker.point == "HEAD" else bone.tail
+        yield place, rig.matrix_world @ armature_point(bone, marker.point, marker.offset)
 
 
 def draw_errors(rig: bpy.types.Object, context: bpy.types.Context) -> None:

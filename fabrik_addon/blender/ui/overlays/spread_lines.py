@@ -14,19 +14,6 @@ _AFTER: Final = (0.94, 0.89, 0.26, 1.0)
 _WIDTHS: Final = (1.25, 2.5)
 
 
-def start(drag: object) -> object | None:
-    """Draw from now on, where the drag is over time; what is to be handed to `stop`."""
-    if not isinstance(drag, SpreadDrag):
-        return None
-    return bpy.types.SpaceView3D.draw_handler_add(_draw, (drag,), "WINDOW", "POST_VIEW")
-
-
-def stop(handle: object | None) -> None:
-    """Draw no more."""
-    if handle is not None:
-        bpy.types.SpaceView3D.draw_handler_remove(handle, "WINDOW")
-
-
 def lines_of(before: FloatArray, after: FloatArray) -> Drawing:
     """The two ways, (F, 3) each, as the graphics card takes them."""
     pairs = np.repeat(np.arange(len(before)), 2)[1:-1].reshape(-1, 2)
@@ -34,6 +21,7 @@ def lines_of(before: FloatArray, after: FloatArray) -> Drawing:
     return Drawing({width: colored([(way, pairs, color)]) for width, way, color in ways})
 
 
-def _draw(drag: SpreadDrag) -> None:
-    """Blender's handler: draw into the viewport at hand."""
-    draw_over(lines_of(*drag.ways()), bpy.context)
+def draw_ways(drag: object) -> None:
+    """Draw into the viewport at hand, where a drag is over time."""
+    if isinstance(drag, SpreadDrag):
+        draw_over(lines_of(*drag.ways()), bpy.context)

@@ -28,7 +28,6 @@ class FABRIK_UL_bone_pairs(Rows, UIList):
 class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
     """Another armature's motion onto the rig."""
 
-    bl_idname = "FABRIK_PT_from_armature"
     bl_label = "From Armature"
     bl_order = 50
 
@@ -59,7 +58,6 @@ class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
 class FABRIK_PT_bone_pairs(AboutRig, MotionTab, Panel):
     """Which bone goes by which."""
 
-    bl_idname = "FABRIK_PT_bone_pairs"
     bl_parent_id = "FABRIK_PT_from_armature"
     bl_label = "Bones"
 

@@ -15,7 +15,6 @@ from ..base import AboutRig, MotionTab, draw_lines
 class FABRIK_PT_bake(AboutRig, MotionTab, Panel):
     """From targets that move to keyframes."""
 
-    bl_idname = "FABRIK_PT_bake"
     bl_order = 30
     bl_label = "Bake"
 
@@ -36,7 +35,6 @@ class FABRIK_PT_bake(AboutRig, MotionTab, Panel):
 class FABRIK_PT_marker_bake(AboutRig, MotionTab, Panel):
     """What a bake does with gaps, noise and feet."""
 
-    bl_idname = "FABRIK_PT_marker_bake"
     bl_parent_id = "FABRIK_PT_bake"
     bl_label = "Gaps, Noise and Feet"
     bl_options = {"DEFAULT_CLOSED"}
@@ -56,7 +54,6 @@ class FABRIK_PT_marker_bake(AboutRig, MotionTab, Panel):
 class FABRIK_PT_bake_options(AboutRig, MotionTab, Panel):
     """Which keys a bake writes, and where to."""
 
-    bl_idname = "FABRIK_PT_bake_options"
     bl_parent_id = "FABRIK_PT_bake"
     bl_label = "Frames, Action, Keys"
     bl_options = {"DEFAULT_CLOSED"}

@@ -12,7 +12,6 @@ from ..base import AboutRig, MotionTab, draw_lines
 class FABRIK_PT_calibration(AboutRig, MotionTab, Panel):
     """How a recorded person is made to fit the rig."""
 
-    bl_idname = "FABRIK_PT_calibration"
     bl_label = "Calibrate"
     bl_order = 20
 
@@ -32,7 +31,6 @@ class FABRIK_PT_calibration(AboutRig, MotionTab, Panel):
 class FABRIK_PT_calibration_ways(AboutRig, MotionTab, Panel):
     """What the person is measured on, and what happens where the rig is of another build."""
 
-    bl_idname = "FABRIK_PT_calibration_ways"
     bl_parent_id = "FABRIK_PT_calibration"
     bl_label = "Proportions, Floor, Frames"
     bl_options = {"DEFAULT_CLOSED"}

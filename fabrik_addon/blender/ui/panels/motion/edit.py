@@ -12,7 +12,6 @@ from ..base import AboutRig, MotionTab
 class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
     """Trails and ghosts of the rig's motion, and how far drags spread."""
 
-    bl_idname = "FABRIK_PT_edit"
     bl_label = "Edit"
     bl_order = 50
 

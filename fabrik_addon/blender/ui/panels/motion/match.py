@@ -8,7 +8,6 @@ from bpy.types import Context, Panel, UILayout, UIList
 from ....capture.takes import imported_takes
 from ....settings.markers import FabrikMarker
 from ....settings.rig import rig_settings
-from ....settings.why_not import rig_at_hand
 from ...marker_state import marker_state
 from ...operators import match_markers as matching
 from ...translations import said
@@ -43,17 +42,13 @@ class FABRIK_UL_markers(Rows, UIList):
 class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
     """Which marker is on which bone."""
 
-    bl_idname = "FABRIK_PT_marker_list"
     bl_label = "Match"
     bl_order = 10
 
     @classmethod
-    def poll(cls, context: Context) -> bool:
-        """Where there is a rig, and a recording for it."""
-        if not super().poll(context):
-            return False
-        capture = rig_settings(rig_at_hand(context)).capture
-        return bool(len(capture.markers)) or bool(imported_takes(context.scene))
+    def shows(cls, rig: bpy.types.Object) -> bool:
+        """Where there is a recording."""
+        return len(rig_settings(rig).capture.markers) > 0 or len(imported_takes(bpy.context.scene)) > 0
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         """Draw the buttons and the list."""
@@ -79,7 +74,6 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
 class FABRIK_PT_marker(AboutRig, MotionTab, Panel):
     """What the marker that is chosen in the list is, and where on its bone."""
 
-    bl_idname = "FABRIK_PT_marker"
     bl_parent_id = "FABRIK_PT_marker_list"
     bl_label = "Marker, Point, Weight"
     bl_options = {"DEFAULT_CLOSED"}

@@ -16,7 +16,6 @@ from .match import active_marker
 class FABRIK_PT_marker_report(AboutRig, MotionTab, Panel):
     """How well the last bake met the markers."""
 
-    bl_idname = "FABRIK_PT_marker_report"
     bl_label = "Report"
     bl_order = 40
 

@@ -44,7 +44,6 @@ class FABRIK_UL_takes(Rows, UIList):
 class FABRIK_PT_take(MotionTab, Panel):
     """What comes next, and the scene's recordings."""
 
-    bl_idname = "FABRIK_PT_take"
     bl_order = 0
     bl_label = "Import"
 

@@ -28,7 +28,6 @@ class FABRIK_UL_carriers(Rows, UIList):
 class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
     """Which controls carry which bones"""
 
-    bl_idname = "FABRIK_PT_control_rig"
     bl_order = 25
     bl_label = "Control Rig"
     bl_options = {"DEFAULT_CLOSED"}

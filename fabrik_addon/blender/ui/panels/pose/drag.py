@@ -21,7 +21,6 @@ _LARGE = 1.6
 class FABRIK_PT_drag(PoseTab, Panel):
     """What comes next, and what poses the rig."""
 
-    bl_idname = "FABRIK_PT_drag"
     bl_order = 0
     bl_label = "Pose"
 

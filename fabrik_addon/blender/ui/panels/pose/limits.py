@@ -11,7 +11,6 @@ from ..base import AboutRig, PoseTab
 class FABRIK_PT_limits(AboutRig, PoseTab, Panel):
     """How far the active bone may turn."""
 
-    bl_idname = "FABRIK_PT_limits"
     bl_order = 30
     bl_label = "Limits"
     bl_options = {"DEFAULT_CLOSED"}
@@ -30,7 +29,6 @@ class FABRIK_PT_limits(AboutRig, PoseTab, Panel):
 class FABRIK_PT_limit_tools(AboutRig, PoseTab, Panel):
     """Limits from what there is already, and what they can do besides solving."""
 
-    bl_idname = "FABRIK_PT_limit_tools"
     bl_label = "Tools"
     bl_parent_id = "FABRIK_PT_limits"
     bl_options = {"DEFAULT_CLOSED"}

@@ -11,7 +11,6 @@ from ..base import AboutRig, PoseTab, draw_lines
 class FABRIK_PT_posture(AboutRig, PoseTab, Panel):
     """Which of all poses that meet the goals: what dragging, live posing and solving share."""
 
-    bl_idname = "FABRIK_PT_posture"
     bl_order = 20
     bl_label = "Posture"
     bl_options = {"DEFAULT_CLOSED"}

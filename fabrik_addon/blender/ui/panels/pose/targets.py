@@ -34,7 +34,6 @@ class FABRIK_UL_effectors(Rows, UIList):
 class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
     """The points of the rig that reach for targets or are pinned."""
 
-    bl_idname = "FABRIK_PT_effectors"
     bl_order = 10
     bl_label = "Targets and Pins"
 
@@ -77,14 +76,11 @@ class AboutEffector(AboutRig):
 class FABRIK_PT_effector_point(AboutEffector, PoseTab, Panel):
     """Which point of which bone the active effector is."""
 
-    bl_idname = "FABRIK_PT_effector_point"
     bl_label = "Name, Bone, Point"
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         """Draw them."""
-        effector = active_effector(rig)
-        if effector is None:
-            return
+        effector: Any = active_effector(rig)
         layout.prop(effector, "name")
         layout.prop_search(effector, "bone", rig.pose, "bones")
         layout.prop(effector, "point")
@@ -98,14 +94,11 @@ class FABRIK_PT_effector_point(AboutEffector, PoseTab, Panel):
 class FABRIK_PT_effector_ways(AboutEffector, PoseTab, Panel):
     """What the active effector does besides getting there."""
 
-    bl_idname = "FABRIK_PT_effector_ways"
     bl_label = "Bend, Rotation, Priority"
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         """Draw them."""
-        effector = active_effector(rig)
-        if effector is None:
-            return
+        effector: Any = active_effector(rig)
         bend = layout.column()
         bend.prop(effector, "bend_target")
         if effector.bend_target is not None and effector.bend_target.type == "ARMATURE":
