@@ -99,11 +99,11 @@ def keyed_steps(
         with timed(seconds, "write"):
             report = make_report(trees, settings.frames)
             trees = _chosen(context, armature, trees, settings.bones)
-            write_keys(
-                Writing(context, armature, settings, trees, matrices, report.frame_rms if settings.key_error else None)
-            )
+            error = report.frame_rms if settings.key_error else None
+            writing = Writing(context, armature, settings, trees, matrices, error)
+            off = yield from within(_SOLVING_ENDS, 1.0, write_keys(writing))
             keyed = [*written_bones(armature, trees)]
-            off = off_their_keys(context, armature, settings, trees)
+            off += off_their_keys(context, armature, settings, trees)
     finally:
         keeper.restore(keyed)
         live.follow()

@@ -1,6 +1,6 @@
 """Writing what a bake has worked out: which keys, in which action."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -8,8 +8,9 @@ import bpy
 import numpy as np
 
 from ...core.arrays import FloatArray, IntArray, times
+from ...markers.steps import within
 from ..control.dependents import bone_in_path
-from ..control.over_frames import check_take, control_take
+from ..control.over_frames import ControlTake, check_take, control_take
 from ..goals.goals import Goals
 from ..goals.root import moves_root
 from ..goals.sampling import is_led
@@ -66,10 +67,17 @@ def check_root_motion(armature: bpy.types.Object, root_motion: str, trees: Seque
         raise BakeError(f"{armature.name!r} is moved by a parent, constraint, driver or NLA strip: choose Root Bone")
 
 
-def write_keys(writing: Writing) -> None:
-    """Key the solved bones."""
+def write_keys(writing: Writing) -> Generator[float, None, list[str]]:
+    """Key the solved bones; sentences on limbs of a control rig that could not stay on IK.
+
+    The steps place such limbs: nothing is written before the last of them.
+    """
     armature, settings = writing.armature, writing.settings
-    tracks = list(_tracks(writing))
+    takes: list[ControlTake | None] = []
+    for number, tree in enumerate(writing.trees, start=1):
+        done = len(takes) / len(writing.trees)
+        takes.append((yield from within(done, number / len(writing.trees), _control_take(writing, tree))))
+    tracks = list(_tracks(writing, takes))
     name = settings.action_name or f"{armature.name} FABRIK"
     if settings.action == "NLA":
         action = new_strip_action(armature, name)
@@ -81,14 +89,24 @@ def write_keys(writing: Writing) -> None:
         write_curves(action, armature, track.path, track.frames, track.values, track.group, components=track.components)
     if settings.action == "NLA":
         add_strip(armature, action)
+    return [sentence for take in takes if take is not None for sentence in take.left]
 
 
-def _tracks(writing: Writing) -> Iterator[_Track]:
+def _control_take(writing: Writing, tree: BakedTree) -> Generator[float, None, ControlTake | None]:
+    """What a tree's poses make of a control rig's channels; None on other rigs."""
+    kept = control_rig(writing.armature)
+    if kept is None:
+        return None
+    heads = _travelling(writing, tree)[0] if writing.moves(tree) else tree.solution.root_location
+    skeleton, rotations = tree.goals.tree.skeleton, tree.solution.rotations
+    return (yield from control_take(writing.context, writing.armature, kept, skeleton, rotations, heads))
+
+
+def _tracks(writing: Writing, takes: Sequence[ControlTake | None]) -> Iterator[_Track]:
     """The keys of every property."""
-    for tree in writing.trees:
-        kept = control_rig(writing.armature)
-        if kept is not None:
-            yield from _through_controls(writing, tree, kept)
+    for tree, take in zip(writing.trees, takes, strict=True):
+        if take is not None:
+            yield from _through_controls(writing, tree, take)
             continue
         for bone in tree.bones:
             yield from _rotation(writing, tree, bone)
@@ -173,18 +191,14 @@ def _travelling(writing: Writing, tree: BakedTree) -> tuple[FloatArray, list[_Tr
     return heads, [_reduced(writing, _OBJECT_LOCATION, "Object Transforms", moved, settings.key_distance, None)]
 
 
-def _through_controls(writing: Writing, tree: BakedTree, kept: FabrikControlRig) -> Iterator[_Track]:
+def _through_controls(writing: Writing, tree: BakedTree, take: ControlTake) -> Iterator[_Track]:
     """The keys of the controls that carry a tree, of the one that moves it, and of what hands limbs to them."""
-    heads = tree.solution.root_location
     if writing.moves(tree):
-        heads, tracks = _travelling(writing, tree)
-        yield from tracks
-    skeleton, rotations = tree.goals.tree.skeleton, tree.solution.rotations
-    take = control_take(writing.context, writing.armature, kept, skeleton, rotations, heads)
+        yield from _travelling(writing, tree)[1]
     for control, turned in take.rotations.items():
         bone = take.bodies.get(control, "")
         if bone in tree.bones or writing.settings.bones == "SOLVED":
-            yield from _turned(writing, control, turned, _keyed_rows(tree, bone or skeleton.names[0]))
+            yield from _turned(writing, control, turned, _keyed_rows(tree, bone or tree.goals.tree.skeleton.names[0]))
     for control, locations in take.locations.items():
         yield from _moved(writing, control, locations)
     for path, value in take.switches.items():

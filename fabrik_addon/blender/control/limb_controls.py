@@ -50,7 +50,7 @@ def find_limb_controls(
     write_switches(rig, {row.name: row.ik for row in kept.switches})
     context.view_layer.update()
     tried = {path: LimbOnIk(rig, bones, mine[path]) for path, bones in limbs.items() if mine[path]}
-    try_channels(context, list(tried.values()))
+    try_channels(context.view_layer.update, list(tried.values()))
     for path, limb in tried.items():
         for name in _chosen(limb):
             _note(kept, limb, name, path)
@@ -80,7 +80,7 @@ def _stop_stretching(
         kept.switches[path].stretches = False
         let_stretch(limb.rig, kept, path, stretches=False)
     context.view_layer.update()
-    try_channels(context, list(limbs.values()))
+    try_channels(context.view_layer.update, list(limbs.values()))
     for path, limb in limbs.items():
         _look_at_joints(kept, limb, path)
         let_stretch(limb.rig, kept, path, stretches=True)
@@ -111,7 +111,7 @@ def _moving(
     context.view_layer.update()
     tried = {path: LimbOnIk(rig, bones, mine[path]) for path, bones in limbs.items()}
     here = {path: limb.stands() for path, limb in tried.items()}
-    found = set()
+    found: set[str] = set()
     for turn in range(max((len(names) for names in mine.values()), default=0)):
         names = {path: names[turn] for path, names in mine.items() if turn < len(names)}
         held = HeldChannels(rig, list(names.values()))
@@ -119,9 +119,10 @@ def _moving(
             bone = rig.pose.bones[name]
             add_to_channels(bone, free_channels(bone) * tried[path].units)
         context.view_layer.update()
-        found |= {
-            name for path, name in names.items() if tried[path].error(here[path]) > _NOTHING * tried[path].units[0]
-        }
+        for path, name in names.items():
+            limb = tried[path]
+            if limb.error(limb.differences(limb.stands(), here[path])) > _NOTHING * limb.units[0]:
+                found.add(name)
         held.put_back()
     return found
 

@@ -5,8 +5,8 @@ is looked at, and Gauss-Newton steps bring them to where they are wanted: the IK
 to where the limb lies in its plane.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 import bpy
 import numpy as np
@@ -27,8 +27,12 @@ from .channels import add_to_channels, free_channels
 _TRIED: Final = 0.003
 # Shares of a limb's length: a limb that is off by less, in place or by turn times length of the bone, stands right.
 _PLACED: Final = 2e-5
-# Trying anew is worth its evaluations where a step by what was tried before leaves more than this of the error.
-_GOOD_STEP: Final = 0.2
+# A share of a limb's length: where it is farther off it is placed as if it had not been placed before.
+_FAR: Final = 0.03
+# Trying anew is worth its evaluations where a step by what is known leaves more than this of the error.
+_GOOD_STEP: Final = 0.5
+# A share of a trial's step: what less does is lost among the roundings of single precision.
+_TELLING: Final = 0.02
 # Radians, and shares of a limb's length: farther at once goes beyond what was tried nearby.
 _MOST: Final = 0.8
 # A step gains where it leaves less of the error than this; after so many that do not, a limb is as near as it comes.
@@ -41,6 +45,10 @@ _END: Final = 10.0
 _SAME: Final = 0.01
 # A share of a control's way: bones that go with one so far along all axes are the limb's end.
 _CARRIED: Final = 0.9
+
+
+# Evaluates the rig.
+Update: TypeAlias = Callable[[], object]
 
 
 class LimbOnIk:
@@ -78,10 +86,14 @@ class LimbOnIk:
         vectors = rotation_vector_from_quaternion(turns) * self.lengths[:, None]
         return np.concatenate([there[:, :3, 3] - here[:, :3, 3], vectors], axis=1).ravel()
 
-    def error(self, wanted: FloatArray) -> float:
-        """How far its bones are from (B, 4, 4) matrices, the most of it, as a length; the end's counts more."""
-        off = np.abs(self.differences(wanted, self.stands())).reshape(len(self.bones), 6).max(axis=1)
+    def error(self, differences: FloatArray) -> float:
+        """The most of (6 B,) differences, as a length; the end's count more."""
+        off = np.abs(differences).reshape(len(self.bones), 6).max(axis=1)
         return float((off * np.where(self.end, _END, 1.0)).max())
+
+    def is_far(self, wanted: FloatArray) -> bool:
+        """Whether nothing is known of it, or it is too far from (B, 4, 4) matrices for what is."""
+        return not self.jacobian.any() or self.error(self.differences(wanted, self.stands())) > _FAR * self.size
 
     def step(self, column: int) -> None:
         """Change one channel by a trial's step."""
@@ -123,8 +135,8 @@ class LimbOnIk:
             steps = np.concatenate([way, rotation_vector_from_quaternion(turn)])
             add_to_channels(control, np.where(free_channels(control), steps, 0.0))
 
-    def move(self, off: FloatArray, share: float) -> None:
-        """Take a share of a Gauss-Newton step by what was tried, from (6 B,) differences on."""
+    def move(self, off: FloatArray, share: float) -> FloatArray:
+        """Take a share of a Gauss-Newton step from (6 B,) differences on; (C,) steps as shares of a trial's."""
         units = self.units[[axis for _, axis in self.columns]]
         found = self._least_steps(off) * units * share
         steps = np.zeros((len(self.controls), 6))
@@ -134,6 +146,13 @@ class LimbOnIk:
             steps[:, part] *= most / np.maximum(np.linalg.norm(steps[:, part], axis=1, keepdims=True), most)
         for name, each in zip(self.controls, steps, strict=True):
             add_to_channels(self.rig.pose.bones[name], each)
+        return np.array([steps[place, axis] for place, axis in self.columns]) / units
+
+    def learn(self, steps: FloatArray, change: FloatArray) -> None:
+        """Know of (C,) steps of the channels that they changed the differences by (6 B,): Broyden's update."""
+        square = float(steps @ steps)
+        if square > _TELLING**2:
+            self.jacobian += np.outer(change - self.jacobian @ steps, steps) / square
 
     def _least_steps(self, off: FloatArray) -> FloatArray:
         """(C,) steps of the channels, as shares of a trial's, that mend (6 B,): the limb's end first, then the rest."""
@@ -154,8 +173,9 @@ def _solved(matrix: FloatArray, values: FloatArray, least: float) -> tuple[Float
 def let_stretch(rig: bpy.types.Object, kept: FabrikControlRig, path: str, *, stretches: bool) -> None:
     """Have a limb, by its switch, stretched by its IK as it was at set-up, or not at all."""
     for row in kept.stretching:
-        if row.switch == path:
-            rig.pose.bones[row.name].ik_stretch = row.before if stretches else 0.0
+        value = row.before if stretches else 0.0
+        if row.switch == path and row.name in rig.pose.bones and rig.pose.bones[row.name].ik_stretch != value:
+            rig.pose.bones[row.name].ik_stretch = value
 
 
 def hand_over(rig: bpy.types.Object, kept: FabrikControlRig, values: Mapping[str, float]) -> None:
@@ -168,17 +188,24 @@ def hand_over(rig: bpy.types.Object, kept: FabrikControlRig, values: Mapping[str
 
 def _stretches(rig: bpy.types.Object, kept: FabrikControlRig, path: str) -> bool:
     """Whether a limb can't be kept from being stretched by its IK: where the bones' settings are linked, too."""
-    own = [rig.pose.bones[row.name] for row in kept.stretching if row.switch == path]
+    bones = rig.pose.bones
+    own = [bones[row.name] for row in kept.stretching if row.switch == path and row.name in bones]
     return kept.switches[path].stretches or any(bone.is_property_readonly("ik_stretch") for bone in own)
 
 
-def limbs_that_stay(rig: bpy.types.Object, kept: FabrikControlRig, values: Mapping[str, float]) -> dict[str, LimbOnIk]:
-    """Of the limbs that are on IK, as the values of their switches say, those that are to stay on it, by switch."""
+def limbs_that_stay(
+    rig: bpy.types.Object, kept: FabrikControlRig, values: Mapping[str, float], known: Mapping[str, LimbOnIk]
+) -> dict[str, LimbOnIk]:
+    """Of the limbs that are on IK, as the values of their switches say, those that are to stay on it, by switch.
+
+    known: those that were placed before.
+    """
     found = {}
     for path, controls in _staying(rig, kept, values):
         rows = [row for row in kept.carriers if row.switch == path]
-        found[path] = LimbOnIk(rig, [row.name for row in rows], controls)
-        found[path].hold({row.name: row.goes_by for row in rows if row.goes_by in controls})
+        limb = LimbOnIk(rig, [row.name for row in rows], controls)
+        limb.hold({row.name: row.goes_by for row in rows if row.goes_by in controls})
+        found[path] = known[path] if path in known and known[path].columns == limb.columns else limb
     return found
 
 
@@ -206,56 +233,80 @@ def hinge_on_ik(rig: bpy.types.Object, bone: str) -> Hinge | None:
     return Hinge(axis, row.hinge_low, row.hinge_high) if stays else None
 
 
-def place_limbs(context: bpy.types.Context, limbs: Sequence[LimbOnIk], wanted: Sequence[FloatArray]) -> None:
-    """Place limbs, all at once, where their bones stand at (B, 4, 4) matrices each; as near as they can come."""
-    context.view_layer.update()
-    for limb, each in zip(limbs, wanted, strict=True):
+def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[FloatArray]) -> None:
+    """Place limbs, all at once, where their bones stand at (B, 4, 4) matrices each; as near as they can come.
+
+    What was placed before goes on from there, by what is known of it. update: evaluates the rig.
+    """
+    update()
+    far = [(limb, each) for limb, each in zip(limbs, wanted, strict=True) if limb.is_far(each)]
+    for limb, each in far:
         limb.begin(each)
+    if far:
+        update()
     searches = [_Search(limb, each) for limb, each in zip(limbs, wanted, strict=True)]
-    moving = searches
+    moving = _moving(searches)
     while moving:
-        context.view_layer.update()
+        poor = [search for search in moving if search.is_poor]
+        if any(search.went_back for search in poor):
+            update()
+        try_channels(update, [search.limb for search in poor])
         for search in moving:
-            search.look()
-        moving = [search for search in moving if search.goes_on]
-        context.view_layer.update()
-        # What was tried last shows until the next update.
-        off = [search.limb.differences(search.wanted, search.limb.stands()) for search in moving]
-        try_channels(context, [search.limb for search in moving if search.is_poor])
-        for search, each in zip(moving, off, strict=True):
-            search.limb.move(each, search.share)
-    context.view_layer.update()
+            search.move()
+        update()
+        moving = _moving(moving)
+    if any(search.went_back for search in searches):
+        update()
+
+
+def _moving(searches: Sequence["_Search"]) -> list["_Search"]:
+    """The searches that go on, once all have looked."""
+    for search in searches:
+        search.look()
+    return [search for search in searches if search.goes_on]
 
 
 class _Search:
     """The way of one limb to where its bones are wanted: what was best, and how far steps go.
 
     Attributes:
-        share: of a Gauss-Newton step. is_poor: whether the last one gained little, and is to be tried anew.
-        goes_on: whether another step may gain.
+        is_poor: whether the last step gained little, and channels are to be tried anew.
+        went_back: whether the last step was taken back. goes_on: whether another step may gain.
     """
 
     def __init__(self, limb: LimbOnIk, wanted: FloatArray) -> None:
         """It begins where the limb is."""
-        self.limb, self.wanted = limb, wanted
+        self.limb, self._wanted = limb, wanted
         self._held, self._best, self._left = HeldChannels(limb.rig, limb.controls), np.inf, _MOST_IDLE
-        self.share, self.is_poor, self.goes_on = 1.0, False, True
+        self._off, self._steps, self._share = np.zeros(6 * len(limb.bones)), np.zeros(len(limb.columns)), 1.0
+        self.is_poor, self.went_back, self.goes_on = False, False, True
 
     def look(self) -> None:
         """See what the last step has done; one that was none the better is taken back, and the next goes less far."""
-        size = self.limb.error(self.wanted) / self.limb.size
+        off = self.limb.differences(self._wanted, self.limb.stands())
+        self.limb.learn(self._steps, self._off - off)
+        size = self.limb.error(off) / self.limb.size
         self.is_poor = not self.limb.jacobian.any() or size > _GOOD_STEP * self._best
         self._left = _MOST_IDLE if size < _GAIN * self._best else self._left - 1
-        if size < self._best:
-            self._held, self._best, self.share = HeldChannels(self.limb.rig, self.limb.controls), size, 1.0
-        else:
-            self.share *= _SHORTER
-        self.goes_on = self._left > 0 and self._best > _PLACED
-        if size > self._best or not self.goes_on:
+        self.went_back = size >= self._best
+        if self.went_back:
+            self._share *= _SHORTER
             self._held.put_back()
+        else:
+            self._held, self._best, self._off, self._share = (
+                HeldChannels(self.limb.rig, self.limb.controls),
+                size,
+                off,
+                1.0,
+            )
+        self.goes_on = self._left > 0 and self._best > _PLACED
+
+    def move(self) -> None:
+        """Take the next step."""
+        self._steps = self.limb.move(self._off, self._share)
 
 
-def try_channels(context: bpy.types.Context, limbs: Sequence[LimbOnIk]) -> None:
+def try_channels(update: Update, limbs: Sequence[LimbOnIk]) -> None:
     """Find what each channel of some limbs' controls does to their bones, one of each limb at once."""
     held = [HeldChannels(limb.rig, limb.controls) for limb in limbs]
     here = [limb.stands() for limb in limbs]
@@ -265,7 +316,7 @@ def try_channels(context: bpy.types.Context, limbs: Sequence[LimbOnIk]) -> None:
         trying = [row for row, limb in enumerate(limbs) if column < len(limb.columns)]
         for row in trying:
             limbs[row].step(column)
-        context.view_layer.update()
+        update()
         for row in trying:
             limbs[row].jacobian[:, column] = limbs[row].differences(limbs[row].stands(), here[row])
             held[row].put_back()

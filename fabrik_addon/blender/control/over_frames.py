@@ -1,6 +1,6 @@
 """Poses of a body over many frames, to the channels of its controls; and whether the rig then stands so."""
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 
 import bpy
@@ -12,6 +12,7 @@ from ...core.model.skeleton import Skeleton
 from ...core.rotations import angle_between
 from ..rig.rotation_modes import local_rotation
 from ..settings.control import FabrikControlRig
+from .limbs import LimbOnIk
 from .writer import ControlWriter, Deviation, deviations, said
 
 # Radians: a control that is turned by less stays as it is.
@@ -25,13 +26,15 @@ class ControlTake:
     """What controls' channels hold over F frames.
 
     rotations: by control (F, 4) local rotations. bodies: the bone of the body that each carries. locations: by control
-    that is moved (F, 3) what its location holds. switches: by path the value of what hands limbs from IK to FK.
+    that is moved (F, 3) what its location holds. switches: by path the value of what hands limbs from IK to FK. left:
+    sentences on limbs that could not stay on IK.
     """
 
     rotations: Mapping[str, FloatArray]
     bodies: Mapping[str, str]
     locations: Mapping[str, FloatArray]
     switches: Mapping[str, float]
+    left: tuple[str, ...] = ()
 
 
 def control_take(
@@ -41,32 +44,57 @@ def control_take(
     skeleton: Skeleton,
     rotations: FloatArray,
     heads: FloatArray,
-) -> ControlTake:
+) -> Generator[float, None, ControlTake]:
     """The channels for (F, J, 4) local rotations and (F, 3) root heads of a tree of the body; limbs go to FK now.
 
-    Those that stay on IK have their IK controls placed, frame by frame. Of controls that carry no bone that is solved
-    those are there that must move for the body to stand as wanted.
+    Those that stay on IK have their IK controls placed, frame by frame: these are the steps. Of controls that carry no
+    bone that is solved those are there that must move for the body to stand as wanted.
     """
     writer = ControlWriter(context, rig, kept, skeleton)
     model = writer.made_ready()
-    wanted = forward_kinematics(skeleton, rotations, heads)
-    pose = model.pose(wanted)
+    pose = model.pose(forward_kinematics(skeleton, rotations, heads))
     found = {name: pose.rotations[:, place] for place, name in enumerate(model.controls)}
     present = {name: local_rotation(rig.pose.bones[name]) for name in found}
     moved = {name: turned for name, turned in found.items() if angle_between(turned, present[name]).max() > _STILL}
     bodies = {row.control: row.name for row in kept.carriers}
     locations = {} if pose.place is None else {model.place: pose.place}
-    switches = writer.on_fk
     limbs = writer.limbs_that_stay()
-    if limbs:
-        idle = {row.control for row in kept.carriers if row.switch in limbs}
-        placed = writer.placed_over_frames(context, limbs, wanted)
-        moved = {name: turned for name, turned in moved.items() if name not in idle}
-        moved |= {name: channels[:, 3:] for name, channels in placed.items()}
-        locations |= {name: channels[:, :3] for name, channels in placed.items()}
-        bodies |= {name: kept.controls[name].stands_for for name in placed}
-        switches = switches | {path: kept.switches[path].ik for path in limbs}
-    return ControlTake(moved, bodies, locations, switches)
+    placed, left = yield from _placed(context, rig, kept, writer, limbs, rotations, heads)
+    idle = {row.control for row in kept.carriers if row.switch in limbs}
+    moved = {name: turned for name, turned in moved.items() if name not in idle}
+    moved |= {name: channels[:, 3:] for name, channels in placed.items()}
+    locations |= {name: channels[:, :3] for name, channels in placed.items()}
+    bodies |= {name: kept.controls[name].stands_for for name in placed}
+    switches = writer.on_fk | {path: kept.switches[path].ik for path in limbs}
+    return ControlTake(moved, bodies, locations, switches, tuple(left))
+
+
+def _placed(
+    context: bpy.types.Context,
+    rig: bpy.types.Object,
+    kept: FabrikControlRig,
+    writer: ControlWriter,
+    limbs: dict[str, LimbOnIk],
+    rotations: FloatArray,
+    heads: FloatArray,
+) -> Generator[float, None, tuple[dict[str, FloatArray], list[str]]]:
+    """By IK control (F, 7) its location and rotation over the frames, and sentences on limbs that were taken out.
+
+    A limb that does not stand right on some frame goes to FK, on all of them. The rig is posed, and left so.
+    """
+    found = {name: np.empty((len(heads), 7)) for limb in limbs.values() for name in limb.controls}
+    left = []
+    for row in range(len(heads) if limbs else 0):
+        writer.write_on_ik(context.view_layer.update, limbs, rotations[row], heads[row])
+        for path, sentence in writer.not_on_ik(limbs) if kept.limbs == "AUTO" else ():
+            left.append(f"{sentence} on one of the frames")
+            for name in limbs.pop(path).controls:
+                del found[name]
+        for name, channels in found.items():
+            bone = rig.pose.bones[name]
+            channels[row, :3], channels[row, 3:] = bone.location, local_rotation(bone)
+        yield row / len(heads)
+    return found, left
 
 
 def check_take(

@@ -1,6 +1,7 @@
 """Writing poses of a body to its controls, over and over, as dragging does; limbs on IK go to FK."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import bpy
@@ -14,10 +15,9 @@ from ..rig import pose_writer as plain
 from ..rig.armature import Tree, nearest_rotations
 from ..rig.pose_keeper import read_switch
 from ..rig.pose_writer import ChannelGroup, HeldChannels, PoseWriter, channel_groups
-from ..rig.rotation_modes import local_rotation
 from ..settings.control import FabrikControlRig, control_rig
 from .body import bones_on_ik
-from .limbs import LimbOnIk, hand_over, limbs_that_stay, place_limbs
+from .limbs import LimbOnIk, Update, hand_over, let_stretch, limbs_that_stay, place_limbs
 from .model import ControlModel
 
 # A share of a metre: a location that would change by less is kept to the bit.
@@ -99,59 +99,63 @@ class ControlWriter:
             self._apply(self._look(), self._wanted)
             self._update()
         limbs = self.limbs_that_stay()
-        left = self._back_to_ik(self._context, limbs, self._wanted) if limbs else []
+        left = self._back_to_ik(limbs, self._wanted) if limbs else []
         off = [each for each in self.deviations() if self._kept.carriers[each.bone].switch not in limbs]
         return [*left, *(said(self._kept, each) for each in off)]
 
-    def _back_to_ik(self, context: bpy.types.Context, limbs: Mapping[str, LimbOnIk], wanted: FloatArray) -> list[str]:
+    def _back_to_ik(self, limbs: dict[str, LimbOnIk], wanted: FloatArray) -> list[str]:
         """Have limbs stand on IK as they do on FK; a sentence on each that its IK can't bring there."""
-        kept, rig = self._kept, self._rig
-        carrying = {path: [row.control for row in kept.carriers if row.switch == path] for path in limbs}
-        on_fk = {path: HeldChannels(rig, names) for path, names in carrying.items()}
-        on_ik = {path: HeldChannels(rig, limb.controls) for path, limb in limbs.items()}
-        for names in carrying.values():
-            self._held[0].put_back(names)
-        hand_over(rig, kept, {path: kept.switches[path].ik for path in limbs})
-        place_limbs(context, list(limbs.values()), self._of_limbs(limbs, wanted))
-        off = {
-            kept.carriers[each.bone].switch: each for each in sorted(self.deviations(), key=lambda one: one.distance)
-        }
-        for path in limbs:
-            if path not in off or kept.limbs == "IK":
-                self._held.append(on_ik[path])
-                continue
-            on_ik[path].put_back()
+        on_fk = {path: HeldChannels(self._rig, self._carrying(path)) for path in limbs}
+        on_ik = {path: HeldChannels(self._rig, limb.controls) for path, limb in limbs.items()}
+        self._place_on_ik(self._update, limbs, wanted)
+        left = self.not_on_ik(limbs)
+        for path, _ in left if self._kept.limbs == "AUTO" else ():
+            on_ik.pop(path).put_back()
             on_fk[path].put_back()
-            hand_over(rig, kept, {path: kept.switches[path].fk})
+            hand_over(self._rig, self._kept, {path: self._kept.switches[path].fk})
+        self._held += on_ik.values()
         self._update()
-        went = "stays on IK, which leaves" if kept.limbs == "IK" else "went to FK: its IK would leave"
-        return [f"The limb of {off[path].bone!r} {went} it off by {_apart(off[path])}" for path in limbs if path in off]
+        return [sentence for _, sentence in left]
 
-    def _of_limbs(self, limbs: Mapping[str, LimbOnIk], wanted: FloatArray) -> list[FloatArray]:
-        """(B, 4, 4) of each limb's bones, of (J, 4, 4) of the tree's."""
-        return [wanted[[self._skeleton.index(bone) for bone in limb.bones]] for limb in limbs.values()]
+    def not_on_ik(self, limbs: Iterable[str]) -> list[tuple[str, str]]:
+        """Of limbs that were placed on IK those that do not stand where they were wanted, with a sentence on each."""
+        off = {self._kept.carriers[each.bone].switch: each for each in sorted(self.deviations(), key=_distance)}
+        went = "stays on IK, which leaves" if self._kept.limbs == "IK" else "went to FK: its IK would leave"
+        return [
+            (path, f"The limb of {off[path].bone!r} {went} it off by {_apart(off[path])}")
+            for path in limbs
+            if path in off
+        ]
 
-    def limbs_that_stay(self) -> dict[str, LimbOnIk]:
-        """The limbs that are to be on IK once the body is posed, by switch."""
-        return limbs_that_stay(self._rig, self._kept, self._before_switches)
-
-    def placed_over_frames(
-        self, context: bpy.types.Context, limbs: Mapping[str, LimbOnIk], wanted: FloatArray
-    ) -> dict[str, FloatArray]:
-        """By IK control (F, 7) its location and rotation, for (F, J, 4, 4) matrices of the tree's bones.
-
-        The rig is posed frame by frame, and left on IK.
-        """
-        controls = [name for limb in limbs.values() for name in limb.controls]
-        found = {name: np.empty((len(wanted), 7)) for name in controls}
+    def _place_on_ik(self, update: Update, limbs: Mapping[str, LimbOnIk], wanted: FloatArray) -> None:
+        """Bring limbs on IK to where the body is wanted, (J, 4, 4); what carries them on FK holds what it held."""
+        self._wanted = wanted
+        for path in limbs:
+            self._held[0].put_back(self._carrying(path))
+            let_stretch(self._rig, self._kept, path, stretches=False)
         hand_over(self._rig, self._kept, {path: self._kept.switches[path].ik for path in limbs})
-        for row, each in enumerate(wanted):
-            self._apply(self.made_ready(on_fk=False), each)
-            place_limbs(context, list(limbs.values()), self._of_limbs(limbs, each))
-            for name in controls:
-                bone = self._rig.pose.bones[name]
-                found[name][row, :3], found[name][row, 3:] = bone.location, local_rotation(bone)
-        return found
+        of_limbs = [wanted[[self._skeleton.index(bone) for bone in limb.bones]] for limb in limbs.values()]
+        if limbs:
+            place_limbs(update, list(limbs.values()), of_limbs)
+
+    def _carrying(self, path: str) -> list[str]:
+        """The controls that carry a limb on FK."""
+        return [
+            row.control for row in self._kept.carriers if row.switch == path and row.control in self._rig.pose.bones
+        ]
+
+    def limbs_that_stay(self, known: Mapping[str, LimbOnIk] = MappingProxyType({})) -> dict[str, LimbOnIk]:
+        """The limbs that are to be on IK once the body is posed, by switch; known: those that were placed before."""
+        return limbs_that_stay(self._rig, self._kept, self._before_switches, known)
+
+    def write_on_ik(
+        self, update: Update, limbs: Mapping[str, LimbOnIk], rotations: FloatArray, head: FloatArray
+    ) -> None:
+        """As `write`, with some limbs on IK, where they are placed at once; the others go to FK."""
+        model = self.made_ready({path: value for path, value in self.on_fk.items() if path not in limbs})
+        wanted = forward_kinematics(self._skeleton, rotations, head)
+        self._apply(model, wanted)
+        self._place_on_ik(update, limbs, wanted)
 
     def take_back(self) -> None:
         """Put the controls' channels back to what they held."""
@@ -177,11 +181,10 @@ class ControlWriter:
         if self._context is not None:
             self._context.view_layer.update()
 
-    def made_ready(self, *, on_fk: bool = True) -> ControlModel:
-        """The model, with the limbs on FK unless they are to stay as they are."""
+    def made_ready(self, on_fk: Mapping[str, float] | None = None) -> ControlModel:
+        """The model, with all limbs, or some by their switches, on FK."""
         on_ik = bones_on_ik(self._rig) if self._model is None and self._context is None else ()
-        if on_fk:
-            hand_over(self._rig, self._kept, self.on_fk)
+        hand_over(self._rig, self._kept, self.on_fk if on_fk is None else on_fk)
         if self._model is None:
             self._update()
             self._model = self._look(on_ik)
@@ -228,6 +231,10 @@ def said(kept: FabrikControlRig, deviation: Deviation) -> str:
     return f"Bone {deviation.bone!r} is off by {_apart(deviation)}: control {control!r} can't bring it there"
 
 
+def _distance(deviation: Deviation) -> float:
+    return deviation.distance
+
+
 def _apart(deviation: Deviation) -> str:
     return f"{1000.0 * deviation.distance:.1f} mm and {np.degrees(deviation.angle):.2f}°"
 
@@ -239,21 +246,46 @@ def write_pose(
     root_location: FloatArray | None = None,
     bones: Sequence[int] | None = None,
     *,
-    context: bpy.types.Context | None = None,
+    context: bpy.types.Context,
 ) -> list[str]:
     """As `rig.pose_writer.write_pose`, and through the controls of a control rig; sentences on bones that can't follow.
 
-    context: where the rig is evaluated, to look how it came out; None inside Blender's handlers, which can't do that.
+    context: where the rig is evaluated, to look how it came out.
     """
     kept = control_rig(rig)
     if kept is None:
         plain.write_pose(rig, skeleton, rotations, root_location, bones)
         return []
-    head = skeleton.rest[0, :3, 3] if root_location is None else root_location
     writer = ControlWriter(context, rig, kept, skeleton)
-    writer.write(rotations, head)
+    writer.write(rotations, skeleton.rest[0, :3, 3] if root_location is None else root_location)
     rig.update_tag(refresh={"DATA"})
-    return [] if context is None else writer.settle()
+    return writer.settle()
+
+
+def write_live(
+    rig: bpy.types.Object,
+    skeleton: Skeleton,
+    rotations: FloatArray,
+    root_location: FloatArray | None,
+    bones: Sequence[int],
+    *,
+    update: Update,
+    known: dict[str, LimbOnIk],
+) -> None:
+    """As `write_pose`, over and over and nothing said; limbs that stay on IK go on from where they are.
+
+    update: evaluates the rig, which is done for such limbs alone. known: keeps those from one pose to the next.
+    """
+    kept = control_rig(rig)
+    if kept is None:
+        plain.write_pose(rig, skeleton, rotations, root_location, bones)
+        return
+    writer = ControlWriter(None, rig, kept, skeleton)
+    limbs = writer.limbs_that_stay(known)
+    known.clear()
+    known.update(limbs)
+    writer.write_on_ik(update, limbs, rotations, skeleton.rest[0, :3, 3] if root_location is None else root_location)
+    rig.update_tag(refresh={"DATA"})
 
 
 def settle(writers: Sequence[PoseWriter | ControlWriter]) -> list[str]:

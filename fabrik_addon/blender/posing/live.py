@@ -139,7 +139,7 @@ def _pose(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Obj
     """Pose a rig, and keep what keeps it from being posed, for the sidebar."""
     from .live_pose import try_pose
 
-    trouble, kept = try_pose(graph, scene, rig, _WATCHED.sessions), rig_settings(rig)
+    trouble, kept = try_pose(graph, scene, rig, _WATCHED.sessions, lambda: _evaluate(graph)), rig_settings(rig)
     if kept.live_trouble != trouble:
         kept.live_trouble = trouble
 

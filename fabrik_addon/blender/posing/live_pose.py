@@ -8,8 +8,9 @@ import numpy as np
 from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
 from ...core.rotations import angle_between, slerp
-from ..control.body import read_trees
-from ..control.writer import write_pose
+from ..control.body import bones_on_ik, read_trees
+from ..control.limbs import Update
+from ..control.writer import write_live
 from ..goals.effectors import check_effectors
 from ..goals.goals import Goals, gather_goals
 from ..goals.places import Places, present_places
@@ -26,32 +27,47 @@ from .solve_frame import is_by_posture, locks_of, solve_tree, stretch_factors
 # Radians, and shares of the root bone's length: what a pose may be off by without being written again.
 _SAME_TURN: Final = 2e-6
 _SAME_PLACE: Final = 1e-6
+# Radians: limbs on IK are placed so nearly.
+_SAME_TURN_ON_IK: Final = 3e-4
 
 # By rig and root of a tree.
 Sessions: TypeAlias = dict[tuple[int, str], LiveSession]
 
 
-def try_pose(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, sessions: Sessions) -> str:
-    """Pose a rig that has something to reach; what keeps it from being posed, "" where nothing does."""
+def try_pose(
+    graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, sessions: Sessions, update: Update
+) -> str:
+    """Pose a rig that has something to reach; what keeps it from being posed, "" where nothing does.
+
+    update: evaluates the scene, without calling back.
+    """
     try:
         if not why_no_solve(rig):
-            _pose_live(graph, scene, rig, sessions)
+            _pose_live(graph, scene, rig, sessions, update)
     except FabrikError as error:
         return str(error)
     return ""
 
 
-def _pose_live(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, sessions: Sessions) -> None:
+def _pose_live(
+    graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, sessions: Sessions, update: Update
+) -> None:
     """Pose a rig for its targets as a depsgraph has them. Raises a FabrikError, with the pose as before."""
     check_effectors(scene, rig)
     check_editable(rig)
     base = BasePose(rig, scene.frame_current_final)
     for goals in gather_goals(rig, read_trees(rig)):
-        _pose_tree(scene, rig, goals.pins_first(), base, present_places(graph, scene, rig, goals), sessions)
+        _pose_tree(scene, rig, goals.pins_first(), base, present_places(graph, scene, rig, goals), sessions, update)
 
 
 def _pose_tree(
-    scene: bpy.types.Scene, rig: bpy.types.Object, goals: Goals, base: BasePose, places: Places, sessions: Sessions
+    scene: bpy.types.Scene,
+    rig: bpy.types.Object,
+    goals: Goals,
+    base: BasePose,
+    places: Places,
+    sessions: Sessions,
+    update: Update,
 ) -> None:
     """Pose one tree, a share of the way from its base pose to its targets."""
     tree, free = goals.tree, moves_root(rig, goals)
@@ -62,13 +78,14 @@ def _pose_tree(
     share = rig_settings(rig).influence
     if is_by_posture(goals, places):
         session = _session(rig, goals, (start, head), sessions)
+        limbs = session.limbs
         shown = tree if share == 1.0 else None
         solved, solved_head = session.pose(
             places, (start, head), locks_of(rig, goals, start), scene.frame_current_final, shown
         )
         stretches: dict[str, float] = {}
     else:
-        solution = solve_tree(rig, goals, places, start, head)
+        solution, limbs = solve_tree(rig, goals, places, start, head), {}
         solved, solved_head = solution.rotations, solution.root_location
         factors = stretch_factors(goals, solution)
         stretches = {name: 1.0 + share * (factor - 1.0) for name, factor in factors.items()}
@@ -76,11 +93,13 @@ def _pose_tree(
     location = head + share * (solved_head - head)
     factors = present_factors(rig, stretches)
     stretched = any(abs(factors[name] - factor) > _SAME_PLACE for name, factor in stretches.items())
-    turned = angle_between(rotations, present)[goals.bones].max() > _SAME_TURN
+    on_ik = bones_on_ik(rig)
+    least = np.array([_SAME_TURN_ON_IK if name in on_ik else _SAME_TURN for name in goals.bone_names])
+    turned = (angle_between(rotations, present)[goals.bones] > least).any()
     moved = np.abs(location - place).max() > _SAME_PLACE * max(float(tree.skeleton.lengths[0]), 1e-3)
     if turned or stretched or (free and moved):
         write_stretches(rig, stretches)
-        write_pose(rig, tree.skeleton, rotations, location if free else None, bones=goals.bones)
+        write_live(rig, tree.skeleton, rotations, location if free else None, goals.bones, update=update, known=limbs)
 
 
 def _session(

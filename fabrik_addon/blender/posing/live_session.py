@@ -8,6 +8,7 @@ import numpy as np
 
 from ...core.arrays import FloatArray
 from ...core.rotations import angle_between
+from ..control.limbs import LimbOnIk
 from ..goals.goals import Goals
 from ..goals.places import Places
 from ..goals.root import moves_root
@@ -36,6 +37,7 @@ class LiveSession:
         asked: the frame that was posed last, and its targets; None for those where they were met otherwise.
         is_on_the_way: whether joints would have run ahead of the targets, and come after them.
         goes_on: whether the next pose is to be nearer, though the targets rest.
+        limbs: those of a control rig that are placed on IK, by switch.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class LiveSession:
         self._session = session_for(rig, goals, base, most_stretches=_STRETCHES, is_eased=IS_EASED)
         self.is_on_the_way = self.goes_on = False
         self.asked: tuple[float, Places | None] | None = None
+        self.limbs: dict[str, LimbOnIk] = {} if before is None else before.limbs
         if before is not None and before.asked is not None:
             # What was set otherwise shows at once: the way to the pose does not count.
             self.asked = before.asked[0], None

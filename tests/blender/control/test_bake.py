@@ -3,9 +3,9 @@
 import bpy
 import numpy as np
 import pytest
+from support import scenes
 from support.control_rigs import stands_as_solved
 from support.rigify import open_rigify
-from support.scenes import make_rig
 from support.takes import curves
 
 from fabrik_addon.blender.bake.bake import bake
@@ -43,10 +43,31 @@ def test_a_walk(baked):
     assert np.ptp(heads[0][:, 1]) > 0.5
 
 
+def test_pinned_feet_stay_on_ik():
+    rig = open_rigify("Basic.basic_human")
+    bpy.ops.fabrik.use_control_rig()
+    bpy.ops.fabrik.pin(bones="foot_ik.L,foot_ik.R")
+    target = scenes.empty_at((0.6, -0.2, 1.4))
+    for frame, place in ((1, (0.6, -0.2, 1.4)), (12, (0.3, -0.6, 0.7))):
+        target.location = place
+        target.keyframe_insert("location", frame=frame)
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.fabrik.add_effector(bone="hand_ik.L", target=target.name)
+    shares = []
+    result = bake(bpy.context, rig, frame_start=1, frame_end=12, progress=lambda share: shares.append(share) or True)
+    assert result.warnings == ()
+    assert len([share for share in shares if 0.9 < share < 1.0]) > 10
+    keyed = {path.split('"')[1] for path, _ in curves(rig) if not path.endswith('"]')}
+    placing = {row.name for row in rig.fabrik.control.controls if row.limb and row.limb.startswith('pose.bones["thigh')}
+    assert placing < keyed
+    assert not keyed & {f"{bone}_fk.{side}" for bone in ("thigh", "shin", "foot") for side in "LR"}
+    stands_as_solved(rig, result)
+
+
 def test_another_armatures_motion():
     rig = open_rigify("Basic.basic_human")
     bpy.ops.fabrik.use_control_rig()
-    source = make_rig(name="Source")
+    source = scenes.make_rig(name="Source")
     for frame in (1, 12):
         source.pose.bones["forearm.L"].rotation_quaternion = (1.0, 0.0, 0.0, 0.05 * frame)
         source.pose.bones["forearm.L"].keyframe_insert("rotation_quaternion", frame=frame)

@@ -19,7 +19,7 @@ def test_five_goals_live():
     kept = rig.fabrik.control
     bones = {name: rig.pose.bones[kept.controls[name].stands_for] for name in (*GOALS, *FEET)}
     bpy.ops.fabrik.pin(bones=",".join(FEET))
-    feet = {name: np.array(bones[name].tail) for name in FEET}
+    feet = {name: np.array(bones[name].matrix) for name in FEET}
     targets = {name: scenes.empty_at(bones[name].tail, name) for name in GOALS}
     bpy.context.view_layer.objects.active = rig
     for name, target in targets.items():
@@ -33,6 +33,12 @@ def test_five_goals_live():
         bpy.context.view_layer.update()
         for name, target in targets.items():
             assert np.array(bones[name].tail) == pytest.approx(np.array(target.location), abs=5e-4), (share, name)
-    for name, place in feet.items():
-        assert np.array(bones[name].tail) == pytest.approx(place, abs=2e-4)
+        for name, place in feet.items():
+            assert np.array(bones[name].matrix) == pytest.approx(place, abs=1e-4), (share, name)
+        for side in "LR":
+            hip, knee, ankle = (rig.pose.bones[f"ORG-{bone}.{side}"] for bone in ("thigh", "shin", "foot"))
+            assert np.linalg.norm(knee.head - hip.head) == pytest.approx(hip.bone.length, abs=1e-4), share
+            assert np.linalg.norm(ankle.head - knee.head) == pytest.approx(knee.bone.length, abs=1e-4), share
+    on_ik = {row.name.split('"')[1] for row in kept.switches if rig.path_resolve(row.name) == row.ik}
+    assert on_ik == {"thigh_parent.L", "thigh_parent.R"}
     rig.fabrik.live = False
