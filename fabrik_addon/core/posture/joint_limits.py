@@ -9,8 +9,9 @@ from ..arrays import ROUNDING, FloatArray, IntArray, lengths
 from ..backend import array as many
 from ..limits.ball import Ball
 from ..limits.base import Limit
+from ..limits.ellipse import CLOSE, level, nearest_on_ellipse
 from ..limits.hinge import Hinge
-from ..limits.swing_twist import FULL_TURN, Lean, lean_of, turn_twisting, twist_of
+from ..limits.swing_twist import FULL_TURN, Lean, compose_arrays, lean_of, twist_of
 from .body import Bodies
 
 # A cone's outline is seen as straight lines: the nearest one, and those that are turned from it by so much. A narrow
@@ -20,6 +21,8 @@ _ANGLES = np.radians([0.0, -3.0, 3.0, -9.0, 9.0, -20.0, 20.0, -45.0, 45.0])
 _TURNED = np.array([[np.cos(_ANGLES), np.sin(_ANGLES)], [-np.sin(_ANGLES), np.cos(_ANGLES)]])
 _TURNED = _TURNED.transpose(0, 2, 1).reshape(2, -1)
 _AXES = np.array([(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)])
+# Radians, or a part of one: less is nothing beside an angle of which sine and cosine are taken.
+_SMALL = 1e-6
 # Sides of one joint have keys of their own up to this.
 _KEYS = 32
 
@@ -117,9 +120,18 @@ class _Balls:
             self._bounds = type(balls[0][1].bounds).stacked([limit.bounds for _, limit in balls])
 
     def clamp(self, local: FloatArray) -> None:
-        if len(self._bodies):
-            inside = self._bounds.clamp(many, many.quaternion(local[self._bodies]))
-            local[self._bodies] = many.stack([inside], len(self._bodies))[:, 0]
+        if not len(self._bodies):
+            return
+        own, bounds = many.quaternion(local[self._bodies]), self._bounds
+        lean, turn = lean_of(many, own), twist_of(many, own, bounds.middle)
+        leans, twist = np.stack([lean.x, lean.z], axis=1), np.clip(turn, bounds.low, bounds.high)
+        half_axes = self._half_axes(leans[:, None])[:, 0]
+        (x, z), (right, front) = leans.T, half_axes.T
+        outside = (level(many, x, z, right, front) > 1.0 + CLOSE) | (twist != turn)
+        if outside.any():
+            ends = (values[outside] for values in (x, z, right, front))
+            nearest_x, nearest_z = np.stack(nearest_on_ellipse(many, *ends))
+            local[self._bodies[outside]] = compose_arrays(nearest_x, nearest_z, twist[outside])
 
     def sides(self, local: FloatArray, within: float) -> Sides:
         if not len(self._bodies):
@@ -127,8 +139,8 @@ class _Balls:
         rotations, bounds = many.quaternion(local[self._bodies]), self._bounds
         lean, twist = lean_of(many, rotations), twist_of(many, rotations, bounds.middle)
         normals, outline_room = self._outline(np.stack([lean.x, lean.z], axis=1))
-        twisting = many.stack([turn_twisting(many, lean)], len(self._bodies))
-        rows = np.concatenate([normals @ _chart(lean, len(self._bodies)), twisting, -twisting], axis=1)
+        leaning, twisting = _ways(lean)
+        rows = np.concatenate([normals @ leaning, twisting, -twisting], axis=1)
         room = np.concatenate([outline_room, np.stack([bounds.high - twist, twist - bounds.low], axis=1)], axis=1)
         joints, places = np.nonzero(room <= within)
         found = np.zeros((len(joints), self._width))
@@ -152,9 +164,20 @@ class _Balls:
         return np.where(ways >= 0.0, self._positive, self._negative)
 
 
-def _chart(lean: Lean, count: int) -> FloatArray:
-    """(N, 2, 3) the rotation vectors by which a count of N leans move along x and along z."""
-    return many.stack([lean.turn_toward(many, 1.0, 0.0), lean.turn_toward(many, 0.0, 1.0)], count)
+def _ways(lean: Lean) -> tuple[FloatArray, FloatArray]:
+    """(N, 2, 3) the rotation vectors by which N leans move along x and along z, and (N, 1, 3) by which bones twist.
+
+    What `Lean.turn_toward` and `turn_twisting` say, in a third of their time: 30 us of a step's 2,000.
+    """
+    angle, ex, ez = (np.asarray(value) for value in (lean.angle, lean.ex, lean.ez))
+    sine, cosine = np.sin(angle), np.cos(angle)
+    above = 1.0 + cosine
+    stretch = np.where(angle < _SMALL, 1.0, angle / np.maximum(sine, ROUNDING))
+    share, none = 1.0 / np.maximum(above, _SMALL), np.zeros(len(ex))
+    turning = np.array([(ez, none, -ex), (cosine * ex, -sine, cosine * ez)]).transpose(2, 0, 1)
+    leaning = np.array([(ex, -ez * stretch), (ez, ex * stretch)]).transpose(2, 0, 1)
+    twisting = np.array([sine * share * ex, above * share, sine * share * ez]).T
+    return leaning @ turning, twisting[:, None]
 
 
 class _Others:

@@ -1,6 +1,7 @@
 """Single steps from a stance: toward goals and posture in balance, and onto the goals."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -39,11 +40,14 @@ _NEAR_TURN = 0.01
 _TOLERANCE = 1e-6
 
 
-class Tangent(NamedTuple):
+@dataclass(frozen=True)
+class Tangent:
     """What is near a state.
 
-    rows: (R, D) of the goals. mass: (D, D) the posture's matrix, and slope: (D,) its gradient. sides: those that a step
-    could pass, and closed: (K,) whether the last step came up against them. onto: the least mass moved to meet goals.
+    Attributes:
+        rows: (R, D) of the goals. mass: (D, D) the posture's matrix, and slope: (D,) its gradient.
+        sides: those that a step could pass, and closed: (K,) whether the last step came up against them.
+        yielding: (R,) by how much rows give way where masses alone count.
     """
 
     motions: Motions
@@ -52,18 +56,25 @@ class Tangent(NamedTuple):
     slope: FloatArray
     sides: Sides
     closed: BoolArray
-    onto: Step
+    yielding: FloatArray
+
+    @cached_property
+    def onto(self) -> Step:
+        """The least mass moved to meet goals."""
+        return Step(self.mass, np.zeros(len(self.mass)), self.rows, self.yielding, self.sides, self.closed)
 
 
 class Way(NamedTuple):
     """The tangent along which a step led to a state, and which of its sides (K,) it came up against.
 
-    least_turn: radians that some joint would have to turn by from there, at the least, for goals to be met.
+    turned: radians that the joint that turned farthest did. least_turn: radians that some joint would have to turn by
+    from there, at the least, for goals to be met.
     """
 
     tangent: Tangent
     closed: BoolArray
-    least_turn: float
+    turned: float = 0.0
+    least_turn: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -71,14 +82,15 @@ class State:
     """A stance, what its goals are short of (R,), and how far it is from the preferred one.
 
     Attributes:
-        pulls: (R,) the forces along the goals' rows in the step that led here, and closed: (N,) the sides that it came
-            up against; None where no step did. way: that step, while it still tells which way goals are met.
+        pulls: (R,) the forces along the goals' rows in the step that led here.
+        closed: (N,) the sides that it came up against; None where no step did.
+        way: that step, where it begins at the pose before.
     """
 
     stance: Stance
     residual: FloatArray
     away: Away
-    pulls: FloatArray | None
+    pulls: FloatArray
     closed: IntArray | None
     way: Way | None = None
 
@@ -102,8 +114,10 @@ class Newton:
         closed: IntArray | None = None,
         way: Way | None = None,
     ) -> State:
-        """All that is known of a stance."""
-        return State(stance, self.goals.residual(stance), self.posture.away(stance), pulls, closed, way)
+        """All that is known of a stance. Where no step led to it, goals pull by what they are short of."""
+        residual = self.goals.residual(stance)
+        pulls = np.where(self.goals.hard, 0.0, residual) if pulls is None else pulls
+        return State(stance, residual, self.posture.away(stance), pulls, closed, way)
 
     def is_met(self, state: State, chosen: BoolArray, tolerances: float) -> bool:
         """Whether some of the rows are, to so many tolerances."""
@@ -123,7 +137,7 @@ class Newton:
         longest = float(np.abs(found.step[: self.bodies.turning]).max(initial=0.0))
         pulls = residual - rows @ found.step
         pulls[hard] = found.forces
-        share = min(1.0, most / max(longest, ROUNDING), _LONGEST_TURN / max(longest, ROUNDING))
+        share = min(1.0, min(most, _LONGEST_TURN) / max(longest, ROUNDING))
         stance, closed = self._moved(state.stance, share * found.step), all_sides.keys[found.closed]
         # In balance goals pull no more than the posture does but for sides that are closed. So what they are short of,
         # times their pull, is at most the posture's pull along the way that meets them.
@@ -131,7 +145,8 @@ class Newton:
         posture += bounds.rows.T @ found.pushes[len(sides.room) :]
         short = residual - rows @ found.step
         least_turn = (1.0 - _LEFT) * float(short @ short) / max(float(np.abs(posture).sum()), ROUNDING)
-        trial = self.state(stance, pulls, closed, Way(tangent, found.closed[: len(sides.room)], least_turn))
+        way = Way(tangent, found.closed[: len(sides.room)], share * longest, least_turn)
+        trial = self.state(stance, pulls, closed, way)
         for _ in range(_MOST_BACK):
             if self.is_met(trial, hard, _NEARLY):
                 break
@@ -153,8 +168,6 @@ class Newton:
     def _curved(self, matrix: FloatArray, mass: FloatArray, state: State, motions: Motions) -> FloatArray:
         """The Gauss-Newton matrix with what the present forces add to it, and as much mass as makes it positive."""
         stance, posture, goals = state.stance, self.posture, self.goals
-        if state.pulls is None:
-            return matrix
         curvature = self.bodies.stiffness(
             stance,
             motions,
@@ -178,7 +191,7 @@ class Newton:
         if self._promises_little(residual, tangent.rows[chosen], found.step, farthest):
             return None
         for share in _SHARES:
-            way = Way(tangent, found.closed, 0.0)
+            way = Way(tangent, found.closed)
             met = self.state(self._moved(state.stance, share * found.step), state.pulls, state.closed, way)
             if np.linalg.norm(met.residual[chosen]) <= (1.0 - 0.5 * share) * np.linalg.norm(residual):
                 return self._corrected(met, chosen) if share == 1.0 else met
@@ -189,7 +202,8 @@ class Newton:
 
         For one that lies a move of the mouse away, that is enough; a new tangent takes as long as the step itself.
         """
-        if state.way is None or self.is_met(state, chosen, 1.0):
+        # A turn takes what it moves off its tangent by half its square.
+        if state.way is None or 0.5 * state.way.turned**2 > _NEAR_TURN or self.is_met(state, chosen, 1.0):
             return state
         residual, tangent = state.residual[chosen], state.way.tangent
         move = tangent.onto.back(state.way.closed, chosen) @ residual
@@ -227,8 +241,7 @@ class Newton:
             floor = self.bounds.floor_sides(stance, motions, _NEAR_THE_FLOOR * self.posture.size)
             sides = Sides.joined([self.limits.sides(stance.local, _LONGEST_TURN), floor])
             closed = _still_closed(sides, state)
-            onto = Step(mass, np.zeros(len(mass)), rows, self._met, sides, closed)
-            self._begun = state, Tangent(motions, rows, mass, slope, sides, closed, onto)
+            self._begun = state, Tangent(motions, rows, mass, slope, sides, closed, self._met)
         return self._begun[1]
 
     def _moved(self, stance: Stance, step: FloatArray) -> Stance:
@@ -239,4 +252,6 @@ class Newton:
 
 def _still_closed(sides: Sides, state: State) -> BoolArray:
     """(K,) the sides that the last step came up against."""
-    return np.zeros(len(sides.keys), dtype=bool) if state.closed is None else np.isin(sides.keys, state.closed)
+    if state.closed is None:
+        return np.zeros(len(sides.keys), dtype=bool)
+    return np.asarray((sides.keys[:, None] == state.closed).any(axis=1))

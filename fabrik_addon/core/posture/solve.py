@@ -165,24 +165,27 @@ class PostureSolver:
         goals.ask(
             np.asarray(targets, dtype=np.float64), None if target_rotations is None else np.asarray(target_rotations)
         )
-        local = self._limits.clamped(rotations[self.bodies.bones])
-        stance = self.bodies.stand(local, np.asarray(start_location, dtype=np.float64))
         last = self._last
-        state = self._newton.state(stance) if last is None else self._newton.state(stance, last.pulls, last.closed)
-        if last is None:
-            # As far as is known, the goals pull by what they are short of.
-            state = replace(state, pulls=np.where(goals.hard, 0.0, state.residual))
+        state = self._begin(rotations[self.bodies.bones], np.asarray(start_location, dtype=np.float64))
         self._is_far = last is not None and _is_far(state.residual, last.residual)
-        gone = self._targets_gone(stance)
+        gone = self._targets_gone(state.stance)
         easy_turn = np.inf if at_once else self._easy_turn(state, gone)
         found, steps = self._approach(state, easy_turn, _AT_ONCE if at_once else _A_MOVE)
-        self._last = held_back = self._held_back(state, found, gone) if eased and not at_once else found
-        is_held_back, state = held_back is not found, held_back
-        rotations[self.bodies.bones] = state.stance.local
-        misses = np.linalg.norm(goals.misses(state.stance), axis=1)
+        self._last = pose = self._held_back(state, found, gone) if eased and not at_once else found
+        rotations[self.bodies.bones] = pose.stance.local
+        misses = lengths(goals.misses(pose.stance))
         turns = np.full(goals.count, np.nan)
         turns[goals.oriented] = misses[goals.count :]
-        return PosturePose(rotations, state.stance.root, misses[: goals.count], turns, steps, is_held_back)
+        return PosturePose(rotations, pose.stance.root, misses[: goals.count], turns, steps, pose is not found)
+
+    def _begin(self, local: FloatArray, root: FloatArray) -> State:
+        """The state of a pose: the last one, where it goes on from that."""
+        last = self._last
+        if last is None:
+            return self._newton.state(self.bodies.stand(self._limits.clamped(local), root))
+        if np.array_equal(last.stance.local, local) and np.array_equal(last.stance.root, root):
+            return replace(last, residual=self.goals.residual(last.stance), way=None)
+        return self._newton.state(self.bodies.stand(self._limits.clamped(local), root), last.pulls, last.closed)
 
     def _targets_gone(self, stance: Stance) -> float:
         """Metres that the farthest target has gone since the last pose, or from where it is in a first one.
