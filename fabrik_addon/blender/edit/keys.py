@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import bpy
 import numpy as np
@@ -14,8 +14,6 @@ from ..rig.locks import unlocked_rotation
 from ..rig.rotation_modes import to_channels
 from .new_channels import NO_TURN, NewChannels, Turned
 from .take import SAME_FRAME, Motion, Take, cycle_of, in_cycle
-
-_HANDLES: Final = ("handle_left", "handle_right")
 
 
 @dataclass(frozen=True)
@@ -48,16 +46,10 @@ def write_changes(changes: list[Change], frames: Sequence[float], ends: tuple[fl
 
 def shift_keys(curve: bpy.types.FCurve, frames: FloatArray, by: FloatArray) -> None:
     """Move the keys that are on (F,) frames, with their handles, by (F,) values."""
-    points: Any = curve.keyframe_points
     places, rows = _meeting(keyframes.keys(curve)[:, 0], frames)
-    moved = np.zeros(len(points), dtype=np.float32)
+    moved = np.zeros(len(curve.keyframe_points))
     moved[places] = by[rows]
-    for name in ("co", *_HANDLES):
-        table = np.empty(2 * len(points), dtype=np.float32)
-        points.foreach_get(name, table)
-        table.reshape(-1, 2)[:, 1] += moved
-        points.foreach_set(name, table)
-    curve.update()
+    keyframes.scale_values(curve, 1.0, moved)
 
 
 def _rotation_changes(turned: Turned, take: Take, frames: FloatArray) -> Iterator[Change]:

@@ -10,10 +10,9 @@ import numpy as np
 
 from ...core.arrays import FloatArray, IntArray
 from ...core.limits.base import Limit
-from ...core.rotations import angle_between
 from ..rig.armature import RigError, check_editable
 from ..rig.keyframes import amend_curve
-from ..rig.legal import legal_rotations
+from ..rig.legal import excess, legal_rotations
 from ..rig.pose_keeper import PoseKeeper
 from ..rig.rotation_modes import to_channels
 from ..settings.limit_properties import read_limit
@@ -95,16 +94,11 @@ def _limited_curves(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) 
 
 def _breach(curves: BoneCurves, limit: Limit) -> Breach | None:
     frames = whole_frames(curves.times)
-    excess = _excess(limit, curves.rotations(frames))
-    outside = excess > _TOLERANCE
+    off = excess(limit, curves.rotations(frames))
+    outside = off > _TOLERANCE
     if not outside.any():
         return None
-    return Breach(curves.bone.name, frames[outside].astype(np.int64), excess[outside])
-
-
-def _excess(limit: Limit, rotations: FloatArray) -> FloatArray:
-    """(F,) radians that rotations (F, 4) are outside of a limit."""
-    return angle_between(rotations, legal_rotations(limit, rotations))
+    return Breach(curves.bone.name, frames[outside].astype(np.int64), off[outside])
 
 
 def _mend(rig: bpy.types.Object, curves: BoneCurves, limit: Limit) -> None:
@@ -112,7 +106,7 @@ def _mend(rig: bpy.types.Object, curves: BoneCurves, limit: Limit) -> None:
     curves = _with_all_components(rig, curves)
     frames = curves.times
     for _ in range(_ROUNDS):
-        outside = frames[_excess(limit, curves.rotations(frames)) > _TOLERANCE]
+        outside = frames[excess(limit, curves.rotations(frames)) > _TOLERANCE]
         _put_inside(rig, curves, limit, outside)
         frames = whole_frames(curves.times)
         if _breach(curves, limit) is None:

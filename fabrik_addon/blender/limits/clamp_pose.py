@@ -9,7 +9,7 @@ from ...core.arrays import FloatArray
 from ...core.limits.base import Limit
 from ...core.rotations import angle_between
 from ..rig.armature import RigError, check_editable
-from ..rig.legal import legal_rotations
+from ..rig.legal import excess, legal_rotations
 from ..rig.locks import with_locks
 from ..rig.rotation_modes import local_rotation, property_name, to_channels
 from ..settings.limit_properties import read_limit
@@ -29,7 +29,7 @@ def clamp_pose(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]:
     limits = [(bone, limit) for bone in bones if (limit := read_limit(bone)) is not None]
     if not limits:
         raise RigError("None of these bones has a limit: set one first")
-    outside = [(bone, limit) for bone, limit in limits if _excess(limit, local_rotation(bone)) > _OUTSIDE]
+    outside = [(bone, limit) for bone, limit in limits if excess(limit, local_rotation(bone)[None])[0] > _OUTSIDE]
     turned, left = 0, []
     for bone, limit in outside:
         legal = _legal(bone, limit)
@@ -39,11 +39,6 @@ def clamp_pose(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]:
             _turn(bone, legal)
             turned += 1
     return f"{turned} of {len(limits)} bones were outside their limits and are now inside", left
-
-
-def _excess(limit: Limit, rotation: FloatArray) -> float:
-    """Radians that a rotation (4,) is outside of a limit."""
-    return float(angle_between(rotation, legal_rotations(limit, rotation[None])[0]))
 
 
 def _turn(bone: bpy.types.PoseBone, rotation: FloatArray) -> None:

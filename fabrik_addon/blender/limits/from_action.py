@@ -16,7 +16,7 @@ from ...core.backend import array as many
 from ...core.limits.base import Limit
 from ...core.limits.swing_twist import lean_of, twist_of
 from ...core.rotations import angle_between
-from ..rig.legal import legal_rotations
+from ..rig.legal import excess
 from ..settings.limit_properties import read_settings
 from ..settings.limit_values import ALL_ROUND, AXES, Range, settings_of
 from .action_rotations import rotation_curves, whole_frames
@@ -64,7 +64,7 @@ def fitted_limit(
     if angle_between(rotations, _REST).max() < _STILL:
         return Fixed()
     quaternions = many.quaternion(rotations)
-    off_axis = {axis: _off_axis(rotations, axis) for axis in AXES}
+    off_axis = {axis: float(excess(Hinge(axis), rotations).max()) for axis in AXES}
     axis: Any = min(AXES, key=off_axis.__getitem__)
     if shape == "FITTED" and off_axis[axis] <= hinge_tolerance + _STILL:
         return Hinge(axis, *_range(np.asarray(Hinge(axis).angle(many, quaternions)), margin))
@@ -75,11 +75,6 @@ def fitted_limit(
         return Ball(_cone(leans, margin), twist)
     corners = window_around(leans, margin)
     return Polygon(tuple((x, z) for x, z in corners.tolist()), twist)
-
-
-def _off_axis(rotations: FloatArray, axis: Any) -> float:
-    """How far the rotations are from turns about an axis."""
-    return float(angle_between(rotations, legal_rotations(Hinge(axis), rotations)).max())
 
 
 def _range(angles: FloatArray, margin: float) -> Range:

@@ -151,8 +151,8 @@ def keys_beside(curve: bpy.types.FCurve, frame: float) -> tuple[float, float]:
     return points[place - 1].co[0] if place else -inf, points[place].co[0] if place < len(points) else inf
 
 
-def scale_values(curve: bpy.types.FCurve, factor: float, shift: float) -> None:
-    """Multiply the values of a curve by a factor and add to them; its shape stays what it was."""
+def scale_values(curve: bpy.types.FCurve, factor: float, shift: float | FloatArray) -> None:
+    """Multiply the values of a curve's K keys and handles by a factor, and add one number or (K,) to them."""
     points = curve.keyframe_points
     for name in ("co", "handle_left", "handle_right"):
         table = _get(points, name, 2, np.float32)

@@ -25,6 +25,11 @@ def legal_rotations(limit: Limit, rotations: npt.ArrayLike) -> FloatArray:
     return np.where((angle_between(given, clamped) > _ROUNDING)[:, None], clamped, given)
 
 
+def excess(limit: Limit, rotations: FloatArray) -> FloatArray:
+    """(F,) radians that rotations (F, 4) are outside of a limit."""
+    return angle_between(rotations, legal_rotations(limit, rotations))
+
+
 def legal_pose(skeleton: Skeleton, limits: Mapping[str, Limit], rotations: FloatArray) -> FloatArray:
     """(F, J, 4) poses with every limited bone inside its limit."""
     legal = np.array(rotations)
