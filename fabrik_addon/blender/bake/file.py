@@ -102,11 +102,7 @@ def bake_file(request: BakeFileRequest) -> BakeFileResult:
     clip = _read(request, request.markers, request.samples)
     static = None if request.static is None else _read(request, request.static, None)
     entries = None if request.mapping is None else read_map(request.mapping)
-    open_rig_file(request.rig)
-    context = bpy.context
-    rig = find_armature(context.scene, request.armature)
-    check_rig(rig)
-    check_editable(rig)
+    rig, context = open_rig(request.rig, request.armature), bpy.context
     scale = request.scale
     if entries is not None:
         check_map(entries, clip.names, rig.data.bones.keys())
@@ -201,17 +197,21 @@ def check_paths(rig: Path, output: Path, report: Path | None) -> None:
             raise BakeFileError(f"{path}: cannot be written: make the folder {path.parent} first")
 
 
-def open_rig_file(path: Path) -> None:
-    """Open a .blend; raises BakeFileError where Blender cannot."""
+def open_rig(path: Path, name: str) -> bpy.types.Object:
+    """Open a .blend; the armature in it, of that name or the only one. Raises a FabrikError for what can't be posed."""
     try:
         bpy.ops.wm.open_mainfile(filepath=str(path.resolve()), load_ui=False)
     except RuntimeError:
         raise BakeFileError(
             f"{path}: not a file that this Blender ({bpy.app.version_string}) can open: save it again in this one"
         ) from None
+    rig = _find_armature(bpy.context.scene, name)
+    check_rig(rig)
+    check_editable(rig)
+    return rig
 
 
-def find_armature(scene: bpy.types.Scene, name: str) -> bpy.types.Object:
+def _find_armature(scene: bpy.types.Scene, name: str) -> bpy.types.Object:
     """The armature of that name in the scene, or the only one; raises BakeFileError where that is not clear."""
     # The file's own last: they count where a linked one has the same name.
     things = sorted(scene.objects, key=lambda thing: thing.library is None)

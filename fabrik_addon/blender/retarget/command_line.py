@@ -12,9 +12,8 @@ from ...markers.report.text import table_text
 from ...markers.steps import finish
 from ...retarget.bone_map import read_bone_map
 from ..bake.command_line import Command, add_options, batch_trouble, chosen_options, fail, in_one_line
-from ..bake.file import check_paths, find_armature, open_rig_file, show_range, write_files
+from ..bake.file import check_paths, open_rig, show_range, write_files
 from ..bake.report import BakeResult
-from ..rig.armature import check_editable, check_rig
 from ..settings.bake_options import RETARGET_OPTIONS, BakeOptions
 from .door import retarget_from
 
@@ -71,11 +70,7 @@ def _retarget_file(chosen: argparse.Namespace, motion: Path, output: Path, repor
     """Open the rig, bring one motion over and save; raises a FabrikError, with no file written, for what is wrong."""
     check_paths(chosen.rig, output, report)
     pairs = () if chosen.mapping is None else read_bone_map(chosen.mapping)
-    open_rig_file(chosen.rig)
-    context = bpy.context
-    rig = find_armature(context.scene, chosen.armature)
-    check_rig(rig)
-    check_editable(rig)
+    rig, context = open_rig(chosen.rig, chosen.armature), bpy.context
     how: dict[str, Any] = chosen_options(chosen, _HOW)
     how |= {"use_reference": chosen.reference is not None, "reference": chosen.reference or 0}
     bake = {**chosen_options(chosen, _BAKED), "action_name": chosen.action_name}

@@ -1,7 +1,7 @@
 """What the operator and the command line call: a source by its name or its file."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,29 +45,15 @@ def retarget_from(
     `BakeSettings`. pairs: which bone goes by which; found where there are none. What is imported of a file is gone
     afterwards.
     """
-    if not (isinstance(source, str) and is_file(source)):
-        return (yield from _retarget(context, rig, check_source(source, rig), frames, how, bake, pairs))
-    with imported(context, Path(source)) as armature:
-        return (yield from _retarget(context, rig, armature, frames, how, bake, pairs))
-
-
-def _retarget(
-    context: bpy.types.Context,
-    rig: bpy.types.Object,
-    source: bpy.types.Object,
-    frames: Sequence[int | None],
-    how: Mapping[str, Any],
-    bake: Mapping[str, Any],
-    pairs: Sequence[Pair],
-) -> Steps:
-    """Do what `retarget_from` does, from an armature of the scene."""
-    check_animated(source)
-    own = source_range(source, context.scene)
-    first, last = (every if given is None else given for given, every in zip(frames, own, strict=True))
-    reference = how["reference"] - first if how["use_reference"] else None
-    settings = RetargetSettings(how["places"], how["hands_in_world"], how["contacts"], reference)
-    baked, given = BakeSettings(first, last, **bake), checked_pairs(pairs, rig, source)
-    return (yield from retarget_object_steps(context, rig, source, baked, settings, given))
+    path = Path(source) if isinstance(source, str) and is_file(source) else None
+    with nullcontext(check_source(source, rig)) if path is None else imported(context, path) as armature:
+        check_animated(armature)
+        own = source_range(armature, context.scene)
+        first, last = (every if given is None else given for given, every in zip(frames, own, strict=True))
+        reference = how["reference"] - first if how["use_reference"] else None
+        settings = RetargetSettings(how["places"], how["hands_in_world"], how["contacts"], reference)
+        baked, given = BakeSettings(first, last, **bake), checked_pairs(pairs, rig, armature)
+        return (yield from retarget_object_steps(context, rig, armature, baked, settings, given))
 
 
 @contextmanager
