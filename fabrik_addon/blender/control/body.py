@@ -1,6 +1,6 @@
 """The bones that are solved: those of the armature, or of a control rig's body as its controls make it stand."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import bpy
 import numpy as np
@@ -55,6 +55,15 @@ def bones_on_ik(rig: bpy.types.Object) -> set[str]:
         return set()
     off = {row.name for row in kept.switches if read_switch(rig, row.name) != row.fk}
     return {row.name for row in kept.carriers if row.switch in off}
+
+
+def placing_controls(rig: bpy.types.Object, bones: Collection[str]) -> list[str]:
+    """The controls that place those limbs, of some bones of a control rig's body, that are on IK now."""
+    kept, on_ik = control_rig(rig), bones_on_ik(rig)
+    if kept is None:
+        return []
+    limbs = {kept.carriers[name].switch for name in bones if name in on_ik}
+    return [row.name for row in kept.controls if row.limb in limbs and row.name in rig.pose.bones]
 
 
 def solved_bone(rig: bpy.types.Object, bone: str) -> str:

@@ -80,8 +80,9 @@ def _stop_stretching(
         kept.switches[path].stretches = False
         let_stretch(limb.rig, kept, path, stretches=False)
     context.view_layer.update()
-    try_channels(context.view_layer.update, list(limbs.values()))
-    for path, limb in limbs.items():
+    tried = {path: LimbOnIk(limb.rig, limb.bones, [limb.leader]) for path, limb in limbs.items()}
+    try_channels(context.view_layer.update, list(tried.values()))
+    for path, limb in tried.items():
         _look_at_joints(kept, limb, path)
         let_stretch(limb.rig, kept, path, stretches=True)
 

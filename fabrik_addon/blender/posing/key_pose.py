@@ -6,7 +6,7 @@ import bpy
 import numpy as np
 
 from ...core.arrays import FloatArray
-from ..control.body import read_trees
+from ..control.body import bones_on_ik, placing_controls, read_trees
 from ..goals.effectors import check_effectors
 from ..goals.goals import gather_goals
 from ..goals.root import moves_root
@@ -29,15 +29,17 @@ def key_pose(context: bpy.types.Context, rig: bpy.types.Object) -> list[str]:
     check_editable(rig)
     check_action(rig, new=False)
     trees = gather_goals(rig, read_trees(rig))
-    kept = control_rig(rig)
-    bones = [bone for goals in trees for bone in goals.bone_names]
+    kept, bones = control_rig(rig), [bone for goals in trees for bone in goals.bone_names]
+    moved = [goals.tree.skeleton.names[0] for goals in trees if moves_root(rig, goals)]
     if kept is not None:
-        bones = [control for bone in bones if (control := kept.carriers[bone].control) in rig.pose.bones]
+        on_ik, placing = bones_on_ik(rig), placing_controls(rig, bones)
+        # What moves the body is turned with it, where it carries what is solved.
+        moved = [*(kept.place for _ in moved[:1]), *placing]
+        bones = [*(kept.carriers[bone].control for bone in bones if bone not in on_ik), *moved]
     frame = context.scene.frame_current_final
-    channels = [(bone, _beside_its_keys(rig, rig.pose.bones[bone], frame)) for bone in bones]
+    channels = [(bone, _beside_its_keys(rig, rig.pose.bones[bone], frame)) for bone in bones if bone in rig.pose.bones]
     channels += [(bone, "scale") for goals in trees for bone in goals.slides]
-    moving = [goals.tree.skeleton.names[0] for goals in trees if moves_root(rig, goals)]
-    channels += [(root if kept is None else kept.place, "location") for root in moving]
+    channels += [(bone, "location") for bone in moved]
     keyed = key_channels(context, rig, channels, automatic=False)
     if not keyed:
         raise RigError(why_no_key(context, automatic=False))

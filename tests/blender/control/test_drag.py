@@ -191,6 +191,26 @@ def test_key_pose_keys_controls(human):
     assert not [name for name in keyed if name.startswith(("DEF-", "ORG-"))]
 
 
+def test_key_pose_keys_the_controls_that_place_limbs_on_ik(human):
+    bpy.ops.fabrik.pin(bones="foot_ik.L,foot_ik.R")
+    target = scenes.empty_at((0.0, 0.1, 0.8))
+    bpy.context.view_layer.objects.active = human
+    bpy.ops.fabrik.add_effector(bone="torso", target=target.name)
+    bpy.ops.fabrik.solve()
+    bpy.ops.fabrik.key_pose()
+    keyed = {path for path, _ in curves(human)}
+    for side in "LR":
+        assert f'pose.bones["foot_ik.{side}"].location' in keyed
+        assert f'pose.bones["thigh_ik.{side}"].rotation_euler' in keyed
+        assert not [path for path in keyed if f"thigh_fk.{side}" in path]
+    stood = {bone: matrix(human, f"DEF-{bone}") for bone in ("spine", "thigh.L", "shin.R", "foot.L")}
+    for bone in human.pose.bones:
+        bone.matrix_basis.identity()
+    bpy.context.scene.frame_set(bpy.context.scene.frame_current)
+    for bone, wanted in stood.items():
+        assert matrix(human, f"DEF-{bone}") == pytest.approx(wanted, abs=PLACE)
+
+
 def test_switched_off_bones_are_dragged_as_they_are(human):
     human.fabrik.control.use = False
     led(human, (0.0, -0.1, 0.0)).finish(bpy.context)
