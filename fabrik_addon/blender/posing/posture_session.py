@@ -192,7 +192,9 @@ class PostureSession:
             axis = np.array((1.0, 0.0, 0.0) if limit is None or limit.turn_axis is None else limit.turn_axis)
             both = product(turned[bone], quaternion_from_rotation_vector(np.array([_BEND * axis, -_BEND * axis])))
             legal = both if limit is None else legal_rotations(limit, both)
-            turned[bone] = legal[int(angle_between(legal, turned[bone]).argmax())]
+            way, other = angle_between(legal, turned[bone])
+            # Where both are free it is always the same one: rounding would bend left and right otherwise.
+            turned[bone] = legal[int(other > way + _KEPT)]
         for bone, lock in self.locks.items():
             turned[bone] = lock(turned[bone])
         return turned

@@ -128,7 +128,7 @@ class Newton:
         hard, residual, tangent = self.goals.hard, state.residual, self._tangent(state)
         rows, mass, sides = tangent.rows, tangent.mass, tangent.sides
         # Rows that come first count here as well: it changes nothing where they are met, and makes the matrix positive.
-        matrix = self._curved(rows.T @ rows + (POSTURE + damping) * mass, mass, state, tangent.motions)
+        matrix = self._curved(rows.T @ rows + (POSTURE + damping) * mass, mass, state, tangent.motions, damping)
         slope = rows.T @ residual - POSTURE * tangent.slope
         bounds = self.bounds.support_sides(state.stance, tangent.motions, state.away)
         all_sides = Sides.joined([sides, bounds])
@@ -165,8 +165,14 @@ class Newton:
         missing = max(float(np.linalg.norm(first)) - _NEARLY * self.tolerance, 0.0)
         return 0.5 * float(soft @ soft) + posture + price * missing + bounds
 
-    def _curved(self, matrix: FloatArray, mass: FloatArray, state: State, motions: Motions) -> FloatArray:
-        """The Gauss-Newton matrix with what the present forces add to it, and as much mass as makes it positive."""
+    def _curved(
+        self, matrix: FloatArray, mass: FloatArray, state: State, motions: Motions, damping: float
+    ) -> FloatArray:
+        """The Gauss-Newton matrix with what the present forces add to it, and as much mass as makes it positive.
+
+        Where none does, it is without those forces at first, which leads near to what is in reach; once that was of no
+        use and steps are damped, it is made positive otherwise.
+        """
         stance, posture, goals = state.stance, self.posture, self.goals
         curvature = self.bodies.stiffness(
             stance,
@@ -182,7 +188,7 @@ class Newton:
             except np.linalg.LinAlgError:
                 continue
             return curved
-        return matrix
+        return made_positive(matrix - curvature, mass) if damping > 0.0 else matrix
 
     def nearer(self, state: State, chosen: BoolArray, farthest: float) -> State | None:
         """The state with less missing of some of the rows, along one tangent; None where it promises too little."""
@@ -255,3 +261,17 @@ def _still_closed(sides: Sides, state: State) -> BoolArray:
     if state.closed is None:
         return np.zeros(len(sides.keys), dtype=bool)
     return np.asarray((sides.keys[:, None] == state.closed).any(axis=1))
+
+
+def made_positive(curved: FloatArray, mass: FloatArray) -> FloatArray:
+    """(D, D) a matrix with the ways along which it is not clearly positive turned over, the ways measured by mass.
+
+    For what no mass makes positive: far out of reach goals pull so hard that without it five steps of six led nowhere.
+    After Dauphin et al. (*Identifying and attacking the saddle point problem*, NeurIPS 2014). In reach it is no good
+    instead of the mass: steps along what is hardly bent overshoot, and bones turn back and forth.
+    """
+    root = np.linalg.cholesky(mass)
+    by_mass = np.linalg.solve(root, np.linalg.solve(root, curved).T)
+    bends, ways = np.linalg.eigh(by_mass)
+    ways, least = root @ ways, _CLEARLY * POSTURE
+    return np.asarray((ways * np.where(bends < least, np.maximum(-bends, least), bends)) @ ways.T)

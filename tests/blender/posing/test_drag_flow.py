@@ -81,6 +81,26 @@ def test_out_of_reach_nothing_flails_and_pins_hold(human):
     assert turns(poses).max() < 15.0
 
 
+def test_beyond_reach_left_and_right_are_alike(human):
+    """Limbs that are straight bend the same way on both sides, whatever the rounding."""
+    places, way = {}, straight(np.array((0.9, -0.9, 0.4)))[96:114]
+    for side, sign in (("L", 1.0), ("R", -1.0)):
+        session, poses = begin_drag(bpy.context, human, f"hand.{side}"), []
+        for x, y, z in way:
+            session.step(session.start + np.array((sign * x, y, z)))
+            bpy.context.view_layer.update()
+            poses.append({bone.name: np.array(bone.tail) for bone in human.pose.bones})
+        session.cancel()
+        places[side] = poses
+    flip = {"L": "R", "R": "L"}
+    apart = [
+        np.linalg.norm(place * (-1.0, 1.0, 1.0) - right[f"{name[:-1]}{flip[name[-1]]}" if name[-2] == "." else name])
+        for left, right in zip(places["L"], places["R"], strict=True)
+        for name, place in left.items()
+    ]
+    assert max(apart) < 1e-4
+
+
 def test_it_is_met_again_soon_after_it_has_come_back_into_reach(human):
     """Out of reach for the last quarter of the way; then back in small steps to where there is some to spare."""
     shares = np.concatenate([np.linspace(0.0, 1.0, 31)[1:], np.arange(0.995, 0.6975, -0.005)])

@@ -7,6 +7,7 @@ from fabrik_addon.core import Effector, Hinge, Skeleton
 from fabrik_addon.core.posture.body import Bodies
 from fabrik_addon.core.posture.goals import Goals
 from fabrik_addon.core.posture.mass import Masses, PostureTerm
+from fabrik_addon.core.posture.newton import made_positive
 from fabrik_addon.core.rotations import matrix_from_quaternion, quaternion_from_matrix
 
 STEP = 1e-5
@@ -107,3 +108,19 @@ def test_curvature_is_the_slope_of_what_forces_do():
         expected[i, j] = (work(one + two) - work(one - two) - work(two - one) + work(-one - two)) / (4.0 * size**2)
     found = bodies.stiffness(stance, bodies.motions(stance), points(stance), on, forces)
     assert found == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_matrix_made_positive_keeps_what_is_positive_and_turns_the_rest_over():
+    random = np.random.default_rng(4)
+    mass, ways = (values @ values.T for values in random.normal(size=(2, 6, 6)))
+    # By mass the ways are orthonormal.
+    root = np.linalg.cholesky(mass)
+    ways = np.linalg.solve(root.T, np.linalg.qr(ways)[0])
+    bends = np.array([5.0, 2.0, 0.1, -0.2, -3.0, -50.0])
+    found = made_positive(mass @ (ways * bends) @ ways.T @ mass, mass)
+    assert found == pytest.approx(mass @ (ways * np.abs(bends)) @ ways.T @ mass, rel=1e-9, abs=1e-9)
+
+
+def test_a_flat_matrix_is_made_clearly_positive():
+    found = made_positive(np.zeros((3, 3)), np.eye(3))
+    assert np.linalg.eigvalsh(found).min() > 1e-3
