@@ -5,7 +5,7 @@ import numpy as np
 
 from benchmarks import cases
 from benchmarks.tables import Aim, Part, clock, table
-from fabrik_addon.blender.rig.armature import write_pose
+from fabrik_addon.blender.rig.pose_writer import write_pose
 
 STEPS = 200
 REACH = 0.3

@@ -13,7 +13,8 @@ from fabrik_addon.blender.goals.pins import pin_bones
 from fabrik_addon.blender.posing import live, live_session
 from fabrik_addon.blender.posing.drag.session import begin_drag
 from fabrik_addon.blender.posing.drag.setup import DragSettings
-from fabrik_addon.blender.rig.armature import Tree, read_trees, write_pose
+from fabrik_addon.blender.rig.armature import Tree, read_trees
+from fabrik_addon.blender.rig.pose_writer import write_pose
 from fabrik_addon.blender.settings.limit_properties import read_limits
 from fabrik_addon.core import Effector, Options, Solver
 from fabrik_addon.core.rotations import angle_between, conjugate, product, rotation_vector_from_quaternion

@@ -36,7 +36,7 @@ MOST_CALIBRATION = 3.0
 FILES = ("gait2354_subject01_walk1.trc", "MACsample.c3d", "PiG_Motion3_FF.c3d", "Pose2Sim_markers.trc")
 
 
-class _Person:
+class Person:
     """The sample person's bones and limits."""
 
     def __init__(self):
@@ -46,9 +46,13 @@ class _Person:
         self.limits = read_limits(rig, self.skeleton.names)
         self.rest = read_rest(rig)
 
+    def matched(self, labels):
+        """The markers that labels tell a bone for."""
+        return match(labels, parts_of(match_bones(self.rest)), self.rest, None).markers
+
     def calibrated(self, clip):
         """A clip's calibration, and the seconds of the processor that it took."""
-        mapping = match(clip.names, parts_of(match_bones(self.rest)), self.rest, None).markers
+        mapping = self.matched(clip.names)
         began = time.process_time()
         found = calibrate(self.skeleton, mapping, clip, limits=self.limits, refine=True)
         return found, time.process_time() - began
@@ -56,8 +60,8 @@ class _Person:
 
 def measure_takes():
     """Milliseconds a frame by stage."""
-    person, rows = _Person(), []
-    for clip in _clips():
+    person, rows = Person(), []
+    for clip in clips():
         found, seconds = person.calibrated(clip)
         for frames in LENGTHS if rows else (*LENGTHS, LONGEST):
             stages, _ = _solved(person, found, _tiled(found.targets(clip), frames), clip.rate)
@@ -85,8 +89,8 @@ def measure_takes():
 
 def measure_variants():
     """How well takes and variants of them come out."""
-    person, rows = _Person(), []
-    for clip in _clips():
+    person, rows = Person(), []
+    for clip in clips():
         for name, vary in VARIANTS:
             varied = vary(clip)
             found, _ = person.calibrated(varied)
@@ -101,7 +105,7 @@ def measure_variants():
     return table("Variants of takes on human.blend", header, rows)
 
 
-def _clips():
+def clips():
     """The sample walk, and what there is of other recordings."""
     files = [SAMPLES / "walk.trc", *(DATA / name for name in FILES)]
     return [to_z_up(read_markers(file)) for file in files if file.exists()]

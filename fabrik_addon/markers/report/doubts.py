@@ -49,8 +49,8 @@ def result_doubts(report: Report) -> Iterator[str]:
     bones = _often(report.limits, _MOSTLY)
     if bones:
         yield (
-            f"At their limits on most frames: {bones}; calibrate on frames on which the person stands, "
-            "or widen these limits"
+            f"At their limits on most frames: {bones}; calibrate on frames on which the person stands, or clear these "
+            "limits, bake again and use Limits from Action"
         )
     markers = _often(report.left_out, _OFTEN_WRONG)
     if markers:

@@ -35,8 +35,9 @@ _ROUNDS: Final = (_Round(4.0, 0.05, 0.15), _Round(16.0, 0.05, 0.15), _Round(64.0
 # Frames a second at which jumps are told as above; between fewer frames people turn by more.
 _USUAL_RATE: Final = 60.0
 # Beside its own RMS before and the take's median, or what markers are off at least, that a frame's RMS may become. With
-# no end a kick of 80° at 1,500° a second was blunted by 10°, with this by 2; keypoints are eased as well with 1.2.
-_FARTHER: Final = 1.5
+# no end a kick of 110° at 2,100° a second was blunted by 14°, with this by 4; with 1.5 a dancer who leaves the rig's
+# limits kept turning a foot by 65° in a frame.
+_FARTHER: Final = 2.0
 # Standard deviations beside a jump that are looked at.
 _BESIDE: Final = 2.0
 
