@@ -83,7 +83,7 @@ def _solve_knots(recording: Recording, knots: IntArray, *, steady: bool) -> Gene
     found = yield from _from_rest(recording, knots)
     recording.rest_weights[:] = steady * _rest_weights(recording, found)
     if recording.rest_weights.any():
-        found = yield from _from_rest(recording, knots)
+        found = yield from _from_rest(recording, knots, found)
     found = _carried_over(recording, knots, found)
     _unfold(recording, knots, found)
     yield 0.5
@@ -127,9 +127,12 @@ def _rest_weights(recording: Recording, found: Solution) -> FloatArray:
     return np.asarray(_REST_COUNTS * float(recording.weights.mean()) * max(excess, 0.0) / spread**2)
 
 
-def _from_rest(recording: Recording, knots: IntArray) -> Generator[float, None, Solution]:
-    """The knots' poses, from rest."""
-    solver = with_options(recording.solver, restarts=0, most_steps=_STEPS)
+def _from_rest(
+    recording: Recording, knots: IntArray, near: Solution | None = None
+) -> Generator[float, None, Solution]:
+    """The knots' poses, from rest, or from poses that are near."""
+    sweeps = recording.solver.options.max_sweeps if near is None else 0
+    solver = with_options(recording.solver, restarts=0, most_steps=_STEPS, max_sweeps=sweeps)
     found = Solution.empty(solver.skeleton, len(knots), len(solver.effectors))
     weights = prior_weight(recording, _FROM_REST) + recording.rest_weights[0]
     prior = PosePrior(np.tile(_REST, (len(weights), 1)), weights)
@@ -137,7 +140,8 @@ def _from_rest(recording: Recording, knots: IntArray) -> Generator[float, None, 
         frames = knots[places]
         heads = None if recording.root_heads is None else recording.root_heads[frames]
         wanted, counts = recording.bridged[frames], recording.sample_weights(frames)
-        part = solver.solve(wanted, start_location=heads, weights=counts, prior=prior)
+        start = None if near is None else near.rotations[places]
+        part = solver.solve(wanted, start=start, start_location=heads, weights=counts, prior=prior)
         found.put(places, part)
         yield 0.4 * (places[-1] + 1) / len(knots)
     return found

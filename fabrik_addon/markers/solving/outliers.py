@@ -6,7 +6,7 @@ import numpy as np
 
 from ...core.arrays import IntArray
 from ..clip import BoolArray, FloatArray, true_spans
-from ..gaps.long import CARRIED, MOST_BESIDE, fill_points, fill_rotations
+from ..gaps.long import CARRIED, fill_points, fill_rotations
 from ..robust import outlier_weights, usual_distances
 from .course import FROM_COURSE, SPACING, prior_weight
 from .recording import Recording, about
@@ -81,17 +81,14 @@ def _start_from_beside(recording: Recording, frames: IntArray) -> None:
     """Put poses that such samples have dragged away for a while to where the frames beside lead."""
     good = np.ones(len(recording.targets), dtype=bool)
     good[frames] = False
-    longest = CARRIED * recording.rate
-    spans = [span for span in true_spans(~good) if span[1] - span[0] <= longest and span[0] > 0 and span[1] < len(good)]
-    solution = recording.solution
-    for first, end in spans:
-        beside = slice(max(first - MOST_BESIDE, 0), end + MOST_BESIDE)
-        part, known = slice(first, end), good[beside]
-        rotations = fill_rotations(solution.rotations[beside], known, longest)
-        solution.rotations[beside] = recording.legal(rotations)
-        if recording.root_heads is None:
-            solution.root_location[beside] = fill_points(solution.root_location[beside], known, longest)
-        recording.expected[part] = solution.rotations[part]
+    longest, short = CARRIED * recording.rate, np.zeros_like(good)
+    for first, end in true_spans(~good):
+        short[first:end] = end - first <= longest and first > 0 and end < len(good)
+    solution, led = recording.solution, np.flatnonzero(short)
+    rotations = recording.legal(fill_rotations(solution.rotations, good, longest)[led])
+    solution.rotations[led] = recording.expected[led] = rotations
+    if recording.root_heads is None:
+        solution.root_location[led] = fill_points(solution.root_location, good, longest)[led]
 
 
 def _allowed(size: float, distances: FloatArray) -> FloatArray:
