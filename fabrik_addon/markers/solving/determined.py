@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from ...core import Solution, Solver, forward_kinematics
-from ...core.arrays import IntArray
+from ...core.arrays import TINY, IntArray
 from ...core.model.bodies import participants
 from ..calibrate.bundle import joint_columns
 from ..calibrate.offsets import effector_points
@@ -37,8 +37,9 @@ def lost_certainty(solver: Solver, solution: Solution, seen: BoolArray) -> tuple
     partly_seen = looked_at[~seen[looked_at].all(axis=1)]
     for first in range(0, len(partly_seen), _CHUNK):
         frames = partly_seen[first : first + _CHUNK]
-        matrices = forward_kinematics(solver.skeleton, solution.rotations[frames], solution.root_location[frames])
-        lost = _lost(solver, matrices, seen[frames])
+        poses, which = np.unique(frames - frames % _EVERY, return_inverse=True)
+        matrices = forward_kinematics(solver.skeleton, solution.rotations[poses], solution.root_location[poses])
+        lost = _lost(_rows(solver, matrices), which.reshape(-1), seen[frames])
         turns[np.ix_(frames, bodies)] = lost[:, : len(bodies)]
         places[frames] = lost[:, -1] if solver.free_root else 0.0
     return turns[stands_for], places[stands_for]
@@ -61,8 +62,8 @@ def uncertainty(solver: Solver, solution: Solution) -> FloatArray:
     bodies = participants(solver.skeleton, solver.effectors)
     every = np.unique(np.linspace(0, len(solution.status) - 1, _SAMPLES).round().astype(np.intp))
     matrices = forward_kinematics(solver.skeleton, solution.rotations[every], solution.root_location[every])
-    columns, weights = _columns(solver, matrices)
-    variances = np.median(_spreads(columns, np.broadcast_to(weights, columns.shape[:2])), axis=0)[: len(bodies)]
+    own = np.einsum("fii->fi", _covariances(_rows(solver, matrices)))
+    variances = np.median(own.reshape(len(own), -1, 3).sum(axis=2), axis=0)[: len(bodies)]
     unsure = np.zeros(len(solver.skeleton))
     unsure[bodies] = np.sqrt(np.maximum(variances - _closed_ways(solver, bodies), 0.0))
     return unsure
@@ -74,19 +75,25 @@ def _closed_ways(solver: Solver, bodies: list[int]) -> FloatArray:
     return np.array([0.0 if limit is None else 3.0 - limit.freedom for limit in limits])
 
 
-def _lost(solver: Solver, matrices: FloatArray, seen: BoolArray) -> FloatArray:
-    """(F, B + 1) by how much each body's turn, and at last the root's place, is less sure; radians, and sizes.
+def _lost(rows: FloatArray, which: IntArray, seen: BoolArray) -> FloatArray:
+    """(N, B + 1) by how much each body's turn, and at last the root's place, is less sure; radians, and sizes.
 
-    The root's place counts in shares of the skeleton's size.
+    rows: (P, M, 3, D) of poses, see `_rows`. which: (N,) the pose of each frame. seen: (N, M). The root's place counts
+    in shares of the skeleton's size. What hidden markers take away has the rank of their rows (Woodbury's identity).
     """
-    columns, weights = _columns(solver, matrices)
-    with_all = _spreads(columns, np.broadcast_to(weights, seen.shape))
-    lost: FloatArray = np.sqrt(np.maximum(_spreads(columns, np.where(seen, weights, 0.0)) - with_all, 0.0))
+    away, most = ~seen, int((~seen).sum(axis=1).max())
+    first = np.argsort(seen, axis=1, kind="stable")[:, :most]
+    hidden = rows[which[:, None], first] * np.take_along_axis(away, first, axis=1)[..., None, None]
+    hidden = hidden.reshape(len(seen), -1, rows.shape[-1])
+    spread = hidden @ _covariances(rows)[which]
+    left = np.eye(hidden.shape[1]) - spread @ np.swapaxes(hidden, 1, 2)
+    grown = (spread * np.linalg.solve(left, spread)).sum(axis=1)
+    lost: FloatArray = np.sqrt(np.maximum(grown.reshape(len(grown), -1, 3).sum(axis=2), 0.0))
     return lost
 
 
-def _columns(solver: Solver, matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(F, M, 3, D) how the markers move with the joints and the root, in shares of the skeleton's size; their weights.
+def _rows(solver: Solver, matrices: FloatArray) -> FloatArray:
+    """(F, M, 3, D) how the markers move with the joints and the root, in shares of what a marker's place is unsure.
 
     matrices: (F, J, 4, 4).
     """
@@ -94,14 +101,12 @@ def _columns(solver: Solver, matrices: FloatArray) -> tuple[FloatArray, FloatArr
     points = effector_points(skeleton, effectors, matrices)
     columns = joint_columns(skeleton, effectors, solver.limits, matrices, points)
     columns[..., :-3] /= skeleton.size
-    return columns, np.array([effector.weight for effector in effectors])
+    weights = np.array([effector.weight for effector in effectors])
+    share = np.sqrt(weights / max(float(weights.max()), TINY)) / _NOISE_SHARE
+    return np.asarray(columns * share[:, None, None])
 
 
-def _spreads(columns: FloatArray, weights: FloatArray) -> FloatArray:
-    """(F, B + 1) variances of each body's turn and of the root's place; a radian's, a size's with no marker at all."""
-    share = weights / max(float(weights.max()), 1e-30) / _NOISE_SHARE**2
-    rows = columns * np.sqrt(share)[..., None, None]
-    rows = rows.reshape(len(rows), -1, rows.shape[-1])
-    square = np.swapaxes(rows, 1, 2) @ rows + np.eye(rows.shape[-1])
-    variances = np.einsum("fii->fi", np.linalg.inv(square))
-    return np.asarray(variances.reshape(len(rows), -1, 3).sum(axis=2))
+def _covariances(rows: FloatArray) -> FloatArray:
+    """(F, D, D) of the joints and the root's place; a radian's, a size's with no marker at all."""
+    flat = rows.reshape(len(rows), -1, rows.shape[-1])
+    return np.asarray(np.linalg.inv(np.swapaxes(flat, 1, 2) @ flat + np.eye(flat.shape[-1])))

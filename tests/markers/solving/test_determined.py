@@ -4,7 +4,9 @@ import numpy as np
 from support import walker
 from support.families import limb
 
-from fabrik_addon.core import Effector, Hinge, Solver
+from fabrik_addon.core import Effector, Hinge, Solver, forward_kinematics
+from fabrik_addon.core.rotations import product, quaternion_from_rotation_vector
+from fabrik_addon.markers.calibrate.offsets import effector_points
 from fabrik_addon.markers.solving.determined import lost_certainty, uncertainty
 
 
@@ -60,3 +62,34 @@ def test_certainty_is_lost_with_the_markers():
     assert (lost[[0, 1, 3, 4]] == 0.0).all()
     assert lost[2, walker.skeleton().index("forearm.L")] > 0.3
     assert lost[2, walker.skeleton().index("shin.R")] < 0.01
+
+
+def test_lost_certainty_is_what_the_covariances_with_and_without_the_markers_say():
+    """Of a few markers, many, and all; the oracle turns each bone a little and inverts the whole problem."""
+    skeleton, effectors = chain(3), [*marked("b0"), *marked("b1"), *marked("b2")]
+    solver, solution = solved(skeleton, effectors)
+    seen = np.random.default_rng(5).random((4, len(effectors))) > np.array([[0.2], [0.4], [0.7], [1.0]])
+    seen[0, 0], seen[3] = False, False
+    lost, place = lost_certainty(solver, solution.part(np.zeros(4, dtype=np.int64)), seen)
+    tiny, columns = 1e-6, []
+    for bone, axis in np.ndindex(3, 3):
+        turned = np.array(solution.rotations[0])
+        turned[bone] = product(turned[bone], quaternion_from_rotation_vector(tiny * np.eye(3)[axis]))
+        columns.append(points_of(skeleton, effectors, turned, solution.root_location[0]))
+    for axis in range(3):
+        shifted = solution.root_location[0] + tiny * skeleton.size * np.eye(3)[axis]
+        columns.append(points_of(skeleton, effectors, solution.rotations[0], shifted))
+    usual = points_of(skeleton, effectors, solution.rotations[0], solution.root_location[0])
+    rows = (np.stack(columns, axis=-1) - usual[..., None]) / tiny / skeleton.size / 0.005
+    for frame, visible in enumerate(seen):
+        spreads = []
+        for counted in (np.ones_like(visible), visible):
+            flat = rows[counted].reshape(-1, rows.shape[-1])
+            spreads.append(np.diag(np.linalg.inv(flat.T @ flat + np.eye(12))).reshape(4, 3).sum(axis=1))
+        expected = np.sqrt(spreads[1] - spreads[0])
+        np.testing.assert_allclose([*lost[frame], place[frame]], expected, rtol=1e-3, atol=1e-4)
+
+
+def points_of(skeleton, effectors, rotations, root):
+    """(E, 3) where effectors are in a pose."""
+    return effector_points(skeleton, effectors, forward_kinematics(skeleton, rotations[None], root[None]))[0]
