@@ -2,8 +2,9 @@
 
 A frame that is solved by itself depends on its own markers only. Where these leave a pose undecided (a spine with few
 markers, neck and head in a row, folds of a rig without limits) each frame would take a way of its own. So frames some
-way apart, the knots, are solved from rest, and those that jump though their markers do not once more from their
-neighbours. The course through them is where all frames begin, and a prior that counts as much as a bone is undecided.
+way apart, the knots, are solved: every fourth from rest, the others from the course through these, and those that jump
+though their markers do not once more from their neighbours. The course through the knots is where all frames begin, and
+a prior that counts as much as a bone is undecided.
 """
 
 from collections.abc import Generator
@@ -19,6 +20,7 @@ from ..clip import FloatArray
 from ..gaps.long import CARRIED, fill_points, fill_rotations
 from ..resample import hermite, slopes
 from ..robust import usual_distances
+from ..steps import within
 from .determined import LOST, lost_certainty, uncertainty
 from .folds import unfold
 from .recording import Recording, parts, with_options
@@ -27,9 +29,9 @@ from .recording import Recording, parts, with_options
 SPACING: Final = 1.0 / 15.0
 # From rest so many steps bring a knot close enough: all frames go on from there.
 _STEPS: Final = 12
-# Every so manyeth knot is solved from rest, the others from the course through these, in so many steps: 100 frames of
-# keypoints then took 2.5 steps of all frames, 4.8 before.
-_SPARSE: Final = 4
+# One knot in so many is solved from rest, the others from the course through these, in so many steps: the knots of
+# keypoints took 4.8 steps for each frame of the take from rest, now 2.5, for the same RMS.
+_FROM_REST_ONE_IN: Final = 4
 _STEPS_FROM_NEAR: Final = 8
 # How exactly markers say where a bone is, as a share of the skeleton's size (some 5 mm of a person).
 NOISE: Final = 0.002
@@ -72,7 +74,7 @@ def solve_each(recording: Recording, *, steady: bool) -> Generator[float, None, 
         recording.solution.rotations[frames] = recording.expected[frames]
         roots = found.root_location if recording.root_heads is None else recording.root_heads[knots]
         recording.solution.root_location[frames] = _between(roots[:, None], knots, frames)[:, 0]
-        recording.solve_again(frames, recording.sample_weights(frames), recording.bridged[frames])
+        recording.solve_bridged(frames)
         yield 0.5 + 0.5 * (frames[-1] + 1) / count
 
 
@@ -83,16 +85,15 @@ def _knots(count: int, rate: float) -> IntArray:
 
 
 def _solve_knots(recording: Recording, knots: IntArray, *, steady: bool) -> Generator[float, None, Solution]:
-    """The knots' poses, from rest; what jumps is solved again from its neighbours."""
-    first = np.unique(np.append(np.arange(0, len(knots), _SPARSE), len(knots) - 1))
-    found = yield from _from_rest(recording, knots[first])
+    """The knots' poses; what jumps is solved again from its neighbours."""
+    first = np.unique(np.append(np.arange(0, len(knots), _FROM_REST_ONE_IN), len(knots) - 1))
+    found = yield from within(0.0, 0.2, _from_rest(recording, knots[first]))
     _unfold(recording, knots[first], found)
     recording.rest_weights[:] = steady * _rest_weights(recording, found)
     near = _between(_aligned(found.rotations), first, np.arange(len(knots)), unit=True)
-    found = yield from _from_rest(recording, knots, near)
+    found = yield from within(0.2, 0.5, _from_rest(recording, knots, near))
     found = _carried_over(recording, knots, found)
     _unfold(recording, knots, found)
-    yield 0.5
     return found
 
 
@@ -151,7 +152,7 @@ def _from_rest(
         start = None if near is None else near[places]
         part = solver.solve(wanted, start=start, start_location=heads, weights=counts, prior=prior)
         found.put(places, part)
-        yield 0.4 * (places[-1] + 1) / len(knots)
+        yield (places[-1] + 1) / len(knots)
     return found
 
 

@@ -48,7 +48,7 @@ def fill_gaps(recording: Recording, gaps: Gaps) -> Generator[float, None, BoolAr
     if gaps == "SOLVE":
         frames = np.flatnonzero(~(known.all(axis=1) & placed))
         for part in parts(frames):
-            recording.solve_again(part, recording.sample_weights(part), recording.bridged[part])
+            recording.solve_bridged(part)
             yield part[-1] / len(recording.targets)
     return known
 

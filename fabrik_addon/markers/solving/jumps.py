@@ -90,7 +90,7 @@ def _solve_toward(recording: Recording, smooth: FloatArray, easing: BoolArray, w
         recording.prior_weights[frames] = np.where(which, np.maximum(counts, weight), counts)
         rotations = recording.solution.rotations[frames]
         recording.solution.rotations[frames] = np.where(which[..., None], expected, rotations)
-        recording.solve_again(frames, recording.sample_weights(frames), recording.bridged[frames])
+        recording.solve_bridged(frames)
 
 
 def about_jumps(jumping: BoolArray, near: int) -> BoolArray:

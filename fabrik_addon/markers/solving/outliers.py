@@ -57,7 +57,7 @@ def reject_outliers(recording: Recording) -> None:
     beside = np.flatnonzero((np.nan_to_num(before) != np.nan_to_num(recording.bridged)).any(axis=(1, 2)))
     frames = np.union1d(frames[changed], beside)
     recording.expected[frames] = recording.solution.rotations[frames]
-    recording.solve_again(frames, recording.sample_weights(frames), recording.bridged[frames], far=True)
+    recording.solve_bridged(frames, far=True)
 
 
 def _solve_without(recording: Recording, frames: IntArray, allowed: FloatArray) -> None:

@@ -86,6 +86,10 @@ class Recording:
         self.solution.put(frames[which], solution.part(np.flatnonzero(which)))
         self.expected[frames[which]], self.prior_weights[frames[which]] = expected[which], prior_weights[which]
 
+    def solve_bridged(self, frames: Any, *, far: bool = False) -> None:
+        """The same with all that is seen, and what is bridged."""
+        self.solve_again(frames, self.sample_weights(frames), self.bridged[frames], far=far)
+
     def legal(self, rotations: FloatArray) -> FloatArray:
         """Between two poses inside the limits there may be one outside."""
         for name, limit in self.solver.limits.items():
