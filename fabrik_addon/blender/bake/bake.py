@@ -14,12 +14,12 @@ import bpy
 from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
 from ...markers.steps import finish, within
-from ..control.body import solved_bone
 from ..goals.followed import check_followed
 from ..posing import live
 from ..rig.actions import check_action
 from ..rig.armature import check_editable, check_rig
 from ..rig.pose_keeper import PoseKeeper
+from ..settings.control import solved_bone
 from ..settings.selection import selected_bones
 from .jobs import BakedTree, sample
 from .keys import Writing, check_root_motion, off_their_keys, write_keys, written_bones

@@ -66,21 +66,6 @@ def placing_controls(rig: bpy.types.Object, bones: Collection[str]) -> list[str]
     return [row.name for row in kept.controls if row.limb in limbs and row.name in rig.pose.bones]
 
 
-def solved_bone(rig: bpy.types.Object, bone: str) -> str:
-    """The bone that is solved where a bone is meant: of a control rig the one that a control stands for."""
-    kept = control_rig(rig)
-    while kept is not None and bone in rig.pose.bones and bone not in kept.carriers:
-        control = kept.controls.get(bone)
-        if control is not None and control.stands_for:
-            found: str = control.stands_for
-            return found
-        parent = rig.pose.bones[bone].parent
-        if parent is None:
-            break
-        bone = parent.name
-    return bone
-
-
 def locks_on(rig: bpy.types.Object, bone: str, rotation: FloatArray) -> WithLocks | None:
     """What a bone's locks let a rotation (4,) be; a body's bones have none."""
     return with_locks(rig.pose.bones[bone], rotation) if control_rig(rig) is None else None

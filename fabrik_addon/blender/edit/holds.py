@@ -12,7 +12,7 @@ import numpy as np
 from ...core.arrays import FloatArray
 from ...core.rotations import matrix_from_quaternion, quaternion_from_matrix, slerp
 from ...markers.steps import finish
-from ..control.body import read_trees, solved_bone
+from ..control.body import read_trees
 from ..goals.effectors import why_no_target
 from ..goals.sampling import sample_steps
 from ..posing.drag.setup import DragSettings, DragSetup
@@ -21,6 +21,7 @@ from ..rig.actions import check_action
 from ..rig.armature import RigError, check_bones, check_editable, check_rig
 from ..rig.pose_keeper import PoseKeeper
 from ..rig.spaces import metres_per_unit
+from ..settings.control import solved_bone
 from ..settings.rig import rig_settings
 from .contacts import find_contacts
 from .keys import Change, changes_of, shift_keys, write_changes

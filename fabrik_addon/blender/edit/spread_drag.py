@@ -15,7 +15,6 @@ from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.rotations import product, quaternion_from_rotation_vector
 from ...motion.poses import MotionPoses, between
 from ...motion.solve import MotionSolver
-from ..control.body import solved_bone
 from ..control.writer import make_writer
 from ..goals.pins import take_pins_along
 from ..goals.support import floor_of
@@ -25,6 +24,7 @@ from ..rig.actions import check_action
 from ..rig.armature import RigError, Tree, check_bones, check_editable, check_rig
 from ..rig.pose_keeper import PoseKeeper
 from ..rig.spaces import object_scale
+from ..settings.control import solved_bone
 from ..settings.rig import rig_settings
 from .held import above_the_floor, room_above
 from .keys import changes_of, write_changes

@@ -5,9 +5,9 @@ from typing import NamedTuple, TypeAlias
 import bpy
 
 from ...core import Effector
-from ..control.body import solved_bone
 from ..rig.armature import RigError, check_bones
 from ..rig.spaces import BONE_HEAD, armature_point, metres_per_unit
+from ..settings.control import solved_bone
 from ..settings.effector import FabrikEffector
 from ..settings.markers import FabrikMarker
 from ..settings.rig import rig_settings

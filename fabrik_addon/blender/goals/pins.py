@@ -4,9 +4,9 @@ from collections.abc import Collection, Sequence
 
 import bpy
 
-from ..control.body import solved_bone
 from ..rig.armature import RigError, check_bones, check_editable
 from ..rig.spaces import armature_point
+from ..settings.control import solved_bone
 from ..settings.effector import FabrikEffector
 from ..settings.rig import rig_settings
 from .effectors import remove_effector

@@ -120,6 +120,21 @@ def control_rig(rig: bpy.types.Object) -> FabrikControlRig | None:
     return kept if kept.use and len(kept.carriers) else None
 
 
+def solved_bone(rig: bpy.types.Object, bone: str) -> str:
+    """The bone that is solved where a bone is meant: of a control rig the one that a control stands for."""
+    kept = control_rig(rig)
+    while kept is not None and bone in rig.pose.bones and bone not in kept.carriers:
+        control = kept.controls.get(bone)
+        if control is not None and control.stands_for:
+            found: str = control.stands_for
+            return found
+        parent = rig.pose.bones[bone].parent
+        if parent is None:
+            break
+        bone = parent.name
+    return bone
+
+
 def solved_parents(rig: bpy.types.Object) -> dict[str, str]:
     """The bones that are solved, all of them or those of a control rig's body, with their parents' names or ""."""
     kept = control_rig(rig)

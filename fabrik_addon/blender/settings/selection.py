@@ -7,28 +7,38 @@ from typing import Any
 import bpy
 
 from ...core.errors import FabrikError
+from .control import control_rig, solved_bone
+
+
+def clicked_bone(rig: bpy.types.Object) -> bpy.types.PoseBone:
+    """The active pose bone of an armature, be it a control. Raises FabrikError where there is none."""
+    active = rig.data.bones.active
+    if active is None or active.name not in rig.pose.bones:
+        raise FabrikError("No bone is active: click one in Pose mode first")
+    return rig.pose.bones[active.name]
 
 
 def active_bone(rig: bpy.types.Object) -> bpy.types.PoseBone | None:
-    """The active pose bone of an armature."""
-    active = rig.data.bones.active
-    return None if active is None else rig.pose.bones.get(active.name)
+    """The active pose bone of an armature; where it is a control, the bone of the body that it stands for."""
+    with suppress(FabrikError):
+        return _meant(rig, [clicked_bone(rig)])[0]
+    return None
 
 
 def selected_bones(context: bpy.types.Context, rig: bpy.types.Object) -> list[bpy.types.PoseBone]:
-    """The selected bones that can be seen; outside Pose mode all that will be selected there."""
+    """The selected bones that can be seen, or those that they stand for; outside Pose mode all selected there."""
     if rig.mode == "POSE":
-        return [bone for bone in context.selected_pose_bones or () if bone.id_data == rig]
-    return [bone for bone in rig.pose.bones if _is_selected(bone)]
+        return _meant(rig, [bone for bone in context.selected_pose_bones or () if bone.id_data == rig])
+    return _meant(rig, [bone for bone in rig.pose.bones if _is_selected(bone)])
 
 
 def chosen_bones(context: bpy.types.Context, rig: bpy.types.Object, names: str = "") -> Sequence[bpy.types.PoseBone]:
-    """The bones named, "" for the selected ones, or the active one where none is selected.
+    """The bones named, "" for the selected ones, or the active one where none is selected; as in `selected_bones`.
 
     names: separated by commas. Raises FabrikError for a name that no bone has, and where nothing is selected.
     """
     if names:
-        return [_named(rig, name) for name in ([names] if names in rig.pose.bones else names.split(","))]
+        return _meant(rig, [_named(rig, name) for name in ([names] if names in rig.pose.bones else names.split(","))])
     active = active_bone(rig)
     chosen = selected_bones(context, rig) or ([] if active is None else [active])
     if not chosen:
@@ -38,12 +48,7 @@ def chosen_bones(context: bpy.types.Context, rig: bpy.types.Object, names: str =
 
 def chosen_bone(context: bpy.types.Context, rig: bpy.types.Object, name: str = "") -> bpy.types.PoseBone:
     """The bone named, "" for the active one. Raises FabrikError where there is none."""
-    if name:
-        return chosen_bones(context, rig, name)[0]
-    active = active_bone(rig)
-    if active is None:
-        raise FabrikError("No bone is active: click one in Pose mode first")
-    return active
+    return chosen_bones(context, rig, name)[0] if name else _meant(rig, [clicked_bone(rig)])[0]
 
 
 class SelectionKeeper:
@@ -74,6 +79,16 @@ def _select(bone: Any, *, chosen: bool) -> None:
         bone.select = chosen
     else:
         bone.bone.select = bone.bone.select_head = bone.bone.select_tail = chosen
+
+
+def _meant(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> list[bpy.types.PoseBone]:
+    """The bones of a control rig's body for the controls among some bones, each once."""
+    kept = control_rig(rig)
+    if kept is None:
+        return list(bones)
+    names = {bone.name: solved_bone(rig, bone.name) for bone in bones}
+    meant = [name if name in kept.carriers else own for own, name in names.items()]
+    return [rig.pose.bones[name] for name in dict.fromkeys(meant)]
 
 
 def _named(rig: bpy.types.Object, name: str) -> bpy.types.PoseBone:

@@ -8,6 +8,7 @@ from support.rigify import open_rigify
 
 from fabrik_addon.blender.control.body import read_trees
 from fabrik_addon.blender.control.writer import ControlWriter
+from fabrik_addon.blender.settings import selection
 from fabrik_addon.core.rotations import product, quaternion_from_rotation_vector
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
@@ -155,6 +156,22 @@ def test_the_body_stands_as_written_however_each_joint_is_turned():
     writer.write(product(tree.rotations, turns), tree.root_location + np.array((0.1, -0.2, 0.05)))
     bpy.context.view_layer.update()
     assert writer.deviations() == []
+
+
+def test_limits_are_those_of_the_bone_that_a_control_stands_for():
+    rig = open_rigify("Basic.basic_human")
+    set_up()
+    bpy.ops.object.mode_set(mode="POSE")
+    shin = rig.pose.bones["ORG-shin.L"]
+    rig.data.bones.active = rig.data.bones["shin_fk.L"]
+    assert selection.active_bone(rig) == shin
+    bpy.ops.fabrik.set_limit(bones="shin_fk.L", type="HINGE", axis="X")
+    bpy.ops.fabrik.mirror_limits(bones="shin_fk.L")
+    assert {bone.name for bone in rig.pose.bones if "fabrik_limit" in bone} == {"ORG-shin.L", "ORG-shin.R"}
+    bpy.context.scene.fabrik_stiffness_of_selected = 0.5
+    assert shin["fabrik_stiffness"] == 0.5
+    bpy.ops.fabrik.clear_limit(bones="shin_fk.L,shin_fk.R")
+    assert not [bone.name for bone in rig.pose.bones if "fabrik_limit" in bone]
 
 
 def test_a_rig_without_constraints_is_refused():

@@ -13,13 +13,13 @@ import numpy.typing as npt
 from mathutils import Quaternion, Vector
 
 from ....core.arrays import FloatArray
-from ...control.body import solved_bone
 from ...control.writer import key_switches, make_writer, settle
 from ...goals.pins import take_pins_along
 from ...rig.armature import RigError, check_bones, check_editable, check_rig, nearest_rotations
 from ...rig.keying import check_auto_keying, is_auto_keying, key_channels, why_no_key
 from ...rig.pose_keeper import PoseKeeper
 from ...rig.spaces import object_scale
+from ...settings.control import solved_bone
 from ...settings.rig import rig_settings
 from .. import live
 from ..snap_targets import snap_targets

@@ -172,10 +172,10 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         from ...edit.begin import begin_any_drag
         from ...edit.span import Spread
         from ...posing.drag.setup import DragSettings
-        from ...settings.selection import chosen_bone
+        from ...settings.selection import clicked_bone
 
         rig = rig_at_hand(context)
-        self.bone = self.bone or chosen_bone(context, rig).name
+        self.bone = self.bone or clicked_bone(rig).name
         start_as_chosen(rig)
         kept = rig_settings(rig)
         for name in set(_KEPT) - self.given(*_KEPT).keys():

@@ -41,9 +41,9 @@ class FABRIK_OT_add_effector(OnRig, Operator):
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         """Add the effector."""
         from ...goals.effectors import add_effector
-        from ...settings.selection import chosen_bone
+        from ...settings.selection import clicked_bone
 
-        bone = self.bone or chosen_bone(context, rig).name
+        bone = self.bone or clicked_bone(rig).name
         start_as_chosen(rig)
         target = named(bpy.data.objects, self.target, "object")
         effector = add_effector(context, rig, bone, point=self.point, target=target, target_bone=self.target_bone)

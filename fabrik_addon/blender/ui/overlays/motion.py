@@ -6,8 +6,8 @@ import bpy
 import numpy as np
 
 from ....core.arrays import FloatArray
-from ...control.body import solved_bone
 from ...edit.paths import PathKeeper, Paths
+from ...settings.control import solved_bone
 from ...settings.rig import rig_settings
 from ...settings.selection import selected_bones
 from .drawing import Drawing, Lines, draw_over

@@ -61,9 +61,9 @@ class FABRIK_OT_add_hold(OnRig, Operator):
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         """Hold it."""
         from ....edit.holds import HoldSettings, add_hold
-        from ....settings.selection import chosen_bone
+        from ....settings.selection import clicked_bone
 
-        bone = self.bone or chosen_bone(context, rig).name
+        bone = self.bone or clicked_bone(rig).name
         target = named(bpy.data.objects, self.target, "object")
         settings = HoldSettings(self.point, self.hold_rotation, self.ease, target, self.target_bone)
         missed = add_hold(context, rig, bone, (self.first, self.last), settings)

@@ -44,7 +44,7 @@ def draw_active_limit(context: Context, layout: UILayout, rig: Object) -> None:
     if bone is None:
         draw_lines(layout, "Click a bone in Pose mode first", "INFO")
         return
-    _draw_bone(layout, bone, selected_bones(context, rig))
+    _draw_bone(layout, rig, bone, selected_bones(context, rig))
     reason = why_not_writable(bone)
     draw_lines(layout, reason, "INFO")
     body = layout.column()
@@ -55,10 +55,12 @@ def draw_active_limit(context: Context, layout: UILayout, rig: Object) -> None:
     _draw_buttons(body)
 
 
-def _draw_bone(layout: UILayout, bone: PoseBone, selected: Sequence[PoseBone]) -> None:
+def _draw_bone(layout: UILayout, rig: Object, bone: PoseBone, selected: Sequence[PoseBone]) -> None:
     """Which bone the sliders are for, and which ones the buttons."""
     others = f" and {len(selected) - 1} more" if bone in selected and len(selected) > 1 else ""
-    layout.label(text=f"{bone.name}{others}", icon="BONE_DATA")
+    control = rig.data.bones.active.name
+    means = "" if control == bone.name else f"{control} ▸ "
+    layout.label(text=f"{means}{bone.name}{others}", icon="BONE_DATA")
     if selected and bone not in selected:
         layout.label(text="Not selected: buttons change the selected bones", icon="INFO")
 
