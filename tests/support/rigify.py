@@ -1,6 +1,8 @@
-"""Rigs that Rigify generates, made once for all tests and kept as files."""
+"""Rigs that Rigify generates, made once for all runs of a Blender and kept as files: a cat takes it 13 seconds."""
 
+import hashlib
 import os
+import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -31,20 +33,28 @@ os._exit(0)
 """
 
 
+def _folder():
+    """Where this Blender's are kept; another recipe has another place."""
+    recipe = hashlib.sha256(GENERATE.encode()).hexdigest()[:8]
+    return Path(__file__).parents[2] / "build" / "rigify" / f"{bpy.app.version_string}-{recipe}"
+
+
 @cache
-def _made(kind):
-    folder = Path(tempfile.mkdtemp(prefix="rigify"))
-    file = folder / f"{kind}.blend"
-    ended = run_python(GENERATE, kind, file, env={**os.environ, "BLENDER_USER_RESOURCES": str(folder)})
-    return ended.returncode, file, ended.stderr
-
-
 def rigify_file(kind):
     """The .blend with a generated rig, such as of "Basic.basic_human", "human" or "Animals.cat"."""
-    code, file, error = _made(kind)
-    if code == 3:
-        pytest.skip("this Blender has no Rigify")
-    assert code == 0, error
+    file = _folder() / f"{kind}.blend"
+    if file.exists():
+        return file
+    with tempfile.TemporaryDirectory(prefix="rigify") as folder:
+        made = Path(folder) / file.name
+        ended = run_python(GENERATE, kind, made, env={**os.environ, "BLENDER_USER_RESOURCES": folder})
+        if ended.returncode == 3:
+            pytest.skip("this Blender has no Rigify")
+        assert ended.returncode == 0, ended.stderr
+        file.parent.mkdir(parents=True, exist_ok=True)
+        # At once, as others may be making it too.
+        shutil.move(made, file.with_suffix(f".{os.getpid()}"))
+        file.with_suffix(f".{os.getpid()}").replace(file)
     return file
 
 
