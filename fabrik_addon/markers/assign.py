@@ -14,6 +14,7 @@ import numpy.typing as npt
 from ..core import Options, Skeleton, Solution, Solver, forward_kinematics
 from ..core.limits.base import Limit
 from ..core.model.targets import PosePrior
+from ..core.rotations import NO_TURN
 from ..human.body_parts import Role
 from .calibrate.calibrate import positions_of, spread_places
 from .calibrate.offsets import bones_of, guessed_offsets, make_effectors, measured_offsets
@@ -102,7 +103,7 @@ class _RoughPoses:
         """F poses for targets (F, M, 3); offsets: (M, 3) of the markers in their bones' frames."""
         effectors = make_effectors(entries, offsets)
         solver = Solver(self.skeleton, effectors, limits=self._limits, root="FREE", options=self._options)
-        rest = np.tile([1.0, 0.0, 0.0, 0.0], (len(self.skeleton), 1))
+        rest = np.tile(NO_TURN, (len(self.skeleton), 1))
         prior = PosePrior(rest, np.full(len(self.skeleton), _PRIOR * self.metre**2))
         if start is None:
             return solver.solve(targets, prior=prior)

@@ -32,14 +32,14 @@ class MotionPoses:
     errors: FloatArray
 
 
-def smoothed(found: MotionPoses, rotations: FloatArray, roots: FloatArray) -> MotionPoses:
-    """Poses whose change from (F, J, 4) rotations and (F, 3) roots is smooth over F frames, and none at the ends."""
-    turns = rotation_vector_from_quaternion(product(found.rotations, conjugate(rotations)))
-    share = _from_the_ends(len(roots))
-    changes = [turns.reshape(len(roots), -1), found.roots - roots]
+def smoothed(found: MotionPoses, own: MotionPoses) -> MotionPoses:
+    """Poses whose change from the frames' own ones is smooth over F frames, and none at the ends."""
+    turns = rotation_vector_from_quaternion(product(found.rotations, conjugate(own.rotations)))
+    share = _from_the_ends(len(turns))
+    changes = [turns.reshape(len(turns), -1), found.roots - own.roots]
     calm = [each + share * (_mean(each) - each) for each in changes]
-    turned = product(quaternion_from_rotation_vector(calm[0].reshape(turns.shape)), rotations)
-    return MotionPoses(turned, roots + calm[1], np.empty(0))
+    turned = product(quaternion_from_rotation_vector(calm[0].reshape(turns.shape)), own.rotations)
+    return MotionPoses(turned, own.roots + calm[1], np.empty(0))
 
 
 def _from_the_ends(count: int) -> FloatArray:

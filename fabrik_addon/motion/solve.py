@@ -18,7 +18,7 @@ from ..core.limits.base import Limit
 from ..core.model.effector import Effector
 from ..core.model.kinematics import forward_kinematics
 from ..core.model.skeleton import Skeleton
-from ..core.posture.body import Bodies, Stance
+from ..core.posture.body import Bodies, Stance, joint_axes
 from ..core.posture.mass import Masses, PostureTerm
 from ..core.rotations import product, quaternion_from_rotation_vector
 from .joints import LONGEST_TURN, PASSED, FrameLimits
@@ -71,12 +71,7 @@ class MotionModel:
     def axes(self, bone: int) -> FloatArray:
         """(k, 3) what a joint may turn about, in the frame that carries it."""
         name = self.skeleton.names[bone]
-        limit = self.limits.get(name)
-        if name not in self.turning or not np.isfinite(self.masses.factors[bone]):
-            return np.zeros((0, 3))
-        if limit is not None and limit.freedom == 0:
-            return np.zeros((0, 3))
-        return np.eye(3) if limit is None or limit.turn_axis is None else np.array([limit.turn_axis])
+        return joint_axes(self.limits.get(name), self.masses.factors[bone] if name in self.turning else np.inf)
 
 
 class MotionSolver:
@@ -90,7 +85,7 @@ class MotionSolver:
         shares: (F,) how much of a change frames get. Where their own poses are beyond limits, they are brought inside
         as much, so that what begins and ends beyond does not jump; all the way when None.
         """
-        self.rotations, self.roots, self._skeleton = rotations, roots, model.skeleton
+        self._skeleton = model.skeleton
         self._tolerance = _TOLERANCE * model.skeleton.size
         parts = [slice(first, first + _BLOCK) for first in range(0, len(rotations), _BLOCK)]
         inside = np.ones(len(rotations)) if shares is None else shares
@@ -131,7 +126,7 @@ class MotionSolver:
         most = self._suddenness(self._own)
         if self._suddenness(found) <= most:
             return found
-        calm = self._by_blocks(0, targets, rotations, smoothed(found, self.rotations, self.roots))
+        calm = self._by_blocks(0, targets, rotations, smoothed(found, self._own))
         best = self._calmer(found, calm, calm.errors.max() <= max(2.0 * found.errors.max(), self._tolerance))
         if self._suddenness(best) <= most:
             return best
@@ -140,7 +135,7 @@ class MotionSolver:
         short = float(np.linalg.norm(self._missing(found, targets, rotations)[now]))
         is_reached = short <= self._tolerance
         allowed = self._tolerance if is_reached else 1.5 * short + _FALLS_SHORT * self._skeleton.size
-        for each in (kept, self._by_blocks(0, *eased, smoothed(kept, self.rotations, self.roots), bent=True)):
+        for each in (kept, self._by_blocks(0, *eased, smoothed(kept, self._own), bent=True)):
             there = np.linalg.norm(self._missing(each, targets, rotations)[now])
             best = self._calmer(best, each, bool(there <= allowed))
         return best

@@ -128,7 +128,7 @@ def test_changes_are_smoothed_and_none_at_the_ends():
     shaken /= np.linalg.norm(shaken, axis=-1, keepdims=True)
     shaken[[0, -1]] = rotations[[0, -1]]
     moved = roots + 0.01 * np.sin(np.linspace(0.0, np.pi, len(roots)))[:, None]
-    calm = smoothed(MotionPoses(shaken, moved, np.empty(0)), rotations, roots)
+    calm = smoothed(MotionPoses(shaken, moved, np.empty(0)), MotionPoses(rotations, roots, np.empty(0)))
     assert np.abs(calm.rotations[[0, -1]] - rotations[[0, -1]]).max() < 1e-9
     rough, less = (angle_between(each[1:], each[:-1]).max() for each in (shaken, calm.rotations))
     assert less < 0.6 * rough

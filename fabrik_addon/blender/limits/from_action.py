@@ -15,7 +15,7 @@ from ...core.arrays import FloatArray
 from ...core.backend import array as many
 from ...core.limits.base import Limit
 from ...core.limits.swing_twist import lean_of, twist_of
-from ...core.rotations import angle_between
+from ...core.rotations import NO_TURN, angle_between
 from ..rig.legal import excess
 from ..settings.limit_properties import read_settings
 from ..settings.limit_values import ALL_ROUND, AXES, Range, settings_of
@@ -24,7 +24,6 @@ from .editing import write_all
 from .lean_hull import window_around
 
 _FULL_TURN: Final = 2.0 * pi
-_REST: Final = np.array([[1.0, 0.0, 0.0, 0.0]])
 # A bone that never turns by more than this does not turn.
 _STILL: Final = 1e-4
 _ROUNDS: Final = 200
@@ -61,7 +60,7 @@ def fitted_limit(
     rotations: FloatArray, margin: float = 0.0, hinge_tolerance: float = 0.0, shape: str = "FITTED"
 ) -> Limit:
     """The limit that holds successive rotations (F, 4), widened by a margin."""
-    if angle_between(rotations, _REST).max() < _STILL:
+    if angle_between(rotations, NO_TURN).max() < _STILL:
         return Fixed()
     quaternions = many.quaternion(rotations)
     off_axis = {axis: float(excess(Hinge(axis), rotations).max()) for axis in AXES}

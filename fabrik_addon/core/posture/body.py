@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, lengths
+from ..limits.base import Limit
 from ..model.kinematics import jumps
 from ..model.skeleton import Skeleton
 from ..rotations import matrix_from_quaternion, product, quaternion_from_rotation_vector
@@ -204,6 +205,13 @@ class Bodies:
         axes = motions[0]
         trace = spread[:, 0, 0] + spread[:, 1, 1] + spread[:, 2, 2]
         return self.symmetric(axes @ ((spread @ axes[..., None])[..., 0] - trace[:, None] * axes).T)
+
+
+def joint_axes(limit: Limit | None, factor: float) -> FloatArray:
+    """(k, 3) what a joint may turn about, in the frame that carries it; nothing where its mass counts without end."""
+    if not np.isfinite(factor) or (limit is not None and limit.freedom == 0):
+        return np.zeros((0, 3))
+    return np.eye(3) if limit is None or limit.turn_axis is None else np.array([limit.turn_axis])
 
 
 def cross(first: FloatArray, second: FloatArray) -> FloatArray:

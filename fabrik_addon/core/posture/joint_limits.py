@@ -81,9 +81,8 @@ class _Hinges:
         self._bodies: IntArray = np.array([body for body, _ in hinges], dtype=np.int64)
         self._columns, self._width = bodies.first[self._bodies], bodies.columns
         self._axes: FloatArray = np.array([limit.turn_axis for _, limit in hinges]).reshape(-1, 3)
-        ends = [(limit.low, limit.high) if limit.bounded else (-np.inf, np.inf) for _, limit in hinges]
-        self._low, self._high = np.array(ends).reshape(-1, 2).T
-        self._middle: FloatArray = np.array([0.5 * (limit.low + limit.high) for _, limit in hinges])
+        ranges = [(limit.bounds.low, limit.bounds.high, limit.bounds.middle) for _, limit in hinges]
+        self._low, self._high, self._middle = np.array(ranges).reshape(-1, 3).T
 
     def clamp(self, local: FloatArray) -> None:
         half = 0.5 * np.clip(self._angles(local), self._low, self._high)

@@ -16,8 +16,8 @@ from ..arrays import BoolArray, FloatArray, lengths
 from ..limits.base import Limit
 from ..model.effector import Effector
 from ..model.skeleton import Skeleton
-from ..rotations import rotation_vector_from_matrix, slerp
-from .body import Bodies, Stance
+from ..rotations import NO_TURN, rotation_vector_from_matrix, slerp
+from .body import Bodies, Stance, joint_axes
 from .bounds import Bounds, Floor, Support
 from .goals import Goals
 from .joint_limits import JointLimits
@@ -104,11 +104,11 @@ class PostureSolver:
         self.skeleton, self.masses = skeleton, masses
         self.goals = Goals(skeleton, effectors)
         own = [(limits or {}).get(skeleton.names[bone]) for bone in self.goals.bones]
-        axes = [_axes(limit, masses.factors[bone]) for bone, limit in zip(self.goals.bones, own, strict=True)]
+        axes = [joint_axes(limit, masses.factors[bone]) for bone, limit in zip(self.goals.bones, own, strict=True)]
         self.bodies = Bodies(skeleton, self.goals.bones, axes, root == "FREE")
         self._limits, self._bounds = JointLimits(self.bodies, own), Bounds(self.bodies, floor, support)
         self._every = np.ones(len(self.goals.hard), dtype=bool)
-        self.prefer(np.tile([1.0, 0.0, 0.0, 0.0], (len(skeleton), 1)), skeleton.rest[0, :3, 3])
+        self.prefer(np.tile(NO_TURN, (len(skeleton), 1)), skeleton.rest[0, :3, 3])
 
     def prefer(self, rotations: npt.ArrayLike, location: npt.ArrayLike) -> None:
         """From now on stay near a pose: (J, 4) local rotations and the root's head at (3,)."""
@@ -275,10 +275,3 @@ def _is_far(residual: FloatArray, before: FloatArray) -> bool:
     """Whether goals are out of reach as they were before: gone on a little, and no nearer; (R,) residuals."""
     gone, missing = float(np.linalg.norm(residual - before)), float(np.linalg.norm(before))
     return 0.0 < gone < _OUT_OF_REACH * missing <= _OUT_OF_REACH * float(np.linalg.norm(residual))
-
-
-def _axes(limit: Limit | None, factor: float) -> FloatArray:
-    """(k, 3) what a joint may turn about; nothing where it is as stiff as can be."""
-    if not np.isfinite(factor) or (limit is not None and limit.freedom == 0):
-        return np.zeros((0, 3))
-    return np.eye(3) if limit is None or limit.turn_axis is None else np.array([limit.turn_axis])

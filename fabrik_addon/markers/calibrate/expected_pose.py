@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core import Skeleton, Solution
 from ...core.model.targets import PosePrior
-from ...core.rotations import angle_between, quaternion_from_matrix
+from ...core.rotations import NO_TURN, angle_between, quaternion_from_matrix
 from ...human.naming_schemes import match
 from ..clip import FloatArray
 
@@ -31,7 +31,6 @@ _MOVING_LIMB: Final = 60.0
 # Radians: as good as nothing beside a marker, some 2 % of what one at 10 cm from a joint says.
 _ANY: Final = np.pi
 _LIMBS: Final = frozenset({"upper_arm", "forearm", "hand", "thigh", "shin"})
-_REST: Final = np.array([1.0, 0.0, 0.0, 0.0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,18 +48,18 @@ class ExpectedPose:
 
 def any_pose(skeleton: Skeleton) -> ExpectedPose:
     """Of someone of whom nothing is known: rest decides only what markers say nothing about at all."""
-    return ExpectedPose("MOVING", np.tile(_REST, (len(skeleton), 1)), np.full(len(skeleton), _ANY))
+    return ExpectedPose("MOVING", np.tile(NO_TURN, (len(skeleton), 1)), np.full(len(skeleton), _ANY))
 
 
 def moving_pose(skeleton: Skeleton) -> ExpectedPose:
     """Of someone who moves: about rest, limbs anywhere."""
-    return ExpectedPose("MOVING", np.tile(_REST, (len(skeleton), 1)), _spread(skeleton, _MOVING, _MOVING_LIMB))
+    return ExpectedPose("MOVING", np.tile(NO_TURN, (len(skeleton), 1)), _spread(skeleton, _MOVING, _MOVING_LIMB))
 
 
 def told_pose(skeleton: Skeleton, solution: Solution) -> ExpectedPose:
     """Of someone who, as a rough fit of F frames shows, holds one of the poses that people are asked for."""
     spread = _spread(skeleton, _STILL, _STILL_LIMB)
-    rest = np.tile(_REST, (len(skeleton), 1))
+    rest = np.tile(NO_TURN, (len(skeleton), 1))
     parts = _parts(skeleton)
     limbs = [bone for bone, part in enumerate(parts) if part in _LIMBS]
     away = np.degrees(np.median(angle_between(solution.rotations, rest[None]), axis=0))

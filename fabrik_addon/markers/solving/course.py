@@ -15,6 +15,7 @@ import numpy as np
 from ...core import Solution
 from ...core.arrays import IntArray
 from ...core.model.targets import PosePrior
+from ...core.rotations import NO_TURN
 from ..calibrate.expected_pose import moving_pose
 from ..clip import FloatArray
 from ..gaps.long import CARRIED, fill_points, fill_rotations
@@ -52,7 +53,6 @@ _SPREAD: Final = 0.1
 # What being at rest counts beside markers that are usually far off: with 2 the spine stood at its limits on 55 % of a
 # balancing trial's frames, with 3 on 46 % (on 74 % without), for 1 mm RMS.
 _REST_COUNTS: Final = 3.0
-_REST: Final = np.array([1.0, 0.0, 0.0, 0.0])
 
 
 def solve_each(recording: Recording, *, steady: bool) -> Generator[float, None, None]:
@@ -113,7 +113,7 @@ def _carried_over(recording: Recording, knots: IntArray, found: Solution) -> Sol
     rotations = recording.legal(rotations)
     at_rest = prior_weight(recording, _FROM_REST) + recording.rest_weights[knots]
     counts = np.where(known, at_rest, GUESSED * prior_weight(recording, FROM_COURSE))
-    means = np.where(known[..., None], _REST, rotations)
+    means = np.where(known[..., None], NO_TURN, rotations)
     for part in parts(np.flatnonzero(~(known.all(axis=1) & placed))):
         prior = PosePrior(means[part], counts[part])
         start, heads = rotations[part], roots[part]
@@ -144,7 +144,7 @@ def _from_rest(
     )
     found = Solution.empty(solver.skeleton, len(knots), len(solver.effectors))
     weights = prior_weight(recording, _FROM_REST) + recording.rest_weights[0]
-    prior = PosePrior(np.tile(_REST, (len(weights), 1)), weights)
+    prior = PosePrior(np.tile(NO_TURN, (len(weights), 1)), weights)
     for places in parts(np.arange(len(knots))):
         frames = knots[places]
         heads = None if recording.root_heads is None else recording.root_heads[frames]
