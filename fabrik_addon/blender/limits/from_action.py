@@ -11,7 +11,7 @@ import bpy
 import numpy as np
 
 from ...core import Ball, Fixed, Hinge, Polygon
-from ...core.arrays import FloatArray
+from ...core.arrays import ROUNDING, FloatArray
 from ...core.backend import array as many
 from ...core.limits.base import Limit
 from ...core.limits.swing_twist import lean_of, twist_of
@@ -71,7 +71,8 @@ def fitted_limit(
     leans = np.stack([lean.x, lean.z], axis=-1).reshape(-1, 2)
     twist = _range(np.asarray(twist_of(many, quaternions, 0.0)), margin)
     if shape == "FITTED":
-        return Ball(_cone(leans, margin), twist)
+        half_axes = _half_axes(np.concatenate([leans, -leans], axis=1).T)
+        return Ball(tuple(np.minimum(half_axes + margin, pi).tolist()), twist)
     corners = window_around(leans, margin)
     return Polygon(tuple((x, z) for x, z in corners.tolist()), twist)
 
@@ -84,11 +85,6 @@ def _range(angles: FloatArray, margin: float) -> Range:
         return ALL_ROUND
     turns = _FULL_TURN * round((low + high) / (2.0 * _FULL_TURN))
     return low - turns, high - turns
-
-
-def _cone(leans: FloatArray, margin: float) -> tuple[float, ...]:
-    """Half-axes toward +X, +Z, -X, -Z of the cone around leans (F, 2), and a margin."""
-    return tuple(float(min(pi, angle + margin)) for angle in _half_axes(np.concatenate([leans, -leans], axis=1).T))
 
 
 def _half_axes(leans: FloatArray) -> FloatArray:
@@ -108,4 +104,18 @@ def _half_axes(leans: FloatArray) -> FloatArray:
         weights *= squares @ inverse
     half_axes = np.zeros(4)
     half_axes[used] = np.sqrt((squares @ inverse).max(initial=1.0) / inverse)
+    return _within_half_turn(half_axes, np.square(np.maximum(leans.T, 0.0)))
+
+
+def _within_half_turn(half_axes: FloatArray, squares: FloatArray) -> FloatArray:
+    """(4,) half-axes of which none is beyond half a turn, that still hold leans with (F, 4) squares.
+
+    Where one was beyond, the others are longer for it.
+    """
+    while (half_axes > pi).any():
+        cut = half_axes >= pi
+        half_axes = np.minimum(half_axes, pi)
+        room = np.maximum(1.0 - squares[:, cut].sum(axis=1) / pi**2, ROUNDING)
+        load = squares[:, ~cut] @ np.maximum(half_axes[~cut], ROUNDING) ** -2.0
+        half_axes[~cut] *= np.sqrt((load / room).max(initial=1.0))
     return half_axes

@@ -234,6 +234,13 @@ class TestFitting:
         if max(np.linalg.norm(checker.lean_and_twist(checker.matrices(rotations))[0], axis=-1)) < 3.0:
             assert checker.distances(limit, checker.matrices(rotations))[0].max() < 2e-4
 
+    def test_where_the_narrowest_cone_would_go_beyond_half_a_turn_it_is_wider_beside(self):
+        source = Ball((3.0, 2.0, 0.0, 1.5), (0.0, 0.0))
+        rotations = checker.random_rotations_inside(source, np.random.default_rng(2265), 50)
+        limit = fitted_limit(rotations)
+        assert max(limit.angles) == pytest.approx(np.pi)
+        assert_holds(limit, rotations, margin=-1e-9)
+
     @pytest.mark.parametrize("axis", ["X", "Y", "Z"])
     @pytest.mark.parametrize(("low", "high"), [(0.2, 2.0), (-2.5, -0.1), (-1.0, 2.9), (2.0, 4.5), (-0.5, 3.9)])
     def test_hinge(self, axis, low, high):
