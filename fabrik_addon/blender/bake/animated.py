@@ -18,17 +18,13 @@ _STILL = 1e-4
 def animated_limits(armature: bpy.types.Object, bones: Sequence[str], frames: IntArray) -> Iterator[str]:
     """A sentence for each of the bones whose limit changes over the frames, or may, as it is driven."""
     paths = {bone_property_path(bone, name): (bone, name) for bone in bones for name in NUMBERS}
-    changing = [curve.data_path for curve in curves(armature) if curve.data_path in paths and _changes(curve, frames)]
+    keyed = [curve for curve in curves(armature) if curve.data_path in paths and not curve.mute]
+    changing = [curve.data_path for curve in keyed if np.ptp(values_at(curve, frames)) > _STILL]
     if armature.animation_data is not None:
         changing += [curve.data_path for curve in armature.animation_data.drivers if curve.data_path in paths]
     for path in dict.fromkeys(changing):
         bone, name = paths[path]
         yield f"Bone {bone!r} has an animated limit ({name}): its values on frame {frames[0]} were used"
-
-
-def _changes(curve: bpy.types.FCurve, frames: IntArray) -> bool:
-    """Whether a curve that is not muted changes over the frames."""
-    return not curve.mute and bool(np.ptp(values_at(curve, frames)) > _STILL)
 
 
 def check_still(armature: bpy.types.Object, bones: Sequence[str], frames: IntArray | FloatArray) -> None:

@@ -165,7 +165,7 @@ def add_options(group: Any, options: Mapping[str, Any]) -> None:
         flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
         text = f"{words['description'][0].lower()}{words['description'][1:]} (default: %(default)s)"
         if "items" in words:
-            choices = [_in_lower_case(identifier) for identifier, *_ in words["items"]]
+            choices = [identifier.lower().replace("_", "-") for identifier, *_ in words["items"]]
             group.add_argument(flag, dest=name, choices=choices, default=choices[0], help=text)
         elif declared.function is BoolProperty:
             default = words.get("default", False)
@@ -174,11 +174,6 @@ def add_options(group: Any, options: Mapping[str, Any]) -> None:
             kind = int if declared.function is IntProperty else float
             unit = _UNITS.get(words.get("subtype", words.get("unit", "")), "N")
             group.add_argument(flag, dest=name, type=kind, default=words["default"], metavar=unit, help=text)
-
-
-def _in_lower_case(identifier: str) -> str:
-    """A choice as it is written on the command line."""
-    return identifier.lower().replace("_", "-")
 
 
 def _scale(text: str) -> float | None:

@@ -73,7 +73,11 @@ def _write(change: Change, frames: Sequence[float], ends: tuple[float, float]) -
         times, own, edges = (in_cycle(cycle, each) for each in (times, own, edges))
         seam = np.abs(times - cycle[0]) < SAME_FRAME
         times, by = np.concatenate([times, np.full(seam.sum(), cycle[1])]), np.concatenate([by, by[seam]])
-    _enclose(curve, edges.tolist())
+    # Nothing outside the ends changes: there is a key at each of them, whose outer side keeps its shape.
+    for end in edges.tolist():
+        _keep_shape_beside(curve, end)
+        _insert(curve, end)
+        _keep_shape_beside(curve, end)
     for frame in own.tolist():
         _insert(curve, frame)
     shift_keys(curve, times, by)
@@ -85,14 +89,6 @@ def _meeting(times: FloatArray, frames: FloatArray) -> tuple[Any, Any]:
     nearest = np.abs(times[:, None] - frames).argmin(axis=1)
     places = np.flatnonzero(np.abs(times - frames[nearest]) < SAME_FRAME)
     return places, nearest[places]
-
-
-def _enclose(curve: bpy.types.FCurve, ends: Sequence[float]) -> None:
-    """See to it that nothing outside the ends changes: a key at each of them, whose outer side keeps its shape."""
-    for end in ends:
-        _keep_shape_beside(curve, end)
-        _insert(curve, end)
-        _keep_shape_beside(curve, end)
 
 
 def _insert(curve: bpy.types.FCurve, frame: float) -> None:

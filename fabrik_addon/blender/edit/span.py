@@ -221,7 +221,11 @@ def _moves_root(
 ) -> bool:
     """Whether the root goes along."""
     root, dragged = tree.skeleton.names[0], next(iter(setup.dragged))
-    if root not in setup.tops or root in setup.frozen or not (take.root_is_keyed() and may_move_freely(armature, root)):
+    if (
+        root not in setup.tops
+        or root in setup.frozen
+        or not (take.curves(take.place, "location") and may_move_freely(armature, root))
+    ):
         return False
     pinned = len(effectors) > len(setup.dragged)
     top = root if root in setup.dragged else dragged

@@ -48,29 +48,20 @@ class Take:
     """The action of an armature, read curve by curve.
 
     Attributes:
-        tree: the bones that are read. place: the bone whose location moves the root.
+        tree: the bones that are read, skeleton: theirs. place: the bone whose location moves the root.
+        is_layered: whether the motion is that of NLA strips, and not of an action.
     """
 
     def __init__(self, armature: bpy.types.Object, tree: Tree) -> None:
         """Look the curves up. Raises RigError, naming the trouble, where they do not say how the bones stand."""
-        self._armature, self.tree, self._kept = armature, tree, control_rig(armature)
-        root = tree.skeleton.names[0]
-        self.place: str = root if self._kept is None else self._kept.place
+        self._armature, self._kept, self.tree, self.skeleton = armature, control_rig(armature), tree, tree.skeleton
+        self.is_layered = is_layered(armature)
+        self.place: str = tree.skeleton.names[0] if self._kept is None else self._kept.place
         self._curves: dict[str, list[bpy.types.FCurve]] = {}
         for curve in _every_curve(armature):
             if len(curve.keyframe_points) and not (curve.mute or (curve.group is not None and curve.group.mute)):
                 self._curves.setdefault(curve.data_path, []).append(curve)
         _check_plain(armature)
-
-    @property
-    def is_layered(self) -> bool:
-        """Whether the motion is that of NLA strips, and not of an action."""
-        return is_layered(self._armature)
-
-    @property
-    def skeleton(self) -> Skeleton:
-        """The bones."""
-        return self.tree.skeleton
 
     def curves(self, bone: str, channel: str) -> list[bpy.types.FCurve]:
         """Those of a bone's channel."""
@@ -91,11 +82,7 @@ class Take:
     @cached_property
     def keyed(self) -> set[str]:
         """The bones whose rotation has keys."""
-        return {bone for bone in self.tree.skeleton.names if self.rotation_curves(self.holder(bone))}
-
-    def root_is_keyed(self) -> bool:
-        """Whether the root's location has keys."""
-        return bool(self.curves(self.place, "location"))
+        return {bone for bone in self.skeleton.names if self.rotation_curves(self.holder(bone))}
 
     def key_frames(
         self, bones: Sequence[str], *, root: bool = True, within: tuple[float, float] | None = None
@@ -118,13 +105,13 @@ class Take:
         """The poses on (F,) frames; those of strips and of controls as Blender evaluates them, frame by frame."""
         if self._kept is not None or self.is_layered:
             return self._evaluated(frames)
-        names = self.tree.skeleton.names
+        names = self.skeleton.names
         channels = {name: self._values(name, self._channel(name), frames) for name in names if name in self.keyed}
         return self._motion(frames, channels, self._values(self.place, "location", frames))
 
     def _motion(self, frames: FloatArray, channels: dict[str, FloatArray], location: FloatArray) -> Motion:
         """The poses that channels of the bones themselves make."""
-        bones, skeleton = self._armature.pose.bones, self.tree.skeleton
+        bones, skeleton = self._armature.pose.bones, self.skeleton
         rotations = np.tile(self.tree.rotations, (len(frames), 1, 1))
         for name, values in channels.items():
             rotations[:, skeleton.index(name)] = from_channels(bones[name].rotation_mode, values)
@@ -146,7 +133,7 @@ class Take:
                     held[holder].append(list(getattr(bones[holder], channel)))
                 places.append(bones[self.place].location[:] if self.place in bones else (0.0, 0.0, 0.0))
                 if self._kept is not None:
-                    trees.append(tree_of(self._armature, self.tree.skeleton.names[0]))
+                    trees.append(tree_of(self._armature, self.skeleton.names[0]))
                     stands[row] = read_channel(self._armature, "matrix", 16)[list(counting.values())]
         finally:
             keeper.restore()
@@ -158,7 +145,7 @@ class Take:
         roots = np.array([tree.root_location for tree in trees])
         # Blender hands matrices over column by column.
         matrices = dict(zip(counting, stands.reshape(-1, len(counting), 4, 4).transpose(1, 0, 3, 2), strict=True))
-        return Motion(self.tree.skeleton, frames, rotations, roots, channels, location, matrices)
+        return Motion(self.skeleton, frames, rotations, roots, channels, location, matrices)
 
     def _counting(self) -> dict[str, int]:
         """The bones of a control rig's body and its controls, by name, with their places among the pose bones."""

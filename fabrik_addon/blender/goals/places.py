@@ -10,11 +10,10 @@ from mathutils import Matrix, Quaternion
 
 from ...core import Solution, Solver
 from ...core.arrays import FloatArray, times
-from ..settings.markers import MARKER_NAME
 from .effectors import Pin, Target
 from .goals import Goals
 from .loops import Partner
-from .sampling import is_seen, sample_steps
+from .sampling import is_imported, is_seen, sample_steps
 
 
 class Places(NamedTuple):
@@ -193,5 +192,4 @@ def _bend_point(graph: bpy.types.Depsgraph, bend: Target | None) -> Sequence[flo
 
 def _is_seen(scene: bpy.types.Scene, target: Target) -> bool:
     """Whether a target is there on the present frame: imported markers have gaps."""
-    holder, bone = target
-    return bool(bone) or holder.get(MARKER_NAME) is None or is_seen(target, scene.frame_current_final)
+    return not is_imported(target) or is_seen(target, scene.frame_current_final)

@@ -110,10 +110,15 @@ def _evaluated(scene: bpy.types.Scene, frames: FloatArray, columns: Sequence[_Co
 
 def _is_there(target: Target, frames: FloatArray, *, recorded: bool) -> BoolArray:
     """(F,) whether a target is seen, as `sample_targets` has it."""
-    holder, bone = target
-    if not bone and holder.get(MARKER_NAME) is not None:
-        return _seen(holder, frames)
-    return _seen_by_keys(holder, bone, frames) if recorded else np.ones(len(frames), dtype=np.bool_)
+    holder, animation = target[0], target[0].animation_data
+    # A marker without an action has been made into a plain object.
+    in_gaps = animation is not None and animation.action is not None if is_imported(target) else recorded
+    if not in_gaps:
+        return np.ones(len(frames), dtype=np.bool_)
+    path = _location_path(target)
+    times = [keyframes.keys(curve)[:, 0] for curve in keyframes.curves(holder) if curve.data_path == path]
+    keyed = np.unique(np.concatenate(times)) if times else np.empty(0)
+    return _on_keys(keyed, _recorded_step(target, keyed), frames)
 
 
 def _check(target: Target) -> None:
@@ -153,11 +158,8 @@ def is_led(holder: bpy.types.Object) -> bool:
     if animation is None:
         return False
     mixed = animation.action_influence != 1.0 or animation.action_blend_type != "REPLACE"
-    return bool(mixed or animation.nla_tracks or _drives_transform(animation))
-
-
-def _drives_transform(animation: bpy.types.AnimData) -> bool:
-    return any(curve.data_path.startswith(_TRANSFORM_PATHS) for curve in animation.drivers)
+    driven = any(curve.data_path.startswith(_TRANSFORM_PATHS) for curve in animation.drivers)
+    return bool(mixed or animation.nla_tracks or driven)
 
 
 def _from_curves(holder: bpy.types.Object, frames: FloatArray) -> FloatArray:
@@ -208,51 +210,38 @@ def _evaluated_object(graph: bpy.types.Depsgraph, holder: bpy.types.Object) -> b
     return evaluated
 
 
-def _seen(marker: bpy.types.Object, frames: FloatArray) -> BoolArray:
-    """(F,) whether an imported marker is seen: on a key, or between two that follow each other in the recording.
-
-    A marker without an action has been made into a plain object: always seen.
-    """
-    animation = marker.animation_data
-    if animation is None or animation.action is None:
-        return np.ones(len(frames), dtype=np.bool_)
-    return _on_keys(_key_times(marker, "location"), float(marker.get(MARKER_STEP, 1.0)), frames)
-
-
-def _seen_by_keys(holder: bpy.types.Object, bone: str, frames: FloatArray) -> BoolArray:
-    """(F,) whether a marker that was imported by something else is seen, as far as its keys tell.
-
-    Keys that are farther apart than a recording's are animation by hand, which has no gaps.
-    """
-    times = _key_times(holder, bone_path(bone, "location") if bone else "location")
-    step = _usual_step(times)
-    if step > _RECORDED_STEP:
-        return np.ones(len(frames), dtype=np.bool_)
-    return _on_keys(times, step, frames)
-
-
 def is_seen(marker: Target, frame: float) -> bool:
     """Whether a marker is seen on a frame, as far as the keys of its X tell; quick enough for drawing."""
-    holder, bone = marker
-    path = bone_path(bone, "location") if bone else "location"
-    curve = next(
-        (curve for curve in keyframes.curves(holder) if (curve.data_path, curve.array_index) == (path, 0)), None
-    )
+    first = (_location_path(marker), 0)
+    curve = next((each for each in keyframes.curves(marker[0]) if (each.data_path, each.array_index) == first), None)
     if curve is None:
         return True
     before, after = keyframes.keys_beside(curve, frame)
     if after == frame:
         return True
-    imported = not bone and holder.get(MARKER_NAME) is not None
-    step = float(holder.get(MARKER_STEP, 1.0)) if imported else _usual_step(keyframes.keys(curve)[:, 0])
-    if not imported and step > _RECORDED_STEP:
-        return True
-    return bool(_is_near(frame, before, after, step))
+    times = np.empty(0) if is_imported(marker) else keyframes.keys(curve)[:, 0]
+    return bool(_is_near(frame, before, after, _recorded_step(marker, times)))
 
 
-def _usual_step(times: FloatArray) -> float:
-    """Frames from one of (K,) keys to the next, as most of them are; infinite where there are no two."""
-    return float(np.median(np.diff(times))) if len(times) > 1 else np.inf
+def is_imported(target: Target) -> bool:
+    """Whether a target is one of the markers that we have imported."""
+    return not target[1] and target[0].get(MARKER_NAME) is not None
+
+
+def _location_path(target: Target) -> str:
+    """The data path of a target's location, from its object."""
+    return bone_path(target[1], "location") if target[1] else "location"
+
+
+def _recorded_step(target: Target, times: FloatArray) -> float:
+    """Frames from one sample of a marker to the next: as imported, else as (K,) keys tell.
+
+    Infinite where they are farther apart than a recording's: that is animation by hand, which has no gaps.
+    """
+    if is_imported(target):
+        return float(target[0].get(MARKER_STEP, 1.0))
+    step = float(np.median(np.diff(times))) if len(times) > 1 else np.inf
+    return step if step <= _RECORDED_STEP else np.inf
 
 
 def _on_keys(times: FloatArray, step: float, frames: FloatArray) -> BoolArray:
@@ -267,9 +256,3 @@ def _is_near(frame: Any, before: Any, after: Any, step: float) -> Any:
     """Whether a frame is on the key before or after it, or these are no farther apart than about a step; (F,) each."""
     on_key = np.minimum(frame - before, after - frame) <= _ON_KEY * step
     return on_key | (after - before <= _SEEN_STEPS * step)
-
-
-def _key_times(holder: bpy.types.Object, path: str) -> FloatArray:
-    """(K,) frames on which a location, of an object or of one of its bones, has keys."""
-    times = [keyframes.keys(curve)[:, 0] for curve in keyframes.curves(holder) if curve.data_path == path]
-    return np.unique(np.concatenate(times)) if times else np.empty(0)
