@@ -93,7 +93,9 @@ def attempt(problem: Problem, state: State, *, bending: bool = True, most_steps:
     if problem.is_chain and state.prior is None:
         return solve_chain(backend, bodies, state, options)
     only_sweeps = options.plain or not options.finish
-    sweep_frames(problem.passes, state, options.max_sweeps if only_sweeps else min(options.max_sweeps, _OPENING_SWEEPS))
+    sweeps = options.max_sweeps if only_sweeps else min(options.max_sweeps, _OPENING_SWEEPS)
+    if sweeps:
+        sweep_frames(problem.passes, state, sweeps)
     if not only_sweeps:
         state.stationary[:] = False
         problem.least_squares.run(state, options.most_steps if most_steps is None else most_steps)
