@@ -20,6 +20,7 @@ CONTEXTS: Final[tuple[str, ...]] = ("*", "Operator")
 MESSAGE: Final = "Message"
 # What joins the parts of a message, the widest first.
 _JOINTS: Final = ("; ", ": ", ", ")
+# How the names of English begin; a Blender without a window or without languages has none.
 _ENGLISH: Final = "en_"
 # The lines that panels show are told at each redraw.
 _KEPT: Final = 1024
@@ -33,7 +34,8 @@ def said(text: str, **values: object) -> str:
 
 def told(message: str) -> str:
     """A message that has its values in it already, in the language of the interface."""
-    if bpy.app.translations.locale.startswith(_ENGLISH):
+    locale = bpy.app.translations.locale
+    if not locale or locale.startswith(_ENGLISH):
         return message
     plain = said(message)
     return translate(message, bpy.app.translations.pgettext_iface) if plain == message else plain
