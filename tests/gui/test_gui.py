@@ -29,7 +29,6 @@ def test_driver_ends_well(driver, tmp_path):
         "--addon": ROOT / "build" / "fabrik.zip",
         "--blend": ROOT / "sample_rigs" / "human.blend",
         "--drive": driver,
-        "--limit": "560",
         **({"--size": SIZES[driver.stem]} if driver.stem in SIZES else {}),
     }
     command = [Path(TOOLS) / "screenshot.sh", *(part for option in options.items() for part in option)]
