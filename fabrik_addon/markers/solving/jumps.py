@@ -66,10 +66,13 @@ def ease_jumps(recording: Recording) -> None:
 
 
 def _allowed(recording: Recording) -> FloatArray:
-    """(F,) how far off a frame's markers may come (RMS): where they are farther, they show that the jump is real."""
+    """(F,) how far off a frame's markers may come (RMS): where they are farther, they show that the jump is real.
+
+    Markers that are so far off anyway show nothing.
+    """
     rms = _frame_rms(recording, np.arange(len(recording.targets)))
     usual = max(float(np.median(rms)), NOISE * recording.solver.skeleton.size)
-    return np.asarray(_FARTHER * np.maximum(rms, usual))
+    return np.where(rms > _FARTHER * usual, np.inf, _FARTHER * np.maximum(rms, usual))
 
 
 def _frame_rms(recording: Recording, frames: IntArray) -> FloatArray:
