@@ -85,6 +85,8 @@ def dragged(control, shift):
     assert moved > 0.5 * Vector(shift).length, (control, moved)
     for name, place in feet.items():
         assert (rig().pose.bones[name].tail - place).length < PLACE, (control, name)
+    kept = rig().fabrik.control
+    assert all(rig().path_resolve(row.name) == row.ik for row in kept.switches if "thigh" in row.name), control
     show(mesh_bones=True)
     yield 0.6
     g.shot(f"control_{control.partition('_')[0]}.png")

@@ -186,7 +186,7 @@ def hand_over(rig: bpy.types.Object, kept: FabrikControlRig, values: Mapping[str
             let_stretch(rig, kept, path, stretches=value != kept.switches[path].ik)
 
 
-def _stretches(rig: bpy.types.Object, kept: FabrikControlRig, path: str) -> bool:
+def is_stretched(rig: bpy.types.Object, kept: FabrikControlRig, path: str) -> bool:
     """Whether a limb can't be kept from being stretched by its IK: where the bones' settings are linked, too."""
     bones = rig.pose.bones
     own = [bones[row.name] for row in kept.stretching if row.switch == path and row.name in bones]
@@ -217,7 +217,7 @@ def _staying(
     pinned = {row.switch for row in kept.carriers if row.name in pins}
     for path, value in values.items():
         controls = [row.name for row in kept.controls if row.limb == path and row.name in rig.pose.bones]
-        wanted = kept.limbs == "IK" or (kept.limbs == "AUTO" and path in pinned and not _stretches(rig, kept, path))
+        wanted = kept.limbs == "IK" or (kept.limbs == "AUTO" and path in pinned and not is_stretched(rig, kept, path))
         if wanted and controls and value == kept.switches[path].ik:
             yield path, controls
 

@@ -19,6 +19,7 @@ from .channels import free_channels
 from .dependents import dependents
 from .frames import Frame, find_frames
 from .limb_controls import find_limb_controls
+from .limbs import is_stretched
 from .switches import Switch, custom_numbers, possible_switches
 from .trials import Trials, swings, try_controls
 from .verify import leave_out_unruly
@@ -59,10 +60,11 @@ def use_control_rig(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[
     _at_rest(context, rig, lambda: _find(context, rig, by_hand))
     names = kept.uncarried.split(", ") if kept.uncarried else []
     left = f"No control carries {first_few(names)}: they ride along"
-    stretched = sum(row.stretches for row in kept.switches)
-    limbs = f"; {stretched} limbs, which their IK stretches, on FK" if stretched else ""
-    if kept.stretching:
-        limbs += f"; where limbs are placed on IK, IK Stretch of {first_few(kept.stretching.keys(), 2)} is set to 0"
+    stretched = [row.name for row in kept.switches if is_stretched(rig, kept, row.name)]
+    limbs = f"; {len(stretched)} limbs, which their IK stretches, on FK" if stretched else ""
+    mended = [row.name for row in kept.stretching if row.switch not in stretched]
+    if mended:
+        limbs += f"; where limbs are placed on IK, IK Stretch of {first_few(mended, 2)} is set to 0"
     return f"{len(kept.carriers)} bones of {rig.name!r} are posed by their controls{limbs}", [left] if names else []
 
 

@@ -7,6 +7,7 @@ from support import limited, scenes
 from support.rigify import open_rigify
 
 from fabrik_addon.blender.control.body import read_trees
+from fabrik_addon.blender.control.limbs import is_stretched
 from fabrik_addon.blender.control.writer import ControlWriter
 from fabrik_addon.blender.settings import selection
 from fabrik_addon.core.rotations import product, quaternion_from_rotation_vector
@@ -138,6 +139,8 @@ class TestGeneratedHuman:
         rig = linked.objects[0].override_create()
         bpy.context.scene.collection.objects.link(rig)
         assert kept_rows(rig.fabrik.control) == rows
+        # IK Stretch would come back as the file is opened again: limbs that it stretches go to FK.
+        assert all(is_stretched(rig, rig.fabrik.control, row.name) for row in rig.fabrik.control.switches)
 
 
 def test_the_body_stands_as_written_however_each_joint_is_turned():
