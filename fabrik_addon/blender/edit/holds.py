@@ -26,7 +26,7 @@ from ..settings.rig import rig_settings
 from .contacts import find_contacts
 from .keys import Change, changes_of, shift_keys, write_changes
 from .new_channels import new_channels
-from .span import Extent, Span, span_over
+from .span import Extent, Span, check_on_fk, span_over
 from .take import Take, is_animated, tree_of
 
 # Share of the rig's size: what is farther from its place than a millimetre or two of a human's is seen to slide.
@@ -103,27 +103,25 @@ def remove_hold(context: bpy.types.Context, armature: bpy.types.Object, number: 
     return name
 
 
-def holds_from_contacts(
-    context: bpy.types.Context, armature: bpy.types.Object, settings: HoldSettings | None = None
-) -> list[str]:
+def holds_from_contacts(context: bpy.types.Context, armature: bpy.types.Object) -> list[str]:
     """Hold the feet wherever they stand in the scene's frames; what `add_hold` says of each."""
     check_rig(armature)
     scene = context.scene
-    tree = read_trees(armature)[0]
-    take = Take(armature, tree)
-    keys = take.key_frames(tree.skeleton.names)
+    takes = [Take(armature, tree) for tree in read_trees(armature)]
+    keys = np.unique(np.concatenate([take.key_frames(take.skeleton.names) for take in takes]))
     if not len(keys):
         raise RigError(
             f"{armature.name!r} has no keys, so no motion in which its feet could stand: bake or key one first"
         )
     first, last = max(scene.frame_start, keys[0]), min(scene.frame_end, keys[-1])
     frames = np.arange(first, last + 1.0)
-    chosen = settings or HoldSettings(point="HEAD", ease=5.0)
-    contacts = find_contacts(scene, armature, take, frames)
+    contacts = [contact for take in takes for contact in find_contacts(scene, armature, take, frames)]
     if not contacts:
         raise RigError(f"No foot of {armature.name!r} stands in frames {first:g}-{last:g}: add holds by hand")
-    said = (add_hold(context, armature, each.bone, (each.first, each.last), chosen) for each in contacts)
-    return list(said)
+    for bone in {contact.bone for contact in contacts}:
+        check_on_fk(armature, bone)
+    chosen = HoldSettings(point="HEAD", ease=5.0)
+    return [add_hold(context, armature, bone, (begins, ends), chosen) for bone, begins, ends in contacts]
 
 
 def _check(armature: bpy.types.Object, bone: str, frames: tuple[float, float], settings: HoldSettings) -> None:

@@ -197,16 +197,20 @@ def _turning(
     tops = {skeleton.index(top) for top in setup.tops if top in skeleton.names}
     below = [name for name in names if tops & set(skeleton.path(skeleton.index(name)))]
     open_ = [name for name in below if name not in setup.frozen and not _is_partly_locked(armature, tree, name)]
-    on_ik = bones_on_ik(armature)
     dragged = next(iter(setup.dragged))
-    if dragged in on_ik:
-        raise RigError(f"Bone {dragged!r} is on IK here: put its limb on FK, with keys, to edit its motion")
-    turning = [name for name in open_ if name in take.keyed - on_ik]
+    check_on_fk(armature, dragged)
+    turning = [name for name in open_ if name in take.keyed - bones_on_ik(armature)]
     if not turning:
         raise RigError(
             f"No bone that follows {dragged!r} has keys, so there is no motion to change: bake or key one first"
         )
     return turning
+
+
+def check_on_fk(armature: bpy.types.Object, bone: str) -> None:
+    """Raise RigError where a control rig's IK has a bone: it holds itself, and its keys are others'."""
+    if bone in bones_on_ik(armature):
+        raise RigError(f"Bone {bone!r} is on IK here: put its limb on FK, with keys, to edit its motion")
 
 
 def _is_partly_locked(armature: bpy.types.Object, tree: Tree, name: str) -> bool:

@@ -114,6 +114,23 @@ def test_feet_that_stand_become_holds(walk):
         assert np.abs(ankle - ankle[0]).max() < 5e-3
 
 
+def test_feet_are_held_whatever_else_the_rig_has(walk):
+    """A bone of its own before the body's in the armature, without keys."""
+    animation = walk.animation_data
+    action, slot, world = animation.action, animation.action_slot, walk.matrix_world.copy()
+    rig = scenes.make_rig((("prop", "", (1, 0, 0), (1, 0, 1)),), "Whole")
+    rig.matrix_world = world
+    walk.select_set(True)
+    rig.select_set(True)
+    bpy.ops.object.join()
+    assert rig.data.bones[0].name == "prop"
+    rig.animation_data_create().action = action
+    rig.animation_data.action_slot = slot
+    bpy.context.scene.frame_start, bpy.context.scene.frame_end = 1, 101
+    bpy.ops.fabrik.hold_contacts()
+    assert {hold.bone for hold in rig.fabrik.holds} == {"foot.L", "foot.R"}
+
+
 @pytest.mark.parametrize(
     "options",
     [{"bone": "tail"}, {"bone": "hand.R", "target": "Nowhere"}, {"bone": "hand.R", "first": 60, "last": 40}],
