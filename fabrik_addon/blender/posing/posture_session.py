@@ -29,14 +29,11 @@ _KEPT: Final = 1e-4
 _JUMP: Final = 0.1
 _MOST_STRETCHES: Final = 8
 # A share of the body's size, and radians: what misses by less is met.
-_MET: Final = 1e-4
-_TURNED: Final = 1e-2
+_MET, _TURNED = 1e-4, 1e-2
 # A pose by sweeps is taken for missing so much less than the one that stretches lead to; what comes first counts more.
-_CLEARLY_LESS: Final = 0.9
-_FIRST: Final = 10.0
+_CLEARLY_LESS, _FIRST = 0.9, 10.0
 # The sine of an angle: knees of people at rest are straight to this. And radians that they are bent by then.
-_NEARLY_STRAIGHT: Final = 0.1
-_BEND: Final = 0.1
+_NEARLY_STRAIGHT, _BEND = 0.1, 0.1
 # Where goals that come first cannot all be met, each later rank weighs so much less than the one before.
 _GIVES_WAY: Final = 0.05
 # The nearest answer is wanted, not the best of all.
@@ -169,7 +166,12 @@ class PostureSession:
         Along such a limb no step leads anywhere: hips that are drawn down on straight legs stay where they are. Where
         it does not help it is tried again only once the goals have been met.
         """
-        turned = self._with_bent_limbs(found.rotations, found.root_location)
+        straight = self._straight_joints(found)
+        nearing = [bone for bone, place in straight.items() if self._is_to_near(place, found, asked)]
+        if straight and not nearing:
+            # Points that are drawn away stretch them; to bend them leads back, and takes ten times as long as a move.
+            return found
+        turned = self._with_bent_joints(found.rotations, nearing)
         self._forget()
         self.go_on_from(turned, found.root_location)
         other = self._go_near(asked)
@@ -178,17 +180,30 @@ class PostureSession:
         self.go_on_from(found.rotations, found.root_location)
         return found
 
-    def _with_bent_limbs(self, local_rotations: FloatArray, location: FloatArray) -> FloatArray:
-        """(J, 4) a pose whose joints that are straight are bent a little: hinges into their range, others about X."""
-        skeleton, turned = self._skeleton, np.array(local_rotations)
-        frames = forward_kinematics(skeleton, local_rotations, location)
+    def _straight_joints(self, found: PosturePose) -> dict[int, FloatArray]:
+        """(3,) the places of joints that could turn and are straight in a pose, by bone."""
+        skeleton, result = self._skeleton, {}
+        frames = forward_kinematics(skeleton, found.rotations, found.root_location)
         for bone in self._solver(()).bodies.bones[1:]:
             before = frames[bone, :3, 3] - frames[skeleton.parents[bone], :3, 3]
             along, length = frames[bone, :3, 1], np.linalg.norm(before)
             limit = self._limits.get(skeleton.names[bone])
             sine = np.linalg.norm(np.cross(before, along))
-            if sine > _NEARLY_STRAIGHT * length or before @ along <= 0.0 or (limit is not None and not limit.freedom):
-                continue
+            if sine <= _NEARLY_STRAIGHT * length and before @ along > 0.0 and (limit is None or limit.freedom):
+                result[int(bone)] = frames[bone, :3, 3]
+        return result
+
+    def _is_to_near(self, place: FloatArray, found: PosturePose, asked: Asked) -> bool:
+        """Whether some goal is missed other than one whose point is drawn away from a place."""
+        points = self._solver(()).points(found.rotations, found.root_location)
+        is_drawn_away = ((asked.points - points) * (points - place)).sum(axis=1) > 0.0
+        return self._is_missed(found, ~is_drawn_away)
+
+    def _with_bent_joints(self, local_rotations: FloatArray, bones: Sequence[int]) -> FloatArray:
+        """(J, 4) a pose some of whose joints are bent a little: hinges into their range, others about X."""
+        turned = np.array(local_rotations)
+        for bone in bones:
+            limit = self._limits.get(self._skeleton.names[bone])
             axis = np.array((1.0, 0.0, 0.0) if limit is None or limit.turn_axis is None else limit.turn_axis)
             both = product(turned[bone], quaternion_from_rotation_vector(np.array([_BEND * axis, -_BEND * axis])))
             legal = both if limit is None else legal_rotations(limit, both)
