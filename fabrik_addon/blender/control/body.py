@@ -1,6 +1,6 @@
 """The bones that are solved: those of the armature, or of a control rig's body as its controls make it stand."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import bpy
 import numpy as np
@@ -69,6 +69,14 @@ def placing_controls(rig: bpy.types.Object, bones: Collection[str]) -> list[str]
 def locks_on(rig: bpy.types.Object, bone: str, rotation: FloatArray) -> WithLocks | None:
     """What a bone's locks let a rotation (4,) be; a body's bones have none."""
     return with_locks(rig.pose.bones[bone], rotation) if control_rig(rig) is None else None
+
+
+def locks_of(
+    rig: bpy.types.Object, skeleton: Skeleton, bones: Iterable[int], rotations: FloatArray
+) -> dict[int, WithLocks]:
+    """By place in the skeleton what locked channels let bones be turned to, from (J, 4) rotations on."""
+    locks = {bone: locks_on(rig, skeleton.names[bone], rotations[bone]) for bone in bones}
+    return {bone: lock for bone, lock in locks.items() if lock is not None}
 
 
 def may_move(rig: bpy.types.Object, root: str) -> bool:

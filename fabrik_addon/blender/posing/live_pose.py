@@ -8,7 +8,7 @@ import numpy as np
 from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
 from ...core.rotations import angle_between, slerp
-from ..control.body import bones_on_ik, read_trees
+from ..control.body import bones_on_ik, locks_of, read_trees
 from ..control.limbs import Update
 from ..control.writer import write_live
 from ..goals.effectors import check_effectors
@@ -22,7 +22,7 @@ from ..settings.rig import rig_settings
 from ..settings.why_not import why_no_solve
 from .base_pose import BasePose
 from .live_session import LiveSession
-from .solve_frame import is_by_posture, locks_of, solve_tree, stretch_factors
+from .solve_frame import is_by_posture, solve_tree, stretch_factors
 
 # Radians, and shares of the root bone's length: what a pose may be off by without being written again.
 _SAME_TURN: Final = 2e-6
@@ -80,9 +80,8 @@ def _pose_tree(
         session = _session(rig, goals, (start, head), sessions)
         limbs = session.limbs
         shown = tree if share == 1.0 else None
-        solved, solved_head = session.pose(
-            places, (start, head), locks_of(rig, goals, start), scene.frame_current_final, shown
-        )
+        locks = locks_of(rig, tree.skeleton, goals.bones, start)
+        solved, solved_head = session.pose(places, (start, head), locks, scene.frame_current_final, shown)
         stretches: dict[str, float] = {}
     else:
         solution, limbs = solve_tree(rig, goals, places, start, head), {}

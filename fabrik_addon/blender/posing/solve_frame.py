@@ -10,14 +10,13 @@ from ...core import Options, Solution
 from ...core.arrays import BoolArray, FloatArray
 from ...core.model.bodies import path_reaches
 from ...core.posture.solve import PosturePose
-from ..control.body import locks_on, read_trees
+from ..control.body import locks_of, read_trees
 from ..control.writer import write_pose
 from ..goals.effectors import check_effectors
 from ..goals.goals import Goals, gather_goals
 from ..goals.places import Places, present_places, tree_space
 from ..goals.root import moves_root
 from ..rig.armature import Tree, check_editable, check_rig
-from ..rig.locks import WithLocks
 from ..rig.spaces import object_scale
 from ..rig.stretch import write_stretches
 from .locked import solve_around_locks
@@ -120,7 +119,10 @@ def _solve_by_posture(
 ) -> PosturePose:
     """The pose of one tree for its targets, near the one that the rig prefers, as a rule that in which it begins."""
     session = session_for(
-        armature, goals, (begin.rotations, begin.root_location), locks=locks_of(armature, goals, begin.rotations)
+        armature,
+        goals,
+        (begin.rotations, begin.root_location),
+        locks=locks_of(armature, goals.tree.skeleton, goals.bones, begin.rotations),
     )
     asked, present = Asked(places.points, places.rotations), (goals.tree.rotations, goals.tree.root_location)
     if stays:
@@ -129,13 +131,6 @@ def _solve_by_posture(
     else:
         found = session.pose_anew(asked, options=Options())
     return replace(found, errors=np.where(np.isnan(places.points).any(axis=1), np.nan, found.errors))
-
-
-def locks_of(armature: bpy.types.Object, goals: Goals, start: FloatArray) -> dict[int, WithLocks]:
-    """By place in the skeleton what locked channels let bones be turned to, from (J, 4) start rotations."""
-    bones = zip(goals.bones, goals.bone_names, strict=True)
-    locks = {place: locks_on(armature, name, start[place]) for place, name in bones}
-    return {place: lock for place, lock in locks.items() if lock is not None}
 
 
 def solve_tree(
@@ -148,7 +143,8 @@ def solve_tree(
         solver = goals.around(tree, locked).solver(free_root=free)
         return places.solve(solver, rotations, location)
 
-    return solve_around_locks(solve, goals.tree, start, start_location, locks_of(armature, goals, start))
+    locks = locks_of(armature, goals.tree.skeleton, goals.bones, start)
+    return solve_around_locks(solve, goals.tree, start, start_location, locks)
 
 
 def stretch_factors(goals: Goals, solution: Solution) -> dict[str, float]:

@@ -10,11 +10,10 @@ from mathutils import Quaternion
 from ....core import Effector, Fixed, forward_kinematics
 from ....core.arrays import FloatArray
 from ....core.model.skeleton import Skeleton
-from ...control.body import locks_on
+from ...control.body import locks_of
 from ...goals.goals import limits_of
 from ...goals.loops import turning_bones
 from ...rig.armature import Tree
-from ...rig.locks import WithLocks
 from ..posture_session import Asked, PostureSession
 from ..stored_pose import preferred_pose
 
@@ -107,7 +106,7 @@ class DragPart:
             root="FREE" if self.moves_root and not is_rope else "FIXED",
             preferred=self._preferred,
             pinned=[grip.effector.bone for grip in grips if not grip.is_dragged],
-            locks=_locks(armature, tree, self.turned),
+            locks=locks_of(armature, tree.skeleton, self.turned, tree.rotations),
             is_eased=True,
         )
         self.session.begin_at(tree.rotations, tree.root_location)
@@ -157,12 +156,6 @@ def _turned(grip: Grip, turn: Quaternion) -> Sequence[float]:
     side = grip.shift_factors[0]
     own = Quaternion((turn.w, turn.x, side * turn.y, side * turn.z))
     return (own @ Quaternion(grip.armature_rotation.tolist()))[:]
-
-
-def _locks(armature: bpy.types.Object, tree: Tree, bones: Sequence[int]) -> dict[int, WithLocks]:
-    """By place in the skeleton what locked channels let bones be turned to."""
-    locks = {bone: locks_on(armature, tree.skeleton.names[bone], tree.rotations[bone]) for bone in bones}
-    return {bone: lock for bone, lock in locks.items() if lock is not None}
 
 
 def _on_the_way(skeleton: Skeleton, grips: Sequence[Grip]) -> set[str]:
