@@ -50,9 +50,9 @@ GUESSED: Final = 0.05
 _KNOT_LOST: Final = 0.15
 # Seconds over which the course of undecided bones is smooth (one standard deviation).
 _SPREAD: Final = 0.1
-# What being at rest counts beside markers that are usually far off: with 2 the spine stood at its limits on 55 % of a
-# balancing trial's frames, with 3 on 46 % (on 74 % without), for 1 mm RMS.
-_REST_COUNTS: Final = 3.0
+# What being at rest counts beside markers that are usually far off: with 3 the chest of a balancing trial stood at its
+# limits on up to 53 % of the frames (on 74 without), with 5 on 37, for 0.4 mm RMS.
+_REST_COUNTS: Final = 5.0
 
 
 def solve_each(recording: Recording, *, steady: bool) -> Generator[float, None, None]:
