@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from ...core import Solution
+from ...core import Solution, Solver
 from ...core.arrays import IntArray
 from ...core.model.targets import PosePrior
 from ...core.rotations import NO_TURN
@@ -114,10 +114,10 @@ def _carried_over(recording: Recording, knots: IntArray, found: Solution) -> Sol
     at_rest = prior_weight(recording, _FROM_REST) + recording.rest_weights[knots]
     counts = np.where(known, at_rest, GUESSED * prior_weight(recording, FROM_COURSE))
     means = np.where(known[..., None], NO_TURN, rotations)
+    solver = _knot_solver(recording, near=True)
     for part in parts(np.flatnonzero(~(known.all(axis=1) & placed))):
         prior = PosePrior(means[part], counts[part])
         start, heads = rotations[part], roots[part]
-        solver = recording.from_far
         again = solver.solve(wanted[part], start=start, start_location=heads, weights=weights[part], prior=prior)
         found.put(part, again)
     return found
@@ -138,10 +138,7 @@ def _from_rest(
     recording: Recording, knots: IntArray, near: FloatArray | None = None
 ) -> Generator[float, None, Solution]:
     """The knots' poses, from rest, or from poses that are near."""
-    sweeps = recording.solver.options.max_sweeps if near is None else 0
-    solver = with_options(
-        recording.solver, restarts=0, most_steps=_STEPS if near is None else _STEPS_FROM_NEAR, max_sweeps=sweeps
-    )
+    solver = _knot_solver(recording, near=near is not None)
     found = Solution.empty(solver.skeleton, len(knots), len(solver.effectors))
     weights = prior_weight(recording, _FROM_REST) + recording.rest_weights[0]
     prior = PosePrior(np.tile(NO_TURN, (len(weights), 1)), weights)
@@ -154,6 +151,13 @@ def _from_rest(
         found.put(places, part)
         yield (places[-1] + 1) / len(knots)
     return found
+
+
+def _knot_solver(recording: Recording, *, near: bool) -> Solver:
+    """What solves knots from rest, or from near."""
+    if near:
+        return with_options(recording.solver, restarts=0, most_steps=_STEPS_FROM_NEAR, max_sweeps=0)
+    return with_options(recording.solver, restarts=0, most_steps=_STEPS)
 
 
 def _unfold(recording: Recording, knots: IntArray, found: Solution) -> None:
