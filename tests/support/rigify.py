@@ -60,7 +60,26 @@ def rigify_file(kind):
 
 def open_rigify(kind):
     """The generated rig in the scene, the active object."""
-    bpy.ops.wm.open_mainfile(filepath=str(rigify_file(kind)))
+    return _opened(rigify_file(kind))
+
+
+@cache
+def _set_up_file(kind):
+    open_rigify(kind)
+    bpy.ops.object.mode_set(mode="POSE")
+    bpy.ops.fabrik.use_control_rig()
+    file = Path(bpy.app.tempdir) / f"{kind}.set_up.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(file), copy=True)
+    return file
+
+
+def open_set_up(kind):
+    """The same in Pose mode, once its controls have been found: that is done once for all tests of a process."""
+    return _opened(_set_up_file(kind))
+
+
+def _opened(file):
+    bpy.ops.wm.open_mainfile(filepath=str(file))
     rig = bpy.data.objects["Generated"]
     bpy.context.view_layer.objects.active = rig
     return rig

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from support import scenes
 from support.control_rigs import assert_same, bend_as_on_ik
-from support.rigify import open_rigify
+from support.rigify import open_rigify, open_set_up
 from support.takes import curves
 
 from fabrik_addon.blender.posing.drag.session import begin_drag
@@ -20,10 +20,7 @@ PLACE, ANGLE = 1e-4, np.radians(0.05)
 
 @pytest.fixture
 def human():
-    rig = open_rigify(HUMAN)
-    bpy.ops.object.mode_set(mode="POSE")
-    bpy.ops.fabrik.use_control_rig()
-    return rig
+    return open_set_up(HUMAN)
 
 
 def channels(rig):

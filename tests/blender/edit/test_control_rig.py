@@ -4,7 +4,7 @@ import bpy
 import numpy as np
 import pytest
 from support.limited import select
-from support.rigify import open_rigify
+from support.rigify import open_set_up
 from support.takes import curves, go_to, poses
 
 from fabrik_addon.blender.edit.span import Spread
@@ -28,9 +28,7 @@ pytestmark = pytest.mark.usefixtures("clean_scene")
 @pytest.fixture
 def human():
     """A generated Rigify human, limbs on FK, whose controls all have keys: arms and trunk swing."""
-    rig = open_rigify("Basic.basic_human")
-    bpy.ops.object.mode_set(mode="POSE")
-    bpy.ops.fabrik.use_control_rig()
+    rig = open_set_up("Basic.basic_human")
     kept = rig.fabrik.control
     write_switches(rig, {row.name: row.fk for row in kept.switches})
     action = new_action(rig, "Swing")
