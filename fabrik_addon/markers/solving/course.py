@@ -213,16 +213,18 @@ def usual_rotations(rotations: FloatArray, spread: float) -> FloatArray:
     spread: the standard deviation in frames.
     """
     turned = _aligned(rotations)
-    beside = int(np.ceil(3.0 * spread))
-    middle = np.median(np.stack([_shifted(turned, step) for step in range(-2, 3)]), axis=0)
+    beside, every = int(np.ceil(3.0 * spread)), np.arange(len(turned))
+    middle = np.empty_like(turned)
+    for frames in parts(every):
+        middle[frames] = np.median(np.stack([_shifted(turned, step, frames) for step in range(-2, 3)]), axis=0)
     total = sum(
-        np.exp(-0.5 * (step / max(spread, 1e-6)) ** 2) * _shifted(middle, step) for step in range(-beside, beside + 1)
+        np.exp(-0.5 * (step / max(spread, 1e-6)) ** 2) * _shifted(middle, step, every)
+        for step in range(-beside, beside + 1)
     )
     mean: FloatArray = np.asarray(total)
     return np.asarray(mean / np.linalg.norm(mean, axis=-1, keepdims=True))
 
 
-def _shifted(values: FloatArray, step: int) -> FloatArray:
-    """(F, ...) values, each taken from so many frames later; the first and the last go on for ever."""
-    places = np.clip(np.arange(len(values)) + step, 0, len(values) - 1)
-    return np.asarray(values[places])
+def _shifted(values: FloatArray, step: int, frames: IntArray) -> FloatArray:
+    """(N, ...) values, each taken from so many frames later; the first and the last go on for ever."""
+    return np.asarray(values[np.clip(frames + step, 0, len(values) - 1)])
