@@ -51,8 +51,8 @@ _KNOT_LOST: Final = 0.15
 # Seconds over which the course of undecided bones is smooth (one standard deviation).
 _SPREAD: Final = 0.1
 # What being at rest counts beside markers that are usually far off: with 3 the chest of a balancing trial stood at its
-# limits on up to 53 % of the frames (on 74 without), with 5 on 37, for 0.4 mm RMS.
-_REST_COUNTS: Final = 5.0
+# limits on 53 % of the frames (on 74 without), with 3.5 on 48, with 5 on 37; each step takes the RMS 0.1 to 0.6 mm up.
+_REST_COUNTS: Final = 3.5
 
 
 def solve_each(recording: Recording, *, steady: bool) -> Generator[float, None, None]:
