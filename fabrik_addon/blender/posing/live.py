@@ -127,12 +127,19 @@ def _on_the_way() -> list[Any]:
     return [session for session in _WATCHED.sessions.values() if session.is_on_the_way]
 
 
-def go_on() -> None:
-    """Bring rigs nearer whose targets rest while joints come after; a window calls this until they are there."""
+def go_on() -> float | None:
+    """Bring rigs nearer whose targets rest while joints come after; a window calls this until they are there.
+
+    Seconds until it is to be called again, where a render keeps it from that.
+    """
+    if bpy.app.is_job_running("RENDER"):
+        # Asking for the evaluated scene evaluates it, under the render's hands.
+        return _PAUSE
     for session in _on_the_way():
         session.goes_on = True
     graph = bpy.context.evaluated_depsgraph_get()
     _pose_all(graph, graph.scene, None)
+    return None
 
 
 def _pose(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
