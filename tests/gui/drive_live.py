@@ -133,9 +133,10 @@ def scrubbing_follows():
 
 def knees_come_after():
     """Hips are lowered from straight legs in one go: the knees take several poses, and then all is there."""
-    others = [effector for effector in rig().fabrik.effectors if not effector.bone.startswith("foot")]
-    for effector in others:
-        effector.enabled = False
+    # By their names: adding one to them moves the others in memory.
+    others = [effector.name for effector in rig().fabrik.effectors if not effector.bone.startswith("foot")]
+    for name in others:
+        rig().fabrik.effectors[name].enabled = False
     yield 0.5
     choose(rig())
     mode("POSE")
@@ -149,8 +150,8 @@ def knees_come_after():
     gap = (rig().matrix_world @ rig().pose.bones["hips"].head - hips.target.matrix_world.translation).length
     assert gap < 1e-4, f"the hips stay {gap:.4f} m short"
     hips.enabled, rig().fabrik.root = False, root
-    for effector in others:
-        effector.enabled = True
+    for name in others:
+        rig().fabrik.effectors[name].enabled = True
     yield 0.5
 
 
