@@ -4,8 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import bpy
 import pytest
 
+pytestmark = pytest.mark.skipif(bool(bpy.app.binary_path), reason="this Blender is a program, and no module of Python")
 RIG = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 
 
