@@ -121,7 +121,7 @@ class LimbSolver:
         span = lengths(self._elbow + way)
         none = np.broadcast_to(NO_TURN, (count, 4))
         angle = self._angle(np.broadcast_to(axis, (count, 3)), none, span)
-        angle = np.clip(_nearest_turned(angle, 0.5 * (hinge.low + hinge.high)), hinge.low, hinge.high)
+        angle = np.clip(_nearest_turn(angle, 0.5 * (hinge.low + hinge.high)), hinge.low, hinge.high)
         folded = quaternion_from_rotation_vector(angle[:, None] * axis)
         own = _turned(product(self._lower, folded), self._forearm)
         return self._steady_roll(own, way), angle
@@ -150,7 +150,7 @@ class LimbSolver:
         if hinge is None:
             return product(quaternion_from_rotation_vector(angle[:, None] * axis), bent)
         now = 2.0 * np.arctan2((bent[:, 1:] * axis).sum(axis=1), bent[:, 0])
-        angle = np.clip(_nearest_turned(now + angle, 0.5 * (hinge.low + hinge.high)), hinge.low, hinge.high)
+        angle = np.clip(_nearest_turn(now + angle, 0.5 * (hinge.low + hinge.high)), hinge.low, hinge.high)
         return quaternion_from_rotation_vector(angle[:, None] * axis)
 
     def _angle(self, axis: FloatArray, bent: FloatArray, reach: FloatArray) -> FloatArray:
@@ -187,7 +187,7 @@ def _axis_of(hinge: Hinge) -> FloatArray:
     return np.asarray(np.eye(3)[_AXES[hinge.axis]])
 
 
-def _nearest_turned(angle: FloatArray, middle: float) -> FloatArray:
+def _nearest_turn(angle: FloatArray, middle: float) -> FloatArray:
     """The same angles, whole turns apart, that are nearest to one."""
     return np.asarray(middle + wrapped(angle - middle))
 

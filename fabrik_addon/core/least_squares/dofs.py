@@ -24,24 +24,25 @@ class DegreesOfFreedom:
     Attributes:
         all_turning: how many of the D columns are the bodies'.
         turning: how many of the d open ones are.
-        free, hinges: the bodies that turn freely and the hinges.
+        owners: (turning,) the body of each open column that is a body's.
     """
 
     def __init__(self, bodies: Sequence[Body]) -> None:
         limits = [body.limit for body in bodies]
         axes = [(place, limit.turn_axis) for place, limit in enumerate(limits) if limit and limit.turn_axis]
-        self.hinges = np.array([place for place, _ in axes], dtype=np.int64)
+        self._hinges = np.array([place for place, _ in axes], dtype=np.int64)
         self._axes = np.array([axis for _, axis in axes]).reshape(-1, 3).T[..., None]
         free = [place for place, limit in enumerate(limits) if limit is None or limit.freedom == 3]
-        self.free = np.array(free, dtype=np.int64)
-        self._columns = (3 * self.free[:, None] + np.arange(3)).ravel()
-        self._hinge_columns = 3 * self.hinges[:, None] + np.arange(3)
+        self._free = np.array(free, dtype=np.int64)
+        self._columns = (3 * self._free[:, None] + np.arange(3)).ravel()
+        self._hinge_columns = 3 * self._hinges[:, None] + np.arange(3)
         self.all_turning = 3 * len(limits)
-        self.turning = len(self._columns) + len(self.hinges)
+        self.owners = np.concatenate([np.repeat(self._free, 3), self._hinges])
+        self.turning = len(self.owners)
 
     def hinge_axes(self, orientations: FloatArray) -> FloatArray:
         """(F, H, 3) the axes of the bodies that are hinges (4, B, F): a turn about it leaves an axis where it is."""
-        return by_frame(array.Quaternion(orientations[:, self.hinges]) @ array.Vector(self._axes))
+        return by_frame(array.Quaternion(orientations[:, self._hinges]) @ array.Vector(self._axes))
 
     def narrow(self, full: FloatArray, hinges: FloatArray) -> FloatArray:
         """(F, ..., d) of (F, ..., D): rows, or vectors, in the open columns."""
@@ -67,9 +68,7 @@ class DegreesOfFreedom:
         Returns (F, d) what it adds to the diagonal of the matrix.
         """
         counts = np.zeros_like(force)
-        counts[:, : self.turning] = np.concatenate(
-            [np.repeat(weights[:, self.free], 3, axis=1), weights[:, self.hinges]], axis=1
-        )
+        counts[:, : self.turning] = weights[:, self.owners]
         pulls = np.zeros((len(force), self.all_turning + force.shape[1] - self.turning))
         pulls[:, : self.all_turning] = (expected * weights[..., None]).reshape(len(force), -1)
         force += self.narrow(pulls, hinges)
@@ -80,7 +79,7 @@ class DegreesOfFreedom:
 
         tangents: (F, B, 3, 3) projects each body's rotation vector on what is open.
         """
-        free, hinges = tangents[:, self.free], tangents[:, self.hinges]
+        free, hinges = tangents[:, self._free], tangents[:, self._hinges]
         where, which = np.nonzero((free != np.eye(3)).any(axis=(2, 3)))
         where, columns = where[:, None], 3 * which[:, None] + np.arange(3)
         rows[where, :, columns] = free[where[:, 0], which] @ rows[where, :, columns]

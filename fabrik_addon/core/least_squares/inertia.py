@@ -47,7 +47,7 @@ class Inertias:
         # The root's place is above all. Blocks of one body are counted twice where both triangles are added.
         beside = np.pad(above, (0, 1))
         beside[:, -1] = 1.0
-        owners = [*np.repeat(dofs.free, 3), *dofs.hinges, *[len(bodies)] * (3 * free_root)]
+        owners = [*dofs.owners, *[len(bodies)] * (3 * free_root)]
         self._shares = (beside - 0.5 * np.eye(len(beside)))[np.ix_(owners, owners)].T
 
     def equations(

@@ -132,18 +132,20 @@ class Newton:
         slope = rows.T @ residual - POSTURE * tangent.slope
         bounds = self.bounds.support_sides(state.stance, tangent.motions, state.away)
         all_sides = Sides.joined([sides, bounds])
-        step = Step(matrix, slope, rows[hard], self._yielding, all_sides, _still_closed(all_sides, state))
+        still = np.concatenate([tangent.closed, _still_closed(bounds, state)])
+        step = Step(matrix, slope, rows[hard], self._yielding, all_sides, still)
         found = step.solve(residual[hard])
         longest = float(np.abs(found.step[: self.bodies.turning]).max(initial=0.0))
-        pulls = residual - rows @ found.step
+        moved = rows @ found.step
+        short = residual - moved
+        pulls = short.copy()
         pulls[hard] = found.forces
         share = min(1.0, min(most, _LONGEST_TURN) / max(longest, ROUNDING))
         stance, closed = self._moved(state.stance, share * found.step), all_sides.keys[found.closed]
         # In balance goals pull no more than the posture does but for sides that are closed. So what they are short of,
         # times their pull, is at most the posture's pull along the way that meets them.
-        posture = matrix @ found.step - rows.T @ (rows @ found.step) + POSTURE * tangent.slope
+        posture = matrix @ found.step - rows.T @ moved + POSTURE * tangent.slope
         posture += bounds.rows.T @ found.pushes[len(sides.room) :]
-        short = residual - rows @ found.step
         least_turn = (1.0 - _LEFT) * float(short @ short) / max(float(np.abs(posture).sum()), ROUNDING)
         way = Way(tangent, found.closed[: len(sides.room)], share * longest, least_turn)
         trial = self.state(stance, pulls, closed, way)

@@ -59,7 +59,7 @@ def ease_jumps(recording: Recording) -> None:
         frames = np.flatnonzero(easing.any(axis=1))
         allowed = _allowed(recording) if allowed is None else allowed
         before = recording.state(frames)
-        _solve_toward(recording, smooth, easing, choice.counts * prior_weight(recording, FROM_COURSE))
+        _solve_toward(recording, frames, smooth, easing, choice.counts * prior_weight(recording, FROM_COURSE))
         real[frames[_frame_rms(recording, frames) > allowed[frames]]] = True
         real = about(real, near)
         recording.put_back(frames, before, real[frames])
@@ -83,9 +83,9 @@ def _frame_rms(recording: Recording, frames: IntArray) -> FloatArray:
     return np.asarray(np.sqrt(squares / np.maximum(weights.sum(axis=1), TINY)))
 
 
-def _solve_toward(recording: Recording, smooth: FloatArray, easing: BoolArray, weight: float) -> None:
-    """Solve frames again on which some bones (F, J) are expected as they are in a smooth motion (F, J, 4)."""
-    for frames in parts(np.flatnonzero(easing.any(axis=1))):
+def _solve_toward(recording: Recording, chosen: IntArray, smooth: FloatArray, easing: BoolArray, weight: float) -> None:
+    """Solve chosen frames again, on which some bones (F, J) are expected as in a smooth motion (F, J, 4)."""
+    for frames in parts(chosen):
         which = easing[frames]
         expected = recording.legal(np.where(which[..., None], smooth[frames], recording.expected[frames]))
         counts = recording.prior_weights[frames]
@@ -98,5 +98,4 @@ def _solve_toward(recording: Recording, smooth: FloatArray, easing: BoolArray, w
 
 def about_jumps(jumping: BoolArray, near: int) -> BoolArray:
     """(F, J) whether a bone jumps between two frames (F - 1, J) of which one is this, or so near to it."""
-    counts = np.cumsum(np.pad(jumping, ((near + 2, near + 1), (0, 0))), axis=0, dtype=np.int64)
-    return np.asarray(counts[2 * near + 2 :] > counts[: -2 * near - 2])
+    return about(np.pad(jumping, ((1, 0), (0, 0))) | np.pad(jumping, ((0, 1), (0, 0))), near)

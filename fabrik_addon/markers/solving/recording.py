@@ -122,8 +122,10 @@ class Recording:
 
 
 def about(flagged: BoolArray, near: int) -> BoolArray:
-    """(F,) whether a frame, or one so near to it, is flagged."""
-    return np.asarray(np.convolve(flagged, np.ones(2 * near + 1))[near : near + len(flagged)] > 0.0)
+    """(F, ...) whether a frame, or one so near to it, is flagged."""
+    beside = ((near + 1, near), *[(0, 0)] * (flagged.ndim - 1))
+    counts = np.cumsum(np.pad(flagged, beside), axis=0, dtype=np.int64)
+    return np.asarray(counts[2 * near + 1 :] > counts[: -2 * near - 1])
 
 
 def parts(frames: IntArray) -> Iterator[IntArray]:
