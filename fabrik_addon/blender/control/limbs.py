@@ -204,8 +204,11 @@ def limbs_that_stay(
     for path, controls in _staying(rig, kept, values):
         rows = [row for row in kept.carriers if row.switch == path]
         limb = LimbOnIk(rig, [row.name for row in rows], controls)
-        limb.hold({row.name: row.goes_by for row in rows if row.goes_by in controls})
-        found[path] = known[path] if path in known and known[path].columns == limb.columns else limb
+        if path in known and known[path].columns == limb.columns:
+            limb = known[path]
+        else:
+            limb.hold({row.name: row.goes_by for row in rows if row.goes_by in controls})
+        found[path] = limb
     return found
 
 

@@ -87,7 +87,7 @@ class ControlWriter:
 
         Limbs that stay on IK go back to it.
         """
-        if self._wanted is None or self._model is None or self._context is None:
+        if self._wanted is None or self._model is None:
             return []
         if not any(self.changed()) and not self.switched():
             # All was put back meanwhile: a drag that came back to its start.

@@ -44,11 +44,11 @@ def support_of(armature: bpy.types.Object, pinned: Collection[str]) -> Support |
         bones = {bone for bone, _ in own}
         back |= dict.fromkeys(bones, _to_pin(armature, bones.intersection(pinned)))
     up, _ = _up(armature)
-    standing, lengths = {bone for bone, _ in points}, {bone.name: bone.length for bone in armature.data.bones}
-    others = [(name, (0.0, lengths[name], 0.0)) for name in pinned if name not in standing]
+    standing, rest = {bone for bone, _ in points}, armature.data.bones
+    others = [(name, (0.0, rest[name].length, 0.0)) for name in pinned if name not in standing]
     corners, tails = _posed(armature, points, back), _posed(armature, others, back)
     if balance != "ON":
-        low = (corners @ up).min() + _LOW * max(lengths[foot] for foot in held) if held else -np.inf
+        low = (corners @ up).min() + _LOW * max(rest[foot].length for foot in held) if held else -np.inf
         tails = tails[tails @ up <= low]
     corners = _outline(np.concatenate([corners, tails]), up)
     return Support(corners, (up[0], up[1], up[2])) if len(corners) >= _OUTLINE else None

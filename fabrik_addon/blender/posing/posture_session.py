@@ -167,7 +167,14 @@ class PostureSession:
         it does not help it is tried again only once the goals have been met.
         """
         straight = self._straight_joints(found)
-        nearing = [bone for bone, place in straight.items() if self._is_to_near(place, found, asked)]
+        points = self._solver(()).points(found.rotations, found.root_location)
+        way = asked.points - points
+        # Some goal is missed other than one whose point is drawn away from the joint.
+        nearing = [
+            bone
+            for bone, place in straight.items()
+            if self._is_missed(found, ~((way * (points - place)).sum(axis=1) > 0.0))
+        ]
         if straight and not nearing:
             # Points that are drawn away stretch them; to bend them leads back, and takes ten times as long as a move.
             return found
@@ -192,12 +199,6 @@ class PostureSession:
             if sine <= _NEARLY_STRAIGHT * length and before @ along > 0.0 and (limit is None or limit.freedom):
                 result[int(bone)] = frames[bone, :3, 3]
         return result
-
-    def _is_to_near(self, place: FloatArray, found: PosturePose, asked: Asked) -> bool:
-        """Whether some goal is missed other than one whose point is drawn away from a place."""
-        points = self._solver(()).points(found.rotations, found.root_location)
-        is_drawn_away = ((asked.points - points) * (points - place)).sum(axis=1) > 0.0
-        return self._is_missed(found, ~is_drawn_away)
 
     def _with_bent_joints(self, local_rotations: FloatArray, bones: Sequence[int]) -> FloatArray:
         """(J, 4) a pose some of whose joints are bent a little: hinges into their range, others about X."""

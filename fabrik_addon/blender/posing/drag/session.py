@@ -124,10 +124,11 @@ class Drag:
             pose = part.solve(armature_shift, armature_turn)
             writer.write(pose.local_rotations, pose.armature_head)
             poses.append(pose)
-        error, pin_error = (
-            self._scale * max(each) for each in zip(*((it.error, it.pin_error) for it in poses), strict=True)
+        return StepResult(
+            self._scale * max(pose.error for pose in poses),
+            self._scale * max(pose.pin_error for pose in poses),
+            any(pose.is_on_the_way for pose in poses),
         )
-        return StepResult(error, pin_error, any(pose.is_on_the_way for pose in poses))
 
     def _is_there(self) -> bool:
         """Whether the armature has the bones that it had: undo, or another window, may have taken some away."""
