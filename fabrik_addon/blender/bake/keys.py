@@ -74,9 +74,9 @@ def write_keys(writing: Writing) -> Generator[float, None, list[str]]:
     """
     armature, settings = writing.armature, writing.settings
     takes: list[ControlTake | None] = []
-    for number, tree in enumerate(writing.trees, start=1):
-        done = len(takes) / len(writing.trees)
-        takes.append((yield from within(done, number / len(writing.trees), _control_take(writing, tree))))
+    count = len(writing.trees)
+    for place, tree in enumerate(writing.trees):
+        takes.append((yield from within(place / count, (place + 1) / count, _control_take(writing, tree))))
     tracks = list(_tracks(writing, takes))
     name = settings.action_name or f"{armature.name} FABRIK"
     if settings.action == "NLA":

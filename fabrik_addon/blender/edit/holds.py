@@ -118,7 +118,7 @@ def holds_from_contacts(context: bpy.types.Context, armature: bpy.types.Object) 
     contacts = [contact for take in takes for contact in find_contacts(scene, armature, take, frames)]
     if not contacts:
         raise RigError(f"No foot of {armature.name!r} stands in frames {first:g}-{last:g}: add holds by hand")
-    for bone in {contact.bone for contact in contacts}:
+    for bone in dict.fromkeys(contact.bone for contact in contacts):
         check_on_fk(armature, bone)
     chosen = HoldSettings(point="HEAD", ease=5.0)
     return [add_hold(context, armature, bone, (begins, ends), chosen) for bone, begins, ends in contacts]

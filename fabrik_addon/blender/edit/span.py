@@ -199,7 +199,8 @@ def _turning(
     open_ = [name for name in below if name not in setup.frozen and not _is_partly_locked(armature, tree, name)]
     dragged = next(iter(setup.dragged))
     check_on_fk(armature, dragged)
-    turning = [name for name in open_ if name in take.keyed - bones_on_ik(armature)]
+    keyed = take.keyed - bones_on_ik(armature)
+    turning = [name for name in open_ if name in keyed]
     if not turning:
         raise RigError(
             f"No bone that follows {dragged!r} has keys, so there is no motion to change: bake or key one first"

@@ -46,7 +46,7 @@ def chosen_bones(context: bpy.types.Context, rig: bpy.types.Object, names: str =
     return chosen
 
 
-def chosen_bone(context: bpy.types.Context, rig: bpy.types.Object, name: str = "") -> bpy.types.PoseBone:
+def chosen_bone(context: bpy.types.Context, rig: bpy.types.Object, name: str) -> bpy.types.PoseBone:
     """The bone named, "" for the active one. Raises FabrikError where there is none."""
     return chosen_bones(context, rig, name)[0] if name else _meant(rig, [clicked_bone(rig)])[0]
 
