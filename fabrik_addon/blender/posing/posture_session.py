@@ -12,15 +12,15 @@ from ...core.arrays import BoolArray, FloatArray
 from ...core.limits.base import Limit
 from ...core.model.skeleton import Skeleton
 from ...core.posture.solve import PosturePose, PostureSolver
-from ...core.rotations import angle_between, product, quaternion_from_rotation_vector
+from ...core.rotations import angle_between
 from ..goals.goals import Goals
 from ..goals.root import moves_root
 from ..goals.support import floor_of, support_of
-from ..rig.legal import legal_rotations
 from ..rig.locks import WithLocks
 from ..rig.posture_masses import masses_of
 from ..settings.rig import rig_settings
 from .stored_pose import kept_pose_key, preferred_pose
+from .straight_limbs import straight_joints, with_bent_joints
 
 # Radians that locked channels may be off by: less cannot be seen, and solving again for it would double the time.
 _KEPT: Final = 1e-4
@@ -32,8 +32,6 @@ _MOST_STRETCHES: Final = 8
 _MET, _TURNED = 1e-4, 1e-2
 # A pose by sweeps is taken for missing so much less than the one that stretches lead to; what comes first counts more.
 _CLEARLY_LESS, _FIRST = 0.9, 10.0
-# The sine of an angle: knees of people at rest are straight to this. And radians that they are bent by then.
-_NEARLY_STRAIGHT, _BEND = 0.1, 0.1
 # Where goals that come first cannot all be met, each later rank weighs so much less than the one before.
 _GIVES_WAY: Final = 0.05
 # The nearest answer is wanted, not the best of all.
@@ -166,7 +164,8 @@ class PostureSession:
         Along such a limb no step leads anywhere: hips that are drawn down on straight legs stay where they are. Where
         it does not help it is tried again only once the goals have been met.
         """
-        straight = self._straight_joints(found)
+        frames = forward_kinematics(self._skeleton, found.rotations, found.root_location)
+        straight = straight_joints(self._skeleton, self._limits, self._solver(()).bodies.bones[1:], frames)
         points = self._solver(()).points(found.rotations, found.root_location)
         way = asked.points - points
         # Some goal is missed other than one whose point is drawn away from the joint.
@@ -178,39 +177,18 @@ class PostureSession:
         if straight and not nearing:
             # Points that are drawn away stretch them; to bend them leads back, and takes ten times as long as a move.
             return found
-        turned = self._with_bent_joints(found.rotations, nearing)
+        bent = with_bent_joints(self._skeleton, self._limits, found.rotations, nearing)
         self._forget()
-        self.go_on_from(turned, found.root_location)
+        self.go_on_from(self._within_locks(bent), found.root_location)
         other = self._go_near(asked)
         if self._missing(other) <= _CLEARLY_LESS * self._missing(found):
             return other
         self.go_on_from(found.rotations, found.root_location)
         return found
 
-    def _straight_joints(self, found: PosturePose) -> dict[int, FloatArray]:
-        """(3,) the places of joints that could turn and are straight in a pose, by bone."""
-        skeleton, result = self._skeleton, {}
-        frames = forward_kinematics(skeleton, found.rotations, found.root_location)
-        for bone in self._solver(()).bodies.bones[1:]:
-            before = frames[bone, :3, 3] - frames[skeleton.parents[bone], :3, 3]
-            along, length = frames[bone, :3, 1], np.linalg.norm(before)
-            limit = self._limits.get(skeleton.names[bone])
-            sine = np.linalg.norm(np.cross(before, along))
-            if sine <= _NEARLY_STRAIGHT * length and before @ along > 0.0 and (limit is None or limit.freedom):
-                result[int(bone)] = frames[bone, :3, 3]
-        return result
-
-    def _with_bent_joints(self, local_rotations: FloatArray, bones: Sequence[int]) -> FloatArray:
-        """(J, 4) a pose some of whose joints are bent a little: hinges into their range, others about X."""
+    def _within_locks(self, local_rotations: FloatArray) -> FloatArray:
+        """(J, 4) a pose as the locks allow it."""
         turned = np.array(local_rotations)
-        for bone in bones:
-            limit = self._limits.get(self._skeleton.names[bone])
-            axis = np.array((1.0, 0.0, 0.0) if limit is None or limit.turn_axis is None else limit.turn_axis)
-            both = product(turned[bone], quaternion_from_rotation_vector(np.array([_BEND * axis, -_BEND * axis])))
-            legal = both if limit is None else legal_rotations(limit, both)
-            way, other = angle_between(legal, turned[bone])
-            # Where both are free it is always the same one: rounding would bend left and right otherwise.
-            turned[bone] = legal[int(other > way + _KEPT)]
         for bone, lock in self.locks.items():
             turned[bone] = lock(turned[bone])
         return turned
@@ -230,10 +208,7 @@ class PostureSession:
         swept = self._sweeper(options).solve(
             asked.points, start=rotations, start_location=location, target_rotations=asked.rotations
         )
-        turned = np.array(swept.rotations)
-        for bone, lock in self.locks.items():
-            turned[bone] = lock(turned[bone])
-        self.go_on_from(turned, swept.root_location)
+        self.go_on_from(self._within_locks(swept.rotations), swept.root_location)
         self._forget()
         return self._go(asked)
 
