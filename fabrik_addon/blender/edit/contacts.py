@@ -1,6 +1,6 @@
 """When a human's feet stand in a take, told from how their heels and toes move."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import bpy
@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core import forward_kinematics
 from ...core.arrays import FloatArray
-from ...core.model.skeleton import Skeleton
+from ...human.body_parts import Role
 from ...human.naming_schemes import match
 from ...markers.feet.points import foot_points
 from ...markers.feet.stances import find_stances
@@ -33,7 +33,7 @@ def find_contacts(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take
     points = list(foot_points(skeleton, (), int(np.argmax(np.abs(world[2, :3])))))
     if not points or len(frames) < 2:
         return []
-    motion = take.motion(frames)
+    roles, motion = match(skeleton.names), take.motion(frames)
     posed = forward_kinematics(skeleton, motion.rotations, motion.roots)
     rate = scene_rate(scene) / float(frames[1] - frames[0])
     found: dict[str, list[tuple[int, int]]] = {}
@@ -41,7 +41,7 @@ def find_contacts(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take
         bone = skeleton.index(point.bone)
         offset = (0.0, skeleton.lengths[bone], 0.0) if point.offset is None else point.offset
         places = posed[:, bone] @ (*offset, 1.0) @ world.T
-        found.setdefault(foot_of(skeleton, point.bone), []).extend(find_stances(places[:, :3], rate))
+        found.setdefault(foot_of(roles, point.bone), []).extend(find_stances(places[:, :3], rate))
     return [
         Contact(foot, float(frames[first]), float(frames[end - 1]))
         for foot, spans in found.items()
@@ -49,9 +49,8 @@ def find_contacts(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take
     ]
 
 
-def foot_of(skeleton: Skeleton, bone: str) -> str:
-    """The foot that a bone is, or is a toe of; "" for none."""
-    roles = match(skeleton.names)
+def foot_of(roles: Mapping[str, Role], bone: str) -> str:
+    """The foot that a bone is, or is a toe of, by what bones are; "" for none."""
     if bone not in roles or roles[bone].part not in {"foot", "toe"}:
         return ""
     feet = (name for name, role in roles.items() if role.part == "foot" and role.side == roles[bone].side)

@@ -10,6 +10,7 @@ import numpy as np
 from ...core import Effector, forward_kinematics
 from ...core.arrays import FloatArray, IntArray
 from ...core.model.bodies import effector_offset
+from ...human.naming_schemes import match
 from ...motion.falloff import falloff
 from ...motion.solve import MotionModel, MotionSolver
 from ..bake.animated import check_still
@@ -94,7 +95,7 @@ def make_span(
     """
     bone = next(iter(setup.dragged))
     take = Take(armature, tree_of(armature, bone))
-    foot = foot_of(take.skeleton, bone)
+    foot = foot_of(match(take.skeleton.names), bone)
     contacts = contacts_about(scene, armature, take, frame) if foot or spread.until == "CONTACTS" else []
     first, last = standing(contacts, foot, frame)
     times: list[float] = []
