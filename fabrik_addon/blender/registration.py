@@ -13,6 +13,7 @@ from bpy.props import BoolProperty, PointerProperty
 from .posing import live
 from .settings import rig as settings
 from .settings.overrides import keep_overrides
+from .settings.why_not import ARMATURES
 from .ui import (
     file_handler,
     guide,
@@ -102,6 +103,7 @@ def unregister() -> None:
     bpy.types.VIEW3D_PT_overlay_bones.remove(drawing_handlers.draw_limits_switch)
     for part in reversed(PARTS):
         part.stop()
+    ARMATURES.forget()
     delattr(bpy.types.Scene, drawing_handlers.GOALS_SWITCH)
     delattr(bpy.types.Scene, drawing_handlers.LIMITS_SWITCH)
     del bpy.types.Object.fabrik  # type: ignore[attr-defined]

@@ -93,10 +93,10 @@ def _half_axes(leans: FloatArray) -> FloatArray:
     With u = 1 / half-axis², what has to hold is squares · u <= 1 for each lean. Each lean has a weight, greater the
     more it is left out; where the sum is least, u = (2 · weights · squares) to the power of -2/3.
     """
-    squares = np.square(np.maximum(leans.T, 0.0))
-    farthest = squares.max(axis=0)
+    every = np.square(np.maximum(leans.T, 0.0))
+    farthest = every.max(axis=0)
     used = farthest > _STILL**2
-    squares = squares[:, used]
+    squares = every[:, used]
     inverse = 1.0 / farthest[used]
     weights = np.full(len(squares), 1.0 / len(squares))
     for _ in range(_ROUNDS if (squares @ inverse).max(initial=0.0) > 1.0 + _STILL else 0):
@@ -104,7 +104,7 @@ def _half_axes(leans: FloatArray) -> FloatArray:
         weights *= squares @ inverse
     half_axes = np.zeros(4)
     half_axes[used] = np.sqrt((squares @ inverse).max(initial=1.0) / inverse)
-    return _within_half_turn(half_axes, np.square(np.maximum(leans.T, 0.0)))
+    return _within_half_turn(half_axes, every)
 
 
 def _within_half_turn(half_axes: FloatArray, squares: FloatArray) -> FloatArray:

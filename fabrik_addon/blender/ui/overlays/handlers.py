@@ -34,7 +34,6 @@ class DrawingHandlers:
         """Draw no more."""
         while self._handles:
             bpy.types.SpaceView3D.draw_handler_remove(self._handles.pop(), "WINDOW")
-        ARMATURES.forget()
 
 
 def draw_limits_switch(self: bpy.types.Panel, context: bpy.types.Context) -> None:

@@ -84,6 +84,7 @@ def _patterns() -> list[tuple[str, re.Pattern[str]]]:
     ]
 
 
+@lru_cache(maxsize=1)
 def _languages() -> dict[str, _Table]:
     """The entries of each language."""
     files = sorted(Path(__file__).parent.glob("*.po"))
