@@ -8,14 +8,12 @@ from support.marker_sets import SETS
 from benchmarks.tables import Aim, Part, table
 from benchmarks.takes import Person, clips
 from fabrik_addon.core import forward_kinematics
-from fabrik_addon.core.rotations import angle_between
-from fabrik_addon.human.naming_schemes import match as match_bones
+from fabrik_addon.core.rotations import NO_TURN, angle_between
 from fabrik_addon.markers.assign import assign_by_motion
 from fabrik_addon.markers.calibrate.calibrate import calibrate
 from fabrik_addon.markers.calibrate.offsets import bones_of, guessed_offsets, points_on
 from fabrik_addon.markers.calibrate.proportions import with_factors
 from fabrik_addon.markers.clip import Clip
-from fabrik_addon.markers.mapping.labels import parts_of
 
 # Markers are so far off their guesses, metres, uniformly on each axis; frames of a person who stands.
 OFF = 0.010
@@ -69,8 +67,8 @@ def _over_the_list(seen):
 def _told(person, clip, truth, asked):
     """How many labels are taken away; how many of these markers get their bone, and another; the largest weight."""
     names = tuple(f"*{place}" if name in asked else name for place, name in enumerate(clip.names))
-    known, parts = person.matched(names), parts_of(match_bones(person.rest))
-    guesses = assign_by_motion(person.skeleton, known, replace(clip, names=names), parts, person.rest)
+    known = person.matched(names)
+    guesses = assign_by_motion(person.skeleton, known, replace(clip, names=names), person.parts, person.rest)
     told = {guess.entry.marker: guess.entry for guess in guesses}
     found = [told.get(f"*{clip.names.index(name)}") for name in asked]
     right = sum(entry is not None and entry.bone == truth[name] for entry, name in zip(found, asked, strict=True))
@@ -81,13 +79,14 @@ def _told(person, clip, truth, asked):
 def measure_rest():
     """How well a body at rest is found from markers that are off, and the lengths of limbs."""
     person = Person()
-    rows = [("uniform", seed, *_figures(*_standing(person, seed)), "-", "-") for seed in range(REST_SEEDS)]
+    mapping = person.matched(next(iter(clips())).names)
+    rows = [("uniform", seed, *_figures(*_standing(person, mapping, seed)), "-", "-") for seed in range(REST_SEEDS)]
     joints = np.array([float(row[2]) for row in rows])
     angles = np.array([[float(cell) for cell in row[4:6]] for row in rows])
     true, found = [], []
     for seed in range(LIMB_SEEDS):
         factors = _factors(person.skeleton, np.random.default_rng(100 + seed))
-        calibration, rest, bones = _standing(person, seed, factors)
+        calibration, rest, bones = _standing(person, mapping, seed, factors)
         limbs = [person.skeleton.index(name) for name in LIMBS]
         lengths = calibration.bone_factors[limbs] / calibration.scale
         true.append(np.log(factors[limbs]))
@@ -109,14 +108,13 @@ def measure_rest():
     return Part(table("A body at rest, markers 10 mm off on each axis: what calibration finds", header, rows), aims)
 
 
-def _standing(person, seed, factors=None):
-    """The calibration of a person at rest, of these lengths; (J, 4, 4) the true bones; which of them count."""
-    rng, clip = np.random.default_rng(seed), next(iter(clips()))
-    mapping = person.matched(clip.names)
+def _standing(person, mapping, seed, factors=None):
+    """A calibration at rest, by mapped markers, at these lengths; (J, 4, 4) the true bones; which of them count."""
+    rng = np.random.default_rng(seed)
     bones, guesses = bones_of(person.skeleton, mapping), guessed_offsets(person.skeleton, mapping)
     body = person.skeleton if factors is None else with_factors(person.skeleton, factors)
     grown = guesses if factors is None else guesses * factors[bones][:, None]
-    rest = forward_kinematics(body, np.tile([1.0, 0.0, 0.0, 0.0], (1, len(body), 1)))
+    rest = forward_kinematics(body, np.tile(NO_TURN, (1, len(body), 1)))
     places = points_on(rest, bones, grown + rng.uniform(-OFF, OFF, grown.shape))
     places = np.repeat(places, FRAMES, axis=0) + rng.normal(0.0, 0.0005, (FRAMES, *grown.shape))
     standing = Clip(tuple(entry.marker for entry in mapping), 60.0, places, "Z")
@@ -131,8 +129,7 @@ def _figures(calibration, rest, bones):
     skeleton = calibration.skeleton
     heads = forward_kinematics(skeleton, calibration.rotations[None], calibration.root_location[None])[0, :, :3, 3]
     away = 1000.0 * np.linalg.norm(heads[bones] / calibration.scale - rest[bones, :3, 3], axis=1)
-    none = np.tile([1.0, 0.0, 0.0, 0.0], (len(bones) - 1, 1))
-    angles = np.degrees(angle_between(calibration.rotations[bones[1:]], none))
+    angles = np.degrees(angle_between(calibration.rotations[bones[1:]], NO_TURN))
     figures = np.median(away), away.max(), np.median(angles), np.percentile(angles, 95)
     return tuple(f"{figure:.1f}" for figure in figures)
 

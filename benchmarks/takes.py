@@ -45,10 +45,11 @@ class Person:
         self.skeleton = max((tree.skeleton for tree in read_trees(rig, at_rest=True)), key=len)
         self.limits = read_limits(rig, self.skeleton.names)
         self.rest = read_rest(rig)
+        self.parts = parts_of(match_bones(self.rest))
 
     def matched(self, labels):
         """The markers that labels tell a bone for."""
-        return match(labels, parts_of(match_bones(self.rest)), self.rest, None).markers
+        return match(labels, self.parts, self.rest, None).markers
 
     def calibrated(self, clip):
         """A clip's calibration, and the seconds of the processor that it took."""

@@ -26,7 +26,7 @@ def lengths(vectors: FloatArray) -> FloatArray:
 
 
 def times(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
-    """(..., n) vectors (..., n) turned by matrices (..., n, n), each by its own."""
+    """(..., m) the products of matrices (..., m, n) and vectors (..., n), each with its own."""
     return np.asarray((matrices @ vectors[..., None])[..., 0])
 
 

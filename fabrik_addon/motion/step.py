@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from ..core.arrays import FloatArray, IntArray
+from ..core.arrays import FloatArray, IntArray, times
 
 # How firmly joints are held at walls beside the posture's own weights (of about 0.1).
 _HELD: Final = 1e3
@@ -32,7 +32,7 @@ class Problem:
         turning = walls.shape[2]
         matrix, slope, across = self.matrix.copy(), self.slope.copy(), _HELD * np.swapaxes(walls, 1, 2)
         matrix[:, :turning, :turning] += across @ walls
-        slope[:, :turning] += (across @ room[..., None])[..., 0]
+        slope[:, :turning] += times(across, room)
         return Problem(matrix, slope, self.rows, self.residual, self.yielding)
 
     def step(self) -> FloatArray:

@@ -11,7 +11,7 @@ NOTES = {"UnplacedError", "BakeStoppedError"}
 # What only a script can do wrong, and what only the command line says.
 BY_SCRIPTS = re.compile(r"core/(model|fabrik|least_squares|strategy|posture|backend)|command_line|bake/file\.py")
 WHY_NOT = re.compile(r"_?why_(no|not)(_|$)")
-# Where sentences are put together that the window shows, and what of it only the command line prints.
+# Where sentences are put together that the window shows.
 TELLING = (
     "blender/[!su]*/**/*.py",
     "blender/ui/operators/**/*.py",
@@ -19,7 +19,6 @@ TELLING = (
     "markers/files/*.py",
     "markers/report/[dt]*.py",
 )
-PRINTED = ("command_line.py", "file.py")
 # Names of things, headings of tables, and types.
 NAMES = re.compile(
     r"FABRIK|LMB|^\{\} (target|pin|edit)$|^Object Transforms$|^(mean|rms|max) mm$|^(worst frame|seen %)$|Long unseen"
@@ -39,12 +38,9 @@ def text_of(node):
 
 def refusals():
     """(where, message) of each error that is raised with a text of its own; not those that hand another's on."""
-    for path, tree in _sources("**/*.py"):
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
-                kind, text = ast.unparse(node.exc.func).rpartition(".")[2], text_of(node.exc.args[0])
-                if kind.endswith("Error") and kind not in NOTES and text.strip("{}:, '\""):
-                    yield f"{path}:{node.lineno}", text
+    for kind, where, text in _raised("**/*.py"):
+        if kind not in NOTES and text.strip("{}:, '\""):
+            yield where, text
 
 
 def reasons():
@@ -63,8 +59,6 @@ def told():
     """(where, text) of all that is put into results and warnings: sentences and parts of them, of two words or more."""
     for pattern in TELLING:
         for path, tree in _sources(pattern):
-            if any(part in path for part in PRINTED):
-                continue
             passed = {id(each) for node in ast.walk(tree) for top in _no_message(node) for each in ast.walk(top)}
             for node in ast.walk(tree):
                 text = text_of(node) if id(node) not in passed else ""
@@ -78,10 +72,7 @@ def told():
 
 def notes():
     """(where, text) of what a sentence says of a bone that it is about."""
-    for path, tree in _sources("human/*.py"):
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and ast.unparse(node.exc.func) in NOTES:
-                yield f"{path}:{node.lineno}", text_of(node.exc.args[0])
+    return ((where, text) for kind, where, text in _raised("human/*.py") if kind in NOTES)
 
 
 @cache
@@ -92,6 +83,16 @@ def all_messages():
         if not BY_SCRIPTS.search(where):
             found.setdefault(text.strip(" ,;"), where)
     return found
+
+
+def _raised(pattern):
+    """(kind, where, text) of each error that is raised with an argument; text is "" where that has none of its own."""
+    for path, tree in _sources(pattern):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
+                kind = ast.unparse(node.exc.func).rpartition(".")[2]
+                if kind.endswith("Error"):
+                    yield kind, f"{path}:{node.lineno}", text_of(node.exc.args[0])
 
 
 def _sources(pattern):

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -45,16 +44,15 @@ def rigify_file(kind):
     file = _folder() / f"{kind}.blend"
     if file.exists():
         return file
-    with tempfile.TemporaryDirectory(prefix="rigify") as folder:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=file.parent) as folder:
         made = Path(folder) / file.name
         ended = run_python(GENERATE, kind, made, env={**os.environ, "BLENDER_USER_RESOURCES": folder})
         if ended.returncode == 3:
             pytest.skip("this Blender has no Rigify")
         assert ended.returncode == 0, ended.stderr
-        file.parent.mkdir(parents=True, exist_ok=True)
         # At once, as others may be making it too.
-        shutil.move(made, file.with_suffix(f".{os.getpid()}"))
-        file.with_suffix(f".{os.getpid()}").replace(file)
+        made.replace(file)
     return file
 
 

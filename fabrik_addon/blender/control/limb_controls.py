@@ -1,6 +1,6 @@
 """Which controls place a limb that is on IK, found by trying: what does nothing on FK, and moves the limb on IK."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import bpy
@@ -71,8 +71,7 @@ def _stop_stretching(
     That is Blender's own setting of bones, IK Stretch, not one of the rig's.
     """
     for path, limb in limbs.items():
-        bits = {bone.name: 1 << place for place, bone in enumerate(limb.rig.pose.bones)}
-        mine = sum(bits[name] for name in limb.bones)
+        mine = _bits(limb.rig, limb.bones)
         for bone in limb.rig.pose.bones:
             if bone.ik_stretch > 0.0 and after[bone.name] & mine:
                 row = kept.stretching.add()
@@ -95,14 +94,17 @@ def _placing(
     after: Mapping[str, int],
 ) -> list[str]:
     """The controls that a limb follows, and of the body only that and what hangs on it."""
-    bits = {bone.name: 1 << place for place, bone in enumerate(rig.pose.bones)}
     below = set(limb)
     for row in kept.carriers:
         if row.parent in below:
             below.add(row.name)
-    mine = sum(bits[name] for name in limb)
-    others = sum(bits[row.name] for row in kept.carriers if row.name not in below)
+    mine, others = _bits(rig, limb), _bits(rig, (row.name for row in kept.carriers if row.name not in below))
     return [name for name in controls if after[name] & mine and not after[name] & others]
+
+
+def _bits(rig: bpy.types.Object, names: Iterable[str]) -> int:
+    """A bit for each bone of some names, at its place in the rig."""
+    return sum(1 << rig.pose.bones.find(name) for name in names)
 
 
 def _moving(

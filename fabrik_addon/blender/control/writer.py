@@ -76,8 +76,11 @@ class ControlWriter:
         self._place = np.zeros(3)
         self._wanted: FloatArray | None = None
 
-    def write(self, rotations: FloatArray, head: FloatArray) -> None:
-        """Pose the body by (J, 4) local rotations of the tree's bones, its root's head at (3,) in armature space."""
+    def write(self, rotations: FloatArray, head: FloatArray | None) -> None:
+        """Pose the body by (J, 4) local rotations of the tree's bones, its root's head at (3,) in armature space.
+
+        Without a head it is where it rests.
+        """
         model = self.made_ready()
         self._wanted = forward_kinematics(self._skeleton, rotations, head)
         self._apply(model, self._wanted)
@@ -149,7 +152,7 @@ class ControlWriter:
         return limbs_that_stay(self._rig, self._kept, self._before_switches, known)
 
     def write_on_ik(
-        self, update: Update, limbs: Mapping[str, LimbOnIk], rotations: FloatArray, head: FloatArray
+        self, update: Update, limbs: Mapping[str, LimbOnIk], rotations: FloatArray, head: FloatArray | None
     ) -> None:
         """As `write`, with some limbs on IK, where they are placed at once; the others go to FK."""
         model = self.made_ready({path: value for path, value in self.on_fk.items() if path not in limbs})
@@ -257,7 +260,7 @@ def write_pose(
         plain.write_pose(rig, skeleton, rotations, root_location, bones)
         return []
     writer = ControlWriter(context, rig, kept, skeleton)
-    writer.write(rotations, skeleton.rest[0, :3, 3] if root_location is None else root_location)
+    writer.write(rotations, root_location)
     rig.update_tag(refresh={"DATA"})
     return writer.settle()
 
@@ -284,7 +287,7 @@ def write_live(
     limbs = writer.limbs_that_stay(known)
     known.clear()
     known.update(limbs)
-    writer.write_on_ik(update, limbs, rotations, skeleton.rest[0, :3, 3] if root_location is None else root_location)
+    writer.write_on_ik(update, limbs, rotations, root_location)
     rig.update_tag(refresh={"DATA"})
 
 

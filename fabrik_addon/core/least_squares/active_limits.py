@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..arrays import ROUNDING, FloatArray, IntArray, lengths
+from ..arrays import ROUNDING, FloatArray, IntArray, lengths, times
 from ..backend import array
 from ..backend.array import Quaternion, Vector
 from ..model.residuals import rotation_vector
@@ -55,16 +55,16 @@ class LimitConstraints:
         normals, left, open_ = normals[where], push[where], tangents[where]
         least = least[where[0]]
         for _ in range(normals.shape[1]):
-            against = (normals @ left[..., None])[..., 0]
+            against = times(normals, left)
             most = against.argmax(axis=1)
             rows = np.arange(len(most))
             active = against[rows, most] > least
             if not active.any():
                 break
-            unit = (open_ @ normals[rows, most][..., None])[..., 0]
+            unit = times(open_, normals[rows, most])
             unit *= (active / np.maximum(lengths(unit), ROUNDING))[:, None]
             open_ -= unit[:, :, None] * unit[:, None, :]
-            left = (open_ @ left[..., None])[..., 0]
+            left = times(open_, left)
         tangents[where] = open_
         return tangents
 

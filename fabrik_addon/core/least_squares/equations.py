@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..arrays import TINY, FloatArray
+from ..arrays import TINY, FloatArray, times
 from .damping import Damping
 from .dofs import DegreesOfFreedom
 
@@ -48,7 +48,7 @@ class Equations:
 
     def gradient(self) -> FloatArray:
         """(F, d) S Jᵀ r: half of what the cost falls by, for each column of length one."""
-        return (np.swapaxes(self.matrix, 1, 2) @ self.right[..., None])[..., 0] if self.wide else self.right
+        return times(np.swapaxes(self.matrix, 1, 2), self.right) if self.wide else self.right
 
     def push(self) -> FloatArray:
         """(F, D) the same, in all columns."""
@@ -82,7 +82,7 @@ class Equations:
         turns = np.zeros((len(normals), self.dofs.all_turning + self.matrix.shape[2] - self.dofs.turning))
         turns[:, : self.dofs.all_turning] = (normals * damping.moved[..., None]).reshape(len(normals), -1)
         step = self.dofs.narrow(turns, self.hinges) / self.scale
-        left = replace(self, right=self.right - (self.matrix @ step[..., None])[..., 0])
+        left = replace(self, right=self.right - times(self.matrix, step))
         others = left.projected(np.eye(3) - normals[..., :, None] * normals[..., None, :])
         return step + others.step(damping.value)
 
@@ -97,7 +97,7 @@ class Equations:
 
     def predicted(self, step: FloatArray) -> FloatArray:
         """(F,) by how much a scaled step lowers the cost if the problem were linear."""
-        moved = (self.matrix @ step[..., None])[..., 0]
+        moved = times(self.matrix, step)
         return np.asarray(((2.0 * self.right - moved) * (moved if self.wide else step)).sum(axis=1))
 
     def optimality(self, cost: FloatArray) -> FloatArray:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray
+from ..arrays import BoolArray, FloatArray, IntArray, times
 from ..model.bodies import Body, hung_effectors
 from ..model.prismatic import slide_levers
 from ..model.residuals import Residuals
@@ -75,7 +75,7 @@ class Jacobian:
         if self.wide and prior is None:
             return Equations.of_rows(rows, right, self.dofs, hinges)
         across = np.swapaxes(rows, 1, 2)
-        matrix, force = across @ rows, (across @ right[..., None])[..., 0]
+        matrix, force = across @ rows, times(across, right)
         if prior is not None:
             diagonal = np.einsum("fii->fi", matrix)
             diagonal += self.dofs.expect(force, hinges, *prior)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import FloatArray, IntArray, times
 from ..errors import SkeletonError
 from ..rotations import matrix_from_quaternion
 from .skeleton import Skeleton
@@ -46,7 +46,7 @@ def forward_kinematics(
         else:
             carried = matrices[..., parent, :, :]
             offset = skeleton.head_offset(bone) * stretch[..., parent, :]
-            head = carried[..., :3, 3] + (carried[..., :3, :3] @ offset[..., None])[..., 0]
+            head = carried[..., :3, 3] + times(carried[..., :3, :3], offset)
             own = carried[..., :3, :3] @ own if skeleton.inherits_rotation[bone] else own
         matrices[..., bone, :3, :3] = own
         matrices[..., bone, :3, 3] = head

@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from ...core import Effector, Skeleton, Solution
+from ...core.arrays import times
 from ...core.backend import array as many
 from ...core.least_squares.active_limits import LimitConstraints
 from ...core.least_squares.jacobian import Jacobian
@@ -80,7 +81,7 @@ def expected_columns(
     away = product(np.broadcast_to(prior.rotations, solution.rotations.shape), conjugate(solution.rotations))
     local = rotation_vector_from_quaternion(away)[:, bodies]
     carried = np.stack([_carried(skeleton, solution.matrices, bone) for bone in bodies], axis=1)
-    vectors = (carried @ local[..., None]).reshape(frames, -1)
+    vectors = times(carried, local).reshape(frames, -1)
     weights = np.repeat(np.broadcast_to(prior.weights, away.shape[:2])[:, bodies], 3, axis=1)
     root = np.zeros((frames, 3))
     return np.concatenate([weights, root], axis=1), np.concatenate([vectors, root], axis=1)
@@ -92,7 +93,7 @@ def turned(
     """(F, J, 4) local rotations and (F, 3) root's heads of poses after a step (F, D) of the joints' columns."""
     vectors = step[:, :-3].reshape(len(step), -1, 3)
     carried = np.stack([_carried(skeleton, solution.matrices, bone) for bone in bodies], axis=1)
-    local = (np.swapaxes(carried, -1, -2) @ vectors[..., None])[..., 0]
+    local = times(np.swapaxes(carried, -1, -2), vectors)
     rotations = np.array(solution.rotations)
     rotations[:, bodies] = product(quaternion_from_rotation_vector(local), rotations[:, bodies])
     return rotations, solution.root_location + step[:, -3:]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...core import Effector, Skeleton
+from ...core.arrays import times
 from ...core.model.bodies import effector_offset
 from ..clip import BoolArray, FloatArray
 from ..mapping.marker_map import MappedMarker
@@ -39,8 +40,7 @@ def make_effectors(mapping: Sequence[MappedMarker], offsets: FloatArray) -> tupl
 def points_on(matrices: FloatArray, bones: Sequence[int], offsets: FloatArray) -> FloatArray:
     """(F, M, 3) where points with (M, 3) offsets are when bones stand at matrices (F, J, 4, 4)."""
     frames = matrices[:, list(bones)]
-    points: FloatArray = frames[..., :3, 3] + (frames[..., :3, :3] @ offsets[..., None])[..., 0]
-    return points
+    return np.asarray(frames[..., :3, 3] + times(frames[..., :3, :3], offsets))
 
 
 def effector_points(skeleton: Skeleton, effectors: Sequence[Effector], matrices: FloatArray) -> FloatArray:
@@ -53,8 +53,7 @@ def seen_from_bones(matrices: FloatArray, bones: Sequence[int], positions: Float
     """(F, M, 3) positions (F, M, 3) in the frames of the markers' bones."""
     frames = matrices[:, list(bones)]
     away = positions - frames[..., :3, 3]
-    local: FloatArray = (np.swapaxes(frames[..., :3, :3], -1, -2) @ away[..., None])[..., 0]
-    return local
+    return times(np.swapaxes(frames[..., :3, :3], -1, -2), away)
 
 
 def measured_offsets(

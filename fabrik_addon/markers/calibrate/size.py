@@ -10,6 +10,7 @@ from ...core import Skeleton
 from ...core.errors import FabrikError
 from ..clip import FloatArray
 from ..mapping.marker_map import MappedMarker
+from .offsets import bones_of, points_on
 
 # Pairs closer than this share of the longest one say nothing about size, only about noise.
 _SHORTEST_SHARE: Final = 1e-3
@@ -67,8 +68,7 @@ def first_scale(
     the recording. offsets: (M, 3) of the mapped points in their bones' frames. positions: (F, M, 3).
     Raises CalibrationError where markers are never apart.
     """
-    frames = skeleton.rest[[skeleton.index(entry.bone) for entry in entries]]
-    points = frames[:, :3, 3] + (frames[:, :3, :3] @ offsets[..., None])[..., 0]
+    points = points_on(skeleton.rest[None], bones_of(skeleton, entries), offsets)[0]
     try:
         return uniform_scale(points, rigid_pairs(entries, *_family(skeleton)), positions)
     except CalibrationError:

@@ -52,8 +52,7 @@ def test_a_hand_stays_where_it_is_here_and_nothing_changes_beyond(walk):
 
 
 def moving_table(way):
-    table = bpy.data.objects.new("Table", None)
-    bpy.context.scene.collection.objects.link(table)
+    table = scenes.empty_at((0, 0, 0), "Table")
     for frame, x in ((1, 0.0), (101, way)):
         table.location.x = x
         table.keyframe_insert("location", frame=frame)
