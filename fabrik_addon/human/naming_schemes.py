@@ -1,12 +1,13 @@
 """What a bone of a human is, told from its name, in the naming schemes that people's rigs use.
 
 Known: the sample person, Rigify's meta-rig, Mixamo, MakeHuman and MPFB (the default rig and the one for game engines),
-VRM (VRoid's bones and the humanoid names), Unreal's mannequin; and of what motion comes with: CMU's and Rokoko's BVH,
-SMPL, exports of Auto-Rig Pro and Cascadeur. Plain Python.
+VRM (VRoid's bones and the humanoid names), Unreal's mannequin, DAZ, Poser, Character Creator, Biped; and of what motion
+comes with: CMU's, Rokoko's and MVN's BVH, SMPL, exports of Auto-Rig Pro and Cascadeur. Plain Python.
 """
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -14,9 +15,11 @@ from .body_parts import FINGERS, Role
 
 # What is left of a name without prefix, side, separators and numbers.
 _WORDS: Final = {
-    "hips": "hips", "pelvis": "hips",
-    "lowerback": "spine", "stomach": "spine", "spine": "spine",
-    "chest": "chest", "upperchest": "chest", "neck": "neck", "head": "head",
+    "hips": "hips", "pelvis": "hips", "hip": "hips",
+    "lowerback": "spine", "stomach": "spine", "spine": "spine", "waist": "spine",
+    "abdomen": "spine", "ab": "spine", "abdomenlower": "spine", "abdomenupper": "spine",
+    "chest": "chest", "upperchest": "chest", "chestlower": "chest", "chestupper": "chest",
+    "neck": "neck", "necklower": "neck", "neckupper": "neck", "necktwist": "neck", "head": "head",
     "shoulder": "shoulder", "clavicle": "shoulder", "collar": "shoulder",
     "upperarm": "upper_arm", "arm": "upper_arm",
     "forearm": "forearm", "lowerarm": "forearm",
@@ -24,6 +27,7 @@ _WORDS: Final = {
     "thigh": "thigh", "upleg": "thigh", "upperleg": "thigh",
     "shin": "shin", "calf": "shin", "leg": "shin", "lowerleg": "shin",
     "armstretch": "upper_arm", "forearmstretch": "forearm", "thighstretch": "thigh", "legstretch": "shin",
+    "shldr": "upper_arm", "shldrbend": "upper_arm", "forearmbend": "forearm", "thighbend": "thigh",
     "foot": "foot",
     "toe": "toe", "toes": "toe", "toebase": "toe", "ball": "toe",
 }  # fmt: skip
@@ -52,9 +56,12 @@ _RIGIFY_SPINE: Final = {
 # The bone that a rig has instead of hips, where nothing else is called so (MakeHuman's default rig, Auto-Rig Pro).
 _STANDS_FOR_HIPS: Final = {"root", "root.x"}
 
-_PREFIX: Final = re.compile(r"^(?:.*:|mixamorig\d*_?|J_Bip_(?:C_)?|[mf]_avg_)|\.x$")
+_PREFIX: Final = re.compile(r"^(?:.*:|mixamorig\d*_?|J_Bip_(?:C_)?)|\.x$")
 _COPY: Final = re.compile(r"[._-][LR]\.\d{3}$", re.IGNORECASE)
 _TOKEN: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+# What this share of a rig's names begins or ends with, up to a separator, tells nothing: Bip01, CC_Base_, _JNT, m_avg_.
+_SHARED: Final = 0.7
+_SEPARATOR: Final = re.compile(r"[\W_]+")
 _SIDES: Final = {"l": "L", "left": "L", "r": "R", "right": "R"}
 
 
@@ -84,15 +91,34 @@ def match(bone_names: Iterable[str]) -> dict[str, Role]:
     """
     own = {name: _GENERATED.sub("", name) for name in bone_names}
     roles = _match(list(dict.fromkeys(own.values())))
+    if not _has_hips(roles):
+        bare = _without_shared(own.values())
+        told = _match(list(bare.values()))
+        roles = {name: told[plain] for name, plain in bare.items() if plain in told} if _has_hips(told) else roles
     return {name: roles[plain] for name, plain in own.items() if plain in roles}
 
 
 def _match(names: list[str]) -> dict[str, Role]:
     found = {name: role for name in names if (role := role_of(name)) is not None}
     found |= _named_joints(names)
-    if not any(role.part == "hips" for role in found.values()):
+    if not _has_hips(found):
         found |= _named_hips(names)
     return found | _counted_thumbs(found)
+
+
+def _has_hips(roles: Mapping[str, Role]) -> bool:
+    return any(role.part == "hips" for role in roles.values())
+
+
+def _without_shared(names: Collection[str]) -> dict[str, str]:
+    """Each name without what most begin and end with."""
+    gaps = [(name, gap) for name in names for gap in _SEPARATOR.finditer(name)]
+    counts = Counter(name[: gap.end()] for name, gap in gaps), Counter(name[gap.start() :] for name, gap in gaps)
+    begin, end = (
+        max((text for text, count in counted.items() if count >= _SHARED * len(names)), key=len, default="")
+        for counted in counts
+    )
+    return {name: name.removeprefix(begin).removesuffix(end) for name in names}
 
 
 def _named_joints(names: list[str]) -> dict[str, Role]:

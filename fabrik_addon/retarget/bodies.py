@@ -17,6 +17,8 @@ from .pairs import Pair, above, pair_bodies
 
 # Share of a body's size: hips that are nearer are the same ones, such as those of Rigify's DEF and ORG bones.
 _SAME_PLACE: Final = 1e-3
+# What a person has; names that tell less leave the rest to the tree. Spines are made of parts of either name.
+_PERSON: Final = frozenset({"spine", "head", "upper_arm", "forearm", "hand", "shin", "foot"})
 
 
 def find_bodies(motion: Motion, skeleton: Skeleton, pairs: Sequence[Pair] | None = None) -> tuple[RestBody, RestBody]:
@@ -54,8 +56,22 @@ def _told(bones: Mapping[str, RestBone]) -> TreeBody:
         # What is called hips and has no legs is none where something else has them.
         carried = {bone for thigh in parts["thigh"] for bone in above(bones, thigh)}
         legless = set(parts["hips"]) - carried if carried & set(parts["hips"]) else ()
-        return TreeBody({name: role for name, role in named.items() if name not in legless}, on_four=False)
+        roles = {name: role for name, role in named.items() if name not in legless}
+        return TreeBody(roles if _parts(roles) >= _PERSON else _completed(roles, bones), on_four=False)
     return tree_body(bones) or TreeBody(named, on_four=False)
+
+
+def _parts(roles: Mapping[str, Role]) -> set[str]:
+    """The parts that are told; a chest is of the spine."""
+    return {"spine" if role.part == "chest" else role.part for role in roles.values()}
+
+
+def _completed(roles: Mapping[str, Role], bones: Mapping[str, RestBone]) -> dict[str, Role]:
+    """What names leave untold, such as MVN's L5 to T8, by the tree, where both have the same legs."""
+    found, told = tree_body(bones), _parts(roles)
+    if found is None or any(found.roles.get(name) != role for name, role in roles.items() if role.part == "thigh"):
+        return dict(roles)
+    return {**{name: role for name, role in found.roles.items() if role.part not in told}, **roles}
 
 
 def _through(

@@ -103,6 +103,20 @@ OF_MOTION = {
         thigh_stretch.l leg_stretch.l foot.l toes_01.l | hips spine spine neck head""",
     "Cascadeur": """pelvis stomach chest neck head clavicle_l arm_l forearm_l hand_l thigh_l calf_l foot_l toe_l
         | hips spine chest neck head""",
+    "MVN": """Hips Chest Chest2 Neck Head LeftCollar LeftShoulder LeftElbow LeftWrist LeftHip LeftKnee LeftAnkle
+        LeftToe | hips chest chest neck head""",
+    "DAZ": """hip abdomenLower abdomenUpper chestLower chestUpper neckLower neckUpper head lCollar lShldrBend
+        lForearmBend lHand lThighBend lShin lFoot lToe | hips spine spine chest chest neck neck head""",
+    "Poser": """hip abdomen chest neck head lCollar lShldr lForeArm lHand lThigh lShin lFoot lToe
+        | hips spine chest neck head""",
+    "Character Creator": """CC_Base_Hip CC_Base_Waist CC_Base_Spine01 CC_Base_NeckTwist01 CC_Base_Head
+        CC_Base_L_Clavicle CC_Base_L_Upperarm CC_Base_L_Forearm CC_Base_L_Hand CC_Base_L_Thigh CC_Base_L_Calf
+        CC_Base_L_Foot CC_Base_L_ToeBase | hips spine spine neck head""",
+    "HumanIK": """Character1_Hips Character1_Spine Character1_Neck Character1_Head Character1_LeftShoulder
+        Character1_LeftArm Character1_LeftForeArm Character1_LeftHand Character1_LeftUpLeg Character1_LeftLeg
+        Character1_LeftFoot Character1_LeftToeBase | hips spine neck head""",
+    "DeepMotion": """hips_JNT spine_JNT neck_JNT head_JNT l_shoulder_JNT l_arm_JNT l_forearm_JNT l_hand_JNT l_upleg_JNT
+        l_leg_JNT l_foot_JNT l_toebase_JNT | hips spine neck head""",
 }
 LIMBS = ["shoulder", "upper_arm", "forearm", "hand", "thigh", "shin", "foot", "toe"]
 
@@ -113,3 +127,14 @@ def test_what_motion_comes_with_is_known(scheme):
     found = match(names)
     assert [found[name].part for name in names] == middle + LIMBS
     assert [found[name].side for name in names] == [""] * len(middle) + ["L"] * len(LIMBS)
+
+
+def test_biped_s_names_have_spaces_and_its_root_s_in_front():
+    known = {
+        "Bip01 Pelvis": Role("hips"), "Bip01 Spine1": Role("spine"), "Bip01 Neck": Role("neck"),
+        "Bip01 Head": Role("head"), "Bip01 L Clavicle": Role("shoulder", "L"),
+        "Bip01 R UpperArm": Role("upper_arm", "R"), "Bip01 L Forearm": Role("forearm", "L"),
+        "Bip01 L Thigh": Role("thigh", "L"),
+        "Bip01 L Calf": Role("shin", "L"), "Bip01 L Toe0": Role("toe", "L", number=1),
+    }  # fmt: skip
+    assert match(["Bip01", "Bip01 Footsteps", *known]) == known

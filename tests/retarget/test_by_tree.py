@@ -40,6 +40,19 @@ def test_a_motion_without_names_comes_onto_a_named_rig_as_it_is():
     assert np.abs(heads - wanted).max() < 1e-4
 
 
+@pytest.mark.parametrize(
+    "untold", [{"spine": "L5", "chest": "T12", "upper_chest": "T8"}, {"upper_arm.L": "LUArm", "upper_arm.R": "RUArm"}]
+)
+def test_what_some_names_leave_untold_the_tree_tells(untold):
+    rows = humans.human(fingers=False)
+    whole, part = (
+        motions.skeleton_of(rows),
+        motions.skeleton_of(humans.named(rows, lambda name: untold.get(name, name))),
+    )
+    told = {pair.bone: pair.source for pair in find_pairs(motions.motion_of(part, *motions.swaying(part)), whole)}
+    assert told == {name: untold.get(name, name) for name in whole.names}
+
+
 def dog():
     """The rows of a body on four legs, along Y."""
     rows = humans.human(fingers=False)
