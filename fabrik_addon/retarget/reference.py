@@ -3,7 +3,6 @@
 Some files' rest poses are none that a body can stand in, such as one with all limbs along one axis.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,13 +12,12 @@ from ..core.arrays import FloatArray
 from ..human.rest_body import BodyAxes, RestBody, square
 from .motion import Motion, RetargetError
 
-# What is compared: the way that limbs go, as seen from the body.
-_COMPARED: Final = ("spine", "chest", "neck", "upper_arm", "forearm", "thigh", "shin", "foot")
-# A frame is chosen by what keeps its shape when poses are carried over, and by thighs: arms are brought into line then.
-# Of 40 frames of which one stood, three of four rigs took that one where arms counted too, and all four so.
+# What is compared, the way that it goes as seen from the body: what keeps its shape when poses are carried over, and
+# thighs. Arms are brought into line then: of 40 frames of which one stood, three of four rigs took that one where arms
+# counted too, and all four so; and a rest pose with the arms up is as good as a T.
 _KEPT: Final = ("spine", "chest", "neck", "thigh", "foot")
-# A rest pose counts as one where the limbs are, on average, no more than so many degrees from the rig's: those of a T
-# are 25 from an A's.
+# A rest pose counts as one where these are, on average, no more than so many degrees from the rig's: those of one with
+# all limbs along one axis are 77 off.
 _LIKE: Final = 40.0
 # So many frames are looked at.
 _LOOKED_AT: Final = 100
@@ -50,7 +48,7 @@ def find_reference(motion: Motion, rest: RestBody, target: RestBody, frame: int 
         return Reference(rest, rest.axes)
     frames = np.unique(np.linspace(0, len(motion) - 1, _LOOKED_AT).astype(int))
     bodies = [RestBody(motion.bones_at(int(each)), rest.roles) for each in frames]
-    return _on_frame(min(bodies, key=lambda body: _difference(body, target, _KEPT)), motion)
+    return _on_frame(min(bodies, key=lambda body: _difference(body, target)), motion)
 
 
 def _on_frame(body: RestBody, motion: Motion) -> Reference:
@@ -72,10 +70,10 @@ def along_axis(direction: FloatArray) -> FloatArray:
     return np.asarray(np.sign(direction[axis]) * np.eye(3)[axis])
 
 
-def _difference(body: RestBody, target: RestBody, parts: Collection[str] = _COMPARED) -> float:
+def _difference(body: RestBody, target: RestBody) -> float:
     """Degrees between the ways that limbs of two bodies go, on average."""
     own, other = _directions(body), _directions(target)
-    both = [key for key in own.keys() & other.keys() if key[0] in parts]
+    both = own.keys() & other.keys()
     if not both:
         return 180.0
     angles = [np.degrees(np.arccos(np.clip(own[key] @ other[key], -1.0, 1.0))) for key in both]
@@ -88,7 +86,5 @@ def _directions(body: RestBody) -> dict[tuple[str, str], FloatArray]:
         return {}
     seen = np.stack([body.axes.forward, body.axes.left, body.axes.up])
     return {
-        (role.part, role.side): seen @ body.direction(name)
-        for name, role in body.roles.items()
-        if role.part in _COMPARED
+        (role.part, role.side): seen @ body.direction(name) for name, role in body.roles.items() if role.part in _KEPT
     }

@@ -59,6 +59,7 @@ Y_UP = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]])
         (45.0, "unreal", 1000.0, motions.about_z(90.0), False),
         (85.0, "vrm_humanoid", 39.37, motions.about_z(180.0) @ Y_UP, True),
         (0.0, "makehuman", 0.1, motions.about_z(33.0), True),
+        (-80.0, "rigify", 1.0, np.eye(3), True),
     ],
 )
 @pytest.mark.parametrize("fingers", [False, True])
