@@ -105,7 +105,9 @@ def _import(path: Path) -> None:
         getattr(getattr(bpy.ops, group), operator)(filepath=str(path), **choices)
     except (RuntimeError, AttributeError) as trouble:
         # Some Blenders are built without USD: they have no such operator.
-        why = " ".join(str(trouble).split())
+        # Of what went wrong inside an importer Blender hands on all of Python's traceback, and where that was.
+        said = [line for line in str(trouble).splitlines() if line.strip() and not line.startswith("Location:")]
+        why = said[-1].removeprefix("Error: ").strip()
         raise RetargetError(f"{path.name}: cannot be read ({why}): export it again") from None
 
 

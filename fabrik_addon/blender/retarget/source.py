@@ -42,6 +42,9 @@ def sample_source(
         matrices = worlds[part, None] @ poses
         heads[part], rotations[part] = matrices[..., :3, 3], _rotations(matrices)
         yield min(1.0, part.stop / len(frames))
+    lost = np.flatnonzero(~np.isfinite(heads).all(axis=(1, 2)) | ~np.isfinite(rotations).all(axis=(1, 2)))
+    if len(lost):
+        raise RetargetError(f"{source.name!r} is at no finite place on frame {frames[lost[0]]}: mend its keys there")
     rest = worlds[0] @ np.array([bone.matrix_local for bone in bones])
     rest[:, :3, :3] = nearest_rotations(rest[:, :3, :3])
     places = {bone.name: place for place, bone in enumerate(bones)}

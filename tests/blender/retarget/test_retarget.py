@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 
 import bpy
 import numpy as np
@@ -64,6 +65,26 @@ def test_a_file_is_read_and_leaves_nothing_behind(moving, recording):
     assert sorted(thing.name for thing in bpy.data.objects) == ["Rig", "Source"]
     assert bpy.context.object == rig
     assert len(bpy.data.armatures) == 2
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("motion", ["", "MOTION\nFrames: 0\nFrame Time: 0.03\n"])
+def test_a_file_that_ends_too_soon_is_said_in_a_line(moving, recording, tmp_path, motion):
+    """Blender's importer fails with all of Python's traceback."""
+    (tmp_path / "cut.bvh").write_text(recording("bvh/dab.bvh").read_text().partition("MOTION")[0] + motion)
+    with pytest.raises(RuntimeError) as refused:
+        bpy.ops.fabrik.retarget(source=str(tmp_path / "cut.bvh"))
+    assert re.fullmatch(
+        r"Error: cut\.bvh: cannot be read \(\w+Error: [^\n]{,80}\): export it again", str(refused.value).strip()
+    )
+
+
+def test_a_source_at_no_place_is_said_with_its_frame(moving):
+    source, rig = moving
+    next(iter(curves(source))).keyframe_points[1].co.y = np.nan
+    with pytest.raises(RuntimeError, match="'Source' is at no finite place on frame 2: mend"):
+        bpy.ops.fabrik.retarget(source="Source")
+    assert rig.animation_data is None
 
 
 def test_the_list_of_bones_is_found_saved_loaded_and_heeded(moving, tmp_path):
