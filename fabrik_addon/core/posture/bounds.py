@@ -85,22 +85,22 @@ class Bounds:
     def support_sides(self, stance: Stance, motions: Motions, away: Away) -> Sides:
         """All of the support's; room is in metres."""
         if not len(self._normals):
-            return Sides.firm(np.zeros((0, self._bodies.columns)), np.zeros(0), np.zeros(0, dtype=np.int64))
+            return Sides.straight(np.zeros((0, self._bodies.columns)), np.zeros(0), np.zeros(0, dtype=np.int64))
         posture = self._posture
         shifts = self._bodies.shifts(stance, motions, away.centres, posture.carrier)
         shift = (posture.shares @ shifts.reshape(len(shifts), -1)).reshape(3, -1)
         room = self._reaches - self._normals @ posture.centre_of_mass(away)
-        return Sides(self._normals @ shift, room, _SUPPORT_KEYS + np.arange(len(room)), self._yielding)
+        return Sides.straight(self._normals @ shift, room, _SUPPORT_KEYS + np.arange(len(room)), self._yielding)
 
     def floor_sides(self, stance: Stance, motions: Motions, within: float) -> Sides:
         """Those of the floor that are nearer than `within` metres."""
         if not len(self._on):
-            return Sides.firm(np.zeros((0, self._bodies.columns)), np.zeros(0), np.zeros(0, dtype=np.int64))
+            return Sides.straight(np.zeros((0, self._bodies.columns)), np.zeros(0), np.zeros(0, dtype=np.int64))
         points = stance.points(self._on, self._points)
         room = points @ self._normal - self._height
         rows = -self._normal @ self._bodies.shifts(stance, motions, points, self._on)
         near = np.flatnonzero(room <= within)
-        return Sides.firm(rows[near], room[near], _FLOOR_KEYS + near)
+        return Sides.straight(rows[near], room[near], _FLOOR_KEYS + near)
 
     def cost(self, stance: Stance, away: Away, price: float) -> float:
         """What it costs to be through the floor, at a price a metre, and out of balance."""

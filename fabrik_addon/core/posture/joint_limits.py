@@ -22,7 +22,7 @@ _TURNED = np.array([[np.cos(_ANGLES), np.sin(_ANGLES)], [-np.sin(_ANGLES), np.co
 _TURNED = _TURNED.transpose(0, 2, 1).reshape(2, -1)
 _AXES = np.array([(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)])
 # Radians, or a part of one: less is nothing beside an angle of which sine and cosine are taken.
-_SMALL = 1e-6
+_SMALL, _FLAT = 1e-6, 1e-3
 # Sides of one joint have keys of their own up to this.
 _KEYS = 32
 
@@ -31,23 +31,37 @@ class Sides(NamedTuple):
     """K sides near a pose.
 
     rows: (K, D) turning along one comes nearer. room: (K,) radians up to it. keys: (K,) the same side of the same joint
-    has the same key from step to step. yielding: (K,) by how much it gives way to a force of 1.
+    has the same key from step to step. yielding: (K,) by how much it gives way to a force of 1. bends: (K, 3, 3) by how
+    much more it comes nearer, as ½ w · bends w for a turn w (3,) of the joint whose first column is in `columns` (K,).
     """
 
     rows: FloatArray
     room: FloatArray
     keys: IntArray
     yielding: FloatArray
+    bends: FloatArray
+    columns: IntArray
 
     @classmethod
-    def firm(cls, rows: FloatArray, room: FloatArray, keys: IntArray) -> "Sides":
-        """Sides that do not give way."""
-        return cls(rows, room, keys, np.zeros(len(room)))
+    def straight(
+        cls, rows: FloatArray, room: FloatArray, keys: IntArray, yielding: FloatArray | float = 0.0
+    ) -> "Sides":
+        """Sides that do not bend, and do not give way unless they are said to."""
+        bends, columns = np.zeros((len(room), 3, 3)), np.zeros(len(room), dtype=np.int64)
+        return cls(rows, room, keys, np.broadcast_to(yielding, len(room)), bends, columns)
 
     @classmethod
     def joined(cls, found: Sequence["Sides"]) -> "Sides":
         """All of several."""
         return cls(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+    def bent_by(self, pushes: FloatArray) -> FloatArray:
+        """(D, D) how the pushes (K,) on the columns grow as joints turn."""
+        result = np.zeros((self.rows.shape[1], self.rows.shape[1]))
+        for side in np.flatnonzero((pushes > 0.0) & self.bends.any(axis=(1, 2))):
+            own = slice(self.columns[side], self.columns[side] + 3)
+            result[own, own] += pushes[side] * self.bends[side]
+        return result
 
 
 class JointLimits:
@@ -95,7 +109,7 @@ class _Hinges:
         rows = np.zeros((len(near), self._width))
         count = len(self._bodies)
         rows[np.arange(len(near)), self._columns[near % max(count, 1)]] = np.where(near < count, 1.0, -1.0)
-        return Sides.firm(rows, room[near], _KEYS * self._bodies[near % max(count, 1)] + (near < count))
+        return Sides.straight(rows, room[near], _KEYS * self._bodies[near % max(count, 1)] + (near < count))
 
     def _angles(self, local: FloatArray) -> FloatArray:
         """(H,) on the side of each range's middle."""
@@ -134,20 +148,32 @@ class _Balls:
 
     def sides(self, local: FloatArray, within: float) -> Sides:
         if not len(self._bodies):
-            return Sides.firm(np.zeros((0, self._width)), np.zeros(0), np.zeros(0, dtype=np.int64))
+            return Sides.straight(np.zeros((0, self._width)), np.zeros(0), np.zeros(0, dtype=np.int64))
         rotations, bounds = many.quaternion(local[self._bodies]), self._bounds
         lean, twist = lean_of(many, rotations), twist_of(many, rotations, bounds.middle)
-        normals, outline_room = self._outline(np.stack([lean.x, lean.z], axis=1))
+        normals, outline_room, along = self._outline(np.stack([lean.x, lean.z], axis=1))
         leaning, twisting = _ways(lean)
         rows = np.concatenate([normals @ leaning, twisting, -twisting], axis=1)
         room = np.concatenate([outline_room, np.stack([bounds.high - twist, twist - bounds.low], axis=1)], axis=1)
         joints, places = np.nonzero(room <= within)
         found = np.zeros((len(joints), self._width))
         found[np.arange(len(joints))[:, None], self._columns[joints]] = rows[joints, places]
-        return Sides.firm(found, np.maximum(room[joints, places], 0.0), _KEYS * self._bodies[joints] + places)
+        outward, around, twisted = _bends(lean, twisting[:, 0])
+        unit = np.stack([lean.ex, lean.ez], axis=1)[:, None]
+        bends = (normals * unit).sum(axis=2)[..., None, None] * outward[:, None]
+        bends += (normals[..., 1] * unit[..., 0] - normals[..., 0] * unit[..., 1])[..., None, None] * around[:, None]
+        curved = (along @ leaning)[:, 0]
+        bends[:, : len(_ANGLES)] += (curved[:, :, None] * curved[:, None])[:, None]
+        bends = np.concatenate([bends, twisted[:, None], -twisted[:, None]], axis=1)
+        keys = _KEYS * self._bodies[joints] + places
+        room = np.maximum(room[joints, places], 0.0)
+        return Sides(found, room, keys, np.zeros(len(joints)), bends[joints, places], self._columns[joints, 0])
 
-    def _outline(self, leans: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(N, n, 2) outward normals of the cones' outlines seen as lines, and (N, n) how far leans (N, 2) are off."""
+    def _outline(self, leans: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """(N, n, 2) outward normals of the cones' outlines seen as lines, and (N, n) how far leans (N, 2) are off.
+
+        And (N, 1, 2) the ways along the outlines, times the roots of their curvatures.
+        """
         leans = leans[:, None]
         half_axes = self._half_axes(leans)
         slope = np.where(half_axes > 0.0, leans / np.maximum(half_axes, ROUNDING) ** 2, 0.0)
@@ -156,7 +182,9 @@ class _Balls:
         turned = (nearest @ _TURNED).reshape(len(leans), -1, 2)
         normals = np.concatenate([turned, np.broadcast_to(_AXES, (len(leans), *_AXES.shape))], axis=1)
         room = lengths(self._half_axes(normals) * normals) - (normals * leans).sum(axis=2)
-        return normals, room + self._none
+        along = nearest[..., ::-1] * (-1.0, 1.0)
+        curvature = (along**2 / np.maximum(half_axes, _SMALL) ** 2).sum(axis=2)[..., None] / np.maximum(size, ROUNDING)
+        return normals, room + self._none, along * np.sqrt(curvature)
 
     def _half_axes(self, ways: FloatArray) -> FloatArray:
         """(N, n, 2) the half-axes of the quarters that ways (N, n, 2) point into."""
@@ -177,6 +205,34 @@ def _ways(lean: Lean) -> tuple[FloatArray, FloatArray]:
     leaning = np.array([(ex, -ez * stretch), (ez, ex * stretch)]).transpose(2, 0, 1)
     twisting = np.array([sine * share * ex, above * share, sine * share * ez]).T
     return leaning @ turning, twisting[:, None]
+
+
+def _bends(lean: Lean, twisting: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(N, 3, 3) how N leans move outward and around, and bones twist, in the second order of a rotation vector.
+
+    With u the bone's direction, u'' = w × (w × u): along the sphere w · u times w × u turned by a quarter. In polar
+    coordinates of sphere and chart, o outward and a around: θ'' - θ φ'² = (w·u) a + (cot θ - θ / sin² θ) a², and
+    θ φ'' + 2 θ' φ' = -θ / sin θ (w·u) o + 2 (1 - θ cot θ) / sin θ o a. A twist t by t' o tan(θ / 2).
+    """
+    angle, ex, ez = (np.asarray(value) for value in (lean.angle, lean.ex, lean.ez))
+    sine, cosine, none = np.sin(angle), np.cos(angle), np.zeros(len(angle))
+    safe, small = np.maximum(sine, _SMALL), angle < _FLAT
+    own = np.stack([sine * ex, cosine, sine * ez], axis=1)
+    out, around = np.stack([ez, none, -ex], axis=1), np.stack([cosine * ex, -sine, cosine * ez], axis=1)
+    stretch = np.where(small, 1.0, angle / safe)
+    falling = np.where(small, -2.0 / 3.0 * angle, (cosine - stretch) / safe)
+    mixing = np.where(small, 2.0 / 3.0 * angle, 2.0 * (1.0 - stretch * cosine) / safe)
+    return (
+        _both(own, around) + falling[:, None, None] * _both(around, around),
+        mixing[:, None, None] * _both(out, around) - stretch[:, None, None] * _both(own, out),
+        np.tan(0.5 * angle)[:, None, None] * _both(twisting, out),
+    )
+
+
+def _both(first: FloatArray, second: FloatArray) -> FloatArray:
+    """(N, 3, 3) matrices M for which w · M w is the product of first · w and second · w."""
+    product = first[:, :, None] * second[:, None]
+    return np.asarray(0.5 * (product + np.swapaxes(product, 1, 2)))
 
 
 class _Others:
@@ -200,4 +256,4 @@ class _Others:
                 rows.append(row)
                 room.append(np.maximum(many.row([constraint.gap], 1)[0], 0.0))
                 keys.append(np.array([_KEYS * body + place]))
-        return Sides.firm(np.concatenate(rows), np.concatenate(room), np.concatenate(keys))
+        return Sides.straight(np.concatenate(rows), np.concatenate(room), np.concatenate(keys))

@@ -46,7 +46,7 @@ class Tangent:
 
     Attributes:
         rows: (R, D) of the goals. mass: (D, D) the posture's matrix, and slope: (D,) its gradient.
-        sides: those that a step could pass, and closed: (K,) whether the last step came up against them.
+        sides: those that a step could pass, and pushes: (K,) how hard they pushed back in the last step.
         yielding: (R,) by how much rows give way where masses alone count.
     """
 
@@ -55,13 +55,32 @@ class Tangent:
     mass: FloatArray
     slope: FloatArray
     sides: Sides
-    closed: BoolArray
+    pushes: FloatArray
     yielding: FloatArray
+
+    @property
+    def closed(self) -> BoolArray:
+        """(K,) whether the last step came up against each."""
+        return np.asarray(self.pushes > 0.0)
 
     @cached_property
     def onto(self) -> Step:
         """The least mass moved to meet goals."""
         return Step(self.mass, np.zeros(len(self.mass)), self.rows, self.yielding, self.sides, self.closed)
+
+
+class Closed(NamedTuple):
+    """Sides that a step came up against: their keys (N,), and how hard they pushed back (N,)."""
+
+    keys: IntArray
+    pushes: FloatArray
+
+    def of(self, sides: Sides) -> FloatArray:
+        """(K,) how hard each of the sides pushed back, zero where it did not."""
+        return np.asarray((sides.keys[:, None] == self.keys) @ self.pushes)
+
+
+NOTHING_CLOSED = Closed(np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
 class Way(NamedTuple):
@@ -83,7 +102,7 @@ class State:
 
     Attributes:
         pulls: (R,) the forces along the goals' rows in the step that led here.
-        closed: (N,) the sides that it came up against; None where no step did.
+        closed: the keys (N,) of sides that it came up against, and how hard (N,) those pushed back.
         way: that step, where it begins at the pose before.
     """
 
@@ -91,7 +110,7 @@ class State:
     residual: FloatArray
     away: Away
     pulls: FloatArray
-    closed: IntArray | None
+    closed: Closed
     way: Way | None = None
 
 
@@ -111,7 +130,7 @@ class Newton:
         self,
         stance: Stance,
         pulls: FloatArray | None = None,
-        closed: IntArray | None = None,
+        closed: Closed = NOTHING_CLOSED,
         way: Way | None = None,
     ) -> State:
         """All that is known of a stance. Where no step led to it, goals pull by what they are short of."""
@@ -128,11 +147,11 @@ class Newton:
         hard, residual, tangent = self.goals.hard, state.residual, self._tangent(state)
         rows, mass, sides = tangent.rows, tangent.mass, tangent.sides
         # Rows that come first count here as well: it changes nothing where they are met, and makes the matrix positive.
-        matrix = self._curved(rows.T @ rows + (POSTURE + damping) * mass, mass, state, tangent.motions, damping)
+        matrix = self._curved(rows.T @ rows + (POSTURE + damping) * mass, tangent, state, damping)
         slope = rows.T @ residual - POSTURE * tangent.slope
         bounds = self.bounds.support_sides(state.stance, tangent.motions, state.away)
         all_sides = Sides.joined([sides, bounds])
-        still = np.concatenate([tangent.closed, _still_closed(bounds, state)])
+        still = np.concatenate([tangent.closed, state.closed.of(bounds) > 0.0])
         step = Step(matrix, slope, rows[hard], self._yielding, all_sides, still)
         found = step.solve(residual[hard])
         longest = float(np.abs(found.step[: self.bodies.turning]).max(initial=0.0))
@@ -141,7 +160,8 @@ class Newton:
         pulls = short.copy()
         pulls[hard] = found.forces
         share = min(1.0, min(most, _LONGEST_TURN) / max(longest, ROUNDING))
-        stance, closed = self._moved(state.stance, share * found.step), all_sides.keys[found.closed]
+        stance = self._moved(state.stance, share * found.step)
+        closed = Closed(all_sides.keys[found.closed], found.pushes[found.closed])
         # In balance goals pull no more than the posture does but for sides that are closed. So what they are short of,
         # times their pull, is at most the posture's pull along the way that meets them.
         posture = matrix @ found.step - rows.T @ moved + POSTURE * tangent.slope
@@ -167,22 +187,21 @@ class Newton:
         missing = max(float(np.linalg.norm(first)) - _NEARLY * self.tolerance, 0.0)
         return 0.5 * float(soft @ soft) + posture + price * missing + bounds
 
-    def _curved(
-        self, matrix: FloatArray, mass: FloatArray, state: State, motions: Motions, damping: float
-    ) -> FloatArray:
+    def _curved(self, matrix: FloatArray, tangent: Tangent, state: State, damping: float) -> FloatArray:
         """The Gauss-Newton matrix with what the present forces add to it, and as much mass as makes it positive.
 
         Where none does, it is without those forces at first, which leads near to what is in reach; once that was of no
         use and steps are damped, it is made positive otherwise.
         """
-        stance, posture, goals = state.stance, self.posture, self.goals
+        stance, posture, goals, mass = state.stance, self.posture, self.goals, tangent.mass
         curvature = self.bodies.stiffness(
             stance,
-            motions,
+            tangent.motions,
             np.concatenate([goals.points(stance), state.away.centres]),
             np.concatenate([goals.on, posture.carrier]),
             np.concatenate([goals.forces(state.pulls), -POSTURE * posture.pulls(state.away)]),
         )
+        curvature -= tangent.sides.bent_by(tangent.pushes)
         for more in _MORE_MASS:
             curved = matrix - curvature + more * POSTURE * mass
             try:
@@ -248,21 +267,14 @@ class Newton:
             mass, slope = self.posture.equations(state.away, stance, motions)
             floor = self.bounds.floor_sides(stance, motions, _NEAR_THE_FLOOR * self.posture.size)
             sides = Sides.joined([self.limits.sides(stance.local, _LONGEST_TURN), floor])
-            closed = _still_closed(sides, state)
-            self._begun = state, Tangent(motions, rows, mass, slope, sides, closed, self._met)
+            pushes = state.closed.of(sides)
+            self._begun = state, Tangent(motions, rows, mass, slope, sides, pushes, self._met)
         return self._begun[1]
 
     def _moved(self, stance: Stance, step: FloatArray) -> Stance:
         """Where the bodies are after a step, inside their limits."""
         local, root = self.bodies.moved(stance, step)
         return self.bodies.stand(self.limits.clamped(local), root)
-
-
-def _still_closed(sides: Sides, state: State) -> BoolArray:
-    """(K,) the sides that the last step came up against."""
-    if state.closed is None:
-        return np.zeros(len(sides.keys), dtype=bool)
-    return np.asarray((sides.keys[:, None] == state.closed).any(axis=1))
 
 
 def made_positive(curved: FloatArray, mass: FloatArray) -> FloatArray:

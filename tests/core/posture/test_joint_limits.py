@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 
-from fabrik_addon.core import Ball, Hinge, Polygon, Skeleton
+from fabrik_addon.core import Ball, Effector, Hinge, Polygon, Skeleton
 from fabrik_addon.core.backend import array as many
+from fabrik_addon.core.limits.swing_twist import lean_of, twist_of
 from fabrik_addon.core.posture.body import Bodies
 from fabrik_addon.core.posture.joint_limits import JointLimits
-from fabrik_addon.core.rotations import angle_between
+from fabrik_addon.core.posture.mass import Masses
+from fabrik_addon.core.posture.solve import PostureSolver
+from fabrik_addon.core.rotations import angle_between, product, quaternion_from_rotation_vector
 
 LIMITS = (
     Ball((0.8, 0.3, 1.2, 0.5), (-0.4, 0.6)),
@@ -46,3 +49,45 @@ def test_what_is_inside_stays():
     limits = joints()
     inside = limits.clamped(np.tile([1.0, 0.0, 0.0, 0.0], (len(LIMITS), 1)))
     assert angle_between(limits.clamped(inside), inside).max() < 1e-9
+
+
+@pytest.mark.parametrize("limit", [Ball((0.9, 0.5, 1.2, 0.7), (-3.1, 3.1)), Ball(3.1, (-0.1, 0.2))])
+@pytest.mark.parametrize("seed", range(4))
+def test_sides_bend_as_the_way_back_to_them_says(limit, seed):
+    """A small turn of a bone at its limit takes it out by what row and bend say, on the chart of leans or in twist."""
+    random = np.random.default_rng(seed)
+    skeleton = Skeleton(["bone"], [-1], np.eye(4)[None], [1.0])
+    limits = JointLimits(Bodies(skeleton, [0], [np.eye(3)], free_root=False), [limit])
+    edge = limits.clamped(quaternion_from_rotation_vector(np.array([[1.2, 0.9, -1.0]]) + 0.3 * random.normal(size=3)))
+    sides = limits.sides(edge, 1e-6)
+    side = int(sides.room.argmin())
+    turn = 1e-4 * random.normal(size=3)
+    turn *= np.sign(sides.rows[side] @ turn)
+    moved = product(quaternion_from_rotation_vector(turn[None]), edge)
+    told = sides.rows[side] @ turn + 0.5 * turn @ sides.bends[side] @ turn
+    assert sides.room[side] < 1e-6
+    assert how_far_apart(moved, limits.clamped(moved)) == pytest.approx(told, abs=3e-10)
+
+
+def how_far_apart(*rotations):
+    """Two rotations (1, 4) on the chart of leans and in twist."""
+    leans = [lean_of(many, many.quaternion(each)) for each in rotations]
+    twists = [twist_of(many, many.quaternion(each), 0.0) for each in rotations]
+    own, other = (np.array([lean.x[0], lean.z[0], twist[0]]) for lean, twist in zip(leans, twists, strict=True))
+    return np.linalg.norm(own - other)
+
+
+def test_a_bone_at_its_limit_settles():
+    """Pulled to the side, it slides along the outline to one place and stays there."""
+    skeleton = Skeleton(["bone"], [-1], np.eye(4)[None], [1.0])
+    masses = Masses(np.ones(1), np.full(1, 0.5), np.ones(1))
+    solver = PostureSolver(skeleton, [Effector("bone")], masses, limits={"bone": Ball(0.3, (-0.1, 0.1))})
+    rotations, location, turned = np.array([[1.0, 0.0, 0.0, 0.0]]), np.zeros(3), []
+    for way in (*np.linspace(0.0, 1.0, 30), 1.0, 1.0, 1.0):
+        found = solver.solve([[2.0 - way, 0.5, 0.5 + way]], start=rotations, start_location=location)
+        turned.append(float(angle_between(rotations, found.rotations)[0]))
+        rotations = found.rotations
+    assert max(turned[1:]) < 0.01
+    assert turned[-1] < 1e-4
+    lean = lean_of(many, many.quaternion(rotations))
+    assert [lean.x[0], lean.z[0]] == pytest.approx(0.3 * np.array([1.0, 1.5]) / np.hypot(1.0, 1.5), abs=2e-3)
