@@ -83,7 +83,9 @@ def _frame_rms(recording: Recording, frames: IntArray) -> FloatArray:
     return np.asarray(np.sqrt(squares / np.maximum(weights.sum(axis=1), TINY)))
 
 
-def _solve_toward(recording: Recording, chosen: IntArray, smooth: FloatArray, easing: BoolArray, weight: float) -> None:
+def _solve_toward(
+    recording: Recording, chosen: IntArray, smooth: FloatArray, easing: BoolArray, weight: FloatArray
+) -> None:
     """Solve chosen frames again, on which some bones (F, J) are expected as in a smooth motion (F, J, 4)."""
     for frames in parts(chosen):
         which = easing[frames]
