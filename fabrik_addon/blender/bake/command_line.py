@@ -16,9 +16,12 @@ from ...markers.report.text import table_text
 from ..capture.import_markers import Timing
 from ..settings.bake_options import OPTIONS
 from .file import BakeFileRequest, BakeFileResult, bake_file
+from .report import BakeResult
 
 _FAILURE = 1
 _USAGE = 2
+# What shells give for Ctrl C.
+_STOPPED = 130
 _DESCRIPTION = "Bake motion-capture files onto a rig: keyframes into new .blend files, a report of how well they fit."
 
 
@@ -52,7 +55,7 @@ class Command(NamedTuple):
 
 
 def main(register: Callable[[], None], unregister: Callable[[], None], more: Sequence[Command] = ()) -> int:
-    """Run `python -m fabrik_addon`; returns the exit status: 0, 1 when it failed, 2 when it was called wrongly.
+    """Run `python -m fabrik_addon`; returns the exit status: 0, 1 it failed, 2 it was called wrongly, 130 by Ctrl C.
 
     register, unregister: switch the add-on on and off. more: commands beside the bake.
     """
@@ -68,6 +71,10 @@ def main(register: Callable[[], None], unregister: Callable[[], None], more: Seq
     register()
     try:
         status: int = chosen.run(chosen)
+    except KeyboardInterrupt:
+        fail("stopped; what was written before is kept", chosen.command)
+        return _STOPPED
+    else:
         return status
     finally:
         # What is still registered when Python ends crashes Blender.
@@ -99,10 +106,15 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "CSV to write with the errors of each marker and frame; of several recordings the folder"
     parser.add_argument("--report", type=Path, metavar="OUT.csv", help=text)
     parser.add_argument("--armature", default="", metavar="NAME", help="the armature object, where there are several")
-    text = "a warning makes the exit status 1, such as that few markers are on bones; files are written all the same"
-    parser.add_argument("--strict", action="store_true", help=text)
+    add_strict(parser)
     for add in (_add_matching, _add_frames, _add_positions, _add_options):
         add(parser.add_argument_group(add.__doc__.rstrip(".") if add.__doc__ else ""))
+
+
+def add_strict(parser: argparse.ArgumentParser) -> None:
+    """Whether doubts count."""
+    text = "a warning makes the exit status 1, such as that few markers are on bones; files are written all the same"
+    parser.add_argument("--strict", action="store_true", help=text)
 
 
 def _add_matching(group: Any) -> None:
@@ -191,48 +203,67 @@ def _scale(text: str) -> float | None:
 
 def _bake(chosen: argparse.Namespace) -> int:
     """Bake, print how it went, and return the exit status."""
-    if len(chosen.markers) > 1:
-        return _bake_all(chosen)
-    request = _request(chosen, chosen.markers[0], chosen.output, chosen.report)
-    try:
-        result = bake_file(request)
-    except FabrikError as error:
-        return fail(in_one_line(error))
-    print("\n".join(_summary(request, result)))
-    return _FAILURE if chosen.strict and result.bake.report.doubts else 0
+
+    def bake(markers: Path, output: Path, report: Path | None) -> tuple[BakeResult, list[str]]:
+        result = bake_file(_request(chosen, markers, output, report))
+        return result.bake, _found(result)
+
+    return run_each("bake", chosen, chosen.markers, bake)
 
 
-def _bake_all(chosen: argparse.Namespace) -> int:
-    """Bake several recordings, print a line for each, and return 0 only where all went well."""
-    trouble = batch_trouble(chosen, chosen.markers)
+def run_each(
+    command: str,
+    chosen: argparse.Namespace,
+    recordings: Sequence[Path],
+    work: Callable[[Path, Path, Path | None], tuple[BakeResult, list[str]]],
+) -> int:
+    """Take recordings one after the other, print how each went, and return 0 only where all went well.
+
+    work: given a recording, the file and the report to write, does it; what came of it, and lines to print above that.
+    Of several recordings each has one line, and one for each warning.
+    """
+    several = len(recordings) > 1
+    trouble = _batch_trouble(chosen, recordings) if several else ""
     if trouble:
-        return fail(trouble)
+        return fail(trouble, command)
     failed = 0
-    for markers in chosen.markers:
-        output = chosen.output / f"{markers.stem}.blend"
-        report = None if chosen.report is None else chosen.report / f"{markers.stem}.csv"
+    for recording in recordings:
+        files = _files(chosen, recording) if several else (chosen.output, chosen.report)
         try:
-            result = bake_file(_request(chosen, markers, output, report))
+            result, found = work(recording, *files)
         except FabrikError as error:
             failed += 1
-            print(f"{markers.name}: FAILED: {in_one_line(error)}", flush=True)
+            why = " ".join(str(error).split())
+            if several:
+                print(f"{recording.name}: FAILED: {why.removeprefix(f'{recording.name}: ')}", flush=True)
+            else:
+                fail(why, command)
             continue
-        print(f"{markers.name}: {result.bake.line} -> {output}", flush=True)
-        for doubt in result.bake.report.doubts:
-            print(f"{markers.name}: Warning: {doubt}", flush=True)
-        failed += chosen.strict and bool(result.bake.report.doubts)
-    print(f"{len(chosen.markers) - failed} of {len(chosen.markers)} takes baked")
+        if several:
+            warnings = [f"{recording.name}: Warning: {doubt}" for doubt in result.report.doubts]
+            print("\n".join([f"{recording.name}: {result.line} -> {files[0]}", *warnings]), flush=True)
+        else:
+            print("\n".join([*found, *_summary(result, files)]))
+        failed += chosen.strict and bool(result.report.doubts)
+    if several:
+        print(f"{len(recordings) - failed} of {len(recordings)} takes written")
     return _FAILURE if failed else 0
 
 
-def batch_trouble(chosen: argparse.Namespace, recordings: Sequence[Path]) -> str:
+def _files(chosen: argparse.Namespace, recording: Path) -> tuple[Path, Path | None]:
+    """What is written of one of several recordings."""
+    report = None if chosen.report is None else chosen.report / f"{recording.stem}.csv"
+    return chosen.output / f"{recording.stem}.blend", report
+
+
+def _batch_trouble(chosen: argparse.Namespace, recordings: Sequence[Path]) -> str:
     """What keeps several recordings from being written to folders; "" where nothing does."""
     for folder in (chosen.output, chosen.report):
         if folder is not None and not folder.is_dir():
-            return f"{folder}: there is no such folder to write several takes to"
+            return f"{folder}: there is no such folder to write several takes to: make it first"
     names = [recording.stem for recording in recordings]
     twice = next((name for name in names if names.count(name) > 1), None)
-    return f"two recordings are called {twice!r}: their files would be too" if twice else ""
+    return f"two recordings are called {twice!r}, as their files would be: rename one" if twice else ""
 
 
 def _request(chosen: argparse.Namespace, markers: Path, output: Path, report: Path | None) -> BakeFileRequest:
@@ -255,11 +286,9 @@ def chosen_options(chosen: argparse.Namespace, declared: Mapping[str, Any]) -> d
     return options
 
 
-def _summary(request: BakeFileRequest, result: BakeFileResult) -> list[str]:
-    """What to print: the recording, the table, the times and the files."""
-    clip, baked = result.clip, result.bake
-    times = ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in baked.timings.items())
-    files = [str(path) for path in (request.output, request.report) if path is not None]
+def _found(result: BakeFileResult) -> list[str]:
+    """What to print of the recording, how its markers came on bones, and the calibration."""
+    clip = result.clip
     what = f"{clip.source}: {len(clip.names)} markers, {clip.frame_count} frames at {clip.rate:g} Hz, {clip.units}"
     lines = [f"{what}, {clip.up_axis} up, scaled by {result.scale:.4g}"]
     lines += [f"Note: {note}" for note in clip.notes]
@@ -269,23 +298,21 @@ def _summary(request: BakeFileRequest, result: BakeFileResult) -> list[str]:
         lines.append(f"Matched by {result.matched.preset or 'label'}: {len(result.matched.markers)} markers on bones")
         lines += [f"Guessed by motion: {', '.join(guessed)}"] if guessed else []
         lines += [f"Without a bone: {free}"] if free else []
-    if result.calibration is not None:
-        lines.append(result.calibration.line)
+    return lines if result.calibration is None else [*lines, result.calibration.line]
+
+
+def _summary(result: BakeResult, files: Sequence[Path | None]) -> list[str]:
+    """What to print of a bake: the table, what is to be noted, the times and the files."""
+    times = ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in result.timings.items())
     return [
-        *lines,
-        table_text(baked.report),
-        baked.line,
-        *baked.notes,
-        *(f"Note: {warning}" for warning in baked.warnings),
-        *(f"Warning: {doubt}" for doubt in baked.report.doubts),
+        table_text(result.report),
+        result.line,
+        *result.notes,
+        *(f"Note: {warning}" for warning in result.warnings),
+        *(f"Warning: {doubt}" for doubt in result.report.doubts),
         f"Took: {times}",
-        f"Wrote {' and '.join(files)}",
+        f"Wrote {' and '.join(str(path) for path in files if path is not None)}",
     ]
-
-
-def in_one_line(error: FabrikError) -> str:
-    """An error without line breaks."""
-    return " ".join(str(error).split())
 
 
 def fail(message: str, command: str = "bake") -> int:

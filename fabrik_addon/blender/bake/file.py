@@ -189,8 +189,9 @@ def check_paths(rig: Path, output: Path, report: Path | None) -> None:
     """Raise BakeFileError, naming the file, for what cannot be read or written."""
     if not rig.is_file():
         raise BakeFileError(f"{rig}: there is no such file: choose another")
-    written = [path for path in (output, report) if path is not None]
-    for path in written:
+    if output.suffix != ".blend":
+        raise BakeFileError(f"{output}: is no name of a file of Blender's: choose one that ends in .blend")
+    for path in (path for path in (output, report) if path is not None):
         if path.is_dir():
             raise BakeFileError(f"{path}: cannot be written, as there is a folder of that name: choose another name")
         if not path.parent.is_dir():

@@ -7,15 +7,14 @@ from typing import Any, Final
 
 import bpy
 
-from ...core.errors import FabrikError
-from ...markers.report.text import table_text
 from ...markers.steps import finish
 from ...retarget.bone_map import read_bone_map
-from ..bake.command_line import Command, add_options, batch_trouble, chosen_options, fail, in_one_line
+from ...retarget.motion import RetargetError
+from ..bake.command_line import Command, add_options, add_strict, chosen_options, run_each
 from ..bake.file import check_paths, open_rig, show_range, write_files
 from ..bake.report import BakeResult
 from ..settings.bake_options import RETARGET_OPTIONS, BakeOptions
-from .door import retarget_from
+from .door import is_file, retarget_from
 
 _DESCRIPTION: Final = "Bring the motion of .bvh, .fbx, .glb or .usd files onto a rig: keyframes into new .blend files."
 # The reference is one number here.
@@ -37,6 +36,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "a map that says which bone goes by which; without one bones are matched by their names"
     parser.add_argument("--map", dest="mapping", type=Path, metavar="MAP.json", help=text)
     parser.add_argument("--armature", default="", metavar="NAME", help="the rig's object, where there are several")
+    add_strict(parser)
     text = "first and last frame (default: the motion's)"
     parser.add_argument("--range", dest="frame_range", type=int, nargs=2, metavar=("A", "B"), help=text)
     text = "the frame on which the source stands as the rig does at rest (default: its rest pose, or a frame like it)"
@@ -48,27 +48,20 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(chosen: argparse.Namespace) -> int:
     """Bring all motions over, print how it went, and return the exit status."""
-    several = len(chosen.motions) > 1
-    trouble = batch_trouble(chosen, chosen.motions) if several else ""
-    if trouble:
-        return fail(trouble, COMMAND.name)
-    failed = 0
-    for motion in chosen.motions:
-        output = chosen.output / f"{motion.stem}.blend" if several else chosen.output
-        report = chosen.report / f"{motion.stem}.csv" if several and chosen.report is not None else chosen.report
-        try:
-            result = _retarget_file(chosen, motion, output, report)
-        except FabrikError as error:
-            failed += 1
-            fail(f"{motion.name}: {in_one_line(error)}", COMMAND.name)
-            continue
-        print("\n".join([table_text(result.report), result.line, *result.notes, f"Wrote {output}"]), flush=True)
-    return 1 if failed else 0
+
+    def bring(motion: Path, output: Path, report: Path | None) -> tuple[BakeResult, list[str]]:
+        return _retarget_file(chosen, motion, output, report), []
+
+    return run_each(COMMAND.name, chosen, chosen.motions, bring)
 
 
 def _retarget_file(chosen: argparse.Namespace, motion: Path, output: Path, report: Path | None) -> BakeResult:
     """Open the rig, bring one motion over and save; raises a FabrikError, with no file written, for what is wrong."""
     check_paths(chosen.rig, output, report)
+    if not is_file(str(motion)):
+        raise RetargetError(
+            f"{motion.name}: is of no kind that Blender imports: choose a .bvh, .fbx, .glb or .usd file"
+        )
     pairs = () if chosen.mapping is None else read_bone_map(chosen.mapping)
     rig, context = open_rig(chosen.rig, chosen.armature), bpy.context
     how: dict[str, Any] = chosen_options(chosen, _HOW)

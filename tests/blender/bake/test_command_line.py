@@ -2,8 +2,10 @@
 
 import csv
 import json
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import bpy
 import numpy as np
@@ -342,6 +344,22 @@ class TestModule:
         assert done.stderr.count("\n") == 1
         assert files.written() == []
 
+    def test_ctrl_c_stops_it_with_one_line(self, files, addon_folder):
+        bad = files.folder / "bad.trc"
+        bad.write_text("rubbish")
+        walk = Path(__file__).parents[3] / "sample_rigs" / "walk.trc"
+        command = [sys.executable, "-m", "fabrik_addon", "bake", files.rig, bad, walk, "--output", files.folder]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            list(map(str, command)), cwd=addon_folder, stdout=pipe, stderr=pipe, text=True
+        ) as running:
+            assert any(line.startswith("bad.trc: FAILED") for line in running.stdout)
+            running.send_signal(signal.SIGINT)
+            _, said = running.communicate(timeout=60)
+        assert running.returncode == 130
+        assert said == "fabrik_bake: stopped; what was written before is kept\n"
+        assert files.written() == ["bad.trc"]
+
     def test_help_and_wrong_call(self, run_module):
         assert run_module("bake", "--help").returncode == 0
         wrong = run_module("simmer")
@@ -371,7 +389,7 @@ class TestSeveralTakes:
         lines = [line for line in capfd.readouterr().out.splitlines() if line.startswith(("take", "2 of"))]
         assert [line.split(":")[0] for line in lines[:2]] == ["take1.trc", "take2.trc"]
         assert all("RMS" in line and line.endswith(".blend") for line in lines[:2])
-        assert lines[2] == "2 of 2 takes baked"
+        assert lines[2] == "2 of 2 takes written"
         assert sorted(path.name for path in (files.folder / "blends").iterdir()) == ["take1.blend", "take2.blend"]
         assert sorted(path.name for path in (files.folder / "reports").iterdir()) == ["take1.csv", "take2.csv"]
 
@@ -380,8 +398,8 @@ class TestSeveralTakes:
         recordings[1].write_text("rubbish")
         assert cli.run_command(self.arguments(files, recordings)) == 1
         out = capfd.readouterr().out
-        assert "take2.trc: FAILED: take2.trc: this is not a TRC file" in out
-        assert "2 of 3 takes baked" in out
+        assert "take2.trc: FAILED: this is not a TRC file" in out
+        assert "2 of 3 takes written" in out
         assert sorted(path.name for path in (files.folder / "blends").iterdir()) == ["take1.blend", "take3.blend"]
 
     @pytest.mark.parametrize(

@@ -7,6 +7,9 @@ from pathlib import Path
 import bpy
 import pytest
 
+from fabrik_addon.blender.bake.command_line import run_command
+from fabrik_addon.blender.retarget.command_line import COMMAND
+
 pytestmark = pytest.mark.skipif(bool(bpy.app.binary_path), reason="this Blender is a program, and no module of Python")
 RIG = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 
@@ -26,8 +29,26 @@ def test_motions_become_files_and_what_fails_is_said_in_a_line(command, recordin
     missing = tmp_path / "missing.bvh"
     done = command(RIG, recording("bvh/dab.bvh"), missing, "--output", tmp_path, "--report", tmp_path, "--range", 1, 20)
     assert done.returncode == 1
-    (said,) = [line for line in done.stderr.splitlines() if line.startswith("fabrik_retarget: ")]
-    assert said.startswith("fabrik_retarget: missing.bvh: ")
-    assert "no such file" in said
-    assert "22 bones, 20 frames of 'dab'" in done.stdout
+    lines = [line for line in done.stdout.splitlines() if line.startswith(("dab", "missing", "1 of"))]
+    assert lines[0].startswith("dab.bvh: 22 bones, 20 frames of 'dab'")
+    assert lines[1].startswith("missing.bvh: FAILED: ")
+    assert "no such file" in lines[1]
+    assert lines[2] == "1 of 2 takes written"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dab.blend", "dab.csv"]
+
+
+def test_a_single_one_says_all_of_it_and_what_was_written(command, recording, tmp_path):
+    files = tmp_path / "dab.blend", tmp_path / "dab.csv"
+    done = command(RIG, recording("bvh/dab.bvh"), "--output", files[0], "--report", files[1], "--range", 1, 20)
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-1] == f"Wrote {files[0]} and {files[1]}"
+
+
+@pytest.mark.parametrize(
+    ("motion", "output", "said"),
+    [("walk.xyz", "walk.blend", "choose a .bvh"), ("walk.bvh", "walk.txt", "ends in .blend")],
+)
+def test_a_name_of_another_kind_of_file_is_said(motion, output, said, tmp_path, capfd):
+    assert run_command([str(RIG), str(tmp_path / motion), "--output", str(tmp_path / output)], COMMAND) == 1
+    assert said in capfd.readouterr().err
+    assert not list(tmp_path.iterdir())

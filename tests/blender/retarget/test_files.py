@@ -100,7 +100,7 @@ def test_files_of_several_kinds_are_brought_over_in_one_go(exported, tmp_path, c
         "walk.blend",
         "walk.csv",
     ]
-    assert capsys.readouterr().out.count("Wrote ") == 2
+    assert capsys.readouterr().out.count("12 frames of ") == 2
     with (tmp_path / "out" / "run.csv").open(encoding="utf-8") as file:
         assert {row["name"] for row in csv.DictReader(file) if row["scope"] == "rotation"} == {
             *bpy.data.objects["Rig"].data.bones.keys()
