@@ -93,17 +93,17 @@ def quaternion_from_matrix(matrix: FloatArray) -> FloatArray:
 
 
 def rotation_between(starts: FloatArray, ends: FloatArray) -> FloatArray:
-    """(F, 4) the shortest turns from the ways of vectors (F, 3) to those of others, of any length.
+    """(F, 4) the shortest rotations from the ways of vectors (F, 3) to those of others, of any length.
 
     About any axis where they are opposite; none where one has no length.
     """
     sizes = lengths(starts) * lengths(ends)
-    turns = np.concatenate([(sizes + (starts * ends).sum(axis=1))[:, None], np.cross(starts, ends)], axis=1)
-    opposite = (sizes > ROUNDING) & (lengths(turns) <= ROUNDING * sizes)
+    quaternions = np.concatenate([(sizes + (starts * ends).sum(axis=1))[:, None], np.cross(starts, ends)], axis=1)
+    opposite = (sizes > ROUNDING) & (lengths(quaternions) <= ROUNDING * sizes)
     if opposite.any():
-        turns[opposite, 1:] = np.cross(starts[opposite], np.eye(3)[np.abs(starts[opposite]).argmin(axis=1)])
-    turns[sizes <= ROUNDING] = NO_TURN
-    return np.asarray(turns / lengths(turns)[:, None])
+        quaternions[opposite, 1:] = np.cross(starts[opposite], np.eye(3)[np.abs(starts[opposite]).argmin(axis=1)])
+    quaternions[sizes <= ROUNDING] = NO_TURN
+    return np.asarray(quaternions / lengths(quaternions)[:, None])
 
 
 def rotation_vector_from_matrix(matrix: FloatArray) -> FloatArray:

@@ -18,7 +18,7 @@ from ..core.rotations import (
     rotation_vector_from_quaternion,
 )
 
-# Radians: what is beyond a limit by more; and how near walls are looked at, as far as a joint turns in a step.
+# Radians: what is beyond a limit by more; and how near limits are looked at, as far as a joint turns in a step.
 PASSED: Final = 1e-6
 LONGEST_TURN: Final = 0.6
 # Radians (8 degrees): a limb that is kept bent is bent by as much, where its own pose is by more. As a leg of 0.9 m
@@ -53,18 +53,18 @@ class FrameLimits:
             result[:, joint.body] = joint.clamped(local[:, joint.body])
         return result
 
-    def walls(self, local: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    def constraints(self, local: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """The sides of limits near (F, B, 4) rotations: (F, W, Dt) in the turning columns, and (F, W) up to them."""
-        bodies, rows, room = self._bodies, [], []
+        bodies, rows, gaps = self._bodies, [], []
         body_of = bodies.body_of[: bodies.turning]
         for joint in self._joints:
             columns = np.flatnonzero(body_of == joint.body)
-            for normal, gap in joint.walls(local[:, joint.body]):
+            for normal, gap in joint.constraints(local[:, joint.body]):
                 row = np.zeros((len(local), len(body_of)))
                 row[:, columns] = normal @ bodies.axes[columns].T
                 rows.append(row)
-                room.append(np.maximum(gap, 0.0))
-        return (np.stack(rows, axis=1), np.stack(room, axis=1)) if rows else None
+                gaps.append(np.maximum(gap, 0.0))
+        return (np.stack(rows, axis=1), np.stack(gaps, axis=1)) if rows else None
 
     def _bent(self, limits: Mapping[str, Limit], own: FloatArray) -> dict[int, FeasibleSet]:
         """By body the range of each hinge below another bone, narrowed on each frame for the limb to stay bent."""
@@ -114,7 +114,7 @@ class _Joint:
         inside = many.stack([self._limit.clamp(many, many.quaternion(self._seen(local)))], len(local))[:, 0]
         return inside if self._beyond is None else product(self._beyond, inside)
 
-    def walls(self, local: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
+    def constraints(self, local: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
         """(F, 3) normals in the frame that carries the joint, and (F,) radians up to each side that is near."""
         for constraint in self._limit.constraints(many, many.quaternion(self._seen(local)), LONGEST_TURN):
             yield many.stack([constraint.normal], len(local))[:, 0], many.row([constraint.gap], len(local))[:, 0]

@@ -34,11 +34,11 @@ class MotionPoses:
 
 def smoothed(found: MotionPoses, own: MotionPoses) -> MotionPoses:
     """Poses whose change from the frames' own ones is smooth over F frames, and none at the ends."""
-    turns = rotation_vector_from_quaternion(product(found.rotations, conjugate(own.rotations)))
-    share = _from_the_ends(len(turns))
-    changes = [turns.reshape(len(turns), -1), found.roots - own.roots]
+    rotation_vectors = rotation_vector_from_quaternion(product(found.rotations, conjugate(own.rotations)))
+    share = _from_the_ends(len(rotation_vectors))
+    changes = [rotation_vectors.reshape(len(rotation_vectors), -1), found.roots - own.roots]
     calm = [each + share * (_mean(each) - each) for each in changes]
-    turned = product(quaternion_from_rotation_vector(calm[0].reshape(turns.shape)), own.rotations)
+    turned = product(quaternion_from_rotation_vector(calm[0].reshape(rotation_vectors.shape)), own.rotations)
     return MotionPoses(turned, own.roots + calm[1], np.empty(0))
 
 

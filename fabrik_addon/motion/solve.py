@@ -151,8 +151,8 @@ class MotionSolver:
         probe = self._by_blocks(0, targets, rotations, found, bent=True)
         count = targets.shape[1] * 3
         missing = widened(self._missing(probe, targets, rotations), now)
-        turns = missing[:, count:].reshape(*rotations.shape[:2], 3)
-        back = quaternion_from_rotation_vector(-turns)
+        rotation_vectors = missing[:, count:].reshape(*rotations.shape[:2], 3)
+        back = quaternion_from_rotation_vector(-rotation_vectors)
         return targets - missing[:, :count].reshape(targets.shape), product(back, rotations)
 
     def _missing(self, poses: MotionPoses, targets: FloatArray, rotations: FloatArray) -> FloatArray:
@@ -265,30 +265,30 @@ class _Block:
         """The stance after a problem's step, inside the limits, and the farthest that a joint turned in it."""
         turning = self.bodies.turning
         step = problem.step()
-        walls = self._inside.walls(stance.local)
-        if walls is not None:
-            self._hold_back(problem, step, *walls)
+        constraints = self._inside.constraints(stance.local)
+        if constraints is not None:
+            self._hold_back(problem, step, *constraints)
         longest = np.abs(step[:, :turning]).max(axis=1, initial=0.0)
         share = np.minimum(1.0, LONGEST_TURN / np.maximum(longest, LONGEST_TURN))
         local, root = self.bodies.moved(stance, step * share[:, None])
         return self.bodies.stand(self._inside.clamped(local), root), float((longest * share).max())
 
-    def _hold_back(self, problem: Problem, step: FloatArray, normals: FloatArray, room: FloatArray) -> None:
-        """Work steps (F, D) out again, in place, that would pass walls: (F, W, Dt) and (F, W) radians up to them.
+    def _hold_back(self, problem: Problem, step: FloatArray, normals: FloatArray, gaps: FloatArray) -> None:
+        """Work steps (F, D) out again, in place, that would pass constraints: (F, W, Dt) and (F, W) radians up to them.
 
         Walls that are passed are stood at, and those let go that would pull: a primal-dual active set
         (Hintermüller, Ito and Kunisch, SIAM Journal on Optimization 13, 2002).
         """
         turning = normals.shape[2]
-        active = np.zeros(room.shape, dtype=bool)
+        active = np.zeros(gaps.shape, dtype=bool)
         for _ in range(_MOST_ROUNDS):
-            push = (normals @ step[:, :turning, None])[..., 0] - room
+            push = (normals @ step[:, :turning, None])[..., 0] - gaps
             now = push > np.where(active, 0.0, PASSED)
             where = np.flatnonzero((now != active).any(axis=1))
             if not len(where):
                 break
             active[where] = now[where]
-            step[where] = problem.part(where).standing_at(normals[where] * now[where][..., None], room[where]).step()
+            step[where] = problem.part(where).standing_at(normals[where] * now[where][..., None], gaps[where]).step()
 
 
 def _chosen(better: BoolArray, trial: Stance, before: Stance) -> Stance:

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..core.arrays import FloatArray, IntArray, times
 
-# How firmly joints are held at walls beside the posture's own weights (of about 0.1).
+# How firmly joints are held at constraints beside the posture's own weights (of about 0.1).
 _HELD: Final = 1e3
 
 
@@ -27,12 +27,12 @@ class Problem:
             self.matrix[frames], self.slope[frames], self.rows[frames], self.residual[frames], self.yielding[frames]
         )
 
-    def standing_at(self, walls: FloatArray, room: FloatArray) -> "Problem":
-        """The same on N frames, with (N, W, Dt) walls stood at, zero where not, that are (N, W) away."""
-        turning = walls.shape[2]
-        matrix, slope, across = self.matrix.copy(), self.slope.copy(), _HELD * np.swapaxes(walls, 1, 2)
-        matrix[:, :turning, :turning] += across @ walls
-        slope[:, :turning] += times(across, room)
+    def standing_at(self, constraints: FloatArray, gaps: FloatArray) -> "Problem":
+        """The same on N frames, with (N, W, Dt) constraints stood at, zero where not, that are (N, W) away."""
+        turning = constraints.shape[2]
+        matrix, slope, across = self.matrix.copy(), self.slope.copy(), _HELD * np.swapaxes(constraints, 1, 2)
+        matrix[:, :turning, :turning] += across @ constraints
+        slope[:, :turning] += times(across, gaps)
         return Problem(matrix, slope, self.rows, self.residual, self.yielding)
 
     def step(self) -> FloatArray:

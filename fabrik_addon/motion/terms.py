@@ -43,8 +43,8 @@ class FrameGoals:
         missing = targets - self.points(stance)
         if len(self.oriented):
             back = np.swapaxes(stance.frames[:, self._on[self.oriented]], -1, -2)
-            turns = rotation_vector_from_matrix(matrix_from_quaternion(rotations) @ back)
-            missing = np.concatenate([missing, turns], axis=1)
+            rotation_vectors = rotation_vector_from_matrix(matrix_from_quaternion(rotations) @ back)
+            missing = np.concatenate([missing, rotation_vectors], axis=1)
         return np.asarray(missing.reshape(len(missing), -1))
 
     def rows(self, bodies: Bodies, stance: Stance, motions: Motions) -> FloatArray:

@@ -62,8 +62,8 @@ class Limb:
 class LimbSolver:
     """Brings one limb's end to goals on many frames, prepared once."""
 
-    def __init__(self, skeleton: Skeleton, limb: Limb, turns: tuple[FloatArray, FloatArray], rate: float) -> None:
-        """turns: (F, 4) the rotations of the upper and the lower bone in armature space, as carried over."""
+    def __init__(self, skeleton: Skeleton, limb: Limb, rotations: tuple[FloatArray, FloatArray], rate: float) -> None:
+        """rotations: (F, 4) the rotations of the upper and the lower bone in armature space, as carried over."""
         self.limb, self._beside = limb, max(1, round(ABOUT * rate))
         rest = skeleton.rest
         upper = rest[limb.upper, :3, :3]
@@ -76,7 +76,7 @@ class LimbSolver:
         self._roll: FloatArray
         self._angles: FloatArray | None
         self._roll, self._angles = (
-            (np.zeros(len(turns[0])), None) if limb.hinge is None else self._rolled(*turns, limb.hinge)
+            (np.zeros(len(rotations[0])), None) if limb.hinge is None else self._rolled(*rotations, limb.hinge)
         )
 
     def solve(self, frames: slice, local: FloatArray, matrices: FloatArray, goals: FloatArray, end: FloatArray) -> None:

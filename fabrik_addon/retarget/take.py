@@ -214,5 +214,5 @@ def _limb_solver(transfer: Transfer, end: End, limits: Mapping[str, Limit]) -> L
     limb = Limb.of(transfer.skeleton, end.limb, limits)
     if limb is None:
         return None
-    turns = (transfer.turned(end.limb[0], slice(None)), transfer.turned(end.limb[1], slice(None)))
-    return LimbSolver(transfer.skeleton, limb, turns, transfer.motion.rate)
+    rotations = (transfer.turned(end.limb[0], slice(None)), transfer.turned(end.limb[1], slice(None)))
+    return LimbSolver(transfer.skeleton, limb, rotations, transfer.motion.rate)

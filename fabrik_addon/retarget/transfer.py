@@ -31,8 +31,8 @@ class Transfer:
         self.skeleton, self.alignment, self.motion = skeleton, alignment, motion
         places = {name: place for place, name in enumerate(motion.names)}
         rest = quaternion_from_matrix(skeleton.rest[:, :3, :3])
-        turns = [skeleton.rest_turn(bone) for bone in range(len(skeleton))]
-        self._from_carrier = conjugate(quaternion_from_matrix(np.stack(turns)))
+        rest_matrices = [skeleton.rest_turn(bone) for bone in range(len(skeleton))]
+        self._from_carrier = conjugate(quaternion_from_matrix(np.stack(rest_matrices)))
         self._pairs: dict[int, list[tuple[int, FloatArray]]] = {}
         self._shares: dict[int, float] = {}
         for pair in pairs:

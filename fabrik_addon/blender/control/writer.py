@@ -21,7 +21,7 @@ from .limbs import LimbOnIk, Update, hand_over, let_stretch, limbs_that_stay, pl
 from .model import ControlModel
 
 # A share of a metre: a location that would change by less is kept to the bit.
-_NO_MOVE: Final = 1e-7
+_LEAST_MOVE: Final = 1e-7
 # Once the body stands nearly right, looking again at how what carries the controls stands mends the rest.
 _MENDS: Final = 2
 # What a bone may be off by, in metres and radians (0.05 degrees), before it is worth a word.
@@ -207,7 +207,7 @@ class ControlWriter:
             group.write(self._rig, pose.rotations[group.rows])
         if pose.place is not None:
             bone = self._rig.pose.bones[model.place]
-            stays = (np.abs(pose.place - self._place) < _NO_MOVE) | np.array(bone.lock_location)
+            stays = (np.abs(pose.place - self._place) < _LEAST_MOVE) | np.array(bone.lock_location)
             bone.location = np.where(stays, self._place, pose.place).tolist()
 
 

@@ -12,7 +12,7 @@ from ...core.rotations import angle_between
 from ..rig import keyframes
 from ..rig.locks import unlocked_rotation
 from ..rig.rotation_modes import to_channels
-from .new_channels import NO_TURN, NewChannels, Turned
+from .new_channels import LEAST_TURN, NewChannels, Turned
 from .take import SAME_FRAME, Motion, Take, cycle_of, in_cycle
 
 
@@ -56,7 +56,7 @@ def _rotation_changes(turned: Turned, take: Take, frames: FloatArray) -> Iterato
     bone, before = turned.bone, turned.channel
     # Side by side, not one after the other: each goes by what its own frame held.
     values = to_channels(bone.rotation_mode, turned.after[None], previous=before)[1][0]
-    values = np.where(angle_between(turned.before, turned.after)[:, None] > NO_TURN, values, before)
+    values = np.where(angle_between(turned.before, turned.after)[:, None] > LEAST_TURN, values, before)
     free = unlocked_rotation(bone)
     for curve in take.rotation_curves(bone.name):
         if curve.array_index in free:

@@ -15,8 +15,8 @@ from ..settings.control import FabrikControlRig, control_rig
 from .take import Motion, Take
 
 # Radians, and units of a location: what is turned or moved by less keeps its keys.
-NO_TURN = 1e-6
-NO_MOVE = 1e-6
+LEAST_TURN = 1e-6
+LEAST_MOVE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ def new_channels(
     found = []
     for name, turned in after.items():
         before = from_channels(bones[name].rotation_mode, old.channels[name])
-        if angle_between(before, turned).max() > NO_TURN:
+        if angle_between(before, turned).max() > LEAST_TURN:
             found.append(Turned(bones[name], before, turned, old.channels[name]))
-    stays = not shift.size or np.abs(shift).max() <= NO_MOVE
+    stays = not shift.size or np.abs(shift).max() <= LEAST_MOVE
     return NewChannels(found, None if stays else bones[take.place], old.location + shift, unkeyed)
 
 

@@ -107,12 +107,12 @@ def core_effector(effector: FabrikEffector | FabrikMarker) -> Effector:
     offset = {"TAIL": None, "HEAD": BONE_HEAD, "OFFSET": tuple(effector.offset)}[effector.point]
     if isinstance(effector, FabrikMarker):
         return Effector(effector.bone, offset=offset, weight=effector.weight)
-    turns = effector.hold_rotation if effector.kind == "PIN" else effector.use_rotation
+    takes_rotation = effector.hold_rotation if effector.kind == "PIN" else effector.use_rotation
     return Effector(
         effector.bone,
         offset=offset,
         weight=effector.weight,
-        rotation_weight=effector.rotation_weight if turns else 0.0,
+        rotation_weight=effector.rotation_weight if takes_rotation else 0.0,
         priority=effector.priority,
     )
 

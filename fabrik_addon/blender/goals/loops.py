@@ -77,15 +77,15 @@ def close_loops(
 
 def turning_bones(skeleton: Skeleton, effector: Effector) -> set[int]:
     """The bones, as places in the skeleton, whose turning moves an effector; of a loop, one side against the other."""
-    own = _path(skeleton, effector.bone, effector.offset, turns=effector.rotation_weight > 0.0)
+    own = _path(skeleton, effector.bone, effector.offset, takes_rotation=effector.rotation_weight > 0.0)
     if effector.target_bone is None:
         return own
-    return own ^ _path(skeleton, effector.target_bone, effector.target_offset, turns=False)
+    return own ^ _path(skeleton, effector.target_bone, effector.target_offset, takes_rotation=False)
 
 
-def _path(skeleton: Skeleton, name: str, offset: Sequence[float] | None, *, turns: bool) -> set[int]:
-    """The bones whose turning moves a point of a bone, or turns the bone where that counts."""
+def _path(skeleton: Skeleton, name: str, offset: Sequence[float] | None, *, takes_rotation: bool) -> set[int]:
+    """The bones whose turning moves a point of a bone, or that turn the bone where that counts."""
     bone = skeleton.index(name)
     point = (0.0, float(skeleton.lengths[bone]), 0.0) if offset is None else offset
     path = [int(each) for each in skeleton.path(bone)]
-    return set(path if turns or any(point) else path[:-1])
+    return set(path if takes_rotation or any(point) else path[:-1])

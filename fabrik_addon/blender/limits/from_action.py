@@ -83,8 +83,8 @@ def _range(angles: FloatArray, margin: float) -> Range:
     low, high = float(counted.min()) - margin, float(counted.max()) + margin
     if high - low >= _FULL_TURN:
         return ALL_ROUND
-    turns = _FULL_TURN * round((low + high) / (2.0 * _FULL_TURN))
-    return low - turns, high - turns
+    whole_turns = _FULL_TURN * round((low + high) / (2.0 * _FULL_TURN))
+    return low - whole_turns, high - whole_turns
 
 
 def _half_axes(leans: FloatArray) -> FloatArray:

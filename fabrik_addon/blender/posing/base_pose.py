@@ -9,14 +9,13 @@ import bpy
 import numpy as np
 
 from ...core.arrays import FloatArray
+from ...core.rotations import NO_TURN
 from ..rig import keyframes
 from ..rig.armature import root_place
 from ..rig.keyframes import bone_path
 from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.posture import FabrikStoredBone
 from ..settings.rig import rig_settings
-
-_NO_TURN = (1.0, 0.0, 0.0, 0.0)
 
 
 class BasePose:
@@ -45,7 +44,7 @@ class BasePose:
     def _rotation(self, bone: str) -> FloatArray:
         """(4,) one local rotation."""
         stored, mode = self._stored.get(bone), self._rig.pose.bones[bone].rotation_mode
-        rotation = np.array(_NO_TURN if stored is None else stored.rotation, dtype=np.float64)
+        rotation = np.array(NO_TURN if stored is None else stored.rotation, dtype=np.float64)
         channel = property_name(mode)
         if bone_path(bone, channel) not in self._curves:
             return rotation

@@ -7,13 +7,12 @@ import bpy
 import numpy as np
 
 from ...core.arrays import FloatArray
+from ...core.rotations import NO_TURN
 from ..control.body import read_trees
 from ..rig.armature import Tree, root_location_channel, root_place
 from ..rig.rotation_modes import from_channels, property_name
 from ..settings.control import control_rig
 from ..settings.rig import rig_settings
-
-_NO_TURN = (1.0, 0.0, 0.0, 0.0)
 
 
 def store_pose(rig: bpy.types.Object, stored: Any) -> None:
@@ -96,7 +95,7 @@ def read_stored(rig: bpy.types.Object, stored: Any, tree: Tree) -> tuple[FloatAr
     """
     names = tree.skeleton.names
     kept = {bone.name: bone for bone in stored}
-    rotations = np.array([kept[name].rotation if name in kept else _NO_TURN for name in names], dtype=np.float64)
+    rotations = np.array([kept[name].rotation if name in kept else NO_TURN for name in names], dtype=np.float64)
     rotations /= np.linalg.norm(rotations, axis=1, keepdims=True)
     location = kept[names[0]].location if names[0] in kept else (0.0, 0.0, 0.0)
     return rotations, root_place(rig.pose.bones[names[0]], location)

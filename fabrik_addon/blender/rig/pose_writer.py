@@ -16,7 +16,7 @@ from .locks import locked_channels
 from .rotation_modes import from_channels, property_name, to_channels
 
 # Radians: a bone that turns by less keeps its channels to the bit. Matrices are in single precision.
-_NO_TURN: Final = 1e-6
+_LEAST_TURN: Final = 1e-6
 # A channel that has changed by less has only been rounded.
 _ROUNDING: Final = 1e-6
 
@@ -39,7 +39,7 @@ class ChannelGroup:
 
     def write(self, armature: bpy.types.Object, rotations: FloatArray) -> None:
         """Turn the bones to (K, 4); locked channels, and those of what hardly turns, hold what they held."""
-        still = angle_between(self.rotations, rotations) < _NO_TURN
+        still = angle_between(self.rotations, rotations) < _LEAST_TURN
         channel, values = to_channels(self.mode, rotations[None], previous=self.before)
         found = np.where(still[:, None] | self.locked, self.before, values[0]).tolist()
         bones = armature.pose.bones

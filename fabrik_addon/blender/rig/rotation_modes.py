@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ...core.arrays import BoolArray, FloatArray, wrapped
 from ...core.errors import FabrikError
-from ...core.rotations import matrix_from_quaternion, product
+from ...core.rotations import NO_TURN, matrix_from_quaternion, product
 
 # Under this cosine of the middle angle the first and third Euler angles turn about one and the same axis.
 _GIMBAL_COSINE: Final = 1e-7
@@ -22,8 +22,6 @@ _NO_AXIS: Final = 1e-9
 
 
 _EULER_MODES: Final = ("XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX")
-# How a channel stands where nothing is rotated; angles begin at zero.
-_NO_ROTATION: Final = np.array((1.0, 0.0, 0.0, 0.0))
 
 
 def property_name(rotation_mode: str) -> str:
@@ -72,7 +70,7 @@ def to_channels(
     unit = unit / np.linalg.norm(unit, axis=-1, keepdims=True)
     before = None if previous is None else np.asarray(previous, dtype=np.float64)
     if rotation_mode == "QUATERNION":
-        return name, unit * _running_signs(unit, _NO_ROTATION if before is None else before)
+        return name, unit * _running_signs(unit, NO_TURN if before is None else before)
     if rotation_mode == "AXIS_ANGLE":
         return name, _axis_angle_curve(unit, before)
     return name, _euler_curve(_axes(rotation_mode), unit, before)
@@ -89,8 +87,8 @@ def from_channels(rotation_mode: str, values: npt.ArrayLike) -> FloatArray:
         return _unit_or(channels, (0.0, 1.0, 0.0, 0.0))  # Blender reads four zeros as half a turn about X
     if rotation_mode == "AXIS_ANGLE":
         return _from_axis_angle(channels)
-    turns = [_about_axis(axis, channels[..., axis]) for axis in _axes(rotation_mode)]
-    return product(turns[2], product(turns[1], turns[0]))
+    rotations = [_about_axis(axis, channels[..., axis]) for axis in _axes(rotation_mode)]
+    return product(rotations[2], product(rotations[1], rotations[0]))
 
 
 def _axes(rotation_mode: str) -> list[int]:

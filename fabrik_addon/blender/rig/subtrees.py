@@ -8,11 +8,9 @@ import numpy as np
 from ...core import forward_kinematics
 from ...core.arrays import FloatArray
 from ...core.model.skeleton import Skeleton
-from ...core.rotations import matrix_from_quaternion
+from ...core.rotations import NO_TURN, matrix_from_quaternion
 from ..settings.control import control_rig
 from .armature import Tree, nearest_rotations
-
-_NO_TURN = (1.0, 0.0, 0.0, 0.0)
 
 
 def cut_tree(tree: Tree, owned: Collection[str], ends: Collection[str]) -> list[tuple[Tree, str]]:
@@ -40,11 +38,11 @@ def freeze(tree: Tree, held: Collection[str]) -> Tree:
     rows = [row for row, name in enumerate(skeleton.names) if name in held]
     if not rows:
         return tree
-    turns = np.tile(_NO_TURN, (len(skeleton), 1))
-    turns[rows] = tree.rotations[rows]
-    rest = forward_kinematics(skeleton, turns, skeleton.rest[0, :3, 3])
+    held_rotations = np.tile(NO_TURN, (len(skeleton), 1))
+    held_rotations[rows] = tree.rotations[rows]
+    rest = forward_kinematics(skeleton, held_rotations, skeleton.rest[0, :3, 3])
     rotations = tree.rotations.copy()
-    rotations[rows] = _NO_TURN
+    rotations[rows] = NO_TURN
     return Tree(skeleton.part(range(len(skeleton)), rest), rotations, tree.root_location)
 
 
@@ -61,7 +59,7 @@ def tree_below(
     members = _members(skeleton, skeleton.index(top), owned)
     names = [skeleton.names[bone] for bone in members]
     rotations = tree.rotations[members].copy()
-    rotations[[name in frozen for name in names]] = _NO_TURN
+    rotations[[name in frozen for name in names]] = NO_TURN
     if control_rig(armature) is None:
         posed = _posed(armature, names)
     else:
@@ -77,7 +75,7 @@ def _part(tree: Tree, members: Sequence[int], *, at_rest: bool) -> Tree:
     """The bones at the places `members`, parents first."""
     rotations = tree.rotations[members]
     if at_rest:
-        rotations[0] = _NO_TURN
+        rotations[0] = NO_TURN
     return Tree(tree.skeleton.part(members), rotations, tree.skeleton.rest[members[0], :3, 3].copy())
 
 

@@ -103,8 +103,8 @@ def quaternion(array: FloatArray) -> Quaternion:
 
 def quaternions(array: FloatArray, places: Sequence[int]) -> list[Quaternion]:
     """From some places of (1, N, 4)."""
-    turns = array[0].tolist()
-    return [Quaternion(turns[place]) for place in places]
+    rotations = array[0].tolist()
+    return [Quaternion(rotations[place]) for place in places]
 
 
 def stack(values: Sequence[Any], _frames: int = 1) -> FloatArray:

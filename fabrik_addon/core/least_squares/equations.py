@@ -79,9 +79,9 @@ class Equations:
         if not damping.held.any():
             return self.step(damping.value)
         normals = damping.held
-        turns = np.zeros((len(normals), self.dofs.all_turning + self.matrix.shape[2] - self.dofs.turning))
-        turns[:, : self.dofs.all_turning] = (normals * damping.moved[..., None]).reshape(len(normals), -1)
-        step = self.dofs.narrow(turns, self.hinges) / self.scale
+        turning = np.zeros((len(normals), self.dofs.all_turning + self.matrix.shape[2] - self.dofs.turning))
+        turning[:, : self.dofs.all_turning] = (normals * damping.moved[..., None]).reshape(len(normals), -1)
+        step = self.dofs.narrow(turning, self.hinges) / self.scale
         left = replace(self, right=self.right - times(self.matrix, step))
         others = left.projected(np.eye(3) - normals[..., :, None] * normals[..., None, :])
         return step + others.step(damping.value)

@@ -98,11 +98,11 @@ class Inertias:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """(F, 6, D) screws of all columns, (F, 6, D) what inertias make of them, (F, D) what wrenches do along them."""
         frames, bodies = heads.shape[:2]
-        turns = np.zeros((frames, bodies, 3, 6))
-        turns[..., :3] = np.eye(3)
-        turns[..., 3:] = (heads @ _CROSSES.reshape(3, 9)).reshape(frames, bodies, 3, 3)
-        force = (turns @ wrenches[..., None]).reshape(frames, -1)
-        screws, momenta = (np.swapaxes(each.reshape(frames, -1, 6), 1, 2) for each in (turns, turns @ inertias))
+        turning = np.zeros((frames, bodies, 3, 6))
+        turning[..., :3] = np.eye(3)
+        turning[..., 3:] = (heads @ _CROSSES.reshape(3, 9)).reshape(frames, bodies, 3, 3)
+        force = (turning @ wrenches[..., None]).reshape(frames, -1)
+        screws, momenta = (np.swapaxes(each.reshape(frames, -1, 6), 1, 2) for each in (turning, turning @ inertias))
         if not self._free_root:
             return screws, momenta, force
         shifts = np.broadcast_to(np.eye(6)[:, 3:], (frames, 6, 3))

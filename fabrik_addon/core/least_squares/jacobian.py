@@ -111,10 +111,10 @@ class Jacobian:
         frames, bodies = len(points), len(self.bodies)
         x, y, z = np.moveaxis(self._arms(points, heads) * scale[..., None, None], -1, 0)
         result = np.zeros((frames, self.count, 3, self.columns))
-        turns = result.reshape(frames, self.count, 3, -1, 3)[..., :bodies, :]
-        turns[:, :, 0, :, 1], turns[:, :, 0, :, 2] = z, -y
-        turns[:, :, 1, :, 0], turns[:, :, 1, :, 2] = -z, x
-        turns[:, :, 2, :, 0], turns[:, :, 2, :, 1] = y, -x
+        turning = result.reshape(frames, self.count, 3, -1, 3)[..., :bodies, :]
+        turning[:, :, 0, :, 1], turning[:, :, 0, :, 2] = z, -y
+        turning[:, :, 1, :, 0], turning[:, :, 1, :, 2] = -z, x
+        turning[:, :, 2, :, 0], turning[:, :, 2, :, 1] = y, -x
         if self.free_root:
             result[..., 3 * bodies : 3 * bodies + 3] = scale[..., None, None] * np.eye(3)
         return result.reshape(frames, 3 * self.count, self.columns)

@@ -90,9 +90,9 @@ class Joints:
         offsets = _stretched(self._points, factors, self._holders)
         return by_frame(Vector(heads[:, self._holders]) + Quaternion(orientations[:, self._holders]) @ offsets)
 
-    def turned(self, local: FloatArray, carried: FloatArray, turns: FloatArray) -> FloatArray:
-        """(4, B, F) local rotations after turns by (F, B, 3) rotation vectors in armature space, inside all limits."""
-        turn = array.exp_map(Quaternion(carried).conjugated() @ Vector(by_row(turns)))
+    def turned(self, local: FloatArray, carried: FloatArray, rotation_vectors: FloatArray) -> FloatArray:
+        """(4, B, F) local rotations, inside all limits, turned by (F, B, 3) rotation vectors in armature space."""
+        turn = array.exp_map(Quaternion(carried).conjugated() @ Vector(by_row(rotation_vectors)))
         result = _rows((turn @ Quaternion(local)).normalized())
         result[:, self._fixed] = NO_TURN[:, None, None]
         for bodies, rotations, limit in self._limited(result):

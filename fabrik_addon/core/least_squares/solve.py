@@ -185,15 +185,15 @@ class LeastSquares:
     def _iterate(self, fit: _Fit, placed: Placed, damping: Damping) -> tuple[_Fit, Placed, Damping]:
         """One damped step on every frame, kept where it is better; where it leads, and the next damping."""
         step = self._step(fit, placed, damping)
-        turns, shift = self._parts(step.change)
-        local = self.joints.turned(fit.local, placed.carried, turns)
+        rotation_vectors, shift = self._parts(step.change)
+        local = self.joints.turned(fit.local, placed.carried, rotation_vectors)
         trial = replace(fit, local=local, root=fit.root + shift, factors=self._slid(fit.factors, step.change))
         trial.iterations = fit.iterations + 1
         after = self._place(trial)
         before_cost, after_cost = step.cost, trial.cost(after.points)
         better = after_cost < before_cost
         worse = np.flatnonzero(~better)
-        met, moved = cut_short(placed.carried, fit.local, local, turns, worse if self.limited else worse[:0])
+        met, moved = cut_short(placed.carried, fit.local, local, rotation_vectors, worse if self.limited else worse[:0])
         for now, old in ((trial.local, fit.local), (trial.root.T, fit.root.T), (trial.factors.T, fit.factors.T)):
             now[..., worse] = old[..., worse]
         after.put_back(worse, placed)

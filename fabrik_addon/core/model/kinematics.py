@@ -36,11 +36,11 @@ def forward_kinematics(
     local, count = np.asarray(rotations, dtype=np.float64), len(skeleton)
     if local.shape[-2:] != (count, 4) or local.ndim not in {2, 3}:
         raise SkeletonError(f"Rotations have shape {local.shape}, but ([F,] {count}, 4) is needed")
-    turns, stretch = matrix_from_quaternion(local), _stretch(skeleton, lengths, local.shape[:-2])
+    local_matrices, stretch = matrix_from_quaternion(local), _stretch(skeleton, lengths, local.shape[:-2])
     matrices = np.zeros((*local.shape[:-1], 4, 4))
     matrices[..., 3, 3] = 1.0
     for bone, parent in enumerate(skeleton.parents):
-        own = skeleton.rest_turn(bone) @ turns[..., bone, :, :]
+        own = skeleton.rest_turn(bone) @ local_matrices[..., bone, :, :]
         if parent < 0:
             head = skeleton.rest[bone, :3, 3] if root_location is None else np.asarray(root_location)
         else:

@@ -90,8 +90,8 @@ def _turn_once(problem: Problem, state: State, frames: IntArray) -> IntArray:
 def _angles(problem: Problem, state: State) -> FloatArray:
     """(F,) the greatest angle in radians by which a limb's middle is beside its bend target."""
     pose, frames = state.pose(problem.bodies), len(state.targets)
-    turns = [_angle(problem, limb, pose, _bend_target(problem, state, limb)) for limb in problem.bend_limbs]
-    return np.asarray(np.linalg.norm(problem.backend.stack(turns, frames), axis=2).max(axis=1))
+    rotation_vectors = [_angle(problem, limb, pose, _bend_target(problem, state, limb)) for limb in problem.bend_limbs]
+    return np.asarray(np.linalg.norm(problem.backend.stack(rotation_vectors, frames), axis=2).max(axis=1))
 
 
 def _swivel(problem: Problem, state: State, limb: BendLimb) -> None:

@@ -123,13 +123,13 @@ def length_columns(
 
     offsets: (M, 3) of the markers where these grow with their bones; None where they stay.
     """
-    turns = matrices[..., :3, :3]
-    columns = np.zeros((len(turns), len(bones), 3, len(skeleton)))
+    orientations = matrices[..., :3, :3]
+    columns = np.zeros((len(orientations), len(bones), 3, len(skeleton)))
     for marker, bone in enumerate(bones):
         for above, below in pairwise(skeleton.path(bone)):
-            columns[:, marker, :, above] = turns[:, above] @ skeleton.head_offset(below)
+            columns[:, marker, :, above] = orientations[:, above] @ skeleton.head_offset(below)
         if offsets is not None:
-            columns[:, marker, :, bone] = turns[:, bone] @ offsets[marker]
+            columns[:, marker, :, bone] = orientations[:, bone] @ offsets[marker]
     return columns
 
 

@@ -135,8 +135,8 @@ def _step(now: _Round, positions: FloatArray, shared: Sequence[Shared]) -> tuple
     push = np.einsum("fmxd,fmx->fd", joints, now.weights[..., None] * residuals) + held * to_expected
     frames = len(push)
     tangents = fit.kept_inside(solution, push[:, :-3].reshape(frames, -1, 3))
-    turns, away = joints[..., :-3].reshape(*joints.shape[:3], -1, 3), to_expected[:, :-3].reshape(frames, -1, 3)
-    joints[..., :-3] = np.einsum("fmxbi,fbij->fmxbj", turns, tangents).reshape(*joints.shape[:3], -1)
+    turning, away = joints[..., :-3].reshape(*joints.shape[:3], -1, 3), to_expected[:, :-3].reshape(frames, -1, 3)
+    joints[..., :-3] = np.einsum("fmxbi,fbij->fmxbj", turning, tangents).reshape(*joints.shape[:3], -1)
     to_expected[:, :-3] = (tangents @ away[..., None]).reshape(frames, -1)
     return shared_step(joints, columns, residuals, now.weights, prior_weights, to_prior, held, to_expected)
 

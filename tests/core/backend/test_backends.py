@@ -121,7 +121,7 @@ def test_clamps_agree(limit, rotation):
 
 @given(limit=limits, place=arrays(np.float64, (1, 3), elements=st.floats(0.02, 0.98)))
 @settings(max_examples=300, deadline=None)
-def test_walls_agree(limit, place):
+def test_constraints_agree(limit, place):
     inside = limit.sample(place)
     slacks = [
         [float(np.ravel(constraint.gap)[0]) for constraint in limit.constraints(numbers, numbers.quaternion(inside))]

@@ -103,13 +103,13 @@ def test_samples_are_inside_and_reach_the_corners(limit):
 
 @given(limit=limits)
 @settings(max_examples=200)
-def test_walls_tell_how_far_it_is_and_which_way(limit):
+def test_constraints_tell_how_far_it_is_and_which_way(limit):
     """Near a side its gap is the distance to the outline; turning by ω brings it nearer by normal · ω."""
     turns = clamp(limit, rough(inside(limit), 0.02))
     turns = turns[has_a_twist(turns)]
     if not len(turns) or isinstance(limit, Fixed):
         return
-    gap, normals = seen_walls(limit, turns)
+    gap, normals = seen_constraints(limit, turns)
     if not len(gap):
         return
     _, true = checker.distances(limit, checker.matrices(turns))
@@ -119,7 +119,7 @@ def test_walls_tell_how_far_it_is_and_which_way(limit):
     step = 1e-6
     for axis in np.eye(3):
         turned = many.exp_map(many.Vector(axis * step)) @ many.quaternion(turns)
-        ahead, _ = seen_walls(limit, many.stack([turned], len(turns))[:, 0])
+        ahead, _ = seen_constraints(limit, many.stack([turned], len(turns))[:, 0])
         slope = (gap - ahead) / step
         near = (gap < 1e-3) & (gap > 5e-6)
         if isinstance(limit, Polygon):
@@ -135,7 +135,7 @@ def rough(turns, size):
     return many.stack([many.quaternion(turns) @ many.quaternion(noise)], len(turns))[:, 0]
 
 
-def seen_walls(limit, turns):
+def seen_constraints(limit, turns):
     """(W, N) gap and (W, N, 3) normals of all sides."""
     constraints = limit.constraints(many, many.quaternion(turns))
     if not constraints:

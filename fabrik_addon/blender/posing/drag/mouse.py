@@ -214,8 +214,8 @@ class DragInput:
 
 def turned_on(first: FloatArray, second: FloatArray) -> FloatArray:
     """(3,) the rotation vector of two turns, one after the other."""
-    turns = [Quaternion(Vector(each.tolist()), float(np.linalg.norm(each))) for each in (first, second)]
-    axis, angle = (turns[1] @ turns[0]).to_axis_angle()
+    rotations = [Quaternion(Vector(each.tolist()), float(np.linalg.norm(each))) for each in (first, second)]
+    axis, angle = (rotations[1] @ rotations[0]).to_axis_angle()
     return np.array(axis * angle, dtype=np.float64)
 
 

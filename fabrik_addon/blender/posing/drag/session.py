@@ -27,8 +27,8 @@ from .setup import DragSettings, DragSetup
 
 # A shift by less, as a share of the dragged bone's length, or a turn by less, in radians, is none: the pose is the one
 # at the start, to the bit.
-_NO_SHIFT: Final = 1e-7
-_NO_TURN: Final = 1e-7
+_LEAST_SHIFT: Final = 1e-7
+_LEAST_TURN: Final = 1e-7
 # World metres: what is less is not worth a word.
 _SHOWN: Final = 5e-4
 # A move of the mouse takes a bounded time; what it left to do is done on release, as long as joints are on the way, or
@@ -86,7 +86,7 @@ class Drag:
         world = np.array(armature.matrix_world, dtype=np.float64)
         self._to_world, self._rotation_to_world = world[:3, :3], armature.matrix_world.to_quaternion()
         self._scale = float(object_scale(world))
-        self._least_shift = _NO_SHIFT * armature.data.bones[bone].length
+        self._least_shift = _LEAST_SHIFT * armature.data.bones[bone].length
         axes = nearest_rotations(np.array(armature.pose.bones[bone].matrix, dtype=np.float64)[None, :3, :3])[0]
         self.left_alone = setup.left_alone(self._parts)
         self.start: FloatArray = self._to_world @ self._parts[0].grips[0].armature_position + world[:3, 3]
@@ -108,7 +108,7 @@ class Drag:
         self._asked = location, turn
         armature_shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
         world_turn = Vector(np.zeros(3).tolist() if turn is None else np.asarray(turn, dtype=np.float64).tolist())
-        if np.abs(armature_shift).max() <= self._least_shift and world_turn.length <= _NO_TURN:
+        if np.abs(armature_shift).max() <= self._least_shift and world_turn.length <= _LEAST_TURN:
             self._keeper.restore()
             for part in (*self._parts, *self._turning_parts):
                 part.session.begin_at(part.tree.rotations, part.tree.root_location)
