@@ -14,7 +14,7 @@ BoolArray = npt.NDArray[np.bool_]
 UpAxis = Literal["Y", "Z"]
 
 # A person needs this many markers before their spread says which way is up.
-_FEWEST_MARKERS: Final = 3
+FEWEST_MARKERS: Final = 3
 # Up is an axis along which the markers spread at least this share of the widest one.
 _TALL_SHARE: Final = 0.6
 # Where both Y and Z could be up, one must spread this much more than the other.
@@ -22,6 +22,12 @@ _CLEAR_RATIO: Final = 1.25
 # How far the lowest marker may lie under or over zero, as a share of the markers' extent.
 _LOWEST: Final = -0.25
 _HIGHEST: Final = 1.0
+# Where so many frames say the same, it is so; of somebody who crawls toward the origin half of them may be misled.
+_SURE: Final = 0.8
+# Someone has travelled who went farther than the markers' extent; meanwhile the lowest of a body, or of an arm that
+# swings, goes up and down by a few tenths of it.
+_TRAVELS: Final = 1.0
+_STAYS: Final = 0.4
 
 
 class ClipError(FabrikError):
@@ -85,34 +91,51 @@ class Clip:
 
 
 def guess_up_axis(positions: FloatArray, default: UpAxis = "Y") -> UpAxis:
-    """Which axis points up, from the way a person's markers lie.
+    """Which axis points up, from the way a person's markers lie; ``default``, the format's habit, if they don't say."""
+    return up_axis_by_markers(positions) or default
 
-    positions: (F, M, 3), any unit. Up is the axis, Y or Z, along which the markers of one frame
-    spread about as widely as along any, and which starts near the floor. Everything is measured
-    within frames, so that the way someone walks does not count. Returns ``default`` (the file
-    format's own habit) where the markers do not say: fewer than three of them, someone lying down,
-    wide arms with the origin off to the side. Someone who lies along a horizontal axis wholly on
-    its positive side looks the same as someone standing: there the axis has to be told.
+
+def up_axis_by_markers(positions: FloatArray) -> UpAxis | None:
+    """Which axis points up, from the way a person's markers lie; None where they do not say.
+
+    positions: (F, M, 3), any unit. On a frame on which somebody stands it is the axis, Y or Z, along which the markers
+    spread about as widely as along any, and which starts near the floor: most of the frames that say so decide. Where
+    few do, as of somebody who crawls or of an arm, it is the one that the markers keep their height along while they
+    travel along the other. They say nothing where there are fewer than three, or somebody lies where he is.
+    Someone who lies along a horizontal axis wholly on its positive side looks the same as someone standing: there the
+    axis has to be told.
     """
-    frames = positions[_seen(positions).sum(axis=1) >= _FEWEST_MARKERS]
+    frames = positions[_seen(positions).sum(axis=1) >= FEWEST_MARKERS]
     if not len(frames):
-        return default
-    spread = np.median(np.nanstd(frames, axis=1), axis=0)
-    lowest = np.median(np.nanmin(frames, axis=1), axis=0)
-    extent = np.median(np.nanmax(frames, axis=1), axis=0) - lowest
-    tall = spread >= _TALL_SHARE * spread.max()
+        return None
+    spread = np.nanstd(frames, axis=1)
+    lowest = np.nanmin(frames, axis=1)
+    extent = np.nanmax(frames, axis=1) - lowest
+    tall = spread >= _TALL_SHARE * spread.max(axis=1, keepdims=True)
     grounded = (lowest >= _LOWEST * extent) & (lowest <= _HIGHEST * extent)
-    return _choose_up(tall & grounded & (extent > 0.0), spread, default)
+    fits = tall & grounded & (extent > 0.0)
+    voted, share = _voted(fits[:, 1:], spread[:, 1:])
+    return voted if share >= _SURE else _kept_while_travelling(lowest[:, 1:], extent) or voted
 
 
-def _choose_up(fits: BoolArray, spread: FloatArray, default: UpAxis) -> UpAxis:
-    """Y or Z from (3,) flags and spreads: the only one that fits, else the clearly taller."""
-    y_fits, z_fits = bool(fits[1]), bool(fits[2])
-    if y_fits and (not z_fits or spread[1] >= _CLEAR_RATIO * spread[2]):
-        return "Y"
-    if z_fits and (not y_fits or spread[2] >= _CLEAR_RATIO * spread[1]):
-        return "Z"
-    return default
+def _voted(fits: BoolArray, spread: FloatArray) -> tuple[UpAxis | None, float]:
+    """Y or Z from (F, 2) flags and spreads, and the share of the frames that say so.
+
+    A frame says the only one that fits, else the clearly taller.
+    """
+    wider = spread >= _CLEAR_RATIO * spread[:, ::-1]
+    votes = (fits & (~fits[:, ::-1] | wider)).mean(axis=0)
+    return None if votes[0] == votes[1] else "Y" if votes[0] > votes[1] else "Z", float(votes.max())
+
+
+def _kept_while_travelling(lowest: FloatArray, extent: FloatArray) -> UpAxis | None:
+    """Y or Z from (F, 2) lowest places: the one that stays while the other one changes by more than a body."""
+    size = np.median(extent.max(axis=1))
+    travelled = np.ptp(lowest, axis=0)
+    if not size:
+        return None
+    keeps = (travelled <= _STAYS * size) & (travelled[::-1] >= _TRAVELS * size)
+    return None if not keeps.any() else "Y" if keeps[0] else "Z"
 
 
 def to_z_up(clip: Clip) -> Clip:

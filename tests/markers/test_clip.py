@@ -107,6 +107,27 @@ class TestUpAxis:
     def test_the_default_where_the_markers_do_not_say(self, positions: np.ndarray, default: str) -> None:
         assert guess_up_axis(positions, default) == default  # type: ignore[arg-type]
 
+    def test_someone_who_lies_and_gets_up(self) -> None:
+        """The few frames on which somebody stands say it; those on which nobody does say nothing."""
+        lying = STANDING[:, [0, 2, 1]] - [0.0, 0.9, 0.0]
+        rising = np.concatenate((np.repeat(lying[None], 30, axis=0), np.repeat(STANDING[None], 4, axis=0)))
+        assert guess_up_axis(rising) == "Z"
+        assert guess_up_axis(as_y_up(rising), default="Z") == "Y"
+
+    @pytest.mark.parametrize("part", [slice(1, 8), slice(3, 8, 2)], ids=["upper-body", "an-arm"])
+    def test_a_part_of_a_body_that_travels(self, part: slice) -> None:
+        """However high over the floor it is: what it moves along is level."""
+        steps = np.linspace(0.0, 3.0, 50)[:, None, None] * np.array([0.0, -1.0, 0.0])
+        walk = (STANDING + steps)[:, part]
+        assert guess_up_axis(walk) == "Z"
+        assert guess_up_axis(as_y_up(walk), default="Z") == "Y"
+
+    def test_someone_who_crawls(self) -> None:
+        steps = np.linspace(0.0, 4.0, 50)[:, None, None] * np.array([0.0, -1.0, 0.0])
+        crawl = STANDING[:, [0, 2, 1]] * [1.0, -1.0, 1.0] + [0.0, 0.9, 0.5] + steps
+        assert guess_up_axis(crawl) == "Z"
+        assert guess_up_axis(as_y_up(crawl), default="Z") == "Y"
+
     def test_someone_lying_on_the_positive_side_looks_upright(self) -> None:
         """The known weakness, in the docstring: nothing tells this from someone standing."""
         lying_in_a_y_up_file = STANDING[None]

@@ -23,7 +23,7 @@ from ...core.errors import first_few
 from ..clip import Clip, FloatArray, MarkerFileError, UpAxis, guess_up_axis
 from .c3d_parameters import Parameters
 from .c3d_points import first_frame, frame_rate, read_points
-from .reading import METRES, unique_names, unit_name
+from .reading import METRES, guessed_up, unique_names, unit_name
 
 _OUTPUT_GROUPS: Final = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS", "REACTIONS")
 _OUTPUT_NAME: Final = re.compile(r".+(angles?|forces?|moments?|powers?|grf)v?|cent(re|er)ofmass(floor)?", re.IGNORECASE)
@@ -142,7 +142,7 @@ def _upright(
         return positions, told, ()
     across, up = _screens(parameters)
     if up not in ("+X", "-X", "+Y", "-Y", "+Z", "-Z"):
-        return positions, guess_up_axis(positions, "Z"), ()
+        return positions, *guessed_up(positions, "Z")
     if (across, up) == ("+X", "+Y"):
         guessed = guess_up_axis(positions, "Y")
         note = () if guessed == "Y" else ("the file says that Y is up, the markers that Z is; took Z",)

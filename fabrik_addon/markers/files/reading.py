@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from ..clip import BoolArray, Clip, FloatArray, MarkerFileError, UpAxis
+from ..clip import FEWEST_MARKERS, BoolArray, Clip, FloatArray, MarkerFileError, UpAxis, up_axis_by_markers
 
 # From the bytes of a file, the units and the up axis that are told (None: what the file says) to a clip.
 Parser: TypeAlias = Callable[[bytes, str | None, UpAxis | None], Clip]
@@ -89,3 +89,10 @@ def without_unseen(points: FloatArray) -> FloatArray:
     """The (F, M, 3) points with NaN in all of a triple that is not a position."""
     unseen: BoolArray = ~np.isfinite(points).all(axis=-1) | (points == 0.0).all(axis=-1)
     return np.where(unseen[..., None], np.nan, points)
+
+
+def guessed_up(positions: FloatArray, default: UpAxis) -> tuple[UpAxis, tuple[str, ...]]:
+    """The up axis of (F, M, 3) positions where a file does not say it, and a note where a body's do not either."""
+    told = up_axis_by_markers(positions)
+    note = f"nothing says which axis is up; took {default}: choose the other one if the person stands or lies wrongly"
+    return told or default, () if told or positions.shape[1] < FEWEST_MARKERS else (note,)

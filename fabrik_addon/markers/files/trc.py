@@ -20,8 +20,8 @@ from typing import Final
 
 import numpy as np
 
-from ..clip import Clip, FloatArray, MarkerFileError, UpAxis, guess_up_axis
-from .reading import METRES, unique_names, unit_name, without_unseen
+from ..clip import Clip, FloatArray, MarkerFileError, UpAxis
+from .reading import METRES, guessed_up, unique_names, unit_name, without_unseen
 
 _NOT_SEEN: Final = re.compile(r"|--?|n/?a|null|none|[-+]?nan(\(\w*\))?|[-+]?1\.#(qnan|ind)", re.IGNORECASE)
 _AXIS_CELL: Final = re.compile(r"[XYZ]\d*", re.IGNORECASE)
@@ -73,14 +73,15 @@ def parse_trc(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip
     positions = without_unseen(samples.points) * METRES[unit]
     if np.isnan(positions).all():
         raise MarkerFileError("no marker is seen on any frame: choose another recording")
+    up, up_note = (up_axis, ()) if up_axis else guessed_up(positions, "Y")
     return Clip(
         names=unique_names(names),
         rate=rate,
         positions=positions,
-        up_axis=up_axis or guess_up_axis(positions),
+        up_axis=up,
         units=unit,
         start_time=float(samples.times[0]) if math.isfinite(samples.times[0]) else 0.0,
-        notes=tuple(_lies(table, samples, rate)),
+        notes=(*_lies(table, samples, rate), *up_note),
     )
 
 

@@ -131,6 +131,15 @@ class TestPlain:
         assert (clip.rate, clip.units, clip.notes) == (100.0, "mm", ())
         np.testing.assert_allclose(clip.positions, PLAIN_METRES)
 
+    def test_someone_who_lies_still_says_nothing_of_up(self, path: Path) -> None:
+        """A note says which axis was taken; told by hand there is none."""
+        lying = [str(value) for place in range(-800, 1000, 300) for value in (place, 80, 80)]
+        rows = [(str(frame + 1), f"{frame / 100:.2f}", *lying) for frame in range(3)]
+        written(path, replace(PLAIN, names="ABCDEF", rows=rows, marker_count="6"))
+        (note,) = read_markers(path).notes
+        assert note.startswith("nothing says which axis is up; took Y: ")
+        assert read_markers(path, up_axis="Z").notes == ()
+
     def test_told_up_axis_wins(self, path: Path) -> None:
         written(path, PLAIN)
         assert read_markers(path).up_axis == "Y"
