@@ -97,7 +97,6 @@ def note_results(rig: bpy.types.Object, report: Report) -> None:
     text.clear()
     text.write(csv_text(report))
     capture.report = text
-    new_record_of(rig).action = _baked_action(rig)
 
 
 def _baked_action(rig: bpy.types.Object) -> bpy.types.Action:
@@ -188,6 +187,8 @@ def tell(
     rig_settings(armature).capture.doubts = "\n".join(report.doubts)
     if by_markers or take:
         note_results(armature, report)
+    if by_markers:
+        new_record_of(armature).action = _baked_action(armature)
     return result
 
 

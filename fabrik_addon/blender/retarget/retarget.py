@@ -25,6 +25,7 @@ from ..goals.goals import Goals, limits_of
 from ..rig.armature import Tree, check_unscaled
 from ..rig.legal import legal_pose
 from ..rig.spaces import object_scale
+from ..settings.rig import rig_settings
 from .source import check_source, sample_source
 
 _SAMPLING_ENDS: Final = 0.3
@@ -46,7 +47,9 @@ def retarget_object_steps(
     """
     check_source(source, rig)
     find = partial(_found_steps, source=source, how=how, pairs=pairs)
-    return (yield from keyed_steps(context, rig, settings, find, take=source.name))
+    result = yield from keyed_steps(context, rig, settings, find, take=source.name)
+    rig_settings(rig).retarget.brought = source.name
+    return result
 
 
 def _found_steps(

@@ -207,3 +207,4 @@ class FabrikRetarget(RetargetOptions, PropertyGroup):
         type=FabrikBonePair,
     )
     active_pair: IntProperty(name="Active Bone", description="The bone whose details are shown")
+    brought: StringProperty(name="Brought Over", description="The source whose motion the rig was last given")

@@ -55,7 +55,10 @@ def next_in_motion(context: Context, rig: bpy.types.Object | None) -> str:
 
 def _without_a_take(rig: bpy.types.Object | None) -> str:
     """What comes next where no markers were imported: other armatures have motion too."""
-    if rig is not None and rig_settings(rig).retarget.source is not None:
+    source = None if rig is None else rig_settings(rig).retarget.source
+    if rig is not None and source is not None:
+        if rig_settings(rig).retarget.brought == source.name:
+            return "Retargeted: the report is below"
         return "Press Retarget: the source's motion comes onto the rig"
     if rig is not None and len(bpy.data.armatures) > 1:
         return "Import markers, or choose a source below: an armature that moves"

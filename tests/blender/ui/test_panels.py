@@ -252,6 +252,19 @@ class TestWalk:
         person.fabrik.retarget.source = source
         assert self.step(person).startswith("Press Retarget")
         assert "FABRIK_PT_from_armature" in self.motion()
+        for frame in (1, 12):
+            source.pose.bones["hips"].keyframe_insert("location", frame=frame)
+        bpy.ops.fabrik.retarget()
+        assert self.step(person).startswith("Retargeted")
+
+    def test_a_take_is_not_baked_by_another_armature_s_motion(self, person):
+        source = scenes.make_rig(name="Source")
+        source.pose.bones["hips"].keyframe_insert("location", frame=1)
+        scenes.make_active(person)
+        bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=12)
+        bpy.ops.fabrik.match_markers()
+        bpy.ops.fabrik.retarget(source="Source")
+        assert state_of_take(person, bpy.data.collections["walk"]) == "MATCHED"
 
     def test_a_take_in_which_nobody_moves_is_static_and_not_chosen(self, person):
         bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=2)
