@@ -21,18 +21,12 @@ def _off_at_the_end():
     live.follow()
 
 
-def person(name, target, bone=""):
-    made = scenes.make_rig(name=name)
-    scenes.aim(made, HAND, target)
-    made.fabrik.effectors[0].target_bone = bone
-    return made
-
-
 def animated_ball():
     ball = scenes.empty_at((0.4, -0.3, 1.2))
     for frame, place in ((1, (0.4, -0.3, 1.2)), (11, (0.2, -0.5, 1.5)), (21, (0.5, 0.1, 1.4))):
         ball.location = place
         ball.keyframe_insert("location", frame=frame)
+    bpy.context.scene.frame_set(1)
     return ball
 
 
@@ -47,10 +41,13 @@ def head_of(rig, bone):
 @pytest.fixture(params=["follower first", "leader first"])
 def pair(request):
     """A leader whose hand goes to a ball, and a follower whose hand goes to the leader's forearm."""
-    names = ("Z leader", "A follower") if request.param == "follower first" else ("A leader", "Z follower")
-    leader = person(names[0], animated_ball())
-    follower = person(names[1], leader, HAND)
-    for rig in (follower, leader) if request.param == "follower first" else (leader, follower):
+    names = ["leader", "follower"] if request.param == "leader first" else ["follower", "leader"]
+    rigs = {name: scenes.make_rig(name=name) for name in names}
+    leader, follower = rigs["leader"], rigs["follower"]
+    scenes.aim(leader, HAND, animated_ball())
+    scenes.aim(follower, HAND, leader)
+    follower.fabrik.effectors[0].target_bone = HAND
+    for rig in rigs.values():
         rig.fabrik.live = True
     bpy.context.view_layer.update()
     return leader, follower
