@@ -39,7 +39,6 @@ class FABRIK_OT_add_effector(OnRig, Operator):
     )
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        """Add the effector."""
         from ...goals.effectors import add_effector
         from ...settings.selection import clicked_bone
 
@@ -62,7 +61,6 @@ class FABRIK_OT_remove_effector(OnRig, Operator):
     )
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        """Remove the effector."""
         from ...goals.effectors import remove_effector
 
         name = remove_effector(rig, rig_settings(rig).active_effector if self.index < 0 else self.index)
@@ -77,7 +75,6 @@ class FABRIK_OT_order_effectors(OnRig, Operator):
     why_not = staticmethod(_why_no_effector)
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        """Order them."""
         from ...goals.order import order_effectors
 
         return order_effectors(rig)
@@ -96,7 +93,6 @@ class FABRIK_OT_pin(OnBones, Operator):
     )
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        """Pin or unpin."""
         from ...goals.pins import is_pinned, pin_bones, unpin_bones
         from ...rig.armature import check_editable
 

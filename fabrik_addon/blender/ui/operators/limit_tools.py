@@ -23,7 +23,6 @@ class FABRIK_OT_limits_from_ik(OnBones, Operator):
     bl_label = "Limits from IK"
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        """Take the limits over."""
         from ...limits.from_ik import limits_from_ik
 
         return limits_from_ik(bones)
@@ -61,7 +60,6 @@ class FABRIK_OT_limits_from_action(OnBones, Operator):
     )
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        """Fit the limits."""
         from ...limits.from_action import limits_from_action
 
         return limits_from_action(rig, bones, self.margin, self.hinge_tolerance, self.shape)
@@ -74,7 +72,6 @@ class FABRIK_OT_clamp_pose(OnBones, Operator):
     bl_label = "Clamp Pose"
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        """Clamp the pose."""
         from ...limits.clamp_pose import clamp_pose
 
         return clamp_pose(bones)
@@ -97,7 +94,6 @@ class FABRIK_OT_check_action(OnBones, Operator):
         return selected_bones(context, rig) or list(rig.pose.bones)
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        """Check, and mend if asked to."""
         from ...limits.check_action import check_action, mend_action
 
         if not self.mend:
@@ -114,7 +110,6 @@ class FABRIK_OT_limits_to_constraints(OnBones, Operator):
     bl_label = "Limits to Constraints"
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        """Make the constraints."""
         from ...limits.to_constraints import limits_to_constraints
 
         return limits_to_constraints(bones), []
@@ -155,7 +150,6 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
         return list(rig.pose.bones)
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        """Set the limits."""
         from ...limits.preset import apply_preset, described, doubt_of_human
         from ...rig.armature import RigError
 

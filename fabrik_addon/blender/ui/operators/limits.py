@@ -71,13 +71,11 @@ class FABRIK_OT_set_limit(OnBones, Operator):
     )
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        """Set what is given."""
         from ...limits.editing import set_limits
 
         return set_limits(bones, **self._given()), []
 
     def draw(self, context: Context) -> None:
-        """Show what was given."""
         self.layout.use_property_split = True
         self.layout.prop(self, "type")
         for name in self._given():
@@ -102,7 +100,6 @@ class FABRIK_OT_clear_limit(OnBones, Operator):
     bl_label = "Clear Limit"
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        """Clear the limits."""
         from ...limits.editing import clear_limits
 
         return clear_limits(bones), []
@@ -119,7 +116,6 @@ class FABRIK_OT_copy_limit(OnBones, Operator):
     )
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        """Copy the limit."""
         from ...limits.editing import copy_limit
         from ...settings.selection import chosen_bone
 
@@ -133,7 +129,6 @@ class FABRIK_OT_mirror_limits(OnBones, Operator):
     bl_label = "Mirror Limits"
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        """Mirror the limits."""
         from ...limits.mirror import mirror_limits
 
         return mirror_limits(rig, bones)
@@ -158,7 +153,6 @@ class FABRIK_OT_add_limit_point(_OnPolygon, Operator):
     from_pose: BoolProperty(name="From Pose", description="Put the corner where the bone leans now", options=_ASIDE)
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        """Add the point."""
         from ...limits.corners import add_point
 
         return add_point(bones[0], from_pose=self.from_pose), []
@@ -177,7 +171,6 @@ class FABRIK_OT_move_limit_point(_OnCorner, Operator):
     bl_label = "Move Point Here"
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        """Move the point."""
         from ...limits.corners import move_point
 
         return move_point(bones[0], self.index), []
@@ -190,7 +183,6 @@ class FABRIK_OT_remove_limit_point(_OnCorner, Operator):
     bl_label = "Remove Point"
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        """Remove the point."""
         from ...limits.corners import remove_point
 
         return remove_point(bones[0], self.index), []

@@ -46,7 +46,6 @@ class FABRIK_OT_match_markers(OnRig, Operator):
     )
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        """Match."""
         from ...capture.guessing import guess_markers
         from ...capture.matching import match_markers, matching_doubts_of, of_take
         from ...capture.takes import take_name
@@ -87,7 +86,6 @@ class FABRIK_OT_marker_bone(OnRig, Operator):
     why_not = staticmethod(_why_no_marker)
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        """Take the active bone over."""
         capture = rig_settings(rig).capture
         marker = capture.markers[min(max(capture.active_marker, 0), len(capture.markers) - 1)]
         marker.bone, marker.enabled, marker.guess = rig.data.bones.active.name, True, -1.0
@@ -103,7 +101,6 @@ class FABRIK_OT_save_marker_map(OnJson, Operator, ExportHelper):
     why_not = staticmethod(why_no_mapped)
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        """Write the file."""
         from ...capture.matching import save_map
 
         return f"{save_map(rig, chosen_path(self))} markers saved to {chosen_path(self).name}", []
@@ -116,7 +113,6 @@ class FABRIK_OT_load_marker_map(OnJson, Operator, ImportHelper):
     bl_label = "Load Marker Map"
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        """Read the file."""
         from ...capture.matching import load_map
 
         found, count = load_map(rig, chosen_path(self))

@@ -13,7 +13,6 @@ class FABRIK_OT_pose_mode(OnRig, Operator):
     bl_label = "Pose Mode"
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        """Go there."""
         if context.mode != "OBJECT":
             bpy.ops.object.mode_set(mode="OBJECT")
         context.view_layer.objects.active = rig

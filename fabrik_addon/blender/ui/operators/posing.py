@@ -23,7 +23,6 @@ class FABRIK_OT_solve(OnRig, Operator):
     start: EnumProperty(name="Start From", description="The pose that solving starts from", items=STARTS)
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        """Pose the rig and say how well it went."""
         from ...posing.solve_frame import solve_frame
 
         result = solve_frame(context, rig, self.start)
@@ -38,7 +37,6 @@ class FABRIK_OT_key_pose(OnRig, Operator):
     why_not = staticmethod(why_no_solve)
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        """Key the pose."""
         from ...posing.key_pose import key_pose
 
         return f"Keyed {len(key_pose(context, rig))} bones on frame {context.scene.frame_current}", []
@@ -52,7 +50,6 @@ class FABRIK_OT_snap_targets(OnRig, Operator):
     why_not = staticmethod(why_no_solve)
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        """Move the targets."""
         from ...posing.snap_targets import snap_targets
 
         count, stays = snap_targets(context, rig)
@@ -66,7 +63,6 @@ class FABRIK_OT_keep_pose(OnRig, Operator):
     bl_label = "Keep This Pose"
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        """Keep it."""
         from ...posing.stored_pose import keep_pose
 
         return keep_pose(rig), []
@@ -79,7 +75,6 @@ class FABRIK_OT_use_control_rig(OnRig, Operator):
     bl_label = "Use as Control Rig"
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        """Find them."""
         from ...control.set_up import use_control_rig
 
         return use_control_rig(context, rig)

@@ -28,7 +28,6 @@ class FABRIK_OT_export_report(OnRig, Operator, ExportHelper):
     filter_glob: StringProperty(default="*.csv", options={"HIDDEN"})
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        """Write the file."""
         from ...bake.report import export_report
 
         path = chosen_path(self)
@@ -48,7 +47,6 @@ class FABRIK_OT_worst_frame(OnRig, Operator):
     )
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        """Set the frame."""
         from ...rig.armature import RigError
 
         capture = rig_settings(rig).capture

@@ -47,7 +47,6 @@ class FABRIK_OT_add_hold(OnRig, Operator):
         return asked
 
     def draw(self, context: Context) -> None:
-        """What can be said of it."""
         layout = self.layout
         layout.use_property_split = True
         for name in ("first", "last", "ease", "point", "hold_rotation"):
@@ -59,7 +58,6 @@ class FABRIK_OT_add_hold(OnRig, Operator):
             layout.prop_search(self, "target_bone", target.data, "bones")
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        """Hold it."""
         from ....edit.holds import HoldSettings, add_hold
         from ....settings.selection import clicked_bone
 
@@ -80,7 +78,6 @@ class FABRIK_OT_remove_hold(OnRig, Operator):
     index: IntProperty(name="Number", description="Which of the holds, from 0", min=0)
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        """Remove it."""
         from ....edit.holds import remove_hold
 
         return f"Removed hold {remove_hold(context, rig, self.index)!r}", []
@@ -93,7 +90,6 @@ class FABRIK_OT_hold_contacts(OnRig, Operator):
     bl_label = "Hold Standing Feet"
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        """Hold them."""
         from ....edit.holds import holds_from_contacts
 
         said = holds_from_contacts(context, rig)

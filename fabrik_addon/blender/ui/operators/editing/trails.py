@@ -41,7 +41,6 @@ class FABRIK_OT_work_out_trails(OnRig, Operator):
     why_not = staticmethod(_why_no_trails)
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        """Play them."""
         from ....rig.armature import RigError
         from ...overlays.motion import work_out
 

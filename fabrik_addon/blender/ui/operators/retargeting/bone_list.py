@@ -14,7 +14,6 @@ class FABRIK_OT_match_bones(OnRig, Operator):
     bl_label = "Match"
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        """Fill the list."""
         from ....retarget.matching import match_bones
 
         return f"{len(match_bones(context, rig))} bones matched", []
@@ -28,7 +27,6 @@ class FABRIK_OT_save_bone_map(OnJson, Operator, ExportHelper):
     bl_options = {"REGISTER"}
 
     def run(self, _context: Context, rig: bpy.types.Object) -> Done:
-        """Write the file."""
         from ....retarget.matching import save_pairs
 
         return f"{save_pairs(rig, chosen_path(self))} bones saved to {chosen_path(self).name}", []
@@ -41,7 +39,6 @@ class FABRIK_OT_load_bone_map(OnJson, Operator, ImportHelper):
     bl_label = "Load Map of Bones"
 
     def run(self, _context: Context, rig: bpy.types.Object) -> Done:
-        """Read the file."""
         from ....retarget.matching import load_pairs
 
         return f"{load_pairs(rig, chosen_path(self))} bones loaded", []

@@ -20,7 +20,6 @@ class FABRIK_UL_bone_pairs(Rows, UIList):
 
     @staticmethod
     def draw_row(layout: UILayout, pair: FabrikBonePair) -> None:
-        """Draw one bone."""
         names = draw_switch(layout, pair, active=pair.enabled)
         draw_names(names, pair.name, pair.source or "–", icon="BONE_DATA", share=0.55, boxes=1)
 
@@ -37,7 +36,6 @@ class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
         return len(bpy.data.armatures) > 1
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        """Draw the source, how it is brought over, and the button."""
         kept = rig_settings(rig).retarget
         layout.prop(kept, "source")
         if kept.source is None:
@@ -67,7 +65,6 @@ class FABRIK_PT_bone_pairs(AboutRig, MotionTab, Panel):
         return rig_settings(rig).retarget.source is not None
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        """Draw the buttons, the list and the source of its active bone."""
         kept = rig_settings(rig).retarget
         buttons = layout.row(align=True)
         buttons.operator(FABRIK_OT_match_bones.bl_idname, icon="VIEWZOOM")

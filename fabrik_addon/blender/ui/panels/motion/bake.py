@@ -24,7 +24,6 @@ class FABRIK_PT_bake(AboutRig, MotionTab, Panel):
         return not why_no_bake(rig)
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        """Draw the button and how the last bake went; what it follows where that is to be chosen."""
         if not why_no_mapped(rig) and not why_no_solve(rig):
             layout.prop(rig_settings(rig).bake, "source")
         layout.operator(FABRIK_OT_bake.bl_idname, icon="REC")
@@ -45,7 +44,6 @@ class FABRIK_PT_marker_bake(AboutRig, MotionTab, Panel):
         return not why_no_mapped(rig)
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        """Draw the choices."""
         capture = rig_settings(rig).capture
         for name in ("gaps", "robust", "steady", "low_pass", "plant_feet", "key_error"):
             layout.prop(capture, name)
@@ -59,7 +57,6 @@ class FABRIK_PT_bake_options(AboutRig, MotionTab, Panel):
     bl_options = {"DEFAULT_CLOSED"}
 
     def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        """Draw the choices."""
         kept = rig_settings(rig)
         _draw_range(layout.column(align=True), context.scene, kept.bake)
         layout.prop(kept.bake, "action")

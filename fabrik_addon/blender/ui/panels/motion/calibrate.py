@@ -21,7 +21,6 @@ class FABRIK_PT_calibration(AboutRig, MotionTab, Panel):
         return not why_no_mapped(rig)
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        """Draw the button, and what was found and taken for granted."""
         layout.operator(FABRIK_OT_calibrate_markers.bl_idname, icon="CON_SIZELIKE")
         column = layout.column(align=True)
         for found in rig_settings(rig).capture.calibrated.splitlines():
@@ -36,7 +35,6 @@ class FABRIK_PT_calibration_ways(AboutRig, MotionTab, Panel):
     bl_options = {"DEFAULT_CLOSED"}
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        """Draw the choices."""
         capture = rig_settings(rig).capture
         layout.prop(capture, "proportions")
         floor = layout.column()

@@ -22,7 +22,6 @@ class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
         return animation is not None and (animation.action is not None or len(animation.nla_tracks) > 0)
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        """Draw the switches."""
         kept = rig_settings(rig)
         column = layout.column(align=True)
         column.prop(kept.drag, "spread")

@@ -30,7 +30,6 @@ class FABRIK_UL_markers(Rows, UIList):
 
     @staticmethod
     def draw_row(layout: UILayout, marker: FabrikMarker) -> None:
-        """Draw one marker."""
         state = marker_state(marker.id_data, marker)
         names = draw_switch(layout, marker, active=state not in ("OFF", "FREE"))
         names.alert = state in ("GONE", "BAD")
@@ -51,7 +50,6 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
         return len(rig_settings(rig).capture.markers) > 0 or len(imported_takes(bpy.context.scene)) > 0
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        """Draw the buttons and the list."""
         capture = rig_settings(rig).capture
         buttons = layout.row(align=True)
         match = buttons.operator(matching.FABRIK_OT_match_markers.bl_idname, icon="VIEWZOOM")
@@ -84,7 +82,6 @@ class FABRIK_PT_marker(AboutRig, MotionTab, Panel):
         return active_marker(rig) is not None
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        """Draw its details."""
         marker = active_marker(rig)
         layout.prop(marker, "target")
         if marker.target is not None and marker.target.type == "ARMATURE":

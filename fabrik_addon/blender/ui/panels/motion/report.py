@@ -29,7 +29,6 @@ class FABRIK_PT_marker_report(AboutRig, MotionTab, Panel):
         self.layout.prop(rig_settings(rig_at_hand(context)).capture, "show_errors", text="", icon="OVERLAY")
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        """Draw the figures of all markers and of the active one, and where to go from there."""
         draw_result(layout, rig)
         for doubt in rig_settings(rig).capture.doubts.splitlines():
             draw_lines(layout, doubt, "ERROR")

@@ -30,7 +30,6 @@ class FABRIK_UL_takes(Rows, UIList):
 
     @staticmethod
     def draw_row(layout: UILayout, take: bpy.types.Collection) -> None:
-        """Draw one take."""
         rig: Any = rig_at_hand(bpy.context)
         state = state_of_take(rig, take)
         word = said(_WORDS[state]) if state in _WORDS else ""
@@ -52,7 +51,6 @@ class FABRIK_PT_take(MotionTab, Panel):
         draw_guide(self.layout, "motion")
 
     def draw(self, context: Context) -> None:
-        """Draw the next step, the button, and the takes."""
         rig = rig_at_hand(context)
         draw_lines(self.layout, next_in_motion(context, rig), "INFO")
         self.layout.operator(FABRIK_OT_import_markers.bl_idname, icon="IMPORT")

@@ -20,7 +20,6 @@ class FABRIK_UL_carriers(Rows, UIList):
 
     @staticmethod
     def draw_row(layout: UILayout, carrier: FabrikCarrier) -> None:
-        """Draw one bone."""
         control = carrier.control or said("Rides along")
         draw_names(layout, carrier.name, control, icon="BONE_DATA", second_icon=_ICONS[carrier.found])
 
@@ -44,7 +43,6 @@ class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
             self.layout.prop(kept, "use", text="")
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        """Draw the button, and the list where there is one."""
         kept = rig_settings(rig).control
         layout.operator(FABRIK_OT_use_control_rig.bl_idname, icon="CON_ARMATURE")
         if not len(kept.carriers):

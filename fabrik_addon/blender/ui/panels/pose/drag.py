@@ -29,7 +29,6 @@ class FABRIK_PT_drag(PoseTab, Panel):
         draw_guide(self.layout, "posing")
 
     def draw(self, context: Context) -> None:
-        """Draw the next step, then the buttons, as far as they can be used."""
         rig = rig_at_hand(context)
         draw_lines(self.layout, next_in_pose(rig), "INFO")
         if why_no_rig(rig) or rig is None:

@@ -20,7 +20,6 @@ class FABRIK_PT_limits(AboutRig, PoseTab, Panel):
         self.layout.prop(context.scene, LIMITS_SWITCH, text="", icon="OVERLAY")
 
     def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        """Draw the active bone's limit."""
         from .limit_sliders import draw_active_limit
 
         draw_active_limit(context, layout, rig)
@@ -34,7 +33,6 @@ class FABRIK_PT_limit_tools(AboutRig, PoseTab, Panel):
     bl_options = {"DEFAULT_CLOSED"}
 
     def draw_rig(self, _context: Context, layout: UILayout, _rig: bpy.types.Object) -> None:
-        """Draw the buttons."""
         layout.operator(tools.FABRIK_OT_limit_preset.bl_idname, icon="OUTLINER_OB_ARMATURE")
         column = layout.column(align=True)
         column.operator(tools.FABRIK_OT_limits_from_ik.bl_idname, text="From IK and Constraints", icon="CON_KINEMATIC")

@@ -16,7 +16,6 @@ class FABRIK_PT_posture(AboutRig, PoseTab, Panel):
     bl_options = {"DEFAULT_CLOSED"}
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        """Draw the preferred pose, balance and floor."""
         kept = rig_settings(rig)
         preferred = layout.row(align=True)
         preferred.prop(kept, "preferred_pose")

@@ -23,7 +23,6 @@ class FABRIK_UL_effectors(Rows, UIList):
 
     @staticmethod
     def draw_row(layout: UILayout, effector: FabrikEffector) -> None:
-        """Draw one effector."""
         names = draw_switch(layout, effector, active=effector.enabled)
         # What it goes to is named below the list.
         kind: Any = "PINNED" if effector.kind == "PIN" else "EMPTY_DATA" if effector.target else "ERROR"
@@ -42,7 +41,6 @@ class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
         self.layout.prop(context.scene, GOALS_SWITCH, text="", icon="OVERLAY")
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        """Draw the list, and what the active effector goes to."""
         kept = rig_settings(rig)
         if rig.data.bones.active is None and not len(kept.effectors):
             draw_lines(layout, "Click a bone, then add a target for it", "INFO")
@@ -79,7 +77,6 @@ class FABRIK_PT_effector_point(AboutEffector, PoseTab, Panel):
     bl_label = "Name, Bone, Point"
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        """Draw them."""
         effector: Any = active_effector(rig)
         layout.prop(effector, "name")
         layout.prop_search(effector, "bone", rig.pose, "bones")
@@ -97,7 +94,6 @@ class FABRIK_PT_effector_ways(AboutEffector, PoseTab, Panel):
     bl_label = "Bend, Rotation, Priority"
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        """Draw them."""
         effector: Any = active_effector(rig)
         bend = layout.column()
         bend.prop(effector, "bend_target")
