@@ -64,6 +64,17 @@ class TestResult:
         (doubt,) = result_doubts(report(0.085))
         assert doubt.startswith("RMS 85 mm is far off: ")
 
+    def test_what_is_far_goes_by_the_size_of_the_rig(self) -> None:
+        """A rig in centimetres is a hundred times as large, and so are its errors."""
+        assert list(result_doubts(report(0.85), size=240.0)) == []
+        (doubt,) = result_doubts(report(0.012), size=0.24)
+        assert doubt.startswith("RMS 12 mm is far off: ")
+
+    def test_bones_that_constraints_move_are_the_reason(self) -> None:
+        assert list(result_doubts(report(0.005), moved=["shin.L"])) == []
+        (doubt,) = result_doubts(report(0.085, head=97.0), moved=["shin.L", "shin.R"])
+        assert doubt.startswith("RMS 85 mm is far off, as constraints move shin.L and shin.R: press ")
+
     @pytest.mark.parametrize("doubts", [(), ("It may be, or not", "a second")])
     def test_in_the_file(self, doubts: tuple[str, ...]) -> None:
         some = Report(np.zeros((1, 1)), ["a"], [1], ["SOLVED"], doubts=doubts)

@@ -16,11 +16,13 @@ from ...markers.report.figures import Report, ReportError
 from ...markers.report.text import csv_text, replace_file, rotations_line
 from ..capture.matching import matching_doubts_of, of_take
 from ..capture.takes import new_record_of, take_name
+from ..control.body import owned_bones
 from ..goals.followed import follows_markers
 from ..limits.to_constraints import is_own
 from ..rig.spaces import object_scale
 from ..settings.control import control_rig
 from ..settings.rig import rig_settings
+from ..settings.why_not import mapped_markers
 from .animated import animated_limits
 from .jobs import BakedTree
 from .settings import BakeSettings
@@ -180,7 +182,9 @@ def tell(
     notes = (*take_notes(trees, 1.0 / float(object_scale(matrices[0]))), *rotations_line(report))
     by_markers = not take and follows_markers(armature, settings.source)
     if by_markers:
-        report = replace(report, doubts=(*matching_doubts_of(armature), *result_doubts(report)))
+        size = max(tree.goals.tree.skeleton.size * float(np.median(tree.scale)) for tree in trees)
+        found = result_doubts(report, size, _moved_by_constraints(armature))
+        report = replace(report, doubts=(*matching_doubts_of(armature), *found))
     take = take or (take_name(armature) if by_markers else "")
     result = BakeResult(report, settings.frames, trees, warnings, seconds, notes, take)
     rig_settings(armature).last_result = "\n".join((*result.lines, *notes))
@@ -190,6 +194,14 @@ def tell(
     if by_markers:
         new_record_of(armature).action = _baked_action(armature)
     return result
+
+
+def _moved_by_constraints(armature: bpy.types.Object) -> list[str]:
+    """The bones that constraints move, of those that markers are on and those above them."""
+    owned = owned_bones(armature)
+    carrying = {marker.bone for marker in mapped_markers(armature) if marker.bone in armature.pose.bones}
+    above = {each.name for bone in carrying for each in armature.pose.bones[bone].parent_recursive}
+    return [bone.name for bone in armature.pose.bones if bone.name in owned and bone.name in carrying | above]
 
 
 def _warnings(armature: bpy.types.Object, bones: Sequence[str]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from ...core import Skeleton, Solution
 from ...core.model.targets import PosePrior
 from ...core.rotations import NO_TURN, angle_between, quaternion_from_matrix
 from ...human.naming_schemes import match
+from ...human.rest_body import BodyAxes, RestBody, bones_of
 from ..clip import FloatArray
 
 Kind = Literal["REST", "STANDING", "A_POSE", "T_POSE", "MOVING"]
@@ -69,12 +70,15 @@ def told_pose(skeleton: Skeleton, solution: Solution) -> ExpectedPose:
     straight = [bone for bone, part in enumerate(parts) if part in {"forearm", "thigh", "shin"}]
     if not arms or max(away[bone] for bone in straight) > _NEAR:
         return moving_pose(skeleton)
-    raised = [float(np.median(_raised(solution.matrices[:, bone, :3, 1]))) for bone in arms]
+    body = RestBody(bones_of(skeleton.names, skeleton.parents, skeleton.rest, skeleton.lengths))
+    if body.axes is None:
+        return moving_pose(skeleton)
+    raised = [_raised(skeleton, solution, bone, body.direction(skeleton.names[bone]), body.axes.up) for bone in arms]
     kind = min(_RAISED, key=lambda kind: abs(_RAISED[kind] - np.mean(raised)))
     if max(abs(_RAISED[kind] - angle) for angle in raised) > _NEAR:
         return moving_pose(skeleton)
     for bone in arms:
-        rest[bone] = _arm_at(skeleton, bone, _RAISED[kind])
+        rest[bone] = _arm_at(skeleton, bone, _RAISED[kind], body.direction(skeleton.names[bone]), body.axes)
     return ExpectedPose(kind, rest, spread)
 
 
@@ -92,17 +96,23 @@ def _spread(skeleton: Skeleton, by_part: dict[str, float], limb: float) -> Float
     return spread
 
 
-def _raised(directions: FloatArray) -> FloatArray:
-    """(...) degrees from straight down of (..., 3) unit vectors, Z up."""
-    return np.asarray(np.degrees(np.arccos(np.clip(-directions[..., 2], -1.0, 1.0))))
+def _raised(skeleton: Skeleton, solution: Solution, bone: int, along: FloatArray, up: FloatArray) -> float:
+    """Degrees, the median, that an arm is raised from where the body's feet are, however the body itself lies.
+
+    along, up: (3,) the arm's direction and the body's own up at rest.
+    """
+    arm, root = (
+        solution.matrices[:, each, :3, :3] @ (skeleton.rest[each, :3, :3].T @ way)
+        for each, way in ((bone, along), (0, up))
+    )
+    return float(np.degrees(np.median(np.arccos(np.clip(-np.sum(arm * root, axis=1), -1.0, 1.0)))))
 
 
-def _arm_at(skeleton: Skeleton, bone: int, degrees: float) -> FloatArray:
+def _arm_at(skeleton: Skeleton, bone: int, degrees: float, along: FloatArray, axes: BodyAxes) -> FloatArray:
     """(4,) the local rotation with which an arm is raised to its side by so much, turned the shortest way from rest."""
-    along = skeleton.rest[bone, :3, 1]
-    outward = np.array([np.sign(along[0]) or 1.0, 0.0, 0.0])
+    outward = (np.sign(along @ axes.left) or 1.0) * axes.left
     angle = np.radians(degrees)
-    wanted = np.sin(angle) * outward - np.cos(angle) * np.array([0.0, 0.0, 1.0])
+    wanted = np.sin(angle) * outward - np.cos(angle) * axes.up
     axis, cosine = np.cross(along, wanted), float(along @ wanted)
     cross = np.array([[0.0, -axis[2], axis[1]], [axis[2], 0.0, -axis[0]], [-axis[1], axis[0], 0.0]])
     turn = np.eye(3) + cross + cross @ cross / (1.0 + max(cosine, -0.999))

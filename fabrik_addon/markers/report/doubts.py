@@ -22,8 +22,10 @@ _FEW: Final = 0.5
 _MOSTLY: Final = 50.0
 # A marker that was left out on more than this percentage of the frames was not wrong for a moment.
 _OFTEN_WRONG: Final = 10.0
-# Metres RMS: surface markers on the right person are within 10 mm, keypoints within 15, other people's sizes within 25.
-_FAR: Final = 0.03
+# RMS, of a rig's size from end to end, 2.4 m of a person 1.75 m tall: there surface markers on the right person are
+# within 10 mm, keypoints within 15, other people's sizes within 25; more than 30 is far off.
+_FAR: Final = 0.0127
+_PERSON: Final = 2.37
 _NAMED: Final = 4
 
 
@@ -44,8 +46,18 @@ def matching_doubts(labels: Sequence[str], on_bones: Mapping[str, str], roles: M
         yield f"No marker is on the {_listed(bare)}: these bones only follow the others"
 
 
-def result_doubts(report: Report) -> Iterator[str]:
-    """Doubts that a bake's figures raise."""
+def result_doubts(report: Report, size: float = _PERSON, moved: Sequence[str] = ()) -> Iterator[str]:
+    """Doubts that a bake's figures raise.
+
+    size: metres from one end of the rig to the other. moved: the bones that constraints move and markers depend on.
+    """
+    rms = report.total().rms
+    if rms > _FAR * size and moved:
+        yield (
+            f"RMS {1000.0 * rms:.0f} mm is far off, as constraints move {_listed(moved)}: press Use as Control Rig, "
+            "or mute these constraints, and bake again"
+        )
+        return
     bones = _often(report.limits, _MOSTLY)
     if bones:
         yield (
@@ -58,8 +70,7 @@ def result_doubts(report: Report) -> Iterator[str]:
             f"Left out as wrong on many frames: {markers}; see that they are on the right bones, and that limits "
             "let these go where the person went"
         )
-    rms = report.total().rms
-    if rms > _FAR:
+    if rms > _FAR * size:
         yield (
             f"RMS {1000.0 * rms:.0f} mm is far off: see that this is the person whom the rig stands for, in the right "
             "units, and that markers are on the right bones"

@@ -88,3 +88,19 @@ def test_markers_are_not_solved_in_order(tmp_path, capfd):
     assert cli.run_command(arguments(tmp_path, SAMPLES / "walk.trc", *more)) == 1
     assert "Markers are solved frame by frame" in capfd.readouterr().err
     assert not (tmp_path / "o.blend").exists()
+
+
+def test_legs_that_constraints_move_are_the_reason(tmp_path, capfd):
+    """Of a rig whose legs an IK constraint has: what to do about it, instead of doubts about the person."""
+    bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / "human.blend"))
+    rig = next(thing for thing in bpy.data.objects if thing.type == "ARMATURE")
+    for side in "LR":
+        constraint = rig.pose.bones[f"shin.{side}"].constraints.new("IK")
+        constraint.target = bpy.data.objects.new("Ankle", None)
+        constraint.target.location = rig.data.bones[f"shin.{side}"].tail_local
+        constraint.chain_count = 2
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "legs.blend"))
+    told = arguments(tmp_path, SAMPLES / "walk.trc", "--samples", "1", "60")
+    assert cli.run_command([str(tmp_path / "legs.blend"), *told[1:]]) == 0
+    (doubt,) = [line for line in capfd.readouterr().out.splitlines() if line.startswith("Warning: ")]
+    assert "is far off, as constraints move thigh.L, shin.L, thigh.R and shin.R: press Use as Control Rig" in doubt

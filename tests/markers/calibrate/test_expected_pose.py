@@ -1,11 +1,13 @@
 """Someone who stands to be calibrated, markers not where a mapping guesses them: the pose is not invented."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from support import walker
 
-from fabrik_addon.core import Solver, forward_kinematics
-from fabrik_addon.core.rotations import angle_between
+from fabrik_addon.core import Skeleton, Solver, forward_kinematics
+from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix
 from fabrik_addon.markers.calibrate.calibrate import calibrate
 from fabrik_addon.markers.calibrate.expected_pose import told_pose
 from fabrik_addon.markers.clip import Clip
@@ -47,3 +49,48 @@ def test_someone_in_full_stride_is_not_taken_to_stand():
     bent.rotations[:, thigh] = [np.cos(0.5), np.sin(0.5), 0.0, 0.0]
     bent.forget_matrices()
     assert told_pose(walker.skeleton(), bent).kind == "MOVING"
+
+
+# The sample person's arms hang 50 degrees out at rest; the first turn is the root's.
+HANGING, LEVEL = 10.0, 90.0
+
+
+def stands(raised, turn, upright=None):
+    """What someone is told to hold whose arms are raised so far: turned as a whole by `turn`, in a rig that is, too."""
+    skeleton = walker.skeleton()
+    if upright is not None:
+        rest = np.array(skeleton.rest)
+        rest[:, :3] = upright @ rest[:, :3]
+        skeleton = Skeleton(skeleton.names, skeleton.parents, rest, skeleton.lengths)
+    rotations = np.tile(REST, (1, len(skeleton), 1))
+    for side, sign in (("L", 1.0), ("R", -1.0)):
+        bone = skeleton.index(f"upper_arm.{side}")
+        own = walker.skeleton().rest[bone, :3, :3]
+        rotations[:, bone] = quaternion_from_matrix(own.T @ about("Y", sign * (50.0 - raised)) @ own)
+    own = walker.skeleton().rest[0, :3, :3]
+    rotations[:, 0] = quaternion_from_matrix(own.T @ turn @ own)
+    matrices = forward_kinematics(skeleton, rotations)
+    return told_pose(skeleton, SimpleNamespace(rotations=rotations, matrices=matrices))
+
+
+def about(axis, degrees):
+    """(3, 3) a turn about an axis of the armature."""
+    cosine, sine = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
+    place = "XYZ".index(axis)
+    turn = np.eye(3)
+    first, second = (place + 1) % 3, (place + 2) % 3
+    turn[[first, first, second, second], [first, second, first, second]] = cosine, -sine, sine, cosine
+    return turn
+
+
+@pytest.mark.parametrize(("raised", "kind"), [(HANGING, "STANDING"), (LEVEL, "T_POSE")])
+class TestArms:
+    def test_of_someone_who_lies(self, raised, kind):
+        assert stands(raised, about("X", -90.0)).kind == kind
+
+    def test_of_an_armature_whose_up_is_y(self, raised, kind):
+        upright = about("X", -90.0)
+        told = stands(raised, np.eye(3), upright)
+        assert told.kind == kind
+        expected = stands(raised, np.eye(3))
+        np.testing.assert_allclose(told.rotations, expected.rotations, atol=1e-9)
