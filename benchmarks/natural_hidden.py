@@ -81,7 +81,7 @@ def by_posture(person, limits, chosen):
     skeleton = person.skeleton
     targets, rotations = _targets(person, chosen)
     masses = body_masses(dict(zip(skeleton.names, skeleton.lengths.tolist(), strict=True)))
-    shares, centres, keeps, bends = np.array([masses[name] for name in skeleton.names]).T
+    shares, centres, keeps, bends, _ = np.array([masses[name] for name in skeleton.names]).T
     solver = PostureSolver(skeleton, _effectors(), Masses(shares, centres, keeps, bends), limits=limits, root="FREE")
     pose, heads = np.tile([1.0, 0.0, 0.0, 0.0], (len(skeleton), 1)), []
     rest = pose.copy()

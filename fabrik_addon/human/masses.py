@@ -17,13 +17,15 @@ class BoneMass(NamedTuple):
     """What a bone weighs.
 
     share: of the body's mass. centre: where its centre of mass is, as a share of the way to its tail. keeps: how many
-    times its mass it counts where a pose is to stay as it is. bends: how many times as hard its joint turns.
+    times its mass it counts where a pose is to stay as it is. bends: how many times as hard its joint turns. hangs:
+    what share of a trunk's tilt the joint does not go along with where nothing leads its limb.
     """
 
     share: float
     centre: float
     keeps: float = 1.0
     bends: float = 1.0
+    hangs: float = 0.0
 
 
 class _Segment(NamedTuple):
@@ -57,6 +59,8 @@ _PELVIS_KEEPS: Final = 12.0
 # centimetre at most, and hips go 1.8, 2.2 and 3.1 cm for a hand 70 cm to the front. Shoulders follow what the elbow
 # does: with 1 and 2, hidden joints of recorded people are off by 44.0 and 42.7 mm in the mean.
 _BENDS: Final = {"spine": 4.0, "chest": 4.0, "neck": 4.0, "head": 4.0, "shoulder": 2.0, "upper_arm": 2.0}
+# Arms and legs hang, and keep to the vertical; eyes look half as far down as the trunk is bent.
+_HANGS: Final = {"upper_arm": 1.0, "thigh": 1.0, "neck": 0.5, "head": 0.5}
 # A rig is a human's where all of these are known.
 _TELLING: Final = ("hips", "upper_arm", "forearm", "thigh", "shin")
 # No bone weighs less than this share of what the heaviest does: one without weight would flap for nothing.
@@ -95,8 +99,9 @@ def _human(lengths: Mapping[str, float], roles: Mapping[str, Role]) -> dict[str,
                 share = segment.percent * (lengths[bone] / whole if whole > 0.0 else 1.0 / len(bones))
                 before = found[bone].share if bone in found else 0.0
                 keeps = _PELVIS_KEEPS if roles[bone].part == "hips" else 1.0
-                bends = _BENDS.get(roles[bone].part, 1.0)
-                found[bone] = BoneMass(before + share, segment.centre, keeps, bends)
+                part = roles[bone].part
+                bends, hangs = _BENDS.get(part, 1.0), _HANGS.get(part, 0.0)
+                found[bone] = BoneMass(before + share, segment.centre, keeps, bends, hangs)
     return found
 
 

@@ -43,7 +43,7 @@ def support_of(armature: bpy.types.Object, pinned: Collection[str]) -> Support |
     for own in held.values():
         bones = {bone for bone, _ in own}
         back |= dict.fromkeys(bones, _to_pin(armature, bones.intersection(pinned)))
-    up, _ = _up(armature)
+    up, _ = up_of(armature)
     standing, rest = {bone for bone, _ in points}, armature.data.bones
     others = [(name, (0.0, rest[name].length, 0.0)) for name in pinned if name not in standing]
     corners, tails = _posed(armature, points, back), _posed(armature, others, back)
@@ -59,13 +59,13 @@ def floor_of(armature: bpy.types.Object) -> Floor | None:
     kept = rig_settings(armature)
     if not kept.use_floor:
         return None
-    up, scale = _up(armature)
+    up, scale = up_of(armature)
     height = (kept.floor_height - armature.matrix_world.translation.z) / scale
     _, points = _where_it_stands(*rest_key(armature))
     return Floor(points, (up[0], up[1], up[2]), height)
 
 
-def _up(armature: bpy.types.Object) -> tuple[FloatArray, float]:
+def up_of(armature: bpy.types.Object) -> tuple[FloatArray, float]:
     """(3,) the world's Z in armature space, of length 1, and how many world units one along it is."""
     row = np.array(armature.matrix_world)[2, :3]
     scale = float(np.linalg.norm(row))

@@ -11,6 +11,7 @@ from ...core import Effector, Fixed, Options, Solver, forward_kinematics
 from ...core.arrays import BoolArray, FloatArray
 from ...core.limits.base import Limit
 from ...core.model.skeleton import Skeleton
+from ...core.posture.hanging import HangFrom
 from ...core.posture.solve import PosturePose, PostureSolver
 from ...core.rotations import angle_between
 from ..goals.goals import Goals
@@ -66,12 +67,14 @@ class PostureSession:
         pinned: Collection[str] = (),
         most_stretches: int = _MOST_STRETCHES,
         is_eased: bool = False,
+        hang_from: HangFrom | None = None,
     ) -> None:
         """Begin in the preferred pose, (J, 4) local rotations and the root's head at (3,), and stay near it.
 
         root: "FIXED" or "FREE". locks: by place in the skeleton, what each lets a rotation be. pinned: the bones that
         are held where they are, on which the rig may stand. most_stretches: what is farther away is gone to by sweeps.
         is_eased: joints do not run ahead of what leads them, even if that falls short for a while.
+        hang_from: limbs that nothing leads hang as in that pose; None has them ride on the trunk.
         """
         self._skeleton, self._effectors, self._limits, self._root = skeleton, tuple(effectors), dict(limits), root
         self._masses, self.locks = masses_of(armature, skeleton), dict(locks or {})
@@ -82,7 +85,7 @@ class PostureSession:
         self._ranks = np.array([ranks.index(effector.priority) for effector in effectors])
         self._preferred, self._most_stretches, self._is_stuck = preferred, most_stretches, False
         # Whether a pose is come to now, rather than over several moves of the mouse.
-        self._at_once, self._is_eased = False, is_eased
+        self._at_once, self._is_eased, self._hang_from = False, is_eased, hang_from
         self.back()
 
     def prefer(self, local_rotations: FloatArray, location: FloatArray) -> None:
@@ -287,6 +290,7 @@ class PostureSession:
             root=self._root,
             floor=self._floor,
             support=self._support,
+            hang_from=self._hang_from,
         )
         solver.prefer(*self._preferred)
         return solver

@@ -6,6 +6,7 @@ from typing import Final
 
 import bpy
 import numpy as np
+import numpy.typing as npt
 
 from ...core.arrays import FloatArray
 from ...core.model.skeleton import Skeleton
@@ -24,8 +25,9 @@ def masses_of(armature: bpy.types.Object, skeleton: Skeleton) -> Masses:
     Raises LimitPropertyError naming a bone whose properties make no sense.
     """
     bones = [armature.pose.bones[name] for name in skeleton.names]
-    shares, centres, keeps, bends = _body(armature, bones)
-    return Masses(shares, centres, keeps * stiffness_factors([read_stiffness(bone) for bone in bones]), bends)
+    shares, centres, keeps, bends, hangs = _body(armature, bones)
+    stiffness = np.array([read_stiffness(bone) for bone in bones])
+    return Masses(shares, centres, keeps * stiffness_factors(stiffness), bends, hangs * (1.0 - stiffness))
 
 
 def centre_of_mass(armature: bpy.types.Object) -> FloatArray:
@@ -34,18 +36,18 @@ def centre_of_mass(armature: bpy.types.Object) -> FloatArray:
     Raises LimitPropertyError naming a bone whose mass makes no sense.
     """
     bones = [armature.pose.bones[name] for name in solved_parents(armature)]
-    shares, centres, _, _ = _body(armature, bones)
+    shares, centres, *_ = _body(armature, bones)
     heads, tails = (np.array([getattr(bone, end)[:] for bone in bones]) for end in ("head", "tail"))
     return np.asarray(shares @ (heads + centres[:, None] * (tails - heads)))
 
 
 def _body(armature: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> tuple[FloatArray, ...]:
-    """(B,) shares of the bones' mass, places of its centre on the way to the tail, how much they keep, and bend."""
+    """(B,) each of what is known of the bones: as in `BoneMass`."""
     found = _by_name(tuple((name, armature.data.bones[name].length) for name in solved_parents(armature)))
     known = np.array([found[bone.name] for bone in bones])
     own = [read_mass(bone) for bone in bones]
     shares = np.array([share if mass is None else mass for share, mass in zip(known[:, 0], own, strict=True)])
-    return shares / max(float(shares.sum()), np.finfo(float).tiny), known[:, 1], known[:, 2], known[:, 3]
+    return shares / max(float(shares.sum()), np.finfo(float).tiny), *known.T[1:]
 
 
 @lru_cache(maxsize=_RIGS_KEPT)
@@ -54,7 +56,7 @@ def _by_name(lengths: tuple[tuple[str, float], ...]) -> Mapping[str, BoneMass]:
     return body_masses(dict(lengths))
 
 
-def stiffness_factors(stiffness: Sequence[float]) -> FloatArray:
+def stiffness_factors(stiffness: npt.ArrayLike) -> FloatArray:
     """(J,) what a bone's part of the posture term is multiplied by: 1 at 0, 4 at a half, infinite at 1."""
-    left = 1.0 - np.clip(np.array(stiffness, dtype=np.float64), 0.0, 1.0)
+    left = 1.0 - np.clip(np.asarray(stiffness, dtype=np.float64), 0.0, 1.0)
     return np.where(left > 0.0, 1.0 / np.maximum(left, 1e-12) ** 2, np.inf)

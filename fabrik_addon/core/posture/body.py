@@ -69,7 +69,7 @@ class Bodies:
         self.inherits: BoolArray = skeleton.inherits_rotation[self.bones]
         self._offsets = np.array([skeleton.head_offset(bone) for bone in bones])
         self.rest_turns: FloatArray = np.array([skeleton.rest_turn(bone) for bone in bones])
-        self.counts: IntArray = np.array([len(each) for each in axes])
+        self.counts: IntArray = np.array([len(each) for each in axes], dtype=np.int64)
         self.first: IntArray = np.concatenate([[0], np.cumsum(self.counts)[:-1]])
         self.turning = int(self.counts.sum())
         self.columns = self.turning + 3 * free_root

@@ -15,6 +15,7 @@ from ..arrays import FloatArray, IntArray, lengths, squares
 from ..model.kinematics import forward_kinematics
 from ..rotations import conjugate, product, rotation_vector_from_quaternion
 from .body import Bodies, Motions, Stance, cross
+from .hanging import Hanging
 
 # Each turning joint's own inertia beside that of its bone, in squares of the body's size. Of 2e-5 m² (at 1.7 m), 1e-3,
 # 3e-3 and 5e-3 m²: with little of it the wrist, which is light, turns to its limits to spare the arm a little way, and
@@ -32,12 +33,15 @@ class Masses:
         centres: (J,) where the centre of mass is, as a share of the way from head to tail.
         factors: (J,) what a bone's part of the term is multiplied by, from its stiffness.
         bending: (J,) what turning its joint is multiplied by besides; all 1 when None.
+        hanging: (J,) what share of a trunk's tilt the joint does not go along with where nothing leads its limb; none
+            when None.
     """
 
     shares: FloatArray
     centres: FloatArray
     factors: FloatArray
     bending: FloatArray | None = None
+    hanging: FloatArray | None = None
 
 
 class Away(NamedTuple):
@@ -49,23 +53,35 @@ class Away(NamedTuple):
 
 
 class PostureTerm:
-    """The term for one preferred pose. Bones that do not take part ride on the nearest one above that does.
+    """The term for one preferred pose. Bones that do not take part ride or hang on the nearest one above that does.
 
     Poses may have frames in front, (F, J, 4) and (F, 3), where stances have them.
     """
 
-    def __init__(self, bodies: Bodies, masses: Masses, rotations: FloatArray, location: FloatArray) -> None:
+    def __init__(
+        self,
+        bodies: Bodies,
+        masses: Masses,
+        rotations: FloatArray,
+        location: FloatArray,
+        hanging: Hanging | None = None,
+    ) -> None:
         """Prefer (J, 4) local rotations and the root's head at (3,)."""
         self.bodies, skeleton = bodies, bodies.skeleton
         posed = forward_kinematics(skeleton, rotations, location)
-        centres = posed[..., :3, 3] + (masses.centres * skeleton.lengths)[:, None] * posed[..., :3, 1]
-        self.carrier = _carriers(skeleton.parents, bodies.bones)
+        along = masses.centres * skeleton.lengths
+        centres = posed[..., :3, 3] + along[:, None] * posed[..., :3, 1]
+        self.carrier = carriers(skeleton.parents, bodies.bones)
         self.masses = masses.shares * np.where(np.isfinite(masses.factors), masses.factors, 1.0)
         self.shares = masses.shares / masses.shares.sum()
+        # What hangs does not turn with the trunk, so that it counts as if it were at its joint; balance sees the rest.
+        self._beside = np.zeros(3)
+        if hanging is not None:
+            centres, self._beside = hanging.drawn_in(centres, posed), self.shares @ hanging.beside(along)
         self._preferred, self._back = centres, conjugate(rotations[..., bodies.bones, :])
-        carriers = posed[..., bodies.bones[self.carrier], :, :]
-        away = centres - carriers[..., :3, 3]
-        self._offsets = (np.swapaxes(carriers[..., :3, :3], -1, -2) @ away[..., None])[..., 0]
+        carrying = posed[..., bodies.bones[self.carrier], :, :]
+        away = centres - carrying[..., :3, 3]
+        self._offsets = (np.swapaxes(carrying[..., :3, :3], -1, -2) @ away[..., None])[..., 0]
         self.size = size = float(np.ptp(skeleton.rest[:, :3, 3], axis=0).max() + skeleton.lengths.max())
         inertia = masses.shares * skeleton.lengths**2 + _LEAST_INERTIA * size**2
         if masses.bending is not None:
@@ -80,12 +96,12 @@ class PostureTerm:
 
     def centre_of_mass(self, away: Away) -> FloatArray:
         """(..., 3)."""
-        return np.asarray(self.shares @ away.centres)
+        return np.asarray(self.shares @ away.centres + self._beside)
 
     @cached_property
     def preferred_centre_of_mass(self) -> FloatArray:
         """(..., 3) in the preferred pose."""
-        return np.asarray(self.shares @ self._preferred)
+        return np.asarray(self.shares @ self._preferred + self._beside)
 
     def away(self, stance: Stance) -> Away:
         """How far a stance is from the preferred pose; joints in the frames that carry them."""
@@ -145,7 +161,7 @@ def _inertia() -> FloatArray:
 _INERTIA = _inertia()
 
 
-def _carriers(parents: IntArray, bones: IntArray) -> IntArray:
+def carriers(parents: IntArray, bones: IntArray) -> IntArray:
     """(J,) for each bone the body that it is or rides on."""
     place = {int(bone): body for body, bone in enumerate(bones)}
     result = np.zeros(len(parents), dtype=np.int64)

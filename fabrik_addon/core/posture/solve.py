@@ -20,8 +20,9 @@ from ..rotations import NO_TURN, rotation_vector_from_matrix, slerp
 from .body import Bodies, Stance, joint_axes
 from .bounds import Bounds, Floor, Support
 from .goals import Goals
+from .hanging import HangFrom, Hanging
 from .joint_limits import JointLimits
-from .mass import Masses, PostureTerm
+from .mass import Masses, PostureTerm, carriers
 from .newton import POSTURE, Newton, State
 
 # Radians that joints turn in one go for the posture's sake, and more of it for each size of the body that a target has
@@ -99,21 +100,31 @@ class PostureSolver:
         root: str = "FIXED",
         floor: Floor | None = None,
         support: Support | None = None,
+        hang_from: HangFrom | None = None,
     ) -> None:
-        """See `solve` in `core` for the arguments. Effectors of the lowest priorities come first, pins above all."""
+        """See `solve` in `core` for the arguments. Effectors of the lowest priorities come first, pins above all.
+
+        hang_from: limbs that nothing leads hang as in that pose; None has them ride on what carries them.
+        """
         self.skeleton, self.masses = skeleton, masses
         self.goals = Goals(skeleton, effectors)
         own = [(limits or {}).get(skeleton.names[bone]) for bone in self.goals.bones]
         axes = [joint_axes(limit, masses.factors[bone]) for bone, limit in zip(self.goals.bones, own, strict=True)]
         self.bodies = Bodies(skeleton, self.goals.bones, axes, root == "FREE")
         self._limits, self._bounds = JointLimits(self.bodies, own), Bounds(self.bodies, floor, support)
+        self._hanging: Hanging | None = None
+        if hang_from is not None and masses.hanging is not None:
+            on = carriers(skeleton.parents, self.bodies.bones)
+            found = Hanging(self.bodies, on, masses.hanging, limits or {}, hang_from)
+            self._hanging = found if len(found.bones) else None
         self._every = np.ones(len(self.goals.hard), dtype=bool)
         self.prefer(np.tile(NO_TURN, (len(skeleton), 1)), skeleton.rest[0, :3, 3])
 
     def prefer(self, rotations: npt.ArrayLike, location: npt.ArrayLike) -> None:
         """From now on stay near a pose: (J, 4) local rotations and the root's head at (3,)."""
         turns = np.asarray(rotations, dtype=np.float64)
-        self.posture = PostureTerm(self.bodies, self.masses, turns, np.asarray(location, dtype=np.float64))
+        place = np.asarray(location, dtype=np.float64)
+        self.posture = PostureTerm(self.bodies, self.masses, turns, place, self._hanging)
         self._newton = Newton(self.bodies, self.goals, self._limits, self._bounds, self.posture)
         self.forget()
 
@@ -173,6 +184,8 @@ class PostureSolver:
         found, steps = self._approach(state, easy_turn, _AT_ONCE if at_once else _A_MOVE)
         self._last = pose = self._held_back(state, found, gone) if eased and not at_once else found
         rotations[self.bodies.bones] = pose.stance.local
+        if self._hanging is not None:
+            rotations[self._hanging.bones] = self._hanging.turned(pose.stance)
         misses = lengths(goals.misses(pose.stance))
         turns = np.full(goals.count, np.nan)
         turns[goals.oriented] = misses[goals.count :]

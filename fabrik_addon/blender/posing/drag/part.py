@@ -10,10 +10,13 @@ from mathutils import Quaternion
 from ....core import Effector, Fixed, forward_kinematics
 from ....core.arrays import FloatArray
 from ....core.model.skeleton import Skeleton
+from ....core.posture.hanging import HangFrom
 from ...control.body import locks_of
 from ...goals.goals import limits_of
 from ...goals.loops import turning_bones
+from ...goals.support import up_of
 from ...rig.armature import Tree
+from ...rig.posture_masses import masses_of
 from ..posture_session import Asked, PostureSession
 from ..stored_pose import preferred_pose
 
@@ -67,6 +70,7 @@ class DragPart:
         grips: what is dragged and what is held.
         on_the_way: names of the bones whose turning moves a grip.
         turned: those that may turn, as places in the skeleton.
+        written: those and the joints at which limbs hang that nothing leads.
         moves_root: whether the top bone may move as well.
     """
 
@@ -86,7 +90,9 @@ class DragPart:
         is_rope = root == "FOLLOW" and all(grip.is_dragged for grip in grips)
         self.on_the_way = _on_the_way(tree.skeleton, grips)
         self.turned = sorted(tree.skeleton.index(name) for name in self.on_the_way if name not in frozen)
-        names = [tree.skeleton.names[bone] for bone in self.turned]
+        hanging = _hanging_joints(armature, tree, {*self.on_the_way, *frozen})
+        self.written = sorted([*self.turned, *hanging])
+        names = [tree.skeleton.names[bone] for bone in self.written]
         self._positions = np.array([grip.armature_position for grip in grips])
         self._shift_factors = np.array([grip.shift_factors for grip in grips])
         self._dragged = self._shift_factors.any(axis=1)
@@ -108,6 +114,7 @@ class DragPart:
             pinned=[grip.effector.bone for grip in grips if not grip.is_dragged],
             locks=locks_of(armature, tree.skeleton, self.turned, tree.rotations),
             is_eased=True,
+            hang_from=HangFrom(tree.rotations, tree.root_location, up_of(armature)[0]),
         )
         self.session.begin_at(tree.rotations, tree.root_location)
 
@@ -162,6 +169,14 @@ def _on_the_way(skeleton: Skeleton, grips: Sequence[Grip]) -> set[str]:
     """The bones whose turning moves a grip."""
     turned = {bone for grip in grips for bone in turning_bones(skeleton, grip.effector)}
     return {skeleton.names[bone] for bone in turned}
+
+
+def _hanging_joints(armature: bpy.types.Object, tree: Tree, led: Collection[str]) -> list[int]:
+    """The joints, as places in the skeleton, at which limbs may hang: those that nothing leads, and no lock holds."""
+    shares = masses_of(armature, tree.skeleton).hanging
+    found = [] if shares is None else np.flatnonzero(shares).tolist()
+    free = [bone for bone in found if tree.skeleton.names[bone] not in led]
+    return sorted(set(free) - locks_of(armature, tree.skeleton, free, tree.rotations).keys())
 
 
 def _ropes(skeleton: Skeleton, grips: Sequence[Grip]) -> list[tuple[int, list[int], FloatArray]]:

@@ -79,7 +79,7 @@ class Drag:
             raise RigError(_why_nothing_follows(bone, setup))
         self._keeper = PoseKeeper(context.scene, armature)
         self._writers = [
-            make_writer(context, armature, part.tree, part.turned, moves_root=part.moves_root)
+            make_writer(context, armature, part.tree, part.written, moves_root=part.moves_root)
             for part in self._turning_parts
         ]
         self._bones = armature.pose.bones.keys()
