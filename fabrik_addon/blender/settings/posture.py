@@ -46,6 +46,12 @@ class PostureSettings:
     )
     solved: StringProperty(name="Solved", description="What tells the solved pose from any other", options={"HIDDEN"})
     balance: EnumProperty(name="Balance", description="Whether the body keeps its balance", items=BALANCES)
+    free_limbs_hang: BoolProperty(
+        name="Free Limbs Hang",
+        description="In a drag of the whole rig, arms, legs and the head that nothing leads keep to the vertical where "
+        "the trunk tilts, instead of riding on it",
+        default=True,
+    )
     use_floor: BoolProperty(name="Floor", description="Feet, hands and knees do not go through the floor")
     floor_height: FloatProperty(
         name="Floor Height",

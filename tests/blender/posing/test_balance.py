@@ -142,3 +142,36 @@ class TestSolve:
             found[preferred] = spine.rotation_quaternion.x
         assert found["KEPT"] > found["START"] + 0.05
         assert found["REST"] < found["KEPT"] - 0.05
+
+
+class TestFreeLimbs:
+    """A hand is led to the floor, and nothing leads the other arm."""
+
+    def turned(self, rig):
+        """Degrees by which the other arm is raised in the world, and by which it is turned on the trunk."""
+        arm = rig.pose.bones["upper_arm.R"]
+        low, before = arm.y_axis.z, arm.rotation_quaternion.copy()
+        drag(rig, "hand.L", (-0.5, -0.4, -0.9), steps=40)
+        raised = np.arcsin(arm.y_axis.z) - np.arcsin(low)
+        return np.degrees([raised, before.rotation_difference(arm.rotation_quaternion).angle])
+
+    def test_the_free_arm_hangs(self, rig):
+        """Without its limit, which holds it ten degrees higher."""
+        bpy.ops.fabrik.clear_limit(bones="upper_arm.R")
+        raised, turned = self.turned(rig)
+        assert abs(raised) < 0.1
+        assert turned > 60.0
+
+    @pytest.mark.parametrize("how", ["switch", "stiffness", "limit", "lock"])
+    def test_it_rides_where_that_is_wanted(self, rig, how):
+        if how == "switch":
+            rig.fabrik.free_limbs_hang = False
+        elif how == "stiffness":
+            bpy.ops.fabrik.set_limit(bones="upper_arm.R", stiffness=1.0)
+        elif how == "limit":
+            bpy.ops.fabrik.set_limit(bones="upper_arm.R", type="FIXED")
+        else:
+            rig.pose.bones["upper_arm.R"].lock_rotation[1] = True
+        raised, turned = self.turned(rig)
+        assert raised > 60.0
+        assert turned == 0.0

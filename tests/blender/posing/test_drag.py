@@ -81,7 +81,7 @@ class TestHuman:
 
 
 class TestSpaces:
-    """The same drag in the armature's own space, wherever the armature is, but for what is up for its balance."""
+    """The same drag in the armature's own space, wherever the armature is, but for what is up."""
 
     def dragged(self, matrix, parent=None):
         bpy.ops.wm.open_mainfile(filepath=str(HUMAN))
@@ -92,7 +92,7 @@ class TestSpaces:
         rig.matrix_basis = matrix
         bpy.context.view_layer.update()
         pin_bones(rig, FEET)
-        rig.fabrik.balance = "OFF"
+        rig.fabrik.balance, rig.fabrik.free_limbs_hang = "OFF", False
         shift = np.array(rig.matrix_world.to_3x3()) @ (0.1, -0.25, 0.1)
         drag_by(rig, "hand.L", shift)
         return heads(rig)
@@ -111,6 +111,7 @@ class TestReach:
 
     def test_whole_rig_but_nothing_off_the_way(self):
         rig = person(mode="MIXED")
+        rig.fabrik.free_limbs_hang = False
         before = channels(rig)
         drag_by(rig, "forearm.L", (-0.1, -0.2, 0.1))
         assert changed(rig, before) == {"hips", "spine", *self.ARM}
@@ -302,6 +303,7 @@ class TestLeftAlone:
 
     def test_bones_of_hidden_collections_ride_along(self):
         rig = person()
+        rig.fabrik.free_limbs_hang = False
         collection = rig.data.collections.new("Unseen")
         collection.assign(rig.data.bones["upper_arm.L"])
         collection.is_visible = False

@@ -7,7 +7,7 @@ import pytest
 
 from fabrik_addon.core import Ball, forward_kinematics
 from fabrik_addon.core.posture.body import Bodies
-from fabrik_addon.core.posture.hanging import Hanging, HangFrom
+from fabrik_addon.core.posture.hanging import HangFrom, Hanging
 from fabrik_addon.core.posture.mass import Masses, PostureTerm, carriers
 from fabrik_addon.core.rotations import angle_between, product, quaternion_from_rotation_vector
 

@@ -75,7 +75,14 @@ class DragPart:
     """
 
     def __init__(
-        self, armature: bpy.types.Object, tree: Tree, grips: Sequence[Grip], frozen: Collection[str], root: str
+        self,
+        armature: bpy.types.Object,
+        tree: Tree,
+        grips: Sequence[Grip],
+        frozen: Collection[str],
+        root: str,
+        *,
+        hangs: bool,
     ) -> None:
         """Make it ready.
 
@@ -85,12 +92,13 @@ class DragPart:
             grips: what is dragged and what is held.
             frozen: bones that keep their local rotation.
             root: "FIXED", "FREE" or "FOLLOW". What follows like a rope would leave its pins, so with pins it is free.
+            hangs: whether limbs that nothing leads hang.
         """
         self.tree, self.grips, self.moves_root = tree, tuple(grips), root != "FIXED"
         is_rope = root == "FOLLOW" and all(grip.is_dragged for grip in grips)
         self.on_the_way = _on_the_way(tree.skeleton, grips)
         self.turned = sorted(tree.skeleton.index(name) for name in self.on_the_way if name not in frozen)
-        hanging = _hanging_joints(armature, tree, {*self.on_the_way, *frozen})
+        hanging = _hanging_joints(armature, tree, {*self.on_the_way, *frozen}) if hangs else []
         self.written = sorted([*self.turned, *hanging])
         names = [tree.skeleton.names[bone] for bone in self.written]
         self._positions = np.array([grip.armature_position for grip in grips])
@@ -114,7 +122,7 @@ class DragPart:
             pinned=[grip.effector.bone for grip in grips if not grip.is_dragged],
             locks=locks_of(armature, tree.skeleton, self.turned, tree.rotations),
             is_eased=True,
-            hang_from=HangFrom(tree.rotations, tree.root_location, up_of(armature)[0]),
+            hang_from=HangFrom(tree.rotations, tree.root_location, up_of(armature)[0]) if hangs else None,
         )
         self.session.begin_at(tree.rotations, tree.root_location)
 

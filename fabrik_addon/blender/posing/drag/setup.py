@@ -22,6 +22,7 @@ from ...rig.spaces import BONE_HEAD, armature_point, bone_offset
 from ...rig.stretch import present_factors, stretched
 from ...rig.subtrees import tree_below
 from ...settings.effector import FabrikEffector
+from ...settings.rig import rig_settings
 from ...settings.why_not import enabled_effectors
 from .part import DragPart, Grip
 
@@ -135,7 +136,9 @@ class DragSetup:
         check_unscaled(self._armature, self._carrying(top, grips))
         factors = present_factors(self._armature, names)
         grips = [replace(grip, effector=moved_with([grip.effector], factors)[0]) for grip in grips]
-        return DragPart(self._armature, tree, grips, self.frozen, root)
+        # Who names the bones that follow wants no others to.
+        hangs = self._settings.reach == "WHOLE" and rig_settings(self._armature).free_limbs_hang
+        return DragPart(self._armature, tree, grips, self.frozen, root, hangs=hangs)
 
     def _carrying(self, top: str, grips: Sequence[Grip]) -> list[str]:
         """The bones from the tree's root to the bones that are held or dragged."""

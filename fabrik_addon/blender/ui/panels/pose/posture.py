@@ -23,6 +23,7 @@ class FABRIK_PT_posture(AboutRig, PoseTab, Panel):
         if kept.preferred_pose == "KEPT" and not kept.kept_pose:
             draw_lines(layout, "Press the pin to keep a pose", "INFO")
         layout.row().prop(kept, "balance", expand=True)
+        layout.prop(kept, "free_limbs_hang")
         floor = layout.row(align=True, heading="Floor")
         floor.prop(kept, "use_floor", text="")
         height = floor.row(align=True)
