@@ -17,8 +17,9 @@ from .body import Bodies, Stance, cross, joint_axes
 from .joint_limits import JointLimits
 
 # Radians: a trunk that is tilted farther than that takes limbs along more and more, until they ride on it upside down.
-# There the tilt has no axis of its own: limbs that kept to the vertical would whirl about.
-_FARTHEST = np.radians(120.0)
+# There the tilt has no axis of its own: limbs that kept to the vertical would whirl about. Who touches the floor has
+# the chest at 125 degrees.
+_FARTHEST = np.radians(150.0)
 
 
 class HangFrom(NamedTuple):

@@ -156,7 +156,7 @@ class TestFreeLimbs:
         return np.degrees([raised, before.rotation_difference(arm.rotation_quaternion).angle])
 
     def test_the_free_arm_hangs(self, rig):
-        """Without its limit, which holds it ten degrees higher."""
+        """Without its limit."""
         bpy.ops.fabrik.clear_limit(bones="upper_arm.R")
         raised, turned = self.turned(rig)
         assert abs(raised) < 0.1

@@ -98,7 +98,7 @@ def test_a_limit_holds_and_what_cannot_turn_rides():
 def test_upside_down_they_ride_and_nothing_whirls_on_the_way():
     found, bodies = hanging(limits={})
     steps = [posed(found, bodies, (angle, 0.0, 0.0))[found.bones] for angle in np.linspace(0.0, np.pi, 181)]
-    assert np.degrees(max(angle_between(a, b).max() for a, b in pairwise(steps))) < 2.5
+    assert np.degrees(max(angle_between(a, b).max() for a, b in pairwise(steps))) < 5.5
     assert np.degrees(angle_between(steps[-1], steps[0]).max()) < 5.0
 
 
