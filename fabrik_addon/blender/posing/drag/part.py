@@ -100,7 +100,6 @@ class DragPart:
         self.turned = sorted(tree.skeleton.index(name) for name in self.on_the_way if name not in frozen)
         hanging = _hanging_joints(armature, tree, {*self.on_the_way, *frozen}) if hangs else []
         self.written = sorted([*self.turned, *hanging])
-        names = [tree.skeleton.names[bone] for bone in self.written]
         self._positions = np.array([grip.armature_position for grip in grips])
         self._shift_factors = np.array([grip.shift_factors for grip in grips])
         self._dragged = self._shift_factors.any(axis=1)
@@ -108,23 +107,27 @@ class DragPart:
         self._ropes = _ropes(tree.skeleton, grips) if is_rope else []
         self._heads = forward_kinematics(tree.skeleton, tree.rotations, tree.root_location)[:, :3, 3]
         self._preferred = self._find_preferred(armature)
-        self.session = PostureSession(
+        self.session = self._begun(armature, hangs=hangs)
+
+    def _begun(self, armature: bpy.types.Object, *, hangs: bool) -> PostureSession:
+        """The session, in the pose as it stands."""
+        tree = self.tree
+        names = [tree.skeleton.names[bone] for bone in self.written]
+        open_joints = {**dict.fromkeys(names), **limits_of(armature, names)}
+        session = PostureSession(
             armature,
             tree.skeleton,
-            [grip.effector for grip in grips],
-            limits={
-                **{name: Fixed() for name in tree.skeleton.names},
-                **dict.fromkeys(names),
-                **limits_of(armature, names),
-            },
-            root="FREE" if self.moves_root and not is_rope else "FIXED",
+            [grip.effector for grip in self.grips],
+            limits={**{name: Fixed() for name in tree.skeleton.names}, **open_joints},
+            root="FREE" if self.moves_root and not self._ropes else "FIXED",
             preferred=self._preferred,
-            pinned=[grip.effector.bone for grip in grips if not grip.is_dragged],
+            pinned=[grip.effector.bone for grip in self.grips if not grip.is_dragged],
             locks=locks_of(armature, tree.skeleton, self.turned, tree.rotations),
             is_eased=True,
             hang_from=HangFrom(tree.rotations, tree.root_location, up_of(armature)[0]) if hangs else None,
         )
-        self.session.begin_at(tree.rotations, tree.root_location)
+        session.begin_at(tree.rotations, tree.root_location)
+        return session
 
     def solve(self, armature_shift: FloatArray, armature_turn: Quaternion) -> PartPose:
         """The pose once the dragged points are shifted by (3,) and their bones turned, both in armature space."""
