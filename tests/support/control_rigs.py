@@ -1,4 +1,4 @@
-"""Two control rigs, small ones, that work as those of Auto-Rig Pro and of CloudRig do."""
+"""Control rigs, small ones: as those of Auto-Rig Pro and of CloudRig work, and as people build them by hand."""
 
 from itertools import pairwise
 
@@ -259,6 +259,39 @@ def _cloud_limb_constraints(make, bones, switch):
         make.constrain(f"ORG-{bone}", "COPY_TRANSFORMS", f"FK-{bone}")
         make.drive(make.constrain(f"ORG-{bone}", "COPY_TRANSFORMS", f"IK-{bone}"), "influence", path)
         make.constrain(f"DEF-{bone}", "STRETCH_TO", f"STR-TIP-{bone}")
+
+
+def hand_made(name="Hand", *, switched=True):
+    """Without mechanism: the mesh's bones are controls, with IK (1) on them that can be switched, or on for ever."""
+    make = _Maker(name)
+    limbs = [bones for kind in _LIMBS for bones in (_limb(kind), _other_side(_limb(kind)))]
+    make.bone("root", "", (0, 0, 0), (0, 0.3, 0), shape=True)
+    for bone, parent, *ends in [*_SPINE, *_other_side(_SPINE)]:
+        make.bone(bone, parent or "root", *ends, shape=True, deform=True)
+    for bones in limbs:
+        for place, (bone, parent, *ends) in enumerate(bones):
+            make.bone(bone, parent, *ends, shape=switched or place > 2, deform=True)
+        end, *ends = bones[2][0], *bones[2][2:]
+        make.bone(f"{end}_ik", "root", *ends, shape=True)
+        pole = _POLES["arm" if len(bones) == 3 else "leg"]
+        pole = (pole[0] * np.sign(ends[0][0]), *pole[1:])
+        make.bone(f"{end}_pole", "root", pole, _beside(pole), shape=True)
+    make.pose()
+    for upper, lower, end in ([bone for bone, *_ in bones[:3]] for bones in limbs):
+        make.ik(upper, lower, f"{end}_ik", f"{end}_pole")
+        copying = make.constrain(end, "COPY_ROTATION", f"{end}_ik")
+        make.rig.pose.bones[f"{end}_pole"].lock_rotation = (True, True, True)
+        if switched:
+            path = make.property("root", f"ik_{end}", 1.0)
+            for each in (make.rig.pose.bones[lower].constraints[0], copying):
+                make.drive(each, "influence", path)
+    bpy.context.view_layer.update()
+    return make.rig
+
+
+def only_ik(name="Only"):
+    """The same, but that nothing lets its limbs go from IK to FK; bones on IK have no shapes."""
+    return hand_made(name, switched=False)
 
 
 def bend_as_on_ik(rig, bones):

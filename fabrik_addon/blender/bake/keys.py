@@ -1,6 +1,6 @@
 """Writing what a bake has worked out: which keys, in which action."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,9 +14,9 @@ from ..control.over_frames import ControlTake, check_take, control_take
 from ..goals.goals import Goals
 from ..goals.root import moves_root
 from ..goals.sampling import is_led
-from ..rig.actions import add_strip, current_or_new_action, new_action_like, new_strip_action
+from ..rig.actions import add_strip, channels_of, current_or_new_action, new_action_like, new_strip_action
 from ..rig.armature import root_location_channel
-from ..rig.keyframes import ROTATION_CHANNELS, bone_path, write_curves
+from ..rig.keyframes import ROTATION_CHANNELS, bone_path, make_steps, write_curves
 from ..rig.locks import unlocked_location, unlocked_rotation
 from ..rig.rotation_modes import to_channels
 from ..rig.spaces import object_scale
@@ -87,9 +87,17 @@ def write_keys(writing: Writing) -> Generator[float, None, list[str]]:
         action = current_or_new_action(armature, name)
     for track in tracks:
         write_curves(action, armature, track.path, track.frames, track.values, track.group, components=track.components)
+    _make_steps(action, armature, {path for take in takes if take is not None for path in take.switches})
     if settings.action == "NLA":
         add_strip(armature, action)
     return [sentence for take in takes if take is not None for sentence in take.left]
+
+
+def _make_steps(action: bpy.types.Action, armature: bpy.types.Object, paths: Collection[str]) -> None:
+    """Have the curves of some numbers hold each key's value up to the next."""
+    for curve in channels_of(action, armature).fcurves if paths else ():
+        if curve.data_path in paths:
+            make_steps(curve)
 
 
 def _control_take(writing: Writing, tree: BakedTree) -> Generator[float, None, ControlTake | None]:
@@ -202,7 +210,9 @@ def _through_controls(writing: Writing, tree: BakedTree, take: ControlTake) -> I
     for control, locations in take.locations.items():
         yield from _moved(writing, control, locations)
     for path, value in take.switches.items():
-        yield _Track(path, bone_in_path(path), writing.settings.frames[:1], np.array([[value]]))
+        # On both ends, so that no key is left between them.
+        ends = writing.settings.frames[[0, -1]] if len(writing.settings.frames) > 1 else writing.settings.frames
+        yield _Track(path, bone_in_path(path), ends, np.full((len(ends), 1), value))
 
 
 def _divided(writing: Writing, heads: FloatArray, rest: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -268,7 +278,10 @@ def _replaced_paths(writing: Writing) -> set[str]:
         bones = {row.control for tree in trees for row in kept.carriers if row.name in tree.goals.tree.skeleton.names}
         moved = _moved_controls(kept)
         paths = {bone_path(bone, channel) for bone in bones | moved for channel in ROTATION_CHANNELS}
-        paths |= {*(bone_path(bone, "location") for bone in moved), *(switch.name for switch in kept.switches)}
+        paths |= {
+            *(bone_path(bone, "location") for bone in moved),
+            *(switch.name for switch in (*kept.switches, *kept.along)),
+        }
         return paths | ({_OBJECT_LOCATION} if writing.settings.root_motion == "OBJECT" else set())
     paths = {bone_path(bone, channel) for tree in trees for bone in tree.bones for channel in ROTATION_CHANNELS}
     paths |= {bone_path(bone, "scale") for tree in trees for bone in tree.bones if bone in tree.goals.slides}

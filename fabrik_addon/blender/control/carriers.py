@@ -133,6 +133,8 @@ def _representative(
     full = trials.full[control]
     own = [int(bone) for bone in np.flatnonzero(owners == control) if bones.names[int(bone)] not in bones.controls]
     candidates = [bone for bone in own if bone in members or any(_same_place(trials, bones, bone, b) for b in members)]
+    # Where the mesh follows controls themselves, they are the body.
+    candidates = candidates or list(members)
 
     def worth(bone: int) -> tuple[bool, int, bool, float, bool, bool, int]:
         pivots = bool(np.linalg.norm(trials.rest[bone, :3, 3] - head) < _NEAR * bones.lengths[bone])

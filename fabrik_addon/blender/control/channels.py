@@ -1,5 +1,8 @@
 """The numbers of a control that people may change: how far it is moved and turned, whatever its rotation mode."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import bpy
 import numpy as np
 
@@ -12,6 +15,18 @@ from ..rig.rotation_modes import from_channels, property_name, to_channels
 def free_channels(bone: bpy.types.PoseBone) -> BoolArray:
     """(6,) along and about which of its axes locks let a control be moved and turned."""
     return ~np.array([*bone.lock_location, *bone.lock_rotation])
+
+
+def adds_up(bone: bpy.types.PoseBone) -> bool:
+    """Whether what constraints make of a bone is added to what people do.
+
+    A tail that follows, a curling finger; with a shape of its own also a control whose parent can be switched.
+    """
+    carries = ("CHILD_OF", "ARMATURE") if bone.custom_shape else ()
+    constraints: Iterable[Any] = bone.constraints
+    return all(
+        each.type in carries or (each.type == "COPY_ROTATION" and each.mix_mode != "REPLACE") for each in constraints
+    )
 
 
 def add_to_channels(bone: bpy.types.PoseBone, steps: FloatArray) -> None:

@@ -8,11 +8,13 @@ import numpy as np
 from mathutils import Matrix
 
 from ...core.arrays import FloatArray
+from ..rig.keyframes import bone_path
 from ..rig.pose_keeper import write_switches
 from ..rig.pose_writer import HeldChannels
 from ..settings.control import FabrikControlRig
 from .channels import add_to_channels, free_channels
-from .limbs import LimbOnIk, let_stretch, try_channels
+from .limbs import LimbOnIk, try_channels
+from .switches import hand_over
 
 # A share of what a trial's step does at most: less is nothing.
 _NOTHING: Final = 1e-3
@@ -39,7 +41,10 @@ def find_limb_controls(
 
     candidates: the controls that people may move or turn. after: for each bone the bits of those that may follow it.
     """
-    limbs = {row.name: [each.name for each in kept.carriers if each.switch == row.name] for row in kept.switches}
+    limbs: dict[str, list[str]] = {}
+    for row in kept.carriers:
+        limbs.setdefault(row.switch, []).append(row.name)
+    limbs.pop("", None)
     carrying = {kept.place, *(row.control for row in kept.carriers)}
     # The outermost first.
     free = sorted({*candidates} - carrying, key=lambda name: (-after[name].bit_count(), name))
@@ -74,16 +79,16 @@ def _stop_stretching(
         mine = _bits(limb.rig, limb.bones)
         for bone in limb.rig.pose.bones:
             if bone.ik_stretch > 0.0 and after[bone.name] & mine:
-                row = kept.stretching.add()
-                row.name, row.switch, row.before = bone.name, path, bone.ik_stretch
+                row = kept.along.add()
+                row.name, row.switch = bone_path(bone.name, "ik_stretch"), path
+                row.fk, row.ik = bone.ik_stretch, 0.0
         kept.switches[path].stretches = False
-        let_stretch(limb.rig, kept, path, stretches=False)
+        hand_over(limb.rig, kept, {path: kept.switches[path].ik})
     context.view_layer.update()
     tried = {path: LimbOnIk(limb.rig, limb.bones, [limb.leader]) for path, limb in limbs.items()}
     try_channels(context.view_layer.update, list(tried.values()))
     for path, limb in tried.items():
         _look_at_joints(kept, limb, path)
-        let_stretch(limb.rig, kept, path, stretches=True)
 
 
 def _placing(

@@ -16,11 +16,13 @@ from ...core import Hinge
 from ...core.arrays import BoolArray, FloatArray
 from ...core.rotations import quaternion_from_matrix, rotation_vector_from_quaternion
 from ..rig.armature import nearest_rotations
-from ..rig.pose_keeper import read_switch, write_switch
+from ..rig.keyframes import curves
+from ..rig.pose_keeper import read_switch
 from ..rig.pose_writer import HeldChannels
 from ..settings.control import FabrikControlRig, control_rig
 from ..settings.rig import rig_settings
 from .channels import add_to_channels, free_channels
+from .dependents import bone_in_path
 
 # A trial's step, radians or shares of a limb's length: single precision leaves a thousandth of it for telling what
 # follows, and a limb that is 99.7 % of its length long is not yet torn straight.
@@ -46,6 +48,8 @@ _SAME: Final = 0.01
 # A share of a control's way: bones that go with one so far along all axes are the limb's end.
 _CARRIED: Final = 0.9
 
+# What ends the path of a bone's IK Stretch.
+_STRETCH: Final = ".ik_stretch"
 
 # Evaluates the rig.
 Update: TypeAlias = Callable[[], object]
@@ -170,38 +174,33 @@ def _solved(matrix: FloatArray, values: FloatArray, least: float) -> tuple[Float
     return right[:count].T @ ((left[:, :count].T @ values) / sizes[:count]), right[count:].T
 
 
-def let_stretch(rig: bpy.types.Object, kept: FabrikControlRig, path: str, *, stretches: bool) -> None:
-    """Have a limb, by its switch, stretched by its IK as it was at set-up, or not at all."""
-    for row in kept.stretching:
-        value = row.before if stretches else 0.0
-        if row.switch == path and row.name in rig.pose.bones and rig.pose.bones[row.name].ik_stretch != value:
-            rig.pose.bones[row.name].ik_stretch = value
+def is_stretched(rig: bpy.types.Object, kept: FabrikControlRig, path: str, *, keyed: bool = False) -> bool:
+    """Whether a limb can't be kept from being stretched by its IK.
 
-
-def hand_over(rig: bpy.types.Object, kept: FabrikControlRig, values: Mapping[str, float]) -> None:
-    """Put limbs on FK or on IK, by the values of their switches; on IK they are not stretched."""
-    for path, value in values.items():
-        if read_switch(rig, path) != value:
-            write_switch(rig, path, value)
-            let_stretch(rig, kept, path, stretches=value != kept.switches[path].ik)
-
-
-def is_stretched(rig: bpy.types.Object, kept: FabrikControlRig, path: str) -> bool:
-    """Whether a limb can't be kept from being stretched by its IK: where the bones' settings are linked, too."""
-    bones = rig.pose.bones
-    own = [bones[row.name] for row in kept.stretching if row.switch == path and row.name in bones]
-    return kept.switches[path].stretches or any(bone.is_property_readonly("ik_stretch") for bone in own)
+    Where the bones' settings are linked, they are so when the file is opened again, but for those that have keys;
+    keyed: these are about to get some.
+    """
+    own = [row.name for row in kept.along if row.switch == path and row.name.endswith(_STRETCH)]
+    linked = {name for name in own if rig.pose.bones[bone_in_path(name)].is_property_readonly("ik_stretch")}
+    if linked and not keyed:
+        linked -= {curve.data_path for curve in curves(rig)}
+    return kept.switches[path].stretches or (bool(linked) and not keyed)
 
 
 def limbs_that_stay(
-    rig: bpy.types.Object, kept: FabrikControlRig, values: Mapping[str, float], known: Mapping[str, LimbOnIk]
+    rig: bpy.types.Object,
+    kept: FabrikControlRig,
+    values: Mapping[str, float],
+    known: Mapping[str, LimbOnIk],
+    *,
+    keyed: bool = False,
 ) -> dict[str, LimbOnIk]:
     """Of the limbs that are on IK, as the values of their switches say, those that are to stay on it, by switch.
 
-    known: those that were placed before.
+    known: those that were placed before. keyed: whether what keeps limbs from stretching gets keys.
     """
     found = {}
-    for path, controls in _staying(rig, kept, values):
+    for path, controls in _staying(rig, kept, values, keyed=keyed):
         rows = [row for row in kept.carriers if row.switch == path]
         limb = LimbOnIk(rig, [row.name for row in rows], controls)
         if path in known and known[path].columns == limb.columns:
@@ -213,14 +212,15 @@ def limbs_that_stay(
 
 
 def _staying(
-    rig: bpy.types.Object, kept: FabrikControlRig, values: Mapping[str, float]
+    rig: bpy.types.Object, kept: FabrikControlRig, values: Mapping[str, float], *, keyed: bool
 ) -> Iterator[tuple[str, list[str]]]:
     """The switches of those limbs, and the controls that place them."""
     pins = [each.bone for each in rig_settings(rig).effectors if each.kind == "PIN" and each.enabled]
     pinned = {row.switch for row in kept.carriers if row.name in pins}
     for path, value in values.items():
         controls = [row.name for row in kept.controls if row.limb == path and row.name in rig.pose.bones]
-        wanted = kept.limbs == "IK" or (kept.limbs == "AUTO" and path in pinned and not is_stretched(rig, kept, path))
+        by_pin = kept.limbs == "AUTO" and path in pinned and not is_stretched(rig, kept, path, keyed=keyed)
+        wanted = kept.limbs == "IK" or kept.switches[path].only_ik or by_pin
         if wanted and controls and value == kept.switches[path].ik:
             yield path, controls
 
@@ -232,7 +232,7 @@ def hinge_on_ik(rig: bpy.types.Object, bone: str) -> Hinge | None:
     if kept is None or row is None or not row.hinge:
         return None
     axis: Any = row.hinge
-    stays = any(_staying(rig, kept, {row.switch: read_switch(rig, row.switch)}))
+    stays = any(_staying(rig, kept, {row.switch: read_switch(rig, row.switch)}, keyed=True))
     return Hinge(axis, row.hinge_low, row.hinge_high) if stays else None
 
 

@@ -13,6 +13,7 @@ from ...core.rotations import angle_between
 from ..rig.rotation_modes import local_rotation
 from ..settings.control import FabrikControlRig
 from .limbs import LimbOnIk
+from .switches import keyed_switches, set_along
 from .writer import ControlWriter, Deviation, deviations, said
 
 # Radians: a control that is turned by less stays as it is.
@@ -58,21 +59,20 @@ def control_take(
     moved = {name: turned for name, turned in found.items() if angle_between(turned, present[name]).max() > _STILL}
     bodies = {row.control: row.name for row in kept.carriers}
     locations = {} if pose.place is None else {model.place: pose.place}
-    limbs = writer.limbs_that_stay()
-    placed, left = yield from _placed(context, rig, kept, writer, limbs, rotations, heads)
+    limbs = writer.limbs_that_stay(keyed=True)
+    placed, left = yield from _placed(context, rig, writer, limbs, rotations, heads)
     idle = {row.control for row in kept.carriers if row.switch in limbs}
     moved = {name: turned for name, turned in moved.items() if name not in idle}
     moved |= {name: channels[:, 3:] for name, channels in placed.items()}
     locations |= {name: channels[:, :3] for name, channels in placed.items()}
     bodies |= {name: kept.controls[name].stands_for for name in placed}
-    switches = writer.on_fk | {path: kept.switches[path].ik for path in limbs}
+    switches = keyed_switches(kept, set_along(kept, writer.on_fk | {path: kept.switches[path].ik for path in limbs}))
     return ControlTake(moved, bodies, locations, switches, tuple(left))
 
 
 def _placed(
     context: bpy.types.Context,
     rig: bpy.types.Object,
-    kept: FabrikControlRig,
     writer: ControlWriter,
     limbs: dict[str, LimbOnIk],
     rotations: FloatArray,
@@ -86,7 +86,7 @@ def _placed(
     left = []
     for row in range(len(heads) if limbs else 0):
         writer.write_on_ik(context.view_layer.update, limbs, rotations[row], heads[row])
-        for path, sentence in writer.not_on_ik(limbs) if kept.limbs == "AUTO" else ():
+        for path, sentence in writer.not_on_ik(filter(writer.may_leave_ik, limbs)):
             left.append(f"{sentence} on one of the frames")
             for name in limbs.pop(path).controls:
                 del found[name]

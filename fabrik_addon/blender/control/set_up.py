@@ -1,12 +1,13 @@
 """Finding out how a control rig works by trying it, and keeping that on the armature."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import bpy
 import numpy as np
 
+from ...core.arrays import BoolArray
 from ...core.errors import first_few
 from ..rig.armature import RigError, check_editable, check_rig
 from ..rig.locks import is_locked
@@ -15,12 +16,12 @@ from ..rig.pose_keeper import PoseKeeper, read_switch, write_switches
 from ..settings.control import FabrikControlRig
 from ..settings.rig import rig_settings
 from .carriers import Carrier, RigBones, find_carriers
-from .channels import free_channels
-from .dependents import dependents
+from .channels import adds_up, free_channels
+from .dependents import bone_in_path, dependents
 from .frames import Frame, find_frames
 from .limb_controls import find_limb_controls
 from .limbs import is_stretched
-from .switches import Switch, custom_numbers, possible_switches
+from .switches import Switch, custom_numbers, lone_iks, possible_switches
 from .trials import Trials, swings, try_controls
 from .verify import leave_out_unruly
 
@@ -62,7 +63,7 @@ def use_control_rig(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[
     left = f"No control carries {first_few(names)}: they ride along"
     stretched = [row.name for row in kept.switches if is_stretched(rig, kept, row.name)]
     limbs = f"; {len(stretched)} limbs, which their IK stretches, on FK" if stretched else ""
-    mended = [row.name for row in kept.stretching if row.switch not in stretched]
+    mended = [bone_in_path(row.name) for row in kept.along if row.ik == 0.0 and row.switch not in stretched]
     if mended:
         limbs += f"; where limbs are placed on IK, IK Stretch of {first_few(mended, 2)} is set to 0"
     return f"{len(kept.carriers)} bones of {rig.name!r} are posed by their controls{limbs}", [left] if names else []
@@ -89,9 +90,9 @@ def _find(context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[st
     if not found.carriers:
         raise RigError(f"No control of {rig.name!r} turns a bone of its mesh: drag its bones as they are")
     _keep(kept, found, by_hand)
-    write_switches(rig, {switch.path: value for switch, value in found.switches.items()})
+    _set(rig, found.switches)
     leave_out_unruly(context, rig, kept, after)
-    find_limb_controls(context, rig, kept, _movable(rig), after)
+    find_limb_controls(context, rig, kept, _movable(rig, constrained_bones(rig)), after)
     left = [carrier.bone for carrier in found.carriers if carrier.bone not in kept.carriers]
     kept.uncarried = ", ".join([*_uncarried(found), *left])
 
@@ -99,21 +100,40 @@ def _find(context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[st
 def _try(
     context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[str, str], after: dict[str, int]
 ) -> _Found:
-    """Try everything, with limbs on FK and on IK."""
-    controls, bones = _controls(rig), _rig_bones(rig)
+    """Try everything, with limbs on FK and on IK; where IK is on at all times, also without it."""
+    switches = possible_switches(context, rig)
+    controls = [name for name in _movable(rig, _owned(context, rig, switches)) if _turns(rig, name)]
     if not controls:
         raise RigError(f"{rig.name!r} has no control that can be turned: drag its bones as they are")
-    tables: dict[tuple[float, ...], Trials] = {}
+    found = _tried(context, rig, controls, switches, by_hand, after)
+    left = sum(1 << int(place) for place in np.flatnonzero(found.bones.deform & ~_has_own_control(found)))
+    lone = [each for each in lone_iks(rig) if any(after[bone] & left for bone in each.bones)]
+    if not lone:
+        return found
+    controls += [name for each in lone for name in sorted(each.bones) if name not in controls and _turns(rig, name)]
+    return _tried(context, rig, list(dict.fromkeys(controls)), [*switches, *lone], by_hand, after)
+
+
+def _tried(
+    context: bpy.types.Context,
+    rig: bpy.types.Object,
+    controls: list[str],
+    possible: Sequence[Switch],
+    by_hand: Mapping[str, str],
+    after: dict[str, int],
+) -> _Found:
+    """What trying some controls shows, with limbs on FK and on IK."""
+    bones, tables = _rig_bones(rig), dict[tuple[float, ...], Trials]()
 
     def table(values: Mapping[Switch, float]) -> Trials:
         key = tuple(values.values())
         if key not in tables:
-            write_switches(rig, {switch.path: value for switch, value in values.items()})
+            _set(rig, values)
             tables[key] = try_controls(context, rig, controls, after)
         return tables[key]
 
     present = try_controls(context, rig, controls, after)
-    switches = [each for each in possible_switches(context, rig) if _hands_over(each, present, bones)]
+    switches = [each for each in possible if _hands_over(each, present, bones)]
     values = {each: float(round(read_switch(rig, each.path))) for each in switches}
     if all(read_switch(rig, each.path) == value for each, value in values.items()):
         tables[tuple(values.values())] = present
@@ -126,39 +146,54 @@ def _try(
     body = find_carriers(table(on_fk), bones, by_hand)
     mine = {each: value for each, value in on_fk.items() if any(_has(each, carrier) for carrier in body)}
     fk, ik = table({**values, **mine}), table({**values, **{each: 1.0 - value for each, value in mine.items()}})
+    _set(rig, values)
     carriers = find_carriers(fk, bones, by_hand)
     place = _place(fk, carriers)
     frames = find_frames(fk, {place, *(carrier.control for carrier in carriers)})
     return _Found(fk, ik, mine, carriers, frames, place, bones)
 
 
-def _controls(rig: bpy.types.Object) -> list[str]:
-    """The bones that people turn."""
-    return [name for name in _movable(rig) if swings(rig.pose.bones[name]) and not is_locked(rig.pose.bones[name])]
+def _set(rig: bpy.types.Object, values: Mapping[Switch, float]) -> None:
+    """Set switches, and what is set along with them."""
+    for switch, value in values.items():
+        write_switches(rig, switch.values(value))
 
 
-def _movable(rig: bpy.types.Object) -> list[str]:
-    """The bones that people move or turn: those with a shape of their own, or all where no bone has one."""
-    shaped, owned = any(bone.custom_shape for bone in rig.pose.bones), constrained_bones(rig)
+def _turns(rig: bpy.types.Object, name: str) -> bool:
+    """Whether people can turn a bone."""
+    bone = rig.pose.bones[name]
+    return swings(bone) and not is_locked(bone)
+
+
+def _owned(context: bpy.types.Context, rig: bpy.types.Object, switches: Sequence[Switch]) -> set[str]:
+    """The bones that constraints move wherever switches stand."""
+    values = {each: read_switch(rig, each.path) for each in switches}
+    found = set(constrained_bones(rig))
+    _set(rig, {each: 1.0 - round(value) for each, value in values.items()})
+    context.view_layer.update()
+    found &= set(constrained_bones(rig))
+    _set(rig, values)
+    context.view_layer.update()
+    return found
+
+
+def _has_own_control(found: _Found) -> BoolArray:
+    """(N,) which bones some control turns that does not turn the whole body."""
+    follows = found.on_fk.follows
+    return np.asarray(follows[follows[:, found.bones.deform].mean(axis=1) <= _MOST].any(axis=0))
+
+
+def _movable(rig: bpy.types.Object, owned: Collection[str]) -> list[str]:
+    """The bones that people move or turn: those with a shape of their own, or all where no bone has one.
+
+    owned: those that constraints move.
+    """
+    shaped = any(bone.custom_shape for bone in rig.pose.bones)
     return [
         bone.name
         for bone in rig.pose.bones
-        if (bone.custom_shape or not shaped)
-        and (bone.name not in owned or _adds_up(bone))
-        and free_channels(bone).any()
+        if (bone.custom_shape or not shaped) and (bone.name not in owned or adds_up(bone)) and free_channels(bone).any()
     ]
-
-
-def _adds_up(bone: bpy.types.PoseBone) -> bool:
-    """Whether what constraints make of a bone is added to what people do.
-
-    A tail that follows, a curling finger; with a shape of its own also a control whose parent can be switched.
-    """
-    carries = ("CHILD_OF", "ARMATURE") if bone.custom_shape else ()
-    constraints: Iterable[Any] = bone.constraints
-    return all(
-        each.type in carries or (each.type == "COPY_ROTATION" and each.mix_mode != "REPLACE") for each in constraints
-    )
 
 
 def _rig_bones(rig: bpy.types.Object) -> RigBones:
@@ -176,13 +211,16 @@ def _rig_bones(rig: bpy.types.Object) -> RigBones:
 
 
 def _hands_over(switch: Switch, present: Trials, bones: RigBones) -> bool:
-    """Whether a switch lets controls take over that turn nothing of the mesh at present."""
+    """Whether a switch lets others take over, of which no control turns anything of the mesh at present.
+
+    A bone that it only lets go by itself has to be a control.
+    """
     moves = {
         control
         for control, turned in zip(present.controls, present.follows, strict=True)
         if (turned & bones.deform).any()
     }
-    return not switch.takes_over & moves
+    return not switch.takes_over & moves and not switch.takes_over <= switch.bones - {*present.controls}
 
 
 def _pivoting(trials: Trials, switch: Switch) -> int:
@@ -194,7 +232,7 @@ def _pivoting(trials: Trials, switch: Switch) -> int:
 
 def _keep(kept: FabrikControlRig, found: _Found, by_hand: Iterable[str]) -> None:
     """Keep it on the armature, in the place of what is there."""
-    for collection in (kept.carriers, kept.controls, kept.switches, kept.stretching):
+    for collection in (kept.carriers, kept.controls, kept.switches, kept.along):
         collection.clear()
     for carrier in found.carriers:
         row = kept.carriers.add()
@@ -208,7 +246,10 @@ def _keep(kept: FabrikControlRig, found: _Found, by_hand: Iterable[str]) -> None
         control.stands_for = _stands_for(found, name)
     for switch, value in found.switches.items():
         row = kept.switches.add()
-        row.name, row.fk, row.ik = switch.path, value, 1.0 - value
+        row.name, row.fk, row.ik, row.only_ik = switch.path, value, 1.0 - value, switch.only_ik
+        for path in switch.along:
+            along = kept.along.add()
+            along.name, along.switch, along.fk, along.ik = path, switch.path, value, 1.0 - value
     kept.place = found.place
     kept.active = 0
 

@@ -1,29 +1,43 @@
-"""Custom properties that hand limbs from IK to FK: drivers say which there may be, trying says which there are."""
+"""What hands limbs from IK to FK: drivers say which custom properties may, trying says which do; and setting them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import bpy
 
-from ..rig.pose_keeper import read_switch, write_switch
+from ..rig.keyframes import bone_path
+from ..rig.ownership import moved_by
+from ..rig.pose_keeper import read_switch, write_switch, write_switches
+from ..settings.control import FabrikControlRig, control_rig, moves
 from .dependents import bone_in_path, targets_of
 
 # A constraint of this influence takes its bone over, whatever those before it make of it.
 _ON: Final = 0.9
+_COPIES: Final = ("COPY_TRANSFORMS", "COPY_ROTATION")
+# What ends the path of a number that stands for a switch where IK is on at all times.
+_INFLUENCE: Final = ".influence"
 _TAKES_OVER: Final = ("COPY_TRANSFORMS", "COPY_ROTATION", "ARMATURE", "CHILD_OF", "IK")
 
 
 @dataclass(frozen=True)
 class Switch:
-    """A custom property from 0 to 1, by its path from the armature object.
+    """A number from 0 to 1, by its path from the armature object: a custom property, or the influence of an IK.
 
-    bones: those with constraints that it drives. takes_over: the bones that those constraints go by when it is at its
-    other end.
+    bones: those that constraints move which it drives. takes_over: the bones that those go by when it is at its other
+    end. along: the paths of what is set along with it, to the same value. only_ik: whether the rig has no FK for these
+    bones, so that they are on FK only while they are posed.
     """
 
     path: str
     bones: frozenset[str]
     takes_over: frozenset[str] = frozenset()
+    along: tuple[str, ...] = ()
+    only_ik: bool = False
+
+    def values(self, value: float) -> dict[str, float]:
+        """What its paths are to be set to."""
+        return dict.fromkeys((self.path, *self.along), value)
 
 
 def possible_switches(context: bpy.types.Context, rig: bpy.types.Object) -> list[Switch]:
@@ -41,29 +55,94 @@ def possible_switches(context: bpy.types.Context, rig: bpy.types.Object) -> list
     context.view_layer.update()
     found = []
     for path, bones in sorted(driving.items()):
-        gained = {target for bone in bones for target in after[bone] if after[bone] != before[bone]}
+        # What no constraint takes over goes by itself.
+        gained = {target for bone in bones for target in after[bone] or (bone,) if after[bone] != before[bone]}
         if gained:
             found.append(Switch(path, frozenset(bones), frozenset(gained)))
     return found
 
 
+def lone_iks(rig: bpy.types.Object) -> list[Switch]:
+    """IK that is on at all times: its influence is what can hand the bones of its chain to themselves.
+
+    With it goes the influence of what has the end of the limb copy the same bone.
+    """
+    driven = {curve.data_path for curve in rig.animation_data.drivers} if rig.animation_data else set()
+    lone: list[tuple[bpy.types.PoseBone, Any, str]] = []
+    for bone in rig.pose.bones:
+        for each in bone.constraints:
+            path = f"{each.path_from_id()}.influence"
+            if moves(each) and path not in driven and getattr(each, "target", None) == rig:
+                lone.append((bone, each, path))
+    found = []
+    for bone, ik, path in [row for row in lone if row[1].type == "IK"]:
+        along = [row for row in lone if row[1].type in _COPIES and row[1].subtarget == ik.subtarget]
+        along = [row for row in along if bone in row[0].parent_recursive]
+        bones = frozenset({each.name for each in moved_by(bone, ik)} | {row[0].name for row in along})
+        found.append(Switch(path, bones, bones, tuple(row[2] for row in along), only_ik=True))
+    return found
+
+
 def custom_numbers(rig: bpy.types.Object) -> list[str]:
-    """The paths of the custom properties that may be switches."""
-    return sorted(_driving(rig))
+    """The paths of the numbers that may be changed to find out how a rig works."""
+    stretching = [bone_path(bone.name, "ik_stretch") for bone in rig.pose.bones if bone.ik_stretch > 0.0]
+    return sorted({*_driving(rig), *(path for each in lone_iks(rig) for path in each.values(0.0)), *stretching})
+
+
+def set_along(kept: FabrikControlRig, values: Mapping[str, float]) -> dict[str, float]:
+    """By path, and value, the switches of some limbs and what is set along with them."""
+    found = dict(values)
+    for row in kept.along:
+        if row.switch in values:
+            found[row.name] = row.ik if values[row.switch] == kept.switches[row.switch].ik else row.fk
+    return found
+
+
+def keyed_switches(kept: FabrikControlRig, values: Mapping[str, float]) -> dict[str, float]:
+    """What of that gets keys, so that limbs stand on the same controls when the animation is played.
+
+    A limb that has no FK is on IK anyway, and what is set along with a limb does nothing on FK.
+    """
+    idle = {row.name: row.fk for row in kept.along}
+    return {path: value for path, value in values.items() if not path.endswith(_INFLUENCE) and value != idle.get(path)}
+
+
+def switches_to_key(rig: bpy.types.Object) -> list[str]:
+    """The paths of what gets keys with a pose as it stands; none but on control rigs."""
+    kept = control_rig(rig)
+    if kept is None:
+        return []
+    return [*keyed_switches(kept, {row.name: read_switch(rig, row.name) for row in (*kept.switches, *kept.along)})]
+
+
+def hand_over(rig: bpy.types.Object, kept: FabrikControlRig, values: Mapping[str, float]) -> None:
+    """Put limbs on FK or on IK, by the values of their switches; on IK they are not stretched."""
+    write_switches(rig, set_along(kept, values))
 
 
 def _driving(rig: bpy.types.Object) -> dict[str, set[str]]:
-    """By path of a custom property from 0 to 1 the bones whose constraints it drives."""
+    """By path of a custom property from 0 to 1 the bones that constraints move which it drives."""
     found: dict[str, set[str]] = {}
     for curve in rig.animation_data.drivers if rig.animation_data else ():
-        bone = bone_in_path(curve.data_path)
-        if not bone or ".constraints[" not in curve.data_path:
+        name, _, number = curve.data_path.rpartition(".")
+        bone: bpy.types.PoseBone | None = rig.pose.bones.get(bone_in_path(curve.data_path))
+        if bone is None or ".constraints[" not in curve.data_path:
             continue
+        constraint = _constraint(rig, name) if number in ("influence", "mute") else None
+        moved = {bone.name} if constraint is None else {each.name for each in moved_by(bone, constraint)}
         for variable in curve.driver.variables:
             for target in variable.targets:
                 if target.id == rig and target.data_path.endswith('"]') and _is_switch(rig, target.data_path):
-                    found.setdefault(target.data_path, set()).add(bone)
+                    found.setdefault(target.data_path, set()).update(moved)
     return found
+
+
+def _constraint(rig: bpy.types.Object, path: str) -> Any:
+    """What a path leads to; None where that is gone."""
+    try:
+        return rig.path_resolve(path)
+    except ValueError:
+        return None
 
 
 def _is_switch(rig: bpy.types.Object, path: str) -> bool:
@@ -82,8 +161,8 @@ def _leaders(context: bpy.types.Context, rig: bpy.types.Object) -> dict[str, tup
     evaluated = rig.evaluated_get(context.evaluated_depsgraph_get())
     found: dict[str, tuple[str, ...]] = {}
     for bone, own in zip(evaluated.pose.bones, rig.pose.bones, strict=True):
-        found[bone.name] = ()
+        found.setdefault(bone.name, ())
         for constraint, mine in zip(bone.constraints, own.constraints, strict=True):
             if constraint.type in _TAKES_OVER and not constraint.mute and constraint.influence > _ON:
-                found[bone.name] = tuple(targets_of(mine, rig))
+                found.update((each.name, tuple(targets_of(mine, rig))) for each in moved_by(own, mine))
     return found

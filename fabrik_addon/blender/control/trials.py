@@ -11,8 +11,9 @@ import numpy as np
 from ...core.arrays import BoolArray, FloatArray
 from ...core.rotations import rotation_vector_from_matrix
 from ..rig.armature import nearest_rotations
+from ..rig.ownership import constrained_bones
 from ..rig.pose_writer import HeldChannels
-from .channels import add_to_channels, free_channels
+from .channels import add_to_channels, adds_up, free_channels
 from .dependents import batches
 
 # Radians: matrices are in single precision, of which a thousandth of this is left for telling turns apart.
@@ -20,6 +21,8 @@ _TURN: Final = 0.02
 # A bone is turned as much where its turn differs by less than this share, and stays where it moves by less than this
 # share of what the control's turn would move it by at a tenth of the rig's size.
 _SAME: Final = 0.01
+# A share of the turn: what turns by less has not turned.
+_TELLING: Final = 0.1
 # An axis that is no bone's own, so that all three of a bone's channels are told.
 TRIED_AXIS: Final = (0.48, 0.6, 0.64)
 
@@ -46,7 +49,8 @@ class Trials:
     def full(self) -> BoolArray:
         """(C, N) whether a bone was turned as much as the control."""
         sizes = np.linalg.norm(self.turns, axis=-1)[:, None]
-        return np.asarray(np.linalg.norm(self.turned - self.turns[:, None], axis=-1) < _SAME * sizes)
+        alike = np.linalg.norm(self.turned - self.turns[:, None], axis=-1) < _SAME * sizes
+        return np.asarray(alike & (sizes > _TELLING * _TURN))
 
     @cached_property
     def swung(self) -> BoolArray:
@@ -54,7 +58,7 @@ class Trials:
         along = self.rest[:, :3, 1]
         missing, whole = (_across(turns, along) for turns in (self.turned - self.turns[:, None], self.turns[:, None]))
         sizes = np.linalg.norm(whole, axis=-1)
-        return np.asarray((np.linalg.norm(missing, axis=-1) < _SAME * sizes) & (sizes > 0.1 * _TURN))
+        return np.asarray((np.linalg.norm(missing, axis=-1) < _SAME * sizes) & (sizes > _TELLING * _TURN))
 
     @cached_property
     def follows(self) -> BoolArray:
@@ -87,13 +91,15 @@ def try_controls(
 ) -> Trials:
     """Turn each control by a little, from the present pose, and put it back.
 
-    after: for each bone the bits of those that may follow it.
+    Those that constraints move at present turn nothing. after: for each bone the bits of those that may follow it.
     """
     bones = list(rig.pose.bones.keys())
     rest = _matrices(context, rig)
     shape = (len(controls), len(bones), 3)
     turns, turned, moved = np.zeros((len(controls), 3)), np.zeros(shape), np.zeros(shape)
-    for batch in batches(controls, after):
+    owned = constrained_bones(rig)
+    free = [name for name in controls if name not in owned or adds_up(rig.pose.bones[name])]
+    for batch in batches(free, after):
         before = HeldChannels(rig, batch)
         for name in batch:
             _turn(rig.pose.bones[name])

@@ -13,12 +13,14 @@ from ...core.model.skeleton import Skeleton
 from ...core.rotations import rotation_vector_from_matrix
 from ..rig import pose_writer as plain
 from ..rig.armature import Tree, nearest_rotations
+from ..rig.keying import key_in_steps
 from ..rig.pose_keeper import read_switch
 from ..rig.pose_writer import ChannelGroup, HeldChannels, PoseWriter, channel_groups
 from ..settings.control import FabrikControlRig, control_rig
 from .body import bones_on_ik
-from .limbs import LimbOnIk, Update, hand_over, let_stretch, limbs_that_stay, place_limbs
+from .limbs import LimbOnIk, Update, limbs_that_stay, place_limbs
 from .model import ControlModel
+from .switches import hand_over, keyed_switches, set_along
 
 # A share of a metre: a location that would change by less is kept to the bit.
 _LEAST_MOVE: Final = 1e-7
@@ -68,7 +70,7 @@ class ControlWriter:
             for row in kept.switches
             if any(carrier.switch == row.name for carrier in kept.carriers if carrier.name in names)
         }
-        self._before_switches = {path: read_switch(armature, path) for path in self.on_fk}
+        self._before_switches = {path: read_switch(armature, path) for path in set_along(kept, self.on_fk)}
         self._is_root = not kept.carriers[skeleton.names[0]].parent
         self._model: ControlModel | None = None
         self._groups: list[ChannelGroup] = []
@@ -112,7 +114,9 @@ class ControlWriter:
         on_ik = {path: HeldChannels(self._rig, limb.controls) for path, limb in limbs.items()}
         self._place_on_ik(self._update, limbs, wanted)
         left = self.not_on_ik(limbs)
-        for path, _ in left if self._kept.limbs == "AUTO" else ():
+        for path, _ in left:
+            if not self.may_leave_ik(path):
+                continue
             on_ik.pop(path).put_back()
             on_fk[path].put_back()
             hand_over(self._rig, self._kept, {path: self._kept.switches[path].fk})
@@ -120,12 +124,16 @@ class ControlWriter:
         self._update()
         return [sentence for _, sentence in left]
 
+    def may_leave_ik(self, path: str) -> bool:
+        """Whether a limb that its IK can't bring where it should be may go to FK."""
+        return self._kept.limbs == "AUTO" and not self._kept.switches[path].only_ik
+
     def not_on_ik(self, limbs: Iterable[str]) -> list[tuple[str, str]]:
         """Of limbs that were placed on IK those that do not stand where they were wanted, with a sentence on each."""
         off = {self._kept.carriers[each.bone].switch: each for each in sorted(self.deviations(), key=_distance)}
-        went = "stays on IK, which leaves" if self._kept.limbs == "IK" else "went to FK: its IK would leave"
+        went = {True: "went to FK: its IK would leave", False: "stays on IK, which leaves"}
         return [
-            (path, f"The limb of {off[path].bone!r} {went} it off by {_apart(off[path])}")
+            (path, f"The limb of {off[path].bone!r} {went[self.may_leave_ik(path)]} it off by {_apart(off[path])}")
             for path in limbs
             if path in off
         ]
@@ -135,7 +143,6 @@ class ControlWriter:
         self._wanted = wanted
         for path in limbs:
             self._held[0].put_back(self._carrying(path))
-            let_stretch(self._rig, self._kept, path, stretches=False)
         hand_over(self._rig, self._kept, {path: self._kept.switches[path].ik for path in limbs})
         of_limbs = [wanted[[self._skeleton.index(bone) for bone in limb.bones]] for limb in limbs.values()]
         if limbs:
@@ -147,9 +154,12 @@ class ControlWriter:
             row.control for row in self._kept.carriers if row.switch == path and row.control in self._rig.pose.bones
         ]
 
-    def limbs_that_stay(self, known: Mapping[str, LimbOnIk] = MappingProxyType({})) -> dict[str, LimbOnIk]:
-        """The limbs that are to be on IK once the body is posed, by switch; known: those that were placed before."""
-        return limbs_that_stay(self._rig, self._kept, self._before_switches, known)
+    def limbs_that_stay(
+        self, known: Mapping[str, LimbOnIk] = MappingProxyType({}), *, keyed: bool = False
+    ) -> dict[str, LimbOnIk]:
+        """The limbs that are to be on IK once the body is posed, as `limbs.limbs_that_stay`."""
+        before = {path: self._before_switches[path] for path in self.on_fk}
+        return limbs_that_stay(self._rig, self._kept, before, known, keyed=keyed)
 
     def write_on_ik(
         self, update: Update, limbs: Mapping[str, LimbOnIk], rotations: FloatArray, head: FloatArray | None
@@ -176,9 +186,15 @@ class ControlWriter:
         for each in self._held:
             yield from each.changed()
 
-    def switched(self) -> list[str]:
-        """The paths of the custom properties that no longer hold what they held at the start."""
-        return [path for path, value in self._before_switches.items() if read_switch(self._rig, path) != value]
+    def switched(self) -> dict[str, float]:
+        """The numbers that hand limbs over which no longer hold what they held at the start, by path."""
+        present = {path: read_switch(self._rig, path) for path in self._before_switches}
+        return {path: value for path, value in present.items() if value != self._before_switches[path]}
+
+    def key_switches(self, frame: float) -> None:
+        """Key those."""
+        for path in keyed_switches(self._kept, self.switched()):
+            key_in_steps(self._rig, path, frame, self._before_switches[path])
 
     def _update(self) -> None:
         if self._context is not None:
@@ -296,10 +312,10 @@ def settle(writers: Sequence[PoseWriter | ControlWriter]) -> list[str]:
     return [sentence for each in writers if isinstance(each, ControlWriter) for sentence in each.settle()]
 
 
-def key_switches(armature: bpy.types.Object, writers: Sequence[PoseWriter | ControlWriter]) -> None:
-    """Key the properties on the present frame that handed limbs to other controls."""
-    for path in (path for each in writers if isinstance(each, ControlWriter) for path in each.switched()):
-        armature.keyframe_insert(path)
+def key_switches(context: bpy.types.Context, writers: Sequence[PoseWriter | ControlWriter]) -> None:
+    """Key the numbers on the present frame that handed limbs to other controls."""
+    for writer in (each for each in writers if isinstance(each, ControlWriter)):
+        writer.key_switches(context.scene.frame_current_final)
 
 
 def _lean(matrix: FloatArray) -> float:

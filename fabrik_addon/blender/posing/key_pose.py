@@ -7,6 +7,7 @@ import numpy as np
 
 from ...core.arrays import FloatArray
 from ..control.body import bones_on_ik, placing_controls, read_trees
+from ..control.switches import switches_to_key
 from ..goals.effectors import check_effectors
 from ..goals.goals import gather_goals
 from ..goals.root import moves_root
@@ -14,7 +15,7 @@ from ..rig import keyframes
 from ..rig.actions import check_action
 from ..rig.armature import RigError, check_editable
 from ..rig.keyframes import bone_path
-from ..rig.keying import key_channels, why_no_key
+from ..rig.keying import key_channels, key_in_steps, why_no_key
 from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.control import control_rig
 
@@ -43,8 +44,8 @@ def key_pose(context: bpy.types.Context, rig: bpy.types.Object) -> list[str]:
     keyed = key_channels(context, rig, channels, automatic=False)
     if not keyed:
         raise RigError(why_no_key(context, automatic=False))
-    for switch in () if kept is None else kept.switches:
-        rig.keyframe_insert(switch.name, frame=frame)
+    for path in switches_to_key(rig):
+        key_in_steps(rig, path, frame)
     return keyed
 
 

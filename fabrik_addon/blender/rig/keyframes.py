@@ -161,6 +161,13 @@ def scale_values(curve: bpy.types.FCurve, factor: float, shift: float | FloatArr
     curve.update()
 
 
+def make_steps(curve: bpy.types.FCurve) -> None:
+    """Have a curve hold the value of each key up to the next."""
+    for key in curve.keyframe_points:
+        key.interpolation = "CONSTANT"
+    curve.update()
+
+
 def all_linear(curve: bpy.types.FCurve) -> bool:
     """Whether every key of a curve goes on to the next in a straight line."""
     kinds = _get(curve.keyframe_points, "interpolation", 1, np.int32)

@@ -1,12 +1,13 @@
 """Keys for what a tool has posed, set as Blender's own tools set theirs: by preferences, keying set and locks."""
 
 from collections.abc import Iterable, Iterator
+from math import inf
 from typing import Any
 
 import bpy
 
 from .actions import KeyframeError, check_action
-from .keyframes import bone_path
+from .keyframes import bone_path, curves, keys_beside, make_steps
 from .locks import unlocked_location, unlocked_rotation
 
 
@@ -44,6 +45,19 @@ def key_channels(
         except (RuntimeError, TypeError) as error:
             raise KeyframeError(f"Bone {bone!r} can't be keyed: {error}") from None
     return list(keyed)
+
+
+def key_in_steps(armature: bpy.types.Object, path: str, frame: float, before: float | None = None) -> None:
+    """Key a number, by its path, that is at no time between two values: it stays what it was up to a frame.
+
+    before: what it was. It gets a key on the frame before where the armature has earlier keys, and this number none.
+    """
+    has_earlier = any(keys_beside(curve, frame)[0] > -inf for curve in curves(armature))
+    armature.keyframe_insert(path, frame=frame)
+    curve = next(each for each in curves(armature) if each.data_path == path)
+    if before is not None and has_earlier and keys_beside(curve, frame)[0] == -inf:
+        curve.keyframe_points.insert(frame - 1.0, before)
+    make_steps(curve)
 
 
 def why_no_key(context: bpy.types.Context, *, automatic: bool) -> str:

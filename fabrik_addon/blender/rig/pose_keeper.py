@@ -23,9 +23,8 @@ class PoseKeeper:
         """Take note of how things are."""
         self._scene, self._rig = scene, rig
         self._frame, self._subframe = scene.frame_current, scene.frame_subframe
-        self._switches = {each.name: read_switch(rig, each.name) for each in rig_settings(rig).control.switches}
-        stretching = [each.name for each in rig_settings(rig).control.stretching if each.name in rig.pose.bones]
-        self._ik_stretch = {name: rig.pose.bones[name].ik_stretch for name in stretching}
+        kept = rig_settings(rig).control
+        self._switches = {each.name: read_switch(rig, each.name) for each in (*kept.switches, *kept.along)}
         self._pose = {name: read_channel(rig, name, width) for name, width in _CHANNELS.items()}
 
     def restore(self, keyed: Collection[str] = ()) -> None:
@@ -43,8 +42,6 @@ class PoseKeeper:
             self._scene.frame_set(self._frame, subframe=self._subframe)
         if not keyed:
             write_switches(self._rig, self._switches)
-            for name, value in self._ik_stretch.items():
-                self._rig.pose.bones[name].ik_stretch = value
         rows = [row for row, bone in enumerate(self._rig.pose.bones) if bone.name in keyed]
         changed = [self._put_back(name, width, rows) for name, width in _CHANNELS.items()]
         if any(changed):
@@ -90,27 +87,32 @@ def read_channel(rig: bpy.types.Object, name: str, width: int) -> npt.NDArray[np
 
 
 def read_switch(rig: bpy.types.Object, path: str) -> float:
-    """The value of a custom property of a rig, by its path."""
+    """The value of a number of a rig, a custom property or another, by its path."""
     holder, name = _held(rig, path)
-    value: float = holder[name]
+    # By its path a custom property is given in single precision.
+    value: float = holder[name] if path.endswith("]") else getattr(holder, name)
     return value
 
 
 def write_switch(rig: bpy.types.Object, path: str, value: float) -> None:
-    """Set a custom property of a rig, by its path, to a value of the kind that it holds."""
+    """Set a number of a rig, by its path, to a value of the kind that it holds."""
     holder, name = _held(rig, path)
-    holder[name] = type(holder[name])(value)
+    if path.endswith("]"):
+        holder[name] = type(holder[name])(value)
+    else:
+        setattr(holder, name, value)
     rig.update_tag()
 
 
 def write_switches(rig: bpy.types.Object, values: Mapping[str, float]) -> None:
-    """Set those custom properties that have another value."""
+    """Set those of some numbers that have another value."""
     for path, value in values.items():
         if read_switch(rig, path) != value:
             write_switch(rig, path, value)
 
 
 def _held(rig: bpy.types.Object, path: str) -> tuple[Any, str]:
-    """What holds a custom property, and its name there."""
-    holder, _, name = path.rpartition("[")
-    return rig.path_resolve(holder) if holder else rig, bpy.utils.unescape_identifier(name[1:-2])
+    """What holds a number, and its name there."""
+    is_custom = path.endswith("]")
+    holder, _, name = path.rpartition("[" if is_custom else ".")
+    return rig.path_resolve(holder) if holder else rig, bpy.utils.unescape_identifier(name[1:-2]) if is_custom else name

@@ -73,21 +73,26 @@ class FabrikControl(PropertyGroup):
 
 @overridable
 class FabrikSwitch(PropertyGroup):
-    """A custom property that hands a limb from IK to FK; its name is its path from the armature object."""
+    """A number that hands a limb from IK to FK; its name is its path from the armature object.
+
+    That is a custom property, or the influence of a limb's IK where the rig has no other.
+    """
 
     fk: FloatProperty(name="FK", description="Its value with the limb on FK")
     ik: FloatProperty(name="IK", description="Its value with the limb on IK")
+    only_ik: BoolProperty(name="Only IK", description="The rig has no FK for the limb: it is placed on IK at all times")
     stretches: BoolProperty(
         name="Stretches", description="The limb's IK makes its bones longer or shorter, and can't be kept from it"
     )
 
 
 @overridable
-class FabrikStretch(PropertyGroup):
-    """A bone that its limb's IK stretches, its name; it is not to while the limb is placed on IK."""
+class FabrikAlong(PropertyGroup):
+    """A number that is set along with a limb's switch, such as a bone's IK Stretch; its name is its path."""
 
-    switch: StringProperty(name="Switch", description="The custom property that hands its limb from IK to FK")
-    before: FloatProperty(name="IK Stretch", description="The bone's IK Stretch where its limb is not placed on IK")
+    switch: StringProperty(name="Switch", description="The path of what hands its limb from IK to FK")
+    fk: FloatProperty(name="FK", description="Its value with the limb on FK")
+    ik: FloatProperty(name="IK", description="Its value while the limb is placed on IK")
 
 
 @overridable
@@ -97,9 +102,7 @@ class FabrikControlRig(PropertyGroup):
     carriers: CollectionProperty(name="Body", description="The bones of the body", type=FabrikCarrier)
     controls: CollectionProperty(name="Controls", description="The controls of the rig", type=FabrikControl)
     switches: CollectionProperty(name="Switches", description="What hands limbs from IK to FK", type=FabrikSwitch)
-    stretching: CollectionProperty(
-        name="Stretched", description="The bones that IK may make longer or shorter", type=FabrikStretch
-    )
+    along: CollectionProperty(name="Set Along", description="What is set along with limbs' switches", type=FabrikAlong)
     active: IntProperty(name="Active Bone", description="The bone of the body that is shown")
     place: StringProperty(name="Place", description="The control that moves the whole body")
     uncarried: StringProperty(
@@ -111,7 +114,7 @@ class FabrikControlRig(PropertyGroup):
     use: BoolProperty(name="Control Rig", description="Pose the body and write its controls", default=True)
 
 
-CLASSES = (FabrikCarrier, FabrikControl, FabrikSwitch, FabrikStretch, FabrikControlRig)
+CLASSES = (FabrikCarrier, FabrikControl, FabrikSwitch, FabrikAlong, FabrikControlRig)
 
 
 def control_rig(rig: bpy.types.Object) -> FabrikControlRig | None:

@@ -43,9 +43,8 @@ def test_a_walk(baked):
     assert np.ptp(heads[0][:, 1]) > 0.5
 
 
-def test_pinned_feet_stay_on_ik():
-    rig = open_rigify("Basic.basic_human")
-    bpy.ops.fabrik.use_control_rig()
+def reaching(rig):
+    """A bake of 12 frames in which a set up rig's hand reaches for a target that moves, and its feet are pinned."""
     bpy.ops.fabrik.pin(bones="foot_ik.L,foot_ik.R")
     target = scenes.empty_at((0.6, -0.2, 1.4))
     for frame, place in ((1, (0.6, -0.2, 1.4)), (12, (0.3, -0.6, 0.7))):
@@ -56,12 +55,49 @@ def test_pinned_feet_stay_on_ik():
     shares = []
     result = bake(bpy.context, rig, frame_start=1, frame_end=12, progress=lambda share: shares.append(share) or True)
     assert result.warnings == ()
+    return result, shares
+
+
+def test_pinned_feet_stay_on_ik_as_the_file_is_opened_again(tmp_path):
+    rig = open_rigify("Basic.basic_human")
+    bpy.ops.fabrik.use_control_rig()
+    result, shares = reaching(rig)
     assert len([share for share in shares if 0.9 < share < 1.0]) > 10
     keyed = {path.split('"')[1] for path, _ in curves(rig) if not path.endswith('"]')}
     placing = {row.name for row in rig.fabrik.control.controls if row.limb and row.limb.startswith('pose.bones["thigh')}
     assert placing < keyed
     assert not keyed & {f"{bone}_fk.{side}" for bone in ("thigh", "shin", "foot") for side in "LR"}
+    unstretched = {row.name for row in rig.fabrik.control.along if "thigh" in row.switch}
+    assert {path for path, _ in curves(rig) if path.endswith("ik_stretch")} == unstretched != set()
+    # What is not keyed may be changed: the animation holds all that the limbs need.
+    for bone in rig.pose.bones:
+        bone.ik_stretch = 0.1
+    rig = saved_and_opened(rig, tmp_path)
     stands_as_solved(rig, result)
+
+
+def test_pinned_feet_of_an_override_stay_on_ik_as_the_file_is_opened_again(tmp_path):
+    open_rigify("Basic.basic_human")
+    bpy.ops.fabrik.use_control_rig()
+    library = tmp_path / "library.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(library))
+    bpy.ops.wm.read_homefile(use_empty=True)
+    with bpy.data.libraries.load(str(library), link=True) as (_, linked):
+        linked.objects = ["Generated"]
+    rig = linked.objects[0].override_create()
+    bpy.context.scene.collection.objects.link(rig)
+    scenes.make_active(rig)
+    result, _ = reaching(rig)
+    assert all(rig.path_resolve(row.name) == row.ik for row in rig.fabrik.control.switches if "thigh" in row.name)
+    stands_as_solved(saved_and_opened(rig, tmp_path), result)
+
+
+def saved_and_opened(rig, folder):
+    """The rig, once its file was written and read."""
+    name, file = rig.name, str(folder / "baked.blend")
+    bpy.ops.wm.save_as_mainfile(filepath=file)
+    bpy.ops.wm.open_mainfile(filepath=file)
+    return next(each for each in bpy.data.objects if each.name == name and each.library is None)
 
 
 def test_another_armatures_motion():

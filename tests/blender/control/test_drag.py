@@ -158,6 +158,30 @@ def test_auto_keying_keys_controls_and_switches_alone(human):
     assert {"upper_arm_fk.L", "forearm_fk.L"} <= bones
 
 
+@pytest.mark.usefixtures("preferences")
+def test_frames_before_a_limb_was_handed_over_stay_as_they_were(human):
+    hand = human.pose.bones["hand_ik.L"]
+    for frame, place in ((1, (0.0, 0.0, 0.0)), (10, (0.0, -0.2, 0.2))):
+        hand.location = place
+        hand.keyframe_insert("location", frame=frame)
+    scene = bpy.context.scene
+    frames = (1, 5, 10, 15, 19)
+    before = {}
+    for frame in (*frames, 20):
+        scene.frame_set(frame)
+        before[frame] = matrix(human, "ORG-hand.L")
+    scene.tool_settings.use_keyframe_insert_auto = True
+    led(human).finish(bpy.context)
+    switch = human.pose.bones["upper_arm_parent.L"]
+    assert switch["IK_FK"] == 1.0
+    for frame in frames:
+        scene.frame_set(frame)
+        assert switch["IK_FK"] == 0.0
+        assert matrix(human, "ORG-hand.L") == pytest.approx(before[frame], abs=1e-5), frame
+    scene.frame_set(20)
+    assert np.abs(matrix(human, "ORG-hand.L") - before[20]).max() > 0.1
+
+
 def test_switches_get_no_keys_where_controls_get_none(human, preferences):
     preferences.use_keyframe_insert_available = True
     bpy.context.scene.tool_settings.use_keyframe_insert_auto = True

@@ -1,10 +1,18 @@
-"""Rigs built as Auto-Rig Pro and CloudRig build theirs: set up, dragged on FK and on IK, baked."""
+"""Rigs built as Auto-Rig Pro, CloudRig and people build theirs: set up, dragged on FK and on IK, baked."""
 
 import bpy
 import numpy as np
 import pytest
 from support import scenes
-from support.control_rigs import arp_like, assert_same, bend_as_on_ik, cloud_like, stands_as_solved
+from support.control_rigs import (
+    arp_like,
+    assert_same,
+    bend_as_on_ik,
+    cloud_like,
+    hand_made,
+    only_ik,
+    stands_as_solved,
+)
 from support.takes import curves
 
 from fabrik_addon.blender.bake.bake import bake
@@ -12,13 +20,14 @@ from fabrik_addon.blender.posing.drag.session import begin_drag
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
-FEET = {"Arp": "c_foot.L_ik,c_foot.R_ik", "Cloud": "IK-MSTR-foot.L,IK-MSTR-foot.R"}
-HAND = {"Arp": "c_hand.L_ik", "Cloud": "IK-MSTR-hand.L"}
-HIPS = {"Arp": "c_hips", "Cloud": "MSTR-torso"}
-POLE = {"Arp": "c_foot.L_pole", "Cloud": "POLE-foot.L"}
+FEET = {"Arp": "c_foot.L_ik,c_foot.R_ik", "Cloud": "IK-MSTR-foot.L,IK-MSTR-foot.R", "Hand": "foot.L_ik,foot.R_ik"}
+HAND = {"Arp": "c_hand.L_ik", "Cloud": "IK-MSTR-hand.L", "Hand": "hand.L_ik"}
+HIPS = {"Arp": "c_hips", "Cloud": "MSTR-torso", "Hand": "hips"}
+POLE = {"Arp": "c_foot.L_pole", "Cloud": "POLE-foot.L", "Hand": "foot.L_pole"}
+TOES = {"Arp": {"c_toe.L_ik", "c_toe.R_ik"}, "Cloud": {"IK-toe.L", "IK-toe.R"}, "Hand": set()}
 
 
-@pytest.fixture(params=[arp_like, cloud_like])
+@pytest.fixture(params=[arp_like, cloud_like, hand_made])
 def rig(request):
     return request.param()
 
@@ -56,12 +65,11 @@ def test_the_whole_body_is_found(rig):
     assert [row.found for row in kept.carriers] == ["TURNS"] * 21
     assert len(kept.switches) == 4
     placing = {row.name for row in kept.controls if row.limb}
-    toes = {"c_toe.L_ik", "c_toe.R_ik"} if rig.name == "Arp" else {"IK-toe.L", "IK-toe.R"}
     wanted = {
         bone.replace(".L", f".{side}") for bone in (FEET[rig.name].split(",")[0], HAND[rig.name]) for side in "LR"
     }
     poles = {POLE[rig.name].replace("foot.L", f"{limb}.{side}") for limb in ("foot", "hand") for side in "LR"}
-    assert placing == toes | wanted | poles
+    assert placing == TOES[rig.name] | wanted | poles
 
 
 @pytest.mark.parametrize("bone", [HAND, HIPS])
@@ -101,3 +109,43 @@ def test_a_bake_keys_controls_alone_and_the_body_stands_as_it_was_solved(rig, li
     assert keyed <= carrying | ({kept.place} if limbs == "FK" else {kept.place} | placing)
     assert arm <= keyed if limbs == "FK" else {HAND[rig.name]} <= keyed and not arm & keyed
     stands_as_solved(rig, result)
+
+
+def test_limbs_without_fk_are_placed_on_their_ik():
+    rig = only_ik()
+    kept = set_up(rig)
+    assert len(kept.carriers) == 21
+    assert kept.uncarried == ""
+    switches = {row.name for row in (*kept.switches, *kept.along)}
+    assert len(switches) == 8
+    bpy.ops.fabrik.pin(bones="foot.L_ik,foot.R_ik")
+    for bone, shift in (("hand.L_ik", (0.0, -0.3, 0.1)), ("hips", (0.05, 0.0, -0.2)), ("chest", (0.0, -0.1, -0.05))):
+        before = body(rig)
+        dragged = drag(rig, bone, shift)
+        after = body(rig)
+        assert dragged.left_alone == []
+        assert {rig.path_resolve(path) for path in switches} == {1.0}
+        feet = [place for place, row in enumerate(kept.carriers) if row.name.startswith("foot")]
+        assert after[feet] == pytest.approx(before[feet], abs=1e-4)
+        assert np.abs(after - before).max() > 0.09
+        dragged.cancel()
+        assert body(rig) == pytest.approx(before, abs=1e-6)
+
+
+def test_limbs_without_fk_are_baked_onto_their_ik(tmp_path):
+    rig = only_ik()
+    kept = set_up(rig)
+    target = scenes.empty_at((0.6, -0.2, 1.3))
+    for frame, place in ((1, (0.6, -0.2, 1.3)), (8, (0.4, -0.5, 1.1))):
+        target.location = place
+        target.keyframe_insert("location", frame=frame)
+    bpy.ops.fabrik.add_effector(bone="hand.L_ik", target=target.name)
+    result = bake(bpy.context, rig, frame_start=1, frame_end=8)
+    assert result.warnings == ()
+    keyed = {path.split('"')[1] for path, _ in curves(rig)}
+    assert {"hand.L_ik", "hand.L_pole", "spine"} <= keyed
+    assert not keyed & {row.name for row in kept.carriers if row.switch}
+    file = str(tmp_path / "baked.blend")
+    bpy.ops.wm.save_as_mainfile(filepath=file)
+    bpy.ops.wm.open_mainfile(filepath=file)
+    stands_as_solved(bpy.data.objects["Only"], result)

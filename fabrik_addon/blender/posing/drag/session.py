@@ -148,7 +148,7 @@ class Drag:
         changed = [pair for writer in self._writers for pair in writer.changed()]
         if changed and is_auto_keying(context):
             if key_channels(context, self._armature, changed, automatic=True):
-                key_switches(self._armature, self._writers)
+                key_switches(context, self._writers)
             else:
                 self.left_alone.append(why_no_key(context, automatic=True))
         take_pins_along(self._armature, self._dragged)
