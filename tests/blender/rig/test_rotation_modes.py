@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from mathutils import Euler, Matrix, Quaternion, Vector
 
@@ -90,6 +90,8 @@ def test_axis_angle_channels_mean_what_mathutils_says(angle, axis):
 @given(order=st.sampled_from(EULER_ORDERS), quaternion=quaternions, previous=st.tuples(angles, angles, angles))
 def test_euler_angles_are_as_near_to_the_frame_before_as_mathutils_gets_them(order, quaternion, previous):
     theirs = Quaternion(quaternion).to_euler(order, Euler(previous, order))
+    # Nearer to gimbal lock single precision leaves too little of mathutils' first and third angle.
+    assume(abs(np.cos(theirs["XYZ".index(order[1])])) > 1e-3)
 
     _, ours = to_channels(order, quaternion[None], previous=np.array(previous))
 
