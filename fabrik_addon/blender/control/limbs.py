@@ -19,6 +19,7 @@ from ..rig.armature import nearest_rotations
 from ..rig.keyframes import curves
 from ..rig.pose_keeper import read_switch
 from ..rig.pose_writer import HeldChannels
+from ..rig.spaces import as_array
 from ..settings.control import FabrikControlRig, control_rig
 from ..settings.rig import rig_settings
 from .channels import add_to_channels, free_channels
@@ -80,7 +81,7 @@ class LimbOnIk:
 
     def stands(self) -> FloatArray:
         """(B, 4, 4) how the bones stand, without scale."""
-        matrices = np.array([self.rig.pose.bones[name].matrix for name in self.bones], dtype=np.float64)
+        matrices = np.array([as_array(self.rig.pose.bones[name].matrix) for name in self.bones])
         matrices[:, :3, :3] = nearest_rotations(matrices[:, :3, :3])
         return matrices
 

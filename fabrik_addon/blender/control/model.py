@@ -11,6 +11,7 @@ from ...core.model.skeleton import Skeleton
 from ...core.rotations import matrix_from_quaternion, quaternion_from_matrix, slerp
 from ..rig.armature import nearest_rotations
 from ..rig.rotation_modes import local_rotation
+from ..rig.spaces import as_array
 from ..settings.control import FabrikControl, FabrikControlRig
 
 
@@ -155,10 +156,10 @@ def _stands(
     """([F,] N, 3, 3) rotations, ([F,] N, 3) heads and (N, 3, 3) rotations at rest of bones, armature space."""
     bones = [rig.pose.bones[name] for name in names]
     if over is None:
-        posed = np.array([bone.matrix for bone in bones], dtype=np.float64).reshape(-1, 4, 4)
+        posed = np.array([as_array(bone.matrix) for bone in bones]).reshape(-1, 4, 4)
     else:
         posed = np.stack([over.matrices[name] for name in names], axis=1)
-    rest = np.array([bone.bone.matrix_local for bone in bones], dtype=np.float64).reshape(-1, 4, 4)
+    rest = np.array([as_array(bone.bone.matrix_local) for bone in bones]).reshape(-1, 4, 4)
     return nearest_rotations(posed[..., :3, :3]), posed[..., :3, 3], nearest_rotations(rest[:, :3, :3])
 
 

@@ -16,6 +16,7 @@ from ..rig.armature import Tree, nearest_rotations
 from ..rig.keying import key_in_steps
 from ..rig.pose_keeper import read_switch
 from ..rig.pose_writer import ChannelGroup, HeldChannels, PoseWriter, channel_groups
+from ..rig.spaces import as_array
 from ..settings.control import FabrikControlRig, control_rig
 from .body import bones_on_ik
 from .limbs import LimbOnIk, Update, limbs_that_stay, place_limbs
@@ -231,7 +232,7 @@ def deviations(
     rig: bpy.types.Object, kept: FabrikControlRig, names: Sequence[str], wanted: FloatArray
 ) -> list[Deviation]:
     """Of J bones of a body those that their controls have not brought to (J, 4, 4) matrices, armature space."""
-    posed = np.array([rig.pose.bones[name].matrix for name in names], dtype=np.float64)
+    posed = np.array([as_array(rig.pose.bones[name].matrix) for name in names])
     distances = np.linalg.norm(posed[:, :3, 3] - wanted[:, :3, 3], axis=1)
     turns = np.swapaxes(nearest_rotations(posed[:, :3, :3]), 1, 2) @ wanted[:, :3, :3]
     found = []

@@ -10,6 +10,7 @@ from mathutils import Matrix, Quaternion
 
 from ...core import Solution, Solver
 from ...core.arrays import FloatArray, times
+from ..rig.spaces import as_array
 from .effectors import Pin, Target
 from .goals import Goals
 from .loops import Partner
@@ -51,7 +52,7 @@ class Places(NamedTuple):
 def present_places(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, goals: Goals) -> Places:
     """Where the goals are now; the scene stays on its frame, so that what was moved by hand counts."""
     space = tree_space(rig.evaluated_get(graph), goals)
-    armature = np.array(rig.evaluated_get(graph).matrix_world)
+    armature = as_array(rig.evaluated_get(graph).matrix_world)
     world = np.array([_world_matrix(graph, armature, goal) for goal in goals.targets])
     for goal, matrix in zip(goals.targets, world, strict=True):
         if not isinstance(goal, (Pin, Partner)) and not _is_seen(scene, goal):
@@ -159,11 +160,11 @@ def quaternions(matrices: FloatArray) -> FloatArray:
 
 def tree_space(rig: bpy.types.Object, goals: Goals) -> FloatArray:
     """(4, 4) from the space of a tree to the world, by an evaluated armature as it is now."""
-    world = np.array(rig.matrix_world)
+    world = as_array(rig.matrix_world)
     if not goals.carrier:
         return world
     rest = goals.tree.skeleton.rest[0]
-    return world @ np.array(rig.pose.bones[goals.carrier].matrix) @ np.linalg.inv(rest)
+    return world @ as_array(rig.pose.bones[goals.carrier].matrix) @ np.linalg.inv(rest)
 
 
 def _world_matrix(graph: bpy.types.Depsgraph, armature: FloatArray, goal: Target | Pin | Partner) -> FloatArray:
@@ -173,14 +174,14 @@ def _world_matrix(graph: bpy.types.Depsgraph, armature: FloatArray, goal: Target
     holder, bone = goal
     evaluated = holder.evaluated_get(graph)
     world = evaluated.matrix_world
-    return np.array(world @ evaluated.pose.bones[bone].matrix if bone else world)
+    return as_array(world @ evaluated.pose.bones[bone].matrix if bone else world)
 
 
 def _own_matrix(pin: Pin | Partner) -> FloatArray:
     """(4, 4) of a pin in armature space; the place of a loop's other side does not count, but is always seen."""
     if isinstance(pin, Partner):
         return np.eye(4)
-    return np.array(Matrix.LocRotScale(pin.location, Quaternion(pin.rotation), None))
+    return as_array(Matrix.LocRotScale(pin.location, Quaternion(pin.rotation), None))
 
 
 def _bend_point(graph: bpy.types.Depsgraph, bend: Target | None) -> Sequence[float]:

@@ -67,7 +67,7 @@ def floor_of(armature: bpy.types.Object) -> Floor | None:
 
 def up_of(armature: bpy.types.Object) -> tuple[FloatArray, float]:
     """(3,) the world's Z in armature space, of length 1, and how many world units one along it is."""
-    row = np.array(armature.matrix_world)[2, :3]
+    row = np.array(armature.matrix_world[2][:3])
     scale = float(np.linalg.norm(row))
     return row / scale, scale
 

@@ -63,7 +63,7 @@ def follow() -> None:
     """Look for live rigs, those that rest included, and watch the scenes while there is one, and no longer."""
     _WATCHED.rigs = list(dict.fromkeys(rig for scene in bpy.data.scenes for rig in live_rigs(scene)))
     _WATCHED.resting.clear()
-    _WATCHED.sessions.clear()
+    _WATCHED.posed.clear()
     _watch(on=bool(_WATCHED.rigs))
     if _WATCHED.rigs:
         # Undo can bring a live rig back after the last one was switched off.
@@ -89,13 +89,13 @@ class _Watched:
         rigs: references to them. Blender tells when one of them is gone; they are looked for anew after undo, redo, and
             the opening of a file, and what is copied or appended is seen in the depsgraph's updates.
         resting: those that are not to be posed for the time being.
-        sessions: for `try_pose`, what each of their trees goes on from.
+        posed: for `try_pose`, what each of them goes on from.
         evaluating: whether the scene is evaluated for what has just been posed, in which case nothing is posed.
     """
 
     rigs: list[bpy.types.Object] = field(default_factory=list)
     resting: list[bpy.types.Object] = field(default_factory=list)
-    sessions: dict[Any, Any] = field(default_factory=dict)
+    posed: dict[int, Any] = field(default_factory=dict)
     evaluating: bool = False
 
 
@@ -124,7 +124,7 @@ def _pose_all(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, updated: set[b
 
 def _on_the_way() -> list[Any]:
     """The sessions whose joints have not arrived."""
-    return [session for session in _WATCHED.sessions.values() if session.is_on_the_way]
+    return [tree for rig in _WATCHED.posed.values() for tree in rig.trees.values() if tree.is_on_the_way]
 
 
 def go_on() -> float | None:
@@ -146,7 +146,7 @@ def _pose(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Obj
     """Pose a rig, and keep what keeps it from being posed, for the sidebar."""
     from .live_pose import try_pose
 
-    trouble, kept = try_pose(graph, scene, rig, _WATCHED.sessions, lambda: _evaluate(graph)), rig_settings(rig)
+    trouble, kept = try_pose(graph, scene, rig, _WATCHED.posed, lambda: _evaluate(graph)), rig_settings(rig)
     if kept.live_trouble != trouble:
         kept.live_trouble = trouble
 

@@ -1,5 +1,6 @@
 """The pose of a live rig: solved for its targets as they are now, and written where it is another than the present."""
 
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 import bpy
@@ -8,20 +9,20 @@ import numpy as np
 from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
 from ...core.rotations import angle_between, slerp
-from ..control.body import bones_on_ik, locks_of, read_trees
+from ..control.body import bones_on_ik, locks_of
 from ..control.limbs import Update
 from ..control.writer import write_live
 from ..goals.effectors import check_effectors
-from ..goals.goals import Goals, gather_goals
+from ..goals.goals import Goals
 from ..goals.places import Places, present_places
 from ..goals.root import moves_root
-from ..rig.armature import check_editable
+from ..rig.armature import Tree, check_editable
 from ..rig.legal import legal_rotations
 from ..rig.stretch import present_factors, write_stretches
 from ..settings.rig import rig_settings
 from ..settings.why_not import why_no_solve
 from .base_pose import BasePose
-from .live_session import LiveSession
+from .live_session import LiveRig, LiveSession
 from .solve_frame import is_by_posture, solve_tree, stretch_factors
 
 # Radians, and shares of the root bone's length: what a pose may be off by without being written again.
@@ -30,12 +31,12 @@ _SAME_PLACE: Final = 1e-6
 # Radians: limbs on IK are placed so nearly.
 _SAME_TURN_ON_IK: Final = 3e-4
 
-# By rig and root of a tree.
-Sessions: TypeAlias = dict[tuple[int, str], LiveSession]
+# By the rig's number in this run of Blender.
+LiveRigs: TypeAlias = dict[int, LiveRig]
 
 
 def try_pose(
-    graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, sessions: Sessions, update: Update
+    graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, rigs: LiveRigs, update: Update
 ) -> str:
     """Pose a rig that has something to reach; what keeps it from being posed, "" where nothing does.
 
@@ -43,48 +44,49 @@ def try_pose(
     """
     try:
         if not why_no_solve(rig):
-            _pose_live(graph, scene, rig, sessions, update)
+            _pose_live(graph, scene, rig, rigs.setdefault(rig.session_uid, LiveRig()), update)
     except FabrikError as error:
         return str(error)
     return ""
 
 
 def _pose_live(
-    graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, sessions: Sessions, update: Update
+    graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, live: LiveRig, update: Update
 ) -> None:
     """Pose a rig for its targets as a depsgraph has them. Raises a FabrikError, with the pose as before."""
     check_effectors(scene, rig)
     check_editable(rig)
     base = BasePose(rig, scene.frame_current_final)
-    for goals in gather_goals(rig, read_trees(rig)):
-        _pose_tree(scene, rig, goals.pins_first(), base, present_places(graph, scene, rig, goals), sessions, update)
+    for goals, tree in live.goals.gather(rig):
+        _pose_tree(scene, rig, goals, tree, base, present_places(graph, scene, rig, goals), live, update)
 
 
 def _pose_tree(
     scene: bpy.types.Scene,
     rig: bpy.types.Object,
     goals: Goals,
+    tree: Tree,
     base: BasePose,
     places: Places,
-    sessions: Sessions,
+    live: LiveRig,
     update: Update,
 ) -> None:
     """Pose one tree, a share of the way from its base pose to its targets."""
-    tree, free = goals.tree, moves_root(rig, goals)
+    free = moves_root(rig, goals)
     present, place = tree.rotations, tree.root_location
     start = present.copy()
     start[goals.bones] = base.rotations(goals.bone_names)
     head = base.root_place(tree.skeleton.names[0]) if free else place
     share = rig_settings(rig).influence
     if is_by_posture(goals, places):
-        session = _session(rig, goals, (start, head), sessions)
+        session = _session(rig, goals, (start, head), live)
         limbs = session.limbs
         shown = tree if share == 1.0 else None
         locks = locks_of(rig, tree.skeleton, goals.bones, start)
         solved, solved_head = session.pose(places, (start, head), locks, scene.frame_current_final, shown)
         stretches: dict[str, float] = {}
     else:
-        solution, limbs = solve_tree(rig, goals, places, start, head), {}
+        solution, limbs = solve_tree(rig, replace(goals, tree=tree), places, start, head), {}
         solved, solved_head = solution.rotations, solution.root_location
         factors = stretch_factors(goals, solution)
         stretches = {name: 1.0 + share * (factor - 1.0) for name, factor in factors.items()}
@@ -101,14 +103,12 @@ def _pose_tree(
         write_live(rig, tree.skeleton, rotations, location if free else None, goals.bones, update=update, known=limbs)
 
 
-def _session(
-    rig: bpy.types.Object, goals: Goals, base: tuple[FloatArray, FloatArray], sessions: Sessions
-) -> LiveSession:
+def _session(rig: bpy.types.Object, goals: Goals, base: tuple[FloatArray, FloatArray], live: LiveRig) -> LiveSession:
     """The session of a tree, the one that is there if it still fits."""
-    place = rig.session_uid, goals.tree.skeleton.names[0]
-    session = sessions.get(place)
+    root = goals.tree.skeleton.names[0]
+    session = live.trees.get(root)
     if session is None or not session.fits(rig, goals):
-        session = sessions[place] = LiveSession(rig, goals, base, session)
+        session = live.trees[root] = LiveSession(rig, goals, base, session)
     return session
 
 

@@ -1,6 +1,7 @@
 """A tree of a live rig from pose to pose: it goes on from the last one, and after a jump of frames from its base."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 import bpy
@@ -10,12 +11,13 @@ from ...core.arrays import FloatArray
 from ...core.rotations import angle_between
 from ..control.limbs import LimbOnIk
 from ..goals.goals import Goals
+from ..goals.kept import KeptGoals
 from ..goals.places import Places
 from ..goals.root import moves_root
 from ..rig.armature import Tree
 from ..rig.legal import legal_pose
 from ..rig.locks import WithLocks
-from .posture_session import Asked, depends_on, session_for
+from .posture_session import Asked, depends_on, session_for, stands_by
 from .stored_pose import preferred_pose
 
 # Frames: what is farther from the one that was posed last is a jump.
@@ -28,6 +30,14 @@ _THERE: Final = 1e-5
 _LEGAL: Final = 1e-5
 # Whether joints come after targets, with a timer that lets them arrive: where nobody looks they are there at once.
 IS_EASED = not bpy.app.background
+
+
+@dataclass
+class LiveRig:
+    """What a live rig goes on from: its goals, and by their roots the sessions of its trees."""
+
+    goals: KeptGoals = field(default_factory=KeptGoals)
+    trees: dict[str, "LiveSession"] = field(default_factory=dict)
 
 
 class LiveSession:
@@ -55,7 +65,7 @@ class LiveSession:
             base: the pose without live posing, (J, 4) local rotations and the root's head at (3,).
             before: the session of the tree that no longer fits, if there was one.
         """
-        self._key = depends_on(rig, goals)
+        self._key, self._stands_by = depends_on(rig, goals), stands_by(rig)
         self._rig, self._free, self._goals, self._base = rig, moves_root(rig, goals), goals, base
         self._session = session_for(rig, goals, base, most_stretches=_STRETCHES, is_eased=IS_EASED)
         self.is_on_the_way = self.goes_on = False
@@ -66,8 +76,13 @@ class LiveSession:
             self.asked = before.asked[0], None
 
     def fits(self, rig: bpy.types.Object, goals: Goals) -> bool:
-        """Whether it was made for these goals of a rig as it is now."""
-        return self._key == depends_on(rig, goals) and self._goals.tree.skeleton.is_like(goals.tree.skeleton)
+        """Whether it was made for these goals of a rig as it is now, or for others like them."""
+        if goals is self._goals:
+            return self._stands_by == stands_by(rig)
+        if self._key != depends_on(rig, goals) or not self._goals.tree.skeleton.is_like(goals.tree.skeleton):
+            return False
+        self._goals = goals
+        return True
 
     def pose(
         self,

@@ -325,6 +325,11 @@ def depends_on(rig: bpy.types.Object, goals: Goals) -> tuple[Any, ...]:
     """What a session for some goals depends on besides the bones at rest, the pose to stay near and its targets."""
     masses = masses_of(rig, goals.tree.skeleton)
     weighed = tuple(array.tobytes() for array in (masses.shares, masses.centres, masses.factors))
+    held, moves = tuple(goals.held), moves_root(rig, goals)
+    return weighed, stands_by(rig), goals.effectors, dict(goals.limits), held, moves
+
+
+def stands_by(rig: bpy.types.Object) -> tuple[Any, ...]:
+    """What of that the rig's settings say, and how it stands in the world."""
     kept, up = rig_settings(rig), rig.matrix_world[2][:]
-    stands = kept_pose_key(rig), kept.balance, up[:3], (kept.floor_height, up) if kept.use_floor else None
-    return weighed, stands, goals.effectors, dict(goals.limits), tuple(goals.held), moves_root(rig, goals)
+    return kept_pose_key(rig), kept.balance, up[:3], (kept.floor_height, up) if kept.use_floor else None

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import bpy
 import numpy as np
@@ -14,6 +14,7 @@ from ...core.model.skeleton import Skeleton
 from ..settings.limit_properties import read_slide
 from ..settings.limit_values import NO_SLIDE
 from .rotation_modes import channel_count, from_channels, property_name
+from .spaces import as_array
 
 # Bones or pose bones.
 _Items: TypeAlias = "bpy.types.bpy_prop_collection[Any]"
@@ -53,6 +54,14 @@ class _Bones:
     connected: BoolArray
 
 
+class Channels(NamedTuple):
+    """What the channels of N bones hold, by name: (N, 4) local rotations, w x y z, and (N, 3) locations."""
+
+    names: list[str]
+    rotations: FloatArray
+    locations: FloatArray
+
+
 def read_trees(armature: bpy.types.Object, *, at_rest: bool = False) -> list[Tree]:
     """The bones and the present pose of an armature object, one tree per root bone.
 
@@ -66,11 +75,10 @@ def read_trees(armature: bpy.types.Object, *, at_rest: bool = False) -> list[Tre
             non-uniformly.
     """
     check_rig(armature)
-    bones = _read_bones(armature)
-    rotations, locations = _read_channels(armature, bones)
-    matrices = _with_locations(bones, np.zeros_like(locations) if at_rest else locations)
+    bones, channels = _read_bones(armature), read_channels(armature)
+    matrices = _with_locations(bones, np.zeros_like(channels.locations) if at_rest else channels.locations)
     roots = _roots(bones.parents)
-    return [_tree(bones, matrices, rotations, np.flatnonzero(roots == root)) for root in np.unique(roots)]
+    return [_tree(bones, matrices, channels.rotations, np.flatnonzero(roots == root)) for root in np.unique(roots)]
 
 
 def check_rig(armature: bpy.types.Object) -> None:
@@ -88,7 +96,7 @@ def check_rig(armature: bpy.types.Object) -> None:
 
 def _check_object_scale(armature: bpy.types.Object) -> None:
     """Raise RigError unless distances in the armature's space and in the world differ by one common factor."""
-    axes = np.array(armature.matrix_world, dtype=np.float64)[:3, :3]
+    axes = as_array(armature.matrix_world)[:3, :3]
     products = axes.T @ axes
     square = np.trace(products) / 3.0
     if square == 0.0 or np.abs(products / square - np.eye(3)).max() > 2.0 * _SCALE_TOLERANCE:
@@ -127,7 +135,7 @@ def check_editable(armature: bpy.types.Object) -> None:
 
 def root_location_channel(pose_bone: bpy.types.PoseBone, root_locations: npt.ArrayLike) -> FloatArray:
     """(..., 3) values of a root bone's `location` that put its head at (..., 3) places in armature space."""
-    rest = np.array(pose_bone.bone.matrix_local, dtype=np.float64)
+    rest = as_array(pose_bone.bone.matrix_local)
     moves: FloatArray = np.asarray(root_locations, dtype=np.float64) - rest[:3, 3]
     if not pose_bone.bone.use_local_location:
         return moves
@@ -137,7 +145,7 @@ def root_location_channel(pose_bone: bpy.types.PoseBone, root_locations: npt.Arr
 
 def root_place(pose_bone: bpy.types.PoseBone, location: npt.ArrayLike) -> FloatArray:
     """(..., 3) where a root bone's head is in armature space while its `location` holds (..., 3)."""
-    rest = np.array(pose_bone.bone.matrix_local, dtype=np.float64)
+    rest = as_array(pose_bone.bone.matrix_local)
     axes = rest[:3, :3] if pose_bone.bone.use_local_location else np.eye(3)
     place: FloatArray = rest[:3, 3] + np.asarray(location, dtype=np.float64) @ axes.T
     return place
@@ -148,29 +156,30 @@ def _read_bones(armature: bpy.types.Object) -> _Bones:
     places = {bone.name: place for place, bone in enumerate(bones)}
     parents = [places[bone.parent.name] if bone.parent else -1 for bone in bones]
     # Blender hands matrices over column by column.
-    matrices = _floats(bones, "matrix_local", 16).reshape(-1, 4, 4).transpose(0, 2, 1)
+    matrices = floats(bones, "matrix_local", 16).reshape(-1, 4, 4).transpose(0, 2, 1)
     return _Bones(
         list(places),
         np.array(parents, dtype=np.int64),
         matrices,
-        _floats(bones, "length", 1)[:, 0],
-        _flags(bones, "use_inherit_rotation"),
-        _flags(bones, "use_local_location"),
-        _flags(bones, "use_connect"),
+        floats(bones, "length", 1)[:, 0],
+        flags(bones, "use_inherit_rotation"),
+        flags(bones, "use_local_location"),
+        flags(bones, "use_connect"),
     )
 
 
-def _read_channels(armature: bpy.types.Object, bones: _Bones) -> tuple[FloatArray, FloatArray]:
-    """(N, 4) rotations and (N, 3) locations that the channels of the bones hold, in the order of `bones`."""
+def read_channels(armature: bpy.types.Object) -> Channels:
+    """What the channels of all bones hold now."""
     pose_bones = armature.pose.bones
     modes = np.array([bone.rotation_mode for bone in pose_bones])
     rotations = np.empty((len(modes), 4))
     for mode in np.unique(modes):
-        values = _floats(pose_bones, property_name(str(mode)), channel_count(str(mode)))
+        values = floats(pose_bones, property_name(str(mode)), channel_count(str(mode)))
         rotations[modes == mode] = from_channels(str(mode), values[modes == mode])
-    rows = {bone.name: row for row, bone in enumerate(pose_bones)}
-    order = [rows[name] for name in bones.names]
-    return rotations[order], _floats(pose_bones, "location", 3)[order]
+    rows = {name: row for row, name in enumerate(pose_bones.keys())}
+    names = armature.data.bones.keys()
+    order = [rows[name] for name in names]
+    return Channels(names, rotations[order], floats(pose_bones, "location", 3)[order])
 
 
 def _with_locations(bones: _Bones, locations: FloatArray) -> FloatArray:
@@ -225,7 +234,7 @@ def _tree(bones: _Bones, matrices: FloatArray, rotations: FloatArray, members: I
     return Tree(skeleton, rotations[members], matrices[members[0], :3, 3].copy())
 
 
-def _floats(collection: _Items, name: str, width: int) -> FloatArray:
+def floats(collection: _Items, name: str, width: int) -> FloatArray:
     """(N, width) a float property of every item."""
     # Blender copies single precision without looking at each number; anything else is ten times slower.
     values = np.empty(len(collection) * width, dtype=np.float32)
@@ -233,8 +242,14 @@ def _floats(collection: _Items, name: str, width: int) -> FloatArray:
     return values.reshape(-1, width).astype(np.float64)
 
 
-def _flags(collection: _Items, name: str) -> BoolArray:
-    """(N,) a boolean property of every item."""
-    values = np.empty(len(collection), dtype=np.bool_)
+def flagged(collection: _Items, name: str, width: int = 1) -> list[str]:
+    """The names of the items that have a boolean property, or some part of it, set."""
+    found = flags(collection, name, width).reshape(-1, width).any(axis=1)
+    return [item for item, is_set in zip(collection.keys(), found.tolist(), strict=True) if is_set]
+
+
+def flags(collection: _Items, name: str, width: int = 1) -> BoolArray:
+    """(N,) a boolean property of every item, (N, width) where it has several parts."""
+    values = np.empty(len(collection) * width, dtype=np.bool_)
     collection.foreach_get(name, values)
-    return values
+    return values if width == 1 else values.reshape(-1, width)

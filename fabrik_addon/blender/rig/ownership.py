@@ -11,6 +11,7 @@ from typing import Any, Final
 import bpy
 
 from ..settings.control import moves
+from .armature import flagged
 from .keyframes import ROTATION_CHANNELS, bone_path
 from .locks import is_locked
 
@@ -32,22 +33,19 @@ def constrained_bones(rig: bpy.types.Object) -> dict[str, str]:
 
 def unkeyable_bones(rig: bpy.types.Object) -> dict[str, str]:
     """The bones that an animator could not turn, constraints apart, with what to call the reason."""
-    driven = _driven_paths(rig)
-    reasons = ((bone.name, _why_unkeyable(bone, driven)) for bone in rig.pose.bones)
-    return {name: reason for name, reason in reasons if reason}
-
-
-def _why_unkeyable(bone: bpy.types.PoseBone, driven: set[str]) -> str:
-    """Why nobody can turn a bone; "" where somebody can."""
-    if driven and any(bone_path(bone.name, channel) in driven for channel in ROTATION_CHANNELS):
-        return "a driver turns it"
-    if is_locked(bone):
-        return "its rotation is locked"
-    if _is_hidden(bone):
-        return "it is hidden"
-    if bone.bone.hide_select:
-        return "it can't be selected"
-    return ""
+    bones, driven = rig.pose.bones, _driven_paths(rig)
+    locked = [name for name in flagged(bones, "lock_rotation", 3) if is_locked(bones[name])]
+    turned = [
+        name
+        for name in (bones.keys() if driven else ())
+        if any(bone_path(name, channel) in driven for channel in ROTATION_CHANNELS)
+    ]
+    return {
+        **dict.fromkeys(flagged(rig.data.bones, "hide_select"), "it can't be selected"),
+        **dict.fromkeys(_hidden_bones(rig), "it is hidden"),
+        **dict.fromkeys(locked, "its rotation is locked"),
+        **dict.fromkeys(turned, "a driver turns it"),
+    }
 
 
 def _driven_paths(rig: bpy.types.Object) -> set[str]:
@@ -67,10 +65,13 @@ def moved_by(bone: bpy.types.PoseBone, constraint: Any) -> Iterator[bpy.types.Po
     yield from chain[: constraint.chain_count or len(chain)]
 
 
-def _is_hidden(bone: bpy.types.PoseBone) -> bool:
-    """Whether a bone can't be seen in Pose mode: hidden itself, or in hidden collections only."""
-    collections = bone.bone.collections
+def _hidden_bones(rig: bpy.types.Object) -> set[str]:
+    """The bones that can't be seen in Pose mode: hidden themselves, or in hidden collections only."""
     # Blender 5.0 has pose bones hidden, older ones the armature's.
-    hidden = getattr(bone, "hide", bone.bone.hide)
-    shown = not collections or any(each.is_visible_effectively for each in collections)
-    return bool(hidden or not shown)
+    has_own = "hide" in bpy.types.PoseBone.bl_rna.properties
+    own = flagged(rig.pose.bones if has_own else rig.data.bones, "hide")
+    shown: set[str] = set()
+    hidden: set[str] = set()
+    for each in rig.data.collections_all:
+        (shown if each.is_visible_effectively else hidden).update(each.bones.keys())
+    return {*own, *(hidden - shown)}

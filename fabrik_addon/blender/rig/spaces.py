@@ -5,12 +5,17 @@ from typing import Final, TypeAlias
 
 import bpy
 import numpy as np
-from mathutils import Vector
+from mathutils import Matrix, Vector
 
 from ...core.arrays import FloatArray
 
 Offset: TypeAlias = tuple[float, float, float]
 BONE_HEAD: Final[Offset] = (0.0, 0.0, 0.0)
+
+
+def as_array(matrix: Matrix) -> FloatArray:
+    """(4, 4) the numbers of a matrix of Blender's: row by row, a fifth of the time that numpy takes one by one."""
+    return np.array([row[:] for row in matrix.row])
 
 
 def bone_offset(bone: bpy.types.PoseBone, point: str, offset: Sequence[float] = BONE_HEAD) -> Offset:
@@ -28,7 +33,7 @@ def armature_point(bone: bpy.types.PoseBone, point: str, offset: Sequence[float]
 
 def metres_per_unit(armature: bpy.types.Object) -> float:
     """World metres to one unit of an armature's space."""
-    return float(object_scale(np.array(armature.matrix_world)))
+    return float(object_scale(as_array(armature.matrix_world)))
 
 
 def object_scale(world_matrices: FloatArray) -> FloatArray:

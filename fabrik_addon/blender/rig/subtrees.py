@@ -11,6 +11,7 @@ from ...core.model.skeleton import Skeleton
 from ...core.rotations import NO_TURN, matrix_from_quaternion
 from ..settings.control import control_rig
 from .armature import Tree, nearest_rotations
+from .spaces import as_array
 
 
 def cut_tree(tree: Tree, owned: Collection[str], ends: Collection[str]) -> list[tuple[Tree, str]]:
@@ -90,7 +91,7 @@ def _members(skeleton: Skeleton, top: int, owned: Collection[str]) -> list[int]:
 
 def _posed(armature: bpy.types.Object, names: Sequence[str]) -> FloatArray:
     """(N, 4, 4) where bones are, in armature space, without scale."""
-    posed = np.array([armature.pose.bones[name].matrix for name in names], dtype=np.float64)
+    posed = np.array([as_array(armature.pose.bones[name].matrix) for name in names])
     posed[:, :3, :3] = nearest_rotations(posed[:, :3, :3])
     return posed
 

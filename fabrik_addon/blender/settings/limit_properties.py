@@ -145,11 +145,21 @@ def read_limit(pose_bone: bpy.types.PoseBone) -> Limit | None:
     Raises LimitPropertyError naming the bone and the property that makes no sense.
     """
     kind = read_field(pose_bone, "type")
-    kept = (pose_bone.get(_PROPERTIES[field].name) for field in KINDS[kind].fields)
+    kept = (_plain(pose_bone.get(_PROPERTIES[field].name)) for field in KINDS[kind].fields)
     try:
-        return _limit_of(kind, tuple(tuple(value.to_list()) if hasattr(value, "to_list") else value for value in kept))
+        return _limit_of(kind, tuple(kept))
     except (LimitError, TypeError, ValueError):
         return _checked_limit(pose_bone, LimitSettings(kind))
+
+
+def kept_values(pose_bone: bpy.types.PoseBone) -> list[tuple[str, Any]]:
+    """What a bone's custom properties hold as they stand, to tell whether any is another one."""
+    return [(name, _plain(value)) for name, value in held(pose_bone).items() if name in PROPERTIES]
+
+
+def _plain(value: Any) -> Any:
+    """A property's value; that of several numbers as a tuple."""
+    return tuple(value.to_list()) if hasattr(value, "to_list") else value
 
 
 @lru_cache(maxsize=_LIMITS_KEPT)

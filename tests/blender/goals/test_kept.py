@@ -1,0 +1,214 @@
+"""Goals that are kept from update to update: whatever is changed in between, they are those that would be gathered."""
+
+import bpy
+import numpy as np
+import pytest
+from support import scenes
+from support.limited import write_limit
+
+from fabrik_addon.blender.control.body import read_trees
+from fabrik_addon.blender.goals.goals import gather_goals
+from fabrik_addon.blender.goals.kept import KeptGoals
+from fabrik_addon.blender.rig.posture_masses import masses_of
+from fabrik_addon.blender.settings.limit_properties import PROPERTIES, SLIDE
+from fabrik_addon.core import Ball, FabrikError, Hinge
+
+pytestmark = pytest.mark.usefixtures("clean_scene")
+
+ARM = ("upper_arm.L", "forearm.L")
+
+
+@pytest.fixture
+def rig():
+    """A posed person with a free root: a target for a hand, another hand pinned, a leg that nothing reaches with."""
+    made = scenes.make_rig(mode="MIXED")
+    scenes.pose(made, scenes.smooth_motion(made, 1, 5)[0][0], (0.1, 0.0, 0.05))
+    scenes.aim(made, "forearm.L", scenes.empty_at((0.4, -0.3, 1.2)))
+    scenes.aim(made, "forearm.R", scenes.empty_at((-0.6, 0.0, 1.3), "Other"), kind="PIN", pin_location=(-0.6, 0.0, 1.3))
+    write_limit(made.pose.bones["upper_arm.L"], Ball((1.0, 1.0, 1.0, 1.0)))
+    write_limit(made.pose.bones["forearm.L"], Hinge("X", -0.1, 2.0))
+    made.pose.bones["upper_arm.L"][SLIDE] = [0.5, 1.5]
+    made.data.bones["forearm.L"].inherit_scale = "NONE"
+    made.pose.bones["head"].lock_rotation = (True, True, True)
+    made.pose.bones["forearm.R"].lock_rotation = (False, True, True)
+    made.pose.bones["forearm.R"].rotation_euler = (0.3, 0.0, 0.0)
+    made.pose.bones["shin.R"].constraints.new("COPY_ROTATION").target = made
+    made.data.collections.new("all").assign(made.data.bones["spine"])
+    return scenes.make_active(made) or made
+
+
+def said(gather, rig):
+    """What goals, and the trees that stand, say; or why there are none."""
+    try:
+        return [_values(rig, goals, tree) for goals, tree in gather()]
+    except FabrikError as error:
+        return str(error)
+
+
+def _values(rig, goals, tree):
+    skeleton, masses = tree.skeleton, masses_of(rig, tree.skeleton)
+    heads = skeleton.rest[:, :3, 3] - skeleton.rest[0, :3, 3]
+    arrays = (skeleton.rest[:, :3, :3], heads, skeleton.lengths, tree.rotations, tree.root_location)
+    return (
+        (goals.names, goals.effectors, goals.targets, dict(goals.limits), goals.bends, dict(goals.held), goals.carrier),
+        (goals.root_moves, dict(goals.slides), goals.bone_names, skeleton.names, skeleton.parents.tolist()),
+        (skeleton.inherits_rotation.tolist(), masses.shares.tolist(), masses.factors.tolist()),
+        [np.round(array, 9).tolist() for array in arrays],
+    )
+
+
+def anew(rig):
+    """The goals of a rig as they would be gathered now."""
+    gathered = [goals.pins_first() for goals in gather_goals(rig, read_trees(rig))]
+    return [(goals, goals.tree) for goals in gathered]
+
+
+def is_current(kept, rig):
+    return said(lambda: kept.gather(rig), rig) == said(lambda: anew(rig), rig)
+
+
+def other(value, prop):
+    """Another value of a property."""
+    if prop.type == "BOOLEAN":
+        return np.logical_not(value).tolist()
+    if prop.type == "ENUM":
+        return next(item.identifier for item in prop.enum_items if item.identifier != value)
+    if prop.type == "STRING":
+        return "spine"
+    return (np.array(value) + (1 if prop.type == "INT" else 0.1)).tolist()
+
+
+def properties(thing):
+    """What of a thing can be set, but what handlers go by; matrices are made of other properties."""
+    for prop in thing.bl_rna.properties:
+        is_of_values = prop.type in {"BOOLEAN", "INT", "FLOAT", "STRING"} or (
+            prop.type == "ENUM" and not prop.is_enum_flag and len(prop.enum_items) > 1
+        )
+        is_matrix = getattr(prop, "is_array", False) and prop.array_dimensions[1] > 0
+        if is_of_values and not is_matrix and not prop.is_readonly and prop.identifier not in {"live", "live_trouble"}:
+            yield prop
+
+
+THINGS = {
+    "bone": lambda rig: rig.data.bones["upper_arm.L"],
+    "pose bone": lambda rig: rig.pose.bones["upper_arm.L"],
+    "held pose bone": lambda rig: rig.pose.bones["head"],
+    "bone that another stretches": lambda rig: rig.data.bones["forearm.L"],
+    "locked pose bone": lambda rig: rig.pose.bones["forearm.R"],
+    "root's pose bone": lambda rig: rig.pose.bones["hips"],
+    "constraint": lambda rig: rig.pose.bones["shin.R"].constraints[0],
+    "collection": lambda rig: rig.data.collections[0],
+    "object": lambda rig: rig,
+    "armature": lambda rig: rig.data,
+    "settings": lambda rig: rig.fabrik,
+    "target": lambda rig: rig.fabrik.effectors[0],
+    "pin": lambda rig: rig.fabrik.effectors[1],
+    "what is reached": lambda rig: rig.fabrik.effectors[0].target,
+}
+
+
+@pytest.mark.parametrize("what", THINGS)
+def test_whatever_can_be_set_is_seen(rig, what):
+    """Each property that Blender shows of what goals are gathered from, one after the other."""
+    kept, thing = KeptGoals(), THINGS[what](rig)
+    kept.gather(rig)
+    changed = 0
+    for prop in properties(thing):
+        name = prop.identifier
+        before = getattr(thing, name)
+        before = np.array(before).tolist() if getattr(prop, "is_array", False) else before
+        try:
+            setattr(thing, name, other(before, prop))
+        except (AttributeError, TypeError, ValueError):
+            continue
+        assert is_current(kept, rig), (what, name)
+        setattr(thing, name, before)
+        kept.gather(rig)
+        changed += 1
+    assert changed > 1
+    assert is_current(kept, rig)
+
+
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_custom_properties_are_seen_though_blender_tells_nobody(rig, name):
+    kept, bone = KeptGoals(), rig.pose.bones["forearm.L"]
+    kept.gather(rig)
+    for value in ("BALL", "X", 0.5, [0.5, 0.9], [0.5, 0.9, 0.1, 0.2, 0.3, 0.4]):
+        bone.pop(name, None)
+        assert is_current(kept, rig)
+        bone[name] = value
+        assert is_current(kept, rig)
+
+
+def in_edit_mode(change):
+    """A change of bones at rest."""
+
+    def done(rig):
+        bpy.ops.object.mode_set(mode="EDIT")
+        change(rig.data.edit_bones)
+        bpy.ops.object.mode_set(mode="POSE")
+
+    return done
+
+
+CHANGES = {
+    "Edit mode": lambda _rig: bpy.ops.object.mode_set(mode="EDIT"),
+    "a bone that is moved": in_edit_mode(lambda bones: setattr(bones["forearm.L"], "tail", (0.8, 0.1, 1.4))),
+    "a bone that is rolled": in_edit_mode(lambda bones: setattr(bones["forearm.L"], "roll", 1.0)),
+    "another parent": in_edit_mode(lambda bones: setattr(bones["upper_arm.L"], "parent", bones["hips"])),
+    "a new bone": in_edit_mode(lambda bones: setattr(bones.new("new"), "tail", (0.0, 0.0, 1.0))),
+    "a bone that goes": in_edit_mode(lambda bones: bones.remove(bones["shin.L"])),
+    "a bone by another name": lambda rig: setattr(rig.data.bones["thigh.L"], "name", "leg"),
+    "a constraint": lambda rig: setattr(rig.pose.bones["spine"].constraints.new("COPY_ROTATION"), "target", rig),
+    "a driver": lambda rig: rig.pose.bones["spine"].driver_add("rotation_quaternion"),
+    "a target on a bone": lambda rig: carry(rig, "shin.L"),
+    "a target on its own bone": lambda rig: carry(rig, "forearm.L"),
+    "a target on the other arm": lambda rig: carry(rig, "forearm.R"),
+    "another effector": lambda rig: scenes.aim(rig, "head", scenes.empty_at((0.0, 0.0, 1.8), "Other")),
+    "one effector less": lambda rig: rig.fabrik.effectors.remove(1),
+    "another order": lambda rig: rig.fabrik.effectors.move(0, 1),
+    "something to bend toward": lambda rig: setattr(
+        rig.fabrik.effectors[0], "bend_target", rig.fabrik.effectors[0].target
+    ),
+    "another target": lambda rig: setattr(rig.fabrik.effectors[0], "target", scenes.empty_at((0.1, 0.0, 1.0), "Other")),
+    "the rig stretched": lambda rig: setattr(rig, "scale", (1.0, 1.0, 2.0)),
+    "the rig elsewhere": lambda rig: scenes.place(rig, scale=2.0),
+    "another pose": lambda rig: scenes.pose(rig, scenes.smooth_motion(rig, 1, 9)[0][0], (0.3, 0.2, 0.1)),
+}
+
+
+def carry(rig, bone):
+    """Let a bone of the rig carry the target."""
+    ball = rig.fabrik.effectors[0].target
+    ball.parent, ball.parent_type, ball.parent_bone = rig, "BONE", bone
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_what_takes_more_than_a_property_is_seen(rig, change):
+    kept = KeptGoals()
+    kept.gather(rig)
+    change(rig)
+    bpy.context.view_layer.update()
+    assert is_current(kept, rig)
+
+
+def test_where_the_root_is_is_seen_once_it_no_longer_moves(rig):
+    kept = KeptGoals()
+    kept.gather(rig)
+    rig.fabrik.root = "FIXED"
+    assert is_current(kept, rig)
+    rig.pose.bones["hips"].location.x += 0.1
+    assert is_current(kept, rig)
+
+
+def test_what_is_posed_changes_nothing_else(rig):
+    """The same goals, so that what goes on from them knows at once that it may."""
+    kept = KeptGoals()
+    ((goals, before),) = kept.gather(rig)
+    rig.pose.bones["forearm.L"].rotation_euler.x += 0.4
+    rig.pose.bones["hips"].location = (0.2, 0.1, 0.0)
+    rig.fabrik.effectors[0].target.location.z += 0.1
+    ((again, after),) = kept.gather(rig)
+    assert again is goals
+    assert np.abs(after.rotations - before.rotations).max() > 0.01
+    assert is_current(kept, rig)
