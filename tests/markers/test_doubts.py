@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fabrik_addon.human.naming_schemes import match
-from fabrik_addon.markers.report.doubts import matching_doubts, result_doubts
+from fabrik_addon.markers.report.doubts import matching_doubts, placing_doubts, result_doubts
 from fabrik_addon.markers.report.figures import Report
 from fabrik_addon.markers.report.text import csv_text
 
@@ -41,6 +41,18 @@ class TestMatching:
     def test_a_rig_without_arms_misses_none(self) -> None:
         roles = {bone: role for bone, role in ROLES.items() if not bone.startswith(("upper", "fore", "hand"))}
         assert list(matching_doubts(list(roles), {bone: bone for bone in roles}, roles)) == []
+
+
+class TestPlaces:
+    def test_markers_where_their_labels_say_or_one_that_is_not(self) -> None:
+        assert list(placing_doubts({}, 1.5)) == []
+        assert list(placing_doubts({"LASI": 0.05, "RASI": 0.04, "LHEE": 0.3, "RHEE": 0.02, "C7": 0.01}, 1.5)) == []
+
+    def test_many_that_are_elsewhere(self) -> None:
+        moved = {"LASI": 0.05, "RASI": 0.2, "LHEE": 0.3, "C7": 0.01}
+        (doubt,) = placing_doubts(moved, 1.5)
+        assert doubt.startswith("Markers are far from where their labels say: LHEE and RASI; see that left and right ")
+        assert list(placing_doubts(moved, 15.0)) == []
 
 
 class TestResult:

@@ -1,16 +1,18 @@
 """Which of the scene's markers belong to which bones of a rig: found, matched by their labels, kept on the rig."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import bpy
+import numpy as np
 
 from ...core.errors import FabrikError
 from ...human.naming_schemes import match as match_bones
+from ...human.rest_body import RestBone
 from ...markers.mapping.labels import Matched, is_unlabelled, match, parts_of
 from ...markers.mapping.marker_map import MappedMarker, read_map, write_map
-from ...markers.report.doubts import matching_doubts
+from ...markers.report.doubts import matching_doubts, placing_doubts
 from ..limits.preset import read_rest
 from ..rig.armature import check_editable, check_rig
 from ..rig.spaces import metres_per_unit
@@ -179,10 +181,32 @@ def _copied(values: dict[str, object]) -> dict[str, object]:
 
 
 def matching_doubts_of(rig: bpy.types.Object) -> tuple[str, ...]:
-    """What makes one doubt that the right markers are on the rig's bones: a sentence for each."""
-    entries = rig_settings(rig).capture.markers
-    on_bones = {entry.name: entry.bone for entry in entries if entry.bone and entry.enabled}
-    return tuple(matching_doubts([entry.name for entry in entries], on_bones, match_bones(read_rest(rig))))
+    """What makes one doubt that the right markers are on the rig's bones, at their places: a sentence for each."""
+    capture, rest = rig_settings(rig).capture, read_rest(rig)
+    labels, roles = [entry.name for entry in capture.markers], match_bones(rest)
+    on_bones = {entry.marker: entry.bone for entry in mapping_of(capture)}
+    doubts = [*matching_doubts(labels, on_bones, roles)]
+    if capture.calibrated and rest:
+        matched = match(labels, parts_of(roles), rest, capture.preset or None).markers
+        height = max(float(np.ptp([bone.head[axis] for bone in rest.values()])) for axis in range(3))
+        doubts += placing_doubts(_moved(capture, matched, rest), height)
+    return tuple(doubts)
+
+
+def _moved(capture: FabrikCapture, matched: Sequence[MappedMarker], rest: Mapping[str, RestBone]) -> dict[str, float]:
+    """How far markers are from where their labels say on the same bone, in the armature's units."""
+    guesses = {entry.marker: entry for entry in matched}
+    places = [(entry, guesses.get(entry.marker)) for entry in mapping_of(capture)]
+    return {
+        entry.marker: float(np.linalg.norm(np.subtract(_place(entry, rest), _place(guess, rest))))
+        for entry, guess in places
+        if guess is not None and guess.bone == entry.bone
+    }
+
+
+def _place(entry: MappedMarker, rest: Mapping[str, RestBone]) -> tuple[float, float, float]:
+    """Where a marker is in its bone's frame."""
+    return entry.offset or (0.0, rest[entry.bone].length if entry.point == "TAIL" else 0.0, 0.0)
 
 
 def set_entry(entry: FabrikMarker, mapped: MappedMarker, guess: float = -1.0) -> None:

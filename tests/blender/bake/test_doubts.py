@@ -9,7 +9,7 @@ import pytest
 from support import scenes
 
 from fabrik_addon.blender.bake import command_line as cli
-from fabrik_addon.markers.clip import Clip
+from fabrik_addon.markers.clip import Clip, to_z_up
 from fabrik_addon.markers.files.any_file import read_markers
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
@@ -104,3 +104,13 @@ def test_legs_that_constraints_move_are_the_reason(tmp_path, capfd):
     assert cli.run_command([str(tmp_path / "legs.blend"), *told[1:]]) == 0
     (doubt,) = [line for line in capfd.readouterr().out.splitlines() if line.startswith("Warning: ")]
     assert "is far off, as constraints move thigh.L, shin.L, thigh.R and shin.R: press Use as Control Rig" in doubt
+
+
+def test_left_for_right(tmp_path, capfd):
+    """A person whose markers have the other side's labels would come out walking backward, without a word."""
+    clip = read_markers(SAMPLES / "walk.trc")
+    sides = str.maketrans("LR", "RL")
+    names = [name[0].translate(sides) + name[1:] for name in clip.names]
+    scenes.write_trc(tmp_path / "swapped.trc", names, to_z_up(clip).positions[:60], rate=clip.rate)
+    assert cli.run_command(arguments(tmp_path, tmp_path / "swapped.trc", "--strict")) == 1
+    assert "Warning: Markers are far from where their labels say: " in capfd.readouterr().out
