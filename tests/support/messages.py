@@ -59,9 +59,8 @@ def told():
     """(where, text) of all that is put into results and warnings: sentences and parts of them, of two words or more."""
     for pattern in TELLING:
         for path, tree in _sources(pattern):
-            passed = {id(each) for node in ast.walk(tree) for top in _no_message(node) for each in ast.walk(top)}
-            for node in ast.walk(tree):
-                text = text_of(node) if id(node) not in passed else ""
+            for node in _spoken(tree):
+                text = text_of(node)
                 if (
                     " " in text.strip(" ,;")
                     and re.search("[a-z]{2}", text.replace("{}", ""))
@@ -105,34 +104,34 @@ def _tree(path):
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def _no_message(node):
-    """What below a node of the source is no message: docstrings, types, labels, tooltips, choices, parts of others."""
-    kind = type(node)
-    if kind in _OUTRIGHT:
-        yield from _OUTRIGHT[kind](node)
+def _spoken(node):
+    """The nodes of the source but what is no message: docstrings, types, labels, tooltips, choices, parts of others."""
+    no_message = _OUTRIGHT.get(type(node), lambda _: [])(node)
+    passed = {id(each) for each in no_message}
+    if id(node) not in passed:
+        yield node
+        for child in ast.iter_child_nodes(node):
+            if id(child) not in passed:
+                yield from _spoken(child)
 
 
 def _of_call(node):
     if isinstance(node.func, ast.Attribute) and node.func.attr in _LOGGING:
-        yield node
-    yield from (each for each in node.keywords if each.arg in ("name", "description", "title", "confirm_text"))
-
-
-def _of_text(node):
-    yield from (part for part in node.values if isinstance(part, ast.Constant))
-    yield from (part.format_spec for part in node.values if isinstance(part, ast.FormattedValue) and part.format_spec)
+        return [node]
+    return [each for each in node.keywords if each.arg in ("name", "description", "title", "confirm_text")]
 
 
 _OUTRIGHT = {
     ast.Expr: lambda node: [node] if isinstance(node.value, ast.Constant) else [],
     ast.Raise: lambda node: [node],
-    ast.JoinedStr: _of_text,
+    ast.JoinedStr: lambda node: [part for part in node.values if isinstance(part, ast.Constant)],
+    ast.FormattedValue: lambda node: [node.format_spec],
     ast.ClassDef: lambda node: [each for each in node.body if isinstance(each, ast.Assign | ast.AnnAssign)],
     ast.Module: lambda node: [
         each for each in node.body if isinstance(each, ast.Assign) and not isinstance(each.value, ast.Dict)
     ],
-    ast.arg: lambda node: [node.annotation] if node.annotation else [],
+    ast.arg: lambda node: [node.annotation],
     ast.AnnAssign: lambda node: [node.annotation],
-    ast.FunctionDef: lambda node: [node.returns] if node.returns else [],
+    ast.FunctionDef: lambda node: [node.returns],
     ast.Call: _of_call,
 }
