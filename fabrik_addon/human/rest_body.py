@@ -20,6 +20,9 @@ _TOLD: Final = ("side", "finger", "number")
 _SHORT: Final = 1e-6
 # Cosine of how far bones may be off their limbs.
 _ALONG: Final = 0.7
+# Cosine of how far a hand or a finger's bone that nothing hangs on may be off the bone before it. What is off more was
+# given a tail by an importer: of files that do not say where bones end Blender's makes them point along Y.
+_ON: Final = 0.5
 # A body that stands this nearly along the armature's axes stands along them: people slouch, and feet point out.
 _SNAP: Final = np.cos(np.radians(10.0))
 # Less than this share of the feet's length along the ground, and the feet do not tell forward.
@@ -102,12 +105,16 @@ class RestBody:
     def direction(self, name: str) -> FloatArray:
         """(3,) from a bone's head to the joint it ends at.
 
-        Where there is none: along the bone; in rigs whose bones lie across their limbs, on from the parent's head.
+        Where there is none: along the bone; where that is across the limb, on from the parent's head.
         """
         bone = self.bones[name]
         span = self._span(name)
-        if span is None and not self._lie_along and bone.parent in self.bones:
-            span = bone.head - self.bones[bone.parent].head
+        if span is None and bone.parent in self.bones:
+            before = bone.head - self.bones[bone.parent].head
+            role = self.roles[name]
+            goes_on = role.part == "hand" or (role.part == "finger" and role.number > 1)
+            if not self._lie_along or (goes_on and before @ bone.axes[:, 1] < _ON * length(before)):
+                span = before
         return bone.axes[:, 1] if span is None or length(span) < _SHORT else unit(span)
 
     @cached_property

@@ -1,11 +1,13 @@
 """A motion onto rigs: the same one under other names, rolls, sizes and ways; other rest poses and proportions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support import humans, motions
 
 from fabrik_addon.core import Effector, Hinge, forward_kinematics, solve
-from fabrik_addon.core.rotations import angle_between, quaternion_from_rotation_vector
+from fabrik_addon.core.rotations import angle_between, product, quaternion_from_matrix, quaternion_from_rotation_vector
 from fabrik_addon.human.soles import soles
 from fabrik_addon.retarget.goals import RetargetSettings
 from fabrik_addon.retarget.take import retarget
@@ -160,3 +162,16 @@ def test_no_side_of_a_foot_and_no_toe_that_bends_little_goes_under_the_floor():
         for bone, place in soles(humans.rest_bones(humans.in_proportion(rows, 0.8, 1.0)))["foot.R"]
     }
     assert max(under.values()) < 0.002, under
+
+
+def test_hands_whose_files_say_no_ends_go_on_as_the_forearms():
+    """Blender's importer makes such bones point along Y."""
+    skeleton = motions.skeleton_of(humans.human(arms=45.0, fingers=False))
+    rotations, roots = motions.swaying(skeleton)
+    motion, rest = motions.motion_of(skeleton, rotations, roots), skeleton.rest.copy()
+    hands = [skeleton.index(f"hand.{side}") for side in "LR"]
+    across = np.swapaxes(rest[hands, :3, :3], 1, 2)
+    rest[hands, :3, :3] = np.eye(3)
+    motion.rotations[:, hands] = product(motion.rotations[:, hands], quaternion_from_matrix(across))
+    found = retarget(replace(motion, rest=rest), skeleton, RetargetSettings())
+    assert differences((skeleton, rotations, roots), skeleton, found)[1] < 0.1
