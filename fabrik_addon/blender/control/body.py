@@ -1,22 +1,27 @@
 """The bones that are solved: those of the armature, or of a control rig's body as its controls make it stand."""
 
 from collections.abc import Collection, Iterable, Iterator
+from typing import Any, Final
 
 import bpy
 import numpy as np
 
+from ...core import Hinge
 from ...core.arrays import FloatArray
 from ...core.model.skeleton import Skeleton
-from ...core.rotations import quaternion_from_matrix
+from ...core.rotations import conjugate, matrix_from_quaternion, product, quaternion_from_matrix
 from ..rig import armature as plain
 from ..rig import ownership
 from ..rig.armature import Tree, flagged, nearest_rotations
-from ..rig.locks import WithLocks, with_locks
+from ..rig.locks import WithLocks, hinge_of_locks, with_locks
 from ..rig.pose_keeper import read_switch
-from ..rig.spaces import as_array
+from ..rig.spaces import as_array, object_scale
 from ..settings.control import FabrikCarrier, control_rig
+from .limbs import stays_on_ik
 
 _NO_CONTROL = "no control carries it"
+# The cosine of a control's axis to one of its bone's: what is less along is none of them.
+_ALONG: Final = 0.9994
 
 
 def read_trees(rig: bpy.types.Object, *, at_rest: bool = False) -> list[Tree]:
@@ -68,8 +73,52 @@ def placing_controls(rig: bpy.types.Object, bones: Collection[str]) -> list[str]
 
 
 def locks_on(rig: bpy.types.Object, bone: str, rotation: FloatArray) -> WithLocks | None:
-    """What a bone's locks let a rotation (4,) be; a body's bones have none."""
-    return with_locks(rig.pose.bones[bone], rotation) if control_rig(rig) is None else None
+    """What locks let a bone's rotation (4,) be: its own, or on a control rig those of the control that carries it."""
+    if control_rig(rig) is None:
+        return with_locks(rig.pose.bones[bone], rotation)
+    found = _locked_control(rig, bone)
+    if found is None:
+        return None
+    control, axes = found
+    back = conjugate(axes)
+    locked = with_locks(control, product(back, product(rotation, axes)))
+    if locked is None:
+        return None
+    return lambda turned: product(axes, product(locked(product(back, product(turned, axes))), back))
+
+
+def hinge_by_locks(rig: bpy.types.Object, bone: str) -> Hinge | None:
+    """The hinge that locks make of a joint, such as an elbow's or a knee's: the bone's, or its control's."""
+    if control_rig(rig) is None:
+        return hinge_of_locks(rig.pose.bones[bone])
+    found = _locked_control(rig, bone)
+    hinge = None if found is None else hinge_of_locks(found[0])
+    if found is None or hinge is None:
+        return None
+    axis = np.abs(matrix_from_quaternion(found[1])[:, "XYZ".index(hinge.axis)])
+    along: Any = "XYZ"[int(np.argmax(axis))]
+    return Hinge(along, hinge.low, hinge.high) if axis.max() > _ALONG else None
+
+
+def _locked_control(rig: bpy.types.Object, bone: str) -> tuple[bpy.types.PoseBone, FloatArray] | None:
+    """The control that turns as a bone of the body does and has locks, and (4,) its axes in the bone's; None for none.
+
+    Where the two go with others nobody knows what its locks mean; where the limb stays on IK they mean nothing.
+    """
+    kept = control_rig(rig)
+    row = None if kept is None else kept.carriers.get(bone)
+    control: bpy.types.PoseBone | None = None if row is None else rig.pose.bones.get(row.control)
+    if kept is None or row is None or control is None or row.found == "SWINGS":
+        return None
+    if not any(control.lock_rotation) and not control.lock_rotation_w:
+        return None
+    way = kept.controls.get(row.control)
+    above = kept.carriers[row.parent].control if row.parent else ""
+    if way is None or way.turns_with != above or way.shares_turn or stays_on_ik(rig, row.switch):
+        return None
+    rest = np.array([rig.data.bones[name].matrix_local.to_3x3() for name in (bone, row.control)], dtype=np.float64)
+    one, other = nearest_rotations(rest)
+    return control, quaternion_from_matrix(one.T @ other)
 
 
 def locks_of(
@@ -78,6 +127,9 @@ def locks_of(
     """By place in the skeleton what locked channels let bones be turned to, from (J, 4) rotations on."""
     # Most bones have none, and to ask them all at once takes a tenth of the time.
     locked = {*flagged(rig.pose.bones, "lock_rotation", 3), *flagged(rig.pose.bones, "lock_rotation_w")}
+    kept = control_rig(rig)
+    if kept is not None:
+        locked = {row.name for row in kept.carriers if row.control in locked}
     names = {bone: skeleton.names[bone] for bone in bones if skeleton.names[bone] in locked}
     locks = {bone: locks_on(rig, name, rotations[bone]) for bone, name in names.items()}
     return {bone: lock for bone, lock in locks.items() if lock is not None}
@@ -117,7 +169,11 @@ def _tree(rig: bpy.types.Object, rows: list[FabrikCarrier], *, at_rest: bool) ->
     places = {name: place for place, name in enumerate(names)}
     parents = [places.get(row.parent, -1) for row in rows]
     rest = np.array([as_array(bone.bone.matrix_local) for bone in bones])
-    posed = rest.copy() if at_rest else np.array([as_array(bone.matrix) for bone in bones])
+    posed = np.array([as_array(bone.matrix) for bone in bones])
+    # Controls above may be scaled. By the root, as IK scales the bones that it stretches.
+    size = float(object_scale(posed[0]))
+    if at_rest:
+        posed = rest * size
     rest[:, :3, :3], posed[:, :3, :3] = nearest_rotations(rest[:, :3, :3]), nearest_rotations(posed[:, :3, :3])
     turned = posed[:, :3, :3] @ np.swapaxes(rest[:, :3, :3], 1, 2)
     local = np.empty((len(names), 3, 3))
@@ -129,9 +185,10 @@ def _tree(rig: bpy.types.Object, rows: list[FabrikCarrier], *, at_rest: bool) ->
             rest[place, :3, 3] = posed[place, :3, 3]
         elif names[place] in on_ik:
             # IK may stretch the limb; FK, where it is written, does not.
-            rest[place, :3, 3] += rest[parent, :3, 3] - np.array(bones[parent].bone.head_local)
+            arm = bones[place].bone.head_local - bones[parent].bone.head_local
+            rest[place, :3, 3] = rest[parent, :3, 3] + size * np.array(arm)
         else:
             rest[place, :3, 3] = rest[parent, :3, 3] + carried.T @ (posed[place, :3, 3] - posed[parent, :3, 3])
-    lengths = np.array([bone.bone.length for bone in bones])
+    lengths = size * np.array([bone.bone.length for bone in bones])
     skeleton = Skeleton(names, parents, rest, lengths)
     return Tree(skeleton, quaternion_from_matrix(local), rest[0, :3, 3].copy())

@@ -233,8 +233,15 @@ def hinge_on_ik(rig: bpy.types.Object, bone: str) -> Hinge | None:
     if kept is None or row is None or not row.hinge:
         return None
     axis: Any = row.hinge
-    stays = any(_staying(rig, kept, {row.switch: read_switch(rig, row.switch)}, keyed=True))
-    return Hinge(axis, row.hinge_low, row.hinge_high) if stays else None
+    return Hinge(axis, row.hinge_low, row.hinge_high) if stays_on_ik(rig, row.switch) else None
+
+
+def stays_on_ik(rig: bpy.types.Object, path: str) -> bool:
+    """Whether a limb, by its switch, is on IK and is to stay on it."""
+    kept = control_rig(rig)
+    if kept is None or not path:
+        return False
+    return any(_staying(rig, kept, {path: read_switch(rig, path)}, keyed=True))
 
 
 def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[FloatArray]) -> None:

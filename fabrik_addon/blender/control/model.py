@@ -11,7 +11,7 @@ from ...core.model.skeleton import Skeleton
 from ...core.rotations import matrix_from_quaternion, quaternion_from_matrix, slerp
 from ..rig.armature import nearest_rotations
 from ..rig.rotation_modes import local_rotation
-from ..rig.spaces import as_array
+from ..rig.spaces import as_array, object_scale
 from ..settings.control import FabrikControl, FabrikControlRig
 
 
@@ -120,6 +120,9 @@ class ControlModel:
         self._location = np.array(bone.location, dtype=np.float64) if over is None else over.location
         axes = self._carried(self._turned)[..., self._own, :, :] @ self._frames[..., self._own, :, :]
         self._axes = axes if bone.bone.use_local_location else axes @ self._at_rest[self._own].T
+        posed = as_array(bone.matrix) if over is None else over.matrices[self.place]
+        # What carries it may be scaled, and its location with it.
+        self._size = object_scale(posed) / np.cbrt(np.prod(np.array(bone.scale)))
 
     def _carried(self, new: FloatArray) -> FloatArray:
         """([F,] C, 3, 3) how what carries the controls is turned from rest, while they stand at ([F,] C, 3, 3)."""
@@ -142,7 +145,7 @@ class ControlModel:
         there = heads[..., bone, :] + times(wanted[..., bone, :, :], from_bone)
         arm = times(_back(self._turned[..., self._own, :, :]), point - own)
         head = there - times(new[..., self._own, :, :], arm)
-        return np.asarray(self._location + times(_back(self._axes), head - own))
+        return np.asarray(self._location + times(_back(self._axes), head - own) / self._size[..., None])
 
 
 def _way(row: FabrikControl) -> tuple[str, str, float, str]:

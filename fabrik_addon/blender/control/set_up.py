@@ -1,6 +1,7 @@
 """Finding out how a control rig works by trying it, and keeping that on the armature."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -91,10 +92,28 @@ def _find(context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[st
         raise RigError(f"No control of {rig.name!r} turns a bone of its mesh: drag its bones as they are")
     _keep(kept, found, by_hand)
     _set(rig, found.switches)
-    leave_out_unruly(context, rig, kept, after)
+    with _unlocked(rig, kept.place):
+        leave_out_unruly(context, rig, kept, after)
+    if not len(kept.carriers):
+        _clear(kept)
+        raise RigError(f"No control of {rig.name!r} brings a bone where it is posed to: drag its bones as they are")
     find_limb_controls(context, rig, kept, _movable(rig, constrained_bones(rig)), after)
     left = [carrier.bone for carrier in found.carriers if carrier.bone not in kept.carriers]
     kept.uncarried = ", ".join([*_uncarried(found), *left])
+
+
+@contextmanager
+def _unlocked(rig: bpy.types.Object, place: str) -> Iterator[None]:
+    """Let the control that moves the body, if there is one, be moved along all axes: which bones it brings where."""
+    bone: bpy.types.PoseBone | None = rig.pose.bones.get(place)
+    locks = None if bone is None else bone.lock_location[:]
+    try:
+        if bone is not None:
+            bone.lock_location = (False, False, False)
+        yield
+    finally:
+        if bone is not None:
+            bone.lock_location = locks
 
 
 def _try(
@@ -232,8 +251,7 @@ def _pivoting(trials: Trials, switch: Switch) -> int:
 
 def _keep(kept: FabrikControlRig, found: _Found, by_hand: Iterable[str]) -> None:
     """Keep it on the armature, in the place of what is there."""
-    for collection in (kept.carriers, kept.controls, kept.switches, kept.along):
-        collection.clear()
+    _clear(kept)
     for carrier in found.carriers:
         row = kept.carriers.add()
         row.name, row.control, row.parent = carrier.bone, carrier.control, carrier.parent
@@ -252,6 +270,12 @@ def _keep(kept: FabrikControlRig, found: _Found, by_hand: Iterable[str]) -> None
             along.name, along.switch, along.fk, along.ik = path, switch.path, value, 1.0 - value
     kept.place = found.place
     kept.active = 0
+
+
+def _clear(kept: FabrikControlRig) -> None:
+    """Forget what was found."""
+    for collection in (kept.carriers, kept.controls, kept.switches, kept.along):
+        collection.clear()
 
 
 def _has(switch: Switch, carrier: Carrier) -> bool:

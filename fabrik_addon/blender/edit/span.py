@@ -14,12 +14,11 @@ from ...human.naming_schemes import match
 from ...motion.falloff import falloff
 from ...motion.solve import MotionModel, MotionSolver
 from ..bake.animated import check_still
-from ..control.body import bones_on_ik, locks_on, may_move_freely
+from ..control.body import bones_on_ik, hinge_by_locks, locks_on, may_move_freely
 from ..goals.goals import limits_of
 from ..goals.root import root_mode
 from ..posing.drag.setup import DragSetup
 from ..rig.armature import RigError, Tree, check_unscaled
-from ..rig.locks import hinge_of_locks
 from ..rig.ownership import OTHERWISE
 from ..rig.posture_masses import masses_of
 from ..rig.spaces import bone_offset
@@ -217,9 +216,8 @@ def check_on_fk(armature: bpy.types.Object, bone: str) -> None:
 
 def _is_partly_locked(armature: bpy.types.Object, tree: Tree, name: str) -> bool:
     """Whether a bone's locks leave it less than its limit says."""
-    bone = armature.pose.bones[name]
     here = tree.rotations[tree.skeleton.index(name)]
-    return hinge_of_locks(bone) is None and locks_on(armature, name, here) is not None
+    return hinge_by_locks(armature, name) is None and locks_on(armature, name, here) is not None
 
 
 def _moves_root(

@@ -10,10 +10,9 @@ import numpy as np
 from ...core import Effector, Fixed, Solver
 from ...core.arrays import BoolArray
 from ...core.limits.base import Limit
-from ..control.body import may_move, owned_bones, unkeyable_bones
+from ..control.body import hinge_by_locks, may_move, owned_bones, unkeyable_bones
 from ..control.limbs import hinge_on_ik
 from ..rig.armature import RigError, Tree, check_unscaled
-from ..rig.locks import hinge_of_locks
 from ..rig.stretch import solved_slides, stretched
 from ..rig.subtrees import cut_tree, freeze
 from ..settings.effector import FabrikEffector
@@ -200,7 +199,7 @@ def limits_of(rig: bpy.types.Object, names: Sequence[str]) -> dict[str, Limit]:
     """The limits of bones by name; a free one that is a hinge by its locks, or its limb's IK, counts as one."""
     limits = read_limits(rig, names)
     for name in (name for name in names if name not in limits):
-        hinge = hinge_of_locks(rig.pose.bones[name]) or hinge_on_ik(rig, name)
+        hinge = hinge_by_locks(rig, name) or hinge_on_ik(rig, name)
         if hinge is not None:
             limits[name] = hinge
     return limits

@@ -230,6 +230,21 @@ def test_key_pose_keys_the_controls_that_place_limbs_on_ik(human):
         assert matrix(human, f"DEF-{bone}") == pytest.approx(wanted, abs=PLACE)
 
 
+@pytest.mark.parametrize("locks", [(False, True, True), (False, False, True)])
+def test_locked_channels_of_controls_are_kept(human, locks):
+    elbow, wrist = (human.pose.bones[f"{name}_fk.L"] for name in ("forearm", "hand"))
+    elbow.rotation_mode, wrist.rotation_mode = "XYZ", "XYZ"
+    elbow.lock_rotation, wrist.lock_rotation = locks, (True, True, True)
+    drag = led(human, (0.1, -0.4, 0.2))
+    drag.finish(bpy.context)
+    assert drag.left_alone == []
+    goal = drag.start + np.array((0.1, -0.4, 0.2))
+    assert np.array(human.pose.bones[stands_for(human, "hand_ik.L")].tail) == pytest.approx(goal, abs=PLACE)
+    assert np.array(elbow.rotation_euler)[list(locks)] == pytest.approx(0.0, abs=1e-6)
+    assert abs(elbow.rotation_euler[0]) > 0.1
+    assert wrist.rotation_euler[:] == pytest.approx((0.0, 0.0, 0.0), abs=1e-6)
+
+
 def test_switched_off_bones_are_dragged_as_they_are(human):
     human.fabrik.control.use = False
     led(human, (0.0, -0.1, 0.0)).finish(bpy.context)

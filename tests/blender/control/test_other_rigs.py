@@ -149,3 +149,26 @@ def test_limbs_without_fk_are_baked_onto_their_ik(tmp_path):
     bpy.ops.wm.save_as_mainfile(filepath=file)
     bpy.ops.wm.open_mainfile(filepath=file)
     stands_as_solved(bpy.data.objects["Only"], result)
+
+
+def test_a_rig_that_its_root_scales_is_dragged_and_baked():
+    rig = arp_like()
+    rig.pose.bones["c_traj"].scale = (1.4, 1.4, 1.4)
+    set_up(rig)
+    bpy.context.view_layer.update()
+    bpy.ops.fabrik.pin(bones=FEET["Arp"])
+    feet = {pin.bone: np.array(rig.pose.bones[pin.bone].matrix) for pin in rig.fabrik.effectors}
+    shift = np.array((0.1, -0.4, 0.1))
+    dragged = drag(rig, HAND["Arp"], shift)
+    assert dragged.left_alone == []
+    bpy.context.view_layer.update()
+    assert np.array(rig.pose.bones["hand.L"].tail) == pytest.approx(dragged.start + shift, abs=1e-4)
+    for bone, wanted in feet.items():
+        assert np.array(rig.pose.bones[bone].matrix) == pytest.approx(wanted, abs=1e-4)
+    target = scenes.empty_at(dragged.start + np.array((0.0, -0.3, 0.2)))
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.fabrik.add_effector(bone=HAND["Arp"], target=target.name)
+    result = bake(bpy.context, rig, frame_start=1, frame_end=3)
+    assert result.warnings == ()
+    assert result.report.total().rms < 1e-3
+    stands_as_solved(rig, result)

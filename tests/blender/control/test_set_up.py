@@ -116,6 +116,12 @@ class TestGeneratedHuman:
         assert again == first
         assert everything(human) == before
 
+    def test_a_place_that_is_locked_is_found_and_stays_locked(self, human):
+        rows = kept_rows(set_up())
+        human.pose.bones["torso"].lock_location = (True, False, False)
+        assert kept_rows(set_up()) == rows
+        assert human.pose.bones["torso"].lock_location[:] == (True, False, False)
+
     def test_what_is_chosen_by_hand_stays(self, human):
         kept = set_up()
         row = next(row for row in kept.carriers if row.control == "neck")

@@ -18,7 +18,7 @@ from ...goals.root import root_mode
 from ...limits.mirror import opposite_bone
 from ...rig.armature import RigError, Tree, check_unscaled
 from ...rig.ownership import OTHERWISE
-from ...rig.spaces import BONE_HEAD, armature_point, bone_offset
+from ...rig.spaces import BONE_HEAD, armature_point
 from ...rig.stretch import present_factors, stretched
 from ...rig.subtrees import tree_below
 from ...settings.effector import FabrikEffector
@@ -131,7 +131,7 @@ class DragSetup:
         grips = [self._grip(bone, turning=turning and not leads) for bone in self.dragged if bone in names]
         if leads:
             grips.append(_turn_grip(grips[0]))
-        grips += [_pin_grip(pin, self._armature.pose.bones[pin.bone]) for pin in self._held if pin.bone in names]
+        grips += [_pin_grip(pin) for pin in self._held if pin.bone in names]
         grips += [grip for each, partner in self._loops for grip in self._loop_grips(each, partner, names)]
         check_unscaled(self._armature, self._carrying(top, grips))
         factors = present_factors(self._armature, names)
@@ -183,7 +183,7 @@ class DragSetup:
         pose_bone = self._armature.pose.bones[bone]
         effector = Effector(
             bone,
-            offset=bone_offset(pose_bone, self._point),
+            offset=None if self._point == "TAIL" else BONE_HEAD,
             rotation_weight=1.0 if turning else 0.0,
             priority=1 + max((each.priority for each in self._kept), default=-1),
         )
@@ -198,7 +198,7 @@ def _turn_grip(grip: Grip) -> Grip:
     return replace(grip, effector=effector, armature_position=np.full(3, np.nan))
 
 
-def _pin_grip(pin: FabrikEffector, bone: bpy.types.PoseBone) -> Grip:
+def _pin_grip(pin: FabrikEffector) -> Grip:
     """What holds a pinned bone."""
-    effector = replace(core_effector(pin), offset=bone_offset(bone, pin.point, pin.offset))
-    return Grip(effector, np.array(pin.pin_location, dtype=np.float64), np.array(pin.pin_rotation, dtype=np.float64))
+    place, turned = (np.array(each, dtype=np.float64) for each in (pin.pin_location, pin.pin_rotation))
+    return Grip(core_effector(pin), place, turned)
