@@ -137,6 +137,14 @@ class TestFloor:
     def test_walking_feet_are_brought_down_to_it(self, height):
         assert lift_off_floor(self.walked(height)) == pytest.approx([0.0, 0.0, -height], abs=20.0 * MM)
 
+    @pytest.mark.parametrize("way", [1, -1])
+    def test_up_or_down_stairs_the_lowest_step_counts(self, way):
+        """Each step 18 cm higher than the one before."""
+        walked = self.walked(0.0)
+        climbed = np.repeat(0.18 * np.arange(5), 20)[::way]
+        climbing = replace(walked, root_location=walked.root_location + climbed[:, None] * (0.0, 0.0, 1.0))
+        assert lift_off_floor(climbing) == pytest.approx(np.zeros(3), abs=20.0 * MM)
+
     def test_at_rest_they_are_on_it(self):
         rest = Solution.empty(walker.skeleton(), 3, 0)
         rest.rotations[:] = (1.0, 0.0, 0.0, 0.0)

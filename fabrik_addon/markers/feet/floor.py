@@ -13,6 +13,10 @@ from ..clip import FloatArray
 # Percent of a take's frames on which a foot is on the floor at the least: a walk's is on 60, a run's on 30. That a sole
 # goes into the floor on fewer is how it rolls.
 _STANDING: Final = 20.0
+# On stairs feet stand on the lowest step on few frames: where they are lower on these than by so much of the body's size
+# (10 cm of a person), which no foot rolls by, it is there.
+_LOWEST: Final = 4.0
+_STEP: Final = 0.04
 # A foot that never comes lower than so much of the body's size (5 cm of a person) over the other one does not stand.
 _LIFTED: Final = 0.02
 
@@ -30,7 +34,9 @@ def lift_off_floor(poses: Solution) -> FloatArray:
     up = body.axes.up
     floor = min(float(_heights(skeleton, skeleton.rest[None], sole, up).min()) for sole in feet)
     lows = [_heights(skeleton, poses.matrices, sole, up).min(axis=1) for sole in feet]
-    heights = np.array([np.percentile(low, _STANDING) for low in lows])
+    lowest, heights = np.percentile(lows, [_LOWEST, _STANDING], axis=1)
+    if (heights - lowest).max() > _STEP * skeleton.size:
+        heights = lowest
     standing = heights <= heights.min() + _LIFTED * skeleton.size
     return np.asarray((floor - heights[standing].mean()) * up)
 
