@@ -184,6 +184,53 @@ SETS = {
         bones="ASISr:hips KNEMl:thigh.L HEELr:foot.R",
         sides=("l", "r"),
     ),
+    "Plug-in Gait, each label ending in 3D": Published(
+        """
+        @ASI_3D @PSI_3D @KNE_3D @ANK_3D @TOE_3D @SHO_3D @ELB_3D C7_3D CLAV_3D
+        """,
+        bones="LKNE_3D:thigh.L C7_3D:chest",
+    ),
+    "Davis, as BTS has it": Published(
+        """
+        c7 @.should sacrum @.asis @.bar.1 @.knee.1 @.bar.2 @.knee.2 @.mall @.heel @.met
+        """,
+        bones="r.bar.1:thigh.R l.knee.2:shin.L r.met:foot.R",
+        sides=("r", "l"),
+    ),
+    "Human Body Model": Published(
+        """
+        @ASIS @PSIS @GTRO @LEK @MEK @LM @MM @HEE @TOE @MT5 @SHO @LEE @MEE @FRM @LW @MW @FIN @THI @ATI XIPH JN T10
+        C7 NAVE THEAD @HEAD @DELT
+        """,
+        bones="LLEK:thigh.L RMEE:upper_arm.R LLW:forearm.L RATI:shin.R NAVE:hips",
+    ),
+    "Metatarsals as 1ST and 5TH": Published(
+        """
+        @ASIS @KNE @KNEM @ANK @ANKM @5TH @1ST @CALC @SHK1 @SHK2
+        """,
+        bones="R5TH:foot.R L1ST:foot.L",
+    ),
+    "Portuguese": Published(
+        """
+        EIAS@ EIPS@ Trocanter@ JoelhoLat@ JoelhoMed@ TornozeloLat@ Calcanhar@ Halux@ Ombro@ Cotovelo@ Punho@
+        """,
+        bones="JoelhoMedE:thigh.L CalcanharD:foot.R PunhoE:forearm.L",
+        sides=("E", "D"),
+    ),
+    "Dutch": Published(
+        """
+        @_schouder @_elleboog @_pols @_heup @_knie @_enkel @_hiel @_teen
+        """,
+        bones="L_knie:thigh.L R_hiel:foot.R",
+    ),
+    "Japanese": Published(
+        """
+        @肩峰 @肘外側 @肘内側 @手関節橈側 @手関節尺側 @上前腸骨棘 @上後腸骨棘 @大転子
+        @膝外側 @膝内側 @外果 @内果 @踵骨 @第1中足骨 @第5中足骨
+        """,
+        bones="左膝内側:thigh.L 右外果:shin.R 左手関節尺側:forearm.L 右第5中足骨:foot.R",
+        sides=("左", "右"),
+    ),
     "OpenPose BODY_25": Published(
         """
         @Shoulder @Elbow @Wrist @Hip @Knee @Ankle @Eye @Ear @BigToe @SmallToe @Heel Nose Neck MidHip

@@ -13,8 +13,8 @@ from ..clip import FloatArray
 # Percent of a take's frames on which a foot is on the floor at the least: a walk's is on 60, a run's on 30. That a sole
 # goes into the floor on fewer is how it rolls.
 _STANDING: Final = 20.0
-# On stairs feet stand on the lowest step on few frames: where they are lower on these than by so much of the body's size
-# (10 cm of a person), which no foot rolls by, it is there.
+# On stairs feet stand on the lowest step on few frames: where they are lower there by so much of the body's size (10 cm
+# of a person), which no foot rolls by, that is the floor.
 _LOWEST: Final = 4.0
 _STEP: Final = 0.04
 # A foot that never comes lower than so much of the body's size (5 cm of a person) over the other one does not stand.

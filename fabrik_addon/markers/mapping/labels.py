@@ -16,7 +16,16 @@ from .words import said_by
 
 __all__ = ["PRESETS", "Matched", "NamingError", "is_unlabelled", "is_virtual", "match", "parts_of", "recognise"]
 
-_TOKEN: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+_TOKEN: Final = re.compile(r"3[dD]\b|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+# What Japanese and Chinese labels say, long words before those that are in them.
+_CHARACTERS: Final[Mapping[str, str]] = {
+    "左": "Left", "右": "Right", "上前腸骨棘": "ASIS", "上後腸骨棘": "PSIS", "大転子": "Trochanter",
+    "肩峰": "Acromion", "股関節": "HJC", "足関節": "Ankle", "足首": "Ankle", "手関節": "Wrist", "手首": "Wrist",
+    "手腕": "Wrist", "中足骨": "Meta", "つま先": "Toe", "足尖": "Toe", "足跟": "Heel", "踵骨": "Heel",
+    "仙骨": "Sacrum", "頭頂": "Vertex", "橈側": "Radius", "尺側": "Ulna", "外果": "AnkleLat", "内果": "AnkleMed",
+    "外側": "Lat", "内側": "Med", "肩": "Shoulder", "肘": "Elbow", "腕": "Wrist", "髋": "HJC", "膝": "Knee",
+    "踝": "Ankle", "踵": "Heel",
+}  # fmt: skip
 _SIDES: Final[Mapping[str, str]] = {
     side: letter
     for letter, sides in {
@@ -25,8 +34,9 @@ _SIDES: Final[Mapping[str, str]] = {
     }.items()
     for side in sides.split()
 }
-# Letters for left and right at either end of a label: English, French, Italian, Spanish. They count in pairs only.
-_PAIRS: Final = ("lr", "gd", "sd", "id")
+# Letters for left and right at either end of a label: English, French, Italian, Spanish, Portuguese, which count in
+# pairs only.
+_PAIRS: Final = ("lr", "gd", "sd", "id", "ed")
 # A word at either end of all but a few labels says nothing: a performer, a trial. At least so many and this share.
 _SHARED_LABELS, _SHARED_SHARE = 5, 0.6
 # V_Mid_ASIS and such: points that software has worked out from markers.
@@ -237,7 +247,10 @@ def _own_label(label: str) -> str:
 
 def _tokens(label: str) -> list[str]:
     """The words and numbers of a label without its prefix, in small letters without accents."""
-    plain = unicodedata.normalize("NFKD", _own_label(label).replace("ß", "ss"))
+    own = _own_label(label).replace("ß", "ss")
+    for characters, word in _CHARACTERS.items():
+        own = own.replace(characters, f" {word} ")
+    plain = unicodedata.normalize("NFKD", own)
     return [token.lower() for token in _TOKEN.findall("".join(c for c in plain if not unicodedata.combining(c)))]
 
 
@@ -245,7 +258,7 @@ def _shared(words: Sequence[str]) -> str:
     """The word that most labels have at one end, if it is no side and no number; else ""."""
     word, count = max(Counter(words).items(), key=lambda item: item[1], default=("", 0))
     enough = count >= max(_SHARED_LABELS, _SHARED_SHARE * len(words))
-    return word if enough and word.isalpha() and word not in _SIDES else ""
+    return word if enough and not word.isdigit() and word not in _SIDES else ""
 
 
 def _without(tokens: list[str], first: str, last: str) -> list[str]:

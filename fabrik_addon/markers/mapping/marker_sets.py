@@ -45,9 +45,14 @@ _PLUG_IN_GAIT: Final = Preset(
         "med": "inner ankle", "anm": "inner ankle", "mank": "inner ankle", "ankm": "inner ankle", "mma": "inner ankle",
         "thap": "front of thigh", "thad": "front of thigh", "tiap": "front of shank", "tiad": "front of shank",
         "ttu": "tibial tuberosity", "tht": "trochanter", "gtr": "trochanter",
+        "knl": "outer knee", "anl": "outer ankle", "5th": "little toe's ball", "1st": "big toe's ball",
+        # The Human Body Model's.
+        "lek": "outer knee", "mek": "inner knee", "lee": "outer elbow", "mee": "inner elbow",
+        "lw": "thumb side of wrist", "mw": "little finger side of wrist", "ati": "front of shank",
         "smh": "second toe's ball", "fmh": "big toe's ball", "vmh": "little toe's ball", "hlx": "big toe",
     },
-    _TRUNK | {"sacr": "sacrum", "ariel": "crown"},
+    _TRUNK
+    | {"sacr": "sacrum", "ariel": "crown", "jn": "jugular notch", "nave": "front of waist", "thead": "crown"},
 )  # fmt: skip
 _VICON_41: Final = Preset(
     "CMU / Vicon 41",
@@ -60,7 +65,9 @@ _VICON_41: Final = Preset(
         "fsh": "front of shoulder", "bsh": "back of shoulder", "elbin": "inner elbow", "iel": "inner elbow",
         "iwr": "thumb side of wrist", "owr": "little finger side of wrist",
         "ihan": "index knuckle", "ohan": "little knuckle", "ihand": "index knuckle", "ohand": "little knuckle",
-        "thm": "thumb", "thmb": "thumb", "kni": "inner knee",
+        "thm": "thumb", "thmb": "thumb", "kni": "inner knee", "kneein": "inner knee", "ankin": "inner ankle",
+        "fsho": "front of shoulder", "bsho": "back of shoulder", "elbo": "outer elbow", "frma": "forearm",
+        "wria": "thumb side of wrist", "wrib": "little finger side of wrist", "hel": "inner heel",
     },
     _TRUNK | {"ariel": "crown", "mfwt": "front of waist", "mbwt": "sacrum", "l3": "lumbar spine"},
 )  # fmt: skip
@@ -82,6 +89,9 @@ _HELEN_HAYES: Final = Preset(
         "wrist": "back of wrist", "wristlat": "thumb side of wrist", "wristmed": "little finger side of wrist",
         "offset": "back", "scapula": "back", "temple": "temple", "fronthead": "front of head",
         "rearhead": "back of head", "backhead": "back of head",
+        # As BTS has Davis's set, with wands on thigh and shank and the head of the fibula as the knee's second.
+        "should": "acromion", "bar1": "thigh", "knee1": "outer knee", "bar2": "shank", "knee2": "upper shank",
+        "mall": "outer ankle", "met": "little toe's ball",
     },
     {
         "vsacral": "sacrum", "sacral": "sacrum", "sacrum": "sacrum", "sternum": "sternum", "c7": "c7", "t10": "t10",
@@ -118,6 +128,7 @@ _BONY_LANDMARKS: Final = Preset(
         "ael": "outer elbow", "uoa": "olecranon", "aol": "olecranon", "fra": "forearm",
         "rsp": "thumb side of wrist", "usp": "little finger side of wrist",
         "rs": "thumb side of wrist", "us": "little finger side of wrist",
+        "rstyl": "thumb side of wrist", "ustyl": "little finger side of wrist",
         "wts": "thumb side of wrist", "wps": "little finger side of wrist",
         "hm2": "index knuckle", "hm5": "little knuckle", "hts": "index knuckle", "hps": "little knuckle",
         "ias": "asis", "ips": "psis", "asis": "asis", "psis": "psis", "ict": "iliac crest",
@@ -169,7 +180,9 @@ _OPENPOSE: Final = Preset(
     "The keypoints of OpenPose, HALPE and COCO as Pose2Sim writes them",
     _KEYPOINTS | {"bigtoe": "big toe", "smalltoe": "little toe", "hand": "middle of hand"},
     {
-        "hip": "middle of hips", "midhip": "middle of hips", "chip": "middle of hips", "neck": "middle of shoulders",
+        "hip": "middle of hips", "midhip": "middle of hips", "chip": "middle of hips", "pelvis": "middle of hips",
+        "spinebase": "middle of hips", "bodycenter": "middle of hips",
+        "neck": "middle of shoulders", "spineshoulder": "middle of shoulders",
         "head": "crown", "nose": "nose",
     },
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 Labels are read here as marker sets give them no meaning: "kneelat", "epicondext" and "malint" say where they are,
 "thigh3" and "foot1" belong to a cluster that moves with a bone, wherever on it it is. English, and the usual words and
-abbreviations of French, Italian, Spanish, Portuguese and German.
+abbreviations of French, Italian, Spanish, Portuguese, Dutch and German.
 """
 
 import re
@@ -15,15 +15,16 @@ _PLACES: Final[Mapping[str, str]] = {
     "asis": "asis asi ias eias sias spinailiacaanteriore",
     "psis": "psis psi ips eips sips",
     "sacrum": "sacrum sacral sacr sac sacro kreuzbein",
-    "iliac crest": "iliaccrest iliac crest crete iliocristale",
-    "trochanter": "trochanter trocanter trocantere troch gtr gtroch greatertrochanter grandtrochanter",
+    "iliac crest": "iliaccrest iliac crest crete iliocristale ilcr ilc",
+    "trochanter": "trochanter trocanter trocantere troch gtr gtroch greatertrochanter grandtrochanter"
+    " trochanterion trocantermaggiore hanche anca cadera quadril hueft huefte huft hufte heup gtro gtroc",
     "knee": "knee kne kn genou gen rodilla rod joelho ginocchio gin knie",
-    "ankle": "ankle ank cheville chev tobillo tornozelo caviglia cav knoechel knochel sprunggelenk",
-    "elbow": "elbow elb coude cou codo cotovelo gomito gom ellbogen",
-    "wrist": "wrist wri poignet poig muneca pulso polso handgelenk hdgl",
-    "shoulder": "shoulder sho acromion acromium acro acr ac epaule hombro ombro spalla schulter",
-    "heel": "heel hee calcaneus calcaneum calcagno calcaneo calc cal talon tallone ferse",
-    "toe": "toe toes orteil ort hallux hallus alluce dedopie zeh zehe bigtoe",
+    "ankle": "ankle ank cheville chev tobillo tornozelo caviglia cav knoechel knochel sprunggelenk enkel spg osg",
+    "elbow": "elbow elb coude cou codo cotovelo gomito gom ellbogen elleboog ellb elbo",
+    "wrist": "wrist wri poignet poig muneca pulso polso handgelenk hdgl punho pols hg",
+    "shoulder": "shoulder sho acromion acromium acro acr ac epaule hombro ombro spalla schulter schouder acrm",
+    "heel": "heel hee calcaneus calcaneum calcagno calcaneo calc cal talon tallone ferse hiel calcanhar calcaneous",
+    "toe": "toe toes orteil ort hallux hallus alluce dedopie zeh zehe bigtoe teen grosorteil halux fussspitze",
     "patella": "patella rotule rotula pat kneecap",
     "tuberosity": "tta ttu tuberosity tuberosite tibialtuberosity tibialtub tuberositetibiale",
     "fibula": "fibulahead headfibula fibhead fibula tetefibula tetepero tperone perone peroneus hfib fib",
@@ -35,26 +36,27 @@ _PLACES: Final[Mapping[str, str]] = {
     "pelvis": "pelvis pelv pel pv bassin bacino becken",
     "trunk": "trunk torso thorax thor tronc tronco tx tk rumpf",
     "head": "head hd tete cabeza testa cabeca kopf",
-    "upper arm": "upperarm uparm uarm arm upa ua humerus hum bras braccio brazo oberarm biceps bicep deltoid delt",
+    "upper arm": "upperarm uparm uarm arm upa ua humerus hum bras braccio brazo oberarm biceps bicep deltoid"
+    " delt humeral",
     "forearm": "forearm frm farm fa lowerarm avantbras avbras avambraccio antebrazo antebraco unterarm",
     "hand": "hand hnd main mano",
-    "thigh": "thigh thi th femur fem cuisse cui coscia muslo coxa oberschenkel",
-    "shank": "shank shk sk sh tibia tib tb shin leg jambe jam gamba pierna perna unterschenkel",
+    "thigh": "thigh thi th femur fem cuisse cui coscia muslo coxa oberschenkel femoral",
+    "shank": "shank shk sk sh tibia tib tb shin leg jambe jam gamba pierna perna unterschenkel sha",
     "foot": "foot ft pied pie piede pe fuss fus",
     # the middle
-    "c7": "c7 cv7", "t2": "t2 tv2 d2", "t8": "t8 tv8 d8 t7 tv7", "t10": "t10 tv10 d10 t12 tv12 d12",
+    "c7": "c7 cv7 cervicale", "t2": "t2 tv2 d2", "t8": "t8 tv8 d8 t7 tv7", "t10": "t10 tv10 d10 t12 tv12 d12",
     "lumbar": "l1 l2 l3 l4 lv1 lv3 lumbar lombaire", "l5": "l5 lv5 s1 l5s1 s2",
-    "notch": "notch manubrium manub jugular jugularnotch suprasternal clav fourchette ij",
+    "notch": "notch manubrium manub jugular jugularnotch suprasternal clav fourchette ij suprasternale",
     "sternum": "sternum stern strn ster sterno esternon",
-    "xiphoid": "xiphoid xipho xyphoid xifoide processusxiphoideus",
+    "xiphoid": "xiphoid xipho xyphoid xifoide processusxiphoideus substernale",
     "crown": "vertex crown",
 }  # fmt: skip
 # Words that are a place of their own only where no other is named: the "epicondyle" of an arm or of a knee.
 _WEAK: Final[Mapping[str, str]] = {
-    "elbow": "epicondyle epicondilo epicondylus epic epi",
+    "elbow": "epicondyle epicondilo epicondylus epic epi epicn",
     "inner elbow": "epitrochlea epitrochlee epitr epitroclea",
     "wrist": "styloid styloide stiloide styl",
-    "knee": "condyle condilo condylus cond femoralcondyle femoralepicondyle",
+    "knee": "condyle condilo condylus cond femoralcondyle femoralepicondyle con",
     "ankle": "malleolus malleole malleolo maleolo mall mal",
     "toe": "metatarsal metatarse metatarso metatarsus meta met mt mth mtp",
     "hand": "metacarpal metacarpe metacarpo mc mcp",
