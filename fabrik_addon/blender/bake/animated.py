@@ -8,7 +8,7 @@ import numpy as np
 from ...core.arrays import FloatArray, IntArray
 from ..rig.armature import RigError, Tree, root_location_channel, root_place
 from ..rig.keyframes import bone_path, bone_property_path, channel_values, curves, values_at
-from ..settings.limit_properties import NUMBERS, read_slide
+from ..settings.limit_properties import NUMBERS, read_beside
 from ..settings.limit_values import NO_SLIDE
 
 # How far a channel may wander (armature units for locations, a factor for scales) and still count as still.
@@ -37,7 +37,8 @@ def check_still(armature: bpy.types.Object, bones: Sequence[str], frames: IntArr
         slides = pose_bone.parent is not None and not pose_bone.bone.use_connect
         for channel in ("location", "scale") if slides else ("scale",):
             for curve in _unmuted(armature, bone, channel):
-                stretches = channel == "scale" and curve.array_index == 1 and read_slide(pose_bone) != NO_SLIDE
+                along = channel == "scale" and curve.array_index == 1
+                stretches = along and read_beside(pose_bone, "slide") != NO_SLIDE
                 if not stretches and np.ptp(values_at(curve, frames)) > _STILL:
                     raise RigError(
                         f"Bone {bone!r} has an animated {channel} in frames {frames[0]:g}-{frames[-1]:g}, "

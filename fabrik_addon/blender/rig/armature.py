@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.errors import FabrikError
 from ...core.model.skeleton import Skeleton
-from ..settings.limit_properties import read_slide
+from ..settings.limit_properties import read_beside
 from ..settings.limit_values import NO_SLIDE
 from .rotation_modes import channel_count, from_channels, property_name
 from .spaces import as_array
@@ -111,7 +111,7 @@ def check_unscaled(armature: bpy.types.Object, bones: Iterable[str]) -> None:
         if pose_bone.scale[:] == _UNSCALED:
             continue
         scale = np.array(pose_bone.scale, dtype=np.float64)
-        stretches = scale[1] > 0.0 and read_slide(pose_bone) != NO_SLIDE
+        stretches = scale[1] > 0.0 and read_beside(pose_bone, "slide") != NO_SLIDE
         if np.abs(scale - 1.0)[[0, 2] if stretches else [0, 1, 2]].max() > _SCALE_TOLERANCE:
             shown = ", ".join(f"{value:.4g}" for value in scale)
             raise RigError(f"Bone {name!r} is scaled ({shown}): set its scale to 1, as no other can be solved")

@@ -13,7 +13,7 @@ from ...core.model.skeleton import Skeleton
 from ...core.posture.mass import Masses
 from ...human.masses import BoneMass, body_masses
 from ..settings.control import solved_parents
-from ..settings.posture_properties import read_mass, read_stiffness
+from ..settings.limit_properties import read_beside
 
 # Names are matched anew only where bones have changed: the overlay asks at each redraw. So many rigs are kept in mind.
 _RIGS_KEPT: Final = 8
@@ -26,7 +26,7 @@ def masses_of(armature: bpy.types.Object, skeleton: Skeleton) -> Masses:
     """
     bones = [armature.pose.bones[name] for name in skeleton.names]
     shares, centres, keeps, bends, hangs = _body(armature, bones)
-    stiffness = np.array([read_stiffness(bone) for bone in bones])
+    stiffness = np.array([read_beside(bone, "stiffness") for bone in bones])
     return Masses(shares, centres, keeps * stiffness_factors(stiffness), bends, hangs * (1.0 - stiffness))
 
 
@@ -45,8 +45,8 @@ def _body(armature: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> tu
     """(B,) each of what is known of the bones: as in `BoneMass`."""
     found = _by_name(tuple((name, armature.data.bones[name].length) for name in solved_parents(armature)))
     known = np.array([found[bone.name] for bone in bones])
-    own = [read_mass(bone) for bone in bones]
-    shares = np.array([share if mass is None else mass for share, mass in zip(known[:, 0], own, strict=True)])
+    own = np.array([read_beside(bone, "mass") for bone in bones])
+    shares = np.where(own < 0.0, known[:, 0], own)
     return shares / max(float(shares.sum()), np.finfo(float).tiny), *known.T[1:]
 
 

@@ -27,7 +27,6 @@ from .limit_values import (
     as_cone,
     as_range,
     as_window,
-    check_slide,
 )
 
 LIMIT: Final = "fabrik_limit"
@@ -184,18 +183,18 @@ def read_slides(armature: bpy.types.Object, bone_names: Collection[str]) -> dict
 
     Raises LimitPropertyError naming a bone whose factors make no sense.
     """
-    found = {name: read_slide(armature.pose.bones[name]) for name in bone_names}
+    found = {name: read_beside(armature.pose.bones[name], "slide") for name in bone_names}
     return {name: slide for name, slide in found.items() if slide != NO_SLIDE}
 
 
-def read_slide(pose_bone: bpy.types.PoseBone) -> Range:
-    """A bone's least and greatest length factor, 1 and 1 where it keeps its length.
+def read_beside(pose_bone: bpy.types.PoseBone, field: str) -> Any:
+    """What is kept of `BESIDE_LIMIT` on a bone; what is absent is as in a free bone.
 
     Raises LimitPropertyError naming the bone and the property that makes no sense.
     """
-    slide: Range = read_field(pose_bone, "slide")
-    checked(pose_bone, "slide", lambda: check_slide(slide))
-    return slide
+    value = read_field(pose_bone, field)
+    checked(pose_bone, field, lambda: BESIDE_LIMIT[field](value))
+    return value
 
 
 def has_limit(pose_bone: bpy.types.PoseBone) -> bool:

@@ -20,8 +20,6 @@ WHOLE_CONE: Final = (pi, pi, pi, pi)
 NO_SLIDE: Final = (1.0, 1.0)
 # The mass that says that it is told by the bone's name or its size.
 OWN_MASS: Final = -1.0
-# What is kept with a limit of any type, and of a free bone as well.
-BESIDE_LIMIT: Final = ("slide", "stiffness", "mass")
 
 _FULL_TURN: Final = 2.0 * pi
 # A range of this size is at least a full turn, however it is rounded when it is measured.
@@ -71,9 +69,8 @@ class LimitSettings:
         """Raise LimitError for what makes no sense, in what the kind doesn't use as well."""
         for kind in (kind for kind in KINDS if self.window or "window" not in KINDS[kind].fields):
             replace(self, type=kind).limit()
-        check_slide(self.slide)
-        check_stiffness(self.stiffness)
-        check_mass(self.mass)
+        for field, check in BESIDE_LIMIT.items():
+            check(getattr(self, field))
         self.limit()
 
 
@@ -138,7 +135,7 @@ def settings_of(limit: "Limit | None", kept: LimitSettings | None = None) -> Lim
     return replace(kept or LimitSettings(), type=kind, **values)
 
 
-def check_slide(slide: Range) -> None:
+def _check_slide(slide: Range) -> None:
     """Raise LimitError for factors that no bone can have."""
     from ...core import LimitError  # noqa: PLC0415
 
@@ -149,7 +146,7 @@ def check_slide(slide: Range) -> None:
         )
 
 
-def check_stiffness(stiffness: float) -> None:
+def _check_stiffness(stiffness: float) -> None:
     """Raise LimitError for a share that is none."""
     from ...core import LimitError  # noqa: PLC0415
 
@@ -157,12 +154,18 @@ def check_stiffness(stiffness: float) -> None:
         raise LimitError(f"A stiffness of {stiffness:g} makes no sense: give one from 0 (none) to 1 (does not turn)")
 
 
-def check_mass(mass: float) -> None:
+def _check_mass(mass: float) -> None:
     """Raise LimitError for a mass that is no number."""
     from ...core import LimitError  # noqa: PLC0415
 
     if not isfinite(mass):
         raise LimitError(f"A mass of {mass:g} makes no sense: give a share of the body's, 0 or more")
+
+
+# What is kept with a limit of any type, and of a free bone as well, with what raises LimitError for nonsense.
+BESIDE_LIMIT: Final[Mapping[str, Callable[[Any], None]]] = MappingProxyType(
+    {"slide": _check_slide, "stiffness": _check_stiffness, "mass": _check_mass}
+)
 
 
 def points(window: Sequence[float]) -> tuple[tuple[float, float], ...]:

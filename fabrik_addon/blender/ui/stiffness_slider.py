@@ -4,6 +4,7 @@ Blender draws sliders only on what is there. This one keeps nothing: it reads an
 """
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
 import bpy
@@ -46,8 +47,7 @@ def _stiffness(_scene: bpy.types.Scene) -> float:
 
 def _stiffen(_scene: bpy.types.Scene, stiffness: float) -> None:
     """Give it to the active bone and the selected ones, but those that can't keep it."""
-    from ..settings.limit_properties import LimitPropertyError
-    from ..settings.posture_properties import write_stiffness
+    from ..settings.limit_properties import LimitPropertyError, read_settings, write_settings
     from ..settings.selection import active_bone, selected_bones
     from ..settings.why_not import rig_at_hand
 
@@ -58,4 +58,4 @@ def _stiffen(_scene: bpy.types.Scene, stiffness: float) -> None:
     for bone in bones.values():
         # The panel says of the active one why it can't.
         with suppress(LimitPropertyError):
-            write_stiffness(bone, stiffness)
+            write_settings(bone, replace(read_settings(bone), stiffness=stiffness))

@@ -15,13 +15,12 @@ from ....settings.limit_properties import (
     TWIST,
     WINDOW,
     LimitPropertyError,
+    read_beside,
     read_limit,
     read_settings,
-    read_slide,
     why_not_writable,
 )
-from ....settings.limit_values import AXES, KINDS, NO_SLIDE
-from ....settings.posture_properties import read_mass, read_stiffness
+from ....settings.limit_values import AXES, BESIDE_LIMIT, KINDS, NO_SLIDE
 from ....settings.selection import active_bone, selected_bones
 from ...operators import limits
 from ...stiffness_slider import STIFFNESS_SLIDER
@@ -146,9 +145,8 @@ def _trouble(bone: PoseBone) -> str:
     """What makes no sense about a bone's limit; "" where all is well."""
     try:
         read_limit(bone)
-        read_slide(bone)
-        read_stiffness(bone)
-        read_mass(bone)
+        for field in BESIDE_LIMIT:
+            read_beside(bone, field)
     except LimitPropertyError as error:
         return str(error)
     return ""
