@@ -8,7 +8,7 @@ from ..core.arrays import ROUNDING
 from .clip import BoolArray, FloatArray
 
 # The median distance of a normal point in three dimensions from the middle, over its standard deviation on one axis.
-_MEDIAN_DISTANCE: Final = 1.5382
+MEDIAN_DISTANCE: Final = 1.5382
 _ROUNDS: Final = 5
 
 
@@ -46,7 +46,7 @@ def weighted_location(samples: FloatArray, outlying: float) -> tuple[FloatArray,
     centre = np.nanmedian(part, axis=0)
     for _ in range(_ROUNDS):
         distances = np.linalg.norm(part - centre, axis=2)
-        spread = usual_distances(distances) / _MEDIAN_DISTANCE
+        spread = usual_distances(distances) / MEDIAN_DISTANCE
         weights = outlier_weights(distances, outlying * spread)[..., None]
         total = weights.sum(axis=0)
         mean = (weights * np.nan_to_num(part)).sum(axis=0) / np.maximum(total, ROUNDING)

@@ -16,7 +16,7 @@ from ...core.model.targets import PosePrior
 from ...core.rotations import angle_between
 from ..clip import FloatArray
 from ..mapping.marker_map import MappedMarker
-from ..robust import outlier_weights, usual_distances
+from ..robust import MEDIAN_DISTANCE, outlier_weights, usual_distances
 from .bundle import expected_columns, joint_columns, kept_inside, turned
 from .expected_pose import ExpectedPose, any_pose
 from .offsets import bones_of, make_effectors, points_on
@@ -43,6 +43,8 @@ class Fit:
         factors: (J,) lengths over those of the rig.
         expected: the pose that is likely.
         scale: the recording's positions times this are at the skeleton's size.
+        off: how far markers are off their place on a bone as far as is known (one standard deviation on an axis, the
+            rig's units).
     """
 
     skeleton: Skeleton
@@ -52,6 +54,7 @@ class Fit:
     factors: FloatArray
     expected: ExpectedPose
     scale: float = 1.0
+    off: float = 0.0
 
     @cached_property
     def weights(self) -> FloatArray:
@@ -75,8 +78,11 @@ class Fit:
 
     @property
     def noise(self) -> float:
-        """How far markers are off their place on a bone, the rig's units: skin and cameras."""
-        return _NOISE * self.skeleton.size
+        """How far markers are taken to be off their place on a bone, the rig's units: as skin and cameras are, or more.
+
+        Keypoints are three times as far off: with too little noise the offsets of a toe with holes went 40 mm astray.
+        """
+        return max(_NOISE * self.skeleton.size, self.off)
 
     @cached_property
     def prior(self) -> PosePrior:
@@ -108,6 +114,11 @@ class Fit:
         """(F, M) of the markers from where positions want them, NaN where those are."""
         distances: FloatArray = np.linalg.norm(self.points(solution) - positions * self.scale, axis=2)
         return distances
+
+    def as_far_off(self, distances: FloatArray) -> Fit:
+        """The same with markers as far off as distances (F, M) usually are."""
+        usual = float(np.sqrt(np.nanmean(usual_distances(distances) ** 2)))
+        return replace(self, off=usual / MEDIAN_DISTANCE)
 
     def inlier_weights(self, distances: FloatArray) -> FloatArray:
         """(F, M) weights, next to nothing for outliers, zero where not seen."""

@@ -87,9 +87,9 @@ class _Round:
         return cls(fit, solution, weights, float((weights * squares).sum()) / fit.scale**2)
 
     def reweighted(self, positions: FloatArray) -> _Round:
-        """With outliers weighing next to nothing."""
-        weights = self.fit.inlier_weights(self.fit.distances(self.solution, positions))
-        return self.of(self.fit, self.solution, positions, weights)
+        """With outliers weighing next to nothing, and noise as it shows."""
+        distances = self.fit.distances(self.solution, positions)
+        return self.of(self.fit.as_far_off(distances), self.solution, positions, self.fit.inlier_weights(distances))
 
     def objective(self, shared: Sequence[Shared]) -> float:
         """The cost together with what poses and shared parameters cost that are not as expected."""
