@@ -16,8 +16,9 @@ from .recording import Recording, about
 _USUAL_TIMES: Final = 4.0
 _ALWAYS_SHARE: Final = 0.015
 _NEVER_SHARE: Final = 0.05
-# Tolerance begins wide, so that one bad marker does not make its neighbours look bad.
-_TOLERANCES: Final = (4.0, 2.0, 1.0)
+# Tolerance begins wide, so that one bad marker does not make its neighbours look bad; a step between the two found no
+# more of 140 samples that were put elsewhere.
+_TOLERANCES: Final = (4.0, 1.0)
 # Farther off than so many times what is allowed, once the good ones have the pose: an outlier.
 _OUTLYING: Final = 2.0
 # What the course that is expected still counts on frames with such samples: enough not to fold anew.

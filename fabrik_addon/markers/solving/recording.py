@@ -18,9 +18,9 @@ from ..gaps.short import bridge
 # Frames that are solved together: arrays of them fit the processor's cache, and memory stays flat.
 _TOGETHER: Final = 1000
 # From a pose nearby three steps are enough: without an end some few frames took 40, for 0.00 mm RMS. From one that
-# wrong samples have dragged away they are not.
+# wrong samples have dragged away they are not, and fifteen came out as eight do.
 _STEPS: Final = 3
-_STEPS_FROM_FAR: Final = 15
+_STEPS_FROM_FAR: Final = 8
 # A marker that is away for no longer than this (seconds) is where its own motion leads it.
 _MOMENT: Final = 0.1
 # What a marker's place counts beside a seen one where it is bridged over a moment.
