@@ -158,10 +158,11 @@ def _from_rest(
 
 
 def _knot_solver(recording: Recording, *, near: bool) -> Solver:
-    """What solves knots from rest, or from near."""
-    if near:
-        return with_options(recording.solver, restarts=0, most_steps=_STEPS_FROM_NEAR, max_sweeps=0)
-    return with_options(recording.solver, restarts=0, most_steps=_STEPS)
+    """What solves knots from rest, or from near.
+
+    Sweeps before the first step cost as much as six steps there, for the same poses.
+    """
+    return with_options(recording.solver, restarts=0, max_sweeps=0, most_steps=_STEPS_FROM_NEAR if near else _STEPS)
 
 
 def _unfold(recording: Recording, knots: IntArray, found: Solution) -> None:
