@@ -7,6 +7,7 @@ refused in one sentence where there is not:
   numbers, and whatever a row lacks at its end; one coordinate missing means that the sample is;
 * counts in the header are only compared with what was read; the rows and names count;
 * a number may have a decimal comma, since commas separate nothing in this format;
+* cells may be apart by commas, semicolons or spaces instead, and names side by side without blank cells between them;
 * where the file stops in mid-row the row's last number may have been cut, and is not used. (Not
   to be seen is a cut in the very last number of as many frames as the header says.)
 """
@@ -23,7 +24,7 @@ import numpy as np
 from ..clip import Clip, FloatArray, MarkerFileError, UpAxis
 from .reading import METRES, guessed_up, unique_names, unit_name, without_unseen
 
-_NOT_SEEN: Final = re.compile(r"|--?|n/?a|null|none|[-+]?nan(\(\w*\))?|[-+]?1\.#(qnan|ind)", re.IGNORECASE)
+_NOT_SEEN: Final = re.compile(r"|--?|n/?a|null|none|[-+]?nan(\(\w*\))?|[-+]?1\.#(qnan|ind|inf)\d*", re.IGNORECASE)
 _AXIS_CELL: Final = re.compile(r"[XYZ]\d*", re.IGNORECASE)
 _COLUMNS_BEFORE: Final = 2  # Frame# and Time
 # Header and Time column may differ by this share before it is worth a warning.
@@ -102,11 +103,17 @@ def _lines(text: str) -> list[_Line]:
     be a letter of a Latin-1 name.
     """
     plain = text.replace("\r\n", "\n").replace("\r", "\n")
+    separator = next((mark for mark in "\t;," if mark in plain), " ")
     lines = (
-        _Line(number, tuple(cell.strip(" ") for cell in line.split("\t")))
+        _Line(number, tuple(cell.strip(" ") for cell in _cells(line, separator)))
         for number, line in enumerate(plain.split("\n"), start=1)
     )
     return [line for line in lines if any(line.cells)]
+
+
+def _cells(line: str, separator: str) -> list[str]:
+    """A line's cells; where nothing separates them but blanks, its words."""
+    return line.split(separator) if separator in line and separator != " " else re.split(" +", line.strip(" "))
 
 
 def _table(lines: Sequence[_Line]) -> _Table:
@@ -149,11 +156,13 @@ def _marker_names(table: _Table) -> list[str]:
     cells = _without_blank_end(table.names)
     if not cells:
         raise MarkerFileError("no markers, as the Frame# line has no names after tabs: export it again")
+    used = max(len(_without_blank_end(row.cells)) for row in table.rows) - _COLUMNS_BEFORE
+    if all(cells) and used == 3 * len(cells):
+        return list(cells)
     for place, cell in enumerate(cells):
         if cell and place % 3:
             raise MarkerFileError(f"the name {cell!r} does not stand on a marker's first column: export it again")
     names = list(cells[::3])
-    used = max(len(_without_blank_end(row.cells)) for row in table.rows) - _COLUMNS_BEFORE
     if used > 3 * len(names) and used % 3:
         raise MarkerFileError(f"{used} columns of numbers for {len(names)} names: three a marker are needed")
     columns = max(used, table.axis_columns)

@@ -95,6 +95,24 @@ class TestPlain:
         content = replace(PLAIN, axis_line=axis_line, blank_line=blank_line)
         np.testing.assert_allclose(read_markers(written(path, content)).positions, PLAIN_METRES)
 
+    @pytest.mark.parametrize("separator", [" ", "  ", ",", ";"])
+    def test_cells_apart_by_something_else(self, path: Path, separator: str) -> None:
+        """Without the blank cells that tabs would leave, names stand side by side."""
+        lines = PLAIN.text().splitlines()
+        packed = [separator.join(cell for cell in line.split("\t") if cell) for line in lines]
+        clip = read_markers(written(path, "\n".join(packed) + "\n"))
+        assert clip.names == ("A", "B")
+        np.testing.assert_allclose(clip.positions, PLAIN_METRES)
+
+    def test_rows_apart_by_spaces_under_a_header_with_tabs(self, path: Path) -> None:
+        lines = PLAIN.text().splitlines()
+        rows = [line.replace("\t", " ") if line[:1].isdigit() and "mm" not in line else line for line in lines]
+        np.testing.assert_allclose(read_markers(written(path, "\n".join(rows) + "\n")).positions, PLAIN_METRES)
+
+    def test_decimal_commas_beside_semicolons(self, path: Path) -> None:
+        content = PLAIN.text().replace("\t", ";").replace("0.0", "0,0")
+        np.testing.assert_allclose(read_markers(written(path, content)).positions, PLAIN_METRES)
+
     @pytest.mark.parametrize(
         ("units", "metres"),
         [
@@ -379,7 +397,7 @@ class TestRefused:
                 PLAIN.text().replace("B\t\t\n", "B\t\t\tC\n"),
                 "3 marker names but columns for only 2",
             ),
-            (PLAIN.text().replace("\t", " "), "no names after tabs"),
+            (PLAIN.text().replace("\tA\t", "\tLeft knee\t").replace("\t", " "), "the name 'knee' does not stand"),
         ],
     )
     def test_in_one_sentence_that_names_the_file(self, path: Path, content: Trc | str | bytes, message: str) -> None:
