@@ -24,8 +24,7 @@ from .effector import FabrikEffector
 from .live import live_switched, solved_anew
 from .markers import CLASSES as MARKER_CLASSES
 from .markers import FabrikCapture
-from .motion.hold import FabrikHold
-from .motion.view import FabrikMotionView
+from .motion import FabrikHold, FabrikMotionView
 from .overrides import overridable
 from .posture import FabrikStoredBone, PostureSettings
 

@@ -1,1 +1,0 @@
-"""What is kept on a rig of how its motion is shown and edited."""
