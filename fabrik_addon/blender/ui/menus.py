@@ -14,8 +14,13 @@ from .operators.drag import FABRIK_OT_drag
 from .operators.effectors import FABRIK_OT_add_effector, FABRIK_OT_pin
 from .operators.import_markers import FABRIK_OT_import_markers
 from .operators.match_markers import FABRIK_OT_match_markers
-from .operators.pose_mode import FABRIK_OT_pose_mode
-from .operators.posing import FABRIK_OT_key_pose, FABRIK_OT_snap_targets, FABRIK_OT_solve, FABRIK_OT_use_control_rig
+from .operators.posing import (
+    FABRIK_OT_key_pose,
+    FABRIK_OT_pose_mode,
+    FABRIK_OT_snap_targets,
+    FABRIK_OT_solve,
+    FABRIK_OT_use_control_rig,
+)
 
 _POSING: Final = (
     (FABRIK_OT_drag, FABRIK_OT_pin, FABRIK_OT_add_effector),

@@ -13,7 +13,6 @@ from . import (
     limit_tools,
     limits,
     match_markers,
-    pose_mode,
     posing,
     report,
     retargeting,
@@ -21,7 +20,6 @@ from . import (
 
 CLASSES = (
     *effectors.CLASSES,
-    *pose_mode.CLASSES,
     *posing.CLASSES,
     *drag.CLASSES,
     *editing.CLASSES,

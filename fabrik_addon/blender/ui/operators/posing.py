@@ -1,4 +1,4 @@
-"""Posing the present frame; between poses, keys and targets."""
+"""Into Pose mode, posing the present frame, and between poses, keys and targets."""
 
 import bpy
 from bpy.props import EnumProperty
@@ -11,6 +11,21 @@ STARTS = (
     ("PRESENT", "Present Pose", "Go from the present pose to the nearest one that meets the targets"),
     ("REST", "Rest", "Start from the rest pose, so that the result depends on the targets only"),
 )
+
+
+class FABRIK_OT_pose_mode(OnRig, Operator):
+    """Make the rig active and enter Pose mode, where bones are dragged"""
+
+    bl_idname = "fabrik.pose_mode"
+    bl_label = "Pose Mode"
+
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        if context.mode != "OBJECT":
+            bpy.ops.object.mode_set(mode="OBJECT")
+        context.view_layer.objects.active = rig
+        rig.select_set(True)
+        bpy.ops.object.mode_set(mode="POSE")
+        return f"{rig.name!r} is posed now", []
 
 
 class FABRIK_OT_solve(OnRig, Operator):
@@ -80,4 +95,11 @@ class FABRIK_OT_use_control_rig(OnRig, Operator):
         return use_control_rig(context, rig)
 
 
-CLASSES = (FABRIK_OT_use_control_rig, FABRIK_OT_solve, FABRIK_OT_key_pose, FABRIK_OT_snap_targets, FABRIK_OT_keep_pose)
+CLASSES = (
+    FABRIK_OT_pose_mode,
+    FABRIK_OT_use_control_rig,
+    FABRIK_OT_solve,
+    FABRIK_OT_key_pose,
+    FABRIK_OT_snap_targets,
+    FABRIK_OT_keep_pose,
+)

@@ -8,10 +8,9 @@ from ....settings.rig import FabrikRig, rig_settings
 from ....settings.why_not import rig_at_hand, why_no_rig, why_no_solve
 from ...guide import draw_guide
 from ...next_step import next_in_pose
+from ...operators import posing
 from ...operators.drag import FABRIK_OT_drag
 from ...operators.effectors import FABRIK_OT_pin
-from ...operators.pose_mode import FABRIK_OT_pose_mode
-from ...operators.posing import FABRIK_OT_key_pose, FABRIK_OT_snap_targets, FABRIK_OT_solve, FABRIK_OT_use_control_rig
 from ..base import PoseTab, draw_lines
 
 # What a new user is to press first is as large as that beside Blender's buttons.
@@ -44,11 +43,11 @@ def _draw_drag(layout: UILayout, rig: bpy.types.Object) -> None:
     """Drag and Pin, or the way to them, and what the rest of the rig does."""
     kept = rig_settings(rig)
     if may_be_control_rig(rig):
-        layout.operator(FABRIK_OT_use_control_rig.bl_idname, icon="CON_ARMATURE")
+        layout.operator(posing.FABRIK_OT_use_control_rig.bl_idname, icon="CON_ARMATURE")
     buttons = layout.row(align=True)
     buttons.scale_y = _LARGE
     if rig.mode != "POSE":
-        buttons.operator(FABRIK_OT_pose_mode.bl_idname, icon="POSE_HLT")
+        buttons.operator(posing.FABRIK_OT_pose_mode.bl_idname, icon="POSE_HLT")
     else:
         buttons.operator(FABRIK_OT_drag.bl_idname, icon="VIEW_PAN")
         buttons.operator(FABRIK_OT_pin.bl_idname, icon="PINNED")
@@ -73,11 +72,11 @@ def _draw_targets(layout: UILayout, kept: FabrikRig) -> None:
         draw_lines(layout, kept.live_trouble, "ERROR")
         draw_lines(layout, "Off in renders: bake first", "INFO")
     starts = layout.row(align=True)
-    starts.operator(FABRIK_OT_solve.bl_idname, text="Solve", icon="CON_KINEMATIC").start = "PRESENT"
-    starts.operator(FABRIK_OT_solve.bl_idname, text="From Rest").start = "REST"
+    starts.operator(posing.FABRIK_OT_solve.bl_idname, text="Solve", icon="CON_KINEMATIC").start = "PRESENT"
+    starts.operator(posing.FABRIK_OT_solve.bl_idname, text="From Rest").start = "REST"
     keys = layout.row(align=True)
-    keys.operator(FABRIK_OT_key_pose.bl_idname, icon="KEY_HLT")
-    keys.operator(FABRIK_OT_snap_targets.bl_idname, text="Snap Targets", icon="SNAP_ON")
+    keys.operator(posing.FABRIK_OT_key_pose.bl_idname, icon="KEY_HLT")
+    keys.operator(posing.FABRIK_OT_snap_targets.bl_idname, text="Snap Targets", icon="SNAP_ON")
 
 
 CLASSES = (FABRIK_PT_drag,)
