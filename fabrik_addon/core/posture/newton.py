@@ -115,7 +115,10 @@ class State:
 
 
 class Newton:
-    """The steps of one body for its goals, inside its limits and bounds, near a preferred pose."""
+    """The steps of one body for its goals, inside its limits and bounds, near a preferred pose.
+
+    tangents: how many have been worked out.
+    """
 
     def __init__(self, bodies: Bodies, goals: Goals, limits: JointLimits, bounds: Bounds, posture: PostureTerm) -> None:
         self.bodies, self.goals, self.limits, self.bounds, self.posture = bodies, goals, limits, bounds, posture
@@ -124,6 +127,7 @@ class Newton:
         self._yielding = np.full(np.count_nonzero(goals.hard), _YIELDING)
         self._met = np.where(goals.hard, _MET_FIRST, _MET)
         self._begun: tuple[State, Tangent] | None = None
+        self.tangents = 0
         bounds.prefer(posture)
 
     def state(
@@ -268,6 +272,7 @@ class Newton:
             floor = self.bounds.floor_sides(stance, motions, _NEAR_THE_FLOOR * self.posture.size)
             sides = Sides.joined([self.limits.sides(stance.local, _LONGEST_TURN), floor])
             pushes = state.closed.of(sides)
+            self.tangents += 1
             self._begun = state, Tangent(motions, rows, mass, slope, sides, pushes, self._met)
         return self._begun[1]
 
