@@ -36,13 +36,13 @@ class FrameGoals:
 
     def rotations(self, stance: Stance) -> FloatArray:
         """(F, O, 4) how the bones are turned whose rotation counts."""
-        return quaternion_from_matrix(stance.frames[:, self._on[self.oriented]])
+        return quaternion_from_matrix(stance.orientations[:, self._on[self.oriented]])
 
     def residual(self, stance: Stance, targets: FloatArray, rotations: FloatArray) -> FloatArray:
         """(F, R) metres and radians to (F, E, 3) targets and (F, O, 4) rotations, NaN where those are."""
         missing = targets - self.points(stance)
         if len(self.oriented):
-            back = np.swapaxes(stance.frames[:, self._on[self.oriented]], -1, -2)
+            back = np.swapaxes(stance.orientations[:, self._on[self.oriented]], -1, -2)
             rotation_vectors = rotation_vector_from_matrix(matrix_from_quaternion(rotations) @ back)
             missing = np.concatenate([missing, rotation_vectors], axis=1)
         return np.asarray(missing.reshape(len(missing), -1))

@@ -33,19 +33,19 @@ class Stance:
     Attributes:
         local: (..., B, 4) local rotations, w x y z.
         root: (..., 3) the root's head.
-        heads: (..., B, 3), frames: (..., B, 3, 3) in armature space.
+        heads: (..., B, 3), orientations: (..., B, 3, 3) in armature space.
         carried: (..., B, 3, 3) the frames that the bodies would have without their local rotation.
     """
 
     local: FloatArray
     root: FloatArray
     heads: FloatArray
-    frames: FloatArray
+    orientations: FloatArray
     carried: FloatArray
 
     def points(self, on: IntArray, offsets: FloatArray) -> FloatArray:
         """(..., n, 3) where points are that have places (n, 3) in the frames of bodies (n,)."""
-        turned = (self.frames[..., on, :, :] @ offsets[..., None])[..., 0]
+        turned = (self.orientations[..., on, :, :] @ offsets[..., None])[..., 0]
         return np.asarray(self.heads[..., on, :] + turned)
 
 
@@ -120,17 +120,19 @@ class Bodies:
 
     def stand(self, local: FloatArray, root: FloatArray) -> Stance:
         """Where the bodies are with (..., B, 4) local rotations and the root's head at (..., 3)."""
-        frames = self.rest_turns @ matrix_from_quaternion(local)
+        orientations = self.rest_turns @ matrix_from_quaternion(local)
         # Each round takes every body twice as far up.
         for bodies, above in self._jumps:
-            frames[..., bodies, :, :] = frames[..., above, :, :] @ frames[..., bodies, :, :]
+            orientations[..., bodies, :, :] = orientations[..., above, :, :] @ orientations[..., bodies, :, :]
         shifts = np.empty((*local.shape[:-1], 3))
         shifts[..., 0, :] = root
-        shifts[..., 1:, :] = (frames[..., self.parents[1:], :, :] @ self._offsets[1:, :, None])[..., 0]
-        carried = np.empty_like(frames)
+        shifts[..., 1:, :] = (orientations[..., self.parents[1:], :, :] @ self._offsets[1:, :, None])[..., 0]
+        carried = np.empty_like(orientations)
         carried[...] = self.rest_turns
-        carried[..., self._turned, :, :] = frames[..., self.parents[self._turned], :, :] @ self.rest_turns[self._turned]
-        return Stance(local, root, self._below @ shifts, frames, carried)
+        carried[..., self._turned, :, :] = (
+            orientations[..., self.parents[self._turned], :, :] @ self.rest_turns[self._turned]
+        )
+        return Stance(local, root, self._below @ shifts, orientations, carried)
 
     def moved(self, stance: Stance, step: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(..., B, 4) local rotations and (..., 3) root after a step (..., D), limits not looked at."""

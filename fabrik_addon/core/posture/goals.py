@@ -67,7 +67,7 @@ class Goals:
         found[self._loops] -= points[self.count :]
         missing = self._targets - found
         if len(self.oriented):
-            back = np.swapaxes(stance.frames[self.on[self.oriented]], 1, 2)
+            back = np.swapaxes(stance.orientations[self.on[self.oriented]], 1, 2)
             missing = np.concatenate([missing, rotation_vector_from_matrix(self._frames @ back)])
         return np.where(self._present[:, None] > 0.0, missing, 0.0)
 

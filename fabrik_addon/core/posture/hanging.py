@@ -69,14 +69,14 @@ class Hanging:
 
     def turned(self, stance: Stance) -> FloatArray:
         """(H, 4) local rotations of the joints, inside their limits."""
-        frames = stance.frames[self._on]
-        upright = (frames @ self._upright[..., None])[..., 0]
+        orientations = stance.orientations[self._on]
+        upright = (orientations @ self._upright[..., None])[..., 0]
         axes = cross(np.broadcast_to(self._up, upright.shape), upright)
         sine = lengths(axes)
         tilt = np.arctan2(sine, upright @ self._up)
         kept = np.where(tilt > _FARTHEST, _FARTHEST * (np.pi - tilt) / (np.pi - _FARTHEST), tilt)
         back = -(self.share[self.bones] * kept / np.maximum(sine, ROUNDING))[:, None] * axes
-        turns = (np.swapaxes(frames @ self._carried, 1, 2) @ back[..., None])[..., 0]
+        turns = (np.swapaxes(orientations @ self._carried, 1, 2) @ back[..., None])[..., 0]
         return self._limits.clamped(product(quaternion_from_rotation_vector(turns), self._local))
 
 

@@ -70,7 +70,7 @@ def test_the_rows_are_the_slopes_of_what_is_missing(inherits):
 def test_rotations_near_their_goal_have_the_right_rows():
     bodies, _, goals, stance = make(3)
     wanted = np.zeros((2, 4))
-    wanted[:] = quaternion_from_matrix(stance.frames[goals.on[:2]])
+    wanted[:] = quaternion_from_matrix(stance.orientations[goals.on[:2]])
     goals.ask(np.zeros((2, 3)), wanted)
     rows = goals.rows(bodies, stance, bodies.motions(stance))[6:]
     assert rows == pytest.approx(-slopes(bodies, stance, goals.residual)[:, 6:].T, abs=1e-5)
@@ -96,7 +96,7 @@ def test_curvature_is_the_slope_of_what_forces_do():
     on, offsets = np.array([1, 3, 5]), random.normal(size=(3, 3))
 
     def points(stance):
-        return stance.heads[on] + (stance.frames[on] @ offsets[..., None])[..., 0]
+        return stance.heads[on] + (stance.orientations[on] @ offsets[..., None])[..., 0]
 
     def work(step):
         return float((forces * points(moved(bodies, stance, step))).sum())
