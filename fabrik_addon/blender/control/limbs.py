@@ -6,6 +6,7 @@ to where the limb lies in its plane.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Final, TypeAlias
 
 import bpy
@@ -16,24 +17,27 @@ from ...core import Hinge
 from ...core.arrays import BoolArray, FloatArray
 from ...core.rotations import quaternion_from_matrix, rotation_vector_from_quaternion
 from ..rig.armature import nearest_rotations
-from ..rig.keyframes import curves
 from ..rig.pose_keeper import read_switch
 from ..rig.pose_writer import HeldChannels
 from ..rig.spaces import as_array
 from ..settings.control import FabrikControlRig, control_rig
 from ..settings.rig import rig_settings
 from .channels import add_to_channels, free_channels
-from .dependents import bone_in_path
+from .switches import is_stretched
 
 # A trial's step, radians or shares of a limb's length: single precision leaves a thousandth of it for telling what
 # follows, and a limb that is 99.7 % of its length long is not yet torn straight.
 _TRIED: Final = 0.003
 # Shares of a limb's length: a limb that is off by less, in place or by turn times length of the bone, stands right.
-_PLACED: Final = 2e-5
+_PLACED: Final = 4e-5
 # A share of a limb's length: where it is farther off it is placed as if it had not been placed before.
 _FAR: Final = 0.03
 # Trying anew is worth its evaluations where a step by what is known leaves more than this of the error.
 _GOOD_STEP: Final = 0.5
+# Each step is learned from, so that the second is the better for it; trying takes as many evaluations as channels.
+_POOR_STEPS: Final = 2
+# A share of what a trial's step does at most: less is nothing.
+_NOTHING: Final = 1e-3
 # A share of a trial's step: what less does is lost among the roundings of single precision.
 _TELLING: Final = 0.02
 # Radians, and shares of a limb's length: farther at once goes beyond what was tried nearby.
@@ -48,9 +52,6 @@ _END: Final = 10.0
 _SAME: Final = 0.01
 # A share of a control's way: bones that go with one so far along all axes are the limb's end.
 _CARRIED: Final = 0.9
-
-# What ends the path of a bone's IK Stretch.
-_STRETCH: Final = ".ik_stretch"
 
 # Evaluates the rig.
 Update: TypeAlias = Callable[[], object]
@@ -115,6 +116,11 @@ class LimbOnIk:
         return np.array([moved[:, own].sum(axis=1) == 3 for own in along])
 
     @property
+    def telling(self) -> list[int]:
+        """The channels that are known to do something."""
+        return np.flatnonzero(np.abs(self.jacobian).max(axis=0) > _NOTHING * self.units[0]).tolist()
+
+    @property
     def leader(self) -> str:
         """The first of the controls that carry most bones: the IK control."""
         return self.controls[int(np.argmax(self.carried.sum(axis=1)))]
@@ -161,11 +167,13 @@ class LimbOnIk:
 
     def _least_steps(self, off: FloatArray) -> FloatArray:
         """(C,) steps of the channels, as shares of a trial's, that mend (6 B,): the limb's end first, then the rest."""
-        end = np.repeat(self.end, 6)
-        least = _SAME * self.units[0]
-        steps, others = _solved(self.jacobian[end], off[end], least)
-        left = off[~end] - self.jacobian[~end] @ steps
-        return np.asarray(steps + others @ _solved(self.jacobian[~end] @ others, left, least)[0])
+        end, telling = np.repeat(self.end, 6), self.telling
+        jacobian, least = self.jacobian[:, telling], _SAME * self.units[0]
+        steps, others = _solved(jacobian[end], off[end], least)
+        left = off[~end] - jacobian[~end] @ steps
+        found = np.zeros(len(self.columns))
+        found[telling] = steps + others @ _solved(jacobian[~end] @ others, left, least)[0]
+        return found
 
 
 def _solved(matrix: FloatArray, values: FloatArray, least: float) -> tuple[FloatArray, FloatArray]:
@@ -173,19 +181,6 @@ def _solved(matrix: FloatArray, values: FloatArray, least: float) -> tuple[Float
     left, sizes, right = np.linalg.svd(matrix)
     count = np.count_nonzero(sizes > least)
     return right[:count].T @ ((left[:, :count].T @ values) / sizes[:count]), right[count:].T
-
-
-def is_stretched(rig: bpy.types.Object, kept: FabrikControlRig, path: str, *, keyed: bool = False) -> bool:
-    """Whether a limb can't be kept from being stretched by its IK.
-
-    Where the bones' settings are linked, they are so when the file is opened again, but for those that have keys;
-    keyed: these are about to get some.
-    """
-    own = [row.name for row in kept.along if row.switch == path and row.name.endswith(_STRETCH)]
-    linked = {name for name in own if rig.pose.bones[bone_in_path(name)].is_property_readonly("ik_stretch")}
-    if linked and not keyed:
-        linked -= {curve.data_path for curve in curves(rig)}
-    return kept.switches[path].stretches or (bool(linked) and not keyed)
 
 
 def limbs_that_stay(
@@ -261,7 +256,7 @@ def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
         poor = [search for search in moving if search.is_poor]
         if any(search.went_back for search in poor):
             update()
-        try_channels(update, [search.limb for search in poor])
+        try_channels(update, [search.limb for search in poor], [search.columns() for search in poor])
         for search in moving:
             search.move()
         update()
@@ -281,7 +276,7 @@ class _Search:
     """The way of one limb to where its bones are wanted: what was best, and how far steps go.
 
     Attributes:
-        is_poor: whether the last step gained little, and channels are to be tried anew.
+        is_poor: whether the last steps gained little, and channels are to be tried anew.
         went_back: whether the last step was taken back. goes_on: whether another step may gain.
     """
 
@@ -291,13 +286,15 @@ class _Search:
         self._held, self._best, self._left = HeldChannels(limb.rig, limb.controls), np.inf, _MOST_IDLE
         self._off, self._steps, self._share = np.zeros(6 * len(limb.bones)), np.zeros(len(limb.columns)), 1.0
         self.is_poor, self.went_back, self.goes_on = False, False, True
+        self._poor_steps, self._tries = 0, 0
 
     def look(self) -> None:
         """See what the last step has done; one that was none the better is taken back, and the next goes less far."""
         off = self.limb.differences(self._wanted, self.limb.stands())
         self.limb.learn(self._steps, self._off - off)
         size = self.limb.error(off) / self.limb.size
-        self.is_poor = not self.limb.jacobian.any() or size > _GOOD_STEP * self._best
+        self._poor_steps = self._poor_steps + 1 if size > _GOOD_STEP * self._best else 0
+        self.is_poor = not self.limb.jacobian.any() or self._poor_steps >= _POOR_STEPS
         self._left = _MOST_IDLE if size < _GAIN * self._best else self._left - 1
         self.went_back = size >= self._best
         if self.went_back:
@@ -312,23 +309,33 @@ class _Search:
             )
         self.goes_on = self._left > 0 and self._best > _PLACED
 
+    def columns(self) -> list[int]:
+        """The channels to be tried anew: a pole's, next all that are known to do something, at last all."""
+        telling, leader = self.limb.telling, self.limb.controls.index(self.limb.leader)
+        aside = [column for column in telling if self.limb.columns[column][0] != leader]
+        every = [*range(len(self.limb.columns))]
+        self._tries, self._poor_steps = self._tries + 1, 0
+        return (aside or telling or every, telling or every, every)[min(self._tries, 3) - 1]
+
     def move(self) -> None:
         """Take the next step."""
         self._steps = self.limb.move(self._off, self._share)
 
 
-def try_channels(update: Update, limbs: Sequence[LimbOnIk]) -> None:
-    """Find what each channel of some limbs' controls does to their bones, one of each limb at once."""
+def try_channels(update: Update, limbs: Sequence[LimbOnIk], columns: Sequence[Sequence[int]] | None = None) -> None:
+    """Find what each channel of some limbs' controls does to their bones, one of each limb at once.
+
+    columns: by limb the channels that are tried; what is known of others stays. All of them when None.
+    """
     held = [HeldChannels(limb.rig, limb.controls) for limb in limbs]
     here = [limb.stands() for limb in limbs]
-    for limb in limbs:
-        limb.jacobian = np.zeros((6 * len(limb.bones), len(limb.columns)))
-    for column in range(max((len(limb.columns) for limb in limbs), default=0)):
-        trying = [row for row, limb in enumerate(limbs) if column < len(limb.columns)]
-        for row in trying:
+    asked = [range(len(limb.columns)) for limb in limbs] if columns is None else columns
+    for turn in zip_longest(*asked):
+        trying = [(row, column) for row, column in enumerate(turn) if column is not None]
+        for row, column in trying:
             limbs[row].step(column)
         update()
-        for row in trying:
+        for row, column in trying:
             limbs[row].jacobian[:, column] = limbs[row].differences(limbs[row].stands(), here[row])
             held[row].put_back()
     for limb in limbs:

@@ -21,8 +21,7 @@ from .channels import adds_up, free_channels
 from .dependents import bone_in_path, dependents
 from .frames import Frame, find_frames
 from .limb_controls import find_limb_controls
-from .limbs import is_stretched
-from .switches import Switch, custom_numbers, lone_iks, possible_switches
+from .switches import Switch, custom_numbers, is_stretched, lone_iks, possible_switches
 from .trials import Trials, swings, try_controls
 from .verify import leave_out_unruly
 

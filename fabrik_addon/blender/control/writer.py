@@ -16,7 +16,7 @@ from ..rig.armature import Tree, nearest_rotations
 from ..rig.keying import key_in_steps
 from ..rig.pose_keeper import read_switch
 from ..rig.pose_writer import ChannelGroup, HeldChannels, PoseWriter, channel_groups
-from ..rig.spaces import as_array
+from ..rig.spaces import as_array, metres_per_unit
 from ..settings.control import FabrikControlRig, control_rig
 from .body import bones_on_ik
 from .limbs import LimbOnIk, Update, limbs_that_stay, place_limbs
@@ -29,6 +29,8 @@ _LEAST_MOVE: Final = 1e-7
 _MENDS: Final = 2
 # What a bone may be off by, in metres and radians (0.05 degrees), before it is worth a word.
 MOST_OFF: Final = (1e-4, 8.7e-4)
+# As a share of the body's size: what is built in other units, without a scale, is in single precision all the same.
+_MOST_OFF_OF_SIZE: Final = 6e-5
 
 
 class Deviation(NamedTuple):
@@ -235,13 +237,16 @@ def deviations(
     posed = np.array([as_array(rig.pose.bones[name].matrix) for name in names])
     distances = np.linalg.norm(posed[:, :3, 3] - wanted[:, :3, 3], axis=1)
     turns = np.swapaxes(nearest_rotations(posed[:, :3, :3]), 1, 2) @ wanted[:, :3, :3]
+    angles, leans = np.linalg.norm(rotation_vector_from_matrix(turns), axis=1), _leans(turns)
+    metres = metres_per_unit(rig)
+    most = max(MOST_OFF[0] / metres, _MOST_OFF_OF_SIZE * float(np.ptp(wanted[:, :3, 3], axis=0).max()))
     found = []
-    for name, distance, turn in zip(names, distances.tolist(), turns, strict=True):
-        carrier = kept.carriers[name]
+    for row in np.flatnonzero((distances > most) | (angles > MOST_OFF[1])).tolist():
+        carrier = kept.carriers[names[row]]
         # Where the rig makes the twist itself it is its own.
-        angle = _lean(turn) if carrier.found == "SWINGS" else float(np.linalg.norm(rotation_vector_from_matrix(turn)))
-        if carrier.control in rig.pose.bones and (distance > MOST_OFF[0] or angle > MOST_OFF[1]):
-            found.append(Deviation(name, distance, angle))
+        angle = float((leans if carrier.found == "SWINGS" else angles)[row])
+        if carrier.control in rig.pose.bones and (distances[row] > most or angle > MOST_OFF[1]):
+            found.append(Deviation(names[row], metres * float(distances[row]), angle))
     return found
 
 
@@ -319,6 +324,6 @@ def key_switches(context: bpy.types.Context, writers: Sequence[PoseWriter | Cont
         writer.key_switches(context.scene.frame_current_final)
 
 
-def _lean(matrix: FloatArray) -> float:
-    """Radians by which a rotation matrix turns Y away from itself."""
-    return float(np.arctan2(np.hypot(matrix[0, 1], matrix[2, 1]), matrix[1, 1]))
+def _leans(matrices: FloatArray) -> FloatArray:
+    """(J,) radians by which (J, 3, 3) rotations turn Y away from itself."""
+    return np.asarray(np.arctan2(np.hypot(matrices[:, 0, 1], matrices[:, 2, 1]), matrices[:, 1, 1]))

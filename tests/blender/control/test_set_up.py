@@ -7,7 +7,7 @@ from support import limited, scenes
 from support.rigify import open_rigify
 
 from fabrik_addon.blender.control.body import read_trees
-from fabrik_addon.blender.control.limbs import is_stretched
+from fabrik_addon.blender.control.switches import is_stretched
 from fabrik_addon.blender.control.writer import ControlWriter
 from fabrik_addon.blender.settings import selection
 from fabrik_addon.core.rotations import product, quaternion_from_rotation_vector
