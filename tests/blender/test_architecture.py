@@ -13,13 +13,12 @@ from support.viewports import ESC, mouse, pressing
 ROOT = Path(__file__).parents[2]
 ADDON = f"{ROOT / 'fabrik_addon'}/"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-# Stops of other ways: of a command line, a control rig, a start of Blender, a live rig, *Solve*, a drop of a file.
+# Stops of other ways: of a command line, a control rig, Blender's start, a drop of a file.
 ELSEWHERE = {
     "blender/bake/command_line.py:main",
     "blender/control/writer.py:ControlWriter.write",
     "blender/ui/keymap.py:start",
     "blender/posing/live.py:start",
-    "blender/posing/solve_frame.py:solve_frame",
     "blender/ui/file_handler.py:FABRIK_FH_markers",
     "markers/files/c3d.py:parse_c3d",
 }
@@ -70,6 +69,11 @@ def test_a_drag():
             drag = press()[-1]
             drag.modal(bpy.context, mouse("MOUSEMOVE", 40, 60))
             drag.modal(bpy.context, last)
+        scenes.aim(rig, "forearm.L", scenes.empty_at((0.4, -0.3, 1.2)))
+        bpy.ops.fabrik.solve()
+        rig.fabrik.live = True
+        bpy.context.view_layer.update()
+        rig.fabrik.live = False
     assert walk.missed("A drag") == []
 
 
