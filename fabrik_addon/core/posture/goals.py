@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray
+from ..arrays import BoolArray, FloatArray, IntArray, lengths
 from ..model.bodies import effector_offset, participants, path_reaches
 from ..model.effector import Effector
 from ..model.loops import loops_of, with_partners
@@ -74,6 +74,10 @@ class Goals:
     def residual(self, stance: Stance) -> FloatArray:
         """(R,) the same by what it counts."""
         return np.asarray((self.misses(stance) * self._present[:, None]).ravel())
+
+    def missed(self, residual: FloatArray) -> FloatArray:
+        """(E + O,) the metres and radians of a residual (R,), zero where nothing is asked for."""
+        return np.asarray(lengths(residual.reshape(-1, 3)) / np.where(self._present > 0.0, self._present, 1.0))
 
     def rows(self, bodies: Bodies, stance: Stance, motions: Motions) -> FloatArray:
         """(R, D) how the columns lessen the residual."""

@@ -225,7 +225,7 @@ class Newton:
             way = Way(tangent, found.closed)
             met = self.state(self._moved(state.stance, share * found.step), state.pulls, state.closed, way)
             if np.linalg.norm(met.residual[chosen]) <= (1.0 - 0.5 * share) * np.linalg.norm(residual):
-                return self._corrected(met, chosen) if share == 1.0 else met
+                return self._corrected(met, chosen, tangent.onto.back(found.closed, chosen)) if share == 1.0 else met
         return None
 
     def corrected(self, state: State, chosen: BoolArray, tolerances: float) -> State:
@@ -237,10 +237,10 @@ class Newton:
         if state.way is None or 0.5 * state.way.turned**2 > _NEAR_TURN or self.is_met(state, chosen, 1.0):
             return state
         residual, tangent = state.residual[chosen], state.way.tangent
-        move = tangent.onto.back(state.way.closed, chosen) @ residual
-        if self._promises_little(residual, tangent.rows[chosen], move, _NEAR_TURN):
+        back = tangent.onto.back(state.way.closed, chosen)
+        if self._promises_little(residual, tangent.rows[chosen], back @ residual, _NEAR_TURN):
             return state
-        met = self._corrected(state, chosen)
+        met = self._corrected(state, chosen, back)
         return met if self.is_met(met, chosen, tolerances) else state
 
     def _promises_little(self, residual: FloatArray, rows: FloatArray, step: FloatArray, farthest: float) -> bool:
@@ -248,11 +248,11 @@ class Newton:
         left, turned = float(np.linalg.norm(residual - rows @ step)), np.abs(step[: self.bodies.turning])
         return left > _LEFT * float(np.linalg.norm(residual)) or float(turned.max(initial=0.0)) > farthest
 
-    def _corrected(self, state: State, chosen: BoolArray) -> State:
-        """The state after steps along the tangent that led to it, for as long as each halves what is missing."""
-        if state.way is None:
-            return state
-        back = state.way.tangent.onto.back(state.way.closed, chosen)
+    def _corrected(self, state: State, chosen: BoolArray, back: FloatArray) -> State:
+        """The state after steps along the tangent that led to it, for as long as each halves what is missing.
+
+        back: (D, n) the steps that meet each of the chosen rows.
+        """
         for _ in range(_MOST_CORRECTIONS):
             residual = state.residual[chosen]
             if self.is_met(state, chosen, 1.0):

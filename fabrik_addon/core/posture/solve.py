@@ -17,7 +17,7 @@ from ..limits.base import Limit
 from ..model.effector import Effector
 from ..model.skeleton import Skeleton
 from ..rotations import NO_TURN, rotation_vector_from_matrix, slerp
-from .body import Bodies, Stance, joint_axes
+from .body import Bodies, joint_axes
 from .bounds import Bounds, Floor, Support
 from .goals import Goals
 from .hanging import HangFrom, Hanging
@@ -183,14 +183,14 @@ class PostureSolver:
         last = self._last
         state = self._begin(rotations[self.bodies.bones], np.asarray(start_location, dtype=np.float64))
         self._is_far = last is not None and _is_far(state.residual, last.residual)
-        gone = self._targets_gone(state.stance)
+        gone = self._targets_gone(state)
         easy_turn = np.inf if at_once else self._easy_turn(state, gone)
         found, steps = self._approach(state, easy_turn, _AT_ONCE if at_once else _A_MOVE)
         self._last = pose = self._held_back(state, found, gone) if eased and not at_once else found
         rotations[self.bodies.bones] = pose.stance.local
         if self._hanging is not None:
             rotations[self._hanging.bones] = self._hanging.turned(pose.stance)
-        misses = lengths(goals.misses(pose.stance))
+        misses = goals.missed(pose.residual)
         turns = np.full(goals.count, np.nan)
         turns[goals.oriented] = misses[goals.count :]
         return PosturePose(rotations, pose.stance.root, misses[: goals.count], turns, steps, pose is not found)
@@ -204,18 +204,21 @@ class PostureSolver:
             return replace(last, residual=self.goals.residual(last.stance), way=None)
         return self._newton.state(self.bodies.stand(self._limits.clamped(local), root), last.pulls, last.closed)
 
-    def _targets_gone(self, stance: Stance) -> float:
+    def _targets_gone(self, state: State) -> float:
         """Metres that the farthest target has gone since the last pose, or from where it is in a first one.
 
         A rotation goes as far as it takes the other end of the body.
         """
         before, self._asked = self._asked, self.goals.asked()
         if before is None:
-            misses = lengths(self.goals.misses(stance))
+            misses = self.goals.missed(state.residual)
             points, turns = misses[: self.goals.count], misses[self.goals.count :]
         else:
             points = lengths(self._asked[0] - before[0])
-            turns = lengths(rotation_vector_from_matrix(self._asked[1] @ np.swapaxes(before[1], 1, 2)))
+            turns = np.zeros(0)
+            # As a rule none is turned, and to tell how far takes as long as to stand the body.
+            if not np.array_equal(self._asked[1], before[1]):
+                turns = lengths(rotation_vector_from_matrix(self._asked[1] @ np.swapaxes(before[1], 1, 2)))
         return float(max(points.max(initial=0.0), self.posture.size * turns.max(initial=0.0)))
 
     def _easy_turn(self, state: State, gone: float) -> float:
