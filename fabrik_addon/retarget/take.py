@@ -39,7 +39,8 @@ _HEAD = (0.0, 0.0, 0.0)
 class Retargeted:
     """F poses of a rig, what they were asked to meet, which of N bones went by which, and when feet stood.
 
-    turned_off: (F, N) radians that a bone is turned from what the source's is.
+    turned_off: (F, N) radians that a bone is turned from what the source's is; of limbs, whose roll goes by the hinge
+        below, their way only.
     axes: (3, 3) from the source's world to the rig's armature space.
     """
 
@@ -114,6 +115,7 @@ class _Work:
         self.feet = [(end, limb) for end, limb in self.limbs if not end.is_hand]
         self.legs = LegReach(skeleton, self.transfer.hips, [end for end, _ in self.feet], limits, free)
         self.bones = [skeleton.index(pair.bone) for pair in pairs]
+        self.rolled = {bone for end in ends for bone in end.limb[:2]}
         self.turned_off = np.empty((len(motion), len(pairs)))
         bones = [skeleton.names[self.transfer.hips], *(end.name for end in ends)]
         self.effectors = tuple(Effector(bone, _HEAD) for bone in bones)
@@ -194,7 +196,10 @@ class _Work:
         solution.errors[:] = lengths(matrices[..., :3, 3][:, bones] - wanted)
         for place, bone in enumerate(self.bones):
             turned = quaternion_from_matrix(matrices[:, bone, :3, :3])
-            self.turned_off[frames, place] = angle_between(turned, self.transfer.turned(bone, frames))
+            w, x, y, z = product(conjugate(turned), self.transfer.turned(bone, frames)).T
+            tilt = np.hypot(x, z)
+            sine, cosine = (tilt, np.hypot(w, y)) if bone in self.rolled else (np.hypot(tilt, y), np.abs(w))
+            self.turned_off[frames, place] = 2.0 * np.arctan2(sine, cosine)
         met = (solution.errors <= _MET * self.skeleton.size).all(axis=1)
         solution.status[:] = np.where(met, Status.SOLVED, Status.LIMITED)
 

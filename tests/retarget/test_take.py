@@ -175,3 +175,17 @@ def test_hands_whose_files_say_no_ends_go_on_as_the_forearms():
     motion.rotations[:, hands] = product(motion.rotations[:, hands], quaternion_from_matrix(across))
     found = retarget(replace(motion, rest=rest), skeleton, RetargetSettings())
     assert differences((skeleton, rotations, roots), skeleton, found)[1] < 0.1
+
+
+def test_a_limb_that_a_hinge_rolls_is_not_told_as_turned_off():
+    """The elbow folds about X alone: the upper arm is rolled for it, and goes the source's way."""
+    rows = humans.human(arms=45.0, fingers=False)
+    skeleton = motions.skeleton_of(rows)
+    rotations, roots = np.tile([1.0, 0.0, 0.0, 0.0], (3, len(skeleton), 1)), np.tile(skeleton.rest[0, :3, 3], (3, 1))
+    rotations[:, skeleton.index("forearm.L")] = quaternion_from_rotation_vector(np.array([0.0, 0.0, -1.0]))
+    hinge = {"forearm.L": Hinge("X", -2.6, 0.1)}
+    found = retarget(motions.motion_of(skeleton, rotations, roots), skeleton, HOW, limits=hinge)
+    upper = skeleton.index("upper_arm.L")
+    rolled = angle_between(found.solution.rotations[:, upper], rotations[:, upper])
+    assert np.degrees(rolled).min() > 80.0
+    assert np.degrees(found.turned_off).max() < 0.1
