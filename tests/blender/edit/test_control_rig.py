@@ -3,7 +3,7 @@
 import bpy
 import numpy as np
 import pytest
-from support.limited import select
+from support.limited import refusal, select
 from support.rigify import open_set_up
 from support.takes import curves, go_to, poses
 
@@ -125,3 +125,38 @@ def test_trails_of_controls_are_those_of_the_bones_that_they_stand_for(human):
     for frame in (HERE - 3, HERE, HERE + 5):
         go_to(frame)
         assert np.abs(points[frame - HERE + 5] - tail(human, bone)).max() < 1e-4
+
+
+def without_keys(rig):
+    rig.animation_data.action = None
+
+
+def without_a_foot_that_stands(rig):
+    scene = bpy.context.scene
+    travel = np.linspace(0.0, 6.0, len(FRAMES))[:, None] * (0.0, -1.0, 0.3)
+    path = bone_path(rig.fabrik.control.place, "location")
+    write_curves(rig.animation_data.action, rig, path, FRAMES, travel, "Travel")
+    scene.frame_start, scene.frame_end = int(FRAMES[0]), int(FRAMES[-1])
+
+
+def on_ik(rig):
+    write_switches(rig, {row.name: row.ik for row in rig.fabrik.control.switches})
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (without_keys, "has no keys, so no motion in which its feet could stand: bake or key one first"),
+        (without_a_foot_that_stands, "No foot of 'Generated' stands in frames 1-31: add holds by hand"),
+        (on_ik, "is on IK here: put its limb on FK, with keys, to edit its motion"),
+    ],
+)
+def test_feet_that_can_not_be_held_are_refused_with_nothing_changed(human, make, told):
+    make(human)
+    go_to(HERE)
+    before = curves(human)
+    assert told in refusal(bpy.ops.fabrik.hold_contacts)
+    after = curves(human)
+    assert after.keys() == before.keys()
+    assert all(np.array_equal(after[path], before[path]) for path in before)
+    assert not len(human.fabrik.holds)
