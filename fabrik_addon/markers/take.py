@@ -22,7 +22,7 @@ from .feet.stances import StandingSettings
 from .solving.course import solve_each
 from .solving.fill import GAPS, FilledSpan, Gaps, fill_gaps, filled_spans
 from .solving.jumps import ease_jumps
-from .solving.outliers import reject_outliers
+from .solving.outliers import leave_out_flung, reject_outliers
 from .solving.recording import Recording, with_options
 from .steps import at_once, within
 
@@ -102,6 +102,8 @@ def solve_take_steps(
     """
     body = solver if factors is None else with_options(solver, with_factors(solver.skeleton, factors))
     recording = Recording(body, np.asarray(targets, dtype=np.float64), root_heads, settings.rate)
+    if settings.robust:
+        leave_out_flung(recording)
     yield from within(0.0, 0.6, solve_each(recording, steady=settings.steady))
     if settings.robust:
         reject_outliers(recording)

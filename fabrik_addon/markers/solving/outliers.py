@@ -25,6 +25,42 @@ _OUTLYING: Final = 2.0
 _EXPECTED: Final = 0.05
 # With fewer of a frame's markers than this left, all of them count.
 _LEAST_INLIERS: Final = 0.5
+# Flung away for up to three frames is what is off the middle of the seven about it by this share of the size (10 cm of
+# a person), or by as much as a hand that hits turns within a frame (400 m/s², of a person's size).
+_REACH: Final = 3
+_FLUNG_SHARE: Final = 0.04
+_FASTEST: Final = 170.0
+
+
+def flung(targets: FloatArray, rate: float, size: float) -> BoolArray:
+    """(F, E) samples of targets (F, E, 3) that are away from the ones before and after as no body moves.
+
+    Of an arm with an elbow and a wrist alone a pose would rather follow a wrong wrist and leave the elbow out (80
+    degrees in a frame). rate: frames a second. size: of the skeleton, in the targets' units.
+    """
+    away = np.zeros(targets.shape[:2], dtype=bool)
+    least = size * max(_FLUNG_SHARE, _FASTEST / rate**2)
+    jumps = np.zeros_like(away)
+    jumps[1:] = np.linalg.norm(np.diff(targets, axis=0), axis=2) > 0.5 * least
+    frames, places = np.nonzero(about(jumps, _REACH) & ~np.isnan(targets).any(axis=2))
+    window = np.clip(frames[:, None] + np.arange(-_REACH, _REACH + 1), 0, len(targets) - 1)
+    usual = np.nanmedian(targets[window, places[:, None]], axis=1)
+    away[frames, places] = np.linalg.norm(targets[frames, places] - usual, axis=1) > least
+    return away
+
+
+def leave_out_flung(recording: Recording) -> None:
+    """Leave samples out, before anything is solved, that are flung away for a moment.
+
+    Where others on the same bone, or on the next one, are flung with them it is the limb that moves: a kick.
+    """
+    skeleton, bones = recording.solver.skeleton, np.array(recording.bones)
+    above = np.asarray(skeleton.parents)[bones]
+    child = above[:, None] == bones
+    together = (bones[:, None] == bones) | child | child.T
+    away = flung(recording.targets, recording.rate, skeleton.size)
+    recording.outliers = away & (away.astype(np.int64) @ together.astype(np.int64) == 1)
+    recording.bridge()
 
 
 def reject_outliers(recording: Recording) -> None:

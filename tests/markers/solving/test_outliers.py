@@ -3,11 +3,13 @@
 import numpy as np
 from support import walker
 
-from fabrik_addon.core import Options, Solver
+from fabrik_addon.core import Effector, Options, Solver
+from fabrik_addon.core.rotations import angle_between
 from fabrik_addon.markers.solving.course import solve_each
-from fabrik_addon.markers.solving.outliers import reject_outliers
+from fabrik_addon.markers.solving.outliers import flung, reject_outliers
 from fabrik_addon.markers.solving.recording import Recording
 from fabrik_addon.markers.steps import finish
+from fabrik_addon.markers.take import TakeSettings, solve_take
 
 FRAMES = slice(100, 160)
 
@@ -25,3 +27,41 @@ def test_poses_stay_where_nothing_turns_out_to_be_wrong():
     assert not recording.outliers.any()
     assert (recording.solution.rotations == rotations).all()
     assert (recording.expected == expected).all()
+
+
+def test_keypoints_that_are_flung_away_for_a_moment():
+    """A wrist of an arm with no more than its joints is left out itself, instead of the elbow that it drags along."""
+    skeleton, rng = walker.skeleton(), np.random.default_rng(4)
+    bones = [bone for bone in skeleton.names if not bone.startswith(("spine", "chest", "neck", "toe"))]
+    heads = walker.true_matrices()[FRAMES, :, :3, 3][:, [skeleton.index(bone) for bone in bones]]
+    targets = heads + rng.normal(0.0, 0.006, heads.shape)
+    away = np.zeros(targets.shape[:2], dtype=bool)
+    for frame in range(4, 58, 6):
+        away[frame, rng.choice([place for place, bone in enumerate(bones) if bone.startswith(("forearm", "hand"))])] = (
+            True
+        )
+    targets[away] += rng.normal(0.0, 0.25, (away.sum(), 3))
+    far = away & (np.linalg.norm(targets - heads, axis=2) > 0.15)
+    solver = Solver(skeleton, [Effector(bone, (0.0, 0.0, 0.0)) for bone in bones], root="FREE")
+    take = solve_take(solver, targets, TakeSettings(rate=walker.RATE))
+    assert take.outliers[far].all()
+    assert not take.outliers[~away].any()
+    assert np.degrees(angle_between(take.solution.rotations[1:], take.solution.rotations[:-1])).max() < 15.0
+
+
+class TestFlung:
+    def test_what_moves_fast_or_is_swapped_is_not(self):
+        """A hand that hits at 15 m/s and turns within 40 ms; two markers that change places for good."""
+        times = np.arange(60) / 100.0
+        hand = np.stack((np.clip(15.0 * (times - 0.3), 0.0, 0.9), 0.4 * np.sin(30.0 * times), 0.0 * times), axis=1)
+        swapped = np.where(times[:, None] < 0.3, (0.0, 0.0, 0.0), (0.4, 0.0, 0.0))
+        assert not flung(np.stack((hand, swapped), axis=1), 100.0, 2.4).any()
+
+    def test_beside_gaps_and_for_up_to_three_frames(self):
+        positions = np.zeros((40, 2, 3))
+        positions[:10, 0], positions[[20, 21, 22, 30], 1, 2] = np.nan, 0.3
+        positions[28, 1] = np.nan
+        expected = np.zeros((40, 2), dtype=bool)
+        expected[[20, 21, 22, 30], 1] = True
+        assert (flung(positions, 100.0, 2.4) == expected).all()
+        assert not flung(positions[:1], 100.0, 2.4).any()
