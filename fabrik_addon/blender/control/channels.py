@@ -20,8 +20,11 @@ def free_channels(bone: bpy.types.PoseBone) -> BoolArray:
 def adds_up(bone: bpy.types.PoseBone) -> bool:
     """Whether what constraints make of a bone is added to what people do.
 
-    A tail that follows, a curling finger; with a shape of its own also a control whose parent can be switched.
+    A tail that follows, a curling finger; with a shape of its own also a control whose parent can be switched. Of what
+    an IK below moves that is a bone by which people turn the limb, but not one that the mesh follows.
     """
+    if not bone.constraints and bone.bone.use_deform:
+        return False
     carries = ("CHILD_OF", "ARMATURE") if bone.custom_shape else ()
     constraints: Iterable[Any] = bone.constraints
     return all(

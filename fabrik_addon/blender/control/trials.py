@@ -68,7 +68,7 @@ class Trials:
     @cached_property
     def shares(self) -> FloatArray:
         """(C, N) how much of a control's turn a bone made; NaN where it was another turn than a share of it."""
-        squares = np.einsum("ci,ci->c", self.turns, self.turns)[:, None]
+        squares = np.maximum(np.einsum("ci,ci->c", self.turns, self.turns), np.finfo(np.float64).tiny)[:, None]
         share = np.einsum("cni,ci->cn", self.turned, self.turns) / squares
         rest = self.turned - share[:, :, None] * self.turns[:, None]
         return np.where(np.linalg.norm(rest, axis=-1) < _SAME * np.sqrt(squares), share, np.nan)

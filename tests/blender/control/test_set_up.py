@@ -4,6 +4,7 @@ import bpy
 import numpy as np
 import pytest
 from support import limited, scenes
+from support.control_rigs import only_ik
 from support.rigify import open_rigify
 
 from fabrik_addon.blender.control.body import read_trees
@@ -199,3 +200,15 @@ def test_a_bone_of_the_body_that_was_renamed_is_named():
     rig.data.bones["head"].name = "Head"
     told = limited.refusal(bpy.ops.fabrik.drag, bone="forearm.L", translation=(0.0, 0.0, 0.1))
     assert "'Rig' has no bone 'head' of its body (was it renamed?): press Use as Control Rig again" in told
+
+
+def test_ik_without_a_pole_leaves_the_body_whole():
+    rig = only_ik()
+    for bone in rig.pose.bones:
+        for each in bone.constraints:
+            if each.type == "IK":
+                each.pole_target = None
+    kept = set_up()
+    assert len(kept.carriers) == 21
+    assert [row.name for row in kept.carriers if not row.parent] == ["hips"]
+    assert kept.uncarried == ""
