@@ -17,8 +17,7 @@ from ...core.arrays import IntArray
 from ...core.model.targets import PosePrior
 from ...core.rotations import NO_TURN
 from ..calibrate.expected_pose import moving_pose
-from ..clip import FloatArray
-from ..gaps.long import CARRIED, fill_points, fill_rotations
+from ..clip import BoolArray, FloatArray
 from ..resample import hermite, slopes
 from ..robust import usual_distances
 from ..steps import within
@@ -113,9 +112,9 @@ def _carried_over(recording: Recording, knots: IntArray, found: Solution, at_res
     known, placed = lost <= _KNOT_LOST, misplaced <= LOST
     rotations, roots = np.array(found.rotations), found.root_location
     for bone in np.flatnonzero(~known.all(axis=0)):
-        rotations[:, [bone]] = fill_rotations(rotations[:, [bone]], known[:, bone], CARRIED / SPACING)
+        rotations[:, [bone]] = over_gaps(rotations[:, [bone]], known[:, bone], unit=True)
     if recording.root_heads is None:
-        roots = fill_points(roots, placed, CARRIED / SPACING)
+        roots = over_gaps(roots[:, None], placed)[:, 0]
     rotations = recording.legal(rotations)
     counts = np.where(known, at_rest, GUESSED * prior_weight(recording, FROM_COURSE))
     means = np.where(known[..., None], NO_TURN, rotations)
@@ -210,6 +209,18 @@ def _between(values: FloatArray, knots: IntArray, frames: IntArray, *, unit: boo
     slope = slopes(values)
     found = hermite(values[before], values[after], slope[before], slope[after], share)
     return np.asarray(found / np.linalg.norm(found, axis=-1, keepdims=True)) if unit else found
+
+
+def over_gaps(values: FloatArray, known: BoolArray, *, unit: bool = False) -> FloatArray:
+    """(K, J, C) values of knots, those that are not known (K,) on the way from known to known ones; at ends these stay.
+
+    With the speeds that bones have beside a gap the roll of a straight leg without limits was led 150 degrees away.
+    """
+    places = np.flatnonzero(known)
+    if not len(places):
+        return values
+    beside = _aligned(values[places]) if unit else values[places]
+    return _between(beside, places, np.clip(np.arange(len(values)), places[0], places[-1]), unit=unit)
 
 
 def usual_rotations(rotations: FloatArray, spread: float) -> FloatArray:
