@@ -181,13 +181,22 @@ class PostureSession:
             # Points that are drawn away stretch them; to bend them leads back, and takes ten times as long as a move.
             return found
         bent = with_bent_joints(self._skeleton, self._limits, found.rotations, nearing)
+        gone = self._solver(()).gone
         self._forget()
         self.go_on_from(self._within_locks(bent), found.root_location)
         other = self._go_near(asked)
         if self._missing(other) <= _CLEARLY_LESS * self._missing(found):
-            return other
+            return self._eased(found, other, gone)
         self.go_on_from(found.rotations, found.root_location)
         return found
+
+    def _eased(self, found: PosturePose, other: PosturePose, gone: float) -> PosturePose:
+        """Go from one pose as far to another one as joints may go at once."""
+        if self._at_once or not self._is_eased:
+            return other
+        other = self._solver(()).on_the_way(found, other, gone)
+        self.go_on_from(other.rotations, other.root_location)
+        return other
 
     def _within_locks(self, local_rotations: FloatArray) -> FloatArray:
         """(J, 4) a pose as the locks allow it."""

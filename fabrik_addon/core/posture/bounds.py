@@ -92,6 +92,10 @@ class Bounds:
         room = self._reaches - self._normals @ posture.centre_of_mass(away)
         return Sides.straight(self._normals @ shift, room, _SUPPORT_KEYS + np.arange(len(room)), self._yielding)
 
+    def support_forces(self, pushes: FloatArray) -> FloatArray:
+        """(J, 3) what pushes (K,) of the support's sides are on the masses."""
+        return np.asarray(-self._posture.shares[:, None] * (pushes @ self._normals))
+
     def floor_sides(self, stance: Stance, motions: Motions, within: float) -> Sides:
         """Those of the floor that are nearer than `within` metres."""
         if not len(self._on):

@@ -35,11 +35,6 @@ _MOST_TURNS, _WORTH_IT = 4, 0.15
 # Radians: a step in which no joint turns farther is the last one.
 _LAST_TURN = 2e-3
 _LAST_GAIN = 5e-3
-# Where goals have gone by less than this share of what the last pose was short of, what meets them all is not tried.
-_OUT_OF_REACH = 0.15
-# Radians that a joint would have to turn by at least for goals to be met: beyond that it is not tried either. On nine
-# paths of a person goals were met from up to 0.07; a hand 5 cm out of reach is at 0.12.
-_BEYOND = 0.1
 # Bones go so many times as far as the targets in one move at most, and by this share of the body's size at least; by
 # the other one while the targets rest. Without, a person's hands go up to 17 times as far as the chest that is led to
 # the border of reach, knees up to 12 times as far as hips that are lowered from straight legs; with, up to 5 times.
@@ -136,7 +131,7 @@ class PostureSolver:
         """The next pose is not one that goes on from the last one."""
         self._last: State | None = None
         self._asked: tuple[FloatArray, FloatArray] | None = None
-        self._damping = 0.0
+        self._damping = self.gone = 0.0
 
     def centre_of_mass(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
         """(3,) in a pose."""
@@ -180,20 +175,35 @@ class PostureSolver:
         goals.ask(
             np.asarray(targets, dtype=np.float64), None if target_rotations is None else np.asarray(target_rotations)
         )
-        last = self._last
         state = self._begin(rotations[self.bodies.bones], np.asarray(start_location, dtype=np.float64))
-        self._is_far = last is not None and _is_far(state.residual, last.residual)
-        gone = self._targets_gone(state)
+        self.gone = gone = self._targets_gone(state)
         easy_turn = np.inf if at_once else self._easy_turn(state, gone)
         found, steps = self._approach(state, easy_turn, _AT_ONCE if at_once else _A_MOVE)
         self._last = pose = self._held_back(state, found, gone) if eased and not at_once else found
-        rotations[self.bodies.bones] = pose.stance.local
+        return self._pose(pose, rotations, steps, is_held_back=pose is not found)
+
+    def on_the_way(self, begin: PosturePose, pose: PosturePose, gone: float) -> PosturePose:
+        """As much of the way from one pose to another as joints may go while the targets have gone so many metres."""
+        states = [
+            self._newton.state(self.bodies.stand(each.rotations[self.bodies.bones], each.root_location))
+            for each in (begin, pose)
+        ]
+        held = self._held_back(states[0], states[1], gone)
+        if held is states[1]:
+            return pose
+        self._last = held
+        return self._pose(held, pose.rotations.copy(), pose.steps, is_held_back=True)
+
+    def _pose(self, state: State, rotations: FloatArray, steps: int, *, is_held_back: bool) -> PosturePose:
+        """What a state is as a pose; (J, 4) rotations of the others, which become the pose's."""
+        goals = self.goals
+        rotations[self.bodies.bones] = state.stance.local
         if self._hanging is not None:
-            rotations[self._hanging.bones] = self._hanging.turned(pose.stance)
-        misses = goals.missed(pose.residual)
+            rotations[self._hanging.bones] = self._hanging.turned(state.stance)
+        misses = goals.missed(state.residual)
         turns = np.full(goals.count, np.nan)
         turns[goals.oriented] = misses[goals.count :]
-        return PosturePose(rotations, pose.stance.root, misses[: goals.count], turns, steps, pose is not found)
+        return PosturePose(rotations, state.stance.root, misses[: goals.count], turns, steps, is_held_back)
 
     def _begin(self, local: FloatArray, root: FloatArray) -> State:
         """The state of a pose: the last one, where it goes on from that."""
@@ -245,8 +255,7 @@ class PostureSolver:
         steps, missing, begun = 0, np.inf, self._newton.tangents
         for _ in range(_MOST_TURNS):
             state, count, done = self._balance(state, most, pace)
-            is_beyond = (done and self._is_far) or (state.way is not None and state.way.least_turn > _BEYOND)
-            for chosen in (self.goals.hard,) if is_beyond else (self._every, self.goals.hard):
+            for chosen in (self.goals.hard,) if self._newton.lets_go(state) else (self._every, self.goals.hard):
                 state = self._met(state, chosen, pace)
             steps += count
             before, missing = missing, float(np.linalg.norm(state.residual))
@@ -291,9 +300,3 @@ class PostureSolver:
                 break
             state = nearer
         return state
-
-
-def _is_far(residual: FloatArray, before: FloatArray) -> bool:
-    """Whether goals are out of reach as they were before: gone on a little, and no nearer; (R,) residuals."""
-    gone, missing = float(np.linalg.norm(residual - before)), float(np.linalg.norm(before))
-    return 0.0 < gone < _OUT_OF_REACH * missing <= _OUT_OF_REACH * float(np.linalg.norm(residual))
