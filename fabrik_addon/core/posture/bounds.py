@@ -87,7 +87,7 @@ class Bounds:
         if not len(self._normals):
             return Sides.straight(np.zeros((0, self._bodies.columns)), np.zeros(0), np.zeros(0, dtype=np.int64))
         posture = self._posture
-        shifts = self._bodies.shifts(stance, motions, away.centres, posture.carrier)
+        shifts = self._bodies.shifts(stance, motions, away.balanced, posture.carrier)
         shift = (posture.shares @ shifts.reshape(len(shifts), -1)).reshape(3, -1)
         room = self._reaches - self._normals @ posture.centre_of_mass(away)
         return Sides.straight(self._normals @ shift, room, _SUPPORT_KEYS + np.arange(len(room)), self._yielding)

@@ -6,7 +6,6 @@ Algorithms*, 2008, chapter 6), the second one's is diagonal.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -45,9 +44,14 @@ class Masses:
 
 
 class Away(NamedTuple):
-    """Where a body's masses are (..., J, 3), how far from the preferred pose, and its joints (..., B, 3) in radians."""
+    """How far a body is from the preferred pose.
+
+    centres: (..., J, 3) where its masses are, balanced: the same but for limbs that hang, and moved: how far. turned:
+    (..., B, 3) its joints in radians.
+    """
 
     centres: FloatArray
+    balanced: FloatArray
     moved: FloatArray
     turned: FloatArray
 
@@ -74,14 +78,16 @@ class PostureTerm:
         self.carrier = carriers(skeleton.parents, bodies.bones)
         self.masses = masses.shares * np.where(np.isfinite(masses.factors), masses.factors, 1.0)
         self.shares = masses.shares / masses.shares.sum()
-        # What hangs does not turn with the trunk, so that it counts as if it were at its joint; balance sees the rest.
-        self._beside = np.zeros(3)
-        if hanging is not None:
-            centres, self._beside = hanging.drawn_in(centres, posed), self.shares @ hanging.beside(along)
         self._preferred, self._back = centres, conjugate(rotations[..., bodies.bones, :])
         carrying = posed[..., bodies.bones[self.carrier], :, :]
-        away = centres - carrying[..., :3, 3]
-        self._offsets = (np.swapaxes(carrying[..., :3, :3], -1, -2) @ away[..., None])[..., 0]
+        self._offsets = _offsets(carrying, centres)
+        # Balance sees what hangs where it is: at its joint, and beside that what does not turn with the trunk. The term
+        # sees it ride, as it does where the trunk turns about the vertical: without its inertia the trunk swings there.
+        self._hung, self._beside, balanced = None, np.zeros(3), centres
+        if hanging is not None:
+            balanced, self._beside = hanging.drawn_in(centres, posed), self.shares @ hanging.beside(along)
+            self._hung = _offsets(carrying, balanced)
+        self.preferred_centre_of_mass: FloatArray = self.shares @ balanced + self._beside
         self.size = size = float(np.ptp(skeleton.rest[:, :3, 3], axis=0).max() + skeleton.lengths.max())
         inertia = masses.shares * skeleton.lengths**2 + _LEAST_INERTIA * size**2
         if masses.bending is not None:
@@ -96,18 +102,14 @@ class PostureTerm:
 
     def centre_of_mass(self, away: Away) -> FloatArray:
         """(..., 3)."""
-        return np.asarray(self.shares @ away.centres + self._beside)
-
-    @cached_property
-    def preferred_centre_of_mass(self) -> FloatArray:
-        """(..., 3) in the preferred pose."""
-        return np.asarray(self.shares @ self._preferred + self._beside)
+        return np.asarray(self.shares @ away.balanced + self._beside)
 
     def away(self, stance: Stance) -> Away:
         """How far a stance is from the preferred pose; joints in the frames that carry them."""
         turned = rotation_vector_from_quaternion(product(stance.local, self._back))
         centres = stance.points(self.carrier, self._offsets)
-        return Away(centres, centres - self._preferred, turned)
+        balanced = centres if self._hung is None else stance.points(self.carrier, self._hung)
+        return Away(centres, balanced, centres - self._preferred, turned)
 
     def value(self, away: Away) -> float:
         """The term itself, of one pose."""
@@ -145,6 +147,12 @@ class PostureTerm:
         columns = np.concatenate(motions, axis=-1)
         products = columns @ np.swapaxes((inertia @ columns[..., None])[..., 0], -1, -2)
         return self.bodies.symmetric(products), (columns * pulls).sum(axis=-1)
+
+
+def _offsets(carrying: FloatArray, points: FloatArray) -> FloatArray:
+    """(..., J, 3) points in the frames (..., J, 4, 4) that carry them."""
+    away = points - carrying[..., :3, 3]
+    return np.asarray((np.swapaxes(carrying[..., :3, :3], -1, -2) @ away[..., None])[..., 0])
 
 
 def _inertia() -> FloatArray:
