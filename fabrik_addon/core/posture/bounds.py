@@ -25,8 +25,9 @@ _LIGHT, _LIGHT_YIELDS = 0.03, 0.03
 # So much of the way to the support's edge the centre of mass goes as it will; beyond, hips go back, as people's do.
 # That gives way by so much more, and a metre that it is lowered counts as so many on the way: who bends down brings the
 # hips back farther than who reaches out. Without, and with 0.28 and a lowering of 0 and 0.03, the centre of mass goes
-# 11.6, 6.3 and 5.9 cm for a hand on the floor, and the hips 1.8, 2.0 and 2.0 cm for a hand 70 cm to the front.
-_AT_EASE, _EASE_YIELDS, _LOWERED = 0.285, 10.0, 0.03
+# 11.6, 6.3 and 5.9 cm for a hand on the floor, and the hips 1.8, 2.0 and 2.0 cm for a hand 70 cm to the front; with 0.3
+# and 0.05, and an arm that hangs, 5.6 and 1.9 cm.
+_AT_EASE, _EASE_YIELDS, _LOWERED = 0.3, 10.0, 0.05
 
 
 @dataclass(frozen=True)
