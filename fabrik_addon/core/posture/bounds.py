@@ -17,11 +17,6 @@ _NO_ROOM = 1e-9
 # By how much the support gives way to a goal's force of 1: goals count ten times as much, the posture a thirtieth. With
 # 3 and 10, a hand that is led a centimetre beyond its reach is let go by 117 and 60 mm, for the sake of balance.
 _BALANCE_YIELDS = 10.0
-# Where goals lead bones that carry less than this share of the mass, it gives way so much less: a hand stops short
-# where it would pull the body off its feet. Hands carry 0.6 %, forearms 2, feet 1; who leads a head (5 at least), the
-# chest with all on it (32) or the hips leads the trunk itself. With a hand far to the side the centre of mass is 28 cm
-# off the feet where it gives way by 10, 5 cm by 0.1 and 2 cm by 0.03.
-_LIGHT, _LIGHT_YIELDS = 0.03, 0.03
 # So much of the way to the support's edge the centre of mass goes as it will; beyond, hips go back, as people's do.
 # That gives way by so much more, and a metre that it is lowered counts as so many on the way: who bends down brings the
 # hips back farther than who reaches out. Without, and with 0.28 and a lowering of 0 and 0.03, the centre of mass goes
@@ -71,10 +66,10 @@ class Bounds:
         self._height = 0.0 if floor is None else floor.height
         self._normals: FloatArray = np.zeros((0, 3))
 
-    def prefer(self, posture: PostureTerm, led: IntArray) -> None:
+    def prefer(self, posture: PostureTerm) -> None:
         """Make the support's outline wide enough for a pose: who begins on two feet is not pulled over one at once.
 
-        And a smaller one inside it, in which the body is at ease. led: bodies that goals move which come last.
+        And a smaller one inside it, in which the body is at ease.
         """
         self._posture = posture
         if self._support is None or len(self._support.corners) < _LEAST_CORNERS:
@@ -86,8 +81,7 @@ class Bounds:
         at_ease = _AT_EASE * room**2 / max(float(room.max()), _NO_ROOM)
         self._normals = np.concatenate([normals, eased])
         self._reaches = np.concatenate([normals @ preferred + room, eased @ preferred + at_ease])
-        gives = _LIGHT_YIELDS if (posture.carried[led] < _LIGHT).all() else _BALANCE_YIELDS
-        self._yielding = np.repeat((gives, _EASE_YIELDS), len(normals))
+        self._yielding = np.repeat((_BALANCE_YIELDS, _EASE_YIELDS), len(normals))
 
     def support_sides(self, stance: Stance, motions: Motions, away: Away) -> Sides:
         """All of the support's; room is in metres."""

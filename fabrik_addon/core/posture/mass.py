@@ -95,8 +95,6 @@ class PostureTerm:
         self.inertia = np.where(np.isfinite(masses.factors), inertia * masses.factors, 0.0)[bodies.bones]
         on_body = np.arange(len(bodies.bones))[:, None] == self.carrier
         self._below: FloatArray = bodies.above.astype(float) @ on_body
-        # (B,) shares of the mass that each body carries, itself included.
-        self.carried: FloatArray = self._below @ self.shares
         # (D, 3) what a turn of its body adds to a column's slope, and (D, D) to the matrix.
         self._turning = np.zeros((bodies.columns, 3))
         self._turning[: bodies.turning] = self.inertia[bodies.body_of[: bodies.turning], None] * bodies.axes

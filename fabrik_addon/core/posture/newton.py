@@ -135,7 +135,7 @@ class Newton:
         self._met = np.where(goals.hard, _MET_FIRST, _MET)
         self._begun: tuple[State, Tangent] | None = None
         self.tangents = 0
-        bounds.prefer(posture, goals.on[: goals.count][~goals.hard[: 3 * goals.count : 3]])
+        bounds.prefer(posture)
 
     def state(
         self,

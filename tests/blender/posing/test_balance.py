@@ -175,21 +175,3 @@ class TestFreeLimbs:
         raised, turned = self.turned(rig)
         assert raised > 60.0
         assert turned == 0.0
-
-
-@pytest.mark.parametrize("shift", [(1.2, 0.0, 0.2), (-0.3, -1.4, 0.2), (0.0, 1.2, 0.2)])
-def test_a_hand_pulls_nobody_off_the_feet(rig, shift):
-    support = support_of(rig, FEET)
-    drag(rig, "hand.L", shift, steps=80)
-    low, high = support.corners.min(axis=0), support.corners.max(axis=0)
-    centre = centre_of_mass(rig)
-    assert (centre[:2] > low[:2] - 0.03).all()
-    assert (centre[:2] < high[:2] + 0.03).all()
-
-
-def test_who_leads_the_trunk_may_lead_it_off_the_feet(rig):
-    support = support_of(rig, FEET)
-    place = np.add(rig.matrix_world @ rig.pose.bones["upper_chest"].tail, (0.3, 0.0, -0.05))
-    drag(rig, "upper_chest", (0.3, 0.0, -0.05), steps=40)
-    np.testing.assert_allclose(rig.matrix_world @ rig.pose.bones["upper_chest"].tail, place, atol=1e-3)
-    assert centre_of_mass(rig)[0] > support.corners[:, 0].max() + 0.01
