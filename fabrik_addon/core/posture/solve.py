@@ -255,8 +255,7 @@ class PostureSolver:
         steps, missing, begun = 0, np.inf, self._newton.tangents
         for _ in range(_MOST_TURNS):
             state, count, done = self._balance(state, most, pace)
-            for chosen in (self.goals.hard,) if self._newton.lets_go(state) else (self._every, self.goals.hard):
-                state = self._met(state, chosen, pace)
+            state = self._met(self._near_all(state, pace), self.goals.hard, pace)
             steps += count
             before, missing = missing, float(np.linalg.norm(state.residual))
             if done or steps >= pace.most_steps or self._newton.tangents - begun >= pace.most_tangents:
@@ -266,6 +265,17 @@ class PostureSolver:
             if missing > (1.0 - _WORTH_IT) * before:
                 break
         return state, steps
+
+    def _near_all(self, state: State, pace: _Pace) -> State:
+        """The state near all goals, unless one would have to pull harder than it may.
+
+        Then only at once, and where all are met: a pose that is not gone on from may end anywhere beside the last one.
+        """
+        lets_go = self._newton.lets_go(state)
+        if lets_go and pace is not _AT_ONCE:
+            return state
+        nearer = self._met(state, self._every, pace)
+        return nearer if not lets_go or self._newton.is_met(nearer, self._every, pace.tolerances) else state
 
     def _balance(self, state: State, most: float, pace: _Pace) -> tuple[State, int, bool]:
         """Steps until goals and posture are in balance or joints have turned enough: how many, whether it is done."""

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from support import scenes
 
+from fabrik_addon.blender.goals.effectors import add_effector
 from fabrik_addon.blender.goals.support import floor_of, support_of
 from fabrik_addon.blender.posing.drag.session import begin_drag
+from fabrik_addon.blender.posing.solve_frame import solve_frame
 from fabrik_addon.blender.rig.posture_masses import centre_of_mass
 
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
@@ -175,3 +177,11 @@ class TestFreeLimbs:
         raised, turned = self.turned(rig)
         assert raised > 60.0
         assert turned == 0.0
+
+
+def test_solve_meets_what_the_body_has_to_lean_off_its_feet_for(rig):
+    """A hand 80 cm to the side: in reach, though it pulls harder than a drag of many moves lets it."""
+    target = add_effector(bpy.context, rig, "hand.L").target
+    target.location.x += 0.8
+    bpy.context.view_layer.update()
+    assert solve_frame(bpy.context, rig).errors.max() < 1e-3
