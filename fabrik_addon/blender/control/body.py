@@ -14,7 +14,7 @@ from ..rig import armature as plain
 from ..rig import ownership
 from ..rig.armature import Tree, nearest_rotations
 from ..rig.locks import WithLocks, bones_with_locks, hinge_of_locks, with_locks
-from ..rig.pose_keeper import read_switch
+from ..rig.pose_keeper import has_switch, read_switch
 from ..rig.spaces import as_array, object_scale
 from ..settings.control import FabrikCarrier, control_rig
 from .limbs import stays_on_ik
@@ -34,9 +34,10 @@ def read_trees(rig: bpy.types.Object, *, at_rest: bool = False) -> list[Tree]:
         return plain.read_trees(rig, at_rest=at_rest)
     plain.check_rig(rig)
     gone = next((row.name for row in kept.carriers if row.name not in rig.pose.bones), None)
+    gone = gone or next((row.name for row in (*kept.switches, *kept.along) if not has_switch(rig, row.name)), None)
     if gone is not None:
         raise plain.RigError(
-            f"{rig.name!r} has no bone {gone!r} of its body (was it renamed?): press Use as Control Rig again"
+            f"{rig.name!r} no longer has {gone!r} (was a bone renamed?): press Use as Control Rig again"
         )
     return [_tree(rig, rows, at_rest=at_rest) for rows in _by_root(list(kept.carriers))]
 
@@ -167,11 +168,9 @@ def _tree(rig: bpy.types.Object, rows: list[FabrikCarrier], *, at_rest: bool) ->
     places = {name: place for place, name in enumerate(names)}
     parents = [places.get(row.parent, -1) for row in rows]
     rest = np.array([as_array(bone.bone.matrix_local) for bone in bones])
-    posed = np.array([as_array(bone.matrix) for bone in bones])
     # Controls above may be scaled. By the root, as IK scales the bones that it stretches.
-    size = float(object_scale(posed[0]))
-    if at_rest:
-        posed = rest * size
+    size = float(object_scale(as_array(bones[0].matrix)))
+    posed = rest * size if at_rest else np.array([as_array(bone.matrix) for bone in bones])
     rest[:, :3, :3], posed[:, :3, :3] = nearest_rotations(rest[:, :3, :3]), nearest_rotations(posed[:, :3, :3])
     turned = posed[:, :3, :3] @ np.swapaxes(rest[:, :3, :3], 1, 2)
     local = np.empty((len(names), 3, 3))

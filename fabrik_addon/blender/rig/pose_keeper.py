@@ -24,7 +24,8 @@ class PoseKeeper:
         self._scene, self._rig = scene, rig
         self._frame, self._subframe = scene.frame_current, scene.frame_subframe
         kept = rig_settings(rig).control
-        self._switches = {each.name: read_switch(rig, each.name) for each in (*kept.switches, *kept.along)}
+        paths = [each.name for each in (*kept.switches, *kept.along) if has_switch(rig, each.name)]
+        self._switches = {path: read_switch(rig, path) for path in paths}
         self._pose = {name: read_channel(rig, name, width) for name, width in _CHANNELS.items()}
 
     def restore(self, keyed: Collection[str] = ()) -> None:
@@ -84,6 +85,15 @@ def read_channel(rig: bpy.types.Object, name: str, width: int) -> npt.NDArray[np
     values = np.empty(len(rig.pose.bones) * width, dtype=np.float32)
     rig.pose.bones.foreach_get(name, values)
     return values.reshape(-1, width)
+
+
+def has_switch(rig: bpy.types.Object, path: str) -> bool:
+    """Whether a number is still where it was found: its bone may have been renamed since."""
+    try:
+        read_switch(rig, path)
+    except (ValueError, KeyError, AttributeError):
+        return False
+    return True
 
 
 def read_switch(rig: bpy.types.Object, path: str) -> float:

@@ -8,6 +8,7 @@ from support.control_rigs import only_ik
 from support.rigify import open_rigify
 
 from fabrik_addon.blender.control.body import read_trees
+from fabrik_addon.blender.control.dependents import bone_in_path
 from fabrik_addon.blender.control.switches import is_stretched
 from fabrik_addon.blender.control.writer import ControlWriter
 from fabrik_addon.blender.settings import selection
@@ -199,7 +200,19 @@ def test_a_bone_of_the_body_that_was_renamed_is_named():
         carrier.control = bone.name
     rig.data.bones["head"].name = "Head"
     told = limited.refusal(bpy.ops.fabrik.drag, bone="forearm.L", translation=(0.0, 0.0, 0.1))
-    assert "'Rig' has no bone 'head' of its body (was it renamed?): press Use as Control Rig again" in told
+    assert "'Rig' no longer has 'head' (was a bone renamed?): press Use as Control Rig again" in told
+
+
+def test_a_bone_with_a_switch_that_was_renamed_is_named_and_the_rig_set_up_anew():
+    rig = only_ik()
+    bpy.ops.fabrik.use_control_rig()
+    path = rig.fabrik.control.along[0].name
+    rig.data.bones[bone_in_path(path)].name = "renamed"
+    told = limited.refusal(bpy.ops.fabrik.drag, bone="head", translation=(0.0, 0.0, -0.1))
+    assert "(was a bone renamed?): press Use as Control Rig again" in told
+    bpy.ops.fabrik.use_control_rig()
+    assert any('"renamed"' in row.name for row in rig.fabrik.control.along)
+    bpy.ops.fabrik.drag(bone="head", translation=(0.0, 0.0, -0.1))
 
 
 def test_ik_without_a_pole_leaves_the_body_whole():
