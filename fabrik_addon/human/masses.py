@@ -98,8 +98,8 @@ def _human(lengths: Mapping[str, float], roles: Mapping[str, Role]) -> dict[str,
             for bone in bones:
                 share = segment.percent * (lengths[bone] / whole if whole > 0.0 else 1.0 / len(bones))
                 before = found[bone].share if bone in found else 0.0
-                keeps = _PELVIS_KEEPS if roles[bone].part == "hips" else 1.0
                 part = roles[bone].part
+                keeps = _PELVIS_KEEPS if part == "hips" else 1.0
                 bends, hangs = _BENDS.get(part, 1.0), _HANGS.get(part, 0.0)
                 found[bone] = BoneMass(before + share, segment.centre, keeps, bends, hangs)
     return found

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from ..core.arrays import BoolArray, FloatArray
+from ..core.arrays import BoolArray, FloatArray, times
 from ..core.limits.base import Limit
 from ..core.model.effector import Effector
 from ..core.model.kinematics import forward_kinematics
@@ -276,13 +276,13 @@ class _Block:
     def _hold_back(self, problem: Problem, step: FloatArray, normals: FloatArray, gaps: FloatArray) -> None:
         """Work steps (F, D) out again, in place, that would pass constraints: (F, W, Dt) and (F, W) radians up to them.
 
-        Walls that are passed are stood at, and those let go that would pull: a primal-dual active set
+        Those that are passed are stood at, and let go again where they would pull: a primal-dual active set
         (Hintermüller, Ito and Kunisch, SIAM Journal on Optimization 13, 2002).
         """
         turning = normals.shape[2]
         active = np.zeros(gaps.shape, dtype=bool)
         for _ in range(_MOST_ROUNDS):
-            push = (normals @ step[:, :turning, None])[..., 0] - gaps
+            push = times(normals, step[:, :turning]) - gaps
             now = push > np.where(active, 0.0, PASSED)
             where = np.flatnonzero((now != active).any(axis=1))
             if not len(where):

@@ -184,23 +184,25 @@ def matching_doubts_of(rig: bpy.types.Object) -> tuple[str, ...]:
     """What makes one doubt that the right markers are on the rig's bones, at their places: a sentence for each."""
     capture, rest = rig_settings(rig).capture, read_rest(rig)
     labels, roles = [entry.name for entry in capture.markers], match_bones(rest)
-    on_bones = {entry.marker: entry.bone for entry in mapping_of(capture)}
+    mapping = mapping_of(capture)
+    on_bones = {entry.marker: entry.bone for entry in mapping}
     doubts = [*matching_doubts(labels, on_bones, roles)]
     if capture.calibrated and rest:
         matched = match(labels, parts_of(roles), rest, capture.preset or None).markers
-        height = max(float(np.ptp([bone.head[axis] for bone in rest.values()])) for axis in range(3))
-        doubts += placing_doubts(_moved(capture, matched, rest), height)
+        height = float(np.ptp([bone.head for bone in rest.values()], axis=0).max())
+        doubts += placing_doubts(_moved(mapping, matched, rest), height)
     return tuple(doubts)
 
 
-def _moved(capture: FabrikCapture, matched: Sequence[MappedMarker], rest: Mapping[str, RestBone]) -> dict[str, float]:
+def _moved(
+    mapping: Sequence[MappedMarker], matched: Sequence[MappedMarker], rest: Mapping[str, RestBone]
+) -> dict[str, float]:
     """How far markers are from where their labels say on the same bone, in the armature's units."""
     guesses = {entry.marker: entry for entry in matched}
-    places = [(entry, guesses.get(entry.marker)) for entry in mapping_of(capture)]
     return {
         entry.marker: float(np.linalg.norm(np.subtract(_place(entry, rest), _place(guess, rest))))
-        for entry, guess in places
-        if guess is not None and guess.bone == entry.bone
+        for entry in mapping
+        if (guess := guesses.get(entry.marker)) is not None and guess.bone == entry.bone
     }
 
 

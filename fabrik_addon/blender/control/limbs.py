@@ -225,7 +225,7 @@ def hinge_on_ik(rig: bpy.types.Object, bone: str) -> Hinge | None:
     """The hinge that a limb's joint is where the limb stays on IK, which bends it about one axis only."""
     kept = control_rig(rig)
     row = None if kept is None else kept.carriers.get(bone)
-    if kept is None or row is None or not row.hinge:
+    if row is None or not row.hinge:
         return None
     axis: Any = row.hinge
     return Hinge(axis, row.hinge_low, row.hinge_high) if stays_on_ik(rig, row.switch) else None

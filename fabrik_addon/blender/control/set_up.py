@@ -128,8 +128,8 @@ def _try(
     lone = [each for each in lone_iks(rig) if any(after[bone] & left for bone in each.bones)]
     if not lone:
         return found
-    controls += [name for each in lone for name in sorted(each.bones) if name not in controls and _turns(rig, name)]
-    return _tried(context, rig, list(dict.fromkeys(controls)), [*switches, *lone], by_hand, after)
+    freed = (name for each in lone for name in sorted(each.bones) if _turns(rig, name))
+    return _tried(context, rig, list(dict.fromkeys([*controls, *freed])), [*switches, *lone], by_hand, after)
 
 
 def _tried(

@@ -73,7 +73,7 @@ def lone_iks(rig: bpy.types.Object) -> list[Switch]:
     lone: list[tuple[bpy.types.PoseBone, Any, str]] = []
     for bone in rig.pose.bones:
         for each in bone.constraints:
-            path = f"{each.path_from_id()}.influence"
+            path = each.path_from_id() + _INFLUENCE
             if moves(each) and path not in driven and getattr(each, "target", None) == rig:
                 lone.append((bone, each, path))
     found = []

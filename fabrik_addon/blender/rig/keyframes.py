@@ -163,8 +163,8 @@ def scale_values(curve: bpy.types.FCurve, factor: float, shift: float | FloatArr
 
 def make_steps(curve: bpy.types.FCurve) -> None:
     """Have a curve hold the value of each key up to the next."""
-    for key in curve.keyframe_points:
-        key.interpolation = "CONSTANT"
+    points, kind = curve.keyframe_points, _enum_value("interpolation", "CONSTANT")
+    points.foreach_set("interpolation", np.full(len(points), kind, dtype=np.int32))
     curve.update()
 
 

@@ -55,9 +55,9 @@ def next_in_motion(context: Context, rig: bpy.types.Object | None) -> str:
 
 def _without_a_take(rig: bpy.types.Object | None) -> str:
     """What comes next where no markers were imported: other armatures have motion too."""
-    source = None if rig is None else rig_settings(rig).retarget.source
-    if rig is not None and source is not None:
-        if rig_settings(rig).retarget.brought == source.name:
+    kept = None if rig is None else rig_settings(rig).retarget
+    if kept is not None and kept.source is not None:
+        if kept.brought == kept.source.name:
             return "Retargeted: the report is below"
         return "Press Retarget: the source's motion comes onto the rig"
     if rig is not None and len(bpy.data.armatures) > 1:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray, lengths
+from ..arrays import BoolArray, FloatArray, IntArray, lengths, times
 from ..limits.base import Limit
 from ..model.kinematics import jumps
 from ..model.skeleton import Skeleton
@@ -45,8 +45,7 @@ class Stance:
 
     def points(self, on: IntArray, offsets: FloatArray) -> FloatArray:
         """(..., n, 3) where points are that have places (n, 3) in the frames of bodies (n,)."""
-        turned = (self.orientations[..., on, :, :] @ offsets[..., None])[..., 0]
-        return np.asarray(self.heads[..., on, :] + turned)
+        return np.asarray(self.heads[..., on, :] + times(self.orientations[..., on, :, :], offsets))
 
 
 class Bodies:
@@ -94,6 +93,15 @@ class Bodies:
         return result
 
     @cached_property
+    def carrier(self) -> IntArray:
+        """(J,) for each bone of the skeleton the body that it is or rides on."""
+        place = {int(bone): body for body, bone in enumerate(self.bones)}
+        result = np.zeros(len(self.skeleton.parents), dtype=np.int64)
+        for bone, parent in enumerate(self.skeleton.parents):
+            result[bone] = place.get(bone, result[parent] if parent >= 0 else 0)
+        return result
+
+    @cached_property
     def ends(self) -> IntArray:
         """(B, B) where u's arm to a point of l ends: -1 at the point itself, else at the head of that body.
 
@@ -126,7 +134,7 @@ class Bodies:
             orientations[..., bodies, :, :] = orientations[..., above, :, :] @ orientations[..., bodies, :, :]
         shifts = np.empty((*local.shape[:-1], 3))
         shifts[..., 0, :] = root
-        shifts[..., 1:, :] = (orientations[..., self.parents[1:], :, :] @ self._offsets[1:, :, None])[..., 0]
+        shifts[..., 1:, :] = times(orientations[..., self.parents[1:], :, :], self._offsets[1:])
         carried = np.empty_like(orientations)
         carried[...] = self.rest_turns
         carried[..., self._turned, :, :] = (
@@ -147,7 +155,7 @@ class Bodies:
     def motions(self, stance: Stance) -> Motions:
         """(..., D, 3) the axis of each column and (..., D, 3) the speed of what it moves at the armature's origin."""
         axes, speeds = np.zeros((2, *stance.root.shape[:-1], self.columns, 3))
-        turned = (stance.carried[..., self._turning_body, :, :] @ self.axes[..., None])[..., 0]
+        turned = times(stance.carried[..., self._turning_body, :, :], self.axes)
         axes[..., : self.turning, :] = turned
         speeds[..., : self.turning, :] = cross(stance.heads[..., self._turning_body, :], turned)
         if self.free_root:
@@ -206,7 +214,7 @@ class Bodies:
         spread = below[:, :9].reshape(-1, 3, 3) - heads[:, :, None] * below[:, None, 9:]
         axes = motions[0]
         trace = spread[:, 0, 0] + spread[:, 1, 1] + spread[:, 2, 2]
-        return self.symmetric(axes @ ((spread @ axes[..., None])[..., 0] - trace[:, None] * axes).T)
+        return self.symmetric(axes @ (times(spread, axes) - trace[:, None] * axes).T)
 
 
 def joint_axes(limit: Limit | None, factor: float) -> FloatArray:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths
+from ..arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths, times
 from ..limits.base import Limit
 from ..model.kinematics import forward_kinematics
 from ..rotations import matrix_from_quaternion, product, quaternion_from_rotation_vector
@@ -39,16 +39,14 @@ class Hanging:
         joint: (J,) the bone at whose head that limb hangs.
     """
 
-    def __init__(
-        self, bodies: Bodies, carrier: IntArray, shares: FloatArray, limits: Mapping[str, Limit], start: HangFrom
-    ) -> None:
-        """carrier: (J,) the body that each bone is or rides on. shares: (J,) of each joint, by itself."""
+    def __init__(self, bodies: Bodies, shares: FloatArray, limits: Mapping[str, Limit], start: HangFrom) -> None:
+        """shares: (J,) of each joint, by itself."""
         skeleton = bodies.skeleton
         self.joint = _joints(bodies, shares, limits)
         self.bones: IntArray = np.flatnonzero(self.joint == np.arange(len(shares)))
         self.share = np.where(self.joint >= 0, shares[self.joint], 0.0)
         posed = forward_kinematics(skeleton, start.rotations, start.location)
-        self._on, self._up, self._local = carrier[self.bones], start.up, start.rotations[self.bones]
+        self._on, self._up, self._local = bodies.carrier[self.bones], start.up, start.rotations[self.bones]
         back = np.swapaxes(posed[bodies.bones[self._on], :3, :3], 1, 2)
         own = posed[self.bones, :3, :3] @ np.swapaxes(matrix_from_quaternion(self._local), 1, 2)
         self._upright, self._carried = back @ start.up, back @ own
@@ -70,13 +68,13 @@ class Hanging:
     def turned(self, stance: Stance) -> FloatArray:
         """(H, 4) local rotations of the joints, inside their limits."""
         orientations = stance.orientations[self._on]
-        upright = (orientations @ self._upright[..., None])[..., 0]
+        upright = times(orientations, self._upright)
         axes = cross(np.broadcast_to(self._up, upright.shape), upright)
         sine = lengths(axes)
         tilt = np.arctan2(sine, upright @ self._up)
         kept = np.where(tilt > _FARTHEST, _FARTHEST * (np.pi - tilt) / (np.pi - _FARTHEST), tilt)
         back = -(self.share[self.bones] * kept / np.maximum(sine, ROUNDING))[:, None] * axes
-        turns = (np.swapaxes(orientations @ self._carried, 1, 2) @ back[..., None])[..., 0]
+        turns = times(np.swapaxes(orientations @ self._carried, 1, 2), back)
         return self._limits.clamped(product(quaternion_from_rotation_vector(turns), self._local))
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, lengths, squares
+from ..arrays import FloatArray, lengths, squares, times
 from ..model.kinematics import forward_kinematics
 from ..rotations import conjugate, product, rotation_vector_from_quaternion
 from .body import Bodies, Motions, Stance, cross
@@ -75,7 +75,7 @@ class PostureTerm:
         posed = forward_kinematics(skeleton, rotations, location)
         along = masses.centres * skeleton.lengths
         centres = posed[..., :3, 3] + along[:, None] * posed[..., :3, 1]
-        self.carrier = carriers(skeleton.parents, bodies.bones)
+        self.carrier = bodies.carrier
         self.masses = masses.shares * np.where(np.isfinite(masses.factors), masses.factors, 1.0)
         self.shares = masses.shares / masses.shares.sum()
         self._preferred, self._back = centres, conjugate(rotations[..., bodies.bones, :])
@@ -145,14 +145,14 @@ class PostureTerm:
         inertia = ((below @ own) @ _INERTIA).reshape(*centres.shape[:-2], -1, 6, 6)[..., body_of, :, :]
         pulls = (below @ np.concatenate([cross(centres, forces), forces], axis=-1))[..., body_of, :]
         columns = np.concatenate(motions, axis=-1)
-        products = columns @ np.swapaxes((inertia @ columns[..., None])[..., 0], -1, -2)
+        products = columns @ np.swapaxes(times(inertia, columns), -1, -2)
         return self.bodies.symmetric(products), (columns * pulls).sum(axis=-1)
 
 
 def _offsets(carrying: FloatArray, points: FloatArray) -> FloatArray:
     """(..., J, 3) points in the frames (..., J, 4, 4) that carry them."""
     away = points - carrying[..., :3, 3]
-    return np.asarray((np.swapaxes(carrying[..., :3, :3], -1, -2) @ away[..., None])[..., 0])
+    return times(np.swapaxes(carrying[..., :3, :3], -1, -2), away)
 
 
 def _inertia() -> FloatArray:
@@ -167,12 +167,3 @@ def _inertia() -> FloatArray:
 
 
 _INERTIA = _inertia()
-
-
-def carriers(parents: IntArray, bones: IntArray) -> IntArray:
-    """(J,) for each bone the body that it is or rides on."""
-    place = {int(bone): body for body, bone in enumerate(bones)}
-    result = np.zeros(len(parents), dtype=np.int64)
-    for bone, parent in enumerate(parents):
-        result[bone] = place.get(bone, result[parent] if parent >= 0 else 0)
-    return result

@@ -159,10 +159,11 @@ class Newton:
         rows, mass, sides, held = tangent.rows, tangent.mass, tangent.sides, self.held(state)
         # Rows that come first count here as well: it changes nothing where they are met, and makes the matrix positive.
         bounds = self.bounds.support_sides(state.stance, tangent.motions, state.away)
-        matrix = self._curved(rows.T @ rows + (POSTURE + damping) * mass, tangent, state, bounds, damping)
+        on_bounds = state.closed.of(bounds)
+        matrix = self._curved(rows.T @ rows + (POSTURE + damping) * mass, tangent, state, on_bounds, damping)
         slope = rows.T @ (residual + held) - POSTURE * tangent.slope
         all_sides = Sides.joined([sides, bounds])
-        still = np.concatenate([tangent.closed, state.closed.of(bounds) > 0.0])
+        still = np.concatenate([tangent.closed, on_bounds > 0.0])
         step = Step(matrix, slope, rows[hard], self._yielding, all_sides, still)
         found = step.solve(residual[hard])
         longest = float(np.abs(found.step[: self.bodies.turning]).max(initial=0.0))
@@ -219,14 +220,16 @@ class Newton:
         missing = max(float(np.linalg.norm(first)) - _NEARLY * self.tolerance, 0.0)
         return 0.5 * float(soft @ soft) + posture + price * missing + bounds
 
-    def _curved(self, matrix: FloatArray, tangent: Tangent, state: State, bounds: Sides, damping: float) -> FloatArray:
+    def _curved(
+        self, matrix: FloatArray, tangent: Tangent, state: State, on_bounds: FloatArray, damping: float
+    ) -> FloatArray:
         """The Gauss-Newton matrix with what the present forces add to it, and as much mass as makes it positive.
 
         Where none does, it is without those forces at first, which leads near to what is in reach; once that was of no
         use and steps are damped, it is made positive otherwise.
         """
         stance, posture, goals, mass = state.stance, self.posture, self.goals, tangent.mass
-        on_masses = self.bounds.support_forces(state.closed.of(bounds)) - POSTURE * posture.pulls(state.away)
+        on_masses = self.bounds.support_forces(on_bounds) - POSTURE * posture.pulls(state.away)
         curvature = self.bodies.stiffness(
             stance,
             tangent.motions,

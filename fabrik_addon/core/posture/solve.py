@@ -22,7 +22,7 @@ from .bounds import Bounds, Floor, Support
 from .goals import Goals
 from .hanging import HangFrom, Hanging
 from .joint_limits import JointLimits
-from .mass import Masses, PostureTerm, carriers
+from .mass import Masses, PostureTerm
 from .newton import POSTURE, Newton, State
 
 # Radians that joints turn in one go for the posture's sake, and more of it for each size of the body that a target has
@@ -113,8 +113,7 @@ class PostureSolver:
         self._limits, self._bounds = JointLimits(self.bodies, own), Bounds(self.bodies, floor, support)
         self._hanging: Hanging | None = None
         if hang_from is not None and masses.hanging is not None:
-            on = carriers(skeleton.parents, self.bodies.bones)
-            found = Hanging(self.bodies, on, masses.hanging, limits or {}, hang_from)
+            found = Hanging(self.bodies, masses.hanging, limits or {}, hang_from)
             self._hanging = found if len(found.bones) else None
         self._every = np.ones(len(self.goals.hard), dtype=bool)
         self.prefer(np.tile(NO_TURN, (len(skeleton), 1)), skeleton.rest[0, :3, 3])
@@ -184,12 +183,12 @@ class PostureSolver:
 
     def on_the_way(self, begin: PosturePose, pose: PosturePose, gone: float) -> PosturePose:
         """As much of the way from one pose to another as joints may go while the targets have gone so many metres."""
-        states = [
+        first, last = (
             self._newton.state(self.bodies.stand(each.rotations[self.bodies.bones], each.root_location))
             for each in (begin, pose)
-        ]
-        held = self._held_back(states[0], states[1], gone)
-        if held is states[1]:
+        )
+        held = self._held_back(first, last, gone)
+        if held is last:
             return pose
         self._last = held
         return self._pose(held, pose.rotations.copy(), pose.steps, is_held_back=True)

@@ -73,12 +73,13 @@ def told_pose(skeleton: Skeleton, solution: Solution) -> ExpectedPose:
     body = RestBody(bones_of(skeleton.names, skeleton.parents, skeleton.rest, skeleton.lengths))
     if body.axes is None:
         return moving_pose(skeleton)
-    raised = [_raised(skeleton, solution, bone, body.direction(skeleton.names[bone]), body.axes.up) for bone in arms]
+    along = {bone: body.direction(skeleton.names[bone]) for bone in arms}
+    raised = [_raised(skeleton, solution, bone, way, body.axes.up) for bone, way in along.items()]
     kind = min(_RAISED, key=lambda kind: abs(_RAISED[kind] - np.mean(raised)))
     if max(abs(_RAISED[kind] - angle) for angle in raised) > _NEAR:
         return moving_pose(skeleton)
-    for bone in arms:
-        rest[bone] = _arm_at(skeleton, bone, _RAISED[kind], body.direction(skeleton.names[bone]), body.axes)
+    for bone, way in along.items():
+        rest[bone] = _arm_at(skeleton, bone, _RAISED[kind], way, body.axes)
     return ExpectedPose(kind, rest, spread)
 
 

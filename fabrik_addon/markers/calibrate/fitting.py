@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from ...core import Solution
+from ...core.arrays import times
 from ..clip import FloatArray
 from .bundle import shared_step
 from .fit import Fit
@@ -137,7 +138,7 @@ def _step(now: _Round, positions: FloatArray, shared: Sequence[Shared]) -> tuple
     tangents = fit.kept_inside(solution, push[:, :-3].reshape(frames, -1, 3))
     turning, away = joints[..., :-3].reshape(*joints.shape[:3], -1, 3), to_expected[:, :-3].reshape(frames, -1, 3)
     joints[..., :-3] = np.einsum("fmxbi,fbij->fmxbj", turning, tangents).reshape(*joints.shape[:3], -1)
-    to_expected[:, :-3] = (tangents @ away[..., None]).reshape(frames, -1)
+    to_expected[:, :-3] = times(tangents, away).reshape(frames, -1)
     return shared_step(joints, columns, residuals, now.weights, prior_weights, to_prior, held, to_expected)
 
 

@@ -103,7 +103,7 @@ def _lines(text: str) -> list[_Line]:
     be a letter of a Latin-1 name.
     """
     plain = text.replace("\r\n", "\n").replace("\r", "\n")
-    separator = next((mark for mark in "\t;," if mark in plain), " ")
+    separator = next((mark for mark in "\t;," if mark in plain), "\t")
     lines = (
         _Line(number, tuple(cell.strip(" ") for cell in _cells(line, separator)))
         for number, line in enumerate(plain.split("\n"), start=1)
@@ -113,7 +113,7 @@ def _lines(text: str) -> list[_Line]:
 
 def _cells(line: str, separator: str) -> list[str]:
     """A line's cells; where nothing separates them but blanks, its words."""
-    return line.split(separator) if separator in line and separator != " " else re.split(" +", line.strip(" "))
+    return line.split(separator) if separator in line else re.split(" +", line.strip(" "))
 
 
 def _table(lines: Sequence[_Line]) -> _Table:

@@ -55,9 +55,7 @@ def placing_doubts(moved: Mapping[str, float], height: float) -> Iterator[str]:
 
     moved: how far markers are from where their labels say. height: of the rig's joints at rest, in the same units.
     """
-    far = sorted(
-        (label for label, distance in moved.items() if distance > _MISPLACED * height), key=lambda x: -moved[x]
-    )
+    far = _over(moved, _MISPLACED * height)
     if len(far) > _MANY * len(moved):
         yield (
             f"Markers are far from where their labels say: {_listed(far)}; see that left and right are not swapped, by "
@@ -98,10 +96,13 @@ def result_doubts(report: Report, size: float = _PERSON, moved: Sequence[str] = 
 
 def _often(percents: Mapping[str, float], more_than: float) -> str:
     """What has more than so many percent, the most first, in words; "" where nothing has."""
-    names = sorted(
-        (name for name, percent in percents.items() if percent > more_than), key=lambda name: -percents[name]
-    )
+    names = _over(percents, more_than)
     return _listed([f"{name} ({percents[name]:.0f} %)" for name in names]) if names else ""
+
+
+def _over(values: Mapping[str, float], more_than: float) -> list[str]:
+    """What has more than so much, the most first."""
+    return sorted((name for name, value in values.items() if value > more_than), key=lambda name: -values[name])
 
 
 def _bare_limbs(bones: Collection[str], roles: Mapping[str, Role]) -> Iterator[str]:

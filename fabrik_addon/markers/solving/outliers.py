@@ -55,12 +55,13 @@ def leave_out_flung(recording: Recording) -> None:
     Where others on the same bone, or on the next one, are flung with them it is the limb that moves: a kick.
     """
     skeleton, bones = recording.solver.skeleton, np.array(recording.bones)
-    above = np.asarray(skeleton.parents)[bones]
+    above = skeleton.parents[bones]
     child = above[:, None] == bones
     together = (bones[:, None] == bones) | child | child.T
     away = flung(recording.targets, recording.rate, skeleton.size)
     recording.outliers = away & (away.astype(np.int64) @ together.astype(np.int64) == 1)
-    recording.bridge()
+    if recording.outliers.any():
+        recording.bridge()
 
 
 def reject_outliers(recording: Recording) -> None:

@@ -8,7 +8,7 @@ import pytest
 from fabrik_addon.core import Ball, forward_kinematics
 from fabrik_addon.core.posture.body import Bodies
 from fabrik_addon.core.posture.hanging import HangFrom, Hanging
-from fabrik_addon.core.posture.mass import Masses, PostureTerm, carriers
+from fabrik_addon.core.posture.mass import Masses, PostureTerm
 from fabrik_addon.core.rotations import angle_between, product, quaternion_from_rotation_vector
 
 from .test_posture_solver import LIMITS, WEIGHTS, skeleton
@@ -32,7 +32,7 @@ def hanging(shares=FREE, limits=LIMITS, start=None):
     bodies = Bodies(bones, [bones.index(name) for name in TRUNK], [np.eye(3)] * 2, True)
     own = np.array([shares.get(name, 0.0) for name in bones.names])
     start = HangFrom(start_pose() if start is None else start, LOCATION, UP)
-    return Hanging(bodies, carriers(bones.parents, bodies.bones), own, limits, start), bodies
+    return Hanging(bodies, own, limits, start), bodies
 
 
 def posed(found, bodies, turn, location=LOCATION):

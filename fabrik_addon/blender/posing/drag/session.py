@@ -18,7 +18,7 @@ from ...goals.pins import take_pins_along
 from ...rig.armature import RigError, check_bones, check_editable, check_rig, nearest_rotations
 from ...rig.keying import check_auto_keying, is_auto_keying, key_channels, why_no_key
 from ...rig.pose_keeper import PoseKeeper
-from ...rig.spaces import object_scale
+from ...rig.spaces import as_array, object_scale
 from ...settings.control import solved_bone
 from ...settings.rig import rig_settings
 from .. import live
@@ -83,11 +83,11 @@ class Drag:
             for part in self._turning_parts
         ]
         self._bones = armature.pose.bones.keys()
-        world = np.array(armature.matrix_world, dtype=np.float64)
+        world = as_array(armature.matrix_world)
         self._to_world, self._rotation_to_world = world[:3, :3], armature.matrix_world.to_quaternion()
         self._scale = float(object_scale(world))
         self._least_shift = _LEAST_SHIFT * armature.data.bones[bone].length
-        axes = nearest_rotations(np.array(armature.pose.bones[bone].matrix, dtype=np.float64)[None, :3, :3])[0]
+        axes = nearest_rotations(as_array(armature.pose.bones[bone].matrix)[None, :3, :3])[0]
         self.left_alone = setup.left_alone(self._parts)
         self.start: FloatArray = self._to_world @ self._parts[0].grips[0].armature_position + world[:3, 3]
         self.axes: FloatArray = np.array(self._rotation_to_world.to_matrix()) @ axes
