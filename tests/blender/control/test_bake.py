@@ -3,7 +3,7 @@
 import bpy
 import numpy as np
 import pytest
-from support import scenes
+from support import limited, scenes
 from support.control_rigs import stands_as_solved
 from support.rigify import open_rigify
 from support.takes import curves
@@ -81,12 +81,7 @@ def test_pinned_feet_of_an_override_stay_on_ik_as_the_file_is_opened_again(tmp_p
     bpy.ops.fabrik.use_control_rig()
     library = tmp_path / "library.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(library))
-    bpy.ops.wm.read_homefile(use_empty=True)
-    with bpy.data.libraries.load(str(library), link=True) as (_, linked):
-        linked.objects = ["Generated"]
-    rig = linked.objects[0].override_create()
-    bpy.context.scene.collection.objects.link(rig)
-    scenes.make_active(rig)
+    rig = limited.override(library, "Generated")
     result, _ = reaching(rig)
     assert all(rig.path_resolve(row.name) == row.ik for row in rig.fabrik.control.switches if "thigh" in row.name)
     stands_as_solved(saved_and_opened(rig, tmp_path), result)

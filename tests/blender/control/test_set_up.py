@@ -141,11 +141,7 @@ class TestGeneratedHuman:
         rows = kept_rows(set_up())
         file = tmp_path / "library.blend"
         bpy.ops.wm.save_as_mainfile(filepath=str(file))
-        bpy.ops.wm.read_homefile(use_empty=True)
-        with bpy.data.libraries.load(str(file), link=True) as (_, linked):
-            linked.objects = ["Generated"]
-        rig = linked.objects[0].override_create()
-        bpy.context.scene.collection.objects.link(rig)
+        rig = limited.override(file, "Generated")
         assert kept_rows(rig.fabrik.control) == rows
         # IK Stretch would come back as the file is opened again: limbs that it stretches go to FK.
         assert all(is_stretched(rig, rig.fabrik.control, row.name) for row in rig.fabrik.control.switches)
