@@ -144,11 +144,22 @@ def _beside(head):
     return tuple(np.array(head) + np.array((0, 0, 0.08)))
 
 
+def _limbs():
+    """The bones of all limbs, by limb."""
+    return [bones for kind in _LIMBS for bones in (_limb(kind), _other_side(_limb(kind)))]
+
+
+def _pole(bones):
+    """Where the pole of a limb is, by its bones."""
+    x, *rest = _POLES["arm" if len(bones) == 3 else "leg"]
+    return x * np.sign(bones[2][2][0]), *rest
+
+
 def arp_like(name="Arp"):
     """As Auto-Rig Pro: controls `c_…`, towers of Copy Transforms, stretched and twisted bones, IK (0) and FK (1)."""
     make = _Maker(name)
     spine = [*_SPINE, *_other_side(_SPINE)]
-    limbs = [bones for kind in _LIMBS for bones in (_limb(kind), _other_side(_limb(kind)))]
+    limbs = _limbs()
     make.bone("c_traj", "", (0, 0, 0), (0, 0.3, 0), shape=True)
     for bone, parent, *ends in spine:
         make.bone(f"c_{bone}", f"c_{parent}" if parent else "c_traj", *ends, shape=True)
@@ -176,8 +187,7 @@ def _arp_limb_bones(make, bones):
             make.bone(f"{bone}_twist", bone, head, _half(head, tail), deform=True)
             make.bone(f"{bone}_stretch", bone, _half(head, tail), tail, deform=True)
     make.bone(f"c_{end[0]}_ik", "", *end[2:], shape=True)
-    pole = _POLES["arm" if len(bones) == 3 else "leg"]
-    pole = (pole[0] * np.sign(end[2][0]), *pole[1:])
+    pole = _pole(bones)
     make.bone(f"c_{end[0]}_pole", "", pole, _beside(pole), shape=True)
     for bone, _, head, tail in bones[3:]:
         make.bone(f"c_{bone}_ik", f"c_{end[0]}_ik", head, tail, shape=True)
@@ -204,7 +214,7 @@ def cloud_like(name="Cloud"):
     """As CloudRig: FK-, IK- and STR- controls, parents by Armature constraints that can be switched, IK (1), FK (0)."""
     make = _Maker(name)
     spine = [*_SPINE, *_other_side(_SPINE)]
-    limbs = [bones for kind in _LIMBS for bones in (_limb(kind), _other_side(_limb(kind)))]
+    limbs = _limbs()
     make.bone("root", "", (0, 0, 0), (0, 0.3, 0), shape=True)
     make.bone("Properties", "", (1, 0, 0), (1, 0, 0.1), shape=True)
     make.bone("MSTR-torso", "root", (0, 0, 1.0), (0, 0.2, 1.0), shape=True)
@@ -234,8 +244,7 @@ def _cloud_limb_bones(make, bones):
     make.bone(f"HNG-{first}", "", *bones[0][2:])
     make.bone(f"P-IK-{end[0]}", "", *end[2:])
     make.bone(f"IK-MSTR-{end[0]}", f"P-IK-{end[0]}", *end[2:], shape=True)
-    pole = _POLES["arm" if len(bones) == 3 else "leg"]
-    pole = (pole[0] * np.sign(end[2][0]), *pole[1:])
+    pole = _pole(bones)
     make.bone(f"P-POLE-{end[0]}", "", pole, _beside(pole))
     make.bone(f"POLE-{end[0]}", f"P-POLE-{end[0]}", pole, _beside(pole), shape=True)
     for place, (bone, parent, *ends) in enumerate(bones):
@@ -264,7 +273,7 @@ def _cloud_limb_constraints(make, bones, switch):
 def hand_made(name="Hand", *, switched=True):
     """Without mechanism: the mesh's bones are controls, with IK (1) on them that can be switched, or on for ever."""
     make = _Maker(name)
-    limbs = [bones for kind in _LIMBS for bones in (_limb(kind), _other_side(_limb(kind)))]
+    limbs = _limbs()
     make.bone("root", "", (0, 0, 0), (0, 0.3, 0), shape=True)
     for bone, parent, *ends in [*_SPINE, *_other_side(_SPINE)]:
         make.bone(bone, parent or "root", *ends, shape=True, deform=True)
@@ -273,8 +282,7 @@ def hand_made(name="Hand", *, switched=True):
             make.bone(bone, parent, *ends, shape=switched or place > 2, deform=True)
         end, *ends = bones[2][0], *bones[2][2:]
         make.bone(f"{end}_ik", "root", *ends, shape=True)
-        pole = _POLES["arm" if len(bones) == 3 else "leg"]
-        pole = (pole[0] * np.sign(ends[0][0]), *pole[1:])
+        pole = _pole(bones)
         make.bone(f"{end}_pole", "root", pole, _beside(pole), shape=True)
     make.pose()
     for upper, lower, end in ([bone for bone, *_ in bones[:3]] for bones in limbs):
