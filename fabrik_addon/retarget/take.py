@@ -196,12 +196,17 @@ class _Work:
         solution.errors[:] = lengths(matrices[..., :3, 3][:, bones] - wanted)
         for place, bone in enumerate(self.bones):
             turned = quaternion_from_matrix(matrices[:, bone, :3, :3])
-            w, x, y, z = product(conjugate(turned), self.transfer.turned(bone, frames)).T
-            tilt = np.hypot(x, z)
-            sine, cosine = (tilt, np.hypot(w, y)) if bone in self.rolled else (np.hypot(tilt, y), np.abs(w))
-            self.turned_off[frames, place] = 2.0 * np.arctan2(sine, cosine)
+            asked = self.transfer.turned(bone, frames)
+            off = _leaned_off if bone in self.rolled else angle_between
+            self.turned_off[frames, place] = off(turned, asked)
         met = (solution.errors <= _MET * self.skeleton.size).all(axis=1)
         solution.status[:] = np.where(met, Status.SOLVED, Status.LIMITED)
+
+
+def _leaned_off(quaternions: FloatArray, others: FloatArray) -> FloatArray:
+    """(F,) radians between the ways that rotations (F, 4) point Y, whatever the twist about it."""
+    w, x, y, z = product(conjugate(quaternions), others).T
+    return np.asarray(2.0 * np.arctan2(np.hypot(x, z), np.hypot(w, y)))
 
 
 def _stances(planned: Iterable[Stance], solution: Solution, before: int) -> Iterator[Stance]:

@@ -198,10 +198,10 @@ def tell(
 
 def _moved_by_constraints(armature: bpy.types.Object) -> list[str]:
     """The bones that constraints move, of those that markers are on and those above them."""
-    owned = owned_bones(armature)
-    carrying = {marker.bone for marker in mapped_markers(armature) if marker.bone in armature.pose.bones}
-    above = {each.name for bone in carrying for each in armature.pose.bones[bone].parent_recursive}
-    return [bone.name for bone in armature.pose.bones if bone.name in owned and bone.name in carrying | above]
+    owned, bones = owned_bones(armature), armature.pose.bones
+    carrying = [bones[marker.bone] for marker in mapped_markers(armature) if marker.bone in bones]
+    chains = {each.name for bone in carrying for each in (bone, *bone.parent_recursive)}
+    return [bone.name for bone in bones if bone.name in owned and bone.name in chains]
 
 
 def _warnings(armature: bpy.types.Object, bones: Sequence[str]) -> Iterator[str]:

@@ -128,11 +128,12 @@ def is_stretched(rig: bpy.types.Object, kept: FabrikControlRig, path: str, *, ke
     Where the bones' settings are linked, they are so when the file is opened again, but for those that have keys;
     keyed: these are about to get some.
     """
+    stretches = bool(kept.switches[path].stretches)
+    if stretches or keyed:
+        return stretches
     own = [row.name for row in kept.along if row.switch == path and row.name.endswith(_STRETCH)]
     linked = {name for name in own if rig.pose.bones[bone_in_path(name)].is_property_readonly("ik_stretch")}
-    if linked and not keyed:
-        linked -= {curve.data_path for curve in curves(rig)}
-    return kept.switches[path].stretches or (bool(linked) and not keyed)
+    return bool(linked) and not linked <= {curve.data_path for curve in curves(rig)}
 
 
 def _driving(rig: bpy.types.Object) -> dict[str, set[str]]:

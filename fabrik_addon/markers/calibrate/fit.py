@@ -16,7 +16,7 @@ from ...core.model.targets import PosePrior
 from ...core.rotations import angle_between
 from ..clip import FloatArray
 from ..mapping.marker_map import MappedMarker
-from ..robust import MEDIAN_DISTANCE, outlier_weights, usual_distances
+from ..robust import MEDIAN_DISTANCE, outlier_weights
 from .bundle import expected_columns, joint_columns, kept_inside, turned
 from .expected_pose import ExpectedPose, any_pose
 from .offsets import bones_of, make_effectors, points_on
@@ -119,15 +119,13 @@ class Fit:
         distances: FloatArray = np.linalg.norm(self.points(solution) - positions * self.scale, axis=2)
         return distances
 
-    def as_far_off(self, distances: FloatArray) -> Fit:
-        """The same with markers as far off as distances (F, M) usually are."""
-        usual = float(np.sqrt(np.nanmean(usual_distances(distances) ** 2)))
-        return replace(self, off=usual / MEDIAN_DISTANCE)
+    def as_far_off(self, usual: FloatArray) -> Fit:
+        """The same with markers as far off as they usually are, (M,)."""
+        return replace(self, off=float(np.sqrt(np.nanmean(usual**2))) / MEDIAN_DISTANCE)
 
-    def inlier_weights(self, distances: FloatArray) -> FloatArray:
-        """(F, M) weights, next to nothing for outliers, zero where not seen."""
-        usual = np.nan_to_num(usual_distances(distances))
-        allowed = np.maximum(_USUAL_TIMES * usual, _ALWAYS_SHARE * self.skeleton.size)
+    def inlier_weights(self, distances: FloatArray, usual: FloatArray) -> FloatArray:
+        """(F, M) weights, next to nothing for outliers, zero where not seen. usual: (M,) of the (F, M) distances."""
+        allowed = np.maximum(_USUAL_TIMES * np.nan_to_num(usual), _ALWAYS_SHARE * self.skeleton.size)
         return outlier_weights(distances, allowed) * self.weights
 
     def joint_columns(self, solution: Solution) -> FloatArray:

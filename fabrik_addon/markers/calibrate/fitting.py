@@ -11,6 +11,7 @@ import numpy as np
 from ...core import Solution
 from ...core.arrays import times
 from ..clip import FloatArray
+from ..robust import usual_distances
 from .bundle import shared_step
 from .fit import Fit
 from .shared import Limbs, Offsets, Scale, Shared
@@ -90,7 +91,9 @@ class _Round:
     def reweighted(self, positions: FloatArray) -> _Round:
         """With outliers weighing next to nothing, and noise as it shows."""
         distances = self.fit.distances(self.solution, positions)
-        return self.of(self.fit.as_far_off(distances), self.solution, positions, self.fit.inlier_weights(distances))
+        usual = usual_distances(distances)
+        weights = self.fit.inlier_weights(distances, usual)
+        return self.of(self.fit.as_far_off(usual), self.solution, positions, weights)
 
     def objective(self, shared: Sequence[Shared]) -> float:
         """The cost together with what poses and shared parameters cost that are not as expected."""
