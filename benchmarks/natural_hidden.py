@@ -7,7 +7,7 @@ from benchmarks.bvh import read_recording
 from benchmarks.tables import Aim, Part, table
 from fabrik_addon.core import Effector, Solver, forward_kinematics
 from fabrik_addon.core.backend import array
-from fabrik_addon.core.posture.mass import Masses
+from fabrik_addon.core.kernel.posture import Masses
 from fabrik_addon.core.posture.solve import PostureSolver
 from fabrik_addon.core.rotations import angle_between
 from fabrik_addon.human.masses import body_masses

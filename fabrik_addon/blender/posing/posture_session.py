@@ -9,9 +9,9 @@ import numpy as np
 
 from ...core import Effector, Fixed, Options, Solver, forward_kinematics
 from ...core.arrays import BoolArray, FloatArray
+from ...core.kernel.hanging import HangFrom
 from ...core.limits.base import Limit
 from ...core.model.skeleton import Skeleton
-from ...core.posture.hanging import HangFrom
 from ...core.posture.solve import PosturePose, PostureSolver
 from ...core.rotations import angle_between
 from ..goals.goals import Goals

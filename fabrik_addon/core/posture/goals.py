@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, lengths
+from ..kernel.bodies import Bodies, Motions, Pose
 from ..model.bodies import effector_offset, participants, path_reaches
 from ..model.effector import Effector
 from ..model.loops import loops_of, with_partners
 from ..model.residuals import LEVER
 from ..model.skeleton import Skeleton
 from ..rotations import matrix_from_quaternion, rotation_vector_from_matrix
-from .body import Bodies, Motions, Stance
 
 
 class Goals:
@@ -56,32 +56,32 @@ class Goals:
         """(E, 3) the targets and (O, 3, 3) the rotations of the bones."""
         return self._targets, self._frames
 
-    def points(self, stance: Stance) -> FloatArray:
+    def points(self, pose: Pose) -> FloatArray:
         """(E + K, 3) where effectors and the partners of loops are."""
-        return stance.points(self.on, self._offsets)
+        return pose.points(self.on, self._offsets)
 
-    def misses(self, stance: Stance) -> FloatArray:
+    def misses(self, pose: Pose) -> FloatArray:
         """(E + O, 3) metres and radians that are missing, zero where nothing is asked for."""
-        points = self.points(stance)
+        points = self.points(pose)
         found = points[: self.count]
         found[self._loops] -= points[self.count :]
         missing = self._targets - found
         if len(self.oriented):
-            back = np.swapaxes(stance.orientations[self.on[self.oriented]], 1, 2)
+            back = np.swapaxes(pose.orientations[self.on[self.oriented]], 1, 2)
             missing = np.concatenate([missing, rotation_vector_from_matrix(self._frames @ back)])
         return np.where(self._present[:, None] > 0.0, missing, 0.0)
 
-    def residual(self, stance: Stance) -> FloatArray:
+    def residual(self, pose: Pose) -> FloatArray:
         """(R,) the same by what it counts."""
-        return np.asarray((self.misses(stance) * self._present[:, None]).ravel())
+        return np.asarray((self.misses(pose) * self._present[:, None]).ravel())
 
     def missed(self, residual: FloatArray) -> FloatArray:
         """(E + O,) the metres and radians of a residual (R,), zero where nothing is asked for."""
         return np.asarray(lengths(residual.reshape(-1, 3)) / np.where(self._present > 0.0, self._present, 1.0))
 
-    def rows(self, bodies: Bodies, stance: Stance, motions: Motions) -> FloatArray:
+    def rows(self, bodies: Bodies, pose: Pose, motions: Motions) -> FloatArray:
         """(R, D) how the columns lessen the residual."""
-        shifts = bodies.shifts(stance, motions, self.points(stance), self.on)
+        shifts = bodies.shifts(pose, motions, self.points(pose), self.on)
         rows = shifts[: self.count]
         rows[self._loops] -= shifts[self.count :]
         if len(self.oriented):

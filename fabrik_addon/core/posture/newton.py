@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths
-from .body import Bodies, Motions, Stance
-from .bounds import Bounds
+from ..kernel.bodies import Bodies, Motions, Pose
+from ..kernel.bounds import Bounds
+from ..kernel.joint_limits import ConstraintRows, JointLimits
+from ..kernel.posture import Away, PostureTerm
+from ..optimize.quadratic import Step
 from .goals import Goals
-from .joint_limits import JointLimits, Sides
-from .mass import Away, PostureTerm
-from .quadratic import Step
 
 # What the posture weighs beside goals of weight 1; between 1e-3 and 1e-2 the poses are much the same.
 POSTURE = 3e-3
@@ -56,16 +56,16 @@ class Tangent:
     Attributes:
         rows: (R, D) of the goals. mass: (D, D) the posture's matrix, and slope: (D,) its gradient.
         sides: those that a step could pass, and pushes: (K,) how hard they pushed back in the last step.
-        yielding: (R,) by how much rows give way where masses alone count.
+        compliance: (R,) by how much rows give way where masses alone count.
     """
 
     motions: Motions
     rows: FloatArray
     mass: FloatArray
     slope: FloatArray
-    sides: Sides
+    sides: ConstraintRows
     pushes: FloatArray
-    yielding: FloatArray
+    compliance: FloatArray
 
     @property
     def closed(self) -> BoolArray:
@@ -75,16 +75,16 @@ class Tangent:
     @cached_property
     def onto(self) -> Step:
         """The least mass moved to meet goals."""
-        return Step(self.mass, np.zeros(len(self.mass)), self.rows, self.yielding, self.sides, self.closed)
+        return Step(self.mass, np.zeros(len(self.mass)), self.rows, self.compliance, self.sides, self.closed)
 
 
 class Closed(NamedTuple):
-    """Sides that a step came up against: their keys (N,), and how hard they pushed back (N,)."""
+    """ConstraintRows that a step came up against: their keys (N,), and how hard they pushed back (N,)."""
 
     keys: IntArray
     pushes: FloatArray
 
-    def of(self, sides: Sides) -> FloatArray:
+    def of(self, sides: ConstraintRows) -> FloatArray:
         """(K,) how hard each of the sides pushed back, zero where it did not."""
         return np.asarray((sides.keys[:, None] == self.keys) @ self.pushes)
 
@@ -113,7 +113,7 @@ class State:
         way: that step, where it begins at the pose before.
     """
 
-    stance: Stance
+    stance: Pose
     residual: FloatArray
     away: Away
     pulls: FloatArray
@@ -139,7 +139,7 @@ class Newton:
 
     def state(
         self,
-        stance: Stance,
+        stance: Pose,
         pulls: FloatArray | None = None,
         closed: Closed = NOTHING_CLOSED,
         way: Way | None = None,
@@ -158,11 +158,11 @@ class Newton:
         hard, residual, tangent = self.goals.hard, state.residual, self._tangent(state)
         rows, mass, sides, held = tangent.rows, tangent.mass, tangent.sides, self.held(state)
         # Rows that come first count here as well: it changes nothing where they are met, and makes the matrix positive.
-        bounds = self.bounds.support_sides(state.stance, tangent.motions, state.away)
+        bounds = self.bounds.support_rows(state.stance, tangent.motions, state.away)
         on_bounds = state.closed.of(bounds)
         matrix = self._curved(rows.T @ rows + (POSTURE + damping) * mass, tangent, state, on_bounds, damping)
         slope = rows.T @ (residual + held) - POSTURE * tangent.slope
-        all_sides = Sides.joined([sides, bounds])
+        all_sides = ConstraintRows.joined([sides, bounds])
         still = np.concatenate([tangent.closed, on_bounds > 0.0])
         step = Step(matrix, slope, rows[hard], self._yielding, all_sides, still)
         found = step.solve(residual[hard])
@@ -172,12 +172,12 @@ class Newton:
         share = min(1.0, min(most, _LONGEST_TURN) / max(longest, ROUNDING))
         stance = self._moved(state.stance, share * found.step)
         closed = Closed(all_sides.keys[found.closed], found.pushes[found.closed])
-        way = Way(tangent, found.closed[: len(sides.room)], share * longest)
+        way = Way(tangent, found.closed[: len(sides.gaps)], share * longest)
         trial = self.state(stance, pulls, closed, way)
         for _ in range(_MOST_BACK):
             if self.is_met(trial, hard, _NEARLY):
                 break
-            # What comes first bends away from its tangent: back onto it.
+            # What comes first curvatures away from its tangent: back onto it.
             move = step.back(found.closed) @ trial.residual[hard]
             trial = self.state(self._moved(trial.stance, move), pulls, closed, trial.way)
         return trial, longest
@@ -237,7 +237,7 @@ class Newton:
             np.concatenate([goals.on, posture.carrier]),
             np.concatenate([goals.forces(state.pulls), on_masses]),
         )
-        curvature -= tangent.sides.bent_by(tangent.pushes)
+        curvature -= tangent.sides.curvature(tangent.pushes)
         for more in _MORE_MASS:
             curved = matrix - curvature + more * POSTURE * mass
             try:
@@ -301,17 +301,17 @@ class Newton:
             stance, motions = state.stance, self.bodies.motions(state.stance)
             rows = self.goals.rows(self.bodies, stance, motions)
             mass, slope = self.posture.equations(state.away, stance, motions)
-            floor = self.bounds.floor_sides(stance, motions, _NEAR_THE_FLOOR * self.posture.size)
-            sides = Sides.joined([self.limits.sides(stance.local, _LONGEST_TURN), floor])
+            floor = self.bounds.floor_rows(stance, motions, _NEAR_THE_FLOOR * self.posture.size)
+            sides = ConstraintRows.joined([self.limits.rows(stance.local, _LONGEST_TURN), floor])
             pushes = state.closed.of(sides)
             self.tangents += 1
             self._begun = state, Tangent(motions, rows, mass, slope, sides, pushes, self._met)
         return self._begun[1]
 
-    def _moved(self, stance: Stance, step: FloatArray) -> Stance:
+    def _moved(self, stance: Pose, step: FloatArray) -> Pose:
         """Where the bodies are after a step, inside their limits."""
         local, root = self.bodies.moved(stance, step)
-        return self.bodies.stand(self.limits.clamped(local), root)
+        return self.bodies.pose(self.limits.clamped(local), root)
 
 
 def made_positive(curved: FloatArray, mass: FloatArray) -> FloatArray:
@@ -323,6 +323,6 @@ def made_positive(curved: FloatArray, mass: FloatArray) -> FloatArray:
     """
     root = np.linalg.cholesky(mass)
     by_mass = np.linalg.solve(root, np.linalg.solve(root, curved).T)
-    bends, ways = np.linalg.eigh(by_mass)
+    curvatures, ways = np.linalg.eigh(by_mass)
     ways, least = root @ ways, _CLEARLY * POSTURE
-    return np.asarray((ways * np.where(bends < least, np.maximum(-bends, least), bends)) @ ways.T)
+    return np.asarray((ways * np.where(curvatures < least, np.maximum(-curvatures, least), curvatures)) @ ways.T)

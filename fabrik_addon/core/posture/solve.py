@@ -13,16 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray, lengths
+from ..kernel.bodies import Bodies, joint_axes
+from ..kernel.bounds import Bounds, Floor, Support
+from ..kernel.hanging import HangFrom, Hanging
+from ..kernel.joint_limits import JointLimits
+from ..kernel.posture import Masses, PostureTerm
 from ..limits.base import Limit
 from ..model.effector import Effector
 from ..model.skeleton import Skeleton
 from ..rotations import NO_TURN, rotation_vector_from_matrix, slerp
-from .body import Bodies, joint_axes
-from .bounds import Bounds, Floor, Support
 from .goals import Goals
-from .hanging import HangFrom, Hanging
-from .joint_limits import JointLimits
-from .mass import Masses, PostureTerm
 from .newton import POSTURE, Newton, State
 
 # Radians that joints turn in one go for the posture's sake, and more of it for each size of the body that a target has
@@ -134,12 +134,12 @@ class PostureSolver:
 
     def centre_of_mass(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
         """(3,) in a pose."""
-        stance = self.bodies.stand(rotations[self.bodies.bones], location)
+        stance = self.bodies.pose(rotations[self.bodies.bones], location)
         return self.posture.centre_of_mass(self.posture.away(stance))
 
     def points(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
         """(E, 3) where the effectors are in a pose."""
-        return self.goals.points(self.bodies.stand(rotations[self.bodies.bones], location))[: self.goals.count]
+        return self.goals.points(self.bodies.pose(rotations[self.bodies.bones], location))[: self.goals.count]
 
     def misses(
         self,
@@ -150,7 +150,7 @@ class PostureSolver:
     ) -> FloatArray:
         """(E + O,) metres and radians by which a pose misses targets and those rotations that count."""
         self.goals.ask(targets, target_rotations)
-        stance = self.bodies.stand(rotations[self.bodies.bones], location)
+        stance = self.bodies.pose(rotations[self.bodies.bones], location)
         return np.asarray(np.linalg.norm(self.goals.misses(stance), axis=1))
 
     def solve(
@@ -184,7 +184,7 @@ class PostureSolver:
     def on_the_way(self, begin: PosturePose, pose: PosturePose, gone: float) -> PosturePose:
         """As much of the way from one pose to another as joints may go while the targets have gone so many metres."""
         first, last = (
-            self._newton.state(self.bodies.stand(each.rotations[self.bodies.bones], each.root_location))
+            self._newton.state(self.bodies.pose(each.rotations[self.bodies.bones], each.root_location))
             for each in (begin, pose)
         )
         held = self._held_back(first, last, gone)
@@ -208,10 +208,10 @@ class PostureSolver:
         """The state of a pose: the last one, where it goes on from that."""
         last = self._last
         if last is None:
-            return self._newton.state(self.bodies.stand(self._limits.clamped(local), root))
+            return self._newton.state(self.bodies.pose(self._limits.clamped(local), root))
         if np.array_equal(last.stance.local, local) and np.array_equal(last.stance.root, root):
             return replace(last, residual=self.goals.residual(last.stance), way=None)
-        return self._newton.state(self.bodies.stand(self._limits.clamped(local), root), last.pulls, last.closed)
+        return self._newton.state(self.bodies.pose(self._limits.clamped(local), root), last.pulls, last.closed)
 
     def _targets_gone(self, state: State) -> float:
         """Metres that the farthest target has gone since the last pose, or from where it is in a first one.
@@ -246,7 +246,7 @@ class PostureSolver:
         share = most / farthest
         local = slerp(begin.stance.local, found.stance.local, np.full(len(begin.stance.local), share))
         root = begin.stance.root + share * (found.stance.root - begin.stance.root)
-        stance = self.bodies.stand(self._limits.clamped(local), root)
+        stance = self.bodies.pose(self._limits.clamped(local), root)
         return self._met(self._newton.state(stance, found.pulls, found.closed), self.goals.hard, _A_MOVE)
 
     def _approach(self, state: State, most: float, pace: _Pace) -> tuple[State, int]:

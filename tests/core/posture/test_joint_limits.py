@@ -5,10 +5,10 @@ import pytest
 
 from fabrik_addon.core import Ball, Effector, Hinge, Polygon, Skeleton
 from fabrik_addon.core.backend import array as many
+from fabrik_addon.core.kernel.bodies import Bodies
+from fabrik_addon.core.kernel.joint_limits import JointLimits
+from fabrik_addon.core.kernel.posture import Masses
 from fabrik_addon.core.limits.swing_twist import lean_of, twist_of
-from fabrik_addon.core.posture.body import Bodies
-from fabrik_addon.core.posture.joint_limits import JointLimits
-from fabrik_addon.core.posture.mass import Masses
 from fabrik_addon.core.posture.solve import PostureSolver
 from fabrik_addon.core.rotations import angle_between, product, quaternion_from_rotation_vector
 
@@ -59,13 +59,13 @@ def test_sides_bend_as_the_way_back_to_them_says(limit, seed):
     skeleton = Skeleton(["bone"], [-1], np.eye(4)[None], [1.0])
     limits = JointLimits(Bodies(skeleton, [0], [np.eye(3)], free_root=False), [limit])
     edge = limits.clamped(quaternion_from_rotation_vector(np.array([[1.2, 0.9, -1.0]]) + 0.3 * random.normal(size=3)))
-    sides = limits.sides(edge, 1e-6)
-    side = int(sides.room.argmin())
+    sides = limits.rows(edge, 1e-6)
+    side = int(sides.gaps.argmin())
     turn = 1e-4 * random.normal(size=3)
     turn *= np.sign(sides.rows[side] @ turn)
     moved = product(quaternion_from_rotation_vector(turn[None]), edge)
-    told = sides.rows[side] @ turn + 0.5 * turn @ sides.bends[side] @ turn
-    assert sides.room[side] < 1e-6
+    told = sides.rows[side] @ turn + 0.5 * turn @ sides.curvatures[side] @ turn
+    assert sides.gaps[side] < 1e-6
     assert how_far_apart(moved, limits.clamped(moved)) == pytest.approx(told, abs=3e-10)
 
 

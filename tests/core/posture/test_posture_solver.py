@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fabrik_addon.core import Ball, Effector, Hinge, Skeleton, forward_kinematics
-from fabrik_addon.core.posture.bounds import Floor, Support
-from fabrik_addon.core.posture.mass import Masses
+from fabrik_addon.core.kernel.bounds import Floor, Support
+from fabrik_addon.core.kernel.posture import Masses
 from fabrik_addon.core.posture.solve import PostureSolver
 from fabrik_addon.core.rotations import angle_between
 

@@ -9,8 +9,8 @@ from mathutils import Quaternion
 
 from ....core import Effector, Fixed, forward_kinematics
 from ....core.arrays import FloatArray
+from ....core.kernel.hanging import HangFrom
 from ....core.model.skeleton import Skeleton
-from ....core.posture.hanging import HangFrom
 from ...control.body import locks_of
 from ...goals.goals import limits_of
 from ...goals.loops import turning_bones

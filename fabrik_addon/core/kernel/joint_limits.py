@@ -12,7 +12,7 @@ from ..limits.base import Limit
 from ..limits.ellipse import CLOSE, level, nearest_on_ellipse
 from ..limits.hinge import Hinge
 from ..limits.swing_twist import FULL_TURN, Lean, compose_arrays, lean_of, twist_of
-from .body import Bodies
+from .bodies import Bodies
 
 # A cone's outline is seen as straight lines: the nearest one, and those that are turned from it by so much. A narrow
 # ellipse turns away within a step: with the nearest alone, a step along the outline was worth nothing.
@@ -23,44 +23,49 @@ _TURNED = _TURNED.transpose(0, 2, 1).reshape(2, -1)
 _AXES = np.array([(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)])
 # Radians, or a part of one: less is nothing beside an angle of which sine and cosine are taken.
 _SMALL, _FLAT = 1e-6, 1e-3
-# Sides of one joint have keys of their own up to this.
+# ConstraintRows of one joint have keys of their own up to this.
 _KEYS = 32
 
 
-class Sides(NamedTuple):
-    """K sides near a pose.
+class ConstraintRows(NamedTuple):
+    """K inequalities near a pose: rows · x <= gaps, to first order in a step x (D,).
 
-    rows: (K, D) turning along one comes nearer. room: (K,) radians up to it. keys: (K,) the same side of the same joint
-    has the same key from step to step. yielding: (K,) by how much it gives way to a force of 1. bends: (K, 3, 3) by how
-    much more it comes nearer, as ½ w · bends w for a turn w (3,) of the joint whose first column is in `columns` (K,).
+    Attributes:
+        rows: (K, D).
+        gaps: (K,) radians, or units of length, up to each.
+        keys: (K,) the same constraint has the same key from step to step.
+        compliance: (K,) how much each gives way to a force of 1.
+        curvatures: (K, 3, 3) a rotation w (3,) of the joint whose first column is in `columns` (K,) closes the gap by
+            ½ w · curvatures w more than the row says.
+        columns: (K,).
     """
 
     rows: FloatArray
-    room: FloatArray
+    gaps: FloatArray
     keys: IntArray
-    yielding: FloatArray
-    bends: FloatArray
+    compliance: FloatArray
+    curvatures: FloatArray
     columns: IntArray
 
     @classmethod
     def straight(
-        cls, rows: FloatArray, room: FloatArray, keys: IntArray, yielding: FloatArray | float = 0.0
-    ) -> "Sides":
-        """Sides that do not bend, and do not give way unless they are said to."""
-        bends, columns = np.zeros((len(room), 3, 3)), np.zeros(len(room), dtype=np.int64)
-        return cls(rows, room, keys, np.broadcast_to(yielding, len(room)), bends, columns)
+        cls, rows: FloatArray, gaps: FloatArray, keys: IntArray, compliance: FloatArray | float = 0.0
+    ) -> "ConstraintRows":
+        """ConstraintRows that do not bend, and do not give way unless they are said to."""
+        curvatures, columns = np.zeros((len(gaps), 3, 3)), np.zeros(len(gaps), dtype=np.int64)
+        return cls(rows, gaps, keys, np.broadcast_to(compliance, len(gaps)), curvatures, columns)
 
     @classmethod
-    def joined(cls, found: Sequence["Sides"]) -> "Sides":
+    def joined(cls, found: Sequence["ConstraintRows"]) -> "ConstraintRows":
         """All of several."""
         return cls(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
-    def bent_by(self, pushes: FloatArray) -> FloatArray:
+    def curvature(self, pushes: FloatArray) -> FloatArray:
         """(D, D) how the pushes (K,) on the columns grow as joints turn."""
         result = np.zeros((self.rows.shape[1], self.rows.shape[1]))
-        for side in np.flatnonzero((pushes > 0.0) & self.bends.any(axis=(1, 2))):
+        for side in np.flatnonzero((pushes > 0.0) & self.curvatures.any(axis=(1, 2))):
             own = slice(self.columns[side], self.columns[side] + 3)
-            result[own, own] += pushes[side] * self.bends[side]
+            result[own, own] += pushes[side] * self.curvatures[side]
         return result
 
 
@@ -83,9 +88,9 @@ class JointLimits:
             kind.clamp(result)
         return result
 
-    def sides(self, local: FloatArray, within: float) -> Sides:
+    def rows(self, local: FloatArray, within: float) -> ConstraintRows:
         """Those that a turn by so many radians could pass."""
-        return Sides.joined([kind.sides(local, within) for kind in self._kinds])
+        return ConstraintRows.joined([kind.rows(local, within) for kind in self._kinds])
 
 
 class _Hinges:
@@ -102,14 +107,14 @@ class _Hinges:
         half = 0.5 * np.clip(self._angles(local), self._low, self._high)
         local[self._bodies] = np.concatenate([np.cos(half)[:, None], np.sin(half)[:, None] * self._axes], axis=1)
 
-    def sides(self, local: FloatArray, within: float) -> Sides:
+    def rows(self, local: FloatArray, within: float) -> ConstraintRows:
         angles = self._angles(local)
-        room = np.concatenate([self._high - angles, angles - self._low])
-        near = np.flatnonzero(room <= within)
+        gaps = np.concatenate([self._high - angles, angles - self._low])
+        near = np.flatnonzero(gaps <= within)
         rows = np.zeros((len(near), self._width))
         count = len(self._bodies)
         rows[np.arange(len(near)), self._columns[near % max(count, 1)]] = np.where(near < count, 1.0, -1.0)
-        return Sides.straight(rows, room[near], _KEYS * self._bodies[near % max(count, 1)] + (near < count))
+        return ConstraintRows.straight(rows, gaps[near], _KEYS * self._bodies[near % max(count, 1)] + (near < count))
 
     def _angles(self, local: FloatArray) -> FloatArray:
         """(H,) on the side of each range's middle."""
@@ -146,28 +151,32 @@ class _Balls:
             nearest_x, nearest_z = np.stack(nearest_on_ellipse(many, *ends))
             local[self._bodies[outside]] = compose_arrays(nearest_x, nearest_z, twist[outside])
 
-    def sides(self, local: FloatArray, within: float) -> Sides:
+    def rows(self, local: FloatArray, within: float) -> ConstraintRows:
         if not len(self._bodies):
-            return Sides.straight(np.zeros((0, self._width)), np.zeros(0), np.zeros(0, dtype=np.int64))
+            return ConstraintRows.straight(np.zeros((0, self._width)), np.zeros(0), np.zeros(0, dtype=np.int64))
         rotations, bounds = many.quaternion(local[self._bodies]), self._bounds
         lean, twist = lean_of(many, rotations), twist_of(many, rotations, bounds.middle)
         normals, outline_room, along = self._outline(np.stack([lean.x, lean.z], axis=1))
         leaning, twisting = _ways(lean)
         rows = np.concatenate([normals @ leaning, twisting, -twisting], axis=1)
-        room = np.concatenate([outline_room, np.stack([bounds.high - twist, twist - bounds.low], axis=1)], axis=1)
-        joints, places = np.nonzero(room <= within)
+        gaps = np.concatenate([outline_room, np.stack([bounds.high - twist, twist - bounds.low], axis=1)], axis=1)
+        joints, places = np.nonzero(gaps <= within)
         found = np.zeros((len(joints), self._width))
         found[np.arange(len(joints))[:, None], self._columns[joints]] = rows[joints, places]
         outward, around, twisted = _bends(lean, twisting[:, 0])
         unit = np.stack([lean.ex, lean.ez], axis=1)[:, None]
-        bends = (normals * unit).sum(axis=2)[..., None, None] * outward[:, None]
-        bends += (normals[..., 1] * unit[..., 0] - normals[..., 0] * unit[..., 1])[..., None, None] * around[:, None]
+        curvatures = (normals * unit).sum(axis=2)[..., None, None] * outward[:, None]
+        curvatures += (normals[..., 1] * unit[..., 0] - normals[..., 0] * unit[..., 1])[..., None, None] * around[
+            :, None
+        ]
         curved = (along @ leaning)[:, 0]
-        bends[:, : len(_ANGLES)] += (curved[:, :, None] * curved[:, None])[:, None]
-        bends = np.concatenate([bends, twisted[:, None], -twisted[:, None]], axis=1)
+        curvatures[:, : len(_ANGLES)] += (curved[:, :, None] * curved[:, None])[:, None]
+        curvatures = np.concatenate([curvatures, twisted[:, None], -twisted[:, None]], axis=1)
         keys = _KEYS * self._bodies[joints] + places
-        room = np.maximum(room[joints, places], 0.0)
-        return Sides(found, room, keys, np.zeros(len(joints)), bends[joints, places], self._columns[joints, 0])
+        gaps = np.maximum(gaps[joints, places], 0.0)
+        return ConstraintRows(
+            found, gaps, keys, np.zeros(len(joints)), curvatures[joints, places], self._columns[joints, 0]
+        )
 
     def _outline(self, leans: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """(N, n, 2) outward normals of the cones' outlines seen as lines, and (N, n) how far leans (N, 2) are off.
@@ -181,10 +190,10 @@ class _Balls:
         nearest = np.where(size > ROUNDING, slope / np.maximum(size, ROUNDING), _AXES[0])
         turned = (nearest @ _TURNED).reshape(len(leans), -1, 2)
         normals = np.concatenate([turned, np.broadcast_to(_AXES, (len(leans), *_AXES.shape))], axis=1)
-        room = lengths(self._half_axes(normals) * normals) - (normals * leans).sum(axis=2)
+        gaps = lengths(self._half_axes(normals) * normals) - (normals * leans).sum(axis=2)
         along = nearest[..., ::-1] * (-1.0, 1.0)
         curvature = (along**2 / np.maximum(half_axes, _SMALL) ** 2).sum(axis=2)[..., None] / np.maximum(size, ROUNDING)
-        return normals, room + self._none, along * np.sqrt(curvature)
+        return normals, gaps + self._none, along * np.sqrt(curvature)
 
     def _half_axes(self, ways: FloatArray) -> FloatArray:
         """(N, n, 2) the half-axes of the quarters that ways (N, n, 2) point into."""
@@ -246,14 +255,14 @@ class _Others:
             inside = limit.clamp(many, many.quaternion(local[body : body + 1]))
             local[body] = many.stack([inside], 1)[0, 0]
 
-    def sides(self, local: FloatArray, within: float) -> Sides:
-        rows, room, keys = [np.zeros((0, self._width))], [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
+    def rows(self, local: FloatArray, within: float) -> ConstraintRows:
+        rows, gaps, keys = [np.zeros((0, self._width))], [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
         for body, limit in self._others:
             rotation = many.quaternion(local[body : body + 1])
             for place, constraint in enumerate(limit.constraints(many, rotation, within)):
                 row = np.zeros((1, self._width))
                 row[0, self._first[body] : self._first[body] + 3] = many.stack([constraint.normal], 1)[0, 0]
                 rows.append(row)
-                room.append(np.maximum(many.row([constraint.gap], 1)[0], 0.0))
+                gaps.append(np.maximum(many.row([constraint.gap], 1)[0], 0.0))
                 keys.append(np.array([_KEYS * body + place]))
-        return Sides.straight(np.concatenate(rows), np.concatenate(room), np.concatenate(keys))
+        return ConstraintRows.straight(np.concatenate(rows), np.concatenate(gaps), np.concatenate(keys))

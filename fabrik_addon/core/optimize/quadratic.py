@@ -5,11 +5,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import TINY, BoolArray, FloatArray, IntArray
-from .joint_limits import Sides
+from ..kernel.joint_limits import ConstraintRows
 
 # How much a side gives way, as a share of what it would move by itself: those of a curved outline say nearly the same.
 _LOOSE = 1e-8
-# Sides that are passed by less, as a share of the farthest, are not passed.
+# ConstraintRows that are passed by less, as a share of the farthest, are not passed.
 _PASSED = 1e-7
 # A person's pose comes up against some ten sides, most of them the same as before.
 _MOST_ROUNDS = 60
@@ -33,7 +33,7 @@ class Step:
     """½ x·H x - g·x for x (D,), with some of R rows that are to be met and K sides that are not to be passed.
 
     Everything is worked out among the rows and those sides that come into play, so that those that no step can meet do
-    no harm: each row gives way by its `yielding` (R,) times the force that it takes.
+    no harm: each row gives way by its `compliance` (R,) times the force that it takes.
     """
 
     def __init__(
@@ -41,12 +41,12 @@ class Step:
         matrix: FloatArray,
         slope: FloatArray,
         rows: FloatArray,
-        yielding: FloatArray,
-        sides: Sides,
+        compliance: FloatArray,
+        sides: ConstraintRows,
         closed: BoolArray,
     ) -> None:
         """H (D, D), g (D,), rows (R, D), K sides; closed: (K,) those that it is thought to come up against."""
-        self._matrix, self._rows, self._yielding, self._sides = matrix, rows, yielding, sides
+        self._matrix, self._rows, self._yielding, self._sides = matrix, rows, compliance, sides
         self._closed = self._known = closed
         found: FloatArray = np.linalg.solve(matrix, np.concatenate([slope[None], rows, sides.rows[closed]]).T)
         self._free, self._by_rows = found[:, 0], found[:, 1 : 1 + len(rows)]
@@ -54,12 +54,12 @@ class Step:
         self._by_sides[:, closed] = found[:, 1 + len(rows) :]
 
     def solve(self, wanted: FloatArray, chosen: BoolArray | slice = _ALL) -> Found:
-        """The step that moves (R,) chosen rows by (n,) wanted and no side by more than it has room."""
+        """The step that moves (R,) chosen rows by (n,) wanted and no side by more than it has gaps."""
         sides, rows, by_rows = self._sides, self._rows[chosen], self._by_rows[:, chosen]
         own = rows @ by_rows + np.diag(self._yielding[chosen])
         forces = np.linalg.solve(own, wanted - rows @ self._free)
         free: FloatArray = self._free + by_rows @ forces
-        over: FloatArray = sides.rows @ free - sides.room
+        over: FloatArray = sides.rows @ free - sides.gaps
         least = _PASSED * float(np.abs(over).max(initial=0.0))
         # The sides that come into play, how they move the columns and press on the rows, and how hard they push back.
         played, moved, pressed = np.zeros(0, dtype=np.int64), np.zeros((len(free), 0)), np.zeros((len(forces), 0))
@@ -71,11 +71,11 @@ class Step:
             pressing = np.linalg.solve(own, rows @ by_sides)
             moved = np.concatenate([moved, by_sides - by_rows @ pressing], axis=1)
             pressed = np.concatenate([pressed, pressing], axis=1)
-            compliance = sides.rows[played] @ moved + np.diag(sides.yielding[played])
+            compliance = sides.rows[played] @ moved + np.diag(sides.compliance[played])
             pushing = np.concatenate([pushes > 0.0, self._closed[passed]])
             pushes = _pushes(compliance, over[played], np.flatnonzero(pushing))
             step = free - moved @ pushes
-            passed = sides.rows @ step - sides.room > least
+            passed = sides.rows @ step - sides.gaps > least
             passed[played] = False
         pushed: FloatArray = np.zeros(len(over))
         pushed[played] = pushes
@@ -87,7 +87,7 @@ class Step:
         count, rows = len(rows), np.concatenate([rows, self._sides.rows[closed]])
         moved = np.concatenate([self._by_rows[:, chosen], self._moved_by(closed)], axis=1)
         square = rows @ moved
-        diagonal = np.diagonal(square)[count:] * _LOOSE + self._sides.yielding[closed]
+        diagonal = np.diagonal(square)[count:] * _LOOSE + self._sides.compliance[closed]
         square += np.diag(np.concatenate([self._yielding[chosen], diagonal]))
         return np.asarray(moved @ np.linalg.inv(square)[:, :count])
 
