@@ -1,17 +1,18 @@
-"""The limits of all joints of a body, for one pose: what is inside, and the sides that a step could pass."""
+"""The limits of all joints of a body, for one pose or for frames: what is inside, and sides that a step could pass."""
 
 from collections.abc import Sequence
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import ROUNDING, FloatArray, IntArray, lengths
+from ..arrays import ROUNDING, FloatArray, IntArray, lengths, times
 from ..backend import array as many
 from ..limits.ball import Ball
 from ..limits.base import Limit
-from ..limits.ellipse import CLOSE, level, nearest_on_ellipse
+from ..limits.ellipse import nearest_on_ellipse
 from ..limits.hinge import Hinge
-from ..limits.swing_twist import FULL_TURN, Lean, compose_arrays, lean_of, twist_of
+from ..limits.swing_twist import FULL_TURN, Lean, compose_arrays, lean_of
 from .bodies import Bodies
 
 # A cone's outline is seen as straight lines: the nearest one, and those that are turned from it by so much. A narrow
@@ -69,58 +70,121 @@ class ConstraintRows(NamedTuple):
         return result
 
 
+class Sides(NamedTuple):
+    """K inequalities near F poses, each of one joint on one frame: normal · w <= gap for a rotation vector w.
+
+    Attributes:
+        frames: (K,). bodies: (K,).
+        normals: (K, 3) in the frame that carries the body.
+        gaps: (K,) radians, zero or more.
+    """
+
+    frames: IntArray
+    bodies: IntArray
+    normals: FloatArray
+    gaps: FloatArray
+
+    def rows(self, bodies: Bodies, frames: int) -> tuple[FloatArray, FloatArray]:
+        """(F, W, D) rows of the columns and (F, W) gaps; zero and infinite where a frame has fewer than W sides."""
+        order = np.argsort(self.frames, kind="stable")
+        where = self.frames[order]
+        rank = np.arange(len(where)) - np.searchsorted(where, where)
+        most = int(rank.max(initial=-1)) + 1
+        rows, gaps = np.zeros((frames, most, bodies.columns)), np.full((frames, most), np.inf)
+        gaps[where, rank] = self.gaps[order]
+        on, normals = self.bodies[order], self.normals[order]
+        first, three = bodies.first[on], bodies.counts[on] > 1
+        columns = first[three, None] + np.arange(3)
+        rows[where[three, None], rank[three, None], columns] = times(bodies.axes[columns], normals[three])
+        rows[where[~three], rank[~three], first[~three]] = (bodies.axes[first[~three]] * normals[~three]).sum(axis=1)
+        return rows, gaps
+
+
 class JointLimits:
-    """The limits of B bodies."""
+    """The limits of B bodies, for one pose or for F poses.
+
+    Attributes:
+        hinges: those that are hinges, whose ranges may differ from frame to frame (see `with_ranges`).
+    """
 
     def __init__(self, bodies: Bodies, limits: Sequence[Limit | None]) -> None:
         turning = [(body, limit) for body, limit in enumerate(limits) if limit and bodies.counts[body]]
         others = [(body, limit) for body, limit in turning if not isinstance(limit, (Hinge, Ball))]
+        self.hinges = Hinges(bodies, [(body, limit) for body, limit in turning if isinstance(limit, Hinge)])
         self._kinds = (
-            _Hinges(bodies, [(body, limit) for body, limit in turning if isinstance(limit, Hinge)]),
+            self.hinges,
             _Balls(bodies, [(body, limit) for body, limit in turning if isinstance(limit, Ball)]),
             _Others(bodies, others),
         )
 
+    def with_ranges(self, low: FloatArray, high: FloatArray) -> "JointLimits":
+        """The same with other ranges of the H hinges on each of F frames, (F, H) radians."""
+        result = copy(self)
+        result.hinges = copy(self.hinges)
+        result.hinges.low, result.hinges.high = low, high
+        result._kinds = (result.hinges, *self._kinds[1:])  # noqa: SLF001  its own
+        return result
+
     def clamped(self, local: FloatArray) -> FloatArray:
-        """(B, 4) the nearest rotations inside."""
+        """([F,] B, 4) the nearest rotations inside."""
         result = local.copy()
+        poses = result.reshape(-1, *local.shape[-2:])
         for kind in self._kinds:
-            kind.clamp(result)
+            kind.clamp(poses)
         return result
 
     def rows(self, local: FloatArray, within: float) -> ConstraintRows:
-        """Those that a turn by so many radians could pass."""
+        """Those that a rotation by `within` radians could pass, of one pose (B, 4)."""
         return ConstraintRows.joined([kind.rows(local, within) for kind in self._kinds])
 
+    def sides(self, local: FloatArray, within: float) -> Sides:
+        """Those of F poses (F, B, 4) that a rotation by `within` radians could pass, of an outline the nearest one."""
+        found = [kind.sides(local, within) for kind in self._kinds]
+        return Sides(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
-class _Hinges:
-    """H hinges."""
+
+class Hinges:
+    """H hinges; methods as of `JointLimits`.
+
+    Attributes:
+        bodies: (H,). axes: (H, 3).
+        low, high: (H,) or (F, H) radians. middle: (H,) of the ranges.
+    """
 
     def __init__(self, bodies: Bodies, hinges: Sequence[tuple[int, Hinge]]) -> None:
-        self._bodies: IntArray = np.array([body for body, _ in hinges], dtype=np.int64)
-        self._columns, self._width = bodies.first[self._bodies], bodies.columns
-        self._axes: FloatArray = np.array([limit.turn_axis for _, limit in hinges]).reshape(-1, 3)
+        self.bodies: IntArray = np.array([body for body, _ in hinges], dtype=np.int64)
+        self._columns, self._width = bodies.first[self.bodies], bodies.columns
+        self.axes: FloatArray = np.array([limit.turn_axis for _, limit in hinges]).reshape(-1, 3)
         ranges = [(limit.bounds.low, limit.bounds.high, limit.bounds.middle) for _, limit in hinges]
-        self._low, self._high, self._middle = np.array(ranges).reshape(-1, 3).T
+        self.low, self.high, self.middle = np.array(ranges).reshape(-1, 3).T
 
     def clamp(self, local: FloatArray) -> None:
-        half = 0.5 * np.clip(self._angles(local), self._low, self._high)
-        local[self._bodies] = np.concatenate([np.cos(half)[:, None], np.sin(half)[:, None] * self._axes], axis=1)
+        """Bring poses (F, B, 4) inside, in place."""
+        half = 0.5 * np.clip(self.angles(local), self.low, self.high)[..., None]
+        local[:, self.bodies] = np.concatenate([np.cos(half), np.sin(half) * self.axes], axis=-1)
 
     def rows(self, local: FloatArray, within: float) -> ConstraintRows:
-        angles = self._angles(local)
-        gaps = np.concatenate([self._high - angles, angles - self._low])
-        near = np.flatnonzero(gaps <= within)
-        rows = np.zeros((len(near), self._width))
-        count = len(self._bodies)
-        rows[np.arange(len(near)), self._columns[near % max(count, 1)]] = np.where(near < count, 1.0, -1.0)
-        return ConstraintRows.straight(rows, gaps[near], _KEYS * self._bodies[near % max(count, 1)] + (near < count))
+        """Of one pose (B, 4)."""
+        _, bodies, normals, gaps = self.sides(local[None], within)
+        hinges = np.searchsorted(self.bodies, bodies)
+        upper = (normals * self.axes[hinges]).sum(axis=1)
+        rows = np.zeros((len(gaps), self._width))
+        rows[np.arange(len(gaps)), self._columns[hinges]] = upper
+        return ConstraintRows.straight(rows, gaps, _KEYS * bodies + (upper > 0.0))
 
-    def _angles(self, local: FloatArray) -> FloatArray:
-        """(H,) on the side of each range's middle."""
-        own = local[self._bodies]
-        angles = 2.0 * np.arctan2((own[:, 1:] * self._axes).sum(axis=1), own[:, 0])
-        return np.asarray(angles - FULL_TURN * np.floor((angles - self._middle) / FULL_TURN + 0.5))
+    def sides(self, local: FloatArray, within: float) -> Sides:
+        """Of poses (F, B, 4)."""
+        angles = self.angles(local)
+        gaps = np.stack([self.high - angles, angles - self.low])
+        upper, frames, hinges = np.nonzero(gaps <= within)
+        normals = np.where(upper[:, None], -1.0, 1.0) * self.axes[hinges]
+        return Sides(frames, self.bodies[hinges], normals, np.maximum(gaps[upper, frames, hinges], 0.0))
+
+    def angles(self, local: FloatArray) -> FloatArray:
+        """(F, H) radians, on the side of each range's middle, of poses (F, B, 4)."""
+        own = local[:, self.bodies]
+        angles = 2.0 * np.arctan2((own[..., 1:] * self.axes).sum(axis=-1), own[..., 0])
+        return np.asarray(angles - FULL_TURN * np.floor((angles - self.middle) / FULL_TURN + 0.5))
 
 
 class _Balls:
@@ -132,34 +196,69 @@ class _Balls:
         cones = np.array([limit.angles for _, limit in balls]).reshape(-1, 4)
         self._positive, self._negative = cones[:, None, :2], cones[:, None, 2:]
         # An outline all round is none; across one of its axes only where nothing is open on that side.
-        open_all_round = np.repeat(cones.min(axis=1, initial=np.pi)[:, None] >= np.pi, len(_ANGLES), axis=1)
+        self._open = cones.min(axis=1, initial=np.pi) >= np.pi
+        open_all_round = np.repeat(self._open[:, None], len(_ANGLES), axis=1)
         self._none = np.where(np.concatenate([open_all_round, cones > 0.0], axis=1), np.inf, 0.0)
-        if balls:
-            self._bounds = type(balls[0][1].bounds).stacked([limit.bounds for _, limit in balls])
+        bounds = [limit.bounds for _, limit in balls]
+        ranges = [(each.low, each.high, each.middle, each.sure) for each in bounds]
+        self._low, self._high, self._middle, self._sure = np.array(ranges).reshape(-1, 4).T
 
     def clamp(self, local: FloatArray) -> None:
-        if not len(self._bodies):
+        own = local[:, self._bodies]
+        turn = self._twists(own)
+        twist = np.clip(turn, self._low, self._high)
+        frames, joints = np.nonzero((own[..., 1] ** 2 + own[..., 3] ** 2 > self._sure) | (twist != turn))
+        if not len(frames):
             return
-        own, bounds = many.quaternion(local[self._bodies]), self._bounds
-        lean, turn = lean_of(many, own), twist_of(many, own, bounds.middle)
-        leans, twist = np.stack([lean.x, lean.z], axis=1), np.clip(turn, bounds.low, bounds.high)
-        half_axes = self._half_axes(leans[:, None])[:, 0]
-        (x, z), (right, front) = leans.T, half_axes.T
-        outside = (level(many, x, z, right, front) > 1.0 + CLOSE) | (twist != turn)
-        if outside.any():
-            ends = (values[outside] for values in (x, z, right, front))
-            nearest_x, nearest_z = np.stack(nearest_on_ellipse(many, *ends))
-            local[self._bodies[outside]] = compose_arrays(nearest_x, nearest_z, twist[outside])
+        lean, turn, twist = (
+            lean_of(many, many.quaternion(own[frames, joints])),
+            turn[frames, joints],
+            twist[frames, joints],
+        )
+        half_axes = self._half_axes(np.stack([lean.x, lean.z], axis=1)[:, None], joints)[:, 0]
+        x, z = nearest_on_ellipse(many, lean.x, lean.z, *half_axes.T)
+        outside = (x != lean.x) | (z != lean.z) | (twist != turn)
+        inside = compose_arrays(*(np.asarray(values)[outside] for values in (x, z, twist)))
+        local[frames[outside], self._bodies[joints[outside]]] = inside
+
+    def sides(self, local: FloatArray, within: float) -> Sides:
+        own, count = local[:, self._bodies], len(self._bodies)
+        twist = self._twists(own).ravel()
+        joints = np.tile(np.arange(count), len(local))
+        lean = lean_of(many, many.quaternion(own.reshape(-1, 4)))
+        leans = np.stack([lean.x, lean.z], axis=1)
+        half_axes = self._half_axes(leans[:, None], joints)[:, 0]
+        slope = np.where(half_axes > 0.0, leans / np.maximum(half_axes, ROUNDING) ** 2, 0.0)
+        size = lengths(slope)[:, None]
+        nearest = np.where(size > ROUNDING, slope / np.maximum(size, ROUNDING), _AXES[0])
+        outline = lengths(half_axes * nearest) - (nearest * leans).sum(axis=1)
+        outline[self._open[joints]] = np.inf
+        # Across an axis on which nothing is open.
+        across = np.where(self._none[joints, len(_ANGLES) :] == 0.0, -leans @ _AXES.T, np.inf)
+        gaps = np.concatenate(
+            [outline[:, None], across, (self._high[joints] - twist)[:, None], (twist - self._low[joints])[:, None]],
+            axis=1,
+        )
+        which, places = np.nonzero(gaps <= within)
+        leaning, twisting = _ways(Lean(*(np.asarray(value)[which] for value in lean)))
+        ways = np.concatenate([nearest[which, None], np.broadcast_to(_AXES, (len(which), 4, 2))], axis=1) @ leaning
+        ways = np.concatenate([ways, twisting, -twisting], axis=1)
+        return Sides(
+            which // max(count, 1),
+            self._bodies[joints[which]],
+            ways[np.arange(len(which)), places],
+            np.maximum(gaps[which, places], 0.0),
+        )
 
     def rows(self, local: FloatArray, within: float) -> ConstraintRows:
         if not len(self._bodies):
             return ConstraintRows.straight(np.zeros((0, self._width)), np.zeros(0), np.zeros(0, dtype=np.int64))
-        rotations, bounds = many.quaternion(local[self._bodies]), self._bounds
-        lean, twist = lean_of(many, rotations), twist_of(many, rotations, bounds.middle)
+        own = local[self._bodies]
+        lean, twist = lean_of(many, many.quaternion(own)), self._twists(own)
         normals, outline_room, along = self._outline(np.stack([lean.x, lean.z], axis=1))
         leaning, twisting = _ways(lean)
         rows = np.concatenate([normals @ leaning, twisting, -twisting], axis=1)
-        gaps = np.concatenate([outline_room, np.stack([bounds.high - twist, twist - bounds.low], axis=1)], axis=1)
+        gaps = np.concatenate([outline_room, np.stack([self._high - twist, twist - self._low], axis=1)], axis=1)
         joints, places = np.nonzero(gaps <= within)
         found = np.zeros((len(joints), self._width))
         found[np.arange(len(joints))[:, None], self._columns[joints]] = rows[joints, places]
@@ -178,6 +277,11 @@ class _Balls:
             found, gaps, keys, np.zeros(len(joints)), curvatures[joints, places], self._columns[joints, 0]
         )
 
+    def _twists(self, own: FloatArray) -> FloatArray:
+        """(..., N) radians, on the side of each range's middle, of rotations (..., N, 4)."""
+        twist = 2.0 * np.arctan2(own[..., 2], own[..., 0])
+        return np.asarray(twist - FULL_TURN * np.floor((twist - self._middle) / FULL_TURN + 0.5))
+
     def _outline(self, leans: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """(N, n, 2) outward normals of the cones' outlines seen as lines, and (N, n) how far leans (N, 2) are off.
 
@@ -195,9 +299,9 @@ class _Balls:
         curvature = (along**2 / np.maximum(half_axes, _SMALL) ** 2).sum(axis=2)[..., None] / np.maximum(size, ROUNDING)
         return normals, gaps + self._none, along * np.sqrt(curvature)
 
-    def _half_axes(self, ways: FloatArray) -> FloatArray:
-        """(N, n, 2) the half-axes of the quarters that ways (N, n, 2) point into."""
-        return np.where(ways >= 0.0, self._positive, self._negative)
+    def _half_axes(self, ways: FloatArray, joints: IntArray | slice = slice(None)) -> FloatArray:
+        """(N, n, 2) the half-axes of the quarters that ways (N, n, 2) of joints (N,) point into."""
+        return np.where(ways >= 0.0, self._positive[joints], self._negative[joints])
 
 
 def _ways(lean: Lean) -> tuple[FloatArray, FloatArray]:
@@ -252,8 +356,19 @@ class _Others:
 
     def clamp(self, local: FloatArray) -> None:
         for body, limit in self._others:
-            inside = limit.clamp(many, many.quaternion(local[body : body + 1]))
-            local[body] = many.stack([inside], 1)[0, 0]
+            inside = limit.clamp(many, many.quaternion(local[:, body]))
+            local[:, body] = many.stack([inside], len(local))[:, 0]
+
+    def sides(self, local: FloatArray, within: float) -> Sides:
+        none = np.zeros(0, dtype=np.int64)
+        found = [Sides(none, none, np.zeros((0, 3)), np.zeros(0))]
+        for body, limit in self._others:
+            for normal, gap in limit.constraints(many, many.quaternion(local[:, body]), within):
+                gaps = many.row([gap], len(local))[:, 0]
+                near = np.flatnonzero(gaps <= within)
+                normals = many.stack([normal], len(local))[near, 0]
+                found.append(Sides(near, np.full(len(near), body), normals, np.maximum(gaps[near], 0.0)))
+        return Sides(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
     def rows(self, local: FloatArray, within: float) -> ConstraintRows:
         rows, gaps, keys = [np.zeros((0, self._width))], [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
