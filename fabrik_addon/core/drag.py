@@ -9,7 +9,7 @@ its cap c, and beyond that it is let go smoothly: its force stays at the cap (an
 mode of Gill, Murray and Saunders, *SNOPT*, SIAM Review 47, 2005). Pins are goals with a large cap; a lower priority is
 a smaller one.
 
-A step is one quadratic program (see `optimize/quadratic.py`) with the Hessian of the Lagrangian. Goals are equality
+A step is one quadratic program (see `optimize/qp.py`) with the Hessian of the Lagrangian. Goals are equality
 rows whose compliance grows until the force is the cap. Then the pose is brought back onto the goals that are met, and a
 merit function accepts or shortens the step. Forces and the active set are carried over to the next pose.
 """
@@ -21,7 +21,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import ROUNDING, TINY, BoolArray, FloatArray, lengths
+from .arrays import ROUNDING, BoolArray, FloatArray, lengths
 from .kernel.bodies import Bodies, Motions, Pose, joint_axes
 from .kernel.bounds import Bounds, Floor, Support
 from .kernel.goals import Goals, Wanted
@@ -34,7 +34,7 @@ from .model.effector import Effector
 from .model.loops import with_partners
 from .model.options import Options
 from .model.skeleton import Skeleton
-from .optimize.quadratic import Minimum, QuadraticProgram
+from .optimize.qp import QpStep, QuadraticProgram
 from .rotations import (
     NO_TURN,
     angle_between,
@@ -53,12 +53,13 @@ Lock: TypeAlias = Callable[[FloatArray], FloatArray]
 
 # The force at which a goal is let go, as a share of the body's size; the posture's own force is 1 for each unit of
 # length that the whole mass is moved. A priority above has so many times the cap.
-_CAP: Final = 100.0
-_FIRM: Final = 1e3
-# A goal with this compliance is met; forces within a hundredth of their cap are at it.
+_CAP: Final = 30.0
+_FIRM: Final = 100.0
+# Compliances of goals that are met, and of goals that have no say.
 _RIGID: Final = 1e-10
-_AT_CAP: Final = 0.02
-_MOST_TRIES: Final = 8
+_LOOSE: Final = 1e10
+# A share of the body's size that targets go in one step, and how many stretches there are at most.
+_STRETCH, _MOST_STRETCHES = 0.06, 12
 # Radians that a joint rotates in one step: beyond, the linear model says little.
 _LONGEST_TURN: Final = 0.5
 # Stiffness along rows that are met. It changes no step, but the matrix need be positive definite only along the rest.
@@ -72,6 +73,8 @@ _NEAR_FLOOR: Final = 0.3
 _PRICE: Final = 3.0
 # A share of the longest path: goals are met to this.
 _TOLERANCE: Final = 1e-6
+# So many tolerances off, a goal is still met; with the caps of pins less would decide whether a step is accepted.
+_MET: Final = 5.0
 # Steps of one move of the mouse, and of a pose that settles; radians at which joints rest.
 _STEPS: Final = 6
 _STEPS_TO_REST: Final = 60
@@ -183,7 +186,7 @@ class DragSolver:
             self._hanging = found if len(found.bones) else None
         self.prefer(np.tile(NO_TURN, (len(skeleton), 1)), skeleton.rest[0, :3, 3])
         self.tolerance = _TOLERANCE * float(self.goals.lengths.max())
-        ranks = np.array([each.priority for each in effectors])
+        ranks = np.unique([each.priority for each in effectors], return_inverse=True)[1].reshape(-1)
         caps = np.array([each.weight for each in effectors]) * _CAP * self.size * _FIRM ** (ranks.max() - ranks)
         self._caps: FloatArray = np.concatenate([caps, caps[self.goals.oriented] * self.goals.shares])
         self.begin(*self.preferred)
@@ -209,6 +212,9 @@ class DragSolver:
         """Be in a pose, (J, 4) and (3,), that nothing led to."""
         self.go_on_from(rotations, location)
         self._wanted: Wanted | None = None
+        self._forget()
+
+    def _forget(self) -> None:
         self._forces = np.zeros((len(self._caps), 3))
         self._compliance = np.full(len(self._caps), _RIGID)
         self._active = _NONE_ACTIVE
@@ -259,7 +265,20 @@ class DragSolver:
         first = self._state(start, wanted)
         gone, self._wanted = self._gone(wanted, first), wanted
         settled = settled or gone == 0.0
-        state, steps, is_at_rest = self._minimized(first, wanted, settled=settled)
+        state, far = first, gone
+        if gone > _STRETCH * self.size:
+            # After a jump the preferred pose may be nearer to the targets than the present one.
+            local, location = self.preferred[0][self.bodies.bones], self.preferred[1]
+            preferred = self._state(self.bodies.pose(self._within(local), location), wanted)
+            if preferred.merit < state.merit:
+                self._forget()
+                state, far = preferred, float(lengths(preferred.residual).max())
+        # A target that jumps is followed in stretches: so far from it the model of a step says little.
+        for stretches in range(min(int(far / (_STRETCH * self.size)), _MOST_STRETCHES), 0, -1):
+            nearer = self.goals.toward(state.pose, wanted, 1.0 / (1 + stretches))
+            state, _, _ = self._step(self._state(state.pose, nearer), nearer, 0.0)
+        state = self._state(state.pose, wanted)
+        state, steps, is_at_rest = self._minimized(state, wanted, settled=settled)
         missed = self._is_missed(state)
         self._bends_straight |= settled or not missed.any()
         if missed.any() and self._bends_straight:
@@ -293,7 +312,7 @@ class DragSolver:
             state, damping, longest = self._step(state, wanted, damping)
             # With another active set than before, the model that the step was made by is not that of the new pose.
             same = np.array_equal(np.sort(before), np.sort(self._active.keys))
-            done = np.abs(state.residual[self._compliance <= _RIGID]).max(initial=0.0) <= 5.0 * self.tolerance
+            done = np.abs(state.residual[self._compliance <= _RIGID]).max(initial=0.0) <= _MET * self.tolerance
             share = 0.0 if settled else _REST_SHARE
             rest = max(_NEARLY_AT_REST, share * float(np.abs(state.away.turned).max(initial=0.0)))
             if longest < _AT_REST or damping > _MOST_DAMPING or (not settled and longest < rest and done and same):
@@ -372,7 +391,7 @@ class DragSolver:
         residual, away = self.goals.residual(pose, wanted), self.posture.away(pose)
         merit = (
             self.posture.value(away)
-            + float(self._caps @ lengths(residual))
+            + float(self._caps @ np.maximum(lengths(residual) - _MET * self.tolerance, 0.0))
             + self._bounds.cost(pose, away, _PRICE * _CAP * self.size)
         )
         return _State(pose, residual, away, merit)
@@ -402,40 +421,32 @@ class DragSolver:
             closed = np.diag(np.diagonal(matrix)) * (1.0 - np.diagonal(unlocked))
             matrix, slope, rows = unlocked @ matrix @ unlocked + closed, unlocked @ slope, rows @ unlocked
             constraints = constraints._replace(rows=constraints.rows @ unlocked)
-        program = QuadraticProgram(matrix, slope, rows, constraints)
-        found, compliance = self._capped(program, residual, active)
-        longest = float(np.abs(found.step[: self.bodies.turning]).max(initial=0.0))
+        program = QuadraticProgram(matrix[None], slope[None], rows[None], constraints.rows[None])
+        rigid = np.full((1, len(residual)), _RIGID)
+        found = program.solve(
+            residual[None],
+            constraints.gaps[None],
+            rigid,
+            constraints.compliance[None],
+            self._caps[None],
+            active[None],
+            np.repeat(self._compliance, 3)[None],
+        )
+        step, compliance = found.step[0], found.compliance[0, ::3]
+        longest = float(np.abs(step[: self.bodies.turning]).max(initial=0.0))
         met = np.repeat(compliance <= _RIGID, 3)
-        share = min(1.0, _LONGEST_TURN / max(longest, ROUNDING))
+        # To meet goals better than they need be costs as much as their forces say.
+        least = _MET * self.tolerance * float(np.abs(found.forces).sum()) + ROUNDING * self.size**2
+        share, firm = min(1.0, _LONGEST_TURN / max(longest, ROUNDING)), constraints.compliance == 0.0
         for _ in range(4):
-            trial = self._onto(state, wanted, found, program, share, met)
-            if trial.merit <= state.merit + ROUNDING * self.size**2:
+            trial = self._onto(state, wanted, found, program, share, met, firm)
+            if trial.merit <= state.merit + least:
                 self._forces, self._compliance = found.forces.reshape(-1, 3), compliance
-                self._active = _Active(constraints.keys[found.active], found.multipliers[found.active])
+                pushes = found.pushes[0]
+                self._active = _Active(constraints.keys[pushes > 0.0], pushes[pushes > 0.0])
                 return trial, 0.25 * damping if damping > 0.1 else 0.0, share * longest
             share *= 0.4
         return state, max(4.0 * damping, 0.3), np.inf
-
-    def _capped(self, program: QuadraticProgram, residual: FloatArray, active: BoolArray) -> tuple[Minimum, FloatArray]:
-        """The minimum with no force above its cap, and the compliance (E + O,) of each goal there."""
-        compliance, before = self._compliance, None
-        for _ in range(_MOST_TRIES):
-            found = program.minimum(residual, np.repeat(compliance, 3), active)
-            active, force = found.active, np.maximum(lengths(found.forces.reshape(-1, 3)), TINY)
-            elastic = compliance > _RIGID
-            off = (force > (1.0 + _AT_CAP) * self._caps) | (elastic & (force < (1.0 - _AT_CAP) * self._caps))
-            if not off.any():
-                break
-            # One over the force grows with the compliance: in a straight line, were there this goal alone.
-            slope = 1.0 / np.maximum(force * (program.compliance + compliance), TINY)
-            if before is not None:
-                steps = compliance - before[0]
-                own = (1.0 / force - 1.0 / before[1]) / np.where(steps == 0.0, 1.0, steps)
-                slope = np.where((steps != 0.0) & (own > 0.0), own, slope)
-            before = compliance, force
-            compliance = np.where(off, compliance + (1.0 / self._caps - 1.0 / force) / slope, compliance)
-            compliance = np.maximum(compliance, _RIGID)
-        return found, compliance
 
     def _curvature(self, state: _State, motions: Motions, on_support: FloatArray) -> FloatArray:
         """(D, D) how forces on goals and masses change along the columns as the bodies move."""
@@ -463,22 +474,24 @@ class DragSolver:
         self,
         state: _State,
         wanted: Wanted,
-        found: Minimum,
+        found: QpStep,
         program: QuadraticProgram,
         share: float,
         met: BoolArray,
+        firm: BoolArray,
     ) -> _State:
         """The state after a share of a step, back on the goals that are met: they curve away from their tangents."""
-        trial = self._moved(state.pose, share * found.step, wanted)
-        left, back = (1.0 - share) * state.residual, None
-        longest = float(np.abs(found.step[: self.bodies.turning]).max(initial=0.0))
+        step = share * found.step[0]
+        trial, left = self._moved(state.pose, step, wanted), (1.0 - share) * state.residual
+        longest = float(np.abs(step[: self.bodies.turning]).max(initial=0.0))
         for _ in range(4):
-            off = (trial.residual - left).ravel()[met]
-            if not len(off) or np.abs(off).max() <= self.tolerance:
+            off = np.where(met, (trial.residual - left).ravel(), 0.0)
+            if np.abs(off).max(initial=0.0) <= self.tolerance:
                 break
-            back = program.onto(met, found.active) if back is None else back
-            move = back @ off
-            if np.abs(move[: self.bodies.turning]).max(initial=0.0) > 0.2 + share * longest:
+            # What is let go does not keep its place: its rows yield by as much as they will.
+            yields = np.where(met, _RIGID, _LOOSE)[None]
+            move = program.onto(off[None], yields, found.active & firm)[0]
+            if np.abs(move[: self.bodies.turning]).max(initial=0.0) > 0.2 + longest:
                 break
             nearer = self._moved(trial.pose, move, wanted)
             if np.linalg.norm((nearer.residual - left).ravel()[met]) > 0.6 * np.linalg.norm(off):
@@ -538,7 +551,8 @@ class DragSolver:
             mass, gradient = self.posture.equations(state.away, state.pose, motions)
             rows = self.goals.rows(state.pose, motions, wanted).reshape(-1, self.bodies.columns)[rows_firm]
             limits = self._limits.rows(state.pose.local, _LONGEST_TURN)
-            program = QuadraticProgram(mass, np.zeros(len(gradient)), rows, limits)
-            found = program.minimum(off, np.full(len(off), _RIGID), self._active.of(limits) > 0.0)
-            state = self._moved(state.pose, found.step, wanted)
+            program = QuadraticProgram(mass[None], 0.0 * gradient[None], rows[None], limits.rows[None])
+            active = self._active.of(limits)[None] > 0.0
+            found = program.solve(off[None], limits.gaps[None], np.full((1, len(off)), _RIGID), active=active)
+            state = self._moved(state.pose, found.step[0], wanted)
         return state

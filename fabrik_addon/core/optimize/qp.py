@@ -38,7 +38,7 @@ _MOST_ROUNDS: Final = 200
 _PARALLEL: Final = 0.5
 # A capped force is found to this share of its cap, in at most this many Newton steps; goals that contradict each other
 # take 5 to 12, others 3.
-_CAP_ACCURACY: Final = 0.02
+_CAP_ACCURACY: Final = 1e-4
 _MOST_CAP_STEPS: Final = 20
 
 
@@ -89,16 +89,18 @@ class QuadraticProgram:
         constraint_compliance: FloatArray | float = 0.0,
         caps: FloatArray | None = None,
         active: BoolArray | None = None,
+        expected: FloatArray | None = None,
     ) -> QpStep:
         """The step for a (F, R) and h (F, K), infinite where there is no inequality.
 
         compliance: (F, R), above zero where rows of A may be zero or depend on each other.
         constraint_compliance: (F, K). caps: (F, R / 3) of the lengths of forces. active: (F, K) a guess.
+        expected: (F, R) a guess of the compliance at which forces are at their caps.
         """
         target = np.concatenate([wanted, gaps], axis=1) - self._moved
         yielding = self._least.copy()
         yielding[:, self._count :] += constraint_compliance
-        yielding[:, : self._count] = compliance
+        yielding[:, : self._count] = compliance if expected is None else expected
         used = np.ones(target.shape, dtype=bool)
         used[:, self._count :] = False if active is None else active
         multipliers = self._complementary(target, yielding, used)

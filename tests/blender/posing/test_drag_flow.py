@@ -104,7 +104,7 @@ def test_beyond_reach_left_and_right_are_alike(human):
 def test_it_is_met_again_soon_after_it_has_come_back_into_reach(human):
     """Out of reach for the last quarter of the way; then back in small steps to where there is some to spare."""
     shares = np.concatenate([np.linspace(0.0, 1.0, 31)[1:], np.arange(0.995, 0.6975, -0.005)])
-    _, errors = drag(human, "hand.L", shares[:, None] * np.array((0.63, -0.63, 0.28)))
+    _, errors = drag(human, "hand.L", shares[:, None] * np.array((0.72, -0.72, 0.32)))
     assert errors[20, 0] < 1e-3 < errors[29, 0]
     assert errors[-1, 0] < 1e-3
 
