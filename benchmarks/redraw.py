@@ -167,6 +167,3 @@ def _in_a_window():
         said = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stdout
     line = next(line for line in said.splitlines() if line.startswith("REDRAW "))
     return json.loads(line.removeprefix("REDRAW "))
-
-
-MEASURES = [("redraw", measure)]
