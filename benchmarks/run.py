@@ -21,6 +21,11 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 PARTS = {
     "one-pose": "one_pose.measure",
     "drag": "drag_step.measure",
+    "feel-paths": "feel.measure_paths",
+    "feel-play": "feel.measure_play",
+    "feel-cost": "feel.measure_cost",
+    "feel-out-of-reach": "feel.measure_out_of_reach",
+    "feel-balance": "feel.measure_balance",
     "edit": "edit.measure",
     "many-frames": "many_frames.measure",
     "natural": "natural.measure_paths",

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import cases
 from benchmarks.run import PARTS, function_of
+from fabrik_addon.blender.settings.limit_properties import read_limits
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted((ROOT / "benchmarks").rglob("*.py"))
@@ -29,6 +31,13 @@ def test_finds_what_it_imports(path):
             module = imported(node.module)
             for alias in node.names:
                 assert hasattr(module, alias.name) or imported(f"{node.module}.{alias.name}")
+
+
+def test_a_tree_s_limits_are_on_its_rig():
+    """A drag reads them there."""
+    tree = cases.tree()
+    assert read_limits(tree.armature).keys() == tree.limits.keys()
+    assert len(tree.limits) == 60
 
 
 def imported(name):
