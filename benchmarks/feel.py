@@ -3,8 +3,10 @@
 Everything goes through drags and live rigs, as a hand on the mouse or the timeline does. `benchmarks/run.py feel`.
 """
 
+import json
 from functools import partial
 from itertools import combinations, pairwise
+from pathlib import Path
 from time import perf_counter
 
 import bpy
@@ -23,6 +25,7 @@ from fabrik_addon.blender.settings.limit_properties import read_limits
 from fabrik_addon.core import Effector, Options, Solver, forward_kinematics
 from fabrik_addon.core.rotations import angle_between
 
+GOALS = Path(__file__).with_name("feel_goals.json")
 BALANCES = {"on": "AUTO", "off": "OFF"}
 # What is dragged, by which end, with what is pinned.
 GRIPS = {
@@ -32,16 +35,15 @@ GRIPS = {
     "head": Path3("", "head", ()),
     "hips": Path3("", "hips", (), point="HEAD"),
 }
-DRAWN = 1000
 GOALS_EACH = 9
-# Metres that a bone is dragged at most in one go.
+# Meters: an ordinary drag is not longer.
 NEAR = 0.5
 # Degrees: poses that differ by more are not the same.
 SAME_POSE, SAME_PLAY = 5.0, 1.0
-# Metres. A goal missed by less is met; what is missed by more than the second is seen.
+# Meters. A goal missed by less than the first is met; people see a miss of more than the second.
 MET, SEEN = 1e-3, 0.03
-# Metres a step of the ways to a goal.
-STEP, LARGE_STEP, SMALL_STEP = 0.03, 0.15, 0.015
+# Meters from one step to the next.
+STEP, LARGE_STEP, SMALL_STEP, BALANCE_STEP = 0.03, 0.15, 0.015, 0.06
 DETOUR = 0.2
 FRAMES = 60
 MOVES = 15
@@ -60,13 +62,31 @@ class Keeper:
         bpy.context.view_layer.update()
 
 
-def reachable_goals(rig, grip, count, seed, within=np.inf):
-    """(count, 3) where legal poses that keep what is pinned, and stay above the floor, have the dragged point.
+def reachable_goals(kind):
+    """Bone to (G, 3) goals that it can reach: "near" where it is, or "anywhere", with both feet pinned.
 
-    Random poses inside the limits, from near rest to all the way, whose pinned bones the solver then puts back. Only
-    those in which the point is within some metres of where it is now.
+    The file keeps them, so that they stay the same when the solver changes; without it they are drawn again.
     """
-    rng, (tree,), drawn = np.random.default_rng(seed), read_trees(rig), DRAWN
+    if not GOALS.exists():
+        rig, grips = open_human(), list(enumerate(GRIPS.items()))
+        near = {bone: _drawn_goals(rig, grip, GOALS_EACH, NEAR, seed) for seed, (bone, grip) in grips}
+        anywhere = {
+            bone: _drawn_goals(rig, grip, BALANCE_GOALS, np.inf, 100 + seed)
+            for seed, (bone, grip) in grips
+            if grip.pinned == FEET
+        }
+        GOALS.write_text(json.dumps({"near": near, "anywhere": anywhere}) + "\n", encoding="utf-8")
+    kept = json.loads(GOALS.read_text(encoding="utf-8"))[kind]
+    return {bone: np.array(goals) for bone, goals in kept.items()}
+
+
+def _drawn_goals(rig, grip, count, within, seed):
+    """[count][3] places of the dragged point in legal poses in which the pins hold and nothing is below the floor.
+
+    The poses are random ones inside the limits, from near rest to the limits' ends, after the solver has put the pinned
+    bones back. Only points within some meters of the present one count.
+    """
+    rng, (tree,), drawn = np.random.default_rng(seed), read_trees(rig), 1000
     skeleton, limits = tree.skeleton, read_limits(rig)
     start = np.tile([1.0, 0.0, 0.0, 0.0], (drawn, len(skeleton), 1))
     for name, limit in limits.items():
@@ -89,30 +109,27 @@ def reachable_goals(rig, grip, count, seed, within=np.inf):
     chosen = near & (found.errors.max(axis=1) < 1e-5) & (np.minimum(heads, ends)[..., 2].min(axis=1) > -MET)
     if chosen.sum() < count:
         raise RuntimeError(f"only {chosen.sum()} of {drawn} random poses keep the pins and stay above the floor")
-    return points[chosen][:count]
+    return np.round(points[chosen][:count], 4).tolist()
 
 
 def measure_paths():
-    """The same goals by four ways, each from the same pose, and how unlike the poses are after release."""
-    rig, rows, aims = open_human(), [], []
+    """Each goal by four ways from the same pose, and how much the poses after release differ."""
+    goals, rig, rows, aims = reachable_goals("near"), open_human(), [], []
     keeper = Keeper(rig)
     for balance, kind in BALANCES.items():
         rig.fabrik.balance = kind
-        angles, apart, tried = [], [], 0
-        for place, grip in enumerate(GRIPS.values()):
-            for goal in reachable_goals(rig, grip, GOALS_EACH, place, NEAR):
-                tried += 1
-                poses, errors = zip(*(_dragged_to(rig, keeper, grip, way, goal) for way in WAYS), strict=True)
+        angles, apart = [], []
+        for bone, points in goals.items():
+            for goal in points:
+                poses, errors = zip(*(_dragged_to(rig, keeper, GRIPS[bone], way, goal) for way in WAYS), strict=True)
                 if max(errors) < MET:
                     pairs = [_unlike(*pair) for pair in combinations(poses, 2)]
                     angles.append(max(angle for angle, _ in pairs))
                     apart.append(max(distance for _, distance in pairs))
         differ = 100.0 * np.mean(np.array(angles) > SAME_POSE)
         median, worst = np.percentile(angles, (50, 100))
-        rows.append(
-            (balance, f"{len(angles)} of {tried}", f"{differ:.0f} %", f"{median:.1f}°", f"{worst:.0f}°",
-             f"{100.0 * max(apart):.0f}")
-        )  # fmt: skip
+        met = f"{len(angles)} of {sum(map(len, goals.values()))}"
+        rows.append((balance, met, f"{differ:.0f} %", f"{median:.1f}°", f"{worst:.0f}°", f"{100.0 * max(apart):.0f}"))
         aims.append(Aim.at_most(f"feel, balance {balance}: goals whose pose depends on the way", 5, differ, "%"))
     header = (
         "balance", "goals met by all four", f"joints differ by more than {SAME_POSE:g}°", "median", "worst",
@@ -146,7 +163,7 @@ WAYS = (
 
 
 def _dragged_to(rig, keeper, grip, way, goal):
-    """The pose in which a drag to a goal ends, and metres that it misses it; the rig is put back."""
+    """The pose in which a drag to a goal ends, and meters that it misses it; the rig is put back."""
     pin_only(rig, grip)
     drag = begin_drag(bpy.context, rig, grip.bone, point=grip.point, settings=DragSettings(root="FREE"))
     for location in way(drag.start, goal):
@@ -160,7 +177,7 @@ def _dragged_to(rig, keeper, grip, way, goal):
 
 
 def _unlike(pose, other):
-    """Degrees and metres that the joint that differs most differs by."""
+    """Degrees and meters that the joint that differs most differs by."""
     degrees = np.degrees(angle_between(pose[0], other[0])).max()
     return degrees, np.linalg.norm(pose[1][:, :3, 3] - other[1][:, :3, 3], axis=1).max()
 
@@ -224,7 +241,7 @@ def _played(rig, keeper, frames):
 
 
 def measure_cost():
-    """One move of a hand that rests, of 1 cm and of 20."""
+    """One move of the mouse by 1 cm, and one by 20 cm."""
     rows, aims = [], []
     for name, make in {
         "hips": lambda: (open_human(), GRIPS["hips"]),
@@ -252,7 +269,7 @@ def _limited_tree():
 
 
 def _one_move(rig, keeper, grip, shift):
-    """Seconds from the mouse to posed bones, after a first move that makes everything ready."""
+    """Seconds from the mouse to posed bones, after a first small move that prepares the solvers."""
     pin_only(rig, grip)
     drag = begin_drag(bpy.context, rig, grip.bone, point=grip.point, settings=DragSettings(root="FREE"))
     drag.step(drag.start + 1e-3 * shift)
@@ -266,9 +283,9 @@ def _one_move(rig, keeper, grip, shift):
     return seconds
 
 
-# Metres that the mouse trembles by, to and fro.
+# Meters by which the mouse trembles.
 TREMBLES = np.tile([(1e-3, 0.0, 0.0), (0.0, 0.0, 0.0)], (6, 1))
-# Degrees: a pose that turns by less has not been moved at all.
+# Degrees: a pose that turns less has not moved at all.
 UNMOVED = 1e-3
 OUT_OF_REACH = {
     "hand": Path3("", "hand.L", ((1.1, -1.1, 0.5),)),
@@ -278,7 +295,7 @@ OUT_OF_REACH = {
 
 
 def measure_out_of_reach():
-    """The mouse goes on beyond reach, and then trembles by a millimetre."""
+    """The mouse goes on beyond reach, then trembles by a millimeter."""
     rig, rows, aims = open_human(), [], []
     for name, path in OUT_OF_REACH.items():
         shifts = np.concatenate([path.out(), path.out()[-1] + TREMBLES])
@@ -312,7 +329,7 @@ def measure_out_of_reach():
 
 
 def _solved_errors(rig, path, shifts, track):
-    """(N,) metres that the solver, which knows no balance, falls short on each step, from rest or a drag's pose."""
+    """(N,) meters by which the solver, which has no balance, misses each step, from rest or from a drag's pose."""
     (tree,) = read_trees(rig)
     effectors = [Effector(name, rotation_weight=1.0) for name in path.pinned]
     effectors.append(Effector(path.bone, (0.0, 0.0, 0.0) if path.point == "HEAD" else None, priority=1))
@@ -335,17 +352,15 @@ def _solved_errors(rig, path, shifts, track):
 
 
 def measure_balance():
-    """What of the volume that the pinned feet and the limits leave is missed."""
-    rig, rows, aims = open_human(), [], []
-    keeper, way = Keeper(rig), partial(_steps, size=0.06)
+    """How many goals that the pinned feet and the limits leave in reach are missed."""
+    goals, rig, rows, aims = reachable_goals("anywhere"), open_human(), [], []
+    keeper, way = Keeper(rig), lambda start, goal: _steps((start, goal), BALANCE_STEP)
     missed = {balance: [] for balance in BALANCES}
-    for place, grip in enumerate(GRIPS.values()):
-        if grip.pinned == FEET:
-            for goal in reachable_goals(rig, grip, BALANCE_GOALS, seed=100 + place):
-                for balance, kind in BALANCES.items():
-                    rig.fabrik.balance = kind
-                    error = _dragged_to(rig, keeper, grip, lambda start, goal: way((start, goal)), goal)[1]
-                    missed[balance].append(error)
+    for bone, points in goals.items():
+        for goal in points:
+            for balance, kind in BALANCES.items():
+                rig.fabrik.balance = kind
+                missed[balance].append(_dragged_to(rig, keeper, GRIPS[bone], way, goal)[1])
     for balance, errors in missed.items():
         shares = [100.0 * np.mean(np.array(errors) > least) for least in (MET, SEEN)]
         rows.append((balance, len(errors), *(f"{share:.0f} %" for share in shares)))
