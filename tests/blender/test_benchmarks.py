@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import cases
+from benchmarks import cases, redraw
 from benchmarks.run import PARTS, function_of
 from fabrik_addon.blender.settings.limit_properties import read_limits
 
@@ -38,6 +38,13 @@ def test_a_tree_s_limits_are_on_its_rig():
     tree = cases.tree()
     assert read_limits(tree.armature).keys() == tree.limits.keys()
     assert len(tree.limits) == 60
+
+
+def test_redraws_are_measured():
+    """The stand-ins for Blender's layout take all that the panels ask of it."""
+    spent = redraw.python_of(redraw.crowded_rig(10, 2))
+    assert len(spent) == 4
+    assert min(spent.values()) > 0.0
 
 
 def imported(name):
