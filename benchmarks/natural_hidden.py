@@ -118,6 +118,3 @@ def _limit_row(part, degrees):
         part, f"{100.0 * (degrees > OUTSIDE).mean():.0f} %",
         *(f"{np.percentile(degrees, share):.1f}" for share in (50, 95, 99)),
     )  # fmt: skip
-
-
-MEASURES = [("natural-hidden", measure_hidden)]
