@@ -153,10 +153,12 @@ def _planted(
 
 def _at_rig_size(solver: Solver, factors: FloatArray) -> list[Effector]:
     """The effectors with their offsets, which are those on the person's body, as they are on the rig's bones."""
-    sizes = [float(factors[solver.skeleton.index(effector.bone)]) for effector in solver.effectors]
+    sizes = [factors[solver.skeleton.index(effector.bone)] for effector in solver.effectors]
     return [
-        effector
-        if effector.offset is None
-        else replace(effector, offset=tuple(part / size for part in effector.offset))
+        effector if effector.offset is None else replace(effector, offset=_divided(effector.offset, float(size)))
         for effector, size in zip(solver.effectors, sizes, strict=True)
     ]
+
+
+def _divided(offset: tuple[float, float, float], size: float) -> tuple[float, float, float]:
+    return offset[0] / size, offset[1] / size, offset[2] / size
