@@ -65,7 +65,7 @@ _LONGEST_TURN: Final = 0.5
 # Stiffness along rows that are met. It changes no step, but the matrix need be positive definite only along the rest.
 _ALONG: Final = 10.0
 # How clearly positive, as a share of the posture's own matrix; and the mass that is added where it is not.
-_MARGIN: Final = 0.2
+_MARGIN, _RAISED = 0.005, 0.1
 _ADDED_MASS: Final = (0.0, 1.0, 4.0, 16.0, 64.0, 256.0, 1024.0)
 # Points that are farther from the floor, as a share of the body's size, do not come to it in a step.
 _NEAR_FLOOR: Final = 0.3
@@ -91,6 +91,7 @@ _STRAIGHT, _BEND, _GAIN = 0.1, 0.1, 0.1
 # While a drag is eased, no joint goes farther in a move than this many times as far as the targets, and this share of
 # the body's size; near the border of reach a body would run ahead of the mouse.
 _FOLLOWS, _LEAST_WAY, _CATCHES_UP = 4.0, 5e-4, 1e-2
+_ABOUT: Final = 1.25
 
 
 @dataclass(frozen=True)
@@ -353,11 +354,16 @@ class DragSolver:
             local[body] = inside[int(far[1] > far[0] + _AT_REST)]
         return self._state(bodies.pose(local, pose.root), wanted)
 
-    def solve_anew(self, points: npt.ArrayLike, target_rotations: npt.ArrayLike | None = None) -> DragPose:
-        """The pose for targets as `solve` takes them, from the preferred one, whatever the present one is."""
+    def solve_anew(
+        self, points: npt.ArrayLike, target_rotations: npt.ArrayLike | None = None, *, from_far: bool = False
+    ) -> DragPose:
+        """The pose for targets as `solve` takes them, from the preferred one, whatever the present one is.
+
+        from_far: where goals are missed, FABRIK's passes are tried as another start.
+        """
         self.begin(*self.preferred)
         found = self.solve(points, target_rotations, settled=True)
-        if not self._is_missed(self._last).any():
+        if not from_far or not self._is_missed(self._last).any():
             return found
         here, start = self._last, self._from_far(points, target_rotations)
         self.begin(start.rotations, start.root_location)
@@ -467,7 +473,7 @@ class DragSolver:
         except np.linalg.LinAlgError:
             root = np.linalg.cholesky(mass)
             by_mass = np.linalg.solve(root, np.linalg.solve(root, matrix).T)
-            return matrix + (_MARGIN - np.linalg.eigvalsh(0.5 * (by_mass + by_mass.T))[0]) * mass
+            return matrix + (_RAISED - np.linalg.eigvalsh(0.5 * (by_mass + by_mass.T))[0]) * mass
         return matrix
 
     def _onto(
@@ -528,31 +534,38 @@ class DragSolver:
 
     def _held_back(self, first: _State, state: _State, wanted: Wanted, gone: float) -> _State:
         """The state, or as much of the way to it as the joints may go while the targets have gone so far."""
-        centers, heads = state.away.centres - first.away.centres, state.pose.heads - first.pose.heads
-        farthest = float(max(lengths(centers).max(), lengths(heads).max()))
         most = _FOLLOWS * gone + (_LEAST_WAY if gone > 0.0 else _CATCHES_UP) * self.size
+        farthest = self._farthest(first, state)
         if farthest <= most:
             return state
         share = most / farthest
         local = slerp(first.pose.local, state.pose.local, np.full(len(first.pose.local), share))
         root = first.pose.root + share * (state.pose.root - first.pose.root)
         held = self._state(self.bodies.pose(self._within(local), root), wanted)
-        return self._pinned(held, wanted)
+        # All goals stay met where that takes no joint much farther; pins always do.
+        met = self._onto_goals(held, wanted, self._compliance <= _RIGID)
+        if self._farthest(first, met) <= _ABOUT * most:
+            return met
+        return self._onto_goals(held, wanted, self._caps > 2.0 * self._caps.min())
 
-    def _pinned(self, state: _State, wanted: Wanted) -> _State:
-        """The state with the goals of the first priorities met again, by the least mass moved."""
-        firm = self._caps > 2.0 * self._caps.min()
+    def _farthest(self, first: _State, state: _State) -> float:
+        """How far the joint, or center of mass of a bone, goes that goes farthest from one state to another."""
+        centers, heads = state.away.centres - first.away.centres, state.pose.heads - first.pose.heads
+        return float(max(lengths(centers).max(), lengths(heads).max()))
+
+    def _onto_goals(self, state: _State, wanted: Wanted, chosen: BoolArray) -> _State:
+        """The state with chosen goals (E + O,) met, by the least mass moved."""
         for _ in range(4):
-            rows_firm = np.repeat(firm, 3)
-            off = state.residual.ravel()[rows_firm]
-            if not len(off) or np.abs(off).max() <= self.tolerance:
+            off = np.where(chosen[:, None], state.residual, 0.0).ravel()
+            if np.abs(off).max(initial=0.0) <= self.tolerance:
                 break
             motions = self.bodies.motions(state.pose)
             mass, gradient = self.posture.equations(state.away, state.pose, motions)
-            rows = self.goals.rows(state.pose, motions, wanted).reshape(-1, self.bodies.columns)[rows_firm]
+            rows = self.goals.rows(state.pose, motions, wanted).reshape(-1, self.bodies.columns)
             limits = self._limits.rows(state.pose.local, _LONGEST_TURN)
             program = QuadraticProgram(mass[None], 0.0 * gradient[None], rows[None], limits.rows[None])
+            yields = np.where(np.repeat(chosen, 3), _RIGID, _LOOSE)[None]
             active = self._active.of(limits)[None] > 0.0
-            found = program.solve(off[None], limits.gaps[None], np.full((1, len(off)), _RIGID), active=active)
+            found = program.solve(off[None], limits.gaps[None], yields, active=active)
             state = self._moved(state.pose, found.step[0], wanted)
         return state

@@ -1,4 +1,7 @@
-"""A tree of a live rig from pose to pose: it goes on from the last one, and after a jump of frames from its base."""
+"""A tree of a live rig from pose to pose: while a frame stays, from the last pose; on another frame, from its base.
+
+So a frame has the same pose whichever frame was posed before it.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,8 +23,6 @@ from ..rig.locks import WithLocks
 from .posture_session import depends_on, session_for, stands_by
 from .stored_pose import preferred_pose
 
-# Frames: what is farther from the one that was posed last is a jump.
-_NEXT: Final = 1.0
 # A share of all bones' length together, and radians: a pose that is off by less, as in a file that was opened or after
 # undo, is where it is to be. Channels have 24 bits.
 _THERE: Final = 1e-5
@@ -107,7 +108,7 @@ class LiveSession:
         elif last is None and present is not None and not self._is_base(present):
             self._session.begin(present.rotations, present.root_location)
             self.is_on_the_way = self._session.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
-        elif last is None or last[1] is None or abs(frame - last[0]) > _NEXT:
+        elif last is None or last[1] is None or frame != last[0]:
             self.is_on_the_way = self._session.solve_anew(*asked).is_held_back
         elif rebased or goes_on or not _same(places, last[1]):
             self.is_on_the_way = self._session.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back

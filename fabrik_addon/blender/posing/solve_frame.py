@@ -129,7 +129,7 @@ def _solve_by_posture(
         errors = session.misses(*present, *asked)[: len(goals.effectors)]
         found = DragPose(*present, errors, np.full(len(errors), np.nan), 0)
     else:
-        found = session.solve_anew(*asked)
+        found = session.solve_anew(*asked, from_far=True)
     return replace(found, errors=np.where(np.isnan(places.points).any(axis=1), np.nan, found.errors))
 
 

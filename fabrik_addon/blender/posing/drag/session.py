@@ -89,9 +89,7 @@ class Drag:
         self.start: FloatArray = self._to_world @ self._parts[0].grips[0].armature_position + world[:3, 3]
         self.axes: FloatArray = np.array(self._rotation_to_world.to_matrix()) @ axes
 
-    def step(
-        self, location: npt.ArrayLike, turn: npt.ArrayLike | None = None, *, settled: bool = False
-    ) -> StepResult:
+    def step(self, location: npt.ArrayLike, turn: npt.ArrayLike | None = None, *, settled: bool = False) -> StepResult:
         """Pose the rig for the dragged point to be at a place, and for its bone to be turned.
 
         Args:
