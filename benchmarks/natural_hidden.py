@@ -7,8 +7,8 @@ from benchmarks.bvh import read_recording
 from benchmarks.tables import Aim, Part, table
 from fabrik_addon.core import Effector, Solver, forward_kinematics
 from fabrik_addon.core.backend import array
-from fabrik_addon.core.kernel.posture import Masses
 from fabrik_addon.core.drag import DragSolver
+from fabrik_addon.core.kernel.posture import Masses
 from fabrik_addon.core.rotations import angle_between
 from fabrik_addon.human.masses import body_masses
 from fabrik_addon.human.naming_schemes import match

@@ -90,8 +90,8 @@ _TRY, _OPEN = 1e-4, 0.5
 _STRAIGHT, _BEND, _GAIN = 0.1, 0.1, 0.1
 # While a drag is eased, no joint goes farther in a move than this many times as far as the targets, and this share of
 # the body's size; near the border of reach a body would run ahead of the mouse.
-_FOLLOWS, _LEAST_WAY, _CATCHES_UP = 4.0, 5e-4, 1e-2
-_ABOUT: Final = 1.25
+_FOLLOWS, _LEAST_WAY, _CATCHES_UP = 3.0, 5e-4, 1e-2
+_ABOUT: Final = 1.1
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class DragSolver:
         rotations: (J, 4) and location: (3,) the present pose.
     """
 
-    def __init__(  # noqa: PLR0913  what a drag can be asked to keep
+    def __init__(
         self,
         skeleton: Skeleton,
         effectors: Sequence[Effector],
@@ -178,12 +178,12 @@ class DragSolver:
         self.skeleton, self.masses, self.effectors = skeleton, masses, tuple(effectors)
         self.bodies = Bodies(skeleton, bones, axes, root == "FREE")
         self.goals = Goals(self.bodies, self.effectors)
-        self._own_limits = dict(limits or {})
         self.lock(locks or {})
         self._limits, self._bounds = JointLimits(self.bodies, own), Bounds(self.bodies, floor, support)
+        self._own_limits = {name: limit for name, limit in (limits or {}).items() if limit is not None}
         self._hanging: Hanging | None = None
         if hang_from is not None and masses.hanging is not None:
-            found = Hanging(self.bodies, masses.hanging, limits or {}, hang_from)
+            found = Hanging(self.bodies, masses.hanging, self._own_limits, hang_from)
             self._hanging = found if len(found.bones) else None
         self.prefer(np.tile(NO_TURN, (len(skeleton), 1)), skeleton.rest[0, :3, 3])
         self.tolerance = _TOLERANCE * float(self.goals.lengths.max())
@@ -375,9 +375,8 @@ class DragSolver:
 
     def _from_far(self, points: npt.ArrayLike, target_rotations: npt.ArrayLike | None) -> Solution:
         """The pose that FABRIK's passes lead to from the preferred one."""
-        limits = {name: limit for name, limit in self._own_limits.items() if limit is not None}
         root = "FREE" if self.bodies.free_root else "FIXED"
-        solver = Solver(self.skeleton, self.effectors, limits=limits, root=root, options=Options(restarts=0))
+        solver = Solver(self.skeleton, self.effectors, limits=self._own_limits, root=root, options=Options(restarts=0))
         rotations, location = self.preferred
         return solver.solve(points, start=rotations, start_location=location, target_rotations=target_rotations)
 
@@ -442,7 +441,7 @@ class DragSolver:
         longest = float(np.abs(step[: self.bodies.turning]).max(initial=0.0))
         met = np.repeat(compliance <= _RIGID, 3)
         # To meet goals better than they need be costs as much as their forces say.
-        least = _MET * self.tolerance * float(np.abs(found.forces).sum()) + ROUNDING * self.size**2
+        least = float(np.abs(found.forces[0, met] * residual[met]).sum()) + ROUNDING * self.size**2
         share, firm = min(1.0, _LONGEST_TURN / max(longest, ROUNDING)), constraints.compliance == 0.0
         for _ in range(4):
             trial = self._onto(state, wanted, found, program, share, met, firm)
@@ -450,9 +449,9 @@ class DragSolver:
                 self._forces, self._compliance = found.forces.reshape(-1, 3), compliance
                 pushes = found.pushes[0]
                 self._active = _Active(constraints.keys[pushes > 0.0], pushes[pushes > 0.0])
-                return trial, 0.25 * damping if damping > 0.1 else 0.0, share * longest
+                return trial, 0.1 * damping if damping > 0.1 else 0.0, share * longest
             share *= 0.4
-        return state, max(4.0 * damping, 0.3), np.inf
+        return state, max(10.0 * damping, 0.3), np.inf
 
     def _curvature(self, state: _State, motions: Motions, on_support: FloatArray) -> FloatArray:
         """(D, D) how forces on goals and masses change along the columns as the bodies move."""
@@ -473,7 +472,8 @@ class DragSolver:
         except np.linalg.LinAlgError:
             root = np.linalg.cholesky(mass)
             by_mass = np.linalg.solve(root, np.linalg.solve(root, matrix).T)
-            return matrix + (_RAISED - np.linalg.eigvalsh(0.5 * (by_mass + by_mass.T))[0]) * mass
+            lowest = float(np.linalg.eigvalsh(0.5 * (by_mass + by_mass.T))[0])
+            return matrix + (_RAISED - lowest) * mass
         return matrix
 
     def _onto(

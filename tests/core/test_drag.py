@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fabrik_addon.core import Ball, Effector, Hinge, Skeleton, forward_kinematics
+from fabrik_addon.core.drag import DragSolver
 from fabrik_addon.core.kernel.bounds import Floor, Support
 from fabrik_addon.core.kernel.posture import Masses
-from fabrik_addon.core.drag import DragSolver
 from fabrik_addon.core.rotations import angle_between
 
 # Name, parent, head, tail. Limbs are bent a little, knees to the front (-Y) and elbows to the back.

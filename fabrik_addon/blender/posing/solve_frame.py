@@ -8,8 +8,8 @@ import numpy as np
 
 from ...core import Options, Solution
 from ...core.arrays import BoolArray, FloatArray
-from ...core.model.bodies import path_reaches
 from ...core.drag import DragPose
+from ...core.model.bodies import path_reaches
 from ..control.body import locks_of, read_trees
 from ..control.writer import write_pose
 from ..goals.effectors import check_effectors

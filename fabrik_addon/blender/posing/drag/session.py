@@ -95,7 +95,8 @@ class Drag:
         Args:
             location: (3,) in world space.
             turn: (3,) rotation vector in radians and world space, from how the bone was turned at the start; None
-                lets it turn as it will.
+                lets it rotate freely.
+            settled: go on until the joints rest, as on release; otherwise a move takes a bounded time.
 
         Raises:
             RigError: where the armature, or a bone of it, is gone meanwhile.
