@@ -76,7 +76,7 @@ _TOLERANCE: Final = 1e-6
 # So many tolerances off, a goal is still met; with the caps of pins less would decide whether a step is accepted.
 _MET: Final = 5.0
 # Steps of one move of the mouse, and of a pose that settles; radians at which joints rest.
-_STEPS: Final = 6
+_STEPS, _STEPS_WHEN_MET = 6, 2
 _STEPS_TO_REST: Final = 60
 _AT_REST, _NEARLY_AT_REST = 1e-5, 2e-3
 _MOST_DAMPING: Final = 1e4
@@ -90,8 +90,10 @@ _TRY, _OPEN = 1e-4, 0.5
 _STRAIGHT, _BEND, _GAIN = 0.1, 0.1, 0.1
 # While a drag is eased, no joint goes farther in a move than this many times as far as the targets, and this share of
 # the body's size; near the border of reach a body would run ahead of the mouse.
-_FOLLOWS, _LEAST_WAY, _CATCHES_UP = 3.0, 5e-4, 1e-2
+_FOLLOWS, _LEAST_WAY, _CATCHES_UP = 4.0, 5e-4, 1e-2
 _ABOUT: Final = 1.1
+# A rotation by a radian counts as this share of the body's size: a bone of a person turns by 8 degrees a centimeter.
+_TURNS: Final = 0.17
 
 
 @dataclass(frozen=True)
@@ -318,6 +320,9 @@ class DragSolver:
             rest = max(_NEARLY_AT_REST, share * float(np.abs(state.away.turned).max(initial=0.0)))
             if longest < _AT_REST or damping > _MOST_DAMPING or (not settled and longest < rest and done and same):
                 return state, step, True
+            # Goals are met; what the posture would still gain comes with the next moves.
+            if not settled and step >= _STEPS_WHEN_MET and not self._is_missed(state).any():
+                break
         return state, step, False
 
     def _is_missed(self, state: _State) -> BoolArray:
@@ -535,7 +540,10 @@ class DragSolver:
     def _held_back(self, first: _State, state: _State, wanted: Wanted, gone: float) -> _State:
         """The state, or as much of the way to it as the joints may go while the targets have gone so far."""
         most = _FOLLOWS * gone + (_LEAST_WAY if gone > 0.0 else _CATCHES_UP) * self.size
-        farthest = self._farthest(first, state)
+        gone_by = self._farthest(first, state)
+        turned = float(angle_between(first.pose.local, state.pose.local).max()) if gone > 0.0 else 0.0
+        # A joint that rotates far is held back only where none has to go far: straight limbs do both.
+        farthest = gone_by if gone_by > most else _TURNS * self.size * turned
         if farthest <= most:
             return state
         share = most / farthest
@@ -546,6 +554,8 @@ class DragSolver:
         met = self._onto_goals(held, wanted, self._compliance <= _RIGID)
         if self._farthest(first, met) <= _ABOUT * most:
             return met
+        if gone_by <= most:
+            return state
         return self._onto_goals(held, wanted, self._caps > 2.0 * self._caps.min())
 
     def _farthest(self, first: _State, state: _State) -> float:
