@@ -22,7 +22,7 @@ from .model.options import Options
 from .model.prismatic import SlideRange, at_factors, find_slides, moved_with, nearest_to_rest
 from .model.residuals import Residuals, make_residuals
 from .model.skeleton import Skeleton
-from .model.validation import check_effectors, check_limits, check_root, check_slides
+from .model.validation import checked_parts
 
 # An unlimited chain needs little room for a frame, and many frames to be worth numpy's while.
 _CHUNKS_OF_A_CHAIN = 5
@@ -214,12 +214,10 @@ def make_problem(
     """The problem on arrays, once all that it is made of has been checked.
 
     Raises:
-        TargetError: for effectors that do not fit the skeleton; OptionsError for an unknown root mode.
+        SkeletonError: for what is no skeleton.
+        TargetError: for effectors that do not fit the skeleton.
         LimitError: for limits and slides that make no sense.
+        OptionsError: for an unknown root mode, or for what are no options.
     """
-    check_root(root)
-    points = tuple(effectors)
-    check_effectors(skeleton, points)
-    check_limits(skeleton, limits or {})
-    check_slides(skeleton, slides or {})
-    return Problem(skeleton, points, dict(limits or {}), dict(slides or {}), root == "FREE", options or Options())
+    points, bounds, ranges, options = checked_parts(skeleton, effectors, limits, slides, root, options)
+    return Problem(skeleton, points, bounds, ranges, root == "FREE", options)

@@ -8,7 +8,7 @@ import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray, lengths, squares
 from .backend.protocol import Backend, Condition, Quaternion, Scalar, Vector
-from .model.bodies import Body, Pose, place_bodies
+from .model.bodies import Body, SweepPose, place_bodies
 from .model.residuals import Residuals
 from .rotations import conjugate, product, rotation_vector_from_quaternion
 
@@ -160,7 +160,7 @@ class State(Objective):
         rotations: FloatArray = self.backend.stack(self.local, len(self.targets))
         return rotations
 
-    def pose(self, bodies: Sequence[Body]) -> Pose:
+    def pose(self, bodies: Sequence[Body]) -> SweepPose:
         """Where the bodies are."""
         return place_bodies(bodies, self.local, self.root, self.factors)
 
@@ -168,7 +168,7 @@ class State(Objective):
         """(F, M, 3) where the effectors are, and what else is measured."""
         return self.points_of(bodies, self.pose(bodies))
 
-    def points_of(self, bodies: Sequence[Body], pose: Pose) -> FloatArray:
+    def points_of(self, bodies: Sequence[Body], pose: SweepPose) -> FloatArray:
         """(F, M, 3) the same for bodies that stand in a pose."""
         return self.residuals.vectors(self.backend, bodies, pose, self.target_rotations)
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from ..core.arrays import ROUNDING, FloatArray
 from ..core.backend import array as many
+from ..core.kernel.bodies import Bodies
 from ..core.limits.base import FeasibleSet, Limit
 from ..core.limits.hinge import Hinge
-from ..core.posture.body import Bodies
 from ..core.rotations import (
     conjugate,
     product,

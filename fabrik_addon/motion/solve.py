@@ -14,12 +14,12 @@ from typing import Final
 import numpy as np
 
 from ..core.arrays import BoolArray, FloatArray, times
+from ..core.kernel.bodies import Bodies, Pose, joint_axes
+from ..core.kernel.posture import Masses, PostureTerm
 from ..core.limits.base import Limit
 from ..core.model.effector import Effector
 from ..core.model.kinematics import forward_kinematics
 from ..core.model.skeleton import Skeleton
-from ..core.posture.body import Bodies, Stance, joint_axes
-from ..core.posture.mass import Masses, PostureTerm
 from ..core.rotations import product, quaternion_from_rotation_vector
 from .joints import LONGEST_TURN, PASSED, FrameLimits
 from .poses import MotionPoses, smoothed, widened
@@ -193,7 +193,7 @@ class _Block:
         self._rotations = rotations
         self._posture = PostureTerm(self.bodies, model.masses, rotations, roots)
         self._tolerance = _TOLERANCE * self._posture.size
-        self.own = self.bodies.stand(rotations[:, bones], roots)
+        self.own = self.bodies.pose(rotations[:, bones], roots)
 
     @cached_property
     def _bent(self) -> FrameLimits:
@@ -202,7 +202,7 @@ class _Block:
 
     def missing(self, poses: FloatArray, roots: FloatArray, targets: FloatArray, rotations: FloatArray) -> FloatArray:
         """(F, R) how far dragged rows are from goals in (F, J, 4) poses; zero of what is held."""
-        residual = self.goals.residual(self.bodies.stand(poses[:, self.goals.bones], roots), targets, rotations)
+        residual = self.goals.residual(self.bodies.pose(poses[:, self.goals.bones], roots), targets, rotations)
         return np.where(self.goals.hard, 0.0, np.nan_to_num(residual))
 
     def solve(
@@ -217,61 +217,61 @@ class _Block:
     ) -> MotionPoses:
         """The poses for goals, from (F, J, 4) and (F, 3), after so many steps toward the balance at most."""
         self._inside = self._bent if bent else self._limits
-        stance = self.bodies.stand(self._inside.clamped(start[:, self.goals.bones]), start_roots)
+        pose = self.bodies.pose(self._inside.clamped(start[:, self.goals.bones]), start_roots)
         for _ in range(most):
-            stance, longest = self._balanced(stance, self.goals.residual(stance, targets, rotations))
+            pose, longest = self._balanced(pose, self.goals.residual(pose, targets, rotations))
             if longest < _LAST_TURN:
                 break
-        stance = self._met(stance, targets, rotations, np.ones(len(self.goals.hard), dtype=bool))
-        stance = self._met(stance, targets, rotations, self.goals.hard)
+        pose = self._met(pose, targets, rotations, np.ones(len(self.goals.hard), dtype=bool))
+        pose = self._met(pose, targets, rotations, self.goals.hard)
         found = self._rotations.copy()
-        found[:, self.goals.bones] = stance.local
-        errors = np.linalg.norm(targets - self.goals.points(stance), axis=2)
-        return MotionPoses(found, stance.root, errors)
+        found[:, self.goals.bones] = pose.local
+        errors = np.linalg.norm(targets - self.goals.points(pose), axis=2)
+        return MotionPoses(found, pose.root, errors)
 
-    def _balanced(self, stance: Stance, residual: FloatArray) -> tuple[Stance, float]:
+    def _balanced(self, pose: Pose, residual: FloatArray) -> tuple[Pose, float]:
         """A step toward goals and posture in balance, and the farthest that a joint turned in it."""
         yielding = np.where(self.goals.hard, _MET, np.full((len(residual), 1), _YIELDING))
-        return self._limited(stance, self._problem(stance, residual, yielding))
+        return self._limited(pose, self._problem(pose, residual, yielding))
 
-    def _met(self, stance: Stance, targets: FloatArray, rotations: FloatArray, chosen: BoolArray) -> Stance:
+    def _met(self, pose: Pose, targets: FloatArray, rotations: FloatArray, chosen: BoolArray) -> Pose:
         """The chosen rows (R,) as well as can be, by the least mass moved; what is held gives way last.
 
         Levenberg and Marquardt's steps in the metric of the posture term: what rows give way by is the damping.
         """
-        residual = np.where(chosen, self.goals.residual(stance, targets, rotations), np.nan)
+        residual = np.where(chosen, self.goals.residual(pose, targets, rotations), np.nan)
         hard, price = self.goals.hard, np.where(self.goals.hard, _PRICE, 1.0)
         yielding = np.full(len(residual), _FIRST_YIELDING)
         for _ in range(_MOST_CORRECTIONS):
             missing = np.nan_to_num(np.abs(residual)).max(axis=1)
             if not ((missing > self._tolerance) & (yielding < _GIVEN_UP)).any():
                 break
-            problem = self._problem(stance, residual, np.where(hard, _MET, yielding[:, None]))
-            trial, _ = self._limited(stance, replace(problem, slope=np.zeros(problem.slope.shape)))
+            problem = self._problem(pose, residual, np.where(hard, _MET, yielding[:, None]))
+            trial, _ = self._limited(pose, replace(problem, slope=np.zeros(problem.slope.shape)))
             left = np.where(chosen, self.goals.residual(trial, targets, rotations), np.nan)
             better = np.nansum(price * left**2, axis=1) < np.nansum(price * residual**2, axis=1)
-            stance, residual = _chosen(better, trial, stance), np.where(better[:, None], left, residual)
+            pose, residual = _chosen(better, trial, pose), np.where(better[:, None], left, residual)
             yielding = np.where(better, np.maximum(_EASED * yielding, _MET), yielding / _EASED)
-        return stance
+        return pose
 
-    def _problem(self, stance: Stance, residual: FloatArray, yielding: FloatArray) -> Problem:
+    def _problem(self, pose: Pose, residual: FloatArray, yielding: FloatArray) -> Problem:
         """The problem of a step in which the goals' residual (F, R), NaN where nothing is asked for, is made good."""
-        motions = self.bodies.motions(stance)
-        matrix, gradient = self._posture.equations(self._posture.away(stance), stance, motions)
-        rows = self.goals.rows(self.bodies, stance, motions) * ~np.isnan(residual)[..., None]
+        motions = self.bodies.motions(pose)
+        matrix, gradient = self._posture.equations(self._posture.away(pose), pose, motions)
+        rows = self.goals.rows(self.bodies, pose, motions) * ~np.isnan(residual)[..., None]
         return Problem(matrix, -gradient, rows, np.nan_to_num(residual), yielding)
 
-    def _limited(self, stance: Stance, problem: Problem) -> tuple[Stance, float]:
-        """The stance after a problem's step, inside the limits, and the farthest that a joint turned in it."""
+    def _limited(self, pose: Pose, problem: Problem) -> tuple[Pose, float]:
+        """The pose after a problem's step, inside the limits, and the farthest that a joint turned in it."""
         turning = self.bodies.turning
         step = problem.step()
-        constraints = self._inside.constraints(stance.local)
+        constraints = self._inside.constraints(pose.local)
         if constraints is not None:
             self._hold_back(problem, step, *constraints)
         longest = np.abs(step[:, :turning]).max(axis=1, initial=0.0)
         share = np.minimum(1.0, LONGEST_TURN / np.maximum(longest, LONGEST_TURN))
-        local, root = self.bodies.moved(stance, step * share[:, None])
-        return self.bodies.stand(self._inside.clamped(local), root), float((longest * share).max())
+        local, root = self.bodies.moved(pose, step * share[:, None])
+        return self.bodies.pose(self._inside.clamped(local), root), float((longest * share).max())
 
     def _hold_back(self, problem: Problem, step: FloatArray, normals: FloatArray, gaps: FloatArray) -> None:
         """Work steps (F, D) out again, in place, that would pass constraints: (F, W, Dt) and (F, W) radians up to them.
@@ -291,7 +291,7 @@ class _Block:
             step[where] = problem.part(where).standing_at(normals[where] * now[where][..., None], gaps[where]).step()
 
 
-def _chosen(better: BoolArray, trial: Stance, before: Stance) -> Stance:
+def _chosen(better: BoolArray, trial: Pose, before: Pose) -> Pose:
     """The trial on some of the frames, what was before on the others."""
     pairs = [(getattr(trial, name), getattr(before, name)) for name in vars(trial)]
-    return Stance(*(np.where(better.reshape(-1, *[1] * (new.ndim - 1)), new, old) for new, old in pairs))
+    return Pose(*(np.where(better.reshape(-1, *[1] * (new.ndim - 1)), new, old) for new, old in pairs))

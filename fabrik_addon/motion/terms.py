@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core.arrays import BoolArray, FloatArray, IntArray
+from ..core.kernel.bodies import Bodies, Motions, Pose
 from ..core.model.bodies import effector_offset, participants
 from ..core.model.effector import Effector
 from ..core.model.skeleton import Skeleton
-from ..core.posture.body import Bodies, Motions, Stance
 from ..core.rotations import matrix_from_quaternion, quaternion_from_matrix, rotation_vector_from_matrix
 
 
@@ -30,26 +30,26 @@ class FrameGoals:
         self.hard: BoolArray = np.repeat(np.concatenate([ranks, ranks[self.oriented]]) < ranks.max(), 3)
         self.count = len(effectors)
 
-    def points(self, stance: Stance) -> FloatArray:
+    def points(self, pose: Pose) -> FloatArray:
         """(F, E, 3) where the effectors are."""
-        return stance.points(self._on, self._offsets)
+        return pose.points(self._on, self._offsets)
 
-    def rotations(self, stance: Stance) -> FloatArray:
+    def rotations(self, pose: Pose) -> FloatArray:
         """(F, O, 4) how the bones are turned whose rotation counts."""
-        return quaternion_from_matrix(stance.orientations[:, self._on[self.oriented]])
+        return quaternion_from_matrix(pose.orientations[:, self._on[self.oriented]])
 
-    def residual(self, stance: Stance, targets: FloatArray, rotations: FloatArray) -> FloatArray:
+    def residual(self, pose: Pose, targets: FloatArray, rotations: FloatArray) -> FloatArray:
         """(F, R) metres and radians to (F, E, 3) targets and (F, O, 4) rotations, NaN where those are."""
-        missing = targets - self.points(stance)
+        missing = targets - self.points(pose)
         if len(self.oriented):
-            back = np.swapaxes(stance.orientations[:, self._on[self.oriented]], -1, -2)
+            back = np.swapaxes(pose.orientations[:, self._on[self.oriented]], -1, -2)
             rotation_vectors = rotation_vector_from_matrix(matrix_from_quaternion(rotations) @ back)
             missing = np.concatenate([missing, rotation_vectors], axis=1)
         return np.asarray(missing.reshape(len(missing), -1))
 
-    def rows(self, bodies: Bodies, stance: Stance, motions: Motions) -> FloatArray:
+    def rows(self, bodies: Bodies, pose: Pose, motions: Motions) -> FloatArray:
         """(F, R, D) how the columns lessen the residual."""
-        rows = bodies.shifts(stance, motions, self.points(stance), self._on)
+        rows = bodies.shifts(pose, motions, self.points(pose), self._on)
         if len(self.oriented):
             rows = np.concatenate([rows, bodies.turns(motions, self._on[self.oriented])], axis=1)
         return np.asarray(rows.reshape(len(rows), -1, bodies.columns))

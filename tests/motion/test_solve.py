@@ -6,7 +6,7 @@ from support import walker
 
 from fabrik_addon.core import Ball, Effector, Hinge, Skeleton, forward_kinematics
 from fabrik_addon.core.backend import array as many
-from fabrik_addon.core.posture.mass import Masses
+from fabrik_addon.core.kernel.posture import Masses
 from fabrik_addon.core.rotations import angle_between
 from fabrik_addon.motion.falloff import falloff
 from fabrik_addon.motion.poses import MotionPoses, smoothed, widened

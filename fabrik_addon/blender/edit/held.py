@@ -7,8 +7,8 @@ import numpy as np
 
 from ...core import Effector
 from ...core.arrays import FloatArray
+from ...core.kernel.bounds import Floor
 from ...core.model.skeleton import Skeleton
-from ...core.posture.bounds import Floor
 from ...human.naming_schemes import match
 from ..goals.effectors import core_effector
 from ..goals.pins import pins

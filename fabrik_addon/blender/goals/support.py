@@ -9,7 +9,7 @@ import numpy as np
 from mathutils import Matrix, Quaternion, Vector
 
 from ...core.arrays import FloatArray
-from ...core.posture.bounds import Floor, Support
+from ...core.kernel.bounds import Floor, Support
 from ...human.soles import Point, convex_hull, floor_points, soles
 from ..limits.preset import rest_key, rest_of
 from ..rig.spaces import armature_point

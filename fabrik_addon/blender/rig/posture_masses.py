@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.arrays import FloatArray
+from ...core.kernel.posture import Masses
 from ...core.model.skeleton import Skeleton
-from ...core.posture.mass import Masses
 from ...human.masses import BoneMass, body_masses
 from ..settings.control import solved_parents
 from ..settings.limit_properties import read_beside

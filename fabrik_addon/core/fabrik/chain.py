@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ..arrays import FloatArray, IntArray
 from ..backend.protocol import Backend, Condition, Quaternion, Scalar, Vector
-from ..model.bodies import Body, Pose, carried_turn, effector_points, place_bodies
+from ..model.bodies import Body, SweepPose, carried_turn, effector_points, place_bodies
 from ..model.options import Options
 from ..state import State
 from .chord import first_direction, scale_to_chord
@@ -70,7 +70,7 @@ def links_of(bodies: Sequence[Body]) -> list[int]:
     return [index for index, body in enumerate(bodies) if body.attachments[0].distance > 0]
 
 
-def chain_points(bodies: Sequence[Body], links: Sequence[int], pose: Pose) -> list[Vector]:
+def chain_points(bodies: Sequence[Body], links: Sequence[int], pose: SweepPose) -> list[Vector]:
     """The points of a chain that stands in a pose: the heads of its links, and its tip."""
     return [pose.heads[index] for index in links] + effector_points(bodies, pose, 1)
 
@@ -128,7 +128,7 @@ def reach(backend: Backend, chain: Chain, target: Vector, tolerance: Scalar, opt
 
 def turn_bodies(
     backend: Backend, bodies: Sequence[Body], rest: Sequence[Quaternion], root: Vector, aims: Mapping[int, Vector]
-) -> tuple[list[Quaternion], Pose]:
+) -> tuple[list[Quaternion], SweepPose]:
     """Point each body of a chain at its aim, by the least turn from its rotation in `rest`, so that nothing rolls.
 
     The aims are as far from each other as the bodies are long, so each of them is where the next body's head is.
@@ -136,7 +136,7 @@ def turn_bodies(
     Returns:
         The local rotations, and the pose that they make.
     """
-    pose, local, head = Pose(), [], root
+    pose, local, head = SweepPose(), [], root
     for index, (body, rotation) in enumerate(zip(bodies, rest, strict=True)):
         pose.heads.append(head)
         frame, turned = carried_turn(body, pose, rotation), rotation

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..arrays import TINY
 from ..backend.protocol import Backend, Condition, Quaternion, Scalar, Vector
-from ..model.bodies import Attachment, Body, Pose, carried_frame, carried_head
+from ..model.bodies import Attachment, Body, SweepPose, carried_frame, carried_head
 from ..model.residuals import rotation_vector
 from .limbs import HingeLimb
 
@@ -90,7 +90,7 @@ class Passes:
         self.in_limbs = {hinge for limb in self.limbs.values() for hinge in limb.hinges}
 
     def sweep(
-        self, pose: Pose, local: Sequence[Quaternion], bound: list[Condition], targets: SweepTargets
+        self, pose: SweepPose, local: Sequence[Quaternion], bound: list[Condition], targets: SweepTargets
     ) -> list[Quaternion]:
         """One forward and one backward pass, in place; returns the local rotations of the pose.
 
@@ -106,7 +106,7 @@ class Passes:
             pose.heads[0] = root
         return self._backward_pass(pose, local, bound, aims, targets)
 
-    def _forward_pass(self, pose: Pose, bound: list[Condition], targets: SweepTargets) -> list[list[Aim]]:
+    def _forward_pass(self, pose: SweepPose, bound: list[Condition], targets: SweepTargets) -> list[list[Aim]]:
         """Move every body to its aims, leaves first; returns the aims of each."""
         result: list[list[Aim]] = [[] for _ in self.bodies]
         for index in range(len(self.bodies) - 1, -1, -1):
@@ -120,7 +120,7 @@ class Passes:
                 self._meet(index, aims, pose, bound)
         return result
 
-    def _aim(self, attachment: Attachment, pose: Pose, targets: SweepTargets) -> Aim:
+    def _aim(self, attachment: Attachment, pose: SweepPose, targets: SweepTargets) -> Aim:
         """The weighted centroid of what its effectors and child bodies want (section 4.1's sub-base)."""
         children, effectors = attachment.children, attachment.effectors
         if len(children) == 1 and not effectors:
@@ -135,7 +135,7 @@ class Passes:
             total, weight = total + other * share, weight + share
         return Aim(attachment, total * (1.0 / self.backend.maximum(weight, TINY)), weight)
 
-    def _meet(self, index: int, aims: list[Aim], pose: Pose, bound: list[Condition]) -> None:
+    def _meet(self, index: int, aims: list[Aim], pose: SweepPose, bound: list[Condition]) -> None:
         """Forward step of one body: put on the line, fit rigidly, or move without turning where it is bound."""
         backend, head, frame = self.backend, pose.heads[index], pose.orientations[index]
         if len(aims) == 1:
@@ -150,7 +150,7 @@ class Passes:
             self._clamp_forward(index, aims, pose)
 
     def _meet_turned(
-        self, index: int, aims: list[Aim], pose: Pose, bound: list[Condition], targets: SweepTargets
+        self, index: int, aims: list[Aim], pose: SweepPose, bound: list[Condition], targets: SweepTargets
     ) -> None:
         """Forward step of a body whose rotation is wanted: it has it outright, and its head goes where that puts it."""
         frame = self._turned_toward(pose.orientations[index], *targets.orientations[index])
@@ -207,7 +207,7 @@ class Passes:
             frame = (self.backend.exp_map(torque * (angle / (size + TINY))) @ frame).normalized()
         return frame
 
-    def _meet_limb(self, index: int, aim: Aim, pose: Pose, bound: list[Condition]) -> None:
+    def _meet_limb(self, index: int, aim: Aim, pose: SweepPose, bound: list[Condition]) -> None:
         """Forward step of a limb: its length is clamped between its bounds and its head is put on the line."""
         backend, limb, head = self.backend, self.limbs[index], pose.heads[index]
         line = head - aim.point
@@ -218,7 +218,7 @@ class Passes:
             slid = backend.select(bound[index], aim.point - present, slid)
         pose.heads[index] = backend.select(aim.weight > 0, slid, head)
 
-    def _clamp_forward(self, index: int, aims: list[Aim], pose: Pose) -> None:
+    def _clamp_forward(self, index: int, aims: list[Aim], pose: SweepPose) -> None:
         """The paper's forward clamp: turn the body, its head with it, so that the limit of the one after it holds."""
         backend, aim = self.backend, aims[0]
         if len(aims) > 1:
@@ -238,7 +238,7 @@ class Passes:
 
     def _backward_pass(
         self,
-        pose: Pose,
+        pose: SweepPose,
         local: Sequence[Quaternion],
         bound: list[Condition],
         aims: list[list[Aim]],
@@ -279,7 +279,7 @@ class Passes:
     def _turn_limb(
         self,
         index: int,
-        pose: Pose,
+        pose: SweepPose,
         carried: Quaternion,
         unturned: Quaternion,
         aims: list[list[Aim]],

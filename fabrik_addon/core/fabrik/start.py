@@ -8,7 +8,7 @@ from ..arrays import TINY, FloatArray
 from ..backend import array
 from ..backend.protocol import Backend, Condition, Quaternion
 from ..limits.base import Limit
-from ..model.bodies import Body, Pose, carried_frame
+from ..model.bodies import Body, SweepPose, carried_frame
 from ..model.skeleton import Skeleton
 from ..rotations import NO_TURN
 
@@ -21,7 +21,7 @@ _TOWARD_START = 1e-6
 
 
 def bend_limbs(
-    backend: Backend, bodies: Sequence[Body], runs: Sequence[list[int]], local: list[Quaternion], pose: Pose
+    backend: Backend, bodies: Sequence[Body], runs: Sequence[list[int]], local: list[Quaternion], pose: SweepPose
 ) -> list[Quaternion]:
     """Local rotations in which limbs that were dead straight are bent slightly, inside their limits.
 
@@ -50,7 +50,7 @@ def bend_limbs(
 
 
 def _bend_about_x(
-    backend: Backend, bodies: Sequence[Body], pose: Pose, run: list[int], local: list[Quaternion]
+    backend: Backend, bodies: Sequence[Body], pose: SweepPose, run: list[int], local: list[Quaternion]
 ) -> list[tuple[int, Quaternion]]:
     """A slight arc: the first bone turned one way, each of the others back by its share."""
     axis = pose.orientations[run[0]] @ backend.Vector((1.0, 0.0, 0.0))
@@ -63,7 +63,7 @@ def _bend_about_x(
 
 
 def _bend_hinges(
-    backend: Backend, bodies: Sequence[Body], _pose: Pose, run: list[int], local: list[Quaternion]
+    backend: Backend, bodies: Sequence[Body], _pose: SweepPose, run: list[int], local: list[Quaternion]
 ) -> list[tuple[int, Quaternion]]:
     """Every hinge of the limb turned a little toward the middle of its range."""
     hinges = [(index, bodies[index].hinge) for index in run]
@@ -126,7 +126,7 @@ def align_root(
     return np.where(rotation[:, :1] < 0, -rotation, rotation), middle, wanted
 
 
-def _is_straight(backend: Backend, bodies: Sequence[Body], pose: Pose, run: list[int]) -> Condition:
+def _is_straight(backend: Backend, bodies: Sequence[Body], pose: SweepPose, run: list[int]) -> Condition:
     """Whether all bones of a limb point the same way."""
     first = pose.orientations[run[0]] @ bodies[run[0]].attachments[0].offset
     straight: Condition = True

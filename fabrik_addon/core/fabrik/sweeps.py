@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..model.bodies import Pose
+from ..model.bodies import SweepPose
 from ..state import State
 from .passes import Passes, SweepTargets, sweep_targets
 
@@ -34,7 +34,7 @@ def sweep_frames(passes: Passes, state: State, most: int) -> None:
     state.replace(frames, part)
 
 
-def _targets(passes: Passes, state: State, pose: Pose) -> SweepTargets:
+def _targets(passes: Passes, state: State, pose: SweepPose) -> SweepTargets:
     """What the next sweep wants; it stays the same where no loop is closed."""
     backend, residuals = passes.backend, state.residuals
     places, shares = residuals.sweep_positions(backend, passes.bodies, pose, state.targets, state.weights)
@@ -44,7 +44,7 @@ def _targets(passes: Passes, state: State, pose: Pose) -> SweepTargets:
     return sweep_targets(backend, passes.bodies, positions, weights, orientations)
 
 
-def _sweep(passes: Passes, state: State, pose: Pose, targets: SweepTargets) -> None:
+def _sweep(passes: Passes, state: State, pose: SweepPose, targets: SweepTargets) -> None:
     """Sweep the bodies once from the pose in which they stand; it changes in place."""
     turning = [
         rest if body.limit is None else local

@@ -44,7 +44,7 @@ class Body:
 
 
 @dataclass(frozen=True)
-class Pose:
+class SweepPose:
     """The state of all bodies: heads and orientations in armature space. The passes change it in place.
 
     Bodies that slide have a factor by which what sits on them is moved along their Y.
@@ -172,20 +172,20 @@ def only_child(body: Body) -> int | None:
     return body.attachments[0].children[0]
 
 
-def carried_frame(body: Body, pose: Pose) -> Quaternion:
+def carried_frame(body: Body, pose: SweepPose) -> Quaternion:
     """The frame of a body whose local rotation is none: what its parent's frame makes of its rest rotation."""
     if body.parent < 0 or not body.inherits_rotation:
         return body.rest_turn
     return pose.orientations[body.parent] @ body.rest_turn
 
 
-def carried_turn(body: Body, pose: Pose, rotation: Quaternion) -> Quaternion:
+def carried_turn(body: Body, pose: SweepPose, rotation: Quaternion) -> Quaternion:
     """The frame of a body with a local rotation; cheap where that is the same on every frame."""
     turn = body.rest_turn @ rotation
     return turn if body.parent < 0 or not body.inherits_rotation else pose.orientations[body.parent] @ turn
 
 
-def carried_head(body: Body, pose: Pose) -> Vector:
+def carried_head(body: Body, pose: SweepPose) -> Vector:
     """Where its parent holds the head of a body (not for the root)."""
     offset = pose.stretched(body.parent, body.head_offset) if pose.factors else body.head_offset
     return pose.heads[body.parent] + pose.orientations[body.parent] @ offset
@@ -196,9 +196,9 @@ def place_bodies(
     local: Sequence[Quaternion],
     root: Vector,
     factors: Mapping[int, Scalar] | None = None,
-) -> Pose:
+) -> SweepPose:
     """Forward kinematics: the bodies' pose from their local rotations, the root's head, and the factors of slides."""
-    pose = Pose(factors=factors or {})
+    pose = SweepPose(factors=factors or {})
     for body, rotation in zip(bodies, local, strict=True):
         pose.heads.append(root if body.parent < 0 else carried_head(body, pose))
         pose.orientations.append(carried_turn(body, pose, rotation))
@@ -213,7 +213,7 @@ def hung_effectors(bodies: Sequence[Body]) -> Iterator[tuple[int, int, Attachmen
                 yield effector, index, attachment
 
 
-def effector_points(bodies: Sequence[Body], pose: Pose, count: int) -> list[Vector]:
+def effector_points(bodies: Sequence[Body], pose: SweepPose, count: int) -> list[Vector]:
     """Where each of `count` effectors is."""
     points = {effector: pose.point(index, attachment) for effector, index, attachment in hung_effectors(bodies)}
     return [points[effector] for effector in range(count)]

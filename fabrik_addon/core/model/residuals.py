@@ -12,7 +12,7 @@ import numpy as np
 from ..arrays import TINY, BoolArray, FloatArray, IntArray
 from ..backend.protocol import Backend, Quaternion, Scalar, Vector
 from ..rotations import conjugate, matrix_from_quaternion, product, rotation_vector_from_quaternion
-from .bodies import Body, Pose, effector_points, hung_effectors
+from .bodies import Body, SweepPose, effector_points, hung_effectors
 from .effector import Effector
 from .loops import loops_of
 from .targets import Targets
@@ -92,7 +92,7 @@ class Residuals:
         return np.asarray(~np.isin(np.arange(self.count), self.loops), dtype=np.float64)
 
     def sweep_positions(
-        self, backend: Backend, bodies: Sequence[Body], pose: Pose, targets: FloatArray, weights: FloatArray
+        self, backend: Backend, bodies: Sequence[Body], pose: SweepPose, targets: FloatArray, weights: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """(F, E + K, 3) where effectors and partners are to go in a sweep, and their (F, E + K) weights.
 
@@ -136,7 +136,9 @@ class Residuals:
             for place, (effector, holder) in enumerate(zip(self.oriented, self.holders, strict=True))
         }
 
-    def vectors(self, backend: Backend, bodies: Sequence[Body], pose: Pose, target_rotations: FloatArray) -> FloatArray:
+    def vectors(
+        self, backend: Backend, bodies: Sequence[Body], pose: SweepPose, target_rotations: FloatArray
+    ) -> FloatArray:
         """(F, M, 3) the effectors' points, and how oriented bodies are turned away from the wanted ones (F, E, 4)."""
         frames = len(target_rotations)
         points = backend.stack(effector_points(bodies, pose, self.ends), frames)

@@ -12,7 +12,7 @@ from ..backend.protocol import Backend, Quaternion, Scalar, Vector
 from ..fabrik.limbs import BendLimb
 from ..fabrik.passes import sum_vectors
 from ..fabrik.spheres import beside
-from ..model.bodies import Pose, carried_frame
+from ..model.bodies import SweepPose, carried_frame
 from ..problem import Problem
 from ..state import State
 
@@ -106,7 +106,7 @@ def _swivel(problem: Problem, state: State, limb: BendLimb) -> None:
     )
 
 
-def _turn(problem: Problem, state: State, pose: Pose, limb: BendLimb, turn: Quaternion) -> None:
+def _turn(problem: Problem, state: State, pose: SweepPose, limb: BendLimb, turn: Quaternion) -> None:
     """Turn the bodies of a limb about its base, but not its hand, each inside its limit."""
     for index in (*limb.bodies, *([] if limb.hand is None else [limb.hand])):
         body = problem.bodies[index]
@@ -118,7 +118,7 @@ def _turn(problem: Problem, state: State, pose: Pose, limb: BendLimb, turn: Quat
         pose.orientations[index] = carried @ state.local[index]
 
 
-def _angle(problem: Problem, limb: BendLimb, pose: Pose, toward: Vector) -> Vector:
+def _angle(problem: Problem, limb: BendLimb, pose: SweepPose, toward: Vector) -> Vector:
     """The rotation vector that turns a limb's middle to its bend target; none where no bend target is seen.
 
     It fades where middle or bend target are all but on the axis: there the angle means little, and may jump.
@@ -134,7 +134,7 @@ def _angle(problem: Problem, limb: BendLimb, pose: Pose, toward: Vector) -> Vect
     return axis * backend.select(seen, angle * backend.minimum(clear, 1.0), 0.0)
 
 
-def _bowing(problem: Problem, limb: BendLimb, pose: Pose, toward: Vector) -> Vector:
+def _bowing(problem: Problem, limb: BendLimb, pose: SweepPose, toward: Vector) -> Vector:
     """The rotation vector that bends a straight limb's first body away toward its bend target; none for any other."""
     backend = problem.backend
     base = pose.heads[limb.bodies[0]]

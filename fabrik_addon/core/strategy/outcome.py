@@ -32,7 +32,7 @@ def write_solution(problem: Problem, start: Start, targets: Targets, state: Stat
         result.lengths[:, bones[body]] *= factor
     if problem.least_squares.limited:
         result.binding[:, bones] = problem.least_squares.binding(state)
-    result.status[:] = _status(problem, start, state, points, result.binding.any(axis=1))
+    result.status[:] = _status(problem, start, state, points, result.binding)
 
 
 def _rotation_errors(problem: Problem, targets: Targets, state: State) -> FloatArray:
@@ -44,20 +44,23 @@ def _rotation_errors(problem: Problem, targets: Targets, state: State) -> FloatA
     return angle_between(orientations[:, holders], targets.rotations)
 
 
-def _status(problem: Problem, start: Start, state: State, points: FloatArray, binds: BoolArray) -> IntArray:
-    """(F,) how each frame ended; whether limits bind on it (F,)."""
+def _status(problem: Problem, start: Start, state: State, points: FloatArray, binding: BoolArray) -> IntArray:
+    """(F,) how each frame ended; binding: (F, J) bones whose limits bind."""
     status = np.where((state.weights > 0).any(axis=1), Status.SOLVED, Status.UNSEEN)
     unmet = np.flatnonzero(state.unmet(state.misses(points)))
     if len(unmet):
         part = state.part(unmet)
-        status[unmet] = _why_unmet(problem, start.roots[unmet], part, binds[unmet])
+        status[unmet] = _why_unmet(problem, start.roots[unmet], part, binding[unmet])
     return status
 
 
-def _why_unmet(problem: Problem, roots: FloatArray, state: State, binds: BoolArray) -> IntArray:
-    """(F,) the status of frames on which not all is met."""
+def _why_unmet(problem: Problem, roots: FloatArray, state: State, binding: BoolArray) -> IntArray:
+    """(F,) the status of frames on which a target is missed; binding: (F, J) bones whose limits bind."""
     beyond = problem.beyond_lengths(state.targets, state.weights, roots)
     several = (state.weights > 0).sum(axis=1) > 1
+    # Targets that disagree do so with a fixed joint on the way, too; a single target may be missed because of it.
+    turning = [bone for bone, limit in zip(*problem.limits_by_bone, strict=True) if limit.freedom]
+    binds = np.where(several, binding[:, turning].any(axis=1), binding.any(axis=1))
     status = np.where(state.stationary & several, Status.FITTED, Status.STALLED)
     limited = np.flatnonzero(state.stationary & binds & ~beyond & problem.within_freedom(state.weights))
     if len(limited):

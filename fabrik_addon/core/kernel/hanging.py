@@ -13,7 +13,7 @@ from ..arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths, times
 from ..limits.base import Limit
 from ..model.kinematics import forward_kinematics
 from ..rotations import matrix_from_quaternion, product, quaternion_from_rotation_vector
-from .body import Bodies, Stance, cross, joint_axes
+from .bodies import Bodies, Pose, cross, joint_axes
 from .joint_limits import JointLimits
 
 # Radians: a trunk that is tilted farther than that takes limbs along more and more, until they ride on it upside down.
@@ -65,9 +65,9 @@ class Hanging:
         points = self._posed[:, :3, 3] + along[:, None] * self._posed[:, :3, 1]
         return points - self.drawn_in(points, self._posed)
 
-    def turned(self, stance: Stance) -> FloatArray:
+    def turned(self, pose: Pose) -> FloatArray:
         """(H, 4) local rotations of the joints, inside their limits."""
-        orientations = stance.orientations[self._on]
+        orientations = pose.orientations[self._on]
         upright = times(orientations, self._upright)
         axes = cross(np.broadcast_to(self._up, upright.shape), upright)
         sine = lengths(axes)

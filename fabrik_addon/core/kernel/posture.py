@@ -13,7 +13,7 @@ import numpy as np
 from ..arrays import FloatArray, lengths, squares, times
 from ..model.kinematics import forward_kinematics
 from ..rotations import conjugate, product, rotation_vector_from_quaternion
-from .body import Bodies, Motions, Stance, cross
+from .bodies import Bodies, Motions, Pose, cross
 from .hanging import Hanging
 
 # Each turning joint's own inertia beside that of its bone, in squares of the body's size. Of 2e-5 m² (at 1.7 m), 1e-3,
@@ -59,7 +59,7 @@ class Away(NamedTuple):
 class PostureTerm:
     """The term for one preferred pose. Bones that do not take part ride or hang on the nearest one above that does.
 
-    Poses may have frames in front, (F, J, 4) and (F, 3), where stances have them.
+    Poses may have frames in front, (F, J, 4) and (F, 3), where poses have them.
     """
 
     def __init__(
@@ -104,11 +104,11 @@ class PostureTerm:
         """(..., 3)."""
         return np.asarray(self.shares @ away.balanced + self._beside)
 
-    def away(self, stance: Stance) -> Away:
-        """How far a stance is from the preferred pose; joints in the frames that carry them."""
-        turned = rotation_vector_from_quaternion(product(stance.local, self._back))
-        centres = stance.points(self.carrier, self._offsets)
-        balanced = centres if self._hung is None else stance.points(self.carrier, self._hung)
+    def away(self, pose: Pose) -> Away:
+        """How far a pose is from the preferred pose; joints in the frames that carry them."""
+        turned = rotation_vector_from_quaternion(product(pose.local, self._back))
+        centres = pose.points(self.carrier, self._offsets)
+        balanced = centres if self._hung is None else pose.points(self.carrier, self._hung)
         return Away(centres, balanced, centres - self._preferred, turned)
 
     def value(self, away: Away) -> float:
@@ -119,24 +119,24 @@ class PostureTerm:
         """(..., J, 3) the forces that hold the masses away from where they are preferred."""
         return np.asarray(self.masses[:, None] * away.moved)
 
-    def equations(self, away: Away, stance: Stance, motions: Motions) -> tuple[FloatArray, FloatArray]:
+    def equations(self, away: Away, pose: Pose, motions: Motions) -> tuple[FloatArray, FloatArray]:
         """(..., D, D) Gauss-Newton matrix and (..., D) gradient."""
         both = self._dense if self.bodies.broken else self._composite
-        matrix, gradient = both(away.centres, self.pulls(away), stance, motions)
+        matrix, gradient = both(away.centres, self.pulls(away), pose, motions)
         gradient += (away.turned[..., self.bodies.body_of, :] * self._turning).sum(axis=-1)
         return matrix + self._joints, gradient
 
     def _dense(
-        self, centres: FloatArray, forces: FloatArray, stance: Stance, motions: Motions
+        self, centres: FloatArray, forces: FloatArray, pose: Pose, motions: Motions
     ) -> tuple[FloatArray, FloatArray]:
         """The first part, mass by mass: any tree."""
-        shifts = self.bodies.shifts(stance, motions, centres, self.carrier)
+        shifts = self.bodies.shifts(pose, motions, centres, self.carrier)
         shifts = np.swapaxes(shifts.reshape(*shifts.shape[:-3], -1, self.bodies.columns), -1, -2)
         weighed = np.swapaxes(shifts * np.repeat(self.masses, 3), -1, -2)
         return shifts @ weighed, (shifts @ forces.reshape(*forces.shape[:-2], -1, 1))[..., 0]
 
     def _composite(
-        self, centres: FloatArray, forces: FloatArray, _: Stance, motions: Motions
+        self, centres: FloatArray, forces: FloatArray, _: Pose, motions: Motions
     ) -> tuple[FloatArray, FloatArray]:
         """The first part by the masses below each body, where all of them turn with what is above them."""
         ones = np.concatenate([np.ones((*centres.shape[:-1], 1)), centres], axis=-1)

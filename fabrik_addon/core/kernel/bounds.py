@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
-from .body import Bodies, Motions, Stance
-from .joint_limits import Sides
-from .mass import Away, PostureTerm
+from .bodies import Bodies, Motions, Pose
+from .joint_limits import ConstraintRows
+from .posture import Away, PostureTerm
 
 # Keys of these sides, beyond those of all joints.
 _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
@@ -16,13 +16,13 @@ _LEAST_CORNERS = 3
 _NO_ROOM = 1e-9
 # By how much the support gives way to a goal's force of 1: goals count ten times as much, the posture a thirtieth. With
 # 3 and 10, a hand that is led a centimetre beyond its reach is let go by 117 and 60 mm, for the sake of balance.
-_BALANCE_YIELDS = 10.0
+_BALANCE_YIELDS = 0.03
 # So much of the way to the support's edge the centre of mass goes as it will; beyond, hips go back, as people's do.
-# That gives way by so much more, and a metre that it is lowered counts as so many on the way: who bends down brings the
-# hips back farther than who reaches out. Without, and with 0.28 and a lowering of 0 and 0.03, the centre of mass goes
+# That gives way by so much more, and a metre that it is lowered counts as so many on the way: who bends down brings
+# the hips back farther than who reaches out. Without, and with 0.28 and a lowering of 0 and 0.03, it goes 11.6, 6.3 and
 # 11.6, 6.3 and 5.9 cm for a hand on the floor, and the hips 1.8, 2.0 and 2.0 cm for a hand 70 cm to the front; with 0.3
 # and 0.05, and an arm that hangs, 5.6 and 1.9 cm.
-_AT_EASE, _EASE_YIELDS, _LOWERED = 0.3, 10.0, 0.05
+_AT_EASE, _EASE_YIELDS, _LOWERED = 0.3, 0.03, 0.05
 
 
 @dataclass(frozen=True)
@@ -76,42 +76,48 @@ class Bounds:
             return
         normals, reaches = _outline(self._support)
         preferred = posture.preferred_centre_of_mass
-        room = np.maximum(reaches - normals @ preferred, 0.0)
+        gaps = np.maximum(reaches - normals @ preferred, 0.0)
         eased = normals - _LOWERED * np.array(self._support.up)
-        at_ease = _AT_EASE * room**2 / max(float(room.max()), _NO_ROOM)
+        at_ease = _AT_EASE * gaps**2 / max(float(gaps.max()), _NO_ROOM)
         self._normals = np.concatenate([normals, eased])
-        self._reaches = np.concatenate([normals @ preferred + room, eased @ preferred + at_ease])
+        self._reaches = np.concatenate([normals @ preferred + gaps, eased @ preferred + at_ease])
         self._yielding = np.repeat((_BALANCE_YIELDS, _EASE_YIELDS), len(normals))
 
-    def support_sides(self, stance: Stance, motions: Motions, away: Away) -> Sides:
-        """All of the support's; room is in metres."""
+    def support_rows(self, pose: Pose, motions: Motions, away: Away) -> ConstraintRows:
+        """All of the support's; gaps are in meters."""
         if not len(self._normals):
-            return Sides.straight(np.zeros((0, self._bodies.columns)), np.zeros(0), np.zeros(0, dtype=np.int64))
+            return ConstraintRows.straight(
+                np.zeros((0, self._bodies.columns)), np.zeros(0), np.zeros(0, dtype=np.int64)
+            )
         posture = self._posture
-        shifts = self._bodies.shifts(stance, motions, away.balanced, posture.carrier)
+        shifts = self._bodies.shifts(pose, motions, away.balanced, posture.carrier)
         shift = (posture.shares @ shifts.reshape(len(shifts), -1)).reshape(3, -1)
-        room = self._reaches - self._normals @ posture.centre_of_mass(away)
-        return Sides.straight(self._normals @ shift, room, _SUPPORT_KEYS + np.arange(len(room)), self._yielding)
+        gaps = self._reaches - self._normals @ posture.centre_of_mass(away)
+        return ConstraintRows.straight(
+            self._normals @ shift, gaps, _SUPPORT_KEYS + np.arange(len(gaps)), self._yielding
+        )
 
     def support_forces(self, pushes: FloatArray) -> FloatArray:
         """(J, 3) what pushes (K,) of the support's sides are on the masses."""
         return np.asarray(-self._posture.shares[:, None] * (pushes @ self._normals))
 
-    def floor_sides(self, stance: Stance, motions: Motions, within: float) -> Sides:
+    def floor_rows(self, pose: Pose, motions: Motions, within: float) -> ConstraintRows:
         """Those of the floor that are nearer than `within` metres."""
         if not len(self._on):
-            return Sides.straight(np.zeros((0, self._bodies.columns)), np.zeros(0), np.zeros(0, dtype=np.int64))
-        points = stance.points(self._on, self._points)
-        room = points @ self._normal - self._height
-        rows = -self._normal @ self._bodies.shifts(stance, motions, points, self._on)
-        near = np.flatnonzero(room <= within)
-        return Sides.straight(rows[near], room[near], _FLOOR_KEYS + near)
+            return ConstraintRows.straight(
+                np.zeros((0, self._bodies.columns)), np.zeros(0), np.zeros(0, dtype=np.int64)
+            )
+        points = pose.points(self._on, self._points)
+        gaps = points @ self._normal - self._height
+        rows = -self._normal @ self._bodies.shifts(pose, motions, points, self._on)
+        near = np.flatnonzero(gaps <= within)
+        return ConstraintRows.straight(rows[near], gaps[near], _FLOOR_KEYS + near)
 
-    def cost(self, stance: Stance, away: Away, price: float) -> float:
+    def cost(self, pose: Pose, away: Away, price: float) -> float:
         """What it costs to be through the floor, at a price a metre, and out of balance."""
         cost = 0.0
         if len(self._on):
-            heights = stance.points(self._on, self._points) @ self._normal
+            heights = pose.points(self._on, self._points) @ self._normal
             cost += price * float(np.maximum(self._height - heights, 0.0).sum())
         if len(self._normals):
             out = np.maximum(self._normals @ self._posture.centre_of_mass(away) - self._reaches, 0.0)

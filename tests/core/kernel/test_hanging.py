@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from fabrik_addon.core import Ball, forward_kinematics
-from fabrik_addon.core.posture.body import Bodies
-from fabrik_addon.core.posture.hanging import HangFrom, Hanging
-from fabrik_addon.core.posture.mass import Masses, PostureTerm
+from fabrik_addon.core.kernel.bodies import Bodies
+from fabrik_addon.core.kernel.hanging import HangFrom, Hanging
+from fabrik_addon.core.kernel.posture import Masses, PostureTerm
 from fabrik_addon.core.rotations import angle_between, product, quaternion_from_rotation_vector
 
-from .test_posture_solver import LIMITS, WEIGHTS, skeleton
+from ..test_drag import LIMITS, WEIGHTS, skeleton
 
 UP = np.array([0.0, 0.0, 1.0])
 TRUNK = ("hips", "spine")
@@ -39,7 +39,7 @@ def posed(found, bodies, turn, location=LOCATION):
     """(J, 4) the pose with the trunk's top turned by a rotation vector (3,), its limbs hanging."""
     rotations = start_pose()
     rotations[1] = product(quaternion_from_rotation_vector(np.array(turn)), rotations[1])
-    rotations[found.bones] = found.turned(bodies.stand(rotations[:2], location))
+    rotations[found.bones] = found.turned(bodies.pose(rotations[:2], location))
     return rotations
 
 
@@ -66,7 +66,7 @@ def test_free_arms_turn_about_the_vertical_with_the_trunk():
     rotations = start_pose()
     rotations[1] = product(quaternion_from_rotation_vector(turn), rotations[1])
     np.testing.assert_allclose(
-        found.turned(bodies.stand(rotations[:2], LOCATION)), start_pose()[found.bones], atol=1e-12
+        found.turned(bodies.pose(rotations[:2], LOCATION)), start_pose()[found.bones], atol=1e-12
     )
 
 
@@ -89,7 +89,7 @@ def test_a_limit_holds_and_what_cannot_turn_rides():
     )
     rotations = start.copy()
     rotations[1] = quaternion_from_rotation_vector(np.array([1.2, 0.0, 0.0]))
-    turned = dict(zip(found.bones.tolist(), found.turned(bodies.stand(rotations[:2], LOCATION)), strict=True))
+    turned = dict(zip(found.bones.tolist(), found.turned(bodies.pose(rotations[:2], LOCATION)), strict=True))
     assert 0.1 < angle_between(turned[skeleton().index("upper_arm.L")], start[0]) < 0.3
     right = turned.get(skeleton().index("upper_arm.R"), start[0])
     assert angle_between(right, start[0]) < 1e-6
@@ -110,8 +110,8 @@ def test_balance_sees_the_centre_of_mass_with_the_limbs_hanging():
     for pose in (start_pose(), posed(found, bodies, (0.7, 0.0, 0.0))):
         matrices = forward_kinematics(skeleton(), pose, LOCATION)
         centres = matrices[:, :3, 3] + 0.5 * skeleton().lengths[:, None] * matrices[:, :3, 1]
-        away = term.away(bodies.stand(pose[:2], LOCATION))
+        away = term.away(bodies.pose(pose[:2], LOCATION))
         np.testing.assert_allclose(term.centre_of_mass(away), shares @ centres, atol=1e-9)
     np.testing.assert_allclose(
-        term.preferred_centre_of_mass, term.centre_of_mass(term.away(bodies.stand(start_pose()[:2], LOCATION)))
+        term.preferred_centre_of_mass, term.centre_of_mass(term.away(bodies.pose(start_pose()[:2], LOCATION)))
     )

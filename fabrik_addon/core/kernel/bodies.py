@@ -27,7 +27,7 @@ _YZX, _ZXY = [1, 2, 0], [2, 0, 1]
 
 
 @dataclass(frozen=True)
-class Stance:
+class Pose:
     """How the B bodies stand.
 
     Attributes:
@@ -126,7 +126,7 @@ class Bodies:
         """(B, B) 1 where a body is the other one or below it."""
         return self.above.T.astype(float)
 
-    def stand(self, local: FloatArray, root: FloatArray) -> Stance:
+    def pose(self, local: FloatArray, root: FloatArray) -> Pose:
         """Where the bodies are with (..., B, 4) local rotations and the root's head at (..., 3)."""
         orientations = self.rest_turns @ matrix_from_quaternion(local)
         # Each round takes every body twice as far up.
@@ -140,34 +140,34 @@ class Bodies:
         carried[..., self._turned, :, :] = (
             orientations[..., self.parents[self._turned], :, :] @ self.rest_turns[self._turned]
         )
-        return Stance(local, root, self._below @ shifts, orientations, carried)
+        return Pose(local, root, self._below @ shifts, orientations, carried)
 
-    def moved(self, stance: Stance, step: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def moved(self, pose: Pose, step: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(..., B, 4) local rotations and (..., 3) root after a step (..., D), limits not looked at."""
-        root = stance.root + step[..., self.turning :] if self.free_root else stance.root
-        local = product(quaternion_from_rotation_vector(self.vectors(step)), stance.local)
+        root = pose.root + step[..., self.turning :] if self.free_root else pose.root
+        local = product(quaternion_from_rotation_vector(self.vectors(step)), pose.local)
         return local / lengths(local)[..., None], root
 
     def vectors(self, step: FloatArray) -> FloatArray:
         """(..., B, 3) rotation vectors, in the frames that carry the bodies, of a step (..., D)."""
         return (step[..., : self.turning] @ self._spread.T).reshape(*step.shape[:-1], -1, 3)
 
-    def motions(self, stance: Stance) -> Motions:
+    def motions(self, pose: Pose) -> Motions:
         """(..., D, 3) the axis of each column and (..., D, 3) the speed of what it moves at the armature's origin."""
-        axes, speeds = np.zeros((2, *stance.root.shape[:-1], self.columns, 3))
-        turned = times(stance.carried[..., self._turning_body, :, :], self.axes)
+        axes, speeds = np.zeros((2, *pose.root.shape[:-1], self.columns, 3))
+        turned = times(pose.carried[..., self._turning_body, :, :], self.axes)
         axes[..., : self.turning, :] = turned
-        speeds[..., : self.turning, :] = cross(stance.heads[..., self._turning_body, :], turned)
+        speeds[..., : self.turning, :] = cross(pose.heads[..., self._turning_body, :], turned)
         if self.free_root:
             speeds[..., self.turning :, :] = np.eye(3)
         return axes, speeds
 
-    def shifts(self, stance: Stance, motions: Motions, points: FloatArray, on: IntArray) -> FloatArray:
+    def shifts(self, pose: Pose, motions: Motions, points: FloatArray, on: IntArray) -> FloatArray:
         """(..., n, 3, D) how points (..., n, 3) of bodies (n,) move with the columns."""
         axes, speeds = motions
         if self.broken:
             ends = self.ends[self.body_of][:, on].T
-            arms = np.where((ends >= 0)[..., None], stance.heads[..., ends, :], points[..., None, :])
+            arms = np.where((ends >= 0)[..., None], pose.heads[..., ends, :], points[..., None, :])
             turned = np.swapaxes(cross(axes[..., None, :, :], arms), -1, -2)
         else:
             crossing = (points @ _CROSSING).reshape(*points.shape[:-2], -1, 3)
@@ -202,7 +202,7 @@ class Bodies:
         return np.where(self.body_of[:, None] == self.body_of, 0.5, self.above[self.body_of][:, self.body_of])
 
     def stiffness(
-        self, stance: Stance, motions: Motions, points: FloatArray, on: IntArray, forces: FloatArray
+        self, pose: Pose, motions: Motions, points: FloatArray, on: IntArray, forces: FloatArray
     ) -> FloatArray:
         """(D, D) how the pull of forces (n, 3) at points (n, 3) of bodies (n,) on the columns grows as they turn.
 
@@ -210,7 +210,7 @@ class Bodies:
         """
         own = np.concatenate([(points[:, :, None] * forces[:, None, :]).reshape(-1, 9), forces], axis=1)
         below = self._moves(on)[:, 0].T @ own
-        heads = stance.heads[self.body_of]
+        heads = pose.heads[self.body_of]
         spread = below[:, :9].reshape(-1, 3, 3) - heads[:, :, None] * below[:, None, 9:]
         axes = motions[0]
         trace = spread[:, 0, 0] + spread[:, 1, 1] + spread[:, 2, 2]

@@ -1,0 +1,1 @@
+"""Rigid bodies that move with their joints: kinematics, Jacobians, masses, goals, and limits as rows."""

@@ -1,0 +1,114 @@
+"""Goals: how far effectors are from their targets, and how that changes as joints rotate."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray, IntArray
+from ..model.bodies import effector_offset, path_reaches
+from ..model.effector import Effector
+from ..model.loops import loops_of, with_partners
+from ..model.residuals import LEVER
+from ..rotations import matrix_from_quaternion, quaternion_from_rotation_vector, rotation_vector_from_matrix
+from .bodies import Bodies, Motions, Pose
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The targets of E effectors, in armature space.
+
+    Attributes:
+        points: (..., E, 3), zeros where there is no target and where an effector closes a loop.
+        frames: (..., O, 3, 3) rotations that bones are to have, anything where there is none.
+        seen: (..., E + O) whether there is a target.
+    """
+
+    points: FloatArray
+    frames: FloatArray
+    seen: BoolArray
+
+
+class Goals:
+    """E effectors on the bodies of a rig: a residual of three numbers for each point and each rotation that counts.
+
+    A residual is in units of length. A rotation that is off by an angle counts as the angle times LEVER of the length
+    of the effector's path, so that points and rotations can be weighed against each other at any scale.
+
+    Attributes:
+        count: E.
+        oriented: (O,) the effectors whose rotation counts.
+        lengths: (E,) of the paths from the root to the effectors.
+        arms: (O,) units of length that a radian counts as.
+        shares: (O,) the rotation weights.
+        on: (E + K,) the bodies of the effectors and of the K partners in loops.
+    """
+
+    def __init__(self, bodies: Bodies, effectors: Sequence[Effector]) -> None:
+        """The effectors' bones are among the bodies."""
+        skeleton, ends = bodies.skeleton, with_partners(effectors)
+        self._bodies, self.count, self._loops = bodies, len(effectors), list(loops_of(effectors))
+        place = {int(bone): body for body, bone in enumerate(bodies.bones)}
+        self.on: IntArray = np.array([place[skeleton.index(each.bone)] for each in ends], dtype=np.int64)
+        self._offsets = np.array([effector_offset(skeleton, each) for each in ends])
+        self.lengths: FloatArray = path_reaches(skeleton, effectors).tolerance_lengths
+        oriented = [row for row, each in enumerate(effectors) if each.rotation_weight > 0.0]
+        self.oriented: IntArray = np.array(oriented, dtype=np.int64)
+        self.shares: FloatArray = np.array([effectors[row].rotation_weight for row in oriented], dtype=np.float64)
+        self.arms: FloatArray = LEVER * self.lengths[self.oriented]
+
+    def wanted(self, points: FloatArray, rotations: FloatArray | None = None) -> Wanted:
+        """Targets at (..., E, 3) and rotations (..., E, 4) w x y z, in armature space; NaN where there is none."""
+        targets = np.array(points, dtype=np.float64)
+        targets[..., self._loops, :] = 0.0
+        turned = np.full((*targets.shape[:-1], 4), np.nan) if rotations is None else np.asarray(rotations)
+        turned = turned[..., self.oriented, :]
+        seen = np.concatenate([~np.isnan(targets).any(axis=-1), ~np.isnan(turned).any(axis=-1)], axis=-1)
+        return Wanted(np.nan_to_num(targets), matrix_from_quaternion(np.nan_to_num(turned)), seen)
+
+    def points(self, pose: Pose) -> FloatArray:
+        """(..., E + K, 3) where effectors and the partners of loops are, in armature space."""
+        return pose.points(self.on, self._offsets)
+
+    def residual(self, pose: Pose, wanted: Wanted) -> FloatArray:
+        """(..., E + O, 3) what is missing to the targets, zero where there is none."""
+        found = self.points(pose)
+        points = found[..., : self.count, :]
+        points[..., self._loops, :] -= found[..., self.count :, :]
+        missing = wanted.points - points
+        if len(self.oriented):
+            back = np.swapaxes(pose.orientations[..., self.on[self.oriented], :, :], -1, -2)
+            turned = rotation_vector_from_matrix(wanted.frames @ back) * self.arms[:, None]
+            missing = np.concatenate([missing, turned], axis=-2)
+        return np.asarray(np.where(wanted.seen[..., None], missing, 0.0))
+
+    def toward(self, pose: Pose, wanted: Wanted, share: float) -> Wanted:
+        """The targets a share of the way from where a pose has the effectors to where they are wanted."""
+        missing = share * self.residual(pose, wanted)
+        found = self.points(pose)
+        points = found[..., : self.count, :]
+        points[..., self._loops, :] -= found[..., self.count :, :]
+        frames = pose.orientations[..., self.on[self.oriented], :, :]
+        turns = quaternion_from_rotation_vector(missing[..., self.count :, :] / self.arms[:, None])
+        turned = matrix_from_quaternion(turns) @ frames
+        return Wanted(points + missing[..., : self.count, :], turned, wanted.seen)
+
+    def missed(self, residual: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(..., E) distances from the targets and (..., O) radians of a residual (..., E + O, 3)."""
+        distances = np.sqrt((residual**2).sum(axis=-1))
+        return distances[..., : self.count], distances[..., self.count :] / self.arms
+
+    def rows(self, pose: Pose, motions: Motions, wanted: Wanted) -> FloatArray:
+        """(..., E + O, 3, D) how much the columns lessen the residual."""
+        shifts = self._bodies.shifts(pose, motions, self.points(pose), self.on)
+        rows = shifts[..., : self.count, :, :]
+        rows[..., self._loops, :, :] -= shifts[..., self.count :, :, :]
+        if len(self.oriented):
+            turns = self._bodies.turns(motions, self.on[self.oriented]) * self.arms[:, None, None]
+            rows = np.concatenate([rows, turns], axis=-3)
+        return np.asarray(rows * wanted.seen[..., None, None])
+
+    def forces(self, multipliers: FloatArray) -> FloatArray:
+        """(..., E + K, 3) the forces at the points that go with multipliers (..., E + O, 3) of the residuals."""
+        forces = multipliers[..., : self.count, :]
+        return np.concatenate([forces, -forces[..., self._loops, :]], axis=-2)

@@ -1,0 +1,383 @@
+"""The limits of all joints of a body, for one pose or for frames: what is inside, and sides that a step could pass."""
+
+from collections.abc import Sequence
+from copy import copy
+from typing import NamedTuple
+
+import numpy as np
+
+from ..arrays import ROUNDING, FloatArray, IntArray, lengths, times
+from ..backend import array as many
+from ..limits.ball import Ball
+from ..limits.base import Limit
+from ..limits.ellipse import nearest_on_ellipse
+from ..limits.hinge import Hinge
+from ..limits.swing_twist import FULL_TURN, Lean, compose_arrays, lean_of
+from .bodies import Bodies
+
+# A cone's outline is seen as straight lines: the nearest one, and those that are turned from it by so much. A narrow
+# ellipse turns away within a step: with the nearest alone, a step along the outline was worth nothing.
+_ANGLES = np.radians([0.0, -3.0, 3.0, -9.0, 9.0, -20.0, 20.0, -45.0, 45.0])
+# (2, 2 n) to the directions that a direction becomes when it is turned by each of them.
+_TURNED = np.array([[np.cos(_ANGLES), np.sin(_ANGLES)], [-np.sin(_ANGLES), np.cos(_ANGLES)]])
+_TURNED = _TURNED.transpose(0, 2, 1).reshape(2, -1)
+_AXES = np.array([(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)])
+# Radians, or a part of one: less is nothing beside an angle of which sine and cosine are taken.
+_SMALL, _FLAT = 1e-6, 1e-3
+# ConstraintRows of one joint have keys of their own up to this.
+_KEYS = 32
+
+
+class ConstraintRows(NamedTuple):
+    """K inequalities near a pose: rows · x <= gaps, to first order in a step x (D,).
+
+    Attributes:
+        rows: (K, D).
+        gaps: (K,) radians, or units of length, up to each.
+        keys: (K,) the same constraint has the same key from step to step.
+        compliance: (K,) how much each gives way to a force of 1.
+        curvatures: (K, 3, 3) a rotation w (3,) of the joint whose first column is in `columns` (K,) closes the gap by
+            ½ w · curvatures w more than the row says.
+        columns: (K,).
+    """
+
+    rows: FloatArray
+    gaps: FloatArray
+    keys: IntArray
+    compliance: FloatArray
+    curvatures: FloatArray
+    columns: IntArray
+
+    @classmethod
+    def straight(
+        cls, rows: FloatArray, gaps: FloatArray, keys: IntArray, compliance: FloatArray | float = 0.0
+    ) -> "ConstraintRows":
+        """ConstraintRows that do not bend, and do not give way unless they are said to."""
+        curvatures, columns = np.zeros((len(gaps), 3, 3)), np.zeros(len(gaps), dtype=np.int64)
+        return cls(rows, gaps, keys, np.broadcast_to(compliance, len(gaps)), curvatures, columns)
+
+    @classmethod
+    def joined(cls, found: Sequence["ConstraintRows"]) -> "ConstraintRows":
+        """All of several."""
+        return cls(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+    def curvature(self, pushes: FloatArray) -> FloatArray:
+        """(D, D) how the pushes (K,) on the columns grow as joints turn."""
+        result = np.zeros((self.rows.shape[1], self.rows.shape[1]))
+        for side in np.flatnonzero((pushes > 0.0) & self.curvatures.any(axis=(1, 2))):
+            own = slice(self.columns[side], self.columns[side] + 3)
+            result[own, own] += pushes[side] * self.curvatures[side]
+        return result
+
+
+class Sides(NamedTuple):
+    """K inequalities near F poses, each of one joint on one frame: normal · w <= gap for a rotation vector w.
+
+    Attributes:
+        frames: (K,). bodies: (K,).
+        normals: (K, 3) in the frame that carries the body.
+        gaps: (K,) radians, zero or more.
+    """
+
+    frames: IntArray
+    bodies: IntArray
+    normals: FloatArray
+    gaps: FloatArray
+
+    def rows(self, bodies: Bodies, frames: int) -> tuple[FloatArray, FloatArray]:
+        """(F, W, D) rows of the columns and (F, W) gaps; zero and infinite where a frame has fewer than W sides."""
+        order = np.argsort(self.frames, kind="stable")
+        where = self.frames[order]
+        rank = np.arange(len(where)) - np.searchsorted(where, where)
+        most = int(rank.max(initial=-1)) + 1
+        rows, gaps = np.zeros((frames, most, bodies.columns)), np.full((frames, most), np.inf)
+        gaps[where, rank] = self.gaps[order]
+        on, normals = self.bodies[order], self.normals[order]
+        first, three = bodies.first[on], bodies.counts[on] > 1
+        columns = first[three, None] + np.arange(3)
+        rows[where[three, None], rank[three, None], columns] = times(bodies.axes[columns], normals[three])
+        rows[where[~three], rank[~three], first[~three]] = (bodies.axes[first[~three]] * normals[~three]).sum(axis=1)
+        return rows, gaps
+
+
+class JointLimits:
+    """The limits of B bodies, for one pose or for F poses.
+
+    Attributes:
+        hinges: those that are hinges, whose ranges may differ from frame to frame (see `with_ranges`).
+    """
+
+    def __init__(self, bodies: Bodies, limits: Sequence[Limit | None]) -> None:
+        turning = [(body, limit) for body, limit in enumerate(limits) if limit and bodies.counts[body]]
+        others = [(body, limit) for body, limit in turning if not isinstance(limit, (Hinge, Ball))]
+        self.hinges = Hinges(bodies, [(body, limit) for body, limit in turning if isinstance(limit, Hinge)])
+        self._kinds = (
+            self.hinges,
+            _Balls(bodies, [(body, limit) for body, limit in turning if isinstance(limit, Ball)]),
+            _Others(bodies, others),
+        )
+
+    def with_ranges(self, low: FloatArray, high: FloatArray) -> "JointLimits":
+        """The same with other ranges of the H hinges on each of F frames, (F, H) radians."""
+        result = copy(self)
+        result.hinges = copy(self.hinges)
+        result.hinges.low, result.hinges.high = low, high
+        result._kinds = (result.hinges, *self._kinds[1:])  # noqa: SLF001  its own
+        return result
+
+    def clamped(self, local: FloatArray) -> FloatArray:
+        """([F,] B, 4) the nearest rotations inside."""
+        result = local.copy()
+        poses = result.reshape(-1, *local.shape[-2:])
+        for kind in self._kinds:
+            kind.clamp(poses)
+        return result
+
+    def rows(self, local: FloatArray, within: float) -> ConstraintRows:
+        """Those that a rotation by `within` radians could pass, of one pose (B, 4)."""
+        return ConstraintRows.joined([kind.rows(local, within) for kind in self._kinds])
+
+    def sides(self, local: FloatArray, within: float) -> Sides:
+        """Those of F poses (F, B, 4) that a rotation by `within` radians could pass, of an outline the nearest one."""
+        found = [kind.sides(local, within) for kind in self._kinds]
+        return Sides(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+
+class Hinges:
+    """H hinges; methods as of `JointLimits`.
+
+    Attributes:
+        bodies: (H,). axes: (H, 3).
+        low, high: (H,) or (F, H) radians. middle: (H,) of the ranges.
+    """
+
+    def __init__(self, bodies: Bodies, hinges: Sequence[tuple[int, Hinge]]) -> None:
+        self.bodies: IntArray = np.array([body for body, _ in hinges], dtype=np.int64)
+        self._columns, self._width = bodies.first[self.bodies], bodies.columns
+        self.axes: FloatArray = np.array([limit.turn_axis for _, limit in hinges]).reshape(-1, 3)
+        ranges = [(limit.bounds.low, limit.bounds.high, limit.bounds.middle) for _, limit in hinges]
+        self.low, self.high, self.middle = np.array(ranges).reshape(-1, 3).T
+
+    def clamp(self, local: FloatArray) -> None:
+        """Bring poses (F, B, 4) inside, in place."""
+        half = 0.5 * np.clip(self.angles(local), self.low, self.high)[..., None]
+        local[:, self.bodies] = np.concatenate([np.cos(half), np.sin(half) * self.axes], axis=-1)
+
+    def rows(self, local: FloatArray, within: float) -> ConstraintRows:
+        """Of one pose (B, 4)."""
+        _, bodies, normals, gaps = self.sides(local[None], within)
+        hinges = np.searchsorted(self.bodies, bodies)
+        upper = (normals * self.axes[hinges]).sum(axis=1)
+        rows = np.zeros((len(gaps), self._width))
+        rows[np.arange(len(gaps)), self._columns[hinges]] = upper
+        return ConstraintRows.straight(rows, gaps, _KEYS * bodies + (upper > 0.0))
+
+    def sides(self, local: FloatArray, within: float) -> Sides:
+        """Of poses (F, B, 4)."""
+        angles = self.angles(local)
+        gaps = np.stack([self.high - angles, angles - self.low])
+        upper, frames, hinges = np.nonzero(gaps <= within)
+        normals = np.where(upper[:, None], -1.0, 1.0) * self.axes[hinges]
+        return Sides(frames, self.bodies[hinges], normals, np.maximum(gaps[upper, frames, hinges], 0.0))
+
+    def angles(self, local: FloatArray) -> FloatArray:
+        """(F, H) radians, on the side of each range's middle, of poses (F, B, 4)."""
+        own = local[:, self.bodies]
+        angles = 2.0 * np.arctan2((own[..., 1:] * self.axes).sum(axis=-1), own[..., 0])
+        return np.asarray(angles - FULL_TURN * np.floor((angles - self.middle) / FULL_TURN + 0.5))
+
+
+class _Balls:
+    """N balls, their leans and twists worked out together: the array backend's frames are joints here."""
+
+    def __init__(self, bodies: Bodies, balls: Sequence[tuple[int, Ball]]) -> None:
+        self._bodies: IntArray = np.array([body for body, _ in balls], dtype=np.int64)
+        self._columns, self._width = bodies.first[self._bodies][:, None] + np.arange(3), bodies.columns
+        cones = np.array([limit.angles for _, limit in balls]).reshape(-1, 4)
+        self._positive, self._negative = cones[:, None, :2], cones[:, None, 2:]
+        # An outline all round is none; across one of its axes only where nothing is open on that side.
+        self._open = cones.min(axis=1, initial=np.pi) >= np.pi
+        open_all_round = np.repeat(self._open[:, None], len(_ANGLES), axis=1)
+        self._none = np.where(np.concatenate([open_all_round, cones > 0.0], axis=1), np.inf, 0.0)
+        bounds = [limit.bounds for _, limit in balls]
+        ranges = [(each.low, each.high, each.middle, each.sure) for each in bounds]
+        self._low, self._high, self._middle, self._sure = np.array(ranges).reshape(-1, 4).T
+
+    def clamp(self, local: FloatArray) -> None:
+        own = local[:, self._bodies]
+        turn = self._twists(own)
+        twist = np.clip(turn, self._low, self._high)
+        frames, joints = np.nonzero((own[..., 1] ** 2 + own[..., 3] ** 2 > self._sure) | (twist != turn))
+        if not len(frames):
+            return
+        lean, turn, twist = (
+            lean_of(many, many.quaternion(own[frames, joints])),
+            turn[frames, joints],
+            twist[frames, joints],
+        )
+        half_axes = self._half_axes(np.stack([lean.x, lean.z], axis=1)[:, None], joints)[:, 0]
+        x, z = nearest_on_ellipse(many, lean.x, lean.z, *half_axes.T)
+        outside = (x != lean.x) | (z != lean.z) | (twist != turn)
+        inside = compose_arrays(*(np.asarray(values)[outside] for values in (x, z, twist)))
+        local[frames[outside], self._bodies[joints[outside]]] = inside
+
+    def sides(self, local: FloatArray, within: float) -> Sides:
+        own, count = local[:, self._bodies], len(self._bodies)
+        twist = self._twists(own).ravel()
+        joints = np.tile(np.arange(count), len(local))
+        lean = lean_of(many, many.quaternion(own.reshape(-1, 4)))
+        leans = np.stack([lean.x, lean.z], axis=1)
+        half_axes = self._half_axes(leans[:, None], joints)[:, 0]
+        slope = np.where(half_axes > 0.0, leans / np.maximum(half_axes, ROUNDING) ** 2, 0.0)
+        size = lengths(slope)[:, None]
+        nearest = np.where(size > ROUNDING, slope / np.maximum(size, ROUNDING), _AXES[0])
+        outline = lengths(half_axes * nearest) - (nearest * leans).sum(axis=1)
+        outline[self._open[joints]] = np.inf
+        # Across an axis on which nothing is open.
+        across = np.where(self._none[joints, len(_ANGLES) :] == 0.0, -leans @ _AXES.T, np.inf)
+        gaps = np.concatenate(
+            [outline[:, None], across, (self._high[joints] - twist)[:, None], (twist - self._low[joints])[:, None]],
+            axis=1,
+        )
+        which, places = np.nonzero(gaps <= within)
+        leaning, twisting = _ways(Lean(*(np.asarray(value)[which] for value in lean)))
+        ways = np.concatenate([nearest[which, None], np.broadcast_to(_AXES, (len(which), 4, 2))], axis=1) @ leaning
+        ways = np.concatenate([ways, twisting, -twisting], axis=1)
+        return Sides(
+            which // max(count, 1),
+            self._bodies[joints[which]],
+            ways[np.arange(len(which)), places],
+            np.maximum(gaps[which, places], 0.0),
+        )
+
+    def rows(self, local: FloatArray, within: float) -> ConstraintRows:
+        if not len(self._bodies):
+            return ConstraintRows.straight(np.zeros((0, self._width)), np.zeros(0), np.zeros(0, dtype=np.int64))
+        own = local[self._bodies]
+        lean, twist = lean_of(many, many.quaternion(own)), self._twists(own)
+        normals, outline_room, along = self._outline(np.stack([lean.x, lean.z], axis=1))
+        leaning, twisting = _ways(lean)
+        rows = np.concatenate([normals @ leaning, twisting, -twisting], axis=1)
+        gaps = np.concatenate([outline_room, np.stack([self._high - twist, twist - self._low], axis=1)], axis=1)
+        joints, places = np.nonzero(gaps <= within)
+        found = np.zeros((len(joints), self._width))
+        found[np.arange(len(joints))[:, None], self._columns[joints]] = rows[joints, places]
+        outward, around, twisted = _bends(lean, twisting[:, 0])
+        unit = np.stack([lean.ex, lean.ez], axis=1)[:, None]
+        curvatures = (normals * unit).sum(axis=2)[..., None, None] * outward[:, None]
+        curvatures += (normals[..., 1] * unit[..., 0] - normals[..., 0] * unit[..., 1])[..., None, None] * around[
+            :, None
+        ]
+        curved = (along @ leaning)[:, 0]
+        curvatures[:, : len(_ANGLES)] += (curved[:, :, None] * curved[:, None])[:, None]
+        curvatures = np.concatenate([curvatures, twisted[:, None], -twisted[:, None]], axis=1)
+        keys = _KEYS * self._bodies[joints] + places
+        gaps = np.maximum(gaps[joints, places], 0.0)
+        return ConstraintRows(
+            found, gaps, keys, np.zeros(len(joints)), curvatures[joints, places], self._columns[joints, 0]
+        )
+
+    def _twists(self, own: FloatArray) -> FloatArray:
+        """(..., N) radians, on the side of each range's middle, of rotations (..., N, 4)."""
+        twist = 2.0 * np.arctan2(own[..., 2], own[..., 0])
+        return np.asarray(twist - FULL_TURN * np.floor((twist - self._middle) / FULL_TURN + 0.5))
+
+    def _outline(self, leans: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """(N, n, 2) outward normals of the cones' outlines seen as lines, and (N, n) how far leans (N, 2) are off.
+
+        And (N, 1, 2) the ways along the outlines, times the roots of their curvatures.
+        """
+        leans = leans[:, None]
+        half_axes = self._half_axes(leans)
+        slope = np.where(half_axes > 0.0, leans / np.maximum(half_axes, ROUNDING) ** 2, 0.0)
+        size = lengths(slope)[..., None]
+        nearest = np.where(size > ROUNDING, slope / np.maximum(size, ROUNDING), _AXES[0])
+        turned = (nearest @ _TURNED).reshape(len(leans), -1, 2)
+        normals = np.concatenate([turned, np.broadcast_to(_AXES, (len(leans), *_AXES.shape))], axis=1)
+        gaps = lengths(self._half_axes(normals) * normals) - (normals * leans).sum(axis=2)
+        along = nearest[..., ::-1] * (-1.0, 1.0)
+        curvature = (along**2 / np.maximum(half_axes, _SMALL) ** 2).sum(axis=2)[..., None] / np.maximum(size, ROUNDING)
+        return normals, gaps + self._none, along * np.sqrt(curvature)
+
+    def _half_axes(self, ways: FloatArray, joints: IntArray | slice = slice(None)) -> FloatArray:
+        """(N, n, 2) the half-axes of the quarters that ways (N, n, 2) of joints (N,) point into."""
+        return np.where(ways >= 0.0, self._positive[joints], self._negative[joints])
+
+
+def _ways(lean: Lean) -> tuple[FloatArray, FloatArray]:
+    """(N, 2, 3) the rotation vectors by which N leans move along x and along z, and (N, 1, 3) by which bones twist.
+
+    What `Lean.turn_toward` and `turn_twisting` say, in a third of their time: 30 us of a step's 2,000.
+    """
+    angle, ex, ez = (np.asarray(value) for value in (lean.angle, lean.ex, lean.ez))
+    sine, cosine = np.sin(angle), np.cos(angle)
+    above = 1.0 + cosine
+    stretch = np.where(angle < _SMALL, 1.0, angle / np.maximum(sine, ROUNDING))
+    share, none = 1.0 / np.maximum(above, _SMALL), np.zeros(len(ex))
+    turning = np.array([(ez, none, -ex), (cosine * ex, -sine, cosine * ez)]).transpose(2, 0, 1)
+    leaning = np.array([(ex, -ez * stretch), (ez, ex * stretch)]).transpose(2, 0, 1)
+    twisting = np.array([sine * share * ex, above * share, sine * share * ez]).T
+    return leaning @ turning, twisting[:, None]
+
+
+def _bends(lean: Lean, twisting: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(N, 3, 3) how N leans move outward and around, and bones twist, in the second order of a rotation vector.
+
+    With u the bone's direction, u'' = w × (w × u): along the sphere w · u times w × u turned by a quarter. In polar
+    coordinates of sphere and chart, o outward and a around: θ'' - θ φ'² = (w·u) a + (cot θ - θ / sin² θ) a², and
+    θ φ'' + 2 θ' φ' = -θ / sin θ (w·u) o + 2 (1 - θ cot θ) / sin θ o a. A twist t by t' o tan(θ / 2).
+    """
+    angle, ex, ez = (np.asarray(value) for value in (lean.angle, lean.ex, lean.ez))
+    sine, cosine, none = np.sin(angle), np.cos(angle), np.zeros(len(angle))
+    safe, small = np.maximum(sine, _SMALL), angle < _FLAT
+    own = np.stack([sine * ex, cosine, sine * ez], axis=1)
+    out, around = np.stack([ez, none, -ex], axis=1), np.stack([cosine * ex, -sine, cosine * ez], axis=1)
+    stretch = np.where(small, 1.0, angle / safe)
+    falling = np.where(small, -2.0 / 3.0 * angle, (cosine - stretch) / safe)
+    mixing = np.where(small, 2.0 / 3.0 * angle, 2.0 * (1.0 - stretch * cosine) / safe)
+    return (
+        _both(own, around) + falling[:, None, None] * _both(around, around),
+        mixing[:, None, None] * _both(out, around) - stretch[:, None, None] * _both(own, out),
+        np.tan(0.5 * angle)[:, None, None] * _both(twisting, out),
+    )
+
+
+def _both(first: FloatArray, second: FloatArray) -> FloatArray:
+    """(N, 3, 3) matrices M for which w · M w is the product of first · w and second · w."""
+    product = first[:, :, None] * second[:, None]
+    return np.asarray(0.5 * (product + np.swapaxes(product, 1, 2)))
+
+
+class _Others:
+    """Limits of any other kind, one by one."""
+
+    def __init__(self, bodies: Bodies, others: Sequence[tuple[int, Limit]]) -> None:
+        self._others, self._first, self._width = others, bodies.first, bodies.columns
+
+    def clamp(self, local: FloatArray) -> None:
+        for body, limit in self._others:
+            inside = limit.clamp(many, many.quaternion(local[:, body]))
+            local[:, body] = many.stack([inside], len(local))[:, 0]
+
+    def sides(self, local: FloatArray, within: float) -> Sides:
+        none = np.zeros(0, dtype=np.int64)
+        found = [Sides(none, none, np.zeros((0, 3)), np.zeros(0))]
+        for body, limit in self._others:
+            for normal, gap in limit.constraints(many, many.quaternion(local[:, body]), within):
+                gaps = many.row([gap], len(local))[:, 0]
+                near = np.flatnonzero(gaps <= within)
+                normals = many.stack([normal], len(local))[near, 0]
+                found.append(Sides(near, np.full(len(near), body), normals, np.maximum(gaps[near], 0.0)))
+        return Sides(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+    def rows(self, local: FloatArray, within: float) -> ConstraintRows:
+        rows, gaps, keys = [np.zeros((0, self._width))], [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
+        for body, limit in self._others:
+            rotation = many.quaternion(local[body : body + 1])
+            for place, constraint in enumerate(limit.constraints(many, rotation, within)):
+                row = np.zeros((1, self._width))
+                row[0, self._first[body] : self._first[body] + 3] = many.stack([constraint.normal], 1)[0, 0]
+                rows.append(row)
+                gaps.append(np.maximum(many.row([constraint.gap], 1)[0], 0.0))
+                keys.append(np.array([_KEYS * body + place]))
+        return ConstraintRows.straight(np.concatenate(rows), np.concatenate(gaps), np.concatenate(keys))

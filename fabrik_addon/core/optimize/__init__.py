@@ -1,0 +1,1 @@
+"""Quadratic programs and the steps that are built from them."""
