@@ -540,23 +540,20 @@ class DragSolver:
     def _held_back(self, first: _State, state: _State, wanted: Wanted, gone: float) -> _State:
         """The state, or as much of the way to it as the joints may go while the targets have gone so far."""
         most = _FOLLOWS * gone + (_LEAST_WAY if gone > 0.0 else _CATCHES_UP) * self.size
-        gone_by = self._farthest(first, state)
+        farthest = self._farthest(first, state)
         turned = float(angle_between(first.pose.local, state.pose.local).max()) if gone > 0.0 else 0.0
-        # A joint that rotates far is held back only where none has to go far: straight limbs do both.
-        farthest = gone_by if gone_by > most else _TURNS * self.size * turned
-        if farthest <= most:
-            return state
-        share = most / farthest
-        local = slerp(first.pose.local, state.pose.local, np.full(len(first.pose.local), share))
-        root = first.pose.root + share * (state.pose.root - first.pose.root)
-        held = self._state(self.bodies.pose(self._within(local), root), wanted)
-        # All goals stay met where that takes no joint much farther; pins always do.
-        met = self._onto_goals(held, wanted, self._compliance <= _RIGID)
-        if self._farthest(first, met) <= _ABOUT * most:
-            return met
-        if gone_by <= most:
-            return state
-        return self._onto_goals(held, wanted, self._caps > 2.0 * self._caps.min())
+        held = state
+        # First as joints may rotate; where goals would be missed by that, as far as joints may go.
+        for far in (max(farthest, _TURNS * self.size * turned), farthest):
+            if far <= most:
+                break
+            local = slerp(first.pose.local, state.pose.local, np.full(len(first.pose.local), most / far))
+            root = first.pose.root + most / far * (state.pose.root - first.pose.root)
+            held = self._state(self.bodies.pose(self._within(local), root), wanted)
+            met = self._onto_goals(held, wanted, self._compliance <= _RIGID)
+            if self._farthest(first, met) <= _ABOUT * most:
+                return met
+        return state if farthest <= most else self._onto_goals(held, wanted, self._caps > 2.0 * self._caps.min())
 
     def _farthest(self, first: _State, state: _State) -> float:
         """How far the joint, or center of mass of a bone, goes that goes farthest from one state to another."""
