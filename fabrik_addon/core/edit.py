@@ -4,20 +4,22 @@ For each frame x, by itself:
 
     minimize  posture(x) + Σ cap · |goal(x) - target|   subject to joint limits
 
-The posture term prefers the frame's own pose. A goal costs a distance, not its square, so that it is met exactly until
-the force that holds it reaches its cap; beyond that it is let go smoothly. A limb that is nearly straight needs more and
-more force to become longer. It therefore stays a little bent, and its joints do not jump as it becomes straight. Points
-that are held have higher caps than points that are dragged.
+The posture term prefers the frame's own pose. A goal costs a distance, not its square, so it is met exactly until the
+force that holds it reaches its cap; beyond that it is let go smoothly. The nearer a limb is to straight, the more force
+it takes to extend it. It therefore stays a little bent, and its joints do not jump as it becomes straight. Points that
+are held have higher caps than points that are dragged.
 
 Each step is a Newton step for all frames of a block: a quadratic program (`optimize.qp`) with the Hessian of the
-Lagrangian, then back onto the goals along the same factorization, and shorter until the sum above falls. A frame depends
-on its own pose and goals alone, so a smooth change of the goals gives a smooth change of the poses.
+Lagrangian, then back onto the goals along the same factorization, and shorter until the sum above falls.
+
+A frame depends on its own pose and goals alone, so a smooth change of the goals gives a smooth change of the poses,
+unless the best pose passes from one minimum to another: an arm could bend two ways. `EditSolver.smoothed` therefore
+solves once more, with the smoothed change as the preferred pose: one step of a proximal method for smoothness.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -30,7 +32,7 @@ from .limits.base import Limit
 from .model.bodies import participants
 from .model.effector import Effector
 from .model.skeleton import Skeleton
-from .optimize.qp import QuadraticProgram
+from .optimize.qp import QpStep, QuadraticProgram
 from .rotations import (
     conjugate,
     matrix_from_quaternion,
@@ -40,22 +42,30 @@ from .rotations import (
     rotation_vector_from_quaternion,
 )
 
-# The force at which a goal of weight 1 is let go, in units of the body's mass and size. With 1 instead of 0.3 a head
-# that is pulled out of reach accelerates 1.9 instead of 0.9 times as much as in the take; with 0.15 TODO.
-_CAP: Final = 0.15
-# Each priority has a cap so many times that of the next one.
-_RANK: Final = 50.0
+# The force at which a goal of weight 1 is let go, in units of the body's mass and size. With 0.2 a straight leg does not
+# bend for hips that are dragged down 10 cm.
+_CAP: Final = 0.3
+# The share of it for dragged points in `smoothed`, whose preferred pose is nearly there. Of 225 drags of the sample
+# walk, in and out of reach, 8 accelerate more than 1.2 times as much as the take (1.4 at most); with 0.5, 25 do (1.6).
+_CAP_NEAR: Final = 0.25
+# Goals of priority 0 have a cap so many times that of the others.
+_HELD: Final = 50.0
 # The compliance of goals below their caps, in units of 1 / mass: a force of a cap is a micrometer short.
 _COMPLIANCE: Final = 1e-7
 # Radians: the farthest that a joint rotates in a step, and a step below which a frame is finished.
 _LONGEST_TURN, _LAST_TURN = 0.5, 1e-2
-# Steps at most: on release, and while the mouse moves, where each move continues from the last one.
+# Radians: own poses that are beyond a limit by less are inside.
+_BEYOND: Final = 1e-6
+# Steps at most: to the end, and while the mouse moves, where each move continues from the last one.
 _MOST_STEPS, _STEPS_FROM_NEAR = 20, 4
-# The Hessian is made positive by at least this share of the mass matrix.
+# Frames: the standard deviation of the mean over time that a smoothed change is. 5 instead of 3 is no smoother.
+_SPREAD: Final = 3.0
+# The Hessian is made positive by at least this share of the mass matrix; damping begins with as much.
 _MARGIN: Final = 0.2
+# Stiffness along goals that are met, in units of mass: 1 and 100 give the same poses, 100 in a tenth fewer steps.
 _STIFFNESS: Final = 10.0
-# Shares of a step that are tried; the mass matrix is then multiplied by more.
-_SHARES: Final = (1.0, 0.4, 0.16, 0.064)
+# A step that does not lessen the cost is shortened to this share, a few times; then damping grows as much.
+_SHORTER, _MOST_SHORTER = 0.4, 4
 # Frames that are solved together: their matrices stay in the processor's cache.
 _BLOCK: Final = 12
 
@@ -113,6 +123,7 @@ class EditSolver:
         shares: (F,) how much of a change each frame gets. Own poses beyond limits are brought inside by that share, so
         that nothing jumps where the change begins and ends; all the way when None.
         """
+        self._own = EditPoses(rotations, roots, np.empty(0))
         inside = np.ones(len(rotations)) if shares is None else shares
         self._parts = [slice(first, first + _BLOCK) for first in range(0, len(rotations), _BLOCK)]
         self._blocks = [_Block(model, rotations[part], roots[part], inside[part]) for part in self._parts]
@@ -123,103 +134,160 @@ class EditSolver:
     def solve(self, targets: FloatArray, rotations: FloatArray, start: EditPoses | None = None) -> EditPoses:
         """The poses for targets (F, E, 3) and rotations (F, E, 4) of effectors' bones, NaN where there is none.
 
-        start: poses near to them, such as those of the last move: then they need not be found to the end.
+        start: poses near to them, such as those of the last move: then a few steps are enough.
         """
+        steps = _MOST_STEPS if start is None else _STEPS_FROM_NEAR
+        return self._solve(targets, rotations, start or self._own, self._own, steps, cap=1.0)
+
+    def smoothed(self, targets: FloatArray, rotations: FloatArray, found: EditPoses) -> EditPoses:
+        """Poses for the same targets on successive frames, near to found ones with their change smoothed over time."""
+        rotation_vectors = rotation_vector_from_quaternion(product(found.rotations, conjugate(self._own.rotations)))
+        turns = _mean(rotation_vectors.reshape(len(rotation_vectors), -1)).reshape(rotation_vectors.shape)
+        turned = product(quaternion_from_rotation_vector(turns), self._own.rotations)
+        smooth = EditPoses(turned, self._own.roots + _mean(found.roots - self._own.roots), found.errors)
+        return self._solve(targets, rotations, smooth, smooth, _MOST_STEPS, cap=_CAP_NEAR)
+
+    def _solve(
+        self,
+        targets: FloatArray,
+        rotations: FloatArray,
+        start: EditPoses,
+        preferred: EditPoses,
+        steps: int,
+        *,
+        cap: float,
+    ) -> EditPoses:
         found = []
         for part, block in zip(self._parts, self._blocks, strict=True):
-            own = None if start is None else (start.rotations[part], start.roots[part])
-            found.append(block.solve(targets[part], rotations[part], own))
-        return EditPoses(*(np.concatenate(values) for values in zip(*found, strict=True)))
+            problem = block.problem(
+                targets[part], rotations[part], preferred.rotations[part], preferred.roots[part], cap
+            )
+            found.append(block.solve(problem, start.rotations[part], start.roots[part], steps))
+        local, roots, points = (np.concatenate(values) for values in zip(*found, strict=True))
+        return EditPoses(local, roots, lengths(targets - points))
+
+
+class _Problem(NamedTuple):
+    """What a block of frames is solved for; caps (E + O,) of the forces at points and of rotations."""
+
+    wanted: Wanted
+    posture: PostureTerm
+    caps: FloatArray
 
 
 class _Block:
-    """Frames that are solved together."""
+    """F frames that are solved together."""
 
     def __init__(self, model: EditModel, rotations: FloatArray, roots: FloatArray, shares: FloatArray) -> None:
-        skeleton, masses, self._rotations, self._roots = model.skeleton, model.masses, rotations, roots
+        self._model, self._rotations, skeleton = model, rotations, model.skeleton
         self._bones = participants(skeleton, model.effectors)
         names = [skeleton.names[bone] for bone in self._bones]
-        factors = [masses.factors[bone] if skeleton.names[bone] in model.turning else np.inf for bone in self._bones]
         limits = [model.limits.get(name) for name in names]
+        factors = np.where([name in model.turning for name in names], model.masses.factors[self._bones], np.inf)
         axes = [joint_axes(limit, factor) for limit, factor in zip(limits, factors, strict=True)]
         self.turning = [bone for bone, own in zip(self._bones, axes, strict=True) if len(own)]
         self._bodies = Bodies(skeleton, self._bones, axes, model.free_root)
         self._limits = _Limits(self._bodies, limits, rotations[:, self._bones], shares)
-        self._posture = PostureTerm(self._bodies, masses, rotations, roots)
         self._goals = goals = Goals(self._bodies, model.effectors)
-        ranks = np.array([effector.priority for effector in model.effectors])
         weights = np.array([effector.weight for effector in model.effectors])
-        caps = _CAP * self._posture.size * weights * np.where(ranks > 0, 1.0, _RANK)
-        self._caps: FloatArray = np.concatenate([caps, goals.shares * caps[goals.oriented]])
+        self._weights = np.concatenate([weights, goals.shares * weights[goals.oriented]])
+        is_held = np.array([effector.priority == 0 for effector in model.effectors])
+        self._is_held = np.concatenate([is_held, is_held[goals.oriented]])
         own = self._bodies.pose(rotations[:, self._bones], roots)
         self.own_points = goals.points(own)[:, : goals.count]
         self.own_rotations = quaternion_from_matrix(own.orientations[:, goals.on[: goals.count]])
 
+    def problem(
+        self, targets: FloatArray, rotations: FloatArray, preferred: FloatArray, roots: FloatArray, cap: float
+    ) -> _Problem:
+        """For targets as in `EditSolver.solve`, poses (F, J, 4) and (F, 3), and a share of the caps of dragged points."""
+        posture = PostureTerm(self._bodies, self._model.masses, preferred, roots)
+        caps = _CAP * posture.size * self._weights * np.where(self._is_held, _HELD, cap)
+        return _Problem(self._goals.wanted(targets, rotations), posture, caps)
+
     def solve(
-        self, targets: FloatArray, rotations: FloatArray, start: tuple[FloatArray, FloatArray] | None
+        self, problem: _Problem, rotations: FloatArray, roots: FloatArray, steps: int
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """What `EditPoses` are made of, for targets and from a start as for `EditSolver`."""
-        goals, bodies, posture = self._goals, self._bodies, self._posture
-        wanted = goals.wanted(targets, rotations)
-        local, root = (self._rotations, self._roots) if start is None else start
-        pose = bodies.pose(self._limits.clamped(local[:, self._bones]), root)
-        cost, residual = self._cost(pose, wanted)
-        count = len(targets), len(self._caps)
-        caps, rigid = np.broadcast_to(self._caps, count), np.full((count[0], 3 * count[1]), _COMPLIANCE)
-        forces, damping, is_met = np.zeros((*count, 3)), np.zeros(count[0]), np.ones(rigid.shape, dtype=bool)
-        for _ in range(_MOST_STEPS if start is None else _STEPS_FROM_NEAR):
-            motions, away = bodies.motions(pose), posture.away(pose)
-            mass, gradient = posture.equations(away, pose, motions)
-            rows = goals.rows(pose, motions, wanted).reshape(*rigid.shape, -1)
-            curvature = bodies.stiffness(
-                pose,
-                motions,
-                np.concatenate([goals.points(pose), away.centres], axis=1),
-                np.concatenate([goals.on, posture.carrier]),
-                np.concatenate([goals.forces(forces), -posture.pulls(away)], axis=1),
-            )
-            # Stiffness along goals that are met changes no step, but needs less mass to be added.
-            stiff = _STIFFNESS * np.swapaxes(rows * is_met[..., None], 1, 2)
-            hessian = _positive((1.0 + damping)[:, None, None] * mass - curvature + stiff @ rows, mass)
-            slope = times(stiff, residual.reshape(rigid.shape)) - gradient
-            free = QuadraticProgram(hessian, slope, rows, np.zeros((count[0], 0, bodies.columns)))
-            program, found = free, free.solve(residual.reshape(rigid.shape), rigid[:, :0], rigid, caps=caps)
-            normals, gaps = self._limits.rows(pose.local, self._longest(found.step).max())
-            if (times(normals, found.step) > gaps).any():
-                program = QuadraticProgram(hessian, slope, rows, normals)
-                found = program.solve(residual.reshape(rigid.shape), gaps, rigid, caps=caps)
-            longest, forces = self._longest(found.step), found.forces.reshape(forces.shape)
-            is_met = found.compliance <= _COMPLIANCE
-            active = found.active if program is not free else np.zeros((count[0], 0), dtype=bool)
+        """(F, J, 4) rotations, (F, 3) roots and (F, E, 3) effectors, from (F, J, 4) and (F, 3)."""
+        pose = self._bodies.pose(self._limits.clamped(rotations[:, self._bones]), roots)
+        cost, residual = self._cost(problem, pose)
+        forces, damping, is_met = np.zeros(residual.shape), np.zeros(len(residual)), np.ones(residual.shape, dtype=bool)
+        for _ in range(steps):
+            rows, program, found = self._step(problem, pose, residual, forces, is_met, damping)
+            forces, is_met = found.forces.reshape(forces.shape), (found.compliance <= _COMPLIANCE).reshape(is_met.shape)
+            longest = self._longest(found.step)
             share = np.minimum(1.0, _LONGEST_TURN / np.maximum(longest, ROUNDING))
-            is_better = np.zeros(count[0], dtype=bool)
-            best, least = pose, cost + ROUNDING * posture.size**2
-            for shorter in _SHARES:
-                step = (shorter * share)[:, None] * found.step
-                trial = self._moved(pose, step)
+            before, before_residual, least = pose, residual, cost + ROUNDING * problem.posture.size**2
+            is_better = np.zeros(len(residual), dtype=bool)
+            for _ in range(_MOST_SHORTER):
+                step = share[:, None] * found.step
+                trial = self._moved(before, step)
                 # Goals curve away from their tangents: back to what the step promised.
-                off = goals.residual(trial, wanted).reshape(rigid.shape) - residual.reshape(rigid.shape)
-                back = program.onto(off + times(rows, step), found.compliance, active)
-                trial = self._moved(trial, back * np.minimum(1.0, share * longest / np.maximum(self._longest(back), ROUNDING))[:, None])
-                value, _ = self._cost(trial, wanted)
+                off = self._goals.residual(trial, problem.wanted) - before_residual
+                back = program.onto(off.reshape(len(off), -1) + times(rows, step), found.compliance, found.active)
+                most = share * longest / np.maximum(self._longest(back), ROUNDING)
+                trial = self._moved(trial, np.minimum(1.0, most)[:, None] * back)
+                value, trial_residual = self._cost(problem, trial)
                 now = (value <= least) & ~is_better
-                best, is_better = _chosen(now, trial, best), is_better | now
+                pose, is_better = _chosen(now, trial, pose), is_better | now
+                cost, residual = np.where(now, value, cost), np.where(now[:, None, None], trial_residual, residual)
                 if is_better.all():
                     break
-            pose = best
-            cost, residual = self._cost(pose, wanted)
-            if longest.max() < _LAST_TURN:
+                share = _SHORTER * share
+            if ((1.0 + damping) * longest).max() < _LAST_TURN:
                 break
-            damping = np.where(is_better, 0.25 * damping, np.maximum(4.0 * damping, 0.3))
-        found_rotations = self._rotations.copy()
-        found_rotations[:, self._bones] = pose.local
-        return found_rotations, pose.root, lengths(targets - goals.points(pose)[:, : goals.count])
+            damping = np.where(is_better, _SHORTER * damping, np.maximum(damping / _SHORTER, _MARGIN))
+        local = self._rotations.copy()
+        local[:, self._bones] = pose.local
+        return local, pose.root, self._goals.points(pose)[:, : self._goals.count]
 
-    def _cost(self, pose: Pose, wanted: Wanted) -> tuple[FloatArray, FloatArray]:
+    def _step(
+        self,
+        problem: _Problem,
+        pose: Pose,
+        residual: FloatArray,
+        forces: FloatArray,
+        is_met: BoolArray,
+        damping: FloatArray,
+    ) -> tuple[FloatArray, QuadraticProgram, QpStep]:
+        """The goals' rows (F, R, D) and the Newton step, with the forces (F, E + O, 3) of the step before.
+
+        is_met: (F, E + O, 3) whether their goals were met. damping: (F,) how much mass is added.
+        """
+        goals, bodies, posture, count = self._goals, self._bodies, problem.posture, len(residual)
+        motions, away = bodies.motions(pose), posture.away(pose)
+        mass, gradient = posture.equations(away, pose, motions)
+        rows, wanted = (
+            goals.rows(pose, motions, problem.wanted).reshape(count, -1, bodies.columns),
+            residual.reshape(count, -1),
+        )
+        curvature = bodies.stiffness(
+            pose,
+            motions,
+            np.concatenate([goals.points(pose), away.centres], axis=1),
+            np.concatenate([goals.on, posture.carrier]),
+            np.concatenate([goals.forces(forces), -posture.pulls(away)], axis=1),
+        )
+        # Stiffness along goals that are met changes no step, but less mass makes the matrix positive.
+        stiff = _STIFFNESS * np.swapaxes(rows * is_met.reshape(count, -1, 1), 1, 2)
+        hessian = _positive((1.0 + damping)[:, None, None] * mass - curvature + stiff @ rows, mass)
+        slope = times(stiff, wanted) - gradient
+        compliance = np.full(wanted.shape, _COMPLIANCE)
+        caps = np.broadcast_to(problem.caps, (count, len(problem.caps)))
+        program = QuadraticProgram(hessian, slope, rows, np.zeros((count, 0, bodies.columns)))
+        found = program.solve(wanted, np.zeros((count, 0)), compliance, caps=caps)
+        normals, gaps = self._limits.rows(pose.local, float(self._longest(found.step).max()))
+        if (times(normals, found.step) > gaps).any():
+            program = QuadraticProgram(hessian, slope, rows, normals)
+            found = program.solve(wanted, gaps, compliance, caps=caps)
+        return rows, program, found
+
+    def _cost(self, problem: _Problem, pose: Pose) -> tuple[FloatArray, FloatArray]:
         """(F,) the sum that is minimized, and (F, E + O, 3) the goals' residual."""
-        away, residual = self._posture.away(pose), self._goals.residual(pose, wanted)
-        posture = 0.5 * (squares(away.moved) @ self._posture.masses + squares(away.turned) @ self._posture.inertia)
-        return posture + lengths(residual) @ self._caps, residual
+        posture, residual = problem.posture, self._goals.residual(pose, problem.wanted)
+        away = posture.away(pose)
+        value = 0.5 * (squares(away.moved) @ posture.masses + squares(away.turned) @ posture.inertia)
+        return value + lengths(residual) @ problem.caps, residual
 
     def _longest(self, step: FloatArray) -> FloatArray:
         """(F,) how far the joint that rotates farthest does in a step (F, D)."""
@@ -234,30 +302,26 @@ class _Block:
 class _Limits:
     """The limits of B bodies on F frames, rotated for joints whose own pose is beyond them."""
 
-    def __init__(
-        self, bodies: Bodies, limits: Sequence[Limit | None], own: FloatArray, shares: FloatArray
-    ) -> None:
+    def __init__(self, bodies: Bodies, limits: Sequence[Limit | None], own: FloatArray, shares: FloatArray) -> None:
         """own: (F, B, 4) the frames' own poses. shares: (F,) how much of the part beyond the limits is taken away."""
         self._bodies, self._limits = bodies, JointLimits(bodies, limits)
         away = rotation_vector_from_quaternion(product(own, conjugate(self._limits.clamped(own))))
-        # A hinge has no rotation beside its axis, and joints that do not rotate stay as they are.
-        kept = np.array([limit is not None and limit.turn_axis is None for limit in limits]) & (bodies.counts > 0)
-        away *= kept[:, None] & (lengths(away) > 1e-6)[..., None]
-        self._beyond = quaternion_from_rotation_vector((1.0 - shares)[:, None, None] * away) if away.any() else None
-
-    @cached_property
-    def _turns(self) -> FloatArray:
-        return matrix_from_quaternion(self._beyond)
+        # A hinge has no rotation besides its own, and rounding errors are none.
+        is_hinge = np.array([limit is not None and limit.turn_axis is not None for limit in limits])
+        away[is_hinge | (lengths(away) < _BEYOND)] = 0.0
+        self._is_beyond = bool(away.any())
+        self._beyond = quaternion_from_rotation_vector((1.0 - shares)[:, None, None] * away)
+        self._turns = matrix_from_quaternion(self._beyond)
 
     def clamped(self, local: FloatArray) -> FloatArray:
         """(F, B, 4) the nearest rotations inside."""
-        if self._beyond is None:
+        if not self._is_beyond:
             return self._limits.clamped(local)
         return product(self._beyond, self._limits.clamped(product(conjugate(self._beyond), local)))
 
     def rows(self, local: FloatArray, within: float) -> tuple[FloatArray, FloatArray]:
         """(F, W, D) rows and (F, W) gaps of the inequalities that a rotation by `within` radians could violate."""
-        if self._beyond is None:
+        if not self._is_beyond:
             return self._limits.sides(local, within).rows(self._bodies, len(local))
         found = self._limits.sides(product(conjugate(self._beyond), local), within)
         turned = times(self._turns[found.frames, found.bodies], found.normals)
@@ -279,6 +343,17 @@ def _chosen(is_better: BoolArray, trial: Pose, before: Pose) -> Pose:
     """The trial on some of the frames, the pose before on the others."""
     pairs = [(getattr(trial, name), getattr(before, name)) for name in vars(trial)]
     return Pose(*(np.where(is_better.reshape(-1, *[1] * (new.ndim - 1)), new, old) for new, old in pairs))
+
+
+def _mean(change: FloatArray) -> FloatArray:
+    """(F, n) a change of successive frames, smoothed by Gaussian weights; as it is at the ends, which stay."""
+    count, beside = len(change), int(3.0 * _SPREAD)
+    weights = np.exp(-0.5 * (np.arange(-beside, beside + 1) / _SPREAD) ** 2)
+    padded = np.pad(change, ((beside, beside), (0, 0)), mode="edge")
+    mean = sum(weight * padded[first : first + count] for first, weight in enumerate(weights)) / weights.sum()
+    frames = np.arange(count)
+    inside = np.clip(np.minimum(frames, frames[::-1]) / _SPREAD, 0.0, 1.0)[:, None]
+    return np.asarray(change + inside * (mean - change))
 
 
 def between(found: EditPoses, knots: IntArray, rotations: FloatArray, roots: FloatArray) -> EditPoses:

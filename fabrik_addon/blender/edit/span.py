@@ -187,7 +187,9 @@ def _effectors(
     """What is dragged, first, and what is held."""
     bones = armature.pose.bones
     dragged = [name for name in setup.dragged if name in tree.skeleton.names]
-    found = [Effector(name, bone_offset(bones[name], point), rotation_weight=1.0, priority=priority) for name in dragged]
+    found = [
+        Effector(name, bone_offset(bones[name], point), rotation_weight=1.0, priority=priority) for name in dragged
+    ]
     # What is on IK holds itself.
     free = set(tree.skeleton.names) - bones_on_ik(armature)
     held = held_effectors(armature, tree.skeleton.names, set(setup.dragged))

@@ -34,6 +34,8 @@ from .take import SAME_FRAME, is_animated
 
 # While the mouse moves so many frames are solved, the present one among them.
 _KNOTS: Final = 16
+# Frames: keys that are no farther apart are on successive frames.
+_DENSE: Final = 1.5
 
 
 class SpreadDrag:
@@ -105,7 +107,13 @@ class SpreadDrag:
             return 0
         span = self._span
         solver = span.solver(slice(None))
-        changed = self._write(solver.solve(*self._goals(solver, slice(None)), self._between()))
+        goals = self._goals(solver, slice(None))
+        # The change is smooth from key to key if keys are on successive frames.
+        if np.diff(span.motion.frames).max() <= _DENSE:
+            found = solver.smoothed(*goals, solver.solve(*goals, self._between()))
+        else:
+            found = solver.solve(*goals)
+        changed = self._write(found)
         names = span.model.skeleton.names
         self._keeper.restore([span.take.place, *(span.take.holder(names[bone]) for bone in self._coarse.bones)])
         context.view_layer.update()
