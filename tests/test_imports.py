@@ -19,7 +19,7 @@ FOLDERS = sorted({path.parent for path in MODULES})
 MOST_MODULES = 14
 
 # From the bottom up: a room imports only from rooms before it. All but the last need no Blender.
-ROOMS = ("core", "motion", "human", "markers", "retarget", "blender")
+ROOMS = ("core", "human", "markers", "retarget", "blender")
 PURE_MODULES = [path for path in MODULES if path.relative_to(ADDON).parts[0] in ROOMS[:-1]]
 BLENDER_ROOMS = (
     "settings",
@@ -46,7 +46,7 @@ class Blocker:
             raise ImportError(f"{name} is not to be imported here")
 sys.meta_path.insert(0, Blocker())
 for path in sorted(pathlib.Path("fabrik_addon").rglob("*.py")):
-    if path.parts[1] in {"core", "motion", "human", "markers", "retarget"} and path.name != "scalar.py":
+    if path.parts[1] in {"core", "human", "markers", "retarget"} and path.name != "scalar.py":
         importlib.import_module(".".join(path.with_suffix("").parts))
 print(len([name for name in sys.modules if name.startswith("fabrik_addon.")]))
 """

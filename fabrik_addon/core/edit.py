@@ -14,7 +14,7 @@ Lagrangian, then back onto the goals along the same factorization, and shorter u
 
 A frame depends on its own pose and goals alone, so a smooth change of the goals gives a smooth change of the poses,
 unless the best pose passes from one minimum to another: an arm could bend two ways. `EditSolver.smoothed` therefore
-solves once more, with the smoothed change as the preferred pose: one step of a proximal method for smoothness.
+prefers poses near to a solution, its change smoothed over time: one step of a proximal method for smoothness.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -42,22 +42,24 @@ from .rotations import (
     rotation_vector_from_quaternion,
 )
 
-# The force at which a goal of weight 1 is let go, in units of the body's mass and size. With 0.2 a straight leg does not
-# bend for hips that are dragged down 10 cm.
+# The force at which a goal of weight 1 is let go, in units of the body's mass and size. With 0.2 a straight leg does
+# not bend for hips that are dragged down 10 cm.
 _CAP: Final = 0.3
 # The share of it for dragged points in `smoothed`, whose preferred pose is nearly there. Of 225 drags of the sample
-# walk, in and out of reach, 8 accelerate more than 1.2 times as much as the take (1.4 at most); with 0.5, 25 do (1.6).
+# walk, in and out of reach, 16 accelerate more than 1.2 times as much as the take, and none 1.5 times.
 _CAP_NEAR: Final = 0.25
+# The largest moment of inertia of the whole body, in units of mass and its size squared: that of a rod about its end.
+_INERTIA: Final = 1.0 / 3.0
 # Goals of priority 0 have a cap so many times that of the others.
 _HELD: Final = 50.0
-# The compliance of goals below their caps, in units of 1 / mass: a force of a cap is a micrometer short.
-_COMPLIANCE: Final = 1e-7
+# The compliance of goals below their caps, in units of 1 / mass: a drag is some 1e-9 of the size short.
+_COMPLIANCE: Final = 1e-9
 # Radians: the farthest that a joint rotates in a step, and a step below which a frame is finished.
 _LONGEST_TURN, _LAST_TURN = 0.5, 1e-2
 # Radians: own poses that are beyond a limit by less are inside.
 _BEYOND: Final = 1e-6
 # Steps at most: to the end, and while the mouse moves, where each move continues from the last one.
-_MOST_STEPS, _STEPS_FROM_NEAR = 20, 4
+_MOST_STEPS, _STEPS_FROM_NEAR = 30, 4
 # Frames: the standard deviation of the mean over time that a smoothed change is. 5 instead of 3 is no smoother.
 _SPREAD: Final = 3.0
 # The Hessian is made positive by at least this share of the mass matrix; damping begins with as much.
@@ -168,7 +170,7 @@ class EditSolver:
 
 
 class _Problem(NamedTuple):
-    """What a block of frames is solved for; caps (E + O,) of the forces at points and of rotations."""
+    """What a block of frames is solved for; caps (F, E + O) of the forces at points and of rotations."""
 
     wanted: Wanted
     posture: PostureTerm
@@ -200,10 +202,15 @@ class _Block:
     def problem(
         self, targets: FloatArray, rotations: FloatArray, preferred: FloatArray, roots: FloatArray, cap: float
     ) -> _Problem:
-        """For targets as in `EditSolver.solve`, poses (F, J, 4) and (F, 3), and a share of the caps of dragged points."""
+        """For targets as in `EditSolver.solve`, preferred poses, and a share `cap` of the caps of dragged points."""
         posture = PostureTerm(self._bodies, self._model.masses, preferred, roots)
-        caps = _CAP * posture.size * self._weights * np.where(self._is_held, _HELD, cap)
-        return _Problem(self._goals.wanted(targets, rotations), posture, caps)
+        wanted = self._goals.wanted(targets, rotations)
+        # A drag may use the force that moves the whole body, of mass 1, from the preferred pose to the target.
+        asked = lengths(self._goals.residual(self._bodies.pose(preferred[:, self._bones], roots), wanted))
+        rigid = np.append(np.ones(self._goals.count), _INERTIA * (posture.size / self._goals.arms) ** 2)
+        base = _CAP * posture.size
+        caps = self._weights * np.where(self._is_held, _HELD * base, cap * (base + rigid * asked))
+        return _Problem(wanted, posture, caps)
 
     def solve(
         self, problem: _Problem, rotations: FloatArray, roots: FloatArray, steps: int
@@ -273,13 +280,12 @@ class _Block:
         hessian = _positive((1.0 + damping)[:, None, None] * mass - curvature + stiff @ rows, mass)
         slope = times(stiff, wanted) - gradient
         compliance = np.full(wanted.shape, _COMPLIANCE)
-        caps = np.broadcast_to(problem.caps, (count, len(problem.caps)))
         program = QuadraticProgram(hessian, slope, rows, np.zeros((count, 0, bodies.columns)))
-        found = program.solve(wanted, np.zeros((count, 0)), compliance, caps=caps)
+        found = program.solve(wanted, np.zeros((count, 0)), compliance, caps=problem.caps)
         normals, gaps = self._limits.rows(pose.local, float(self._longest(found.step).max()))
         if (times(normals, found.step) > gaps).any():
             program = QuadraticProgram(hessian, slope, rows, normals)
-            found = program.solve(wanted, gaps, compliance, caps=caps)
+            found = program.solve(wanted, gaps, compliance, caps=problem.caps)
         return rows, program, found
 
     def _cost(self, problem: _Problem, pose: Pose) -> tuple[FloatArray, FloatArray]:
@@ -287,7 +293,7 @@ class _Block:
         posture, residual = problem.posture, self._goals.residual(pose, problem.wanted)
         away = posture.away(pose)
         value = 0.5 * (squares(away.moved) @ posture.masses + squares(away.turned) @ posture.inertia)
-        return value + lengths(residual) @ problem.caps, residual
+        return value + (lengths(residual) * problem.caps).sum(axis=1), residual
 
     def _longest(self, step: FloatArray) -> FloatArray:
         """(F,) how far the joint that rotates farthest does in a step (F, D)."""

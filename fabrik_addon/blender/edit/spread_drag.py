@@ -103,14 +103,14 @@ class SpreadDrag:
 
     def finish(self, context: bpy.types.Context) -> int:
         """Solve all frames, and write what has changed to the keys; how many bones have changed."""
-        if self._asked is None:
+        if self._last is None:
             return 0
         span = self._span
         solver = span.solver(slice(None))
         goals = self._goals(solver, slice(None))
-        # The change is smooth from key to key if keys are on successive frames.
         if np.diff(span.motion.frames).max() <= _DENSE:
-            found = solver.smoothed(*goals, solver.solve(*goals, self._between()))
+            near = between(self._last, self._knots, span.motion.rotations, span.motion.roots)
+            found = solver.smoothed(*goals, near)
         else:
             found = solver.solve(*goals)
         changed = self._write(found)
@@ -129,11 +129,6 @@ class SpreadDrag:
             return write_layer(armature, span.motion, new)
         write_changes(changes_of(span.take, span.motion, new), (span.frame,), span.ends)
         return len(new.turned)
-
-    def _between(self) -> EditPoses | None:
-        """Poses for all frames near to what is asked: the change at those solved so far, spread over the others."""
-        span, last = self._span, self._last
-        return None if last is None else between(last, self._knots, span.motion.rotations, span.motion.roots)
 
     def cancel(self) -> None:
         """Put everything back, bit for bit."""
