@@ -46,7 +46,7 @@ from .rotations import (
 # not bend for hips that are dragged down 10 cm.
 _CAP: Final = 0.3
 # The share of it for dragged points in `smoothed`, whose preferred pose is nearly there. Of 225 drags of the sample
-# walk, in and out of reach, 16 accelerate more than 1.2 times as much as the take, and none 1.5 times.
+# walk, in and out of reach, 15 accelerate more than 1.2 times as much as the take, and none 1.5 times.
 _CAP_NEAR: Final = 0.25
 # The largest moment of inertia of the whole body, in units of mass and its size squared: that of a rod about its end.
 _INERTIA: Final = 1.0 / 3.0
@@ -64,8 +64,6 @@ _MOST_STEPS, _STEPS_FROM_NEAR = 30, 4
 _SPREAD: Final = 3.0
 # The Hessian is made positive by at least this share of the mass matrix; damping begins with as much.
 _MARGIN: Final = 0.2
-# Stiffness along goals that are met, in units of mass: 1 and 100 give the same poses, 100 in a tenth fewer steps.
-_STIFFNESS: Final = 10.0
 # A step that does not lessen the cost is shortened to this share, a few times; then damping grows as much.
 _SHORTER, _MOST_SHORTER = 0.4, 4
 # Frames that are solved together: their matrices stay in the processor's cache.
@@ -218,11 +216,10 @@ class _Block:
         """(F, J, 4) rotations, (F, 3) roots and (F, E, 3) effectors, from (F, J, 4) and (F, 3)."""
         pose = self._bodies.pose(self._limits.clamped(rotations[:, self._bones]), roots)
         cost, residual = self._cost(problem, pose)
-        forces, damping, is_met = np.zeros(residual.shape), np.zeros(len(residual)), np.ones(residual.shape, dtype=bool)
+        forces, damping = np.zeros(residual.shape), np.zeros(len(residual))
         for _ in range(steps):
-            rows, program, found = self._step(problem, pose, residual, forces, is_met, damping)
-            forces, is_met = found.forces.reshape(forces.shape), (found.compliance <= _COMPLIANCE).reshape(is_met.shape)
-            longest = self._longest(found.step)
+            rows, program, found = self._step(problem, pose, residual, forces, damping)
+            forces, longest = found.forces.reshape(forces.shape), self._longest(found.step)
             share = np.minimum(1.0, _LONGEST_TURN / np.maximum(longest, ROUNDING))
             before, before_residual, least = pose, residual, cost + ROUNDING * problem.posture.size**2
             is_better = np.zeros(len(residual), dtype=bool)
@@ -254,20 +251,17 @@ class _Block:
         pose: Pose,
         residual: FloatArray,
         forces: FloatArray,
-        is_met: BoolArray,
         damping: FloatArray,
     ) -> tuple[FloatArray, QuadraticProgram, QpStep]:
         """The goals' rows (F, R, D) and the Newton step, with the forces (F, E + O, 3) of the step before.
 
-        is_met: (F, E + O, 3) whether their goals were met. damping: (F,) how much mass is added.
+        damping: (F,) how much mass is added.
         """
         goals, bodies, posture, count = self._goals, self._bodies, problem.posture, len(residual)
         motions, away = bodies.motions(pose), posture.away(pose)
         mass, gradient = posture.equations(away, pose, motions)
-        rows, wanted = (
-            goals.rows(pose, motions, problem.wanted).reshape(count, -1, bodies.columns),
-            residual.reshape(count, -1),
-        )
+        wanted = residual.reshape(count, -1)
+        rows = goals.rows(pose, motions, problem.wanted).reshape(*wanted.shape, -1)
         curvature = bodies.stiffness(
             pose,
             motions,
@@ -275,16 +269,13 @@ class _Block:
             np.concatenate([goals.on, posture.carrier]),
             np.concatenate([goals.forces(forces), -posture.pulls(away)], axis=1),
         )
-        # Stiffness along goals that are met changes no step, but less mass makes the matrix positive.
-        stiff = _STIFFNESS * np.swapaxes(rows * is_met.reshape(count, -1, 1), 1, 2)
-        hessian = _positive((1.0 + damping)[:, None, None] * mass - curvature + stiff @ rows, mass)
-        slope = times(stiff, wanted) - gradient
+        hessian = _positive((1.0 + damping)[:, None, None] * mass - curvature, mass)
         compliance = np.full(wanted.shape, _COMPLIANCE)
-        program = QuadraticProgram(hessian, slope, rows, np.zeros((count, 0, bodies.columns)))
+        program = QuadraticProgram(hessian, -gradient, rows, np.zeros((count, 0, bodies.columns)))
         found = program.solve(wanted, np.zeros((count, 0)), compliance, caps=problem.caps)
         normals, gaps = self._limits.rows(pose.local, float(self._longest(found.step).max()))
         if (times(normals, found.step) > gaps).any():
-            program = QuadraticProgram(hessian, slope, rows, normals)
+            program = QuadraticProgram(hessian, -gradient, rows, normals)
             found = program.solve(wanted, gaps, compliance, caps=problem.caps)
         return rows, program, found
 

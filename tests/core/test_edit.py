@@ -137,7 +137,7 @@ def test_a_frame_that_went_another_way_is_brought_back():
 
 
 def test_a_limb_that_becomes_straight_makes_no_jerk():
-    """A target moves out of an arm's reach and back. An arm that became straight would lose 14 degrees in one frame."""
+    """A target moves out of an arm's reach and back; without caps the arm's speed changes by 15 degrees a frame."""
     skeleton = Skeleton(["upper", "lower"], [-1, 0], straight_chain(2), np.ones(2))
     bend = np.array([(np.cos(0.4), np.sin(0.4), 0.0, 0.0), (np.cos(-0.8), np.sin(-0.8), 0.0, 0.0)])
     rotations, frames = np.tile(bend, (61, 1, 1)), np.arange(61.0)
