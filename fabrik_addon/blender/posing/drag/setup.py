@@ -139,8 +139,9 @@ class DragSetup:
         check_unscaled(self._armature, self._carrying(top, grips))
         factors = present_factors(self._armature, names)
         grips = [replace(grip, effector=moved_with([grip.effector], factors)[0]) for grip in grips]
-        # Who names the bones that follow wants no others to.
+        # Who names the bones that follow wants no others to; a body that stands on nothing rotates as a whole.
         hangs = self._settings.reach == "WHOLE" and rig_settings(self._armature).free_limbs_hang
+        hangs &= bool(self._held) or not leads
         return DragPart(self._armature, tree, grips, self.frozen, root, hangs=hangs)
 
     def _carrying(self, top: str, grips: Sequence[Grip]) -> list[str]:
