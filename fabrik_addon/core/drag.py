@@ -14,7 +14,7 @@ rows whose compliance grows until the force is the cap. Then the pose is brought
 merit function accepts or shortens the step. Forces and the active set are carried over to the next pose.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
@@ -153,7 +153,8 @@ class DragSolver:
         effectors: Sequence[Effector],
         masses: Masses,
         *,
-        limits: Mapping[str, Limit | None] | None = None,
+        limits: Mapping[str, Limit] | None = None,
+        still: Collection[str] = (),
         root: str = "FIXED",
         floor: Floor | None = None,
         support: Support | None = None,
@@ -168,6 +169,7 @@ class DragSolver:
                 multiply the force at which a goal is let go.
             masses: of the J bones.
             limits: bone name to joint limit.
+            still: names of bones that keep their local rotation, whatever it is.
             root: "FIXED" or "FREE".
             floor: what points do not go below.
             support: what the center of mass stays over.
@@ -175,14 +177,16 @@ class DragSolver:
             hang_from: limbs without goals hang as in that pose; None has them follow rigidly.
         """
         bones = participants(skeleton, with_partners(effectors))
-        own = [(limits or {}).get(skeleton.names[bone]) for bone in bones]
-        axes = [joint_axes(limit, masses.factors[bone]) for bone, limit in zip(bones, own, strict=True)]
+        self._own_limits = {name: limit for name, limit in (limits or {}).items() if name not in still}
+        own = [self._own_limits.get(skeleton.names[bone]) for bone in bones]
+        factors = [np.inf if skeleton.names[bone] in still else masses.factors[bone] for bone in bones]
+        axes = [joint_axes(limit, factor) for limit, factor in zip(own, factors, strict=True)]
         self.skeleton, self.masses, self.effectors = skeleton, masses, tuple(effectors)
         self.bodies = Bodies(skeleton, bones, axes, root == "FREE")
         self.goals = Goals(self.bodies, self.effectors)
         self.lock(locks or {})
         self._limits, self._bounds = JointLimits(self.bodies, own), Bounds(self.bodies, floor, support)
-        self._own_limits = {name: limit for name, limit in (limits or {}).items() if limit is not None}
+        self._fixed = [body for body, limit in enumerate(own) if limit is not None and limit.freedom == 0]
         self._hanging: Hanging | None = None
         if hang_from is not None and masses.hanging is not None:
             found = Hanging(self.bodies, masses.hanging, self._own_limits, hang_from)
@@ -517,6 +521,7 @@ class DragSolver:
     def _within(self, local: FloatArray) -> FloatArray:
         """(B, 4) the nearest local rotations inside the joint limits, with locked channels as they are."""
         inside = self._limits.clamped(local)
+        inside[self._fixed] = NO_TURN
         for body, lock in self._locked:
             inside[body] = lock(inside[body])
         return inside

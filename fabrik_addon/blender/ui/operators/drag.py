@@ -162,7 +162,17 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         """What can still be changed afterwards."""
         layout = self.layout
         layout.use_property_split = True
-        for name in ("translation", "rotation", "point", "reach", "bones", "root", "keep_orientation", "spread", "falloff"):
+        for name in (
+            "translation",
+            "rotation",
+            "point",
+            "reach",
+            "bones",
+            "root",
+            "keep_orientation",
+            "spread",
+            "falloff",
+        ):
             row = layout.row()
             row.enabled = {"bones": self.reach == "BONES", "falloff": self.spread > 0}.get(name, True)
             row.prop(self, name)
