@@ -222,6 +222,7 @@ class DragSolver:
         self._forget()
 
     def _forget(self) -> None:
+        self._damping = 0.0
         self._forces = np.zeros((len(self._caps), 3))
         self._compliance = np.full(len(self._caps), _RIGID)
         self._active = _NONE_ACTIVE
@@ -271,7 +272,6 @@ class DragSolver:
         start = self.bodies.pose(self._within(self.rotations[self.bodies.bones]), self.location)
         first = self._state(start, wanted)
         gone, self._wanted = self._gone(wanted, first), wanted
-        settled = settled or gone == 0.0
         state, far = first, gone
         if gone > _STRETCH * self.size:
             # After a jump the preferred pose may be nearer to the targets than the present one.
@@ -285,14 +285,16 @@ class DragSolver:
             nearer = self.goals.toward(state.pose, wanted, 1.0 / (1 + stretches))
             state, _, _ = self._step(self._state(state.pose, nearer), nearer, 0.0)
         state = self._state(state.pose, wanted)
-        state, steps, is_at_rest = self._minimized(state, wanted, settled=settled)
+        # While the targets rest the joints go on to theirs, in as many calls as it takes.
+        most = _STEPS_TO_REST if settled else _STEPS
+        state, steps, is_at_rest = self._minimized(state, wanted, most, settled=settled or gone == 0.0)
         missed = self._is_missed(state)
         self._bends_straight |= settled or not missed.any()
         if missed.any() and self._bends_straight:
             bent = self._bent(state, wanted, missed)
             if bent is not None:
                 kept = self._forces, self._compliance, self._active
-                other, more, rests = self._minimized(bent, wanted, settled=settled)
+                other, more, rests = self._minimized(bent, wanted, most, settled=settled or gone == 0.0)
                 steps += more
                 self._bends_straight = other.merit < state.merit - _GAIN * float(self._caps @ lengths(state.residual))
                 if self._bends_straight:
@@ -311,18 +313,22 @@ class DragSolver:
         rotation_errors[self.goals.oriented] = turns
         return DragPose(rotations, held.pose.root, errors, rotation_errors, steps, held is not state or not is_at_rest)
 
-    def _minimized(self, state: _State, wanted: Wanted, *, settled: bool) -> tuple[_State, int, bool]:
-        """The state after the steps of one move, or once the joints rest; how many steps, and whether it rests."""
-        damping = 0.0
-        for step in range(1, 1 + (_STEPS_TO_REST if settled else _STEPS)):
+    def _minimized(self, state: _State, wanted: Wanted, most: int, *, settled: bool) -> tuple[_State, int, bool]:
+        """The state after at most so many steps; how many it took, and whether the joints rest."""
+        self._damping = 0.0 if self._damping > _MOST_DAMPING else self._damping
+        for step in range(1, 1 + most):
             before = self._active.keys
-            state, damping, longest = self._step(state, wanted, damping)
+            state, self._damping, longest = self._step(state, wanted, self._damping)
             # With another active set than before, the model that the step was made by is not that of the new pose.
             same = np.array_equal(np.sort(before), np.sort(self._active.keys))
             done = np.abs(state.residual[self._compliance <= _RIGID]).max(initial=0.0) <= _MET * self.tolerance
             share = 0.0 if settled else _REST_SHARE
             rest = max(_NEARLY_AT_REST, share * float(np.abs(state.away.turned).max(initial=0.0)))
-            if longest < _AT_REST or damping > _MOST_DAMPING or (not settled and longest < rest and done and same):
+            if (
+                longest < _AT_REST
+                or self._damping > _MOST_DAMPING
+                or (not settled and longest < rest and done and same)
+            ):
                 return state, step, True
             # Goals are met; what the posture would still gain comes with the next moves.
             if not settled and step >= _STEPS_WHEN_MET and not self._is_missed(state).any():
@@ -429,7 +435,7 @@ class DragSolver:
         held = np.concatenate([rows[met], self.size * constraints.rows[active]])
         asked = np.concatenate([residual[met], self.size * constraints.gaps[active]])
         curvature = self._curvature(state, motions, self._active.of(support)) - constraints.curvature(multipliers)
-        matrix = self._positive((1.0 + damping) * mass + _ALONG * held.T @ held - curvature, mass)
+        matrix, added = self._positive((1.0 + damping) * mass + _ALONG * held.T @ held - curvature, mass)
         slope, unlocked = _ALONG * held.T @ asked - gradient, self._unlocked(pose)
         if unlocked is not None:
             closed = np.diag(np.diagonal(matrix)) * (1.0 - np.diagonal(unlocked))
@@ -460,7 +466,7 @@ class DragSolver:
                 self._active = _Active(constraints.keys[pushes > 0.0], pushes[pushes > 0.0])
                 return trial, 0.1 * damping if damping > 0.1 else 0.0, share * longest
             share *= 0.4
-        return state, max(10.0 * damping, 0.3), np.inf
+        return state, max(10.0 * damping, 3.0 * added, 0.3), np.inf
 
     def _curvature(self, state: _State, motions: Motions, on_support: FloatArray) -> FloatArray:
         """(D, D) how forces on goals and masses change along the columns as the bodies move."""
@@ -474,16 +480,16 @@ class DragSolver:
             np.concatenate([goals.forces(self._forces), on_masses]),
         )
 
-    def _positive(self, matrix: FloatArray, mass: FloatArray) -> FloatArray:
-        """(D, D) a matrix with as much mass added as makes it clearly positive definite."""
+    def _positive(self, matrix: FloatArray, mass: FloatArray) -> tuple[FloatArray, float]:
+        """(D, D) a matrix with as much mass added as makes it clearly positive definite, and how much that is."""
         try:
             np.linalg.cholesky(matrix - _MARGIN * mass)
         except np.linalg.LinAlgError:
             root = np.linalg.cholesky(mass)
             by_mass = np.linalg.solve(root, np.linalg.solve(root, matrix).T)
             lowest = float(np.linalg.eigvalsh(0.5 * (by_mass + by_mass.T))[0])
-            return matrix + (_RAISED - lowest) * mass
-        return matrix
+            return matrix + (_RAISED - lowest) * mass, _RAISED - lowest
+        return matrix, 0.0
 
     def _onto(
         self,
