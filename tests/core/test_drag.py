@@ -264,3 +264,70 @@ def test_who_bends_down_brings_the_hips_back():
         middle.append(solver.center_of_mass(pose.rotations, pose.root_location)[1])
     assert hips[1] > hips[0]
     assert middle[0] < middle[1] < 0.0
+
+
+@pytest.mark.parametrize("shift", [(-0.5, -0.4, 0.0), (0.0, 0.1, 0.6), (-0.6, -0.35, -0.7)])
+def test_the_pose_does_not_depend_on_the_path_to_the_goal(shift):
+    """Straight, by a detour and in one jump: once the joints rest they are the same."""
+    solver, rest, points = person()
+    goal, detour = np.array(shift), np.array((0.1, -0.3, 0.2))
+    paths = (straight(goal), np.concatenate([straight(detour), detour + straight(goal - detour)]), goal[None])
+    found = []
+    for path in paths:
+        lead(solver, rest, points, path)
+        targets = points.copy()
+        targets[HAND] += goal
+        found.append(solver.solve(targets, settled=True))
+    assert max(each.errors.max() for each in found) < 1e-5
+    for other in found[1:]:
+        assert np.degrees(angle_between(other.rotations, found[0].rotations).max()) < 0.1
+
+
+def test_a_goal_out_of_reach_takes_no_other_off_its_target():
+    """Two hands of the same priority: one is pulled far out of reach, the other stays where it is wanted."""
+    bones = skeleton()
+    masses = Masses(np.array(WEIGHTS) / sum(WEIGHTS), np.full(len(bones), 0.5), np.ones(len(bones)))
+    effectors = [Effector("forearm.L", priority=1), Effector("forearm.R", priority=1), Effector("shin.L")]
+    solver = DragSolver(bones, effectors, masses, limits=LIMITS, root="FREE")
+    targets = solver.points(solver.rotations, solver.location)
+    targets[0] += (3.0, 0.0, 0.5)
+    found = solver.solve(targets, settled=True)
+    assert found.errors[0] > 1.0
+    assert found.errors[1:].max() < 1e-4
+
+
+def test_a_lock_holds_and_other_joints_make_up_for_it():
+    """The spine may rotate about one axis alone; the hand is met all the same."""
+    bones = skeleton()
+    spine = bones.index("spine")
+
+    def about_x(rotation):
+        kept = np.array([rotation[0], rotation[1], 0.0, 0.0])
+        return kept / np.linalg.norm(kept)
+
+    solver, rest, points = person()
+    solver.lock({spine: about_x})
+    found = lead(solver, rest, points, straight(np.array((-0.5, -0.6, -0.3))))
+    assert max(each.errors.max() for each in found) < 1e-4
+    assert np.abs([each.rotations[spine, 2:] for each in found]).max() < 1e-12
+    assert abs(found[-1].rotations[spine, 1]) > 0.01
+
+
+@pytest.mark.parametrize("scale", [0.01, 100.0])
+def test_the_unit_of_length_does_not_matter(scale):
+    way, found = straight(np.array((-0.5, -0.4, 0.2))), []
+    for size in (1.0, scale):
+        bones = skeleton()
+        rest = bones.rest.copy()
+        rest[:, :3, 3] *= size
+        scaled = Skeleton(bones.names, bones.parents, rest, bones.lengths * size)
+        masses = Masses(np.array(WEIGHTS) / sum(WEIGHTS), np.full(len(bones), 0.5), np.ones(len(bones)))
+        effectors = [Effector("forearm.L", priority=1), Effector("shin.L"), Effector("shin.R")]
+        solver = DragSolver(scaled, effectors, masses, limits=LIMITS, root="FREE")
+        start = solver.points(solver.rotations, solver.location)
+        for shift in way:
+            targets = start.copy()
+            targets[HAND] += size * shift
+            pose = solver.solve(targets)
+        found.append(pose.rotations)
+    assert np.degrees(angle_between(*found).max()) < 0.01

@@ -43,6 +43,34 @@ class TestHuman:
         assert result.error < 1e-3
         assert farthest_outside(human) < 1e-4
 
+    @pytest.mark.parametrize(("rise", "knee"), [(0.1, 30.0), (0.2, 60.0), (0.3, 75.0)])
+    def test_a_lifted_foot_bends_the_knee(self, human, rise, knee):
+        """The foot stays flat, so the leg folds instead of the pelvis tilting; free to rotate, it stretches."""
+        pin_bones(human, ("foot.R",))
+        hips = world(human, "hips", "head")
+        drag_by(human, "foot.L", (0.0, 0.0, rise))
+        assert np.degrees(human.pose.bones["shin.L"].rotation_quaternion.angle) > knee
+        assert np.degrees(human.pose.bones["hips"].rotation_quaternion.angle) < 17.0
+        assert np.linalg.norm(world(human, "hips", "head") - hips) < 0.1
+
+    def test_orientation_is_kept_only_if_asked_for(self, human):
+        pin_bones(human, ("foot.R",))
+        drag_by(human, "foot.L", (0.0, 0.0, 0.3), keep_orientation=False)
+        assert np.degrees(human.pose.bones["shin.L"].rotation_quaternion.angle) < 30.0
+
+    def test_hips_rotated_with_nothing_pinned_take_the_whole_body_along(self, human):
+        bones = ("head", "hand.L", "foot.R")
+        before = [np.array(human.pose.bones[name].matrix.to_3x3()) for name in ("hips", *bones)]
+        drag = begin_drag(bpy.context, human, "hips", point="HEAD", settings=DragSettings(root="FREE"))
+        for share in np.linspace(0.1, 1.0, 10):
+            drag.step(drag.start, turn=(share * np.pi / 2.0, 0.0, 0.0))
+        drag.finish(bpy.context)
+        bpy.context.view_layer.update()
+        after = [np.array(human.pose.bones[name].matrix.to_3x3()) for name in ("hips", *bones)]
+        turned = after[0] @ before[0].T
+        for old, new in zip(before[1:], after[1:], strict=True):
+            assert np.abs(new - turned @ old).max() < 1e-3
+
     def test_what_is_out_of_reach_moves_no_pin(self, human):
         pin_bones(human, FEET)
         before = [world(human, foot, end) for foot in FEET for end in ("head", "tail")]
