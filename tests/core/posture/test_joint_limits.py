@@ -85,7 +85,7 @@ def test_the_sides_of_frames_are_those_of_each_limit():
 def test_a_step_up_to_a_side_stays_inside_and_one_beyond_it_does_not():
     limits = joints()
     local = limits.clamped(some_rotations(200, 0.3))
-    sides = limits.sides(local, 0.02)
+    sides = limits.sides(local, 2e-3)
     assert len(sides.gaps) > 100
     for share, beyond, is_outside in ((0.5, 0.0, False), (1.0, 5e-3, True)):
         for frame, body, normal, gap in zip(*sides, strict=True):
