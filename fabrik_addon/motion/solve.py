@@ -293,5 +293,5 @@ class _Block:
 
 def _chosen(better: BoolArray, trial: Pose, before: Pose) -> Pose:
     """The trial on some of the frames, what was before on the others."""
-    pairs = [(getattr(trial, name), getattr(before, name)) for name in vars(trial)]
+    pairs = [(getattr(trial, name), getattr(before, name)) for name, value in vars(trial).items() if value is not None]
     return Pose(*(np.where(better.reshape(-1, *[1] * (new.ndim - 1)), new, old) for new, old in pairs))

@@ -6,10 +6,10 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, lengths
 from ..kernel.bodies import Bodies, Motions, Pose
+from ..kernel.goals import LEVER
 from ..model.bodies import effector_offset, participants, path_reaches
 from ..model.effector import Effector
 from ..model.loops import loops_of, with_partners
-from ..model.residuals import LEVER
 from ..model.skeleton import Skeleton
 from ..rotations import matrix_from_quaternion, rotation_vector_from_matrix
 
