@@ -1,4 +1,4 @@
-"""A skeleton with markers on it that is being fitted to a recording: its poses, and how far markers are from them."""
+"""A skeleton with markers that is being fitted to a recording."""
 
 from __future__ import annotations
 
@@ -10,28 +10,33 @@ from typing import Final
 import numpy as np
 
 from ...core import Effector, Options, Skeleton, Solution, Solver
+from ...core.arrays import ROUNDING, lengths, times
 from ...core.limits.base import Limit
 from ...core.model.bodies import participants
 from ...core.model.targets import PosePrior
-from ...core.rotations import angle_between
+from ...core.rotations import (
+    conjugate,
+    product,
+    quaternion_from_rotation_vector,
+    rotation_vector_from_quaternion,
+)
 from ..clip import FloatArray
 from ..mapping.marker_map import MappedMarker
-from ..robust import MEDIAN_DISTANCE, outlier_weights
-from .bundle import expected_columns, joint_columns, kept_inside, turned
 from .expected_pose import ExpectedPose, any_pose
-from .offsets import bones_of, make_effectors, points_on
+from .offsets import bones_of, joint_columns, make_effectors, points_on
 
-# Poses need not be exact before offsets are: after so many steps they are near; each round goes on from the last.
+# Poses need not be exact before offsets are: so many steps come near, and each round starts from the last.
 _OPTIONS: Final = Options(tolerance=1e-6, restarts=0, most_steps=12)
 _NEARBY: Final = Options(tolerance=1e-6, restarts=0, max_sweeps=0, most_steps=3)
-# Of the skeleton's size: some 3 mm of a person, what is left of a marker's errors once its place is found.
+# Of the skeleton's size (3 mm of a person): a marker's errors once its offset is found.
 _NOISE: Final = 0.001
-# Markers on skin are usually off by this at most; what they are off beyond it is noise: keypoints'. With all of it as
-# noise a balancing trial by surface markers came out 5.8 mm off, which is 5.0.
+# Markers on skin are usually off by this share of the size at most; more than that is noise: keypoints'. With all of it
+# as noise a balancing trial by surface markers came out 5.8 mm off instead of 5.0.
 _OF_SURFACE: Final = 0.0017
-# A sample may be so many times farther off than its marker usually is, and always this share of the skeleton's size.
-_USUAL_TIMES: Final = 4.0
-_ALWAYS_SHARE: Final = 0.01
+# Radians by which bones are turned to see what their limits leave open, and the share of it that a limit at which a
+# bone is takes away.
+_TRIED: Final = 1e-3
+_CUT: Final = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +51,8 @@ class Fit:
         factors: (J,) lengths over those of the rig.
         expected: the pose that is likely.
         scale: the recording's positions times this are at the skeleton's size.
-        off: how far markers are off their place on a bone as far as is known (one standard deviation on an axis, the
-            rig's units).
+        off: how far markers are off their place on a bone, as far as is known (standard deviation on an axis, the rig's
+            units).
     """
 
     skeleton: Skeleton
@@ -66,12 +71,16 @@ class Fit:
 
     @cached_property
     def bones(self) -> list[int]:
-        """M places of the markers' bones."""
+        """M indices of the markers' bones."""
         return bones_of(self.skeleton, self.mapping)
 
     @cached_property
-    def effectors(self) -> Sequence[Effector]:
-        """M of the markers."""
+    def bodies(self) -> list[int]:
+        """B indices of the bones that move markers."""
+        return participants(self.skeleton, self._effectors)
+
+    @cached_property
+    def _effectors(self) -> Sequence[Effector]:
         return make_effectors(self.mapping, self.offsets)
 
     @property
@@ -81,8 +90,9 @@ class Fit:
 
     @property
     def noise(self) -> float:
-        """How far markers are taken to be off their place on a bone, the rig's units: as skin and cameras are, or more.
+        """How far markers are assumed to be off their place on a bone, the rig's units.
 
+        As skin and cameras are, or more.
         Keypoints are three times as far off: with too little noise the offsets of a toe with holes went 40 mm astray.
         """
         beyond = max(self.off**2 - (_OF_SURFACE * self.skeleton.size) ** 2, 0.0)
@@ -93,59 +103,71 @@ class Fit:
         """The pose that is likely, beside the markers."""
         return self.expected.prior(self.noise)
 
+    def _solver(self, options: Options) -> Solver:
+        return Solver(self.skeleton, self._effectors, limits=self.limits, root="FREE", options=options)
+
     def solve(
         self, positions: FloatArray, weights: FloatArray | None = None, start: Solution | None = None
     ) -> Solution:
         """The poses that fit positions (F, M, 3) of the recording best, from rest or from near."""
-        options = _OPTIONS if start is None else _NEARBY
-        solver = Solver(self.skeleton, self.effectors, limits=self.limits, root="FREE", options=options)
         targets = positions * self.scale
         if start is None:
-            return solver.solve(targets, weights=weights, prior=self.prior)
+            return self._solver(_OPTIONS).solve(targets, weights=weights, prior=self.prior)
         rotations, roots = start.rotations, start.root_location
-        return solver.solve(targets, weights=weights, start=rotations, start_location=roots, prior=self.prior)
-
-    def pose_cost(self, solution: Solution) -> float:
-        """Σ weight · angle² of how far poses are from what is likely."""
-        away = angle_between(solution.rotations, np.broadcast_to(self.prior.rotations, solution.rotations.shape))
-        return float((self.prior.weights * away**2).sum())
+        return self._solver(_NEARBY).solve(
+            targets, weights=weights, start=rotations, start_location=roots, prior=self.prior
+        )
 
     def points(self, solution: Solution) -> FloatArray:
         """(F, M, 3) where the markers are."""
         return points_on(solution.matrices, self.bones, self.offsets)
 
     def distances(self, solution: Solution, positions: FloatArray) -> FloatArray:
-        """(F, M) of the markers from where positions want them, NaN where those are."""
+        """(F, M) of the markers from where positions have them, NaN where those are."""
         distances: FloatArray = np.linalg.norm(self.points(solution) - positions * self.scale, axis=2)
         return distances
 
-    def as_far_off(self, usual: FloatArray) -> Fit:
-        """The same with markers as far off as they usually are, (M,)."""
-        return replace(self, off=float(np.sqrt(np.nanmean(usual**2))) / MEDIAN_DISTANCE)
-
-    def inlier_weights(self, distances: FloatArray, usual: FloatArray) -> FloatArray:
-        """(F, M) weights, next to nothing for outliers, zero where not seen. usual: (M,) of the (F, M) distances."""
-        allowed = np.maximum(_USUAL_TIMES * np.nan_to_num(usual), _ALWAYS_SHARE * self.skeleton.size)
-        return outlier_weights(distances, allowed) * self.weights
-
     def joint_columns(self, solution: Solution) -> FloatArray:
-        """(F, M, 3, D) how the markers move with the joints."""
-        return joint_columns(self.skeleton, self.effectors, self.limits, solution.matrices, self.points(solution))
+        """(F, M, 3, D) how the markers move with the bodies' rotation vectors in armature space, and with the root."""
+        return joint_columns(self.skeleton, self._effectors, self.limits, solution.matrices, self.points(solution))
 
-    @cached_property
-    def bodies(self) -> list[int]:
-        """The bones that markers move."""
-        return participants(self.skeleton, self.effectors)
+    def from_expected(self, solution: Solution) -> FloatArray:
+        """(F, J, 3) local rotation vectors from poses to the pose that is likely."""
+        expected = np.broadcast_to(self.prior.rotations, solution.rotations.shape)
+        return rotation_vector_from_quaternion(product(expected, conjugate(solution.rotations)))
 
-    def kept_inside(self, solution: Solution, push: FloatArray) -> FloatArray:
-        """(F, B, 3, 3) what limits leave open to the bodies that are pushed along (F, B, 3)."""
-        return kept_inside(self.skeleton, self.effectors, self.limits, solution, push)
+    def carried(self, solution: Solution) -> FloatArray:
+        """(F, B, 3, 3) the frames that the bodies would have without local rotations."""
+        skeleton, frames = self.skeleton, []
+        for bone in self.bodies:
+            parent, rest = skeleton.parents[bone], skeleton.rest_turn(bone)
+            inherits = parent >= 0 and skeleton.inherits_rotation[bone]
+            above = solution.matrices[:, parent, :3, :3] if inherits else np.eye(3)
+            frames.append(np.broadcast_to(above @ rest, (len(solution.matrices), 3, 3)))
+        return np.stack(frames, axis=1)
 
-    def expected_columns(self, solution: Solution) -> tuple[FloatArray, FloatArray]:
-        """(F, D) what the prior on the pose counts in the joints' columns, and (F, D) how far its mean is."""
-        return expected_columns(self.skeleton, self.bodies, solution, self.prior)
+    def turned(self, solution: Solution, vectors: FloatArray) -> FloatArray:
+        """(F, J, 4) local rotations after the bodies turn by rotation vectors (F, B, 3) in armature space."""
+        local = times(np.swapaxes(self.carried(solution), -1, -2), vectors)
+        rotations = np.array(solution.rotations)
+        rotations[:, self.bodies] = product(quaternion_from_rotation_vector(local), rotations[:, self.bodies])
+        return rotations
 
-    def turned(self, solution: Solution, step: FloatArray) -> Solution:
-        """Poses after a step (F, D) of the joints' columns."""
-        rotations, roots = turned(self.skeleton, self.bodies, solution, step)
-        return replace(solution, rotations=rotations, root_location=roots)
+    def open_directions(self, solution: Solution, push: FloatArray) -> FloatArray:
+        """(F, B, 3, 3) projectors of rotation vectors on what limits leave open to bodies pushed along (F, B, 3).
+
+        What the limits take of a small rotation along the push is the normal of the limit at which the body is; at a
+        corner the push along that limit meets another one.
+        """
+        carried, legal = self.carried(solution), self._solver(_NEARBY).problem.legal
+        tangents = np.broadcast_to(np.eye(3), (*push.shape, 3)).copy()
+        for _ in range(2):
+            along = times(tangents, push)
+            along /= np.maximum(lengths(along), ROUNDING)[..., None]
+            turned = legal(self.turned(solution, _TRIED * along))[:, self.bodies]
+            moved = product(turned, conjugate(solution.rotations[:, self.bodies]))
+            taken = along - times(carried, rotation_vector_from_quaternion(moved)) / _TRIED
+            normal = times(tangents, taken * (lengths(taken) > _CUT)[..., None])
+            normal /= np.maximum(lengths(normal), ROUNDING)[..., None]
+            tangents -= normal[..., :, None] * normal[..., None, :]
+        return tangents

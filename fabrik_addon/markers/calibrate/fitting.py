@@ -1,9 +1,13 @@
-"""What all poses of a recording share, found together with the poses: rounds of Gauss-Newton steps."""
+"""What all poses of a recording share, found together with the poses: rounds of Gauss-Newton steps.
 
-from __future__ import annotations
+The points of a pose depend on its joints, different on every frame, and on parameters that all frames share. A step on
+Σ weight · |target − point|² is worked out for the parameters alone, with the joints eliminated frame by frame (the
+Schur complement, as in bundle adjustment: Triggs et al. 2000, §6). The solver then finds the joints again. Without
+this, finding one and the other in turn takes hundreds of rounds.
+"""
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -11,19 +15,23 @@ import numpy as np
 from ...core import Solution
 from ...core.arrays import times
 from ..clip import FloatArray
-from ..robust import usual_distances
-from .bundle import shared_step
+from ..robust import MEDIAN_DISTANCE, outlier_weights, usual_distances
 from .fit import Fit
 from .shared import Limbs, Offsets, Scale, Shared
 
-# Scales about the first one that are tried before the best of them is improved.
+# Scales around the first one that are tried before the best of them is improved.
 _TRIED_SCALES: Final = np.geomspace(0.75, 1.35, 9)
 _ROUNDS: Final = 6
-# A round that makes it better by less than this share is the last one.
+# The last round is the first one that gains less than this share.
 _WORTH_WHILE: Final = 2e-3
+# Against joints that nothing determines, as a share of the mean diagonal.
+_DAMPING: Final = 1e-6
+# A sample may be this many times farther off than its marker usually is, and always this share of the skeleton's size.
+_USUAL_TIMES: Final = 4.0
+_ALWAYS_SHARE: Final = 0.01
 
-# A search in small steps: yields the share done, at the most, and returns a fit with its poses.
-Search: TypeAlias = "Generator[float, None, tuple[Fit, Solution]]"
+# A search in small steps: yields the share done, at most, and returns a fit with its poses.
+Search: TypeAlias = Generator[float, None, tuple[Fit, Solution]]
 
 
 def at_best_scale(fit: Fit, positions: FloatArray, first: float) -> Search:
@@ -42,7 +50,7 @@ def at_best_scale(fit: Fit, positions: FloatArray, first: float) -> Search:
 
 
 def over_reference(fit: Fit, positions: FloatArray, poses: Solution, *, resize: bool, limbs: bool) -> Search:
-    """The fit with offsets, and where asked the scale or limbs, that a pose (F, M, 3) that is held makes likely.
+    """The fit with the offsets, and if asked the scale or limbs, that a held pose (F, M, 3) makes likely.
 
     poses: about those.
     """
@@ -55,111 +63,108 @@ def over_reference(fit: Fit, positions: FloatArray, poses: Solution, *, resize: 
 
 
 def over_take(fit: Fit, positions: FloatArray, *, resize: bool) -> Search:
-    """The fit with offsets, and where asked sizes, that meet positions (F, M, 3) of a take best, outliers left out."""
+    """The fit with the offsets, and if asked sizes, that meet positions (F, M, 3) of a take best, without outliers."""
     shared: list[Shared] = [Offsets(fit.offsets)]
     if resize:
         shared.append(Scale(first=fit.scale) if (fit.factors == 1.0).all() else Limbs())
     return (yield from _search(fit, positions, shared, robust=True))
 
 
-@dataclass(frozen=True, eq=False)
-class _Round:
-    """A fit, its poses, (F, M) weights of the samples, and Σ weight · distance² at the recording's size."""
-
-    fit: Fit
-    solution: Solution
-    weights: FloatArray
-    cost: float
-
-    @classmethod
-    def begin(cls, fit: Fit, positions: FloatArray, poses: Solution | None) -> _Round:
-        """With every marker that is seen; from about these poses, or from rest."""
-        weights = np.where(np.isnan(positions).any(axis=2), 0.0, fit.weights)
-        return cls.solved(fit, positions, weights, poses)
-
-    @classmethod
-    def solved(cls, fit: Fit, positions: FloatArray, weights: FloatArray, start: Solution | None = None) -> _Round:
-        """With given weights."""
-        return cls.of(fit, fit.solve(positions, weights, start), positions, weights)
-
-    @classmethod
-    def of(cls, fit: Fit, solution: Solution, positions: FloatArray, weights: FloatArray) -> _Round:
-        """With given poses."""
-        squares = np.nan_to_num(fit.distances(solution, positions)) ** 2
-        return cls(fit, solution, weights, float((weights * squares).sum()) / fit.scale**2)
-
-    def reweighted(self, positions: FloatArray) -> _Round:
-        """With outliers weighing next to nothing, and noise as it shows."""
-        distances = self.fit.distances(self.solution, positions)
-        usual = usual_distances(distances)
-        weights = self.fit.inlier_weights(distances, usual)
-        return self.of(self.fit.as_far_off(usual), self.solution, positions, weights)
-
-    def objective(self, shared: Sequence[Shared]) -> float:
-        """The cost together with what poses and shared parameters cost that are not as expected."""
-        fit, sample_weight = self.fit, float(self.weights.sum()) / max(len(self.fit.mapping), 1)
-        priors = sum(
-            float((one.prior_weights(fit, sample_weight) * one.to_prior_mean(fit) ** 2).sum()) for one in shared
-        )
-        return self.cost + (fit.pose_cost(self.solution) + priors) / fit.scale**2
-
-
 def _search(
     fit: Fit, positions: FloatArray, shared: Sequence[Shared], poses: Solution | None = None, *, robust: bool = False
 ) -> Search:
-    """The fit after as many rounds as make it better; yields the share of the most rounds done.
+    """The fit after as many rounds as improve it; yields the share of the rounds done.
 
-    poses: to begin from; rest when None.
+    poses: to begin from; rest if None. robust: outliers weigh next to nothing, and the noise is what it shows to be.
     """
-    now = _Round.begin(fit, positions, poses)
+    weights = np.where(np.isnan(positions).any(axis=2), 0.0, fit.weights)
+    solution = fit.solve(positions, weights, poses)
     for done in range(_ROUNDS):
         yield done / _ROUNDS
-        now = now.reweighted(positions) if robust else now
+        if robust:
+            distances = fit.distances(solution, positions)
+            usual = usual_distances(distances)
+            allowed = np.maximum(_USUAL_TIMES * np.nan_to_num(usual), _ALWAYS_SHARE * fit.skeleton.size)
+            weights = outlier_weights(distances, allowed) * fit.weights
+            fit = replace(fit, off=float(np.sqrt(np.nanmean(usual**2))) / MEDIAN_DISTANCE)
         yield (done + 0.5) / _ROUNDS
-        before = now.objective(shared)
-        after = _tried(now, before, positions, shared, *_step(now, positions, shared))
-        if after is None:
+        before = _objective(fit, solution, positions, weights, shared)
+        step, joints = _step(fit, solution, positions, weights, shared)
+        for share in (1.0, 0.4):
+            trial = _changed(fit, shared, share * step)
+            start = replace(
+                solution,
+                rotations=fit.turned(solution, share * joints[:, :-1]),
+                root_location=(solution.root_location + share * joints[:, -1]) * (trial.scale / fit.scale),
+            )
+            found = trial.solve(positions, weights, start)
+            after = _objective(trial, found, positions, weights, shared)
+            if after < before:
+                break
+        else:
             break
-        left = after.objective(shared)
-        now = after
-        if before - left <= _WORTH_WHILE * before:
+        fit, solution = trial, found
+        if before - after <= _WORTH_WHILE * before:
             break
-    return now.fit, now.solution
+    return fit, solution
 
 
-def _step(now: _Round, positions: FloatArray, shared: Sequence[Shared]) -> tuple[FloatArray, FloatArray]:
-    """(P,) the change of the shared parameters, and (F, D) of the joints' columns."""
-    fit, solution = now.fit, now.solution
-    columns = np.concatenate([one.columns(fit, solution) for one in shared], axis=-1)
-    sample_weight = float(now.weights.sum()) / max(len(fit.mapping), 1)
-    prior_weights = np.concatenate([one.prior_weights(fit, sample_weight) for one in shared])
-    to_prior = np.concatenate([one.to_prior_mean(fit) for one in shared])
+def _objective(
+    fit: Fit, solution: Solution, positions: FloatArray, weights: FloatArray, shared: Sequence[Shared]
+) -> float:
+    """Σ weight · distance² with the costs of unexpected poses and parameters, at the recording's size."""
+    cost = float((weights * np.nan_to_num(fit.distances(solution, positions)) ** 2).sum())
+    cost += float((fit.prior.weights * (fit.from_expected(solution) ** 2).sum(axis=-1)).sum())
+    prior_weights, to_mean = _prior(fit, weights, shared)
+    return (cost + float((prior_weights * to_mean**2).sum())) / fit.scale**2
+
+
+def _prior(fit: Fit, weights: FloatArray, shared: Sequence[Shared]) -> tuple[FloatArray, FloatArray]:
+    """(P,) weights of the priors on all shared parameters, and (P,) differences to their means."""
+    sample_weight = float(weights.sum()) / max(len(fit.mapping), 1)
+    priors = [one.prior(fit, sample_weight) for one in shared]
+    return np.concatenate([weight for weight, _ in priors]), np.concatenate([mean for _, mean in priors])
+
+
+def _changed(fit: Fit, shared: Sequence[Shared], step: FloatArray) -> Fit:
+    """The fit after a step of all shared parameters (P,)."""
+    first = 0
+    for one in shared:
+        count = len(one.prior(fit, 0.0)[0])
+        fit, first = one.changed(fit, step[first : first + count]), first + count
+    return fit
+
+
+def _step(
+    fit: Fit, solution: Solution, positions: FloatArray, weights: FloatArray, shared: Sequence[Shared]
+) -> tuple[FloatArray, FloatArray]:
+    """(P,) the change of the shared parameters; (F, B + 1, 3) rotation vectors of the bodies and the root's shift."""
+    frames, markers = weights.shape
     residuals = np.nan_to_num(positions * fit.scale - fit.points(solution))
-    joints, (held, to_expected) = fit.joint_columns(solution), fit.expected_columns(solution)
-    push = np.einsum("fmxd,fmx->fd", joints, now.weights[..., None] * residuals) + held * to_expected
-    frames = len(push)
-    tangents = fit.kept_inside(solution, push[:, :-3].reshape(frames, -1, 3))
-    turning, away = joints[..., :-3].reshape(*joints.shape[:3], -1, 3), to_expected[:, :-3].reshape(frames, -1, 3)
-    joints[..., :-3] = np.einsum("fmxbi,fbij->fmxbj", turning, tangents).reshape(*joints.shape[:3], -1)
-    to_expected[:, :-3] = times(tangents, away).reshape(frames, -1)
-    return shared_step(joints, columns, residuals, now.weights, prior_weights, to_prior, held, to_expected)
-
-
-def _tried(
-    now: _Round, cost: float, positions: FloatArray, shared: Sequence[Shared], step: FloatArray, joints: FloatArray
-) -> _Round | None:
-    """The round after the step of what is shared (P,) and of the joints (F, D), or half of it; None: neither helps.
-
-    cost: the objective now.
-    """
-    for share in (1.0, 0.4):
-        fit, first = now.fit, 0
-        for one in shared:
-            count = one.count(fit)
-            fit, first = one.changed(fit, share * step[first : first + count]), first + count
-        poses = now.fit.turned(now.solution, share * joints)
-        poses = replace(poses, root_location=poses.root_location * (fit.scale / now.fit.scale))
-        after = _Round.solved(fit, positions, now.weights, poses)
-        if after.objective(shared) < cost:
-            return after
-    return None
+    joints = fit.joint_columns(solution).reshape(frames, markers, 3, -1, 3)
+    # The prior on the pose, in the joints' columns; none on the root's location.
+    held = np.zeros((frames, joints.shape[3], 3))
+    held[:, :-1] = np.broadcast_to(fit.prior.weights, (frames, len(fit.skeleton)))[:, fit.bodies, None]
+    to_expected = np.zeros(held.shape)
+    to_expected[:, :-1] = times(fit.carried(solution), fit.from_expected(solution)[:, fit.bodies])
+    push = np.einsum("fmxbi,fmx->fbi", joints, weights[..., None] * residuals) + held * to_expected
+    tangents = fit.open_directions(solution, push[:, :-1])
+    joints[..., :-1, :] = np.einsum("fmxbi,fbij->fmxbj", joints[..., :-1, :], tangents)
+    to_expected[:, :-1] = times(tangents, to_expected[:, :-1])
+    held, to_expected = held.reshape(frames, -1), to_expected.reshape(frames, -1)
+    prior_weights, to_mean = _prior(fit, weights, shared)
+    columns = np.concatenate([one.columns(fit, solution) for one in shared], axis=-1)
+    root = np.sqrt(weights)[..., None]
+    own = (joints.reshape(frames, markers, 3, -1) * root[..., None]).reshape(frames, 3 * markers, -1)
+    common = (columns * root[..., None]).reshape(frames, 3 * markers, -1)
+    both = np.concatenate([common, (residuals * root).reshape(frames, -1, 1)], axis=2)
+    across = np.swapaxes(own, 1, 2)
+    square, pulled = across @ own, across @ both
+    diagonal = np.einsum("fii->fi", square)
+    diagonal += _DAMPING * diagonal.mean(axis=1, keepdims=True) + 1e-12 + held
+    pulled[..., -1] += held * to_expected
+    alone = np.linalg.solve(square, pulled)
+    summed = (np.swapaxes(common, 1, 2) @ (both - own @ alone)).sum(axis=0)
+    matrix = summed[:, :-1] + np.diag(prior_weights + 1e-12)
+    step: FloatArray = np.linalg.solve(matrix, summed[:, -1] + prior_weights * to_mean)
+    return step, (alone[..., -1] - alone[..., :-1] @ step).reshape(frames, -1, 3)

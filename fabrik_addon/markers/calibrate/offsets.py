@@ -1,17 +1,18 @@
-"""Where markers sit on their bones: guesses from a mapping, and what recorded poses say."""
+"""Markers on bones: where they are, how they move with the joints, and what recorded poses say of their offsets."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from ...core import Effector, Skeleton
 from ...core.arrays import times
-from ...core.model.bodies import effector_offset
+from ...core.limits.base import Limit
+from ...core.model.bodies import effector_offset, participants
 from ..clip import BoolArray, FloatArray
 from ..mapping.marker_map import MappedMarker
 from ..robust import weighted_location
 
-# Beyond this many times their usual distance samples hardly count.
+# Samples beyond this many times their usual distance hardly count.
 _OUTLYING = 3.0
 
 
@@ -27,45 +28,74 @@ def guessed_offsets(skeleton: Skeleton, mapping: Sequence[MappedMarker]) -> Floa
 
 
 def bones_of(skeleton: Skeleton, mapping: Sequence[MappedMarker]) -> list[int]:
-    """M places of the markers' bones."""
+    """M indices of the markers' bones."""
     return [skeleton.index(entry.bone) for entry in mapping]
 
 
 def make_effectors(mapping: Sequence[MappedMarker], offsets: FloatArray) -> tuple[Effector, ...]:
-    """An effector for each marker."""
+    """An effector for each marker, at offsets (M, 3)."""
     places = [(float(x), float(y), float(z)) for x, y, z in offsets]
     return tuple(Effector(entry.bone, place, entry.weight) for entry, place in zip(mapping, places, strict=True))
 
 
 def points_on(matrices: FloatArray, bones: Sequence[int], offsets: FloatArray) -> FloatArray:
-    """(F, M, 3) where points with (M, 3) offsets are when bones stand at matrices (F, J, 4, 4)."""
+    """(F, M, 3) points with offsets (M, 3) on M bones, of bones at matrices (F, J, 4, 4)."""
     frames = matrices[:, list(bones)]
     return np.asarray(frames[..., :3, 3] + times(frames[..., :3, :3], offsets))
 
 
 def effector_points(skeleton: Skeleton, effectors: Sequence[Effector], matrices: FloatArray) -> FloatArray:
-    """(F, M, 3) where effectors are when the bones stand at matrices (F, J, 4, 4)."""
+    """(F, M, 3) where effectors are, with bones at matrices (F, J, 4, 4)."""
     bones = [skeleton.index(effector.bone) for effector in effectors]
     return points_on(matrices, bones, np.array([effector_offset(skeleton, effector) for effector in effectors]))
 
 
-def seen_from_bones(matrices: FloatArray, bones: Sequence[int], positions: FloatArray) -> FloatArray:
-    """(F, M, 3) positions (F, M, 3) in the frames of the markers' bones."""
-    frames = matrices[:, list(bones)]
-    away = positions - frames[..., :3, 3]
-    return times(np.swapaxes(frames[..., :3, :3], -1, -2), away)
+def joint_columns(
+    skeleton: Skeleton,
+    effectors: Sequence[Effector],
+    limits: Mapping[str, Limit],
+    matrices: FloatArray,
+    points: FloatArray,
+) -> FloatArray:
+    """(F, M, 3, D) the Jacobian of effectors at points (F, M, 3), of bones at matrices (F, J, 4, 4).
+
+    Its D columns: a rotation vector in armature space for each bone that moves effectors, then the root's location. Of
+    a hinge's rotations only those about its axis move anything.
+    """
+    bodies = participants(skeleton, effectors)
+    column, heads = {bone: place for place, bone in enumerate(bodies)}, matrices[..., :3, 3]
+    arms = np.zeros((*points.shape[:2], len(bodies), 3))
+    for marker, effector in enumerate(effectors):
+        end = points[:, marker]
+        for bone in reversed(skeleton.path(skeleton.index(effector.bone))):
+            arms[:, marker, column[bone]] = end - heads[:, bone]
+            if not skeleton.inherits_rotation[bone]:
+                end = heads[:, bone]
+    columns = np.zeros((*points.shape, len(bodies) + 1, 3))
+    # The columns of ω × arm.
+    x, y, z = np.moveaxis(arms, -1, 0)
+    columns[:, :, 0, :-1, 1], columns[:, :, 0, :-1, 2] = z, -y
+    columns[:, :, 1, :-1, 0], columns[:, :, 1, :-1, 2] = -z, x
+    columns[:, :, 2, :-1, 0], columns[:, :, 2, :-1, 1] = y, -x
+    columns[..., -1, :] = np.eye(3)
+    for place, bone in enumerate(bodies):
+        limit = limits.get(skeleton.names[bone])
+        if limit is not None and limit.freedom < 3:
+            # A rotation about the axis leaves the axis where it is, so the rotated bone's own will do.
+            axis = matrices[:, bone, :3, :3] @ np.array(limit.turn_axis or (0.0, 0.0, 0.0))
+            own = columns[..., place, :]
+            columns[..., place, :] = (own @ axis[:, None, :, None]) * axis[:, None, None, :]
+    return columns.reshape(*points.shape, -1)
 
 
 def measured_offsets(
-    matrices: FloatArray,
-    bones: Sequence[int],
-    positions: FloatArray,
-    known: FloatArray,
+    matrices: FloatArray, bones: Sequence[int], positions: FloatArray, known: FloatArray
 ) -> tuple[FloatArray, BoolArray]:
-    """(M, 3) offsets that F poses and the positions of the markers say, and (M,) whether a marker was seen at all.
+    """(M, 3) offsets that F poses and the markers' positions (F, M, 3) show, and (M,) whether a marker was ever seen.
 
-    Samples far from the others do not count. known: (M, 3) offsets that are kept where a marker is never seen.
+    Samples far from the others do not count. known: (M, 3) offsets of markers that are never seen.
     """
-    local = seen_from_bones(matrices, bones, positions)
+    frames = matrices[:, list(bones)]
+    local = times(np.swapaxes(frames[..., :3, :3], -1, -2), positions - frames[..., :3, 3])
     middle, seen = weighted_location(local, _OUTLYING)
     return np.where(seen[:, None], middle, known), seen

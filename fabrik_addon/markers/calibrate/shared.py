@@ -1,61 +1,52 @@
 """What all poses of a recording share and a fit may change: the scale, the lengths of limbs, markers' offsets."""
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Final
+from itertools import pairwise
+from typing import Final, Protocol
 
 import numpy as np
 
 from ...core import Solution
 from ..clip import FloatArray
-from .bundle import length_columns, offset_columns
 from .fit import Fit
 from .proportions import with_factors
 
-# How far guesses may well be off (one standard deviation): offsets as a share of the skeleton's size, 15 mm of a
-# person; limbs as a share of their length.
+# How far guesses may well be off (standard deviation): offsets as a share of the skeleton's size, 15 mm of a person;
+# limbs as a share of their length.
 _OFFSET_SHARE: Final = 0.0065
-# A marker that is said to be at a joint is nearer: 3 mm.
+# A marker that is mapped to a joint is nearer: 3 mm.
 _JOINT_SHARE: Final = 0.0013
 _LENGTH_SHARE: Final = 0.2
-# All frames together say as much as so many that have nothing to do with each other: skin moves with the pose.
-_FRAMES_WORTH: Final = 2.0
-# The reference says how large everything is to this share.
+# All frames of a take say as much as this many independent ones: skin moves with the pose.
+FRAMES_WORTH: Final = 2.0
+# How exactly the reference shows the scale.
 _SCALE_SHARE: Final = 0.01
 _LARGEST_CHANGE: Final = 0.15
 _SHORTEST: Final = 0.4
 _LONGEST: Final = 2.5
 
 
-class Shared(ABC):
-    """One kind of shared parameters."""
+class Shared(Protocol):
+    """One kind of shared parameters, P of them."""
 
-    @abstractmethod
-    def count(self, fit: Fit) -> int:
-        """How many there are."""
-
-    @abstractmethod
     def columns(self, fit: Fit, solution: Solution) -> FloatArray:
         """(F, M, 3, P) how the markers move with them."""
+        ...
 
-    @abstractmethod
-    def prior_weights(self, fit: Fit, sample_weight: float) -> FloatArray:
-        """(P,) how strongly the prior holds each of them.
+    def prior(self, fit: Fit, sample_weight: float) -> tuple[FloatArray, FloatArray]:
+        """(P,) weights of the prior, and (P,) differences from here to its mean.
 
-        sample_weight: the weight of all of a marker's samples.
+        sample_weight: the mean over the markers of the summed weight of their samples.
         """
+        ...
 
-    @abstractmethod
-    def to_prior_mean(self, fit: Fit) -> FloatArray:
-        """(P,) from here to what the prior expects."""
-
-    @abstractmethod
     def changed(self, fit: Fit, step: FloatArray) -> Fit:
         """The fit after a step (P,)."""
+        ...
 
 
 @dataclass(frozen=True)
-class Scale(Shared):
+class Scale:
     """The size of the rig in the recording.
 
     grows: the markers' offsets are the rig's, so they grow with it. first: the scale that the reference has found.
@@ -64,28 +55,16 @@ class Scale(Shared):
     grows: bool = False
     first: float | None = None
 
-    def count(self, fit: Fit) -> int:  # noqa: ARG002
-        """One."""
-        return 1
-
     def columns(self, fit: Fit, solution: Solution) -> FloatArray:
-        """All lengths together."""
-        offsets = fit.offsets if self.grows else None
-        together: FloatArray = length_columns(fit.skeleton, solution.matrices, fit.bones, offsets).sum(axis=-1)
-        return together[..., None]
+        """(F, M, 3, 1): all lengths together."""
+        return np.asarray(_length_columns(fit, solution, grows=self.grows).sum(axis=-1, keepdims=True))
 
-    def prior_weights(self, fit: Fit, sample_weight: float) -> FloatArray:
+    def prior(self, fit: Fit, sample_weight: float) -> tuple[FloatArray, FloatArray]:
         """Near what the reference has found."""
-        weight = (
-            0.0
-            if self.first is None
-            else sample_weight * len(fit.mapping) / _FRAMES_WORTH * (fit.noise / _SCALE_SHARE) ** 2
-        )
-        return np.full(1, weight)
-
-    def to_prior_mean(self, fit: Fit) -> FloatArray:
-        """Where the reference has it."""
-        return np.full(1, 0.0 if self.first is None else fit.scale / self.first - 1.0)
+        if self.first is None:
+            return np.zeros(1), np.zeros(1)
+        weight = sample_weight * len(fit.mapping) / FRAMES_WORTH * (fit.noise / _SCALE_SHARE) ** 2
+        return np.full(1, weight), np.full(1, fit.scale / self.first - 1.0)
 
     def changed(self, fit: Fit, step: FloatArray) -> Fit:
         """A larger rig is a recording that is scaled less."""
@@ -95,29 +74,20 @@ class Scale(Shared):
 
 
 @dataclass(frozen=True)
-class Limbs(Shared):
+class Limbs:
     """A factor for each bone. grows: the markers' offsets are guesses that grow with their bones."""
 
     grows: bool = False
-    frames_worth: float = _FRAMES_WORTH
-
-    def count(self, fit: Fit) -> int:
-        """One a bone."""
-        return len(fit.skeleton)
+    frames_worth: float = FRAMES_WORTH
 
     def columns(self, fit: Fit, solution: Solution) -> FloatArray:
-        """Each length by itself."""
-        return length_columns(fit.skeleton, solution.matrices, fit.bones, fit.offsets if self.grows else None)
+        """(F, M, 3, J): each length by itself."""
+        return _length_columns(fit, solution, grows=self.grows)
 
-    def prior_weights(self, fit: Fit, sample_weight: float) -> FloatArray:
-        """As a bone is seldom a fifth longer than the rig's."""
+    def prior(self, fit: Fit, sample_weight: float) -> tuple[FloatArray, FloatArray]:
+        """A bone is seldom a fifth longer than the rig's."""
         weight = sample_weight / self.frames_worth * (fit.noise / _LENGTH_SHARE) ** 2
-        return np.full(len(fit.skeleton), weight)
-
-    def to_prior_mean(self, fit: Fit) -> FloatArray:
-        """As long as the rig's."""
-        away: FloatArray = 1.0 / fit.factors - 1.0
-        return away
+        return np.full(len(fit.skeleton), weight), 1.0 / fit.factors - 1.0
 
     def changed(self, fit: Fit, step: FloatArray) -> Fit:
         """Every bone grows by its share."""
@@ -129,36 +99,48 @@ class Limbs(Shared):
 
 
 @dataclass(frozen=True, eq=False)
-class Offsets(Shared):
+class Offsets:
     """Where each marker sits on its bone.
 
-    first: (M, 3) where they are expected. factors: (J,) the lengths of the bones for which that is so; they grow with
-    these; None where they stay.
+    first: (M, 3) the expected offsets. factors: (J,) the lengths of the bones with these offsets, which grow with the
+    bones; None if they don't.
     """
 
     first: FloatArray
     factors: FloatArray | None = None
-    frames_worth: float = _FRAMES_WORTH
-
-    def count(self, fit: Fit) -> int:
-        """Three a marker."""
-        return int(fit.offsets.size)
+    frames_worth: float = FRAMES_WORTH
 
     def columns(self, fit: Fit, solution: Solution) -> FloatArray:
-        """Each marker with its own."""
-        return offset_columns(solution.matrices, fit.bones)
+        """(F, M, 3, 3 M): each marker moves with its own offset."""
+        count, frames = len(fit.bones), len(solution.matrices)
+        columns = np.zeros((frames, count, 3, count, 3))
+        every = np.arange(count)
+        columns[:, every, :, every] = np.swapaxes(solution.matrices[:, fit.bones, :3, :3], 0, 1)
+        return columns.reshape(frames, count, 3, 3 * count)
 
-    def prior_weights(self, fit: Fit, sample_weight: float) -> FloatArray:
-        """As markers are seldom more than some centimetres from where the reference has them."""
+    def prior(self, fit: Fit, sample_weight: float) -> tuple[FloatArray, FloatArray]:
+        """Markers are seldom more than some centimeters from where the reference has them."""
         shares = [_OFFSET_SHARE if entry.point == "OFFSET" else _JOINT_SHARE for entry in fit.mapping]
         spread = np.array(shares) * fit.skeleton.size
-        return np.repeat(sample_weight / self.frames_worth * (fit.noise / spread) ** 2, 3)
-
-    def to_prior_mean(self, fit: Fit) -> FloatArray:
-        """Where they are expected."""
         growth = 1.0 if self.factors is None else (fit.factors / self.factors)[fit.bones, None]
-        return np.asarray(self.first * growth - fit.offsets).ravel()
+        weights = np.repeat(sample_weight / self.frames_worth * (fit.noise / spread) ** 2, 3)
+        return weights, np.asarray(self.first * growth - fit.offsets).ravel()
 
     def changed(self, fit: Fit, step: FloatArray) -> Fit:
-        """Every marker by its own."""
+        """Every marker by its own step."""
         return replace(fit, offsets=fit.offsets + step.reshape(fit.offsets.shape))
+
+
+def _length_columns(fit: Fit, solution: Solution, *, grows: bool) -> FloatArray:
+    """(F, M, 3, J) how markers move, with the root's head in place, as a bone with all that sits on it grows.
+
+    grows: the markers' offsets grow with their bones.
+    """
+    orientations = solution.matrices[..., :3, :3]
+    columns = np.zeros((len(orientations), len(fit.bones), 3, len(fit.skeleton)))
+    for marker, bone in enumerate(fit.bones):
+        for above, below in pairwise(fit.skeleton.path(bone)):
+            columns[:, marker, :, above] = orientations[:, above] @ fit.skeleton.head_offset(below)
+        if grows:
+            columns[:, marker, :, bone] = orientations[:, bone] @ fit.offsets[marker]
+    return columns

@@ -7,8 +7,7 @@ import numpy as np
 from ...core import Solution, Solver, forward_kinematics
 from ...core.arrays import TINY, IntArray
 from ...core.model.bodies import participants
-from ..calibrate.bundle import joint_columns
-from ..calibrate.offsets import effector_points
+from ..calibrate.offsets import effector_points, joint_columns
 from ..clip import BoolArray, FloatArray
 
 # A bone's rotation is lost when hidden markers make it this much (radians) less sure than it is with all of them. With
