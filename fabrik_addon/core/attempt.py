@@ -40,8 +40,9 @@ def attempt(problem: Problem, state: State, *, bending: bool = True, most_steps:
         _align(problem, state)
     pose = state.pose
     missing = lengths(problem.goals.residual(pose, state.wanted)[:, : problem.goals.count])
-    far = (missing > _FAR * problem.goals.lengths).any(axis=1) & (not problem.is_chain)
-    bent = bend_straight(problem, pose, far, state.bend if bending else None)
+    by_passes = problem.is_chain or options.plain or not options.finish
+    far = (missing > _FAR * problem.goals.lengths).any(axis=1) & (not by_passes)
+    bent = bend_straight(problem, pose, far, state.bend if bending else None, state.weights)
     state.pose = problem.bodies.pose(bent, pose.root, pose.factors)
     if bending:
         _aim(problem, state)
@@ -107,7 +108,13 @@ def quaternion_rotated(rotations: FloatArray, vectors: FloatArray) -> FloatArray
     return product(product(rotations, whole), conjugate(rotations))[:, 1:]
 
 
-def bend_straight(problem: Problem, pose: Pose, far: BoolArray, poles: FloatArray | None = None) -> FloatArray:
+def bend_straight(
+    problem: Problem,
+    pose: Pose,
+    far: BoolArray,
+    poles: FloatArray | None = None,
+    weights: FloatArray | None = None,
+) -> FloatArray:
     """(F, B, 4) local rotations of a pose whose dead straight limbs are bent, inside limits, toward poles (F, E, 3).
 
     A limb with hinges bends at them, toward the middle of their ranges, any other about its first bone's local X. From
@@ -121,7 +128,10 @@ def bend_straight(problem: Problem, pose: Pose, far: BoolArray, poles: FloatArra
         arms = times(pose.orientations[:, run], np.array([(each.x, each.y, each.z) for each in offsets], dtype=float))
         sizes = lengths(arms)
         alike = lengths(cross(arms[:, :1], arms)) < least[:, None] * sizes[:, :1] * sizes
-        straight = np.flatnonzero((alike & ((arms[:, :1] * arms).sum(axis=-1) > 0.0))[:, 1:].all(axis=1))
+        is_straight = (alike & ((arms[:, :1] * arms).sum(axis=-1) > 0.0))[:, 1:].all(axis=1)
+        if weights is not None:
+            is_straight &= problem.goals.carried_by(run[-1], weights)
+        straight = np.flatnonzero(is_straight)
         if not len(straight):
             continue
         hinges = [body for body in run if (limit := problem.body_limits[body]) and limit.turn_axis]

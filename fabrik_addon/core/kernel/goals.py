@@ -115,6 +115,11 @@ class Goals:
         """(..., E + O) what each residual's square counts, from weights (..., E); zero where there is no target."""
         return np.asarray(np.concatenate([weights, weights[..., self.oriented] * self.shares], axis=-1) * wanted.seen)
 
+    def carried_by(self, body: int, weights: FloatArray) -> BoolArray:
+        """(F,) whether a body carries a goal that counts, for weights (F, E + O)."""
+        ends = weights[:, [*range(self.count), *self.loops]] @ self._below[0][body]
+        return np.asarray(ends + weights[:, self.count :] @ self._below[1][body] > 0.0)
+
     def equations(
         self, pose: Pose, motions: Motions, residual: FloatArray, weights: FloatArray
     ) -> tuple[FloatArray, FloatArray]:

@@ -113,7 +113,9 @@ class JointLimits:
     """
 
     def __init__(self, bodies: Bodies, limits: Sequence[Limit | None]) -> None:
-        turning = [(body, limit) for body, limit in enumerate(limits) if limit and limit.freedom and bodies.counts[body]]
+        turning = [
+            (body, limit) for body, limit in enumerate(limits) if limit and limit.freedom and bodies.counts[body]
+        ]
         others = [(body, limit) for body, limit in turning if not isinstance(limit, (Hinge, Ball))]
         self.hinges = Hinges(bodies, [(body, limit) for body, limit in turning if isinstance(limit, Hinge)])
         fixed = [body for body, limit in enumerate(limits) if limit and limit.freedom == 0]

