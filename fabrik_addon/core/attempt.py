@@ -138,8 +138,8 @@ def bend_straight(
         for body in hinges:
             limit = problem.body_limits[body]
             if limit is not None:
-                own = array.quaternion(pose.local[straight, body])
-                local[straight, body] = array.stack([limit.bent(array, own, bend[straight])], len(straight))[:, 0]
+                present = array.quaternion(pose.local[straight, body])
+                local[straight, body] = array.stack([limit.bent(array, present, bend[straight])], len(straight))[:, 0]
         if hinges:
             continue
         axis = pose.orientations[straight, run[0], :, 0]

@@ -108,7 +108,7 @@ class Problem:
     def ranks(self) -> FloatArray:
         """(E + O,) 0 for residuals that are met first, and so on without gaps."""
         ranks = np.unique([each.priority for each in self.effectors], return_inverse=True)[1].reshape(-1)
-        return np.concatenate([ranks, ranks[self.goals.oriented]]).astype(float)
+        return np.asarray(np.concatenate([ranks, ranks[self.goals.oriented]]), dtype=np.float64)
 
     @cached_property
     def joint_limits(self) -> JointLimits:

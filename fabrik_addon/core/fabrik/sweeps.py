@@ -6,6 +6,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, lengths
 from ..backend import array
+from ..backend.protocol import Quaternion, Scalar, Vector
 from ..kernel.bodies import Bodies, Pose
 from ..kernel.goals import Goals
 from ..model.bodies import place_bodies
@@ -29,8 +30,9 @@ def sweep_frames(passes: Passes, bodies: Bodies, goals: Goals, state: State, mos
         residual = goals.residual(pose, part.wanted)
         moved = lengths(residual - before) > _NO_CHANGE * part.tolerances
         part.stationary = ~(moved & (part.weights > 0.0)).any(axis=1)
-        going = part.unmet(residual) & ~part.stationary
-        if not going.all():
+        is_going = part.unmet(residual) & ~part.stationary
+        if not is_going.all():
+            going = np.flatnonzero(is_going)
             state.put(frames, part)
             frames, part, residual, bound = frames[going], part.part(going), residual[going], bound[going]
             if not len(frames):
@@ -52,7 +54,7 @@ def _sweep(passes: Passes, bodies: Bodies, goals: Goals, state: State, rest: Flo
     return bodies.pose(array.stack(local, len(rest)), root, state.pose.factors)
 
 
-def _as_list(rotations: FloatArray) -> list:
+def _as_list(rotations: FloatArray) -> list[Quaternion]:
     return array.quaternions(rotations, range(rotations.shape[1]))
 
 
@@ -68,10 +70,10 @@ def _targets(passes: Passes, goals: Goals, state: State) -> SweepTargets:
     shares = np.where(state.weights[:, count:] > 0.0, goals.shares, 0.0)
     wanted = quaternion_from_matrix(state.wanted.frames)
     holders = goals.on[oriented].tolist()
-    orientations = {
+    orientations: dict[int, tuple[Quaternion, Scalar]] = {
         holder: (array.quaternion(wanted[:, place]), array.scalar(shares[:, place]))
         for place, holder in enumerate(holders)
     }
-    positions = [array.vector(points[:, end]) for end in range(points.shape[1])]
-    pulls = [array.scalar(weights[:, end]) for end in range(points.shape[1])]
+    positions: list[Vector] = [array.vector(points[:, end]) for end in range(points.shape[1])]
+    pulls: list[Scalar] = [array.scalar(weights[:, end]) for end in range(points.shape[1])]
     return sweep_targets(array, passes.bodies, positions, pulls, orientations)

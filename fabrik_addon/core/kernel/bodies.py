@@ -53,7 +53,15 @@ class Pose:
 
     def part(self, frames: IntArray | slice) -> "Pose":
         """Some of the frames."""
-        return Pose(*(None if value is None else value[frames] for value in vars(self).values()))
+        factors = None if self.factors is None else self.factors[frames]
+        return Pose(
+            self.local[frames],
+            self.root[frames],
+            self.heads[frames],
+            self.orientations[frames],
+            self.carried[frames],
+            factors,
+        )
 
     def put(self, frames: IntArray, part: "Pose") -> None:
         """Replace some of the frames, in place."""
@@ -156,7 +164,7 @@ class Bodies:
         return self.above.T.astype(float)
 
     def pose(self, local: FloatArray, root: FloatArray, factors: FloatArray | None = None) -> Pose:
-        """Where the bodies are with (..., B, 4) local rotations, the root's head at (..., 3), lengths times (..., B)."""
+        """The pose of (..., B, 4) local rotations, the root's head at (..., 3), and lengths times (..., B)."""
         orientations = self.rest_turns @ matrix_from_quaternion(local)
         # Each round takes every body twice as far up.
         for bodies, above in self._jumps:
@@ -197,7 +205,8 @@ class Bodies:
     def levers(self, on: IntArray, offsets: FloatArray) -> FloatArray:
         """(n, S) how far a sliding body of factor 1 carries points (n, 3) of bodies (n,) along its Y."""
         result = np.zeros((len(on), len(self.slides)))
-        for row, (body, along) in enumerate(zip(on.tolist(), offsets[:, 1].tolist(), strict=True)):
+        for row, holder in enumerate(on.tolist()):
+            body, along = holder, offsets[row, 1]
             while body >= 0:
                 result[row, self.slides == body] = along
                 body, along = self.parents[body], self._offsets[body, 1]
@@ -250,8 +259,10 @@ class Bodies:
         Args:
             motions: of the columns.
             below: (B, n) from `below`.
-            points: (..., n, 3). weights: (..., n). forces: (..., n, 3).
-            turning: the same of bodies whose rotation counts: (B, m) from `below`, weights (..., m), torques (..., m, 3).
+            points: (..., n, 3).
+            weights: (..., n).
+            forces: (..., n, 3).
+            turning: of bodies whose rotation counts, (B, m) from `below`, weights (..., m) and torques (..., m, 3).
 
         Returns:
             (..., D, D) Σ weight · JᵀJ and (..., D) Σ Jᵀ force.

@@ -36,13 +36,15 @@ _LONGEST_TURN, _NEAR = 0.7, 0.75
 AT_LIMIT = 1e-4
 # A limit is pushed against from this cosine between the residuals and a rotation out of it; below it is rounding.
 _PUSH = 1e-9
-# Sides of limits that bind count this much more than the goals in a step.
-_HELD = 1e6
+# What of a unit normal is left beside others of its joint; less is rounding.
+_PARALLEL = 1e-6
 _MOST_ROUNDS = 6
 # Radians from a limb to its pole that nobody sees.
 AT_POLE = 1e-4
 # The matrices of a block of frames fit into the processor's cache together, as numbers.
 _BLOCK_NUMBERS = 120_000
+# About how many limits bind at once.
+_ROWS_HELD = 16
 # Goals are rows where there are fewer of them than this share of the columns.
 _WIDE = 0.6
 # Against columns that move nothing, as shares of the mean square.
@@ -83,8 +85,9 @@ class LeastSquares:
         residual = self._residual(part, part.pose)
         damping, growth = np.full(len(open_frames), _FIRST), np.full(len(open_frames), _TIGHTEN)
         for _ in range(most_steps):
-            going = self._unfinished(part, residual) & ~part.stationary
-            if not going.all():
+            is_going = self._unfinished(part, residual) & ~part.stationary
+            if not is_going.all():
+                going = np.flatnonzero(is_going)
                 if part is not state:
                     state.put(open_frames, part)
                 open_frames, part, residual = open_frames[going], part.part(going), residual[going]
@@ -103,8 +106,9 @@ class LeastSquares:
                 part = replace(part, pose=trial)
                 residual = left
             else:
-                part.pose.put(better, trial.part(better))
-                residual[better] = left[better]
+                gained_on = np.flatnonzero(better)
+                part.pose.put(gained_on, trial.part(gained_on))
+                residual[gained_on] = left[gained_on]
             small = (gained <= _SMALL_GAIN * cost) & (step.predicted <= _SMALL_GAIN * cost)
             part.stationary |= better & small & (step.optimality <= _OPTIMAL)
             part.stationary |= (step.optimality <= _NO_GRADIENT) | (damping > _MOST_DAMPING)
@@ -171,7 +175,8 @@ class LeastSquares:
         count, columns = len(cost), self.bodies.columns
         if not columns:
             return _Step(np.zeros((count, 0)), np.zeros(count), np.zeros(count))
-        block = max(1, _BLOCK_NUMBERS // (columns * columns))
+        rows = max(3 * residual.shape[1], _ROWS_HELD) if self._wide else columns
+        block = max(1, _BLOCK_NUMBERS // (columns * rows))
         if count <= block:
             return self._block_step(state, residual, cost, damping)
         parts = [slice(first, first + block) for first in range(0, count, block)]
@@ -179,47 +184,89 @@ class LeastSquares:
         return _Step(*(np.concatenate(each) for each in zip(*steps, strict=True)))
 
     def _block_step(self, state: State, residual: FloatArray, cost: FloatArray, damping: FloatArray) -> _Step:
-        system = self._system(state, residual)
+        system, bodies = self._system(state, residual), self.bodies
         gradient = system.gradient()
         sides = self.limits.sides(state.pose.local, _NEAR)
-        if len(sides.gaps):
-            pushed = sides.push(self.bodies.vectors(gradient)) > _PUSH * np.sqrt(cost)[sides.frames]
-            active = pushed & (sides.gaps <= AT_LIMIT)
-            change = system.solve(damping, *self._held(system, sides, active, len(cost)))
-            for _ in range(_MOST_ROUNDS):
-                push = sides.push(self.bodies.vectors(change * system.scale)) - sides.gaps
-                now = push > np.where(active, 0.0, AT_LIMIT)
-                changed = np.zeros(len(cost), dtype=bool)
-                changed[sides.frames[now != active]] = True
-                where = np.flatnonzero(changed)
-                if not len(where):
-                    break
-                own = changed[sides.frames]
-                active = np.where(own, now, active)
-                few = Sides(*(value[own & active] for value in sides))
-                few = few._replace(frames=(np.cumsum(changed) - 1)[few.frames])
-                part = system.part(where)
-                change[where] = part.solve(damping[where], *self._held(part, few, slice(None), len(where)))
-        else:
-            change = system.solve(damping)
+        active = sides.push(bodies.vectors(gradient)) > _PUSH * np.sqrt(cost)[sides.frames]
+        active &= sides.gaps <= AT_LIMIT
+        change, pushes = self._held_step(system, damping, sides, active)
+        for _ in range(_MOST_ROUNDS if len(sides.gaps) else 0):
+            now = sides.push(bodies.vectors(change * system.scale)) - sides.gaps > AT_LIMIT
+            now[active] = pushes > 0.0
+            changed = np.zeros(len(cost), dtype=bool)
+            changed[sides.frames[now != active]] = True
+            where = np.flatnonzero(changed)
+            if not len(where):
+                break
+            own = changed[sides.frames]
+            kept = pushes[~own[active]]
+            active = np.where(own, now, active)
+            few = Sides(*(value[own] for value in sides))
+            few = few._replace(frames=(np.cumsum(changed) - 1)[few.frames])
+            change[where], found = self._held_step(system.part(where), damping[where], few, active[own])
+            pushes = np.empty(active.sum())
+            pushes[own[active]], pushes[~own[active]] = found, kept
         balance = system.times(change) + damping[:, None] * change
         own = np.sqrt(np.maximum(system.squares() @ self._even, _LEAST_SQUARE))
         largest = np.sqrt(((balance / own) ** 2 @ self._groups).max(axis=1))
         step = change * system.scale
-        longest = lengths(self.bodies.vectors(step)).max(axis=1)
+        longest = lengths(bodies.vectors(step)).max(axis=1)
         share = np.minimum(1.0, _LONGEST_TURN / np.maximum(longest, _LONGEST_TURN))[:, None]
         change *= share
         predicted = ((2.0 * gradient - system.times(change)) * change).sum(axis=1)
         return _Step(step * share, predicted, largest / np.sqrt(np.maximum(cost, TINY)))
 
-    def _held(
-        self, system: "_System", sides: Sides, active: BoolArray | slice, frames: int
+    def _held_step(
+        self, system: "_System", damping: FloatArray, sides: Sides, active: BoolArray
     ) -> tuple[FloatArray, FloatArray]:
-        """(F, W, D) rows of active sides in scaled columns, each of length one, and (F, W) gaps; zero for none."""
-        rows, gaps = Sides(*(value[active] for value in sides)).rows(self.bodies, frames)
-        rows *= system.scale[:, None]
-        size = np.maximum(lengths(rows), TINY)
-        return rows / size[..., None], np.where(np.isfinite(gaps), gaps, 0.0) / size
+        """(F, D) the scaled step that ends at the active sides (K,), and (A,) how hard it pushes against them.
+
+        Their normals are made orthonormal body by body, at most three to a body; what they say is then eliminated.
+        """
+        if not active.any():
+            return system.solve(damping), np.zeros(0)
+        bodies, which = self.bodies, np.flatnonzero(active)
+        keys = sides.frames[which] * len(bodies.bones) + sides.bodies[which]
+        which, keys = which[order := np.argsort(keys, kind="stable")], np.sort(keys)
+        rank = np.arange(len(keys)) - np.searchsorted(keys, keys)
+        frames, on = sides.frames[which], sides.bodies[which]
+        columns, is_hinge = bodies.first[on, None] + np.arange(3), bodies.counts[on] == 1
+        columns[is_hinge, 1:] = bodies.columns
+        normals, gaps = sides.normals[which], sides.gaps[which] / system.scale[frames, bodies.first[on]]
+        along = (normals * bodies.axes[bodies.first[on]]).sum(axis=1)
+        normals = np.where(is_hinge[:, None], along[:, None] * (1.0, 0.0, 0.0), normals)
+        sizes = lengths(normals)
+        normals, gaps = normals / sizes[:, None], gaps / sizes
+        units, ends, own = np.zeros_like(normals), np.zeros(len(keys)), np.ones(len(keys))
+        last = min(int(rank.max()), 2)
+        for number in range(last + 1):
+            here = np.flatnonzero(rank == number)
+            unit, end = normals[here], gaps[here]
+            for before in (here - back for back in range(number, 0, -1)):
+                share = (unit * units[before]).sum(axis=1)
+                unit, end = unit - share[:, None] * units[before], end - share * ends[before]
+            own[here] = lengths(unit)
+            clear = own[here] > _PARALLEL
+            units[here] = unit * (clear / np.maximum(own[here], _PARALLEL))[:, None]
+            ends[here] = end * clear / np.maximum(own[here], _PARALLEL)
+        first = np.searchsorted(frames, frames)
+        place = np.arange(len(keys)) - first
+        rows = np.zeros((len(damping), int(place.max()) + 1, bodies.columns + 1))
+        rows[frames[:, None], place[:, None], columns] = units
+        values = np.zeros(rows.shape[:2])
+        values[frames, place] = ends
+        change = system.solve(damping, rows[..., :-1], values)
+        left = system.gradient() - system.times(change) - damping[:, None] * change
+        forces = np.concatenate([left, np.zeros((len(left), 1))], axis=1)[frames[:, None], columns]
+        pushes = np.zeros(len(keys))
+        for number in range(last, -1, -1):
+            here = np.flatnonzero(rank == number)
+            pushes[here] = (forces[here] * units[here]).sum(axis=1) / np.maximum(own[here], _PARALLEL)
+            for before in (here - back for back in range(1, number + 1)):
+                forces[before] -= pushes[here, None] * normals[here]
+        result = np.empty(len(keys))
+        result[order] = pushes
+        return change, result
 
     def _system(self, state: State, residual: FloatArray) -> "_System":
         """The linear problem of a step in scaled columns; slides at an end that are pushed outward do not move."""
@@ -248,8 +295,8 @@ class LeastSquares:
             right[:, : bodies.turning] += prior.weights[:, turning] * pulls
             np.einsum("fii->fi", matrix)[:, : bodies.turning] += prior.weights[:, turning]
         system = _System(matrix, right, np.ones((len(matrix), bodies.columns)), wide)
-        # Half of a joint's square is its own, half the mean of all that move something: with its own alone poses far from
-        # their targets took 1.8 times the steps, with the mean alone 1 % of a limited person's targets needed a restart.
+        # Half of a joint's square is its own, half the mean of all that move something: with its own alone poses far
+        # from their targets took 1.8 times the steps, with the mean alone 1 % of a person's targets needed a restart.
         even = system.squares() @ self._even
         turning = even[:, : bodies.turning]
         turning += turning.sum(axis=1, keepdims=True) / np.maximum((turning > 0.0).sum(axis=1, keepdims=True), 1)
@@ -299,21 +346,23 @@ class _System:
         moved = times(self.matrix, y)
         return times(np.swapaxes(self.matrix, 1, 2), moved) if self.wide else moved
 
-    def solve(self, damping: FloatArray, held: FloatArray | None = None, gaps: FloatArray | None = None) -> FloatArray:
-        """(F, D) the y for damping (F,), with held rows (F, W, D) of y that are to be gaps (F, W)."""
-        matrix, right = self.matrix, self.right
-        if self.wide:
-            if held is not None and gaps is not None and held.shape[1]:
-                matrix = np.concatenate([matrix, _HELD**0.5 * held], axis=1)
-                right = np.concatenate([right, _HELD**0.5 * gaps], axis=1)
-            across = np.swapaxes(matrix, 1, 2)
-            square = matrix @ across
-            np.einsum("fii->fi", square)[...] += damping[:, None] + TINY
-            return times(across, np.linalg.solve(square, right[..., None])[..., 0])
-        square = matrix.copy()
-        if held is not None and gaps is not None and held.shape[1]:
-            across = _HELD * np.swapaxes(held, 1, 2)
-            square += across @ held
-            right = right + times(across, gaps)
+    def solve(
+        self, damping: FloatArray, held: FloatArray | None = None, values: FloatArray | None = None
+    ) -> FloatArray:
+        """(F, D) the y for damping (F,), with orthonormal rows (F, W, D) of y that are to be values (F, W)."""
+        matrix, right, offset = self.matrix, self.right, None
+        if held is not None and values is not None:
+            back = np.swapaxes(held, 1, 2)
+            offset = times(back, values)
+            right = right - times(matrix, offset)
+            along = matrix @ back
+            matrix = matrix - along @ held
+            if not self.wide:
+                matrix -= back @ (held @ matrix)
+                right = right - times(back, times(held, right))
+        across = np.swapaxes(matrix, 1, 2)
+        square = matrix @ across if self.wide else np.array(matrix)
         np.einsum("fii->fi", square)[...] += damping[:, None] + TINY
-        return np.asarray(np.linalg.solve(square, right[..., None])[..., 0])
+        found = np.linalg.solve(square, right[..., None])[..., 0]
+        found = times(across, found) if self.wide else found
+        return found if offset is None else found + offset

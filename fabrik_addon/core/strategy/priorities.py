@@ -74,4 +74,4 @@ def _costs(problem: Problem, state: State) -> FloatArray:
     """(F, G) Σ weight · distance² of each group, without what is within its tolerance."""
     errors = lengths(problem.goals.residual(state.pose, state.wanted))
     missed = np.where(errors > state.tolerances, state.weights * errors**2, 0.0)
-    return missed @ (problem.ranks[:, None] == np.arange(problem.ranks.max() + 1))
+    return np.asarray(missed @ (problem.ranks[:, None] == np.arange(problem.ranks.max() + 1)))

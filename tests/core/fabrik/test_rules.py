@@ -5,8 +5,8 @@ import pytest
 from support.families import FAMILIES
 
 from fabrik_addon.core import Options, Status, solve
-from fabrik_addon.core.backend import array as many
 from fabrik_addon.core.attempt import bend_straight
+from fabrik_addon.core.backend import array as many
 from fabrik_addon.core.fabrik.limbs import find_hinge_limbs
 from fabrik_addon.core.fabrik.passes import Passes, sweep_targets
 from fabrik_addon.core.model.bodies import build_bodies, effector_points, place_bodies

@@ -34,7 +34,7 @@ def both_ways(skeleton, options, target, **start):
 def check_alike(skeleton, short, general):
     size = skeleton.lengths.sum()
     assert short.status == general.status
-    assert short.iterations == general.iterations
+    assert abs(short.iterations - general.iterations) <= 1  # single precision here, double there
     assert np.abs(short.errors - general.errors).max() < 2e-6 * size
     assert np.abs(short.tails - general.tails).max() < 1e-4 * size
     for name in Solution.FRAME_ARRAYS:
