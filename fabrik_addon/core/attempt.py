@@ -18,11 +18,20 @@ from .state import State
 # poses of a person came back to straight, where no step bends them.
 _STRAIGHT, _BEND = (1e-3, 0.3), (0.1, 0.5)
 _FAR = 0.1
+# Sweeps before least squares, from far away. In arrays a person takes 0.38 ms a frame with two of them, 1.1 with none
+# and 1.3 with five; a chain of 30 limited balls 0.3, 0.8 and 0.5.
+_OPENING_SWEEPS = 2
 # What the angle between a limb and its pole counts, first in balance with the goals, and then beside them.
 POLE_WEIGHTS = 1e-2, 1e-6
 
 
-def attempt(problem: Problem, state: State, *, bending: bool = True, most_steps: int | None = None) -> None:
+def attempt(
+    problem: Problem,
+    state: State,
+    *,
+    bending: bool = True,
+    most_steps: int | None = None,
+) -> None:
     """Bring frames from the pose in which they are to their targets, in place.
 
     Args:
@@ -53,6 +62,11 @@ def attempt(problem: Problem, state: State, *, bending: bool = True, most_steps:
     elif options.plain or not options.finish:
         sweep_frames(problem.passes, problem.bodies, problem.goals, state, options.max_sweeps)
     else:
+        where = np.flatnonzero(far)
+        if len(where) and options.max_sweeps:
+            part, passes = state.part(where), problem.passes if len(where) > 1 else problem.passes_of_one
+            sweep_frames(passes, problem.bodies, problem.goals, part, min(_OPENING_SWEEPS, options.max_sweeps))
+            state.put(where, part)
         state.stationary[:] = False
         most = options.most_steps if most_steps is None else most_steps
         for weight in POLE_WEIGHTS if bending else (0.0,):

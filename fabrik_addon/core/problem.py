@@ -168,6 +168,16 @@ class Problem:
         return Passes(array, self.links, self.hinge_limbs, self.free_root, self.options.plain)
 
     @cached_property
+    def passes_of_one(self) -> Passes:
+        """The same for one pose, by mathutils where there is one: two passes of a person take 2 ms, in arrays 10."""
+        try:
+            from .backend.scalar import BACKEND  # noqa: PLC0415  mathutils comes with Blender only
+        except ImportError:
+            return self.passes
+        links = build_bodies(self.shape, with_partners(self._moved_effectors), self.limits, BACKEND)
+        return Passes(BACKEND, links, self.hinge_limbs, self.free_root, self.options.plain)
+
+    @cached_property
     def least_squares(self) -> LeastSquares:
         """The optimizer at the lengths nearest to rest."""
         none = np.zeros(0)

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, lengths
-from ..backend import array
-from ..backend.protocol import Quaternion, Scalar, Vector
+from ..backend.protocol import Backend, Quaternion, Scalar, Vector
 from ..kernel.bodies import Bodies, Pose
 from ..kernel.goals import Goals
 from ..model.bodies import place_bodies
@@ -42,24 +41,26 @@ def sweep_frames(passes: Passes, bodies: Bodies, goals: Goals, state: State, mos
 
 def _sweep(passes: Passes, bodies: Bodies, goals: Goals, state: State, rest: FloatArray, bound: BoolArray) -> Pose:
     """The pose after one sweep; limited bodies turn from where they are, others from `rest` (F, B, 4)."""
+    backend = passes.backend
     limited = np.array([body.limit is not None for body in passes.bodies])
     turning = np.where(limited[:, None], state.pose.local, rest)
-    own = _as_list(state.pose.local)
-    pose = place_bodies(passes.bodies, own, array.vector(state.pose.root))
-    flags = list(bound.T)
-    local = passes.sweep(pose, _as_list(turning), flags, _targets(passes, goals, state))
+    own = _as_list(backend, state.pose.local)
+    pose = place_bodies(passes.bodies, own, backend.vector(state.pose.root))
+    flags = [backend.scalar(flag) > 0.5 for flag in bound.T.astype(float)]
+    local = passes.sweep(pose, _as_list(backend, turning), flags, _targets(passes, goals, state))
     for body, flag in enumerate(flags):
         bound[:, body] = flag
-    root = array.stack([pose.heads[0]], len(rest))[:, 0]
-    return bodies.pose(array.stack(local, len(rest)), root, state.pose.factors)
+    root = backend.stack([pose.heads[0]], len(rest))[:, 0]
+    return bodies.pose(backend.stack(local, len(rest)), root, state.pose.factors)
 
 
-def _as_list(rotations: FloatArray) -> list[Quaternion]:
-    return array.quaternions(rotations, range(rotations.shape[1]))
+def _as_list(backend: Backend, rotations: FloatArray) -> list[Quaternion]:
+    return backend.quaternions(rotations, range(rotations.shape[1]))
 
 
 def _targets(passes: Passes, goals: Goals, state: State) -> SweepTargets:
     """The targets of the next sweep; both sides of a loop go to the middle between them."""
+    backend = passes.backend
     count, oriented = goals.count, goals.oriented
     points, weights, found = state.wanted.points, state.weights[:, :count], goals.points(state.pose)
     if found.shape[1] > count:
@@ -71,9 +72,9 @@ def _targets(passes: Passes, goals: Goals, state: State) -> SweepTargets:
     wanted = quaternion_from_matrix(state.wanted.frames)
     holders = goals.on[oriented].tolist()
     orientations: dict[int, tuple[Quaternion, Scalar]] = {
-        holder: (array.quaternion(wanted[:, place]), array.scalar(shares[:, place]))
+        holder: (backend.quaternion(wanted[:, place]), backend.scalar(shares[:, place]))
         for place, holder in enumerate(holders)
     }
-    positions: list[Vector] = [array.vector(points[:, end]) for end in range(points.shape[1])]
-    pulls: list[Scalar] = [array.scalar(weights[:, end]) for end in range(points.shape[1])]
-    return sweep_targets(array, passes.bodies, positions, pulls, orientations)
+    positions: list[Vector] = [backend.vector(points[:, end]) for end in range(points.shape[1])]
+    pulls: list[Scalar] = [backend.scalar(weights[:, end]) for end in range(points.shape[1])]
+    return sweep_targets(backend, passes.bodies, positions, pulls, orientations)
