@@ -10,6 +10,7 @@
 #   make test-5.2               the Blender tests on 5.2; needs FABRIK_GUI_TOOLS, the folder of the tools for a real Blender
 #   make test-gui               drive a real Blender with windows; needs FABRIK_GUI_TOOLS
 #   make bench                  measure everything, into docs/bench; quarter of an hour. With FABRIK_GUI_TOOLS redraws of windows too
+#   make bench T="drag natural"   only some parts, into build/bench; docs/bench follows once each part has a result
 #   make bench-guard            whether what matters has become slower beside plain Python; a minute
 #   make bench-paper            repeat the paper's experiments: tables and figures in docs/paper/, in a few minutes
 #   make rigs                   build the sample rigs anew
@@ -140,7 +141,7 @@ endif
 bench: $(call ready,$(BLENDER)) $(if $(FABRIK_GUI_TOOLS),zip)
 	$(call python,$(BLENDER)) -m pip install --quiet --group figures
 	$(if $(FABRIK_GUI_TOOLS),$(FABRIK_GUI_TOOLS)/setup_gui_blender.sh)
-	FABRIK_GUI_TOOLS=$(abspath $(FABRIK_GUI_TOOLS)) $(call python,$(BLENDER)) benchmarks/run.py
+	FABRIK_GUI_TOOLS=$(abspath $(FABRIK_GUI_TOOLS)) $(call python,$(BLENDER)) benchmarks/run.py $(T)
 
 bench-guard: $(call ready,$(BLENDER))
 	$(call python,$(BLENDER)) benchmarks/guard.py

@@ -160,6 +160,3 @@ def _marked_human(frames):
         entry.name, entry.bone, entry.point, entry.offset = label, skeleton.names[bone], "OFFSET", point
         entry.target = markers[label]
     return rig
-
-
-MEASURES = [("bake", measure_bake), ("take", measure_take)]

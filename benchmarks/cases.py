@@ -11,7 +11,8 @@ from support.families import ball, hinge
 from support.rigs import points_of, random_rotations
 
 from fabrik_addon.blender.rig.armature import read_trees
-from fabrik_addon.blender.settings.limit_properties import read_limits
+from fabrik_addon.blender.settings.limit_properties import read_limits, write_settings
+from fabrik_addon.blender.settings.limit_values import settings_of
 from fabrik_addon.core import Effector, Options, Skeleton, Solver, forward_kinematics
 
 HUMAN = Path(__file__).parents[1] / "sample_rigs" / "human.blend"
@@ -166,4 +167,6 @@ def row_of_bones(name, parent, start, step, count):
 def _made(name, rows, limits, ends):
     new_scene()
     rig = scenes.make_rig(rows)
+    for bone, limit in limits.items():
+        write_settings(rig.pose.bones[bone], settings_of(limit))
     return Case(name, rig, read_trees(rig)[0].skeleton, limits, ends)

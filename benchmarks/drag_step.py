@@ -69,6 +69,3 @@ def _loop(reach):
 
 def _figures(seconds):
     return [f"{1000 * figure:.2f}" for figure in np.percentile(seconds, (50, 99))]
-
-
-MEASURES = [("drag", measure)]

@@ -83,6 +83,3 @@ def _redraw(rig):
         "on, the next frame": lambda: shown(frame=1),
     }
     return interleaved(REPEATS, parts, time.process_time)
-
-
-MEASURES = [("edit", measure)]

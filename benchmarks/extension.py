@@ -44,6 +44,3 @@ def _plain_sweeps(case, target):
     points = [tuple(head) for head in case.skeleton.rest[:, :3, 3].tolist()] + [(0.0, 0.0, case.size)]
     lengths = case.skeleton.lengths.tolist()
     return plain_fabrik.solve(points, lengths, tuple(target.tolist()), TOLERANCE * case.size, MOST_SWEEPS)[1]
-
-
-MEASURES = [("extension", measure)]

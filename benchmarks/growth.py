@@ -106,6 +106,3 @@ def _aims(curves):
         yield Aim.at_most(f"growth with {curve.what}, {curve.rig}: time, slope", 1.15, time, "")
         if curve.what == "frames":
             yield Aim.at_most("growth with frames: memory beside the result, slope", 0.1, memory, "")
-
-
-MEASURES = [("growth", measure)]

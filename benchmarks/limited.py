@@ -30,6 +30,3 @@ def _row(name, family):
 def _solved(family, targets, options):
     solution = solve(family.skeleton, family.effectors, targets, limits=family.limits, options=options)
     return 100.0 * (solution.status == Status.SOLVED).mean()
-
-
-MEASURES = [("limits", measure_families)]

@@ -84,6 +84,3 @@ def _in_reach(rng, case):
 
 def _rest(case):
     return np.tile([1.0, 0.0, 0.0, 0.0], (len(case.skeleton), 1))
-
-
-MEASURES = [("many-frames", measure)]

@@ -141,6 +141,3 @@ def _factors(skeleton, rng):
     for name, stem in zip(skeleton.names, stems, strict=True):
         factors.setdefault(stem, rng.uniform(0.9, 1.1) if name == stem else rng.uniform(0.8, 1.25))
     return np.array([factors[stem] for stem in stems])
-
-
-MEASURES = [("marker sets", measure_sets), ("unlabelled", measure_unlabelled), ("rest", measure_rest)]

@@ -184,12 +184,3 @@ def _loop(reach):
     """(200, 3) shifts along a closed curve that begins and ends at none."""
     angle = np.linspace(0.0, 2.0 * np.pi, 200)
     return reach / 2 * np.stack([np.cos(angle) - 1.0, -np.sin(angle), 0.5 * np.sin(2.0 * angle)], axis=1)
-
-
-MEASURES = [
-    ("natural", measure_paths),
-    ("natural-rigs", measure_other_rigs),
-    ("natural-lines", measure_lines),
-    ("natural-sides", measure_sides),
-    ("natural-cost", measure_cost),
-]

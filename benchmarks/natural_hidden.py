@@ -7,8 +7,8 @@ from benchmarks.bvh import read_recording
 from benchmarks.tables import Aim, Part, table
 from fabrik_addon.core import Effector, Solver, forward_kinematics
 from fabrik_addon.core.backend import array
+from fabrik_addon.core.drag import DragSolver
 from fabrik_addon.core.kernel.posture import Masses
-from fabrik_addon.core.posture.solve import PostureSolver
 from fabrik_addon.core.rotations import angle_between
 from fabrik_addon.human.masses import body_masses
 from fabrik_addon.human.naming_schemes import match
@@ -22,7 +22,6 @@ NOT_HIDDEN = (*GIVEN, "Spine", "LeftUpLeg", "RightUpLeg", "LeftToeBase", "RightT
 FRAMES_A_SECOND = 10.0
 # Degrees outside a limit that are more than a calibration's rounding.
 OUTSIDE = 1.0
-MOST_SETTLING = 8
 
 
 def measure_hidden():
@@ -82,18 +81,16 @@ def by_posture(person, limits, chosen):
     targets, rotations = _targets(person, chosen)
     masses = body_masses(dict(zip(skeleton.names, skeleton.lengths.tolist(), strict=True)))
     shares, centres, keeps, bends, _ = np.array([masses[name] for name in skeleton.names]).T
-    solver = PostureSolver(skeleton, _effectors(), Masses(shares, centres, keeps, bends), limits=limits, root="FREE")
+    solver = DragSolver(skeleton, _effectors(), Masses(shares, centres, keeps, bends), limits=limits, root="FREE")
     pose, heads = np.tile([1.0, 0.0, 0.0, 0.0], (len(skeleton), 1)), []
     rest = pose.copy()
     for frame in range(len(chosen)):
         rest[0] = pose[0] = person.local[chosen[frame], 0]
         location = targets[frame, 0]
         solver.prefer(rest, location)
-        for _ in range(1 if frame else MOST_SETTLING):
-            found = solver.solve(
-                targets[frame], start=pose, start_location=location, target_rotations=rotations[frame], at_once=True
-            )
-            pose, location = found.rotations.copy(), found.root_location
+        solver.go_on_from(pose, location)
+        found = solver.solve(targets[frame], rotations[frame], settled=True)
+        pose, location = found.rotations.copy(), found.root_location
         heads.append(forward_kinematics(skeleton, pose, location)[:, :3, 3])
     return np.array(heads)
 
@@ -121,6 +118,3 @@ def _limit_row(part, degrees):
         part, f"{100.0 * (degrees > OUTSIDE).mean():.0f} %",
         *(f"{np.percentile(degrees, share):.1f}" for share in (50, 95, 99)),
     )  # fmt: skip
-
-
-MEASURES = [("natural-hidden", measure_hidden)]

@@ -104,6 +104,3 @@ def _aims(name, found):
 def _largest(values):
     """The largest of those that are not NaN, 0 where all are."""
     return float(np.nan_to_num(values).max(initial=0.0))
-
-
-MEASURES = [("natural-random", measure_random)]

@@ -158,6 +158,3 @@ def _aims(found):
             chain["this"].share(1e-3),
             " %",
         )
-
-
-MEASURES = [("one-pose", measure)]

@@ -39,6 +39,3 @@ def _row(name, model, errors, away, time):
     worst = model.markers[int(errors.max(axis=0).argmax())].name
     figures = (f"{1000.0 * value:.2f}" for value in (weighted, plain, errors.max()))
     return name, *figures, worst, away, time
-
-
-MEASURES = [("gait", measure_gait)]

@@ -52,8 +52,9 @@ class Layout:
 
     def template_list(self, kind, _name, owner, collection, active_owner, active, rows, maxrows=5):
         """Draws as many lines as are seen."""
+        drawn_by = getattr(bpy.types, kind)
         for item in getattr(owner, collection)[:rows]:
-            getattr(bpy.types, kind).draw_item(None, bpy.context, self, owner, item, 0, active_owner, active)
+            drawn_by.draw_item(drawn_by, bpy.context, self, owner, item, 0, active_owner, active)
 
 
 class Stage:
@@ -70,7 +71,7 @@ def measure():
     """The Python of panels and overlays on a small and on a large rig, and whole redraws where there are windows."""
     spent, redraws = {}, {}
     for name, size in SIZES.items():
-        spent[name] = _python_of(crowded_rig(*size))
+        spent[name] = python_of(crowded_rig(*size))
         if TOOLS:
             redraws[name] = _in_a_window()
     title = f"Redraw: the Python of panels and overlays, {LIMBS} effectors, {MARKERS} markers, processor ms"
@@ -90,10 +91,14 @@ def _table(title, what, spent):
     return table(title, (what, *spent), rows)
 
 
-def _python_of(rig):
+def python_of(rig):
     """Processor seconds of each part."""
     context = bpy.context
-    stages = [Stage(panel) for panel in panels.CLASSES if issubclass(panel, bpy.types.Panel)]
+    stages = [
+        Stage(panel)
+        for panel in panels.CLASSES
+        if issubclass(panel, bpy.types.Panel) and (not hasattr(panel, "poll") or panel.poll(context))
+    ]
     bones = overlay.shown_bones(context)
     frame = context.scene.frame_current_final
     parts = {
@@ -167,6 +172,3 @@ def _in_a_window():
         said = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stdout
     line = next(line for line in said.splitlines() if line.startswith("REDRAW "))
     return json.loads(line.removeprefix("REDRAW "))
-
-
-MEASURES = [("redraw", measure)]

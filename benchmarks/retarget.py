@@ -189,6 +189,3 @@ class Figures:
         if self.touch is not None:
             yield Aim.at_most(f"{what}: hands that touch", 30.0, self.touch, "mm")
         yield Aim.at_most(f"{what}: turns more than the source a frame", 20.0, self.turns, "°")
-
-
-MEASURES = (("retarget", measure_retarget), ("retarget-whole", measure_retarget_whole))

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from statistics import median
 
@@ -11,23 +12,37 @@ from benchmarks.tables import Aim, Part, table
 
 ROOT = Path(__file__).parents[1]
 PROCESSES = 9
-SCRIPT = """
-import bpy, gc, numpy, os, sys, time
-sys.path.insert(0, sys.argv[1])
-gc.collect()  # going through all that Blender has loaded takes longer than what is measured, and falls anywhere
-def spent(since=(0.0, 0.0)):
-    return time.perf_counter() - since[0], time.process_time() - since[1]
-began = spent()
-import fabrik_addon.blender.registration
-imported = spent(began)
-fabrik_addon.register()
-enabled = spent(began)
-began = spent()
-from fabrik_addon.blender import bake, drag
-print("SECONDS", *imported, *enabled, *spent(began), flush=True)
-fabrik_addon.unregister()
-os._exit(0)
-"""
+
+
+def enable_and_use():
+    """Print the seconds that each step takes, by the clock and of the processor; ends the process."""
+    import gc
+
+    import bpy  # noqa: F401  Blender has it before it enables anything
+    import numpy as np  # noqa: F401
+
+    gc.collect()  # going through all that Blender has loaded takes longer than what is measured, and falls anywhere
+    began = _now()
+    import fabrik_addon.blender.registration
+
+    imported = _since(began)
+    fabrik_addon.register()
+    enabled = _since(began)
+    began = _now()
+    import fabrik_addon.blender.bake.bake
+    import fabrik_addon.blender.posing.drag.session
+
+    print("SECONDS", *imported, *enabled, *_since(began), flush=True)
+    fabrik_addon.unregister()
+    os._exit(0)
+
+
+def _now():
+    return time.perf_counter(), time.process_time()
+
+
+def _since(began):
+    return [now - then for now, then in zip(_now(), began, strict=True)]
 
 
 def measure():
@@ -54,10 +69,7 @@ def _enabled(cache):
     """Seconds by the clock and of the processor: of importing, of that and registering, and of what comes later."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPYCACHEPREFIX"] = cache
-    command = [sys.executable, "-c", SCRIPT, str(ROOT)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+    command = [sys.executable, "-c", "from benchmarks import start_up; start_up.enable_and_use()"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, env=environment).stdout
     line = next(line for line in said.splitlines() if line.startswith("SECONDS"))
     return [float(seconds) for seconds in line.split()[1:]]
-
-
-MEASURES = [("start-up", measure)]

@@ -160,4 +160,3 @@ def _slower(clip):
 
 
 VARIANTS = (("as it is", lambda clip: clip), ("gaps", _with_gaps), ("mirrored", _mirrored), ("half the rate", _slower))
-MEASURES = [("takes", measure_takes), ("take variants", measure_variants)]

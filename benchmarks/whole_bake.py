@@ -124,6 +124,3 @@ def _row(name, frames, timings, frame):
 
 def _plain(seconds_a_frame, frames):
     return "", "", "", f"{seconds_a_frame * frames:.1f}", f"{1000 * seconds_a_frame:.3f}"
-
-
-MEASURES = [("whole-bake", measure)]

@@ -1,7 +1,7 @@
-"""What the documentation names is there: files, and functions, classes and methods in them."""
+"""What the documentation names is there: files, pictures, pages and commands."""
 
-import ast
 import re
+import subprocess
 import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,29 +13,25 @@ from fabrik_addon.blender.ui.guide_pages import as_html, write_pages
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 GUIDE = sorted((ROOT / "docs" / "guide").glob("*.md"))
-NAMED = [
-    (page, *found)
-    for page in PAGES
-    for found in re.findall(r"`([\w/.]+\.py)(?::([\w.]+))?`", page.read_text(encoding="utf-8"))
-]
 
 
-def defined(path):
-    """The functions and classes of a file, and methods as `Class.method`."""
-    kinds = (ast.FunctionDef, ast.ClassDef)
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, kinds):
-            yield node.name
-        if isinstance(node, ast.ClassDef):
-            yield from (f"{node.name}.{inner.name}" for inner in node.body if isinstance(inner, kinds))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_are_there(page):
+    named = re.findall(r"`([\w/.]+\.py)\b", page.read_text(encoding="utf-8"))
+    places = (ROOT, ROOT / "fabrik_addon")
+    assert not [path for path in named if not any((place / path).is_file() for place in places)]
 
 
-@pytest.mark.parametrize(
-    ("page", "path", "name"), NAMED, ids=[f"{page.name}-{path}-{name}" for page, path, name in NAMED]
-)
-def test_what_is_named_is_there(page, path, name):
-    (file,) = [place / path for place in (ROOT, ROOT / "fabrik_addon") if (place / path).is_file()]
-    assert not name or name in defined(file)
+def test_make_knows_its_targets():
+    """Each command that the pages tell is tried without doing anything, and the tests that it names are there."""
+    texts = [page.read_text(encoding="utf-8") for page in PAGES]
+    command = re.compile(r"(?:^|`)make ([a-z][\w.-]*)(?: T=([\w/.]+))?", re.MULTILINE)
+    named = {found for text in texts for found in command.findall(text)}
+    assert named
+    assert not [path for _, path in named if not (ROOT / path).exists()]
+    targets = sorted({target for target, _ in named})
+    done = subprocess.run(["make", "--dry-run", *targets], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("page", [*PAGES, *GUIDE], ids=lambda page: page.name)

@@ -16,11 +16,12 @@ import pytest
 ADDON = Path(__file__).parents[1] / "fabrik_addon"
 MODULES = sorted(ADDON.rglob("*.py"))
 FOLDERS = sorted({path.parent for path in MODULES})
-MOST_MODULES = 14
 
 # From the bottom up: a room imports only from rooms before it. All but the last need no Blender.
 ROOMS = ("core", "motion", "human", "markers", "retarget", "blender")
 PURE_MODULES = [path for path in MODULES if path.relative_to(ADDON).parts[0] in ROOMS[:-1]]
+# May use mathutils, where there is one.
+SCALAR = "scalar.py"
 BLENDER_ROOMS = (
     "settings",
     "rig",
@@ -46,7 +47,7 @@ class Blocker:
             raise ImportError(f"{name} is not to be imported here")
 sys.meta_path.insert(0, Blocker())
 for path in sorted(pathlib.Path("fabrik_addon").rglob("*.py")):
-    if path.parts[1] in {"core", "motion", "human", "markers", "retarget"} and path.name != "scalar.py":
+    if path.parts[1] in sys.argv[1].split() and path.name != "scalar.py":
         importlib.import_module(".".join(path.with_suffix("").parts))
 print(len([name for name in sys.modules if name.startswith("fabrik_addon.")]))
 """
@@ -117,11 +118,6 @@ def test_rooms_import_from_rooms_before_them(folder, order):
             assert not own or not used or used <= own, f"{name_of(path)} imports {name_of(other)}"
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
-def test_a_folder_is_taken_in_at_a_glance(folder):
-    assert len([path for path in folder.glob("*.py") if path.name != "__init__.py"]) <= MOST_MODULES
-
-
 def names_imported(path):
     """(level, dotted name) of each name that a file imports, from anywhere."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -144,18 +140,18 @@ def test_own_modules_are_imported_relatively_and_by_name(path):
 @pytest.mark.parametrize("path", PURE_MODULES, ids=name_of)
 def test_pure_rooms_need_numpy_alone(path):
     allowed = {"numpy", *sys.stdlib_module_names}
-    if path == ADDON / "core" / "backend" / "scalar.py":
+    if path.name == SCALAR:
         allowed |= {"mathutils"}
     assert packages_imported(path) <= allowed
 
 
 def test_pure_rooms_import_where_all_but_numpy_is_blocked():
     done = subprocess.run(
-        [sys.executable, "-c", IMPORT_ALL],
+        [sys.executable, "-c", IMPORT_ALL, " ".join(ROOMS[:-1])],
         cwd=ADDON.parent,
         env={**os.environ, "PYTHONPATH": ""},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) >= len(PURE_MODULES) - 1
+    assert int(done.stdout) >= len([path for path in PURE_MODULES if path.name != SCALAR])

@@ -23,7 +23,7 @@ from .model.loops import with_partners
 from .model.options import Options
 from .model.prismatic import SlideRange, at_factors, moved_with, nearest_to_rest
 from .model.skeleton import Skeleton
-from .model.validation import check_effectors, check_limits, check_root, check_slides
+from .model.validation import checked_parts
 from .optimize.least_squares import LeastSquares
 
 # An unlimited chain needs little memory for a frame, and many frames to be worth numpy's while.
@@ -256,12 +256,10 @@ def make_problem(
     """The problem, once all that it is made of has been checked.
 
     Raises:
-        TargetError: for effectors that do not fit the skeleton; OptionsError for an unknown root mode.
+        SkeletonError: for what is no skeleton.
+        TargetError: for effectors that do not fit the skeleton.
         LimitError: for limits and slides that make no sense.
+        OptionsError: for an unknown root mode, or for what are no options.
     """
-    check_root(root)
-    points = tuple(effectors)
-    check_effectors(skeleton, points)
-    check_limits(skeleton, limits or {})
-    check_slides(skeleton, slides or {})
-    return Problem(skeleton, points, dict(limits or {}), dict(slides or {}), root == "FREE", options or Options())
+    points, bounds, ranges, options = checked_parts(skeleton, effectors, limits, slides, root, options)
+    return Problem(skeleton, points, bounds, ranges, root == "FREE", options)

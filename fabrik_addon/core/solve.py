@@ -304,14 +304,18 @@ def _write(
     unmet = np.flatnonzero(state.unmet(residual))
     if len(unmet):
         part = state.part(unmet)
-        status[unmet] = _why_unmet(problem, start.roots[unmet], part, result.binding[unmet].any(axis=1))
+        status[unmet] = _why_unmet(problem, start.roots[unmet], part, result.binding[unmet])
     result.status[:frames] = status
 
 
-def _why_unmet(problem: Problem, roots: FloatArray, state: State, binds: BoolArray) -> IntArray:
-    """(F,) the status of frames on which not all is met."""
+def _why_unmet(problem: Problem, roots: FloatArray, state: State, binding: BoolArray) -> IntArray:
+    """(F,) the status of frames on which a target is missed; binding: (F, J) bones whose limits bind."""
     beyond = problem.beyond_lengths(state.wanted.points, state.weights, roots)
     several = (state.weights > 0).sum(axis=1) > 1
+    # Targets that disagree do so with a fixed joint on the way, too; a single target may be missed because of it.
+    limits = zip(problem.bones, problem.body_limits, strict=True)
+    turning = [bone for bone, limit in limits if limit is not None and limit.freedom]
+    binds = np.where(several, binding[:, turning].any(axis=1), binding.any(axis=1))
     status = np.where(state.stationary & several, Status.FITTED, Status.STALLED)
     limited = np.flatnonzero(state.stationary & binds & ~beyond & problem.within_freedom(state.weights))
     if len(limited):

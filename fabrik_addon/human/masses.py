@@ -97,11 +97,14 @@ def _human(lengths: Mapping[str, float], roles: Mapping[str, Role]) -> dict[str,
             whole = sum(lengths[bone] for bone in bones)
             for bone in bones:
                 share = segment.percent * (lengths[bone] / whole if whole > 0.0 else 1.0 / len(bones))
-                before = found[bone].share if bone in found else 0.0
                 part = roles[bone].part
+                # A segment without bones of its own weighs on the tail of the bone that it is attached to.
+                centre = segment.centre if part in segment.parts else 1.0
+                before = found.get(bone, BoneMass(0.0, _MIDDLE))
+                both = before.share + share
+                centre = (before.share * before.centre + share * centre) / both if both > 0.0 else centre
                 keeps = _PELVIS_KEEPS if part == "hips" else 1.0
-                bends, hangs = _BENDS.get(part, 1.0), _HANGS.get(part, 0.0)
-                found[bone] = BoneMass(before + share, segment.centre, keeps, bends, hangs)
+                found[bone] = BoneMass(both, centre, keeps, _BENDS.get(part, 1.0), _HANGS.get(part, 0.0))
     return found
 
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..core import Solution, Solver
+from ..core import Effector, Solution, Solver
 from ..core.errors import FabrikError
-from .calibrate.offsets import effector_points
 from .calibrate.proportions import height_factor, with_factors
 from .clip import BoolArray, FloatArray
 from .feet.plant import Planted, plant_feet
@@ -114,7 +113,7 @@ def solve_take_steps(
     solution = recording.solution
     if factors is not None:
         solution = _on_rig(solution, solver, factors)
-    planted = _planted(solution, solver, recording.targets, settings) if settings.plant_feet else None
+    planted = _planted(solution, solver, recording, settings, factors) if settings.plant_feet else None
     return Take(
         solution if planted is None else planted.solution,
         recording.outliers,
@@ -134,13 +133,32 @@ def _on_rig(solution: Solution, solver: Solver, factors: FloatArray) -> Solution
     return replace(solution, skeleton=solver.skeleton, root_location=place, lengths=lengths)
 
 
-def _planted(solution: Solution, solver: Solver, targets: FloatArray, settings: TakeSettings) -> Planted | None:
-    """The poses with planted feet and the errors that they have; None where no bone is named as a foot's."""
-    points = list(foot_points(solver.skeleton, solver.effectors, settings.up))
+def _planted(
+    solution: Solution, solver: Solver, recording: Recording, settings: TakeSettings, factors: FloatArray | None
+) -> Planted | None:
+    """The rig's poses with planted feet; None where no bone is named as a foot's.
+
+    The errors are those of the recorded person's body in the planted poses: that is the size that the targets have.
+    """
+    effectors = solver.effectors if factors is None else _at_rig_size(solver, factors)
+    points = list(foot_points(solver.skeleton, effectors, settings.up))
     if not points:
         return None
     usual = StandingSettings()
     standing = replace(usual, speed=usual.speed * settings.metre, height=usual.height * settings.metre)
     planted = plant_feet(solution, points, settings.rate, limits=solver.limits, up=settings.up, settings=standing)
-    placed = effector_points(solver.skeleton, solver.effectors, planted.solution.matrices)
-    return replace(planted, solution=replace(planted.solution, errors=np.linalg.norm(placed - targets, axis=2)))
+    recording.solution.rotations[:] = planted.solution.rotations
+    return replace(planted, solution=replace(planted.solution, errors=recording.distances()))
+
+
+def _at_rig_size(solver: Solver, factors: FloatArray) -> list[Effector]:
+    """The effectors with their offsets, which are those on the person's body, as they are on the rig's bones."""
+    sizes = [factors[solver.skeleton.index(effector.bone)] for effector in solver.effectors]
+    return [
+        effector if effector.offset is None else replace(effector, offset=_divided(effector.offset, float(size)))
+        for effector, size in zip(solver.effectors, sizes, strict=True)
+    ]
+
+
+def _divided(offset: tuple[float, float, float], size: float) -> tuple[float, float, float]:
+    return offset[0] / size, offset[1] / size, offset[2] / size

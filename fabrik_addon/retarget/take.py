@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..core import Effector, Skeleton, Solution, Solver, Status, forward_kinematics
-from ..core.arrays import FloatArray, lengths
+from ..core.arrays import BoolArray, FloatArray, lengths
+from ..core.backend import array
 from ..core.limits.base import Limit
 from ..core.rotations import angle_between, conjugate, product, quaternion_from_matrix
 from ..markers.calibrate.offsets import points_on
@@ -30,7 +31,7 @@ _CHUNK = 2000
 _LOOPED = 1.0
 # Shares of the rig's size: a place met to within this is met.
 _MET = 1e-3
-# A limit binds where it turns a bone by more, in radians.
+# Radians: a limit binds where the bone is no farther from one of its sides, as in `Solution.binding`.
 _BINDS = 1e-4
 _HEAD = (0.0, 0.0, 0.0)
 
@@ -98,7 +99,7 @@ class _Work:
         check_pairs(motion, target, pairs)
         reference = find_reference(motion, source, target, settings.reference)
         alignment = align(motion, reference, target, pairs)
-        self.skeleton, self.pairs = skeleton, tuple(pairs)
+        self.skeleton, self.limits, self.pairs = skeleton, limits, tuple(pairs)
         self.transfer = Transfer(motion, reference.body, skeleton, target, pairs, alignment)
         ends = find_ends(motion, reference.body, skeleton, target)
         if is_alike(reference.body, target, pairs, alignment):
@@ -138,7 +139,9 @@ class _Work:
         wanted |= self._arms(frames, local, forward_kinematics(self.skeleton, local, root))
         self._lift_toes(local, root)
         legal = self.legal(local)
-        solution.binding[:] = angle_between(local, legal) > _BINDS
+        for name, limit in self.limits.items():
+            bone = self.skeleton.index(name)
+            solution.binding[:, bone] = _at_limit(limit, legal[:, bone])
         solution.rotations[:], solution.root_location[:] = legal, root
         self._measure(frames, solution, np.stack([wanted[effector.bone] for effector in self.effectors], axis=1))
 
@@ -201,6 +204,14 @@ class _Work:
             self.turned_off[frames, place] = off(turned, asked)
         met = (solution.errors <= _MET * self.skeleton.size).all(axis=1)
         solution.status[:] = np.where(met, Status.SOLVED, Status.LIMITED)
+
+
+def _at_limit(limit: Limit, rotations: FloatArray) -> BoolArray:
+    """(F,) whether local rotations (F, 4) inside a limit touch one of its sides; a fixed joint always does."""
+    touching = np.full(len(rotations), limit.freedom == 0)
+    for constraint in limit.constraints(array, array.quaternion(rotations), _BINDS):
+        touching |= constraint.gap <= _BINDS
+    return touching
 
 
 def _leaned_off(quaternions: FloatArray, others: FloatArray) -> FloatArray:

@@ -230,3 +230,21 @@ def test_solved_poses_are_what_forward_kinematics_makes_of_them():
     targets = family.targets(np.random.default_rng(13), 20)
     solution = solve(family.skeleton, family.effectors, targets, limits=family.limits)
     assert np.abs(forward_kinematics(family.skeleton, solution.rotations)[..., :3, 3] - solution.heads).max() < 1e-12
+
+
+@pytest.mark.parametrize("targets", [[(0.2, 0.7, 0.0), (-0.2, 0.6, 0.1)], [(0.3, 0.5, 0.1), (0.0, 0.9, 0.0)]])
+def test_a_joint_that_cannot_turn_is_not_a_limit_that_keeps_a_target_away(targets):
+    """Two targets for nearly one point of a chain disagree, whether one of its seven joints is fixed or not."""
+    family = limb([0.2] * 7, *[ball(179)] * 7)
+    effectors = [Effector("b6"), Effector("b6", (0.02, 0.2, 0.0))]
+    free = solve(family.skeleton, effectors, [targets], limits=family.limits)
+    fixed = solve(family.skeleton, effectors, [targets], limits=family.limits | {"b1": Fixed()})
+    assert free.status[0] == fixed.status[0] == Status.FITTED
+    assert fixed.binding[0, 1]
+
+
+def test_a_fixed_joint_that_keeps_a_single_target_away_is_a_limit():
+    """Two bones that cannot fold up between them leave a hole that their lengths alone would not."""
+    family = limb((0.3, 0.3, 0.1, 0.1), ball(179), Fixed(), ball(179), ball(179))
+    solution = solve(family.skeleton, family.effectors, [[(0.1, 0.1, 0.0)]], limits=family.limits)
+    assert solution.status[0] == Status.LIMITED

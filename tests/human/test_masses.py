@@ -39,6 +39,19 @@ def test_what_has_no_bone_is_carried_by_its_neighbour():
     assert few["forearm.L"].share == pytest.approx(whole["forearm.L"].share + whole["hand.L"].share, rel=1e-2)
 
 
+def test_a_segment_without_bones_weighs_on_the_tail_of_its_neighbor():
+    """A forearm without a hand keeps its own center of mass, and has the hand's mass at the wrist."""
+    lengths = lengths_of(humans.human(fingers=False))
+    handless = body_masses({name: lengths[name] for name in lengths if not name.startswith(("hand", "foot", "toe"))})
+    for bone, own, missing in (
+        ("forearm.L", (1.50, 0.457), 0.585),
+        ("shin.R", (4.57, 0.444), 1.33),
+    ):
+        expected = (own[0] * own[1] + missing * 1.0) / (own[0] + missing)
+        assert handless[bone].centre == pytest.approx(expected)
+    assert handless["upper_arm.L"].centre == body_masses(lengths)["upper_arm.L"].centre
+
+
 def test_any_other_rig_goes_by_size():
     """Twice as long, eight times as heavy; the smallest bone is not weightless."""
     masses = body_masses({"one": 1.0, "two": 2.0, "speck": 0.0})

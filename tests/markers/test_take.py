@@ -9,6 +9,7 @@ from support import walker
 from fabrik_addon.core import Effector, Options, Solver, Status
 from fabrik_addon.core.rotations import angle_between
 from fabrik_addon.markers.calibrate.offsets import points_on
+from fabrik_addon.markers.calibrate.proportions import with_factors
 from fabrik_addon.markers.take import GAPS, TakeError, TakeSettings, solve_take, solve_take_steps
 
 ARM = walker.on_bones("upper_arm.L", "forearm.L", "hand.L")
@@ -215,6 +216,34 @@ class TestWrongMarkers:
         assert not take.outliers.any()
         away = np.linalg.norm(take.solution.heads - walker.true_matrices()[:60, :, :3, 3], axis=2)
         assert away[30:].max() > 50.0 * MM
+
+
+class TestProportions:
+    """Rigs of another size than the recorded person."""
+
+    @staticmethod
+    def of_person(size, *, plant_feet):
+        """A take of the true walk on a rig whose bones are longer than the person's by a factor."""
+        factors = np.full(len(walker.skeleton()), 1.0 / size)
+        rig = with_factors(walker.skeleton(), 1.0 / factors)
+        solver = Solver(rig, walker.effectors(), root="FREE", options=Options(restarts=0))
+        how = TakeSettings(walker.RATE, plant_feet=plant_feet)
+        return solve_take(solver, walker.true_positions()[:150], how, factors=factors)
+
+    @pytest.mark.parametrize("size", [1.2, 1.0, 1.0 / 1.2])
+    def test_planting_feet_is_measured_on_the_person(self, size):
+        """Planting moves feet by millimeters; the rig's own markers are some 20 cm from the person's."""
+        free, planted = (self.of_person(size, plant_feet=plant).solution for plant in (False, True))
+        assert free.errors.mean() < 1.0 * MM
+        assert planted.errors.mean() < 2.0 * MM
+
+    def test_points_that_stand_are_on_the_feet_of_the_rig(self):
+        found, own = (self.of_person(size, plant_feet=True).planted.stances for size in (1.2, 1.0))
+        assert len(found) >= 4
+        assert max(stance.drift_after for stance in found) < 3.0 * MM
+        assert {stance.point.bone for stance in found} == {stance.point.bone for stance in own}
+        for stance in found:
+            assert any(np.allclose(stance.point.offset, 1.2 * np.array(each.point.offset)) for each in own)
 
 
 def test_it_goes_in_steps():

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support import humans, motions
+from support import checker, humans, motions
 
-from fabrik_addon.core import Effector, Hinge, forward_kinematics, solve
+from fabrik_addon.core import Ball, Effector, Fixed, Hinge, forward_kinematics, solve
 from fabrik_addon.core.rotations import angle_between, product, quaternion_from_matrix, quaternion_from_rotation_vector
 from fabrik_addon.human.soles import soles
 from fabrik_addon.retarget.goals import RetargetSettings
@@ -175,6 +175,20 @@ def test_hands_whose_files_say_no_ends_go_on_as_the_forearms():
     motion.rotations[:, hands] = product(motion.rotations[:, hands], quaternion_from_matrix(across))
     found = retarget(replace(motion, rest=rest), skeleton, RetargetSettings())
     assert differences((skeleton, rotations, roots), skeleton, found)[1] < 0.1
+
+
+def test_binding_shows_every_joint_that_is_at_its_limit():
+    """Whatever brought the joint there: the transfer, an arm or a leg that was solved inside its limits."""
+    skeleton = motions.skeleton_of(humans.human(arms=45.0, bend=5.0, fingers=False))
+    rotations, roots = motions.swaying(skeleton, size=1.0)
+    limits = {name: Ball(0.35, (-0.2, 0.2)) for name in skeleton.names if name != "hips"}
+    limits |= {f"shin.{side}": Hinge("X", -0.2, 0.6) for side in "LR"}
+    limits["neck"] = Fixed()
+    found = retarget(motions.motion_of(skeleton, rotations, roots), skeleton, HOW, limits=limits).solution
+    slack = checker.judge(skeleton, limits, [Effector("hips")], found).slack
+    assert (slack < 0.8e-4).sum() > 60
+    assert found.binding[slack < 0.8e-4].all()
+    assert not found.binding[slack > 1.2e-4].any()
 
 
 def test_a_limb_that_a_hinge_rolls_is_not_told_as_turned_off():

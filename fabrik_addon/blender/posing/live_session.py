@@ -1,4 +1,7 @@
-"""A tree of a live rig from pose to pose: it goes on from the last one, and after a jump of frames from its base."""
+"""A tree of a live rig from pose to pose: while a frame stays, from the last pose; on another frame, from its base.
+
+So a frame has the same pose whichever frame was posed before it.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,13 +20,9 @@ from ..goals.root import moves_root
 from ..rig.armature import Tree
 from ..rig.legal import legal_pose
 from ..rig.locks import WithLocks
-from .posture_session import Asked, depends_on, session_for, stands_by
+from .posture_session import depends_on, session_for, stands_by
 from .stored_pose import preferred_pose
 
-# Frames: what is farther from the one that was posed last is a jump.
-_NEXT: Final = 1.0
-# While frames are gone through each takes its time, so that only what is near is gone to by stretches.
-_STRETCHES: Final = 4
 # A share of all bones' length together, and radians: a pose that is off by less, as in a file that was opened or after
 # undo, is where it is to be. Channels have 24 bits.
 _THERE: Final = 1e-5
@@ -67,7 +66,7 @@ class LiveSession:
         """
         self._key, self._stands_by = depends_on(rig, goals), stands_by(rig)
         self._rig, self._free, self._goals, self._base = rig, moves_root(rig, goals), goals, base
-        self._session = session_for(rig, goals, base, most_stretches=_STRETCHES, is_eased=IS_EASED)
+        self._session = session_for(rig, goals, base)
         self.is_on_the_way = self.goes_on = False
         self.asked: tuple[float, Places | None] | None = None
         self.limbs: dict[str, LimbOnIk] = {} if before is None else before.limbs
@@ -101,24 +100,24 @@ class LiveSession:
         rebased = not all(np.array_equal(new, old) for new, old in zip(base, self._base, strict=True))
         if rebased:
             self._rebase(base)
-        self._session.locks = dict(locks)
-        asked = Asked(places.points, places.rotations)
+        self._session.lock(locks)
+        asked = places.points, places.rotations
         if last is None and present is not None and self._is_there(present, asked):
-            self._session.begin_at(present.rotations, present.root_location)
+            self._session.begin(present.rotations, present.root_location)
             self.is_on_the_way = False
         elif last is None and present is not None and not self._is_base(present):
-            self._session.begin_at(present.rotations, present.root_location)
-            self.is_on_the_way = self._session.pose(asked).is_held_back
-        elif last is None or last[1] is None or abs(frame - last[0]) > _NEXT:
-            self.is_on_the_way = self._session.pose_anew(asked).is_held_back
+            self._session.begin(present.rotations, present.root_location)
+            self.is_on_the_way = self._session.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
+        elif last is None or last[1] is None or frame != last[0]:
+            self.is_on_the_way = self._session.solve_anew(*asked).is_held_back
         elif rebased or goes_on or not _same(places, last[1]):
-            self.is_on_the_way = self._session.pose(asked).is_held_back
-        return self._session.local_rotations, self._session.location
+            self.is_on_the_way = self._session.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
+        return self._session.rotations, self._session.location
 
     def _rebase(self, base: tuple[FloatArray, FloatArray]) -> None:
         """Stay near another pose; what is not solved is as it has it."""
         rotations, location = base[0].copy(), self._session.location if self._free else base[1]
-        rotations[self._goals.bones] = self._session.local_rotations[self._goals.bones]
+        rotations[self._goals.bones] = self._session.rotations[self._goals.bones]
         self._base = base
         self._session.prefer(*self._preferred(base))
         self._session.go_on_from(rotations, location)
@@ -132,10 +131,10 @@ class LiveSession:
         turned = angle_between(present.rotations, self._base[0]).max()
         return bool(turned <= _LEGAL and np.allclose(present.root_location, self._base[1], atol=_THERE))
 
-    def _is_there(self, present: Tree, asked: Asked) -> bool:
+    def _is_there(self, present: Tree, asked: tuple[FloatArray, FloatArray | None]) -> bool:
         """Whether everything is where it is to be, inside the limits."""
         size = float(self._goals.tree.skeleton.lengths.sum())
-        misses = self._session.misses(present.rotations, present.root_location, asked)
+        misses = self._session.misses(present.rotations, present.root_location, *asked)
         legal = legal_pose(present.skeleton, self._goals.limits, present.rotations[None])[0]
         return bool(
             misses.max(initial=0.0) <= _THERE * size and angle_between(legal, present.rotations).max() <= _LEGAL

@@ -8,8 +8,8 @@ import numpy as np
 
 from ...core import Options, Solution
 from ...core.arrays import BoolArray, FloatArray
+from ...core.drag import DragPose
 from ...core.model.bodies import path_reaches
-from ...core.posture.solve import PosturePose
 from ..control.body import locks_of, read_trees
 from ..control.writer import write_pose
 from ..goals.effectors import check_effectors
@@ -20,7 +20,7 @@ from ..rig.armature import Tree, check_editable, check_rig
 from ..rig.spaces import object_scale
 from ..rig.stretch import write_stretches
 from .locked import solve_around_locks
-from .posture_session import Asked, session_for
+from .posture_session import session_for
 from .solved import asked_of, began, recall, remember
 
 
@@ -95,10 +95,10 @@ def _present_places(context: bpy.types.Context, armature: bpy.types.Object, goal
 
 def _solve(
     context: bpy.types.Context, armature: bpy.types.Object, goals: Goals, places: Places, begin: Tree, *, stays: bool
-) -> Solution | PosturePose:
+) -> Solution | DragPose:
     """Pose one tree, near the pose that it begins in; stays: it is the answer already."""
     if not is_by_posture(goals, places):
-        solution: Solution | PosturePose = solve_tree(armature, goals, places, begin.rotations, begin.root_location)
+        solution: Solution | DragPose = solve_tree(armature, goals, places, begin.rotations, begin.root_location)
     else:
         solution = _solve_by_posture(armature, goals, places, begin, stays=stays)
     if not stays and not np.isnan(places.points).any(axis=1).all():
@@ -116,7 +116,7 @@ def is_by_posture(goals: Goals, places: Places) -> bool:
 
 def _solve_by_posture(
     armature: bpy.types.Object, goals: Goals, places: Places, begin: Tree, *, stays: bool
-) -> PosturePose:
+) -> DragPose:
     """The pose of one tree for its targets, near the one that the rig prefers, as a rule that in which it begins."""
     session = session_for(
         armature,
@@ -124,12 +124,12 @@ def _solve_by_posture(
         (begin.rotations, begin.root_location),
         locks=locks_of(armature, goals.tree.skeleton, goals.bones, begin.rotations),
     )
-    asked, present = Asked(places.points, places.rotations), (goals.tree.rotations, goals.tree.root_location)
+    asked, present = (places.points, places.rotations), (goals.tree.rotations, goals.tree.root_location)
     if stays:
-        errors = session.misses(*present, asked)[: len(goals.effectors)]
-        found = PosturePose(*present, errors, np.full(len(errors), np.nan), 0)
+        errors = session.misses(*present, *asked)[: len(goals.effectors)]
+        found = DragPose(*present, errors, np.full(len(errors), np.nan), 0)
     else:
-        found = session.pose_anew(asked, options=Options())
+        found = session.solve_anew(*asked, from_far=True)
     return replace(found, errors=np.where(np.isnan(places.points).any(axis=1), np.nan, found.errors))
 
 
@@ -154,7 +154,7 @@ def stretch_factors(goals: Goals, solution: Solution) -> dict[str, float]:
     return {name: float(solution.lengths[row] / skeleton.lengths[row]) for name, row in rows.items()}
 
 
-def _met(goals: Goals, solution: Solution | PosturePose) -> BoolArray:
+def _met(goals: Goals, solution: Solution | DragPose) -> BoolArray:
     """(E,) whether effectors are within the solver's tolerance."""
     lengths = path_reaches(goals.tree.skeleton, goals.effectors).tolerance_lengths
     return np.asarray(solution.errors <= Options().tolerance * lengths)

@@ -16,13 +16,13 @@ _LEAST_CORNERS = 3
 _NO_ROOM = 1e-9
 # By how much the support gives way to a goal's force of 1: goals count ten times as much, the posture a thirtieth. With
 # 3 and 10, a hand that is led a centimetre beyond its reach is let go by 117 and 60 mm, for the sake of balance.
-_BALANCE_YIELDS = 10.0
+_BALANCE_YIELDS = 0.03
 # So much of the way to the support's edge the centre of mass goes as it will; beyond, hips go back, as people's do.
 # That gives way by so much more, and a metre that it is lowered counts as so many on the way: who bends down brings
 # the hips back farther than who reaches out. Without, and with 0.28 and a lowering of 0 and 0.03, it goes 11.6, 6.3 and
 # 11.6, 6.3 and 5.9 cm for a hand on the floor, and the hips 1.8, 2.0 and 2.0 cm for a hand 70 cm to the front; with 0.3
 # and 0.05, and an arm that hangs, 5.6 and 1.9 cm.
-_AT_EASE, _EASE_YIELDS, _LOWERED = 0.3, 10.0, 0.05
+_AT_EASE, _EASE_YIELDS, _LOWERED = 0.3, 0.03, 0.05
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from ..arrays import BoolArray, FloatArray, IntArray
 from ..model.bodies import effector_offset, path_reaches
 from ..model.effector import Effector
 from ..model.loops import loops_of, with_partners
-from ..rotations import matrix_from_quaternion, rotation_vector_from_matrix
+from ..rotations import matrix_from_quaternion, quaternion_from_rotation_vector, rotation_vector_from_matrix
 from .bodies import Bodies, Motions, Pose
 
 # A radian of a rotation that is off counts as this share of the length of the effector's path.
@@ -91,6 +91,17 @@ class Goals:
             turned = rotation_vector_from_matrix(wanted.frames @ back) * self.arms[:, None]
             missing = np.concatenate([missing, turned], axis=-2)
         return np.asarray(np.where(wanted.seen[..., None], missing, 0.0))
+
+    def toward(self, pose: Pose, wanted: Wanted, share: float) -> Wanted:
+        """The targets a share of the way from where a pose has the effectors to where they are wanted."""
+        missing = share * self.residual(pose, wanted)
+        found = self.points(pose)
+        points = found[..., : self.count, :]
+        points[..., self.loops, :] -= found[..., self.count :, :]
+        frames = pose.orientations[..., self.on[self.oriented], :, :]
+        turns = quaternion_from_rotation_vector(missing[..., self.count :, :] / self.arms[:, None])
+        turned = matrix_from_quaternion(turns) @ frames
+        return Wanted(points + missing[..., : self.count, :], turned, wanted.seen)
 
     def missed(self, residual: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(..., E) distances from the targets and (..., O) radians of a residual (..., E + O, 3)."""

@@ -10,6 +10,7 @@ import numpy as np
 from ..arrays import FloatArray
 from ..backend.protocol import Backend, Quaternion, Scalar
 from ..errors import LimitError
+from ..readers import numbers, shown
 from . import ellipse
 from .base import Bounds, Limit, LimitConstraint, Range, check_range, spread
 from .leaning import clamped, twist_between, twist_constraints
@@ -37,10 +38,10 @@ class Ball(Limit):
     twist: Range = (-pi, pi)
 
     def __post_init__(self) -> None:
-        usable = self.cone is not None and np.shape(self.cone) in {(), (1,), (4,)}
-        if not usable or not all(0.0 <= angle <= pi + _ROUNDING for angle in self.angles):
-            cone = " ".join(str(self.cone).split())
-            raise LimitError(f"A ball's cone is {cone}: one angle or four are needed, each from 0 to pi")
+        cone = numbers(self.cone)
+        usable = cone is not None and cone.shape in {(), (1,), (4,)}
+        if not (usable and all(0.0 <= angle <= pi + _ROUNDING for angle in self.angles)):
+            raise LimitError(f"A ball's cone is {shown(self.cone)}: one angle or four are needed, each from 0 to pi")
         check_range("A ball's twist", self.twist)
 
     @cached_property

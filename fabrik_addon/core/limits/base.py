@@ -6,16 +6,19 @@ A limit speaks of a bone's local rotation, relative to its rest frame whose Y ru
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, isfinite
-from typing import NamedTuple, Self
+from math import inf
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 
 from ..arrays import FloatArray
 from ..backend.protocol import Backend, Quaternion, Scalar, Vector
 from ..errors import LimitError
+from ..readers import numbers, shown
 
 Range = tuple[float, float]
+# Radians. The sine of a larger angle is off by more than 1e-10.
+_WIDEST: Final = 1e6
 
 
 class LimitConstraint(NamedTuple):
@@ -84,11 +87,14 @@ class Limit(FeasibleSet):
 
 def check_range(what: str, ends: Range) -> None:
     """Raise LimitError for what is no range, naming it."""
-    if np.shape(ends) != (2,):
-        raise LimitError(f"{what} is {ends!r}: two angles are needed, the lower one first")
-    low, high = ends
-    if not (isfinite(low) and isfinite(high) and low <= high):
-        raise LimitError(f"{what} is from {low} to {high}: two finite angles are needed, the lower one first")
+    angles = numbers(ends)
+    if angles is None or angles.shape != (2,):
+        raise LimitError(f"{what} is {shown(ends)}: two angles are needed, the lower one first")
+    low, high = angles
+    if not -_WIDEST <= low <= high <= _WIDEST:
+        raise LimitError(
+            f"{what} is from {low} to {high}: two finite angles up to a million are needed, the lower one first"
+        )
 
 
 def spread(ends: Range, share: FloatArray) -> FloatArray:

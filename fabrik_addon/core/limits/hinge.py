@@ -10,6 +10,7 @@ import numpy as np
 from ..arrays import FloatArray
 from ..backend.protocol import Backend, Quaternion, Scalar
 from ..errors import LimitError
+from ..readers import shown
 from .base import Bounds, Limit, LimitConstraint, check_range, spread
 from .swing_twist import FULL_TURN, nearest_angle
 
@@ -31,8 +32,8 @@ class Hinge(Limit):
     high: float = pi
 
     def __post_init__(self) -> None:
-        if self.axis not in {"X", "Y", "Z"}:
-            raise LimitError(f"A hinge's axis is {self.axis!r}: it must be 'X', 'Y' or 'Z'")
+        if not isinstance(self.axis, str) or self.axis not in {"X", "Y", "Z"}:
+            raise LimitError(f"A hinge's axis is {shown(self.axis)}: it must be 'X', 'Y' or 'Z'")
         check_range("A hinge's range", (self.low, self.high))
 
     freedom = 1

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import hypot, pi
+from math import dist, hypot, pi
 from typing import TypeAlias
 
 import numpy as np
@@ -11,6 +11,7 @@ from ..arrays import ROUNDING, FloatArray
 from ..backend import array
 from ..backend.protocol import Backend, Condition, Scalar
 from ..errors import LimitError
+from ..readers import numbers, shown
 
 _CORNER = 1e-4
 Point = tuple[float, float]
@@ -26,7 +27,10 @@ class Window:
     """
 
     def __init__(self, points: Sequence[Point]) -> None:
-        self.points = [(float(x), float(z)) for x, z in points]
+        corners = numbers(points)
+        if corners is None or (corners.shape != (0,) and corners.shape[1:] != (2,)):
+            raise LimitError(f"A polygon limit's outline is {shown(points)}: points of two angles are needed")
+        self.points = [(x, z) for x, z in corners.tolist()]
         if len(self.points) < 3:
             raise LimitError(f"A polygon limit has {len(self.points)} points: at least three are needed")
         if not all(hypot(*point) <= pi + ROUNDING for point in self.points):
@@ -149,9 +153,9 @@ def _chosen(backend: Backend, condition: Condition, chosen: _Three, otherwise: _
 
 
 def _crossing(edges: list[tuple[Point, Point]]) -> bool:
-    """Whether two edges that are not neighbours have a point in common, or an edge has no length."""
+    """Whether two edges that are not neighbors have a point in common, or an edge has no length."""
     count = len(edges)
-    if any(start == end for start, end in edges):
+    if any(dist(start, end) <= ROUNDING for start, end in edges):
         return True
     return any(
         _meet(edges[i], edges[j]) for i in range(count) for j in range(i + 2, count) if not (i == 0 and j == count - 1)

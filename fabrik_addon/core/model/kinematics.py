@@ -7,8 +7,12 @@ import numpy.typing as npt
 
 from ..arrays import FloatArray, IntArray, times
 from ..errors import SkeletonError
+from ..readers import LARGEST, numbers, shown
 from ..rotations import matrix_from_quaternion
 from .skeleton import Skeleton
+
+# Unit quaternions have components of at most 1. Rounded ones pass, those that would blow a chain up do not.
+_MOST_OF_A_QUATERNION = 2.0
 
 
 def forward_kinematics(
@@ -31,18 +35,24 @@ def forward_kinematics(
         ([F,] J, 4, 4) matrices in armature space.
 
     Raises:
-        SkeletonError: when a shape does not fit the skeleton.
+        SkeletonError: when a shape does not fit the skeleton, or for numbers that are infinite or too large.
     """
-    local, count = np.asarray(rotations, dtype=np.float64), len(skeleton)
-    if local.shape[-2:] != (count, 4) or local.ndim not in {2, 3}:
-        raise SkeletonError(f"Rotations have shape {local.shape}, but ([F,] {count}, 4) is needed")
+    if not isinstance(skeleton, Skeleton):
+        raise SkeletonError(f"The skeleton is {shown(skeleton)}: give a Skeleton")
+    count = len(skeleton)
+    local = _given("Rotations have", rotations, (-1, count, 4), _MOST_OF_A_QUATERNION)
+    frames = local.shape[0] if local.ndim == 3 else 1
+    root = skeleton.rest[0, :3, 3]
+    if root_location is not None:
+        root = _given("Root locations have", root_location, (frames, 3))
+    lengths = None if lengths is None else _given("Lengths have", lengths, (frames, count))
     local_matrices, stretch = matrix_from_quaternion(local), _stretch(skeleton, lengths, local.shape[:-2])
     matrices = np.zeros((*local.shape[:-1], 4, 4))
     matrices[..., 3, 3] = 1.0
     for bone, parent in enumerate(skeleton.parents):
         own = skeleton.rest_turn(bone) @ local_matrices[..., bone, :, :]
         if parent < 0:
-            head = skeleton.rest[bone, :3, 3] if root_location is None else np.asarray(root_location)
+            head = root
         else:
             carried = matrices[..., parent, :, :]
             offset = skeleton.head_offset(bone) * stretch[..., parent, :]
@@ -71,10 +81,23 @@ def tails(skeleton: Skeleton, matrices: FloatArray, lengths: FloatArray | None =
     return matrices[..., :3, 3] + matrices[..., :3, 1] * length[..., None]
 
 
-def _stretch(skeleton: Skeleton, lengths: npt.ArrayLike | None, shape: tuple[int, ...]) -> FloatArray:
+def _given(what: str, values: object, shape: tuple[int, ...], most: float = LARGEST) -> FloatArray:
+    """Numbers, NaN among them, in a shape with or without its first axis, which is of any size where that is -1."""
+    array = numbers(values)
+    if array is None:
+        raise SkeletonError(f"{what} {shown(values)}: numbers are needed")
+    several = array.ndim == len(shape) and array.shape[shape[0] == -1 :] == shape[shape[0] == -1 :]
+    if not several and array.shape != shape[1:]:
+        raise SkeletonError(f"{what} shape {array.shape}, but ([F,] {', '.join(map(str, shape[1:]))}) is needed")
+    if (np.abs(array) > most).any():
+        raise SkeletonError(f"{what} a number that is infinite or too large: it must be at most {most:g}")
+    return array
+
+
+def _stretch(skeleton: Skeleton, lengths: FloatArray | None, shape: tuple[int, ...]) -> FloatArray:
     """([F,] J, 3) factors on what sits on each bone: along local Y, its length over its rest length."""
     factors = np.ones((*shape, len(skeleton), 3))
     if lengths is not None:
         rest = np.where(skeleton.lengths > 0, skeleton.lengths, 1.0)
-        factors[..., 1] = np.where(skeleton.lengths > 0, np.asarray(lengths, dtype=np.float64) / rest, 1.0)
+        factors[..., 1] = np.where(skeleton.lengths > 0, lengths / rest, 1.0)
     return factors

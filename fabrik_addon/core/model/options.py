@@ -1,9 +1,11 @@
 """How a solve goes about it."""
 
 from dataclasses import dataclass
-from numbers import Integral
+
+import numpy as np
 
 from ..errors import OptionsError
+from ..readers import LARGEST, number, shown, whole
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,14 @@ class Options:
     chunk: int = 2000
 
     def __post_init__(self) -> None:
-        if not self.tolerance > 0:
-            raise OptionsError(f"The tolerance is {self.tolerance}: it must be more than zero")
+        if not 0.0 < number(self.tolerance) <= LARGEST:
+            raise OptionsError(f"The tolerance is {shown(self.tolerance)}: it must be a number above zero")
         for name, least in (("max_sweeps", 0), ("most_steps", 0), ("restarts", 0), ("chunk", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or value < least:
-                raise OptionsError(f"{name} is {value!r}: it must be a whole number, at least {least}")
+            value = whole(getattr(self, name))
+            if value is None or not least <= value <= LARGEST:
+                raise OptionsError(
+                    f"{name} is {shown(getattr(self, name))}: it must be a whole number, at least {least}"
+                )
+        for name in ("finish", "plain", "repair_pops"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise OptionsError(f"{name} is {shown(getattr(self, name))}: it must be True or False")

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..errors import SkeletonError
+from ..readers import LARGEST, flags, numbers, shown
 
 _ORTHONORMAL = 1e-4
 # A share of the skeleton's size: Blender's channels have 24 bits, in metres that may be many sizes away.
@@ -37,20 +38,30 @@ class Skeleton:
         lengths: npt.ArrayLike,
         inherits_rotation: npt.ArrayLike | None = None,
     ) -> None:
-        self.names = tuple(names)
+        try:
+            self.names = tuple(names)
+        except TypeError:
+            raise SkeletonError(f"The skeleton's names are {shown(names)}: give a list of strings") from None
         count = len(self.names)
-        self.parents: IntArray = _frozen(np.array(parents, dtype=np.int64), (count,), "parents")
-        self.rest: FloatArray = _frozen(np.array(rest, dtype=np.float64), (count, 4, 4), "rest")
-        self.lengths: FloatArray = _frozen(np.array(lengths, dtype=np.float64), (count,), "lengths")
-        flags = np.ones(count, dtype=bool) if inherits_rotation is None else np.array(inherits_rotation, dtype=bool)
-        self.inherits_rotation: BoolArray = _frozen(flags, (count,), "inherits_rotation")
-        self._index = {name: index for index, name in enumerate(self.names)}
+        above = _frozen(parents, (count,), "parents")
+        if not ((above == np.trunc(above)) & (above >= -1) & (above < count)).all():
+            raise SkeletonError("The skeleton's parents must be indices of its bones, -1 for the root")
+        self.parents: IntArray = above.astype(np.int64)
+        self.parents.flags.writeable = False
+        self.rest: FloatArray = _frozen(rest, (count, 4, 4), "rest")
+        self.lengths: FloatArray = _frozen(lengths, (count,), "lengths")
+        inherits = np.ones(count, dtype=bool) if inherits_rotation is None else inherits_rotation
+        self.inherits_rotation: BoolArray = _frozen(inherits, (count,), "inherits_rotation", truths=True)
         _check_names(self.names)
+        self._index = {name: index for index, name in enumerate(self.names)}
         _check_tree(self)
         _check_bodies(self)
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name in self._index
 
     @cached_property
     def size(self) -> float:
@@ -120,7 +131,11 @@ class Skeleton:
         return turn
 
 
-def _frozen(array: npt.NDArray[Any], shape: tuple[int, ...], what: str) -> npt.NDArray[Any]:
+def _frozen(values: object, shape: tuple[int, ...], what: str, *, truths: bool = False) -> npt.NDArray[Any]:
+    """A copy of numbers or truth values of one shape, which cannot be written to."""
+    array = flags(values) if truths else numbers(values)
+    if array is None:
+        raise SkeletonError(f"The skeleton's {what} must be {'True or False' if truths else 'numbers'}")
     if array.shape != shape:
         raise SkeletonError(f"The skeleton's {what} have shape {array.shape}, but {shape} is needed")
     array.flags.writeable = False
@@ -130,6 +145,9 @@ def _frozen(array: npt.NDArray[Any], shape: tuple[int, ...], what: str) -> npt.N
 def _check_names(names: tuple[str, ...]) -> None:
     if not names:
         raise SkeletonError("A skeleton has no bones: at least one is needed")
+    for name in names:
+        if not isinstance(name, str):
+            raise SkeletonError(f"A bone is named {shown(name)}: its name must be a string")
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise SkeletonError(f"Two bones are named {twice!r}: give each a name of its own")
@@ -146,12 +164,13 @@ def _check_tree(skeleton: Skeleton) -> None:
 
 
 def _check_bodies(skeleton: Skeleton) -> None:
-    lengths, rotations = skeleton.lengths, np.nan_to_num(skeleton.rest[:, :3, :3])
+    # Clipped to what rotations are made of, so that nothing overflows.
+    lengths, rotations = skeleton.lengths, np.clip(np.nan_to_num(skeleton.rest[:, :3, :3]), -2.0, 2.0)
     squares = np.swapaxes(rotations, 1, 2) @ rotations
     broken = (np.abs(squares - np.eye(3)) > _ORTHONORMAL).any(axis=(1, 2)) | (np.linalg.det(rotations) < 0)
     checks = [
-        (~np.isfinite(skeleton.rest).all(axis=(1, 2)), "its rest matrix must be finite"),
-        (~(np.isfinite(lengths) & (lengths >= 0)), "its length must be zero or more"),
+        (~(np.abs(skeleton.rest) <= LARGEST).all(axis=(1, 2)), "its rest matrix must be finite"),
+        (~((lengths >= 0) & (lengths <= LARGEST)), "its length must be zero or more, and finite"),
         (broken, "its rest matrix must be a pure rotation, without scale or shear"),
     ]
     for wrong, what in checks:

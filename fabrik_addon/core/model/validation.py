@@ -1,22 +1,53 @@
-"""The door: what a solve is asked for is checked here, before anything is worked out."""
+"""The door: whatever a solve is asked for is checked here, before anything is computed."""
 
-from collections.abc import Mapping, Sequence
-from numbers import Integral
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from ..arrays import FloatArray, lengths
-from ..errors import LimitError, OptionsError, TargetError
+from ..errors import LimitError, OptionsError, SkeletonError, TargetError
 from ..limits.base import Limit
+from ..readers import LARGEST, number, numbers, shown, whole
 from ..rotations import NO_TURN
 from .effector import Effector
+from .options import Options
 from .skeleton import Skeleton
 from .targets import PosePrior
 
 _NO_LENGTH = 1e-6
-# Squares of what is farther do not fit into single precision.
-FARTHEST = 1e15
+FARTHEST = LARGEST
+
+
+def checked_parts(
+    skeleton: Skeleton,
+    effectors: Iterable[Effector],
+    limits: Mapping[str, Limit] | None,
+    slides: Mapping[str, tuple[float, float]] | None,
+    root: str,
+    options: Options | None,
+) -> tuple[tuple[Effector, ...], dict[str, Limit], dict[str, tuple[float, float]], Options]:
+    """The effectors, limits, slides and options of a problem; raises a FabrikError for what makes no sense."""
+    if not isinstance(skeleton, Skeleton):
+        raise SkeletonError(f"The skeleton is {shown(skeleton)}: give a Skeleton")
+    check_root(root)
+    try:
+        points = tuple(effectors)
+    except TypeError:
+        raise TargetError(f"The effectors are {shown(effectors)}: give a list of Effector") from None
+    check_effectors(skeleton, points)
+    limits = {} if limits is None else limits
+    slides = {} if slides is None else slides
+    check_limits(skeleton, limits)
+    check_slides(skeleton, slides)
+    if not isinstance(options, Options | None):
+        raise OptionsError(f"The options are {shown(options)}: give Options or None")
+    ends = {name: (float(low), float(high)) for name, (low, high) in slides.items()}
+    points = tuple(
+        replace(point, offset=_read(point.offset), target_offset=_read(point.target_offset)) for point in points
+    )
+    return points, dict(limits), ends, options or Options()
 
 
 def check_effectors(skeleton: Skeleton, effectors: Sequence[Effector]) -> None:
@@ -24,73 +55,75 @@ def check_effectors(skeleton: Skeleton, effectors: Sequence[Effector]) -> None:
     if not effectors:
         raise TargetError("There is no effector: name at least one bone that is to reach a target")
     for effector in effectors:
-        if effector.bone not in skeleton.names:
-            raise TargetError(f"The effector's bone {effector.bone!r} must be one of the skeleton's")
-        if not (np.isfinite(effector.weight) and effector.weight > 0):
-            raise TargetError(
-                f"The effector of bone {effector.bone!r} has weight {effector.weight}: it must be more than 0"
-            )
-        if effector.offset is not None and not _is_point(effector.offset):
-            raise TargetError(f"The effector of bone {effector.bone!r} has an offset that must be three finite numbers")
-        if not 0.0 <= effector.rotation_weight <= 1.0:
-            raise TargetError(
-                f"The effector of bone {effector.bone!r} has rotation weight {effector.rotation_weight}: "
-                "it must be from 0 to 1"
-            )
-        if not isinstance(effector.priority, Integral):
-            raise TargetError(
-                f"The effector of bone {effector.bone!r} has priority {effector.priority!r}: it must be a whole number"
-            )
-        _check_loop(skeleton, effector)
+        if not isinstance(effector, Effector):
+            raise TargetError(f"One of the effectors is {shown(effector)}: each must be an Effector")
+        if effector.bone not in skeleton:
+            raise TargetError(f"The effector's bone {shown(effector.bone)} must be one of the skeleton's")
+        _check_values(f"The effector of bone {effector.bone!r} has", effector)
+        if effector.target_bone is not None:
+            _check_loop(f"The effector of bone {effector.bone!r} has", effector, skeleton)
 
 
-def _check_loop(skeleton: Skeleton, effector: Effector) -> None:
+def _check_values(what: str, effector: Effector) -> None:
+    """Raises TargetError for numbers of an effector that make no sense."""
+    if not 0.0 < number(effector.weight) <= LARGEST:
+        raise TargetError(f"{what} weight {shown(effector.weight)}: it must be a finite number, more than 0")
+    if not 0.0 <= number(effector.rotation_weight) <= 1.0:
+        raise TargetError(f"{what} rotation weight {shown(effector.rotation_weight)}: it must be from 0 to 1")
+    priority = whole(effector.priority)
+    if priority is None or abs(priority) > LARGEST:
+        raise TargetError(f"{what} priority {shown(effector.priority)}: it must be a whole number")
+    if effector.offset is not None and _read(effector.offset) is None:
+        raise TargetError(f"{what} an offset that must be three finite numbers")
+
+
+def _check_loop(what: str, effector: Effector, skeleton: Skeleton) -> None:
     """Raises TargetError for a loop that cannot be closed."""
-    if effector.target_bone is None:
-        return
-    if effector.target_bone not in skeleton.names:
-        raise TargetError(
-            f"The effector of bone {effector.bone!r} has the target bone {effector.target_bone!r}: "
-            "it must be one of the skeleton's"
-        )
+    if effector.target_bone not in skeleton:
+        raise TargetError(f"{what} the target bone {shown(effector.target_bone)}: it must be one of the skeleton's")
     if effector.target_bone == effector.bone:
-        raise TargetError(f"The effector of bone {effector.bone!r} has its own bone for a target: choose another")
-    if effector.target_offset is not None and not _is_point(effector.target_offset):
-        raise TargetError(
-            f"The effector of bone {effector.bone!r} has a target offset that must be three finite numbers"
-        )
+        raise TargetError(f"{what} its own bone for a target: choose another")
+    if effector.target_offset is not None and _read(effector.target_offset) is None:
+        raise TargetError(f"{what} a target offset that must be three finite numbers")
 
 
-def _is_point(values: object) -> bool:
-    """Whether they are three finite numbers."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        return False
-    return array.shape == (3,) and bool(np.isfinite(array).all())
+def _read(offset: object) -> tuple[float, float, float] | None:
+    """Three finite numbers; None for anything else."""
+    array = numbers(offset)
+    if array is None or array.shape != (3,) or not (np.abs(array) <= FARTHEST).all():
+        return None
+    x, y, z = array.tolist()
+    return x, y, z
 
 
 def check_limits(skeleton: Skeleton, limits: Mapping[str, Limit]) -> None:
     """Raises LimitError naming a bone that is not there or a limit that is none."""
+    if not isinstance(limits, Mapping):
+        raise LimitError(f"The limits are {shown(limits)}: give a dictionary of bone names and limits")
     for name, limit in limits.items():
-        if name not in skeleton.names:
-            raise LimitError(f"There is a limit for bone {name!r}: it must be one of the skeleton's")
+        if name not in skeleton:
+            raise LimitError(f"There is a limit for bone {shown(name)}: it must be one of the skeleton's")
         if not isinstance(limit, Limit):
-            raise LimitError(f"The limit of bone {name!r} is {limit!r}: use Ball, Hinge, Fixed or Polygon")
+            raise LimitError(f"The limit of bone {name!r} is {shown(limit)}: use Ball, Hinge, Fixed or Polygon")
 
 
 def check_slides(skeleton: Skeleton, slides: Mapping[str, tuple[float, float]]) -> None:
     """Raises LimitError naming a bone that is not there or cannot slide so."""
+    if not isinstance(slides, Mapping):
+        raise LimitError(f"The slides are {shown(slides)}: give a dictionary of bone names and two factors each")
     for name, ends in slides.items():
-        if name not in skeleton.names:
-            raise LimitError(f"There is a slide for bone {name!r}: it must be one of the skeleton's")
-        if np.shape(ends) != (2,):
-            raise LimitError(f"The slide of bone {name!r} is {ends!r}: two factors are needed, the lower one first")
-        low, high = ends
-        if not (np.isfinite(high) and 0.0 < low <= high):
+        if name not in skeleton:
+            raise LimitError(f"There is a slide for bone {shown(name)}: it must be one of the skeleton's")
+        factors = numbers(ends)
+        if factors is None or factors.shape != (2,):
+            raise LimitError(
+                f"The slide of bone {name!r} is {shown(ends)}: two factors are needed, the lower one first"
+            )
+        low, high = factors
+        if not 0.0 < low <= high <= LARGEST:
             raise LimitError(
                 f"The slide of bone {name!r} is from {low} to {high}: "
-                "two factors above 0 are needed, the lower one first"
+                "two finite factors above 0 are needed, the lower one first"
             )
         if skeleton.lengths[skeleton.index(name)] == 0:
             raise LimitError(f"Bone {name!r} has no length, so it cannot slide: leave its slide out")
@@ -99,65 +132,73 @@ def check_slides(skeleton: Skeleton, slides: Mapping[str, tuple[float, float]]) 
 def check_root(root: str) -> None:
     """Raises OptionsError for an unknown root mode."""
     if not isinstance(root, str) or root not in {"FIXED", "FREE"}:
-        raise OptionsError(f"The root is {root!r}: it must be 'FIXED' or 'FREE'")
+        raise OptionsError(f"The root is {shown(root)}: it must be 'FIXED' or 'FREE'")
+
+
+def _given(what: str, values: object, frames: int | None, *shape: int) -> FloatArray:
+    """Numbers of one pose or of F, in the shape given; raises TargetError for any other, or for numbers too large.
+
+    frames: F; None for any count. NaN passes.
+    """
+    array = numbers(values)
+    if array is None:
+        raise TargetError(f"{what} {shown(values)}: numbers are needed")
+    several = array.shape[1:] == shape if frames is None else array.shape == (frames, *shape)
+    if not several and array.shape != shape:
+        needed = ", ".join(map(str, (f"[{'F' if frames is None else frames},]", *shape))).replace("],", "]")
+        raise TargetError(f"{what} shape {array.shape}, but ({needed}) is needed")
+    return array
+
+
+def _points(what: str, name: str, values: object, frames: int | None, count: int) -> FloatArray:
+    """([F,] E, 3) points, NaN where a coordinate is."""
+    array = _given(what, values, frames, count, 3)
+    far = np.argwhere(np.abs(array) > FARTHEST)
+    if len(far):
+        raise TargetError(f"The {name} of effector {far[0][-2]} is infinite or too far; use NaN for none")
+    return np.where(np.isnan(array).any(axis=-1, keepdims=True), np.nan, array)
 
 
 def checked_targets(targets: npt.ArrayLike, count: int) -> tuple[FloatArray, bool]:
     """(F, E, 3) targets, and whether they were one pose's (E, 3)."""
-    array = np.asarray(targets, dtype=np.float64)
-    if array.ndim not in {2, 3} or array.shape[-2:] != (count, 3):
-        raise TargetError(
-            f"The targets have shape {array.shape}, but ([F,] {count}, 3) is needed for {count} effectors"
-        )
-    if (np.abs(array) > FARTHEST).any():
-        effector = int(np.argwhere(np.abs(array) > FARTHEST)[0][-2])
-        raise TargetError(f"The target of effector {effector} is infinite or too far; use NaN where it is not seen")
-    array = np.where(np.isnan(array).any(axis=-1, keepdims=True), np.nan, array)
-    one = array.ndim == 2
-    return (array[None] if one else array), one
-
-
-def _given(what: str, values: npt.ArrayLike, frames: int, *shape: int) -> FloatArray:
-    """Values of one pose or of F, as they are given; raises TargetError for any other shape."""
-    array = np.asarray(values, dtype=np.float64)
-    if array.shape not in {shape, (frames, *shape)}:
-        needed = ", ".join(map(str, shape))
-        raise TargetError(f"{what} shape {array.shape}, but ([{frames},] {needed}) is needed")
-    return array
+    array = _points("The targets have", "target", targets, None, count)
+    return (array[None], True) if array.ndim == 2 else (array, False)
 
 
 def checked_bend_targets(bend_targets: npt.ArrayLike | None, frames: int, count: int) -> FloatArray:
     """(F, E, 3) points toward which limbs bend, NaN where there is none."""
     if bend_targets is None:
         return np.broadcast_to(np.nan, (frames, count, 3))
-    array = _given("The bend targets have", bend_targets, frames, count, 3)
-    if (np.abs(array) > FARTHEST).any():
-        effector = int(np.argwhere(np.abs(array) > FARTHEST)[0][-2])
-        raise TargetError(f"The bend target of effector {effector} is infinite or too far; use NaN for none")
-    missing = np.isnan(array).any(axis=-1, keepdims=True)
-    return np.broadcast_to(np.where(missing, np.nan, array), (frames, count, 3))
+    array = _points("The bend targets have", "bend target", bend_targets, frames, count)
+    return np.broadcast_to(array, (frames, count, 3))
+
+
+def _unit(array: FloatArray) -> FloatArray:
+    """Quaternions at unit length: NaN where a component is, infinite where they have no length or are too long."""
+    far = (np.abs(array) > FARTHEST).any(axis=-1, keepdims=True)
+    norms = lengths(np.where(far, 0.0, array))[..., None]
+    usable = norms >= _NO_LENGTH
+    return np.where(np.isnan(norms), np.nan, np.where(usable, array, np.inf) / np.where(usable, norms, 1.0))
 
 
 def checked_target_rotations(target_rotations: npt.ArrayLike | None, frames: int, count: int) -> FloatArray:
     """(F, E, 4) unit quaternions that effectors' bones are to have, NaN where there is none."""
     if target_rotations is None:
         return np.broadcast_to(np.nan, (frames, count, 4))
-    array = _given("The target rotations have", target_rotations, frames, count, 4)
-    norms = lengths(array)[..., None]
-    wrong = np.isinf(norms) | (norms < _NO_LENGTH)
-    if wrong.any():
-        effector = int(np.argwhere(wrong)[0][-2])
+    array = _unit(_given("The target rotations have", target_rotations, frames, count, 4))
+    wrong = np.argwhere(np.isinf(array))
+    if len(wrong):
         raise TargetError(
-            f"The target rotation of effector {effector} is infinite or has no length; use NaN where there is none"
+            f"The target rotation of effector {wrong[0][-2]} is infinite or has no length; use NaN where there is none"
         )
-    return np.broadcast_to(array / norms, (frames, count, 4))
+    return np.broadcast_to(array, (frames, count, 4))
 
 
 def checked_weights(weights: npt.ArrayLike | None, effectors: Sequence[Effector], frames: int) -> FloatArray:
     """(F, E) weights, the effectors' own when None; zero: the target does not count on that frame."""
     own, count = [effector.weight for effector in effectors], len(effectors)
     array = _given("The weights have", own if weights is None else weights, frames, count)
-    if not (np.isfinite(array) & (array >= 0.0)).all():
+    if not ((array >= 0.0) & (array <= LARGEST)).all():
         raise TargetError("A weight is negative or not finite: each must be a number of 0 or more")
     return np.broadcast_to(array, (frames, count))
 
@@ -166,10 +207,12 @@ def checked_prior(prior: PosePrior | None, skeleton: Skeleton, frames: int) -> P
     """The prior on F frames; raises TargetError where its rotations or weights make no sense."""
     if prior is None:
         return None
+    if not isinstance(prior, PosePrior):
+        raise TargetError(f"The prior is {shown(prior)}: it must be a PosePrior")
     rotations, count = checked_start(prior.rotations, skeleton, frames), len(skeleton)
-    weights = np.asarray(prior.weights, dtype=np.float64)
-    if weights.shape not in {(count,), (frames, count)} or not (np.isfinite(weights) & (weights >= 0.0)).all():
-        raise TargetError(f"The prior's weights must be ([{frames},] {count}) finite numbers of 0 or more")
+    weights = _given("The prior's weights have", prior.weights, frames, count)
+    if not ((weights >= 0.0) & (weights <= LARGEST)).all():
+        raise TargetError("The prior's weights must be finite numbers of 0 or more")
     return PosePrior(rotations, np.broadcast_to(weights, (frames, count)))
 
 
@@ -178,17 +221,16 @@ def checked_start(start: npt.ArrayLike | None, skeleton: Skeleton, frames: int) 
     count = len(skeleton)
     if start is None:
         return np.broadcast_to(NO_TURN, (frames, count, 4))
-    array = _given("The start pose has", start, frames, count, 4)
-    norms = lengths(array)[..., None]
-    if not (np.isfinite(norms).all() and (norms > _NO_LENGTH).all()):
+    array = _unit(_given("The start pose has", start, frames, count, 4))
+    if not np.isfinite(array).all():
         raise TargetError("The start pose has a rotation that is not finite or has no length: give quaternions")
-    return np.broadcast_to(array / norms, (frames, count, 4))
+    return np.broadcast_to(array, (frames, count, 4))
 
 
 def checked_root_location(start_location: npt.ArrayLike | None, skeleton: Skeleton, frames: int) -> FloatArray:
-    """(F, 3) the root's head to start from, its rest place when None."""
-    place = skeleton.rest[0, :3, 3] if start_location is None else start_location
-    array = _given("start_location has", place, frames, 3)
-    if not np.isfinite(array).all():
+    """(F, 3) the root's head to start from, its head at rest when None."""
+    location = skeleton.rest[0, :3, 3] if start_location is None else start_location
+    array = _given("start_location has", location, frames, 3)
+    if not (np.abs(array) <= FARTHEST).all():
         raise TargetError("start_location must be finite")
     return np.broadcast_to(array, (frames, 3))

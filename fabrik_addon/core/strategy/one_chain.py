@@ -21,6 +21,7 @@ from ..fabrik import chain as chains
 from ..model.bodies import build_bodies, place_bodies
 from ..model.validation import FARTHEST, checked_root_location, checked_start
 from ..problem import Problem
+from ..readers import numbers
 from ..solution import Solution, Status
 
 
@@ -64,8 +65,8 @@ class OneChain:
         Raises:
             TargetError: for a start that does not fit.
         """
-        target = np.asarray(targets, dtype=np.float64)
-        if target.shape != (1, 3):
+        target = numbers(targets)
+        if target is None or target.shape != (1, 3):
             return None
         place = target[0].tolist()
         if not all(abs(part) <= FARTHEST for part in place):  # NaN is not

@@ -5,9 +5,9 @@ import pytest
 
 from fabrik_addon.core import Effector, Hinge, Skeleton
 from fabrik_addon.core.kernel.bodies import Bodies
+from fabrik_addon.core.kernel.goals import Goals
 from fabrik_addon.core.kernel.posture import Masses, PostureTerm
-from fabrik_addon.core.posture.goals import Goals
-from fabrik_addon.core.posture.newton import made_positive
+from fabrik_addon.core.model.bodies import participants
 from fabrik_addon.core.rotations import matrix_from_quaternion, quaternion_from_matrix
 
 STEP = 1e-5
@@ -22,16 +22,17 @@ def make(seed, inherits=None, free_root=True):
     rest[:, :3, 3] = random.normal(size=(7, 3))
     skeleton = Skeleton(list("abcdefg"), PARENTS, rest, random.uniform(0.2, 0.6, 7), inherits)
     effectors = [Effector("d", rotation_weight=0.7), Effector("f", (0.1, 0.2, -0.1), weight=2.0)]
-    goals = Goals(skeleton, effectors)
-    axes = [np.array([Hinge("X").turn_axis]) if bone == 2 else np.eye(3) for bone in goals.bones]
-    bodies = Bodies(skeleton, goals.bones, axes, free_root)
+    bones = participants(skeleton, effectors)
+    axes = [np.array([Hinge("X").turn_axis]) if bone == 2 else np.eye(3) for bone in bones]
+    bodies = Bodies(skeleton, bones, axes, free_root)
+    goals = Goals(bodies, effectors)
     shares = random.uniform(0.5, 1.0, 7)
     masses = Masses(shares / shares.sum(), np.full(7, 0.4), random.uniform(0.5, 2.0, 7))
     preferred = unit(np.array([1.0, 0, 0, 0]) + 0.2 * random.normal(size=(7, 4)))
     posture = PostureTerm(bodies, masses, preferred, random.normal(size=3))
-    local = unit(np.array([1.0, 0, 0, 0]) + 0.2 * random.normal(size=(len(goals.bones), 4)))
-    goals.ask(random.normal(size=(2, 3)), unit(random.normal(size=(2, 4))))
-    return bodies, posture, goals, bodies.pose(local, random.normal(size=3))
+    local = unit(np.array([1.0, 0, 0, 0]) + 0.2 * random.normal(size=(len(bones), 4)))
+    wanted = goals.wanted(random.normal(size=(2, 3)), unit(random.normal(size=(2, 4))))
+    return bodies, posture, (goals, wanted), bodies.pose(local, random.normal(size=3))
 
 
 def unit(values):
@@ -62,18 +63,20 @@ def test_the_gradient_is_the_slope(inherits, free_root):
 
 @pytest.mark.parametrize("inherits", [None, BROKEN])
 def test_the_rows_are_the_slopes_of_what_is_missing(inherits):
-    bodies, _, goals, pose = make(2, inherits)
-    points = goals.rows(bodies, pose, bodies.motions(pose))[:6]
-    assert points == pytest.approx(-slopes(bodies, pose, goals.residual)[:, :6].T, abs=1e-6)
+    bodies, _, (goals, wanted), pose = make(2, inherits)
+    points = goals.rows(pose, bodies.motions(pose), wanted)[:2]
+    expected = slopes(bodies, pose, lambda other: goals.residual(other, wanted))[:, :2]
+    assert points == pytest.approx(-np.moveaxis(expected, 0, -1), abs=1e-6)
 
 
 def test_rotations_near_their_goal_have_the_right_rows():
-    bodies, _, goals, pose = make(3)
+    bodies, _, (goals, _), pose = make(3)
     wanted = np.zeros((2, 4))
     wanted[:] = quaternion_from_matrix(pose.orientations[goals.on[:2]])
-    goals.ask(np.zeros((2, 3)), wanted)
-    rows = goals.rows(bodies, pose, bodies.motions(pose))[6:]
-    assert rows == pytest.approx(-slopes(bodies, pose, goals.residual)[:, 6:].T, abs=1e-5)
+    asked = goals.wanted(np.zeros((2, 3)), wanted)
+    rows = goals.rows(pose, bodies.motions(pose), asked)[2:]
+    expected = slopes(bodies, pose, lambda other: goals.residual(other, asked))[:, 2:]
+    assert rows == pytest.approx(-np.moveaxis(expected, 0, -1), abs=1e-5)
 
 
 @pytest.mark.parametrize("inherits", [None, BROKEN])
@@ -108,19 +111,3 @@ def test_curvature_is_the_slope_of_what_forces_do():
         expected[i, j] = (work(one + two) - work(one - two) - work(two - one) + work(-one - two)) / (4.0 * size**2)
     found = bodies.stiffness(pose, bodies.motions(pose), points(pose), on, forces)
     assert found == pytest.approx(expected, abs=1e-4)
-
-
-def test_a_matrix_made_positive_keeps_what_is_positive_and_turns_the_rest_over():
-    random = np.random.default_rng(4)
-    mass, ways = (values @ values.T for values in random.normal(size=(2, 6, 6)))
-    # By mass the ways are orthonormal.
-    root = np.linalg.cholesky(mass)
-    ways = np.linalg.solve(root.T, np.linalg.qr(ways)[0])
-    curvatures = np.array([5.0, 2.0, 0.1, -0.2, -3.0, -50.0])
-    found = made_positive(mass @ (ways * curvatures) @ ways.T @ mass, mass)
-    assert found == pytest.approx(mass @ (ways * np.abs(curvatures)) @ ways.T @ mass, rel=1e-9, abs=1e-9)
-
-
-def test_a_flat_matrix_is_made_clearly_positive():
-    found = made_positive(np.zeros((3, 3)), np.eye(3))
-    assert np.linalg.eigvalsh(found).min() > 1e-3

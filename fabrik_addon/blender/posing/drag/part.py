@@ -9,6 +9,7 @@ from mathutils import Quaternion
 
 from ....core import Effector, Fixed, forward_kinematics
 from ....core.arrays import FloatArray
+from ....core.drag import DragSolver
 from ....core.kernel.hanging import HangFrom
 from ....core.model.skeleton import Skeleton
 from ...control.body import locks_of
@@ -17,7 +18,7 @@ from ...goals.loops import turning_bones
 from ...goals.support import up_of
 from ...rig.armature import Tree
 from ...rig.posture_masses import masses_of
-from ..posture_session import Asked, PostureSession
+from ..posture_session import make_solver
 from ..stored_pose import preferred_pose
 
 # A rope that is all but taut stays short of what pulls it (1.4 mm of a metre): the root goes by this share farther.
@@ -109,12 +110,12 @@ class DragPart:
         self._preferred = self._find_preferred(armature)
         self.session = self._begun(armature, hangs=hangs)
 
-    def _begun(self, armature: bpy.types.Object, *, hangs: bool) -> PostureSession:
+    def _begun(self, armature: bpy.types.Object, *, hangs: bool) -> DragSolver:
         """The session, in the pose as it stands."""
         tree = self.tree
         names = [tree.skeleton.names[bone] for bone in self.written]
         open_joints = {**dict.fromkeys(names), **limits_of(armature, names)}
-        session = PostureSession(
+        session = make_solver(
             armature,
             tree.skeleton,
             [grip.effector for grip in self.grips],
@@ -123,19 +124,18 @@ class DragPart:
             preferred=self._preferred,
             pinned=[grip.effector.bone for grip in self.grips if not grip.is_dragged],
             locks=locks_of(armature, tree.skeleton, self.turned, tree.rotations),
-            is_eased=True,
             hang_from=HangFrom(tree.rotations, tree.root_location, up_of(armature)[0]) if hangs else None,
         )
-        session.begin_at(tree.rotations, tree.root_location)
+        session.begin(tree.rotations, tree.root_location)
         return session
 
-    def solve(self, armature_shift: FloatArray, armature_turn: Quaternion) -> PartPose:
+    def solve(self, armature_shift: FloatArray, armature_turn: Quaternion, *, settled: bool = False) -> PartPose:
         """The pose once the dragged points are shifted by (3,) and their bones turned, both in armature space."""
         targets = self._positions + self._shift_factors * armature_shift
         target_rotations = np.array([_turned(grip, armature_turn) for grip in self.grips]) if self._oriented else None
         if self._ropes:
             self._carry(targets)
-        found = self.session.pose(Asked(targets, target_rotations))
+        found = self.session.solve(targets, target_rotations, eased=not settled, settled=settled)
         error, pin_error = (found.errors[chosen].max(initial=0.0) for chosen in (self._dragged, ~self._dragged))
         return PartPose(found.rotations, found.root_location, error, pin_error, found.is_held_back)
 
@@ -148,7 +148,7 @@ class DragPart:
         """Move the root, and the pose that is preferred, with what is dragged as it pulls them along."""
         location = self.tree.root_location + self._pulled(targets)
         self.session.prefer(self._preferred[0], location)
-        self.session.go_on_from(self.session.local_rotations, location)
+        self.session.go_on_from(self.session.rotations, location)
 
     def _pulled(self, targets: FloatArray) -> FloatArray:
         """(3,) how far the root is pulled: FABRIK's forward pass from each dragged point to the root."""

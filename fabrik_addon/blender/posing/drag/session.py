@@ -31,9 +31,6 @@ _LEAST_SHIFT: Final = 1e-7
 _LEAST_TURN: Final = 1e-7
 # World metres: what is less is not worth a word.
 _SHOWN: Final = 5e-4
-# A move of the mouse takes a bounded time; what it left to do is done on release, as long as joints are on the way, or
-# each time halves it.
-_MOST_SETTLING: Final = 16
 
 
 @dataclass(frozen=True)
@@ -92,13 +89,14 @@ class Drag:
         self.start: FloatArray = self._to_world @ self._parts[0].grips[0].armature_position + world[:3, 3]
         self.axes: FloatArray = np.array(self._rotation_to_world.to_matrix()) @ axes
 
-    def step(self, location: npt.ArrayLike, turn: npt.ArrayLike | None = None) -> StepResult:
+    def step(self, location: npt.ArrayLike, turn: npt.ArrayLike | None = None, *, settled: bool = False) -> StepResult:
         """Pose the rig for the dragged point to be at a place, and for its bone to be turned.
 
         Args:
             location: (3,) in world space.
             turn: (3,) rotation vector in radians and world space, from how the bone was turned at the start; None
-                lets it turn as it will.
+                lets it rotate freely.
+            settled: go on until the joints rest, as on release; otherwise a move takes a bounded time.
 
         Raises:
             RigError: where the armature, or a bone of it, is gone meanwhile.
@@ -111,17 +109,17 @@ class Drag:
         if np.abs(armature_shift).max() <= self._least_shift and world_turn.length <= _LEAST_TURN:
             self._keeper.restore()
             for part in (*self._parts, *self._turning_parts):
-                part.session.begin_at(part.tree.rotations, part.tree.root_location)
+                part.session.begin(part.tree.rotations, part.tree.root_location)
             return StepResult()
         to_world = self._rotation_to_world
         armature_turn = to_world.conjugated() @ Quaternion(world_turn, world_turn.length) @ to_world
         poses = []
         parts = self._parts if turn is None else self._turning_parts
         for part, last in zip(parts, self._last_parts, strict=True):
-            part.session.go_on_from(last.session.local_rotations, last.session.location)
+            part.session.go_on_from(last.session.rotations, last.session.location)
         self._last_parts = parts
         for part, writer in zip(parts, self._writers, strict=True):
-            pose = part.solve(armature_shift, armature_turn)
+            pose = part.solve(armature_shift, armature_turn, settled=settled)
             writer.write(pose.local_rotations, pose.armature_head)
             poses.append(pose)
         return StepResult(
@@ -142,7 +140,8 @@ class Drag:
 
         A live rig's targets go to where the pose is now. Returns how many bones have changed.
         """
-        self._settle()
+        if self._asked is not None:
+            self.step(*self._asked, settled=True)
         context.view_layer.update()
         self.left_alone += settle(self._writers)
         changed = [pair for writer in self._writers for pair in writer.changed()]
@@ -155,17 +154,6 @@ class Drag:
         if rig_settings(self._armature).live:
             _follow_with_targets(context, self._armature)
         return len({bone for bone, _ in changed})
-
-    def _settle(self) -> None:
-        """Go on to where the last move asked to be."""
-        before = np.inf
-        for _ in range(_MOST_SETTLING):
-            if self._asked is None:
-                return
-            found = self.step(*self._asked)
-            if not found.is_on_the_way and not self._least_shift * self._scale < found.error <= 0.5 * before:
-                return
-            before = found.error
 
     def cancel(self) -> None:
         """Put everything back, bit for bit."""

@@ -11,7 +11,7 @@ from fabrik_addon.core.kernel.hanging import HangFrom, Hanging
 from fabrik_addon.core.kernel.posture import Masses, PostureTerm
 from fabrik_addon.core.rotations import angle_between, product, quaternion_from_rotation_vector
 
-from .test_posture_solver import LIMITS, WEIGHTS, skeleton
+from ..test_drag import LIMITS, WEIGHTS, skeleton
 
 UP = np.array([0.0, 0.0, 1.0])
 TRUNK = ("hips", "spine")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fabrik_addon.core import Ball, Effector, Hinge, Skeleton, forward_kinematics
+from fabrik_addon.core.drag import DragSolver
 from fabrik_addon.core.kernel.bounds import Floor, Support
 from fabrik_addon.core.kernel.posture import Masses
-from fabrik_addon.core.posture.solve import PostureSolver
 from fabrik_addon.core.rotations import angle_between
 
 # Name, parent, head, tail. Limbs are bent a little, knees to the front (-Y) and elbows to the back.
@@ -53,20 +53,19 @@ def person(stiff=None, limits=LIMITS, hand="forearm.L", **options):
         factors[bones.index(name)] = factor
     masses = Masses(np.array(WEIGHTS) / sum(WEIGHTS), np.full(len(bones), 0.5), factors)
     effectors = [Effector(hand, priority=1), Effector("shin.L"), Effector("shin.R")]
-    solver = PostureSolver(bones, effectors, masses, limits=limits, root="FREE", **options)
+    solver = DragSolver(bones, effectors, masses, limits=limits, root="FREE", **options)
     rest = np.tile([1.0, 0.0, 0.0, 0.0], (len(bones), 1))
     return solver, rest, solver.points(rest, bones.rest[0, :3, 3])
 
 
 def lead(solver, rest, points, way, **options):
     """The poses along a way (N, 3) of shifts of the hand."""
-    pose, location, found = rest, solver.skeleton.rest[0, :3, 3], []
+    solver.begin(rest, solver.skeleton.rest[0, :3, 3])
+    found = []
     for shift in way:
         targets = points.copy()
         targets[HAND] += shift
-        result = solver.solve(targets, start=pose, start_location=location, **options)
-        pose, location = result.rotations, result.root_location
-        found.append(result)
+        found.append(solver.solve(targets, **options))
     return found
 
 
@@ -98,7 +97,8 @@ def test_at_once_it_comes_in_one_go_to_where_it_settles_otherwise():
     targets = points.copy()
     targets[HAND] += shift
     solver.prefer(rest, solver.skeleton.rest[0, :3, 3])
-    found = solver.solve(targets, start=rest, start_location=solver.skeleton.rest[0, :3, 3], at_once=True)
+    solver.begin(rest, solver.skeleton.rest[0, :3, 3])
+    found = solver.solve(targets, settled=True)
     assert found.errors.max() < 1e-4
     assert np.degrees(angle_between(found.rotations, slowly.rotations).max()) < 3.0
 
@@ -151,7 +151,8 @@ def test_the_nearest_is_where_it_settles():
     for _ in range(12):
         start = pose.rotations + 0.02 * random.normal(size=pose.rotations.shape)
         start /= np.linalg.norm(start, axis=1, keepdims=True)
-        other = solver.solve(targets, start=start, start_location=pose.root_location)
+        solver.begin(start, pose.root_location)
+        other = solver.solve(targets)
         assert other.errors[HAND] > error - 2e-3
 
 
@@ -190,7 +191,7 @@ def test_what_bends_hard_turns_less():
         bending = np.ones(len(rest))
         spine = solver.skeleton.index("spine")
         bending[spine] = factor
-        harder = PostureSolver(
+        harder = DragSolver(
             solver.skeleton,
             [Effector("forearm.L", priority=1), Effector("shin.L"), Effector("shin.R")],
             replace(solver.masses, bending=bending),
@@ -246,7 +247,7 @@ def test_balance_keeps_the_centre_of_mass_over_the_feet_as_far_as_goals_allow():
         solver, rest, points = person(support=support)
         pose = lead(solver, rest, points, way)[-1]
         assert pose.errors.max() < 1e-5
-        ahead.append(-solver.centre_of_mass(pose.rotations, pose.root_location)[1])
+        ahead.append(-solver.center_of_mass(pose.rotations, pose.root_location)[1])
     assert ahead[0] > 0.1
     assert ahead[1] < 0.06
 
@@ -260,6 +261,6 @@ def test_who_bends_down_brings_the_hips_back():
         pose = lead(solver, rest, points, way)[-1]
         assert pose.errors.max() < 1e-5
         hips.append(pose.root_location[1])
-        middle.append(solver.centre_of_mass(pose.rotations, pose.root_location)[1])
+        middle.append(solver.center_of_mass(pose.rotations, pose.root_location)[1])
     assert hips[1] > hips[0]
     assert middle[0] < middle[1] < 0.0

@@ -1,0 +1,571 @@
+"""A rig that is posed again and again, each pose going on from the last: dragging, live posing and Solve.
+
+Each pose is a local minimum of one problem:
+
+    minimize  posture(x) + Σ c · |goal(x) − target|   subject to joint limits, floor, support and locks
+
+The distance itself is the penalty, not its square. So a goal is met exactly as long as the force that holds it is below
+its cap c, and beyond that it is let go smoothly: its force stays at the cap (an exact penalty function, the elastic
+mode of Gill, Murray and Saunders, *SNOPT*, SIAM Review 47, 2005). Pins are goals with a large cap; a lower priority is
+a smaller one.
+
+A step is one quadratic program (see `optimize/qp.py`) with the Hessian of the Lagrangian. Goals are equality
+rows whose compliance grows until the force is the cap. Then the pose is brought back onto the goals that are met, and a
+merit function accepts or shortens the step. Forces and the active set are carried over to the next pose.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from .arrays import ROUNDING, BoolArray, FloatArray, lengths
+from .kernel.bodies import Bodies, Motions, Pose, joint_axes
+from .kernel.bounds import Bounds, Floor, Support
+from .kernel.goals import Goals, Wanted
+from .kernel.hanging import HangFrom, Hanging
+from .kernel.joint_limits import ConstraintRows, JointLimits
+from .kernel.posture import Away, Masses, PostureTerm
+from .limits.base import Limit
+from .model.bodies import participants
+from .model.effector import Effector
+from .model.loops import with_partners
+from .model.options import Options
+from .model.skeleton import Skeleton
+from .optimize.qp import QpStep, QuadraticProgram
+from .rotations import (
+    NO_TURN,
+    angle_between,
+    conjugate,
+    product,
+    quaternion_from_rotation_vector,
+    rotation_vector_from_matrix,
+    rotation_vector_from_quaternion,
+    slerp,
+)
+from .solution import Solution
+from .solve import Solver
+
+# What a lock lets a local rotation (4,) be: the allowed rotation that is nearest.
+Lock: TypeAlias = Callable[[FloatArray], FloatArray]
+
+# The force at which a goal is let go, as a share of the body's size; the posture's own force is 1 for each unit of
+# length that the whole mass is moved. A priority above has so many times the cap.
+_CAP: Final = 30.0
+_FIRM: Final = 100.0
+# Compliances of goals that are met, and of goals that have no say.
+_RIGID: Final = 1e-10
+_LOOSE: Final = 1e10
+# A share of the body's size that targets go in one step, and how many stretches there are at most.
+_STRETCH, _MOST_STRETCHES = 0.06, 12
+# Radians that a joint rotates in one step: beyond, the linear model says little.
+_LONGEST_TURN: Final = 0.5
+# Stiffness along rows that are met. It changes no step, but the matrix need be positive definite only along the rest.
+_ALONG: Final = 10.0
+# How clearly positive, as a share of the posture's own matrix; and the mass that is added where it is not.
+_MARGIN, _RAISED = 0.005, 0.1
+_ADDED_MASS: Final = (0.0, 1.0, 4.0, 16.0, 64.0, 256.0, 1024.0)
+# Points that are farther from the floor, as a share of the body's size, do not come to it in a step.
+_NEAR_FLOOR: Final = 0.3
+# The price of a meter below the floor, in caps of a goal.
+_PRICE: Final = 3.0
+# A share of the longest path: goals are met to this.
+_TOLERANCE: Final = 1e-6
+# So many tolerances off, a goal is still met; with the caps of pins less would decide whether a step is accepted.
+_MET: Final = 5.0
+# Steps of one move of the mouse, and of a pose that settles; radians at which joints rest.
+_STEPS: Final = 6
+_STEPS_TO_REST: Final = 60
+_AT_REST, _NEARLY_AT_REST = 1e-5, 2e-3
+_MOST_DAMPING: Final = 1e4
+# Nobody sees what is left of a move after a step that is this small beside the joints' way from the preferred pose.
+_REST_SHARE: Final = 0.05
+# A share of the body's size: a goal that is farther off is missed. A limb whose joint is bent by less, as a sine, is
+# straight; it is bent by so many radians, and stays so where that gains this share of what is missing.
+_MISSED: Final = 1e-4
+# A lock is tried with rotations by so many radians; a direction of which less than this share is left is locked.
+_TRY, _OPEN = 1e-4, 0.5
+_STRAIGHT, _BEND, _GAIN = 0.1, 0.1, 0.1
+# While a drag is eased, no joint goes farther in a move than this many times as far as the targets, and this share of
+# the body's size; near the border of reach a body would run ahead of the mouse.
+_FOLLOWS, _LEAST_WAY, _CATCHES_UP = 3.0, 5e-4, 1e-2
+_ABOUT: Final = 1.1
+
+
+@dataclass(frozen=True)
+class DragPose:
+    """A pose.
+
+    Attributes:
+        rotations: (J, 4) local rotations, w x y z.
+        root_location: (3,) the root's head in armature space.
+        errors: (E,) distances from the targets.
+        rotation_errors: (E,) radians, NaN where no rotation counts.
+        steps: how many quadratic programs were solved.
+        is_held_back: whether the joints have not caught up yet; the same targets again bring them nearer.
+    """
+
+    rotations: FloatArray
+    root_location: FloatArray
+    errors: FloatArray
+    rotation_errors: FloatArray
+    steps: int = 0
+    is_held_back: bool = False
+
+
+class _State(NamedTuple):
+    """A pose of the bodies, its residual (E + O, 3), how far it is from the preferred one, and its merit."""
+
+    pose: Pose
+    residual: FloatArray
+    away: Away
+    merit: float
+
+
+class _Active(NamedTuple):
+    """The constraints that held the last pose: their keys (N,) and multipliers (N,)."""
+
+    keys: npt.NDArray[np.int64]
+    multipliers: FloatArray
+
+    def of(self, constraints: ConstraintRows) -> FloatArray:
+        """(K,) the multipliers of constraints, zero where they were not active."""
+        return np.asarray((constraints.keys[:, None] == self.keys) @ self.multipliers)
+
+
+_NONE_ACTIVE: Final = _Active(np.zeros(0, dtype=np.int64), np.zeros(0))
+
+
+class DragSolver:
+    """One skeleton with its effectors and masses, made ready once for pose after pose.
+
+    Attributes:
+        rotations: (J, 4) and location: (3,) the present pose.
+    """
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        effectors: Sequence[Effector],
+        masses: Masses,
+        *,
+        limits: Mapping[str, Limit | None] | None = None,
+        root: str = "FIXED",
+        floor: Floor | None = None,
+        support: Support | None = None,
+        locks: Mapping[int, Lock] | None = None,
+        hang_from: HangFrom | None = None,
+    ) -> None:
+        """Begin in the rest pose and prefer it.
+
+        Args:
+            skeleton: J bones.
+            effectors: E points on bones. Goals of a smaller priority are kept before those of a larger one; weights
+                multiply the force at which a goal is let go.
+            masses: of the J bones.
+            limits: bone name to joint limit.
+            root: "FIXED" or "FREE".
+            floor: what points do not go below.
+            support: what the center of mass stays over.
+            locks: by index of a bone, what its local rotation may be.
+            hang_from: limbs without goals hang as in that pose; None has them follow rigidly.
+        """
+        bones = participants(skeleton, with_partners(effectors))
+        own = [(limits or {}).get(skeleton.names[bone]) for bone in bones]
+        axes = [joint_axes(limit, masses.factors[bone]) for bone, limit in zip(bones, own, strict=True)]
+        self.skeleton, self.masses, self.effectors = skeleton, masses, tuple(effectors)
+        self.bodies = Bodies(skeleton, bones, axes, root == "FREE")
+        self.goals = Goals(self.bodies, self.effectors)
+        self.lock(locks or {})
+        self._limits, self._bounds = JointLimits(self.bodies, own), Bounds(self.bodies, floor, support)
+        self._own_limits = {name: limit for name, limit in (limits or {}).items() if limit is not None}
+        self._hanging: Hanging | None = None
+        if hang_from is not None and masses.hanging is not None:
+            found = Hanging(self.bodies, masses.hanging, self._own_limits, hang_from)
+            self._hanging = found if len(found.bones) else None
+        self.prefer(np.tile(NO_TURN, (len(skeleton), 1)), skeleton.rest[0, :3, 3])
+        self.tolerance = _TOLERANCE * float(self.goals.lengths.max())
+        ranks = np.unique([each.priority for each in effectors], return_inverse=True)[1].reshape(-1)
+        caps = np.array([each.weight for each in effectors]) * _CAP * self.size * _FIRM ** (ranks.max() - ranks)
+        self._caps: FloatArray = np.concatenate([caps, caps[self.goals.oriented] * self.goals.shares])
+        self.begin(*self.preferred)
+
+    @property
+    def size(self) -> float:
+        """The length that forces and thresholds are shares of."""
+        return self.posture.size
+
+    def prefer(self, rotations: npt.ArrayLike, location: npt.ArrayLike) -> None:
+        """From now on stay near a pose: (J, 4) local rotations and the root's head at (3,)."""
+        self.preferred = np.asarray(rotations, dtype=np.float64), np.asarray(location, dtype=np.float64)
+        self.posture = PostureTerm(self.bodies, self.masses, *self.preferred, self._hanging)
+        self._bounds.prefer(self.posture)
+
+    def lock(self, locks: Mapping[int, Lock]) -> None:
+        """From now on keep to these locks, by index of a bone."""
+        place = {int(bone): body for body, bone in enumerate(self.bodies.bones)}
+        pairs = [(place[bone], lock) for bone, lock in locks.items() if bone in place]
+        self._locked = [(body, lock) for body, lock in pairs if self.bodies.counts[body]]
+
+    def begin(self, rotations: FloatArray, location: FloatArray) -> None:
+        """Be in a pose, (J, 4) and (3,), that nothing led to."""
+        self.go_on_from(rotations, location)
+        self._wanted: Wanted | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        self._forces = np.zeros((len(self._caps), 3))
+        self._compliance = np.full(len(self._caps), _RIGID)
+        self._active = _NONE_ACTIVE
+        self._bends_straight = True
+
+    def go_on_from(self, rotations: FloatArray, location: FloatArray) -> None:
+        """Be in another pose, (J, 4) and (3,), with forces and constraints as they are."""
+        self.rotations, self.location = rotations, location
+
+    def points(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
+        """(E, 3) where the effectors are in a pose, in armature space."""
+        return self.goals.points(self.bodies.pose(rotations[self.bodies.bones], location))[: self.goals.count]
+
+    def center_of_mass(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
+        """(3,) in a pose, in armature space."""
+        pose = self.bodies.pose(rotations[self.bodies.bones], location)
+        return self.posture.centre_of_mass(self.posture.away(pose))
+
+    def misses(
+        self, rotations: FloatArray, location: FloatArray, points: FloatArray, target_rotations: FloatArray | None
+    ) -> FloatArray:
+        """(E + O,) units of length and radians by which a pose misses targets and rotations."""
+        wanted = self.goals.wanted(points, target_rotations)
+        pose = self.bodies.pose(rotations[self.bodies.bones], location)
+        return np.concatenate(self.goals.missed(self.goals.residual(pose, wanted)))
+
+    def solve(
+        self,
+        points: npt.ArrayLike,
+        target_rotations: npt.ArrayLike | None = None,
+        *,
+        eased: bool = False,
+        settled: bool = False,
+    ) -> DragPose:
+        """Go on from the present pose to the one for (E, 3) targets and (E, 4) rotations; NaN asks for nothing.
+
+        Args:
+            points: (E, 3) in armature space.
+            target_rotations: (E, 4) w x y z in armature space.
+            eased: the joints catch up over several calls where they would run ahead of the targets.
+            settled: go on until the joints rest, however long that takes.
+        """
+        wanted = self.goals.wanted(
+            np.asarray(points, dtype=np.float64),
+            None if target_rotations is None else np.asarray(target_rotations, dtype=np.float64),
+        )
+        start = self.bodies.pose(self._within(self.rotations[self.bodies.bones]), self.location)
+        first = self._state(start, wanted)
+        gone, self._wanted = self._gone(wanted, first), wanted
+        settled = settled or gone == 0.0
+        state, far = first, gone
+        if gone > _STRETCH * self.size:
+            # After a jump the preferred pose may be nearer to the targets than the present one.
+            local, location = self.preferred[0][self.bodies.bones], self.preferred[1]
+            preferred = self._state(self.bodies.pose(self._within(local), location), wanted)
+            if preferred.merit < state.merit:
+                self._forget()
+                state, far = preferred, float(lengths(preferred.residual).max())
+        # A target that jumps is followed in stretches: so far from it the model of a step says little.
+        for stretches in range(min(int(far / (_STRETCH * self.size)), _MOST_STRETCHES), 0, -1):
+            nearer = self.goals.toward(state.pose, wanted, 1.0 / (1 + stretches))
+            state, _, _ = self._step(self._state(state.pose, nearer), nearer, 0.0)
+        state = self._state(state.pose, wanted)
+        state, steps, is_at_rest = self._minimized(state, wanted, settled=settled)
+        missed = self._is_missed(state)
+        self._bends_straight |= settled or not missed.any()
+        if missed.any() and self._bends_straight:
+            bent = self._bent(state, wanted, missed)
+            if bent is not None:
+                kept = self._forces, self._compliance, self._active
+                other, more, rests = self._minimized(bent, wanted, settled=settled)
+                steps += more
+                self._bends_straight = other.merit < state.merit - _GAIN * float(self._caps @ lengths(state.residual))
+                if self._bends_straight:
+                    state, is_at_rest = other, rests
+                else:
+                    self._forces, self._compliance, self._active = kept
+        held = self._held_back(first, state, wanted, gone) if eased else state
+        self._last = held
+        rotations = np.array(self.rotations)
+        rotations[self.bodies.bones] = held.pose.local
+        if self._hanging is not None:
+            rotations[self._hanging.bones] = self._hanging.turned(held.pose)
+        self.go_on_from(rotations, held.pose.root)
+        errors, turns = self.goals.missed(held.residual)
+        rotation_errors = np.full(len(errors), np.nan)
+        rotation_errors[self.goals.oriented] = turns
+        return DragPose(rotations, held.pose.root, errors, rotation_errors, steps, held is not state or not is_at_rest)
+
+    def _minimized(self, state: _State, wanted: Wanted, *, settled: bool) -> tuple[_State, int, bool]:
+        """The state after the steps of one move, or once the joints rest; how many steps, and whether it rests."""
+        damping = 0.0
+        for step in range(1, 1 + (_STEPS_TO_REST if settled else _STEPS)):
+            before = self._active.keys
+            state, damping, longest = self._step(state, wanted, damping)
+            # With another active set than before, the model that the step was made by is not that of the new pose.
+            same = np.array_equal(np.sort(before), np.sort(self._active.keys))
+            done = np.abs(state.residual[self._compliance <= _RIGID]).max(initial=0.0) <= _MET * self.tolerance
+            share = 0.0 if settled else _REST_SHARE
+            rest = max(_NEARLY_AT_REST, share * float(np.abs(state.away.turned).max(initial=0.0)))
+            if longest < _AT_REST or damping > _MOST_DAMPING or (not settled and longest < rest and done and same):
+                return state, step, True
+        return state, step, False
+
+    def _is_missed(self, state: _State) -> BoolArray:
+        """(E + O,) whether goals are missed."""
+        return np.asarray(lengths(state.residual) > _MISSED * self.size)
+
+    def _bent(self, state: _State, wanted: Wanted, missed: BoolArray) -> _State | None:
+        """The state with straight limbs bent a little, if a goal that is missed may be met by that.
+
+        In the direction of a straight limb no small rotation moves its end: hips that are pulled down on straight legs
+        would stay where they are. A goal that is pulled away from a joint only stretches the limb.
+        """
+        pose, bodies = state.pose, self.bodies
+        upper = pose.heads[1:] - pose.heads[bodies.parents[1:]]
+        along = pose.orientations[1:, :, 1]
+        sine = lengths(np.cross(upper, along))
+        straight = (sine <= _STRAIGHT * lengths(upper)) & ((upper * along).sum(axis=1) > 0.0) & (bodies.counts[1:] > 0)
+        pull = state.residual[: self.goals.count]
+        points = self.goals.points(pose)[: self.goals.count]
+        arms = points - pose.heads[1:, None]
+        nearing = ((arms * pull).sum(axis=2) <= 0.0) & missed[: self.goals.count]
+        bent = 1 + np.flatnonzero(straight & (nearing.any(axis=1) | missed[self.goals.count :].any()))
+        if not len(bent):
+            return None
+        local = pose.local.copy()
+        for body in bent:
+            axis = bodies.axes[bodies.first[body]]
+            turns = quaternion_from_rotation_vector(np.array([_BEND * axis, -_BEND * axis]))
+            both = np.repeat(pose.local[None], 2, axis=0)
+            both[:, body] = product(turns, pose.local[body])
+            inside = np.array([self._limits.clamped(each)[body] for each in both])
+            far = angle_between(inside, pose.local[body])
+            # Where both sides are free it is always the same one: rounding would bend left and right otherwise.
+            local[body] = inside[int(far[1] > far[0] + _AT_REST)]
+        return self._state(bodies.pose(local, pose.root), wanted)
+
+    def solve_anew(
+        self, points: npt.ArrayLike, target_rotations: npt.ArrayLike | None = None, *, from_far: bool = False
+    ) -> DragPose:
+        """The pose for targets as `solve` takes them, from the preferred one, whatever the present one is.
+
+        from_far: where goals are missed, FABRIK's passes are tried as another start.
+        """
+        self.begin(*self.preferred)
+        found = self.solve(points, target_rotations, settled=True)
+        if not from_far or not self._is_missed(self._last).any():
+            return found
+        here, start = self._last, self._from_far(points, target_rotations)
+        self.begin(start.rotations, start.root_location)
+        other = self.solve(points, target_rotations, settled=True)
+        if self._last.merit < here.merit:
+            return other
+        self.begin(found.rotations, found.root_location)
+        return found
+
+    def _from_far(self, points: npt.ArrayLike, target_rotations: npt.ArrayLike | None) -> Solution:
+        """The pose that FABRIK's passes lead to from the preferred one."""
+        root = "FREE" if self.bodies.free_root else "FIXED"
+        solver = Solver(self.skeleton, self.effectors, limits=self._own_limits, root=root, options=Options(restarts=0))
+        rotations, location = self.preferred
+        return solver.solve(points, start=rotations, start_location=location, target_rotations=target_rotations)
+
+    def _gone(self, wanted: Wanted, state: _State) -> float:
+        """How far the farthest target has gone since the last call; a rotation as far as it takes the body's end."""
+        before = self._wanted
+        if before is None:
+            errors, turns = self.goals.missed(state.residual)
+            return float(max(errors.max(initial=0.0), self.size * turns.max(initial=0.0)))
+        moved = lengths(wanted.points - before.points)
+        turns = np.zeros(0)
+        if not np.array_equal(wanted.frames, before.frames):
+            turns = lengths(rotation_vector_from_matrix(wanted.frames @ np.swapaxes(before.frames, -1, -2)))
+        return float(max(moved.max(initial=0.0), self.size * turns.max(initial=0.0)))
+
+    def _state(self, pose: Pose, wanted: Wanted) -> _State:
+        residual, away = self.goals.residual(pose, wanted), self.posture.away(pose)
+        merit = (
+            self.posture.value(away)
+            + float(self._caps @ np.maximum(lengths(residual) - _MET * self.tolerance, 0.0))
+            + self._bounds.cost(pose, away, _PRICE * _CAP * self.size)
+        )
+        return _State(pose, residual, away, merit)
+
+    def _step(self, state: _State, wanted: Wanted, damping: float) -> tuple[_State, float, float]:
+        """The state after one quadratic program, the next damping, and radians that the farthest joint rotates."""
+        pose, motions = state.pose, self.bodies.motions(state.pose)
+        rows = self.goals.rows(pose, motions, wanted).reshape(-1, self.bodies.columns)
+        residual = state.residual.ravel()
+        mass, gradient = self.posture.equations(state.away, pose, motions)
+        support = self._bounds.support_rows(pose, motions, state.away)
+        constraints = ConstraintRows.joined(
+            [
+                self._limits.rows(pose.local, _LONGEST_TURN),
+                self._bounds.floor_rows(pose, motions, _NEAR_FLOOR * self.size),
+                support,
+            ]
+        )
+        multipliers = self._active.of(constraints)
+        active, met = multipliers > 0.0, np.repeat(self._compliance <= _RIGID, 3)
+        held = np.concatenate([rows[met], self.size * constraints.rows[active]])
+        asked = np.concatenate([residual[met], self.size * constraints.gaps[active]])
+        curvature = self._curvature(state, motions, self._active.of(support)) - constraints.curvature(multipliers)
+        matrix = self._positive((1.0 + damping) * mass + _ALONG * held.T @ held - curvature, mass)
+        slope, unlocked = _ALONG * held.T @ asked - gradient, self._unlocked(pose)
+        if unlocked is not None:
+            closed = np.diag(np.diagonal(matrix)) * (1.0 - np.diagonal(unlocked))
+            matrix, slope, rows = unlocked @ matrix @ unlocked + closed, unlocked @ slope, rows @ unlocked
+            constraints = constraints._replace(rows=constraints.rows @ unlocked)
+        program = QuadraticProgram(matrix[None], slope[None], rows[None], constraints.rows[None])
+        rigid = np.full((1, len(residual)), _RIGID)
+        found = program.solve(
+            residual[None],
+            constraints.gaps[None],
+            rigid,
+            constraints.compliance[None],
+            self._caps[None],
+            active[None],
+            np.repeat(self._compliance, 3)[None],
+        )
+        step, compliance = found.step[0], found.compliance[0, ::3]
+        longest = float(np.abs(step[: self.bodies.turning]).max(initial=0.0))
+        met = np.repeat(compliance <= _RIGID, 3)
+        # To meet goals better than they need be costs as much as their forces say.
+        least = float(np.abs(found.forces[0, met] * residual[met]).sum()) + ROUNDING * self.size**2
+        share, firm = min(1.0, _LONGEST_TURN / max(longest, ROUNDING)), constraints.compliance == 0.0
+        for _ in range(4):
+            trial = self._onto(state, wanted, found, program, share, met, firm)
+            if trial.merit <= state.merit + least:
+                self._forces, self._compliance = found.forces.reshape(-1, 3), compliance
+                pushes = found.pushes[0]
+                self._active = _Active(constraints.keys[pushes > 0.0], pushes[pushes > 0.0])
+                return trial, 0.1 * damping if damping > 0.1 else 0.0, share * longest
+            share *= 0.4
+        return state, max(10.0 * damping, 0.3), np.inf
+
+    def _curvature(self, state: _State, motions: Motions, on_support: FloatArray) -> FloatArray:
+        """(D, D) how forces on goals and masses change along the columns as the bodies move."""
+        posture, goals = self.posture, self.goals
+        on_masses = self._bounds.support_forces(on_support) - posture.pulls(state.away)
+        return self.bodies.stiffness(
+            state.pose,
+            motions,
+            np.concatenate([goals.points(state.pose), state.away.centres]),
+            np.concatenate([goals.on, posture.carrier]),
+            np.concatenate([goals.forces(self._forces), on_masses]),
+        )
+
+    def _positive(self, matrix: FloatArray, mass: FloatArray) -> FloatArray:
+        """(D, D) a matrix with as much mass added as makes it clearly positive definite."""
+        try:
+            np.linalg.cholesky(matrix - _MARGIN * mass)
+        except np.linalg.LinAlgError:
+            root = np.linalg.cholesky(mass)
+            by_mass = np.linalg.solve(root, np.linalg.solve(root, matrix).T)
+            lowest = float(np.linalg.eigvalsh(0.5 * (by_mass + by_mass.T))[0])
+            return matrix + (_RAISED - lowest) * mass
+        return matrix
+
+    def _onto(
+        self,
+        state: _State,
+        wanted: Wanted,
+        found: QpStep,
+        program: QuadraticProgram,
+        share: float,
+        met: BoolArray,
+        firm: BoolArray,
+    ) -> _State:
+        """The state after a share of a step, back on the goals that are met: they curve away from their tangents."""
+        step = share * found.step[0]
+        trial, left = self._moved(state.pose, step, wanted), (1.0 - share) * state.residual
+        longest = float(np.abs(step[: self.bodies.turning]).max(initial=0.0))
+        for _ in range(4):
+            off = np.where(met, (trial.residual - left).ravel(), 0.0)
+            if np.abs(off).max(initial=0.0) <= self.tolerance:
+                break
+            # What is let go does not keep its place: its rows yield by as much as they will.
+            yields = np.where(met, _RIGID, _LOOSE)[None]
+            move = program.onto(off[None], yields, found.active & firm)[0]
+            if np.abs(move[: self.bodies.turning]).max(initial=0.0) > 0.2 + longest:
+                break
+            nearer = self._moved(trial.pose, move, wanted)
+            if np.linalg.norm((nearer.residual - left).ravel()[met]) > 0.6 * np.linalg.norm(off):
+                break
+            trial = nearer
+        return trial
+
+    def _moved(self, pose: Pose, step: FloatArray, wanted: Wanted) -> _State:
+        local, root = self.bodies.moved(pose, step)
+        return self._state(self.bodies.pose(self._within(local), root), wanted)
+
+    def _within(self, local: FloatArray) -> FloatArray:
+        """(B, 4) the nearest local rotations inside the joint limits, with locked channels as they are."""
+        inside = self._limits.clamped(local)
+        for body, lock in self._locked:
+            inside[body] = lock(inside[body])
+        return inside
+
+    def _unlocked(self, pose: Pose) -> FloatArray | None:
+        """(D, D) the projection of steps onto what the locks leave open to first order; None without locks."""
+        if not self._locked:
+            return None
+        open_steps = np.eye(self.bodies.columns)
+        for body, lock in self._locked:
+            own = slice(self.bodies.first[body], self.bodies.first[body] + self.bodies.counts[body])
+            axes, rotation = self.bodies.axes[own], pose.local[body]
+            tries = product(quaternion_from_rotation_vector(_TRY * axes), rotation)
+            back = conjugate(lock(rotation))
+            allowed = np.array([rotation_vector_from_quaternion(product(lock(each), back)) for each in tries]) / _TRY
+            directions, sizes, _ = np.linalg.svd((allowed @ axes.T).T)
+            kept = directions[:, sizes > _OPEN]
+            open_steps[own, own] = kept @ kept.T
+        return open_steps
+
+    def _held_back(self, first: _State, state: _State, wanted: Wanted, gone: float) -> _State:
+        """The state, or as much of the way to it as the joints may go while the targets have gone so far."""
+        most = _FOLLOWS * gone + (_LEAST_WAY if gone > 0.0 else _CATCHES_UP) * self.size
+        farthest = self._farthest(first, state)
+        if farthest <= most:
+            return state
+        share = most / farthest
+        local = slerp(first.pose.local, state.pose.local, np.full(len(first.pose.local), share))
+        root = first.pose.root + share * (state.pose.root - first.pose.root)
+        held = self._state(self.bodies.pose(self._within(local), root), wanted)
+        # All goals stay met where that takes no joint much farther; pins always do.
+        met = self._onto_goals(held, wanted, self._compliance <= _RIGID)
+        if self._farthest(first, met) <= _ABOUT * most:
+            return met
+        return self._onto_goals(held, wanted, self._caps > 2.0 * self._caps.min())
+
+    def _farthest(self, first: _State, state: _State) -> float:
+        """How far the joint, or center of mass of a bone, goes that goes farthest from one state to another."""
+        centers, heads = state.away.centres - first.away.centres, state.pose.heads - first.pose.heads
+        return float(max(lengths(centers).max(), lengths(heads).max()))
+
+    def _onto_goals(self, state: _State, wanted: Wanted, chosen: BoolArray) -> _State:
+        """The state with chosen goals (E + O,) met, by the least mass moved."""
+        for _ in range(4):
+            off = np.where(chosen[:, None], state.residual, 0.0).ravel()
+            if np.abs(off).max(initial=0.0) <= self.tolerance:
+                break
+            motions = self.bodies.motions(state.pose)
+            mass, gradient = self.posture.equations(state.away, state.pose, motions)
+            rows = self.goals.rows(state.pose, motions, wanted).reshape(-1, self.bodies.columns)
+            limits = self._limits.rows(state.pose.local, _LONGEST_TURN)
+            program = QuadraticProgram(mass[None], 0.0 * gradient[None], rows[None], limits.rows[None])
+            yields = np.where(np.repeat(chosen, 3), _RIGID, _LOOSE)[None]
+            active = self._active.of(limits)[None] > 0.0
+            found = program.solve(off[None], limits.gaps[None], yields, active=active)
+            state = self._moved(state.pose, found.step[0], wanted)
+        return state

@@ -1,0 +1,64 @@
+"""Readers of the values that people pass in: each knows one type, takes any object, and raises nothing.
+
+Anything of another type becomes NaN or None. No comparison holds for NaN, so a check of the range checks the type too.
+"""
+
+from operator import index
+from typing import Any, Final
+
+import numpy as np
+
+from .arrays import TINY, BoolArray, FloatArray
+
+# The largest number that makes sense anywhere: larger ones have squares that do not fit into single precision.
+LARGEST: Final = 1e15
+_LONGEST_TEXT: Final = 60
+
+
+def number(value: object) -> float:
+    """A real number: of Python, of numpy, or an array of shape (). NaN for anything else, truth values too."""
+    array = np.asarray(value if isinstance(value, int | float | np.number | np.ndarray) else np.nan)
+    found = numbers(array) if array.shape == () and array.dtype.kind in "iuf" else None
+    return np.nan if found is None else float(found)
+
+
+def numbers(values: object) -> FloatArray | None:
+    """Real numbers, NaN among them, as an array of any shape. None for anything else, ragged lists too.
+
+    Numbers next to nothing are zero, so that no square of a number above zero vanishes.
+    """
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "O":
+            numeric = (int, float, np.integer, np.floating)
+            real = all(isinstance(each, numeric) and not isinstance(each, bool) for each in array.flat)
+        else:
+            real = array.dtype.kind in "iuf"
+        with np.errstate(over="ignore", under="ignore"):
+            found = array.astype(np.float64) if real else None
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return None if found is None else np.where(np.abs(found) < TINY, 0.0, found)
+
+
+def whole(value: object) -> int | None:
+    """A whole number of Python or numpy; None for anything else."""
+    try:
+        return None if isinstance(value, bool | np.bool_) else index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+def flags(values: object) -> BoolArray | None:
+    """True and False, of Python or numpy, as an array of any shape. None for anything else."""
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        return None
+    return array.astype(bool) if array.dtype.kind == "b" else None
+
+
+def shown(value: Any) -> str:
+    """A value as it is quoted in a sentence: on one line, and cut where it is long."""
+    text = " ".join(repr(value.tolist() if isinstance(value, np.ndarray) else value).split())
+    return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 1]}…"
