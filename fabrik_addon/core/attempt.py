@@ -49,9 +49,11 @@ def attempt(
         _align(problem, state)
     pose = state.pose
     missing = lengths(problem.goals.residual(pose, state.wanted)[:, : problem.goals.count])
+    beyond = problem.beyond_lengths(state.wanted.points, state.weights, pose.root)
     by_passes = problem.is_chain or options.plain or not options.finish
     far = (missing > _FAR * problem.goals.lengths).any(axis=1) & (not by_passes)
-    bent = bend_straight(problem, pose, far, state.bend if bending else None, state.weights)
+    # A straight chain is the best there is for a target beyond its lengths.
+    bent = bend_straight(problem, pose, far & ~beyond, state.bend if bending else None, state.weights)
     state.pose = problem.bodies.pose(bent, pose.root, pose.factors)
     if bending:
         _aim(problem, state)
