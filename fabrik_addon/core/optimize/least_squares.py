@@ -27,6 +27,9 @@ _EASE, _TIGHTEN = 1.0 / 3.0, 2.0
 # can gain more than the square of the second number. A smaller share lets noisy fits wander in flat valleys (with 1e-4
 # bones rotate 5° more between two frames, for 0.02 % of the cost).
 _SMALL_GAIN, _OPTIMAL = 1e-3, 3e-3
+# After a step that gained no more than this share of the cost, the next one knows how the goals' forces turn with the
+# bodies (Newton's method). Farther away that matrix is often indefinite.
+_NEAR_END = 0.1
 # Whatever the gain: the rest is rounding.
 _NO_GRADIENT = 1e-6
 # Radians that one joint rotates in one step: beyond, the linear problem says little. Limits that are farther away do
@@ -84,6 +87,7 @@ class LeastSquares:
         bodies, open_frames, part = self.bodies, np.arange(len(state.weights)), state
         residual = self._residual(part, part.pose)
         damping, growth = np.full(len(open_frames), _FIRST), np.full(len(open_frames), _TIGHTEN)
+        curved = np.zeros(len(open_frames), dtype=bool)
         for _ in range(most_steps):
             is_going = self._unfinished(part, residual) & ~part.stationary
             if not is_going.all():
@@ -91,11 +95,11 @@ class LeastSquares:
                 if part is not state:
                     state.put(open_frames, part)
                 open_frames, part, residual = open_frames[going], part.part(going), residual[going]
-                damping, growth = damping[going], growth[going]
+                damping, growth, curved = damping[going], growth[going], curved[going]
             if not len(open_frames):
                 return
             cost = self._cost(part, residual, part.pose)
-            step = self._step(part, residual, cost, damping)
+            step = self._step(part, residual, cost, damping, curved)
             local, root = bodies.moved(part.pose, step.change)
             factors = self._slid(part.pose.factors, step.change)
             trial = bodies.pose(self.limits.clamped(local), root, factors)
@@ -116,6 +120,7 @@ class LeastSquares:
             ratio = gained / np.maximum(step.predicted, TINY)
             eased = np.maximum(damping * np.maximum(1.0 - (2.0 * ratio - 1.0) ** 3, _EASE), _LEAST)
             damping = np.where(better, eased, damping * growth)
+            curved = better & (gained <= _NEAR_END * cost)
             growth = np.where(better, _TIGHTEN, 2.0 * growth)
             if part is not state and len(open_frames) == len(state.weights):
                 state.put(open_frames, part)
@@ -130,7 +135,8 @@ class LeastSquares:
         self._pole_weight = 0.0
         residual = self._residual(state, state.pose)
         cost = self._cost(state, residual, state.pose)
-        return self._step(state, residual, cost, np.full(len(residual), _FIRST)).optimality
+        damping, curved = np.full(len(residual), _FIRST), np.zeros(len(residual), dtype=bool)
+        return self._step(state, residual, cost, damping, curved).optimality
 
     def binding(self, local: FloatArray) -> BoolArray:
         """(F, B) whether a body is at a side of its limit, for (F, B, 4)."""
@@ -170,7 +176,9 @@ class LeastSquares:
         result[:, slides] = np.clip(factors[:, slides] + step[:, -len(slides) :], *self._slides)
         return result
 
-    def _step(self, state: State, residual: FloatArray, cost: FloatArray, damping: FloatArray) -> _Step:
+    def _step(
+        self, state: State, residual: FloatArray, cost: FloatArray, damping: FloatArray, curved: BoolArray
+    ) -> _Step:
         """The step for each frame's damping, in blocks whose matrices stay in the cache."""
         count, columns = len(cost), self.bodies.columns
         if not columns:
@@ -178,13 +186,18 @@ class LeastSquares:
         rows = max(3 * residual.shape[1], _ROWS_HELD) if self._wide else columns
         block = max(1, _BLOCK_NUMBERS // (columns * rows))
         if count <= block:
-            return self._block_step(state, residual, cost, damping)
+            return self._block_step(state, residual, cost, damping, curved)
         parts = [slice(first, first + block) for first in range(0, count, block)]
-        steps = [self._block_step(state.part(part), residual[part], cost[part], damping[part]) for part in parts]
+        steps = [
+            self._block_step(state.part(part), residual[part], cost[part], damping[part], curved[part])
+            for part in parts
+        ]
         return _Step(*(np.concatenate(each) for each in zip(*steps, strict=True)))
 
-    def _block_step(self, state: State, residual: FloatArray, cost: FloatArray, damping: FloatArray) -> _Step:
-        system, bodies = self._system(state, residual), self.bodies
+    def _block_step(
+        self, state: State, residual: FloatArray, cost: FloatArray, damping: FloatArray, curved: BoolArray
+    ) -> _Step:
+        system, bodies = self._system(state, residual, curved), self.bodies
         gradient = system.gradient()
         sides = self.limits.sides(state.pose.local, _NEAR)
         active = sides.push(bodies.vectors(gradient)) > _PUSH * np.sqrt(cost)[sides.frames]
@@ -207,7 +220,7 @@ class LeastSquares:
             pushes = np.empty(active.sum())
             pushes[own[active]], pushes[~own[active]] = found, kept
         balance = system.times(change) + damping[:, None] * change
-        own = np.sqrt(np.maximum(system.squares() @ self._even, _LEAST_SQUARE))
+        own = np.sqrt(np.maximum(system.squares @ self._even, _LEAST_SQUARE))
         largest = np.sqrt(((balance / own) ** 2 @ self._groups).max(axis=1))
         step = change * system.scale
         longest = lengths(bodies.vectors(step)).max(axis=1)
@@ -268,12 +281,12 @@ class LeastSquares:
         result[order] = pushes
         return change, result
 
-    def _system(self, state: State, residual: FloatArray) -> "_System":
+    def _system(self, state: State, residual: FloatArray, curved: BoolArray) -> "_System":
         """The linear problem of a step in scaled columns; slides at an end that are pushed outward do not move."""
         bodies, goals, pose, prior = self.bodies, self.goals, state.pose, state.prior
         motions = bodies.motions(pose)
         count = state.weights.shape[1]
-        wide = self._wide and prior is None and not self._pole_weight
+        wide = self._wide and prior is None and not self._pole_weight and not curved.any()
         if goals.is_composite and not wide:
             matrix, right = goals.equations(pose, motions, residual[:, :count], state.weights)
         else:
@@ -294,23 +307,29 @@ class LeastSquares:
             pulls = (prior.away(pose.local)[:, turning] * bodies.axes).sum(axis=-1)
             right[:, : bodies.turning] += prior.weights[:, turning] * pulls
             np.einsum("fii->fi", matrix)[:, : bodies.turning] += prior.weights[:, turning]
-        system = _System(matrix, right, np.ones((len(matrix), bodies.columns)), wide)
+        squares = (matrix**2).sum(axis=1) if wide else np.array(np.einsum("fii->fi", matrix))
         # Half of a joint's square is its own, half the mean of all that move something: with its own alone poses far
         # from their targets took 1.8 times the steps, with the mean alone 1 % of a person's targets needed a restart.
-        even = system.squares() @ self._even
+        even = squares @ self._even
         turning = even[:, : bodies.turning]
         turning += turning.sum(axis=1, keepdims=True) / np.maximum((turning > 0.0).sum(axis=1, keepdims=True), 1)
         turning *= 0.5
         least = _LEAST_SHARE * even.max(axis=1, keepdims=True) + TINY
         scale = 1.0 / np.sqrt(np.maximum(even, least))
+        where = np.flatnonzero(curved)
+        if len(where) and not len(bodies.slides):
+            forces = goals.forces(residual[where, :count] * state.weights[where, :, None])
+            part, moving = pose.part(where), (motions[0][where], motions[1][where])
+            matrix[where] -= bodies.stiffness(part, moving, goals.points(part), goals.on, forces)
         if len(bodies.slides) and pose.factors is not None:
-            factors, pull = pose.factors[:, bodies.slides], system.gradient()[:, -len(bodies.slides) :]
+            pull = (times(np.swapaxes(matrix, 1, 2), right) if wide else right)[:, -len(bodies.slides) :]
+            factors = pose.factors[:, bodies.slides]
             low, high = self._slides
             locked = ((factors <= low) & (pull <= 0.0)) | ((factors >= high) & (pull >= 0.0))
             scale[:, -len(bodies.slides) :] *= ~locked
         if wide:
-            return _System(matrix * scale[:, None], right, scale, wide)
-        return _System(matrix * (scale[:, :, None] * scale[:, None]), right * scale, scale, wide)
+            return _System(matrix * scale[:, None], right, scale, squares * scale**2, wide)
+        return _System(matrix * (scale[:, :, None] * scale[:, None]), right * scale, scale, squares * scale**2, wide)
 
 
 @dataclass(frozen=True)
@@ -321,25 +340,24 @@ class _System:
         matrix: (F, D, D) S JᵀJ S, or if `wide` (F, R, D) J S with fewer rows than columns.
         right: (F, D) S Jᵀ r, or if `wide` (F, R) r.
         scale: (F, D) the diagonal of S.
+        squares: (F, D) squared lengths of the columns of J S.
         wide: which of the two.
     """
 
     matrix: FloatArray
     right: FloatArray
     scale: FloatArray
+    squares: FloatArray
     wide: bool
 
     def part(self, frames: IntArray) -> "_System":
         """Some of the frames."""
-        return _System(self.matrix[frames], self.right[frames], self.scale[frames], self.wide)
+        scale, squares = self.scale[frames], self.squares[frames]
+        return _System(self.matrix[frames], self.right[frames], scale, squares, self.wide)
 
     def gradient(self) -> FloatArray:
         """(F, D) S Jᵀ r."""
         return times(np.swapaxes(self.matrix, 1, 2), self.right) if self.wide else self.right
-
-    def squares(self) -> FloatArray:
-        """(F, D) squared lengths of the columns of J S."""
-        return np.asarray((self.matrix**2).sum(axis=1) if self.wide else np.einsum("fii->fi", self.matrix))
 
     def times(self, y: FloatArray) -> FloatArray:
         """(F, D) S JᵀJ S y."""
