@@ -15,7 +15,6 @@ from .fabrik.start import spread_poses
 from .kernel.bodies import Bodies, joint_axes
 from .kernel.goals import Goals
 from .kernel.joint_limits import JointLimits
-from .kernel.poles import Poles
 from .limits.base import Limit
 from .model.bodies import Body, Reaches, build_bodies, participants, path_reaches
 from .model.effector import Effector
@@ -25,6 +24,7 @@ from .model.prismatic import SlideRange, at_factors, moved_with, nearest_to_rest
 from .model.skeleton import Skeleton
 from .model.validation import checked_parts
 from .optimize.least_squares import LeastSquares
+from .optimize.poles import Poles
 
 # An unlimited chain needs little memory for a frame, and many frames to be worth numpy's while.
 _CHUNKS_OF_A_CHAIN = 5

@@ -15,8 +15,8 @@ from ..arrays import TINY, BoolArray, FloatArray, IntArray, lengths, squares, ti
 from ..kernel.bodies import Bodies, Pose
 from ..kernel.goals import Goals
 from ..kernel.joint_limits import JointLimits, Sides
-from ..kernel.poles import Poles
 from ..state import State
+from .poles import Poles
 
 # Columns have about length one, so damping is a pure number: a thousandth leaves the first step all but undamped. At
 # the most a step is a millionth of what the gradient asks for.

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays import TINY, FloatArray, IntArray, lengths
 from ..fabrik.limbs import BendLimb
-from .bodies import Bodies, Motions, Pose, cross
+from ..kernel.bodies import Bodies, Motions, Pose, cross
 
 # The share of a limb's length beside its line below which a direction means less and less.
 _CLEAR = 1e-3
