@@ -18,7 +18,7 @@ MODULES = sorted(ADDON.rglob("*.py"))
 FOLDERS = sorted({path.parent for path in MODULES})
 
 # From the bottom up: a room imports only from rooms before it. All but the last need no Blender.
-ROOMS = ("core", "motion", "human", "markers", "retarget", "blender")
+ROOMS = ("core", "human", "markers", "retarget", "blender")
 PURE_MODULES = [path for path in MODULES if path.relative_to(ADDON).parts[0] in ROOMS[:-1]]
 # May use mathutils, where there is one.
 SCALAR = "scalar.py"

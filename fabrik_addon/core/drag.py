@@ -14,7 +14,7 @@ rows whose compliance grows until the force is the cap. Then the pose is brought
 merit function accepts or shortens the step. Forces and the active set are carried over to the next pose.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
@@ -76,7 +76,7 @@ _TOLERANCE: Final = 1e-6
 # So many tolerances off, a goal is still met; with the caps of pins less would decide whether a step is accepted.
 _MET: Final = 5.0
 # Steps of one move of the mouse, and of a pose that settles; radians at which joints rest.
-_STEPS: Final = 6
+_STEPS, _STEPS_WHEN_MET = 6, 2
 _STEPS_TO_REST: Final = 60
 _AT_REST, _NEARLY_AT_REST = 1e-5, 2e-3
 _MOST_DAMPING: Final = 1e4
@@ -90,8 +90,10 @@ _TRY, _OPEN = 1e-4, 0.5
 _STRAIGHT, _BEND, _GAIN = 0.1, 0.1, 0.1
 # While a drag is eased, no joint goes farther in a move than this many times as far as the targets, and this share of
 # the body's size; near the border of reach a body would run ahead of the mouse.
-_FOLLOWS, _LEAST_WAY, _CATCHES_UP = 3.0, 5e-4, 1e-2
+_FOLLOWS, _LEAST_WAY, _CATCHES_UP = 4.0, 5e-4, 1e-2
 _ABOUT: Final = 1.1
+# A rotation by a radian counts as this share of the body's size: a bone of a person turns by 8 degrees a centimeter.
+_TURNS: Final = 0.17
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,8 @@ class DragSolver:
         effectors: Sequence[Effector],
         masses: Masses,
         *,
-        limits: Mapping[str, Limit | None] | None = None,
+        limits: Mapping[str, Limit] | None = None,
+        still: Collection[str] = (),
         root: str = "FIXED",
         floor: Floor | None = None,
         support: Support | None = None,
@@ -166,6 +169,7 @@ class DragSolver:
                 multiply the force at which a goal is let go.
             masses: of the J bones.
             limits: bone name to joint limit.
+            still: names of bones that keep their local rotation, whatever it is.
             root: "FIXED" or "FREE".
             floor: what points do not go below.
             support: what the center of mass stays over.
@@ -173,14 +177,15 @@ class DragSolver:
             hang_from: limbs without goals hang as in that pose; None has them follow rigidly.
         """
         bones = participants(skeleton, with_partners(effectors))
-        own = [(limits or {}).get(skeleton.names[bone]) for bone in bones]
-        axes = [joint_axes(limit, masses.factors[bone]) for bone, limit in zip(bones, own, strict=True)]
+        self._own_limits = {name: limit for name, limit in (limits or {}).items() if name not in still}
+        own = [self._own_limits.get(skeleton.names[bone]) for bone in bones]
+        factors = [np.inf if skeleton.names[bone] in still else masses.factors[bone] for bone in bones]
+        axes = [joint_axes(limit, factor) for limit, factor in zip(own, factors, strict=True)]
         self.skeleton, self.masses, self.effectors = skeleton, masses, tuple(effectors)
         self.bodies = Bodies(skeleton, bones, axes, root == "FREE")
         self.goals = Goals(self.bodies, self.effectors)
         self.lock(locks or {})
         self._limits, self._bounds = JointLimits(self.bodies, own), Bounds(self.bodies, floor, support)
-        self._own_limits = {name: limit for name, limit in (limits or {}).items() if limit is not None}
         self._hanging: Hanging | None = None
         if hang_from is not None and masses.hanging is not None:
             found = Hanging(self.bodies, masses.hanging, self._own_limits, hang_from)
@@ -318,6 +323,9 @@ class DragSolver:
             rest = max(_NEARLY_AT_REST, share * float(np.abs(state.away.turned).max(initial=0.0)))
             if longest < _AT_REST or damping > _MOST_DAMPING or (not settled and longest < rest and done and same):
                 return state, step, True
+            # Goals are met; what the posture would still gain comes with the next moves.
+            if not settled and step >= _STEPS_WHEN_MET and not self._is_missed(state).any():
+                break
         return state, step, False
 
     def _is_missed(self, state: _State) -> BoolArray:
@@ -536,17 +544,19 @@ class DragSolver:
         """The state, or as much of the way to it as the joints may go while the targets have gone so far."""
         most = _FOLLOWS * gone + (_LEAST_WAY if gone > 0.0 else _CATCHES_UP) * self.size
         farthest = self._farthest(first, state)
-        if farthest <= most:
-            return state
-        share = most / farthest
-        local = slerp(first.pose.local, state.pose.local, np.full(len(first.pose.local), share))
-        root = first.pose.root + share * (state.pose.root - first.pose.root)
-        held = self._state(self.bodies.pose(self._within(local), root), wanted)
-        # All goals stay met where that takes no joint much farther; pins always do.
-        met = self._onto_goals(held, wanted, self._compliance <= _RIGID)
-        if self._farthest(first, met) <= _ABOUT * most:
-            return met
-        return self._onto_goals(held, wanted, self._caps > 2.0 * self._caps.min())
+        turned = float(angle_between(first.pose.local, state.pose.local).max()) if gone > 0.0 else 0.0
+        held = state
+        # First as joints may rotate; where goals would be missed by that, as far as joints may go.
+        for far in (max(farthest, _TURNS * self.size * turned), farthest):
+            if far <= most:
+                break
+            local = slerp(first.pose.local, state.pose.local, np.full(len(first.pose.local), most / far))
+            root = first.pose.root + most / far * (state.pose.root - first.pose.root)
+            held = self._state(self.bodies.pose(self._within(local), root), wanted)
+            met = self._onto_goals(held, wanted, self._compliance <= _RIGID)
+            if self._farthest(first, met) <= _ABOUT * most:
+                return met
+        return state if farthest <= most else self._onto_goals(held, wanted, self._caps > 2.0 * self._caps.min())
 
     def _farthest(self, first: _State, state: _State) -> float:
         """How far the joint, or center of mass of a bone, goes that goes farthest from one state to another."""

@@ -61,6 +61,10 @@ _PELVIS_KEEPS: Final = 12.0
 _BENDS: Final = {"spine": 4.0, "chest": 4.0, "neck": 4.0, "head": 4.0, "shoulder": 2.0, "upper_arm": 2.0}
 # Arms and legs hang, and keep to the vertical; eyes look half as far down as the trunk is bent.
 _HANGS: Final = {"upper_arm": 1.0, "thigh": 1.0, "neck": 0.5, "head": 0.5}
+# How firmly a dragged bone keeps its orientation, as a share of the force that holds its place: a foot stays as flat as
+# it is, a head looks ahead as far as the neck is at ease. A foot lifted by 30 cm bends the knee by 87 degrees; free to
+# rotate it bends it by 5. Hands are free: held by a force of 0.0002 and more the wrist lets go with a jerk.
+KEEPS_ORIENTATION: Final = {"foot": 0.1, "toe": 0.1, "head": 0.01}
 # A rig is a human's where all of these are known.
 _TELLING: Final = ("hips", "upper_arm", "forearm", "thigh", "shin")
 # No bone weighs less than this share of what the heaviest does: one without weight would flap for nothing.

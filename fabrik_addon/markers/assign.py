@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from ..core import Options, Skeleton, Solution, Solver, forward_kinematics
 from ..core.limits.base import Limit
@@ -77,7 +76,10 @@ def assign_by_motion(
         return ()
     poses = _RoughPoses(skeleton, dict(limits or {}), metre)
     positions = positions_of(clip, known)
-    frames = _telling_frames(positions)
+    # Some frames, evenly spread over those on which as many markers are seen as on most.
+    counts = (~np.isnan(positions).any(axis=2)).sum(axis=1)
+    good = np.flatnonzero(counts >= np.median(counts))
+    frames = good[spread_places(len(good), _FRAMES)]
     targets = positions[frames]
     points = clip.positions[frames][:, [clip.names.index(name) for name in unknown]]
     scale = poses.scale(known, targets)
@@ -151,10 +153,3 @@ def _entry(marker: str, bone: str, found: ByMotion, row: int) -> MappedMarker:
     x, y, z = (float(value) for value in found.offsets[row])
     weight = _WEIGHT if found.margins[row] > _DOUBTED else _DOUBTED_WEIGHT
     return MappedMarker(marker, bone, "OFFSET", (x, y, z), weight)
-
-
-def _telling_frames(positions: FloatArray) -> npt.NDArray[np.intp]:
-    """Places of some frames, evenly spread over those on which as many of (F, M, 3) are seen as on most."""
-    seen = (~np.isnan(positions).any(axis=2)).sum(axis=1)
-    good = np.flatnonzero(seen >= np.median(seen))
-    return np.asarray(good[spread_places(len(good), _FRAMES)])

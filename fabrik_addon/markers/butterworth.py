@@ -27,19 +27,15 @@ def low_pass(positions: FloatArray, rate: float, cutoff: float) -> FloatArray:
         raise ClipError(f"the cutoff must be over 0 and under half the rate ({0.5 * rate:g} Hz), not {cutoff:g} Hz")
     whole = bridge(positions, rate, longest=int(0.5 * rate / cutoff))
     smooth = np.full_like(whole, np.nan)
-    for (first, end), markers in _stretches(whole).items():
+    # The half-open spans on which markers are seen without a break, and the markers' indices.
+    stretches: dict[tuple[int, int], list[int]] = {}
+    for marker, seen in enumerate(~np.isnan(whole).any(axis=-1).T):
+        for span in true_spans(seen):
+            stretches.setdefault(span, []).append(marker)
+    for (first, end), markers in stretches.items():
         smooth[first:end, markers] = _filtered(whole[first:end, markers], cutoff / rate)
     smooth[np.isnan(positions).any(axis=-1)] = np.nan
     return smooth
-
-
-def _stretches(positions: FloatArray) -> dict[tuple[int, int], list[int]]:
-    """The half-open spans on which markers are seen without a break, and the markers' places."""
-    stretches: dict[tuple[int, int], list[int]] = {}
-    for marker, seen in enumerate(~np.isnan(positions).any(axis=-1).T):
-        for span in true_spans(seen):
-            stretches.setdefault(span, []).append(marker)
-    return stretches
 
 
 def _filtered(samples: FloatArray, cutoff: float) -> FloatArray:

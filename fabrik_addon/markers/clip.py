@@ -1,4 +1,4 @@
-"""What a marker file holds once read: names, rate and positions in metres, NaN where not seen."""
+"""The contents of a marker file: names, rate and positions in meters, NaN where not seen."""
 
 import math
 from dataclasses import dataclass, replace
@@ -13,19 +13,19 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 UpAxis = Literal["Y", "Z"]
 
-# A person needs this many markers before their spread says which way is up.
+# A person needs this many markers before their spread shows which way is up.
 FEWEST_MARKERS: Final = 3
 # Up is an axis along which the markers spread at least this share of the widest one.
 _TALL_SHARE: Final = 0.6
-# Where both Y and Z could be up, one must spread this much more than the other.
+# If both Y and Z could be up, one must spread this much more than the other.
 _CLEAR_RATIO: Final = 1.25
 # How far the lowest marker may lie under or over zero, as a share of the markers' extent.
 _LOWEST: Final = -0.25
 _HIGHEST: Final = 1.0
-# Where so many frames say the same, it is so; of somebody who crawls toward the origin half of them may be misled.
+# The share of frames that have to agree; of somebody who crawls toward the origin half of them may be misled.
 _SURE: Final = 0.8
-# Someone has travelled who went farther than the markers' extent; meanwhile the lowest of a body, or of an arm that
-# swings, goes up and down by a few tenths of it.
+# Someone has traveled who went farther than the markers' extent; meanwhile the lowest point of a body, or of an arm
+# that swings, goes up and down by a few tenths of it.
 _TRAVELS: Final = 1.0
 _STAYS: Final = 0.4
 
@@ -35,18 +35,17 @@ class ClipError(FabrikError):
 
 
 class MarkerFileError(FabrikError):
-    """A marker file that cannot be read; the sentence names the file and the trouble."""
+    """A marker file that cannot be read; the sentence names the file and the problem."""
 
 
 @dataclass(frozen=True, eq=False)
 class Clip:
     """A recording of markers.
 
-    positions: (F, M, 3) metres, in the file's own axes, NaN where a marker is not seen; kept
-    as a read-only copy. rate: Hz, of the rows of ``positions``. units: those the file was read in.
-    source: the file's name. start_time: seconds, of the first frame. notes: what was put right or
-    left out when it was read, a sentence each.
-    Raises ClipError where shapes, rate or axis do not fit each other.
+    positions: (F, M, 3) meters, in the file's own axes, NaN where a marker is not seen; kept as a read-only copy. rate:
+    Hz, of the rows of ``positions``. units: those the file was read in. source: the file's name. start_time: seconds,
+    of the first frame. notes: what was put right or left out when it was read, a sentence each. Raises ClipError if
+    shapes, rate or axis do not fit each other.
     """
 
     names: tuple[str, ...]
@@ -90,20 +89,16 @@ class Clip:
         return self.start_time + np.arange(self.frame_count, dtype=np.float64) / self.rate
 
 
-def guess_up_axis(positions: FloatArray, default: UpAxis = "Y") -> UpAxis:
-    """Which axis points up, from the way a person's markers lie; ``default``, the format's habit, if they don't say."""
-    return up_axis_by_markers(positions) or default
+def up_axis_by_markers(positions: FloatArray, *, clearly: bool = False) -> UpAxis | None:
+    """Which axis points up, from the way a person's markers lie; None if they don't say.
 
-
-def up_axis_by_markers(positions: FloatArray) -> UpAxis | None:
-    """Which axis points up, from the way a person's markers lie; None where they do not say.
-
-    positions: (F, M, 3), any unit. On a frame on which somebody stands it is the axis, Y or Z, along which the markers
-    spread about as widely as along any, and which starts near the floor: most of the frames that say so decide. Where
-    few do, as of somebody who crawls or of an arm, it is the one that the markers keep their height along while they
-    travel along the other. They say nothing where there are fewer than three, or somebody lies where he is.
+    positions: (F, M, 3), any unit. clearly: only if most frames agree. On a frame on which somebody stands it is the
+    axis, Y or Z, along which the markers spread about as widely as along any, and which starts near the floor: most of
+    the frames that say so decide. If few do, as with somebody who crawls or with an arm, it is the axis along which the
+    markers keep their height while they travel along the other. They say nothing if there are fewer than three, or if
+    somebody lies in one place.
     Someone who lies along a horizontal axis wholly on its positive side looks the same as someone standing: there the
-    axis has to be told.
+    axis has to be given.
     """
     frames = positions[_seen(positions).sum(axis=1) >= FEWEST_MARKERS]
     if not len(frames):
@@ -113,29 +108,16 @@ def up_axis_by_markers(positions: FloatArray) -> UpAxis | None:
     extent = np.nanmax(frames, axis=1) - lowest
     tall = spread >= _TALL_SHARE * spread.max(axis=1, keepdims=True)
     grounded = (lowest >= _LOWEST * extent) & (lowest <= _HIGHEST * extent)
-    fits = tall & grounded & (extent > 0.0)
-    voted, share = _voted(fits[:, 1:], spread[:, 1:])
-    return voted if share >= _SURE else _kept_while_travelling(lowest[:, 1:], extent) or voted
-
-
-def _voted(fits: BoolArray, spread: FloatArray) -> tuple[UpAxis | None, float]:
-    """Y or Z from (F, 2) flags and spreads, and the share of the frames that say so.
-
-    A frame says the only one that fits, else the clearly taller.
-    """
+    # A frame votes for the only axis of Y and Z that fits, else for the clearly taller one.
+    fits, spread, lowest = (tall & grounded & (extent > 0.0))[:, 1:], spread[:, 1:], lowest[:, 1:]
     wider = spread >= _CLEAR_RATIO * spread[:, ::-1]
     votes = (fits & (~fits[:, ::-1] | wider)).mean(axis=0)
-    return None if votes[0] == votes[1] else "Y" if votes[0] > votes[1] else "Z", float(votes.max())
-
-
-def _kept_while_travelling(lowest: FloatArray, extent: FloatArray) -> UpAxis | None:
-    """Y or Z from (F, 2) lowest places: the one that stays while the other one changes by more than a body."""
-    size = np.median(extent.max(axis=1))
-    travelled = np.ptp(lowest, axis=0)
-    if not size:
-        return None
-    keeps = (travelled <= _STAYS * size) & (travelled[::-1] >= _TRAVELS * size)
-    return None if not keeps.any() else "Y" if keeps[0] else "Z"
+    voted: UpAxis | None = None if votes[0] == votes[1] else "Y" if votes[0] > votes[1] else "Z"
+    if clearly or votes.max() >= _SURE:
+        return voted if votes.max() >= _SURE else None
+    size, travelled = np.median(extent.max(axis=1)), np.ptp(lowest, axis=0)
+    keeps = (travelled <= _STAYS * size) & (travelled[::-1] >= _TRAVELS * size) & (size > 0.0)
+    return voted if not keeps.any() else "Y" if keeps[0] else "Z"
 
 
 def to_z_up(clip: Clip) -> Clip:

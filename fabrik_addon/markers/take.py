@@ -1,9 +1,9 @@
-"""From a recording to rotations: every frame, outliers, gaps, undecided bones, the rig's own proportions, feet.
+"""From a recording to rotations: every frame, outliers, gaps, undetermined bones, the rig's own proportions, feet.
 
-First every frame is solved by itself with what is seen, markers that are away for a moment where they must have been.
-Samples that cannot be right then lose their weight. Bones about which what is seen says too little are carried over
-from the frames before and after; those that even all markers leave undecided go by the frames about them. Where bones
-jump from one frame to the next at last, they are eased.
+First every frame is solved with the markers that are seen, short gaps bridged. Samples that cannot be right then lose
+their weight. Bones that the visible markers don't determine are filled from the frames before and after; bones that
+even all markers leave undetermined follow the neighboring frames. Bones that still jump from one frame to the next are
+eased.
 """
 
 from collections.abc import Generator
@@ -38,16 +38,16 @@ class TakeSettings:
 
     Attributes:
         rate: frames a second.
-        gaps: what a bone does that is not determined: SOLVE goes on with what is seen, INTERPOLATE goes from the pose
-            before to the pose after whatever is seen, HOLD stays, UNKEYED interpolates and is to get no keys.
+        gaps: what a bone does that is not determined: SOLVE uses what is seen, INTERPOLATE ignores it and goes from the
+            pose before to the pose after, HOLD stays, UNKEYED interpolates and is to get no keys.
         robust: leave out samples that cannot be right.
-        steady: bones that the markers leave undecided go by the frames about them, and none jumps; the latter not
-            where gaps are to be kept.
-        plant_feet: feet stay where they stand.
+        steady: bones that the markers leave undetermined follow the neighboring frames, and none jumps (the latter only
+            with SOLVE).
+        plant_feet: keep planted feet in place.
         up: the axis of armature space that points up.
-        metre: armature units to a metre.
+        metre: armature units to a meter.
 
-    Raises TakeError for an unknown way to fill gaps, or a rate that is none.
+    Raises TakeError for an unknown way to fill gaps, or a rate that is not positive.
     """
 
     rate: float = 100.0
@@ -73,9 +73,9 @@ class Take:
     Attributes:
         solution: F poses on the rig's own bones; its errors are NaN where a marker is not seen.
         outliers: (F, E) samples that are seen but do not count.
-        filled: the spans on which a bone was not determined by what is seen.
+        filled: the spans on which visible markers don't determine a bone.
         keyed: (F, J) False where a bone is to get no keys.
-        planted: how feet were planted; None where they were not.
+        planted: how feet were planted; None if they were not.
     """
 
     solution: Solution
@@ -96,8 +96,8 @@ def solve_take_steps(
     """Find the poses that fit F frames of targets, in small steps: yields the share done; may be closed at any time.
 
     solver: its skeleton is the rig's, its effectors are the markers. targets: (F, E, 3) in armature space, NaN where
-    not seen. root_heads: (F, 3) where a pinned root's head is. factors: (J,) how much longer than the rig's the
-    recorded person's bones are; None for the rig's own lengths. Raises TargetError where targets do not fit the solver.
+    not seen. root_heads: (F, 3) locations of a pinned root's head. factors: (J,) how much longer than the rig's the
+    recorded person's bones are; None for the rig's own lengths. Raises TargetError if targets do not fit the solver.
     """
     body = solver if factors is None else with_options(solver, with_factors(solver.skeleton, factors))
     recording = Recording(body, np.asarray(targets, dtype=np.float64), root_heads, settings.rate)
@@ -112,7 +112,10 @@ def solve_take_steps(
     recording.measure()
     solution = recording.solution
     if factors is not None:
-        solution = _on_rig(solution, solver, factors)
+        # The poses of the recorded person's body, on the rig; the errors stay those of the body.
+        root = solution.root_location * height_factor(solution.skeleton, 1.0 / factors)
+        lengths = np.tile(solver.skeleton.lengths, (len(root), 1))
+        solution = replace(solution, skeleton=solver.skeleton, root_location=root, lengths=lengths)
     planted = _planted(solution, solver, recording, settings, factors) if settings.plant_feet else None
     return Take(
         solution if planted is None else planted.solution,
@@ -126,17 +129,10 @@ def solve_take_steps(
 solve_take = at_once(solve_take_steps)
 
 
-def _on_rig(solution: Solution, solver: Solver, factors: FloatArray) -> Solution:
-    """Poses of the recorded person's body as those of the rig; the errors stay those of the body."""
-    lengths = np.tile(solver.skeleton.lengths, (len(solution.status), 1))
-    place = solution.root_location * height_factor(solution.skeleton, 1.0 / factors)
-    return replace(solution, skeleton=solver.skeleton, root_location=place, lengths=lengths)
-
-
 def _planted(
     solution: Solution, solver: Solver, recording: Recording, settings: TakeSettings, factors: FloatArray | None
 ) -> Planted | None:
-    """The rig's poses with planted feet; None where no bone is named as a foot's.
+    """The rig's poses with planted feet; None if no bone is named as a foot's.
 
     The errors are those of the recorded person's body in the planted poses: that is the size that the targets have.
     """

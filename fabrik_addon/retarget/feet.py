@@ -1,8 +1,8 @@
-"""Feet that keep their contacts: where they stand in the source they stand on the rig, and none goes under the floor.
+"""Feet that keep their contacts: planted in the source they are planted on the rig, and none goes under the floor.
 
-Heel and ball of each foot are looked at by themselves, as at markers. What brings them to where they stand is one turn
-and one shift of the whole foot, which fade in and out. Then the foot is turned about its ball until neither side of the
-ball nor the toes, bent up as far as they go, are under the floor.
+Heel and ball of each foot are looked at separately, as with markers. One rotation and one shift of the whole foot bring
+them to where they are planted, and fade in and out. Then the foot rotates about its ball until neither side of the ball
+nor the toes, bent up as far as they go, are under the floor.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,11 +24,11 @@ from ..human.rest_body import BodyAxes, RestBody
 from ..human.soles import soles_of
 from ..markers.feet.stances import FootPoint, Stance, StandingSettings, drift, faded, find_stances
 
-# What a standing point counts beside one that fades: a share of 1 is as good as certain.
+# How uncertain a point is at a share of 1: next to nothing.
 _CERTAIN: Final = 1e-3
-# Points that are lower than this share of the height up to which they may stand are about the ground.
+# Points lower than this share of the height up to which they may be planted are near the ground.
 _NEAR: Final = 0.4
-# Radians by which toes are bent up to see how far they go.
+# Radians by which toes are bent up to find out how far they go.
 _UPRIGHT: Final = 0.5 * np.pi
 
 # Brings (F, J, 4) local rotations inside the limits.
@@ -60,7 +60,7 @@ def find_soles(target: RestBody) -> dict[str, Sole]:
 
 
 def highest_tip(skeleton: Skeleton, foot: str, sole: Sole, up: FloatArray, legal: Legal) -> FloatArray | None:
-    """(3,) the toes' tip, in the foot's frame, when they are bent up as far as their limit goes; None without toes.
+    """(3,) the toes' tip, in the foot's frame, with the toes bent up as far as their limit allows; None without toes.
 
     up: (3,) of the rig. legal: brings (F, J, 4) local rotations inside the limits.
     """
@@ -78,7 +78,7 @@ def highest_tip(skeleton: Skeleton, foot: str, sole: Sole, up: FloatArray, legal
 
 
 class Floor(NamedTuple):
-    """What a rig stands on at rest: how far up that is, along the up of its body."""
+    """The floor that a rig stands on at rest: its height along the up axis of the body."""
 
     axes: BodyAxes
     height: float
@@ -91,15 +91,15 @@ class Floor(NamedTuple):
         return cls(target.axes, min((float(heel @ target.axes.up) for heel in heels), default=0.0))
 
     def above(self, points: FloatArray) -> FloatArray:
-        """(...) how far points (..., 3) are above it; less than zero below."""
+        """(...) heights of points (..., 3) above it; negative below."""
         return np.asarray(points @ self.axes.up - self.height)
 
 
 class FootPlan:
     """Where one foot goes on all F frames.
 
-    places: (F, 3) of its head; rotations: (F, 4) of its bone; armature space. stances: when its points stand.
-    standing: (F, 2) how much heel and ball stand or are about the ground, 0 to 1.
+    places: (F, 3) of its head; rotations: (F, 4) of its bone; armature space. stances: when its points are planted.
+    standing: (F, 2) how firmly heel and ball are planted or near the ground, 0 to 1.
     """
 
     def __init__(
@@ -113,21 +113,33 @@ class FootPlan:
         rate: float,
         standing: StandingSettings,
     ) -> None:
-        """tip: as `highest_tip` gives it; places, rotations: of the source's foot; standing: when a point stands."""
-        self.places, self.rotations, self._sole, self._floor = places, rotations, sole, floor
-        self._rate, self._standing = rate, standing
+        """tip: see `highest_tip`; places, rotations: of the source's foot; standing: when a point is planted."""
+        self.places, self.rotations, self._sole = places, rotations, sole
         self.stances: list[Stance] = []
+        up = floor.axes.up
         points = self._points()
-        shifts, shares = self._held(name, points)
+        shifts, shares = self._held(name, points, floor, rate, standing)
         self._move(points, shifts, shares)
-        self._raise(shares)
-        self._flatten()
+        # Rotate the foot about what is planted of it until the rest is above the ground.
+        points = self._points()
+        low = np.maximum(-floor.above(points), 0.0)
+        self._move(points, low[..., None] * up, np.maximum(shares, low > 0.0))
+        # Roll it about its ball until neither side of that is under the ground.
+        balls = self._points()[:, 1]
+        aside = matrix_from_quaternion(self.rotations) @ sole.aside
+        height, most = aside @ up, np.maximum(floor.above(balls), 0.0)
+        flat, level = aside - height[:, None] * up, np.clip(height, -most, most)
+        across = np.sqrt(np.maximum(squares(aside) - level**2, 0.0)) / np.maximum(lengths(flat), ROUNDING)
+        self._turn(balls, rotation_between(aside, across[:, None] * flat + level[:, None] * up))
         if tip is not None:
             balls = self._points()[:, 1]
             turned = matrix_from_quaternion(self.rotations)
             self._turn(balls, toe_turns(turned, balls, tip - sole.ball, floor))
-        near = self._lift()
-        self.standing = np.maximum(shares, near)
+        heights = floor.above(self._points())
+        lift = np.maximum(-heights.min(axis=1), 0.0)
+        self.places = self.places + lift[:, None] * up
+        above = (heights + lift[:, None]) / (_NEAR * standing.height)
+        self.standing = np.maximum(shares, np.clip(1.0 - above, 0.0, 1.0))
 
     def _points(self) -> FloatArray:
         """(F, 2, 3) where heel and ball are."""
@@ -135,68 +147,44 @@ class FootPlan:
         return np.stack([self.places + turned @ point for point in (self._sole.heel, self._sole.ball)], axis=1)
 
     def _turn(self, about: FloatArray, turn: FloatArray) -> None:
-        """Turn the foot by (F, 4) about (F, 3)."""
-        way = times(matrix_from_quaternion(turn), self.places - about)
-        self.places, self.rotations = about + way, product(turn, self.rotations)
+        """Rotate the foot by (F, 4) about (F, 3)."""
+        self.places = about + times(matrix_from_quaternion(turn), self.places - about)
+        self.rotations = product(turn, self.rotations)
 
-    def _held(self, name: str, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(F, 2, 3) what brings heel and ball to where they stand, and (F, 2) how much that counts, 0 to 1."""
+    def _held(
+        self, name: str, points: FloatArray, floor: Floor, rate: float, standing: StandingSettings
+    ) -> tuple[FloatArray, FloatArray]:
+        """(F, 2, 3) shifts of heel and ball to where they are planted, and (F, 2) their shares, 0 to 1."""
         shifts, shares = np.zeros(points.shape), np.zeros(points.shape[:2])
-        blend = round(self._standing.blend * self._rate)
-        axes = self._floor.axes
-        ways = np.stack([axes.forward, axes.left, axes.up])
-        seen = points @ ways.T
+        blend = round(standing.blend * rate)
+        axes = np.stack([floor.axes.forward, floor.axes.left, floor.axes.up])
+        seen = points @ axes.T
         for place, offset in enumerate((self._sole.heel, self._sole.ball)):
             point = FootPoint(name, (float(offset[0]), float(offset[1]), float(offset[2])))
-            for first, end in find_stances(seen[:, place], self._rate, settings=self._standing):
+            for first, end in find_stances(seen[:, place], rate, settings=standing):
                 self.stances.append(Stance(point, first, end - 1, drift(seen[first:end, place]), np.nan))
-                stand = np.median(seen[first:end, place], axis=0)
-                stand[2] = self._floor.height
+                planted = np.median(seen[first:end, place], axis=0)
+                planted[2] = floor.height
                 frames, share = faded((first, end), blend, len(points))
                 nearest = np.clip(frames, first, end - 1)
                 more = share > shares[frames, place]
-                shifts[frames[more], place] = ((stand - seen[nearest, place]) @ ways)[more]
+                shifts[frames[more], place] = ((planted - seen[nearest, place]) @ axes)[more]
                 shares[frames[more], place] = share[more]
         return shifts, shares
 
     def _move(self, points: FloatArray, shifts: FloatArray, shares: FloatArray) -> None:
-        """Turn and shift the foot so that its points (F, 2, 3) come by their shifts, as far as these count."""
+        """Rotate and shift the foot so that its points (F, 2, 3) move by their shifts, as far as their shares say."""
         weights = shares / (1.0 - shares + _CERTAIN)
         both = (shares[:, 0] * shares[:, 1])[:, None]
         span = points[:, 1] - points[:, 0]
         twist = np.cross(span, shifts[:, 1] - shifts[:, 0]) / np.maximum(squares(span), ROUNDING)[:, None]
-        places = self.places
-        self._turn(places, quaternion_from_rotation_vector(both * twist))
+        self._turn(self.places, quaternion_from_rotation_vector(both * twist))
         left = shifts + points - self._points()
-        shift = (weights[..., None] * left).sum(axis=1) / (1.0 + weights.sum(axis=1))[:, None]
-        self.places = places + shift
-
-    def _raise(self, shares: FloatArray) -> None:
-        """Turn the foot about what stands of it until the rest is above the ground."""
-        points = self._points()
-        low = np.maximum(-self._floor.above(points), 0.0)
-        self._move(points, low[..., None] * self._floor.axes.up, np.maximum(shares, low > 0.0))
-
-    def _flatten(self) -> None:
-        """Roll the foot about its ball until neither side of that is under the ground."""
-        up, balls = self._floor.axes.up, self._points()[:, 1]
-        aside = matrix_from_quaternion(self.rotations) @ self._sole.aside
-        height, most = aside @ up, np.maximum(self._floor.above(balls), 0.0)
-        flat, level = aside - height[:, None] * up, np.clip(height, -most, most)
-        across = np.sqrt(np.maximum(squares(aside) - level**2, 0.0)) / np.maximum(lengths(flat), ROUNDING)
-        self._turn(balls, rotation_between(aside, across[:, None] * flat + level[:, None] * up))
-
-    def _lift(self) -> FloatArray:
-        """Keep heel and ball above the ground; (F, 2) how near they come to it, 1 on it."""
-        heights = self._floor.above(self._points())
-        lift = np.maximum(-heights.min(axis=1), 0.0)
-        self.places = self.places + lift[:, None] * self._floor.axes.up
-        above = (heights + lift[:, None]) / (_NEAR * self._standing.height)
-        return np.asarray(np.clip(1.0 - above, 0.0, 1.0))
+        self.places = self.places + (weights[..., None] * left).sum(axis=1) / (1.0 + weights.sum(axis=1))[:, None]
 
 
 def toe_turns(toe: FloatArray, balls: FloatArray, tip: FloatArray, floor: Floor) -> FloatArray:
-    """(F, 4) what turns toes, with frames (F, 3, 3) at heads (F, 3), until their tips are above the floor."""
+    """(F, 4) rotations of toes, with frames (F, 3, 3) at heads (F, 3), that bring their tips above the floor."""
     way, up = np.asarray(toe @ tip), floor.axes.up
     reach, rise = np.maximum(lengths(way), ROUNDING), way @ up
     low = np.maximum(-floor.above(balls + way), 0.0)

@@ -1,4 +1,4 @@
-"""Where hips, hands and feet of a rig are to be on each frame of a motion."""
+"""Where hands and feet of a rig are to be on each frame of a motion."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from ..core import Skeleton
-from ..core.arrays import FloatArray
+from ..core.arrays import FloatArray, lengths, smoothstep
 from ..core.rotations import quaternion_from_matrix
 from ..human.rest_body import RestBody
 from ..markers.feet.stances import Stance, StandingSettings
@@ -16,9 +16,15 @@ from .feet import Floor, FootPlan, Legal, Sole, find_soles, highest_tip
 from .motion import Motion
 from .transfer import Transfer
 
-LIMBS: Final = (("hand", ("upper_arm", "forearm", "hand")), ("foot", ("thigh", "shin", "foot")))
-# The legs' length, in metres, of the people by whom it is told when feet stand.
+_LIMBS: Final = (("hand", ("upper_arm", "forearm", "hand")), ("foot", ("thigh", "shin", "foot")))
+# The legs' length, in meters, of the people for whom the settings of standing feet are.
 _USUAL_LEG: Final = 0.85
+# What hands touch besides each other.
+_TOUCHED: Final = ("head", "thigh")
+# Shares of the leg's length: a touch counts fully if nearer than the first, not at all if farther than the second.
+# Wrists of somebody who claps are some 10 cm apart; those of arms that just hang are 20 cm from the hips' joints.
+_NEAR: Final = 0.15
+_FAR: Final = 0.22
 
 
 @dataclass(frozen=True)
@@ -26,11 +32,11 @@ class RetargetSettings:
     """How a motion is brought onto a rig.
 
     Attributes:
-        places: 0 keeps rotations, the silhouette; 1 keeps places, the contacts.
-        hands_in_world: 0: hands reach as far from the body as the source's, by the arms' lengths; 1: they are at the
-            source's places.
-        plant_feet: feet that stand in the source stand, and none goes under the floor.
-        reference: the frame, counted from 0, on which the source stands as the rig at rest; None: found.
+        places: 0 keeps rotations, the silhouette; 1 keeps locations, the contacts.
+        hands_in_world: 0: hands reach as far from the body as the source's, relative to the arms' lengths; 1: they are
+            at the source's locations.
+        plant_feet: planted feet of the source stay planted, and none goes through the floor.
+        reference: the frame, counted from 0, on which the source is posed as the rig at rest; None: found.
     """
 
     places: float = 1.0
@@ -43,7 +49,7 @@ class RetargetSettings:
 class End:
     """A limb's end, which both bodies have.
 
-    name: of the rig's bone. limb: places of the limb's bones in the skeleton, the end last. source, source_begin: the
+    name: of the rig's bone. limb: indices of the limb's bones in the skeleton, the end last. source, source_begin: the
     source's bone, and the one at whose head its limb begins. length: of the rig's limb; ratio: to that of the source's.
     sole: of a foot.
     """
@@ -62,82 +68,116 @@ def find_ends(motion: Motion, source: RestBody, skeleton: Skeleton, target: Rest
     """The hands and feet that both bodies have."""
     names, soles = list(motion.names), find_soles(target)
     found = []
-    for what, limb in LIMBS:
+    for what, limb in _LIMBS:
         for side in ("L", "R"):
-            ways = [[body.named(part, side)[:1] for part in limb] for body in (source, target)]
-            if not all(bone for way in ways for bone in way):
+            other, own = ([name for part in limb for name in body.named(part, side)[:1]] for body in (source, target))
+            if len(other) < len(limb) or len(own) < len(limb):
                 continue
-            other, own = ([bone[0] for bone in way] for way in ways)
-            length = _reach(target, own)
-            places = (skeleton.index(own[0]), skeleton.index(own[1]), skeleton.index(own[2]))
-            begin, end = names.index(other[0]), names.index(other[-1])
-            ratio = length / _reach(source, other)
-            found.append(End(own[-1], places, end, begin, length, ratio, what == "hand", soles.get(own[-1])))
+            length, theirs = (
+                path_length([body.bones[name].head for name in path]) for body, path in ((target, own), (source, other))
+            )
+            upper, lower, end = (skeleton.index(name) for name in own)
+            found.append(
+                End(
+                    own[-1],
+                    (upper, lower, end),
+                    names.index(other[-1]),
+                    names.index(other[0]),
+                    length,
+                    length / theirs,
+                    what == "hand",
+                    soles.get(own[-1]),
+                )
+            )
     return found
-
-
-def _reach(body: RestBody, way: Sequence[str]) -> float:
-    return path_length([body.bones[name].head for name in way])
 
 
 class Goals:
     """Where hands and feet are to be, prepared once for all frames.
 
-    stances: when feet stand. floor: what the rig stands on.
+    stances: when feet are planted. floor: what the rig stands on.
     """
 
     def __init__(
-        self, transfer: Transfer, target: RestBody, ends: Sequence[End], settings: RetargetSettings, legal: Legal
+        self,
+        transfer: Transfer,
+        source: RestBody,
+        target: RestBody,
+        ends: Sequence[End],
+        settings: RetargetSettings,
+        legal: Legal,
     ) -> None:
         """legal: brings (F, J, 4) local rotations inside the limits."""
-        self._transfer, self._motion, self._alignment = transfer, transfer.motion, transfer.alignment
-        self.ends, self._settings = ends, settings
+        self._motion, self._alignment, self._settings = transfer.motion, transfer.alignment, settings
         self._plans: dict[str, FootPlan] = {}
+        # Bones of the source that hands touch, and the rig's.
+        self._touched: list[tuple[int, int]] = []
+        self._leg = leg_length(target)
         self.floor = Floor.of(target, {end.name: end.sole for end in ends if end.sole is not None})
         self.stances: list[Stance] = []
-        if settings.plant_feet and settings.places > 0.0:
-            self._plan(target, legal)
-
-    def _plan(self, target: RestBody, legal: Legal) -> None:
-        """Plan where feet go."""
-        size, usual = leg_length(target) / _USUAL_LEG, StandingSettings()
+        if not settings.plant_feet or settings.places <= 0.0:
+            return
+        size, usual = self._leg / _USUAL_LEG, StandingSettings()
         standing = replace(usual, speed=usual.speed * size, height=usual.height * size)
-        for end in self.ends:
-            if end.sole is None:
-                continue
-            places = self._alignment.place(self._motion.heads[:, end.source])
-            rotations = self._transfer.turned(end.limb[-1], slice(None))
-            tip = highest_tip(self._transfer.skeleton, end.name, end.sole, self.floor.axes.up, legal)
-            plan = FootPlan(end.name, end.sole, tip, places, rotations, self.floor, self._motion.rate, standing)
-            self._plans[end.name] = plan
-            self.stances += plan.stances
+        for end in ends:
+            if end.sole is not None:
+                places = self._alignment.place(self._motion.heads[:, end.source])
+                rotations = transfer.turned(end.limb[-1], slice(None))
+                tip = highest_tip(transfer.skeleton, end.name, end.sole, self.floor.axes.up, legal)
+                plan = FootPlan(end.name, end.sole, tip, places, rotations, self.floor, self._motion.rate, standing)
+                self._plans[end.name] = plan
+                self.stances += plan.stances
+        names = list(self._motion.names)
+        for part in _TOUCHED:
+            for side in ("L", "R", ""):
+                other, own = source.named(part, side)[:1], target.named(part, side)[:1]
+                if other and own:
+                    self._touched.append((names.index(other[0]), transfer.skeleton.index(own[0])))
 
     def place(self, end: End, frames: slice, matrices: FloatArray) -> FloatArray:
-        """(F, 3) where a limb's end is to be on some frames; matrices: (F, J, 4, 4) the poses carried over."""
+        """(F, 3) where a limb's end is to be on some frames; matrices: (F, J, 4, 4) the transferred poses."""
         carried, heads = matrices[:, end.limb[-1], :3, 3], self._motion.heads[frames]
         plan = self._plans.get(end.name)
         place = self._alignment.place(heads[:, end.source]) if plan is None else plan.places[frames]
         if end.is_hand:
-            way = (heads[:, end.source] - heads[:, end.source_begin]) @ self._alignment.axes.T
-            own = matrices[:, end.limb[0], :3, 3] + end.ratio * way
+            arm = (heads[:, end.source] - heads[:, end.source_begin]) @ self._alignment.axes.T
+            own = matrices[:, end.limb[0], :3, 3] + end.ratio * arm
             place = own + self._settings.hands_in_world * (place - own)
         return np.asarray(carried + self._settings.places * (place - carried))
 
+    def hands(self, hands: Sequence[End], frames: slice, matrices: FloatArray) -> list[FloatArray]:
+        """(F, 3) where each hand is to be: as near to the other one, the head or a hip as the source's.
+
+        matrices: (F, J, 4, 4) the transferred poses.
+        """
+        places = [self.place(hand, frames, matrices) for hand in hands]
+        if not self._touched:
+            return places
+        heads, result = self._motion.heads[frames], []
+        for hand, place in zip(hands, places, strict=True):
+            touched = [(heads[:, other], matrices[:, bone, :3, 3], 1.0) for other, bone in self._touched]
+            # Of two hands each moves half of it.
+            touched += [
+                (heads[:, other.source], theirs, 0.5)
+                for other, theirs in zip(hands, places, strict=True)
+                if other is not hand
+            ]
+            shift, total = np.zeros(place.shape), np.zeros(len(place))
+            for source, own, part in touched:
+                apart = self._alignment.scale * (heads[:, hand.source] - source) @ self._alignment.axes.T
+                far = np.clip((lengths(apart) / self._leg - _NEAR) / (_FAR - _NEAR), 0.0, 1.0)
+                share = smoothstep(1.0 - far)
+                shift += (part * share)[:, None] * (own + apart - place)
+                total += share
+            result.append(place + shift / np.maximum(total, 1.0)[:, None])
+        return result
+
     def rotation(self, end: End, frames: slice, matrices: FloatArray) -> FloatArray:
-        """(F, 4) how a limb's end is to be turned on some frames; matrices: as for `place`."""
+        """(F, 4) the wanted rotation of a limb's end on some frames; matrices: as for `place`."""
         plan = self._plans.get(end.name)
         return quaternion_from_matrix(matrices[:, end.limb[-1], :3, :3]) if plan is None else plan.rotations[frames]
 
     def standing(self, end: End, frames: slice, count: int) -> FloatArray:
-        """(F, 2) how much heel and ball of a foot stand on some frames."""
+        """(F, 2) how firmly heel and ball of a foot are planted on some frames, 0 to 1."""
         plan = self._plans.get(end.name)
         return np.zeros((count, 2)) if plan is None else plan.standing[frames]
-
-
-def lowered(hips: FloatArray, feet: FloatArray, reach: float, up: FloatArray) -> FloatArray:
-    """(F,) how far down a hip joint (F, 3) has to go for a leg to reach its foot (F, 3); 0 where that does not help."""
-    way = feet - hips
-    height = way @ up
-    aside = (way * way).sum(axis=1) - height**2
-    most = np.sqrt(np.maximum(reach**2 - aside, 0.0))
-    return np.asarray(np.where(aside < reach**2, np.maximum(-height - most, 0.0), 0.0))

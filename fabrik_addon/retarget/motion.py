@@ -1,4 +1,4 @@
-"""What an armature does over frames, as the retargeting takes it."""
+"""An armature's motion over frames, as retargeting reads it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,13 +11,13 @@ from ..core.errors import FabrikError
 from ..core.rotations import matrix_from_quaternion
 from ..human.rest_body import RestBone, bones_of
 
-# Frames, and shares of the body's size or halves of radians: what counts as a loop that closes.
+# A loop has at least this many frames, and its ends differ by at most this share of the body's size and half-radians.
 _SHORTEST_LOOP: Final = 8
 _SAME: Final = 1e-3
 
 
 class RetargetError(FabrikError):
-    """A motion that cannot be brought onto a rig; the sentence says why and what to do."""
+    """A motion that cannot be retargeted to a rig; the sentence says why and what to do."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Motion:
         rest: (N, 4, 4) rest matrices without scale.
         rotations: (F, N, 4) unit quaternions w x y z of the bones' frames.
         heads: (F, N, 3) where the bones begin.
-        origin: (3,) where the armature stands.
+        origin: (3,) the armature's location.
         rate: frames a second.
     """
 
@@ -51,7 +51,7 @@ class Motion:
 
     @property
     def is_loop(self) -> bool:
-        """Whether the last frame is the first again, so that what plays over and over has no seam."""
+        """Whether the last frame equals the first, so that the motion can repeat without a seam."""
         if len(self) < _SHORTEST_LOOP:
             return False
         apart = np.abs(self.heads[-1] - self.heads[0]).max() / max(float(np.ptp(self.heads[0], axis=0).max()), ROUNDING)
@@ -64,7 +64,7 @@ class Motion:
         return replace(self, rotations=self.rotations[order], heads=self.heads[order])
 
     def bones_at(self, frame: int | None) -> dict[str, RestBone]:
-        """The bones as they stand on a frame, counted from 0; at rest when None."""
+        """The bones as posed on a frame, counted from 0; at rest if None."""
         if frame is None:
             return bones_of(self.names, self.parents, self.rest, self.lengths)
         matrices = np.tile(np.eye(4), (len(self.names), 1, 1))

@@ -1,4 +1,4 @@
-"""Which bone of a rig goes by which bones of the source: limbs by what they are, chains by the length along them."""
+"""Which bone of a rig follows which bones of the source: limbs by role, chains by the length along them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -7,10 +7,9 @@ from typing import Final
 import numpy as np
 
 from ..core.arrays import FloatArray
-from ..human.body_parts import Role
 from ..human.rest_body import RestBody, RestBone
 
-# Chains whose bones differ in number from rig to rig: the parts that they are made of, and what comes after them.
+# Chains whose bones differ in number from rig to rig: the parts that they are made of, and the parts that follow.
 _CHAINS: Final = ((("spine", "chest"), ("neck", "head", "shoulder", "upper_arm")), (("neck",), ("head",)))
 _IN_CHAINS: Final = frozenset(part for parts, _ in _CHAINS for part in parts)
 _EXACT: Final = 1e-6
@@ -18,10 +17,10 @@ _EXACT: Final = 1e-6
 
 @dataclass(frozen=True)
 class Pair:
-    """A bone that turns with a bone of the source.
+    """A bone that rotates with a bone of the source.
 
-    before, share: where chains differ in number, a bone turns with what is a share of the way from the source bone
-    `before` to `source`.
+    before, share: if chains differ in number of bones, a bone rotates with a blend of two: `share` of the way from the
+    source bone `before` to `source`.
     """
 
     bone: str
@@ -31,29 +30,25 @@ class Pair:
 
 
 def pair_bodies(source: RestBody, target: RestBody) -> tuple[Pair, ...]:
-    """The pairs of two bodies, those of limbs by role, those of spines and necks by the length along them."""
-    by_role = _first_by_role(source.roles)
-    singles = [
-        Pair(bone, by_role[role])
-        for role, bone in _first_by_role(target.roles).items()
-        if role in by_role and role.part not in _IN_CHAINS and role.part != "rigid"
+    """The pairs of two bodies: those of limbs by role, those of spines and necks by the length along them."""
+    sources, own = ({role: name for name, role in reversed(list(body.roles.items()))} for body in (source, target))
+    pairs = [
+        Pair(own[role], sources[role])
+        for role in own.keys() & sources.keys()
+        if role.part not in _IN_CHAINS and role.part != "rigid"
     ]
+    for parts, after in _CHAINS:
+        pairs += _pair_chains(source, target, parts, after)
     order = {name: place for place, name in enumerate(target.bones)}
-    pairs = [*singles, *(pair for parts, after in _CHAINS for pair in _pair_chains(source, target, parts, after))]
     return tuple(sorted(pairs, key=lambda pair: order[pair.bone]))
 
 
-def _first_by_role(roles: Mapping[str, Role]) -> dict[Role, str]:
-    """The first bone of each role."""
-    found: dict[Role, str] = {}
-    for name, role in roles.items():
-        found.setdefault(role, name)
-    return found
-
-
 def _pair_chains(source: RestBody, target: RestBody, parts: Iterable[str], after: Iterable[str]) -> list[Pair]:
-    """The pairs of a chain, whose bones may be more or fewer on either side."""
-    own, other = _chain(target, parts), _chain(source, parts)
+    """The pairs of a chain, of which either side may have more bones than the other."""
+    own, other = (
+        sorted((name for part in parts for name in body.named(part)), key=lambda name: depth(body, name))
+        for body in (target, source)
+    )
     if not own or not other:
         return []
     if len(own) == len(other):
@@ -68,12 +63,6 @@ def _pair_chains(source: RestBody, target: RestBody, parts: Iterable[str], after
         before = names[place - 1]
         pairs.append(Pair(bone, names[place], before, share) if before and share < 1.0 else Pair(bone, names[place]))
     return pairs
-
-
-def _chain(body: RestBody, parts: Iterable[str]) -> list[str]:
-    """The bones of some parts, from the hips on."""
-    names = [name for part in parts for name in body.named(part)]
-    return sorted(names, key=lambda name: depth(body, name))
 
 
 def depth(body: RestBody, name: str) -> int:

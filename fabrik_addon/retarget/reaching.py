@@ -1,6 +1,6 @@
-"""Frames on which limits keep hands and feet from their goals: solved anew by least squares.
+"""Frames on which limits keep hands and feet from their goals: solved again by least squares.
 
-An arm is solved with its collar bone. Legs are solved together with the hips, which give way for the feet that stand.
+An arm is solved with its collar bone. Legs are solved together with the hips, which give way to planted feet.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,19 +16,19 @@ from ..core.rotations import conjugate, matrix_from_quaternion, product, quatern
 from .alignment import path_length
 from .goals import End
 
-# What a bone's turn off the source's rotation counts beside places: a radian as much as this share of the limb.
-# A leg that kicks beyond its limits keeps its ways rather than its foot's place: with 0.03 it jumps between two poses.
+# Weight of the source's rotations: a radian counts as much as this share of the limb's length. A leg that kicks beyond
+# its limits keeps its direction rather than its foot's location: with 0.03 it jumps between two poses.
 _ARM_SHARE: Final = 0.05
 _LEG_SHARE: Final = 0.15
 _HIPS_SHARE: Final = 0.2
-# Shares of the limb's length: a goal missed by more is solved for, to about so exact.
+# Of the limb's length: goals missed by more are solved for.
 _MISSED: Final = 1e-3
-# Steps: of a dance 60 bring the hips 1 mm nearer to their place than 20, feet as near, and take twice as long; 12 leave
-# feet up to 1 cm too deep.
+# In a dance 60 steps bring the hips 1 mm nearer to their goal than 20, feet as near, in twice the time; 12 leave feet
+# up to 1 cm too deep.
 _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=5e-4, most_steps=20)
-# What places count: of the hips, of a foot in the air, and, beside that, of a point that stands or is about the ground.
-# Measured on three takes and four rigs: with 0.05 and 100 hips give way for a leg that kicks beyond its limits, by half
-# as much again, and are twice as restless; with 1 and 100 soles are up to 6 mm under the floor, with these 4.3.
+# Weights of the hips, of a foot in the air, and what a point that is planted or near the ground adds to that. Measured
+# on three takes and four rigs: with 0.05 and 100 hips give way to a leg that kicks beyond its limits, by half as much
+# again, and are twice as restless; with 1 and 100 soles are up to 6 mm under the floor, with these 4.3.
 _HIPS_WEIGHT: Final = 0.3
 _FOOT_WEIGHT: Final = 0.1
 _STANDING_WEIGHT: Final = 250.0
@@ -39,7 +39,7 @@ class ArmReach:
     """Solves one arm, prepared once."""
 
     def __init__(self, skeleton: Skeleton, end: End, limits: Mapping[str, Limit], free: frozenset[str]) -> None:
-        """free: the bones that may turn; the collar bone joins in where it is one of them."""
+        """free: the bones that may rotate; the collar bone takes part if it is one of them."""
         path = skeleton.path(end.limb[-1])
         first = path.index(end.limb[0])
         if first > 0 and skeleton.names[path[first - 1]] in free & limits.keys():
@@ -54,9 +54,9 @@ class ArmReach:
         self._limited = bool(own)
 
     def solve(self, local: FloatArray, matrices: FloatArray, places: FloatArray) -> None:
-        """Write the arm's rotations into (F, J, 4) local ones where their clamped ones miss the goals.
+        """Write the arm's rotations into (F, J, 4) local ones if, inside the limits, they miss the goals.
 
-        matrices: (F, J, 4, 4) where the carrier is. places: (F, 3) of the hand's head.
+        matrices: (F, J, 4, 4) of the bones. places: (F, 3) of the hand's head.
         """
         if not self._limited:
             return
@@ -82,24 +82,24 @@ class LegReach:
     def __init__(
         self, skeleton: Skeleton, hips: int, ends: Sequence[End], limits: Mapping[str, Limit], free: frozenset[str]
     ) -> None:
-        """ends: the feet. free: the bones that may turn."""
+        """ends: the feet. free: the bones that may rotate."""
         paths = [skeleton.path(end.limb[-1]) for end in ends]
-        below = {bone for path in paths if hips in path for bone in path[path.index(hips) + 1 :]}
-        bones = [hips, *sorted(below)]
+        bones = [hips, *sorted({bone for path in paths if hips in path for bone in path[path.index(hips) + 1 :]})]
         self._bones: IntArray = np.array(bones)
         part = skeleton.part(bones)
-        own = _own_limits(part, limits, free)
         self._limited = any(name in limits for name in part.names[1:])
-        self._points = [_points(end) for end in ends]
+        # The head of each foot, its heel and both sides of its ball, in its frame.
+        self._points = []
+        for end in ends:
+            sole = end.sole
+            corners = [] if sole is None else [sole.heel, sole.ball + sole.aside, sole.ball - sole.aside]
+            self._points.append(np.array([_HEAD, *corners]))
         self._feet = [part.index(end.name) for end in ends]
-        feet = [
-            Effector(end.name, (x, y, z))
-            for end, points in zip(ends, self._points, strict=True)
-            for x, y, z in points.tolist()
-        ]
-        self._solver = Solver(
-            part, [Effector(skeleton.names[hips], _HEAD), *feet], limits=own, root="FREE", options=_OPTIONS
-        )
+        effectors = [Effector(skeleton.names[hips], _HEAD)]
+        for end, points in zip(ends, self._points, strict=True):
+            effectors += [Effector(end.name, (x, y, z)) for x, y, z in points.tolist()]
+        own = _own_limits(part, limits, free)
+        self._solver = Solver(part, effectors, limits=own, root="FREE", options=_OPTIONS)
         self._rest = quaternion_from_matrix(skeleton.rest[hips, :3, :3])
         self._length = float(np.mean([end.length for end in ends])) if ends else 1.0
 
@@ -110,10 +110,10 @@ class LegReach:
         matrices: FloatArray,
         feet: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
     ) -> None:
-        """Write rotations of hips and legs into (F, J, 4) local ones, and where the root is into (F, 3).
+        """Write rotations of hips and legs into (F, J, 4) local ones, and the root's location into (F, 3).
 
-        matrices: (F, J, 4, 4) where the hips are. feet: of each (F, 3) its place, (F, 4) its rotation, and (F, 2) how
-        much its heel and ball stand.
+        matrices: (F, J, 4, 4) of the bones. feet: of each (F, 3) its location, (F, 4) its rotation, and (F, 2) how
+        firmly its heel and ball are planted.
         """
         if not self._limited:
             return
@@ -123,31 +123,6 @@ class LegReach:
         own[:, 0] = product(conjugate(self._rest), turned)
         heads = matrices[:, hips, :3, 3]
         legal = self._solver.problem.legal(own)
-        targets, weights = self._wanted(heads, feet)
-        placed = self._placed(forward_kinematics(self._solver.skeleton, legal, heads))
-        missed = np.flatnonzero(lengths(placed - targets[:, 1:]).max(axis=1) > _MISSED * self._length)
-        local[:, self._bones[1:]] = legal[:, 1:]
-        if not len(missed):
-            return
-        shares = np.full(len(self._bones), (_LEG_SHARE * self._length) ** 2)
-        shares[0] = (_HIPS_SHARE * self._length) ** 2
-        solved = self._solver.solve(
-            targets[missed],
-            start=legal[missed],
-            start_location=heads[missed],
-            weights=weights[missed],
-            prior=PosePrior(own[missed], shares),
-        )
-        local[missed[:, None], self._bones[1:]] = solved.rotations[:, 1:]
-        found = product(self._rest, solved.rotations[:, 0])
-        back = product(conjugate(turned[missed]), found)
-        local[missed, hips] = product(local[missed, hips], back)
-        root[missed] += solved.root_location - heads[missed]
-
-    def _wanted(
-        self, heads: FloatArray, feet: Sequence[tuple[FloatArray, FloatArray, FloatArray]]
-    ) -> tuple[FloatArray, FloatArray]:
-        """(F, E, 3) where the hips and the points of the feet are to be, and (F, E) what that counts."""
         targets, weights = [heads[:, None]], [np.full((len(heads), 1), _HIPS_WEIGHT)]
         for points, (places, rotations, standing) in zip(self._points, feet, strict=True):
             targets.append(places[:, None] + points @ np.swapaxes(matrix_from_quaternion(rotations), 1, 2))
@@ -156,26 +131,33 @@ class LegReach:
                 # Each side of the ball counts half of what the heel does.
                 counted[:, 1:] += _STANDING_WEIGHT * standing[:, [0, 1, 1]] * (1.0, 0.5, 0.5)
             weights.append(counted)
-        return np.concatenate(targets, axis=1), np.concatenate(weights, axis=1)
-
-    def _placed(self, matrices: FloatArray) -> FloatArray:
-        """(F, E - 1, 3) where the points of the feet are."""
+        wanted, counts = np.concatenate(targets, axis=1), np.concatenate(weights, axis=1)
+        posed = forward_kinematics(self._solver.skeleton, legal, heads)
         placed = [
-            matrices[:, foot, None, :3, 3] + points @ np.swapaxes(matrices[:, foot, :3, :3], 1, 2)
+            posed[:, foot, None, :3, 3] + points @ np.swapaxes(posed[:, foot, :3, :3], 1, 2)
             for foot, points in zip(self._feet, self._points, strict=True)
         ]
-        return np.concatenate(placed, axis=1)
-
-
-def _points(end: End) -> FloatArray:
-    """(1 or 4, 3) the head of a foot, its heel and both sides of its ball, in its frame."""
-    sole = end.sole
-    if sole is None:
-        return np.array([_HEAD])
-    return np.array([_HEAD, sole.heel, sole.ball + sole.aside, sole.ball - sole.aside])
+        off = lengths(np.concatenate(placed, axis=1) - wanted[:, 1:]).max(axis=1)
+        missed = np.flatnonzero(off > _MISSED * self._length)
+        local[:, self._bones[1:]] = legal[:, 1:]
+        if not len(missed):
+            return
+        shares = np.full(len(self._bones), (_LEG_SHARE * self._length) ** 2)
+        shares[0] = (_HIPS_SHARE * self._length) ** 2
+        solved = self._solver.solve(
+            wanted[missed],
+            start=legal[missed],
+            start_location=heads[missed],
+            weights=counts[missed],
+            prior=PosePrior(own[missed], shares),
+        )
+        local[missed[:, None], self._bones[1:]] = solved.rotations[:, 1:]
+        found = product(self._rest, solved.rotations[:, 0])
+        local[missed, hips] = product(local[missed, hips], product(conjugate(turned[missed]), found))
+        root[missed] += solved.root_location - heads[missed]
 
 
 def _own_limits(part: Skeleton, limits: Mapping[str, Limit], free: frozenset[str]) -> dict[str, Limit]:
-    """The limits of some bones; what is not free stays."""
+    """The limits of some bones; bones that are not free are fixed."""
     own: dict[str, Limit] = {name: Fixed() for name in part.names[1:] if name not in free}
     return own | {name: limits[name] for name in part.names if name in free and name in limits}

@@ -1,4 +1,4 @@
-"""Rotations carried over: each bone turns from its rest as its bones of the source do from theirs."""
+"""Rotations transferred: each bone rotates from its rest as its bones of the source do from theirs."""
 
 from collections.abc import Sequence
 
@@ -14,9 +14,9 @@ from .pairs import Pair
 
 
 class Transfer:
-    """Carries the rotations of a source over to a tree of bones, prepared once for many frames.
+    """Transfers the rotations of a source to a tree of bones, prepared once for many frames.
 
-    hips: the bone of the skeleton whose place is the source's; (3,) `middle`, between the hips' joints, in its frame.
+    hips: the bone of the skeleton that follows the source's location, by the point between its hip joints.
     """
 
     def __init__(
@@ -31,19 +31,24 @@ class Transfer:
         self.skeleton, self.alignment, self.motion = skeleton, alignment, motion
         places = {name: place for place, name in enumerate(motion.names)}
         rest = quaternion_from_matrix(skeleton.rest[:, :3, :3])
-        rest_matrices = [skeleton.rest_turn(bone) for bone in range(len(skeleton))]
-        self._from_carrier = conjugate(quaternion_from_matrix(np.stack(rest_matrices)))
+        from_carrier = [skeleton.rest_turn(bone) for bone in range(len(skeleton))]
+        self._from_carrier = conjugate(quaternion_from_matrix(np.stack(from_carrier)))
+        # For each bone: the source's bones, each with the rig's rest rotation as seen from it, and the share.
         self._pairs: dict[int, list[tuple[int, FloatArray]]] = {}
         self._shares: dict[int, float] = {}
         for pair in pairs:
             bone = skeleton.index(pair.bone)
             own = product(alignment.corrections[pair.bone], rest[bone])
-            names = [pair.before, pair.source] if pair.before else [pair.source]
-            self._pairs[bone] = [(places[name], _before(alignment, source, name, own)) for name in names]
-            self._shares[bone] = pair.share
+            self._shares[bone], self._pairs[bone] = pair.share, []
+            for name in [pair.before, pair.source] if pair.before else [pair.source]:
+                theirs = product(alignment.turn, quaternion_from_matrix(source.bones[name].axes))
+                self._pairs[bone].append((places[name], product(conjugate(theirs), own)))
         self.hips = skeleton.index(target.named("hips")[0])
-        self.middle = _in_frame(skeleton, self.hips, _middle(target))
-        self._joints: IntArray = np.array([places[name] for name in _middle_bones(source)])
+        own_joints, joints = (body.named("thigh") or body.named("hips") for body in (target, source))
+        hips = skeleton.rest[self.hips]
+        middle = np.mean([target.bones[name].head for name in own_joints], axis=0)
+        self._middle = hips[:3, :3].T @ (middle - hips[:3, 3])
+        self._joints: IntArray = np.array([places[name] for name in joints])
 
     def poses(self, frames: slice) -> tuple[FloatArray, FloatArray]:
         """(F, J, 4) local rotations and (F, 3) the root's head, armature space, of some of the frames."""
@@ -62,41 +67,14 @@ class Transfer:
                 turned = own if carried is None else product(carried, own)
                 local[:, bone] = NO_TURN
             world.append(turned)
-        return local, self._root(frames, local)
+        # The root is where it brings the hips' joints to the source's.
+        wanted = self.alignment.place(motion.heads[frames][:, self._joints].mean(axis=1))
+        matrices = forward_kinematics(skeleton, local)[:, self.hips]
+        reached = matrices[:, :3, 3] + matrices[:, :3, :3] @ self._middle
+        return local, np.asarray(skeleton.rest[0, :3, 3] + wanted - reached)
 
     def turned(self, bone: int, frames: slice) -> FloatArray:
-        """(F, 4) a bone's frame in armature space."""
-        rotations = self.motion.rotations
-        turn = self.alignment.turn
-        ends = [product(product(turn, rotations[frames, place]), after) for place, after in self._pairs[bone]]
-        if len(ends) == 1:
-            return ends[0]
-        return slerp(ends[0], ends[1], np.full(len(ends[0]), self._shares[bone]))
-
-    def _root(self, frames: slice, local: FloatArray) -> FloatArray:
-        """(F, 3) where the root's head is, so that the hips' joints are where the source has them."""
-        wanted = self.alignment.place(self.motion.heads[frames][:, self._joints].mean(axis=1))
-        matrices = forward_kinematics(self.skeleton, local)[:, self.hips]
-        reached = matrices[:, :3, 3] + matrices[:, :3, :3] @ self.middle
-        return np.asarray(self.skeleton.rest[0, :3, 3] + wanted - reached)
-
-
-def _before(alignment: Alignment, source: RestBody, name: str, own: FloatArray) -> FloatArray:
-    """(4,) what a rig's bone has before the source's bone turns: its rest as seen from that bone's frame."""
-    rest = quaternion_from_matrix(source.bones[name].axes)
-    return product(product(conjugate(rest), conjugate(alignment.turn)), own)
-
-
-def _middle_bones(body: RestBody) -> list[str]:
-    """The bones between whose heads the hips' joints are."""
-    return body.named("thigh") or body.named("hips")
-
-
-def _middle(body: RestBody) -> FloatArray:
-    return np.asarray(np.mean([body.bones[name].head for name in _middle_bones(body)], axis=0))
-
-
-def _in_frame(skeleton: Skeleton, bone: int, point: FloatArray) -> FloatArray:
-    """(3,) a point of armature space in the frame of a bone at rest."""
-    rest = skeleton.rest[bone]
-    return np.asarray(rest[:3, :3].T @ (point - rest[:3, 3]))
+        """(F, 4) a bone's transferred rotation in armature space."""
+        rotations, turn = self.motion.rotations, self.alignment.turn
+        ends = [product(product(turn, rotations[frames, place]), own) for place, own in self._pairs[bone]]
+        return ends[0] if len(ends) == 1 else slerp(ends[0], ends[1], np.full(len(ends[0]), self._shares[bone]))

@@ -65,9 +65,9 @@ def add_hold(
     context.view_layer.update()
     scene, here = context.scene, context.scene.frame_current_final
     at = here if frames[0] <= here <= frames[1] else frames[0]
-    setup = DragSetup(armature, bone, chosen.point, DragSettings())
+    take, setup = Take(armature, tree_of(armature, bone)), DragSetup(armature, bone, chosen.point, DragSettings())
     extent = Extent(frames, (frames[0] - chosen.ease, frames[1] + chosen.ease))
-    span = span_over(armature, setup, chosen.point, Take(armature, tree_of(armature, bone)), extent, also=(at,))
+    span = span_over(armature, setup, chosen.point, take, extent, also=(at,), is_held=True)
     keeper = PoseKeeper(scene, armature)
     try:
         changes, miss = _held_changes(scene, armature, span, at, chosen)

@@ -9,10 +9,10 @@ import numpy as np
 
 from ...core import Effector, forward_kinematics
 from ...core.arrays import FloatArray, IntArray
+from ...core.edit import EditModel, EditSolver
+from ...core.falloff import falloff
 from ...core.model.bodies import effector_offset
 from ...human.naming_schemes import match
-from ...motion.falloff import falloff
-from ...motion.solve import MotionModel, MotionSolver
 from ..bake.animated import check_still
 from ..control.body import bones_on_ik, hinge_by_locks, locks_on, may_move_freely
 from ..goals.goals import limits_of
@@ -61,17 +61,17 @@ class Span:
 
     take: Take
     motion: Motion
-    model: MotionModel
+    model: EditModel
     shares: FloatArray
     now: int
     frame: float
     ends: tuple[float, float]
     left_alone: tuple[str, ...] = ()
 
-    def solver(self, rows: IntArray | slice) -> MotionSolver:
+    def solver(self, rows: IntArray | slice) -> EditSolver:
         """The solver for some of the frames."""
         motion = self.motion
-        return MotionSolver(self.model, motion.rotations[rows], motion.roots[rows], self.shares[rows])
+        return EditSolver(self.model, motion.rotations[rows], motion.roots[rows], self.shares[rows])
 
     @cached_property
     def posed(self) -> FloatArray:
@@ -123,19 +123,28 @@ class Extent:
 
 
 def span_over(
-    armature: bpy.types.Object, setup: DragSetup, point: str, take: Take, extent: Extent, also: tuple[float, ...]
+    armature: bpy.types.Object,
+    setup: DragSetup,
+    point: str,
+    take: Take,
+    extent: Extent,
+    also: tuple[float, ...],
+    *,
+    is_held: bool = False,
 ) -> Span:
     """The span of a change; it has some frames also, of which the first is the one that is dragged.
+
+    is_held: the point is held rather than dragged, so it does not give way to other points that are held.
 
     Raises RigError where nothing can follow.
     """
     tree, frame = take.tree, also[0]
-    effectors = _effectors(armature, setup, tree, point)
+    effectors = _effectors(armature, setup, tree, point, priority=0 if is_held else 1)
     turning = _turning(armature, setup, tree, effectors, take)
     ends, within = _within_a_round(take, turning, extent)
     motion = take.motion(_frames(take.key_frames(turning, within=ends), (*also, *extent.whole), ends))
     check_still(armature, turning, motion.frames)
-    model = MotionModel(
+    model = EditModel(
         tree.skeleton,
         effectors,
         masses_of(armature, tree.skeleton),
@@ -172,11 +181,15 @@ def _frames(keys: FloatArray, also: tuple[float, ...], ends: tuple[float, float]
     return np.unique([*inside[apart], *more])
 
 
-def _effectors(armature: bpy.types.Object, setup: DragSetup, tree: Tree, point: str) -> list[Effector]:
+def _effectors(
+    armature: bpy.types.Object, setup: DragSetup, tree: Tree, point: str, *, priority: int
+) -> list[Effector]:
     """What is dragged, first, and what is held."""
     bones = armature.pose.bones
     dragged = [name for name in setup.dragged if name in tree.skeleton.names]
-    found = [Effector(name, bone_offset(bones[name], point), rotation_weight=1.0, priority=1) for name in dragged]
+    found = [
+        Effector(name, bone_offset(bones[name], point), rotation_weight=1.0, priority=priority) for name in dragged
+    ]
     # What is on IK holds itself.
     free = set(tree.skeleton.names) - bones_on_ik(armature)
     held = held_effectors(armature, tree.skeleton.names, set(setup.dragged))

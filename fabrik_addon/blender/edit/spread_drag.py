@@ -12,9 +12,8 @@ import numpy.typing as npt
 from mathutils import Quaternion, Vector
 
 from ...core.arrays import BoolArray, FloatArray, IntArray
+from ...core.edit import EditPoses, EditSolver, between
 from ...core.rotations import product, quaternion_from_rotation_vector
-from ...motion.poses import MotionPoses, between
-from ...motion.solve import MotionSolver
 from ..control.writer import make_writer
 from ..goals.pins import take_pins_along
 from ..goals.support import floor_of
@@ -35,7 +34,7 @@ from .take import SAME_FRAME, is_animated
 
 # While the mouse moves so many frames are solved, the present one among them.
 _KNOTS: Final = 16
-# Frames from key to key: where they are no farther apart, the motion is smooth from key to key or not at all.
+# Frames: keys that are no farther apart are on successive frames.
 _DENSE: Final = 1.5
 
 
@@ -64,7 +63,7 @@ class SpreadDrag:
         # What the viewport shows is another frame where a point of a trail is dragged.
         self._shown = [int(row) for row in np.searchsorted(self._knots, shown)]
         self._coarse = span.solver(self._knots)
-        self._last: MotionPoses | None = None
+        self._last: EditPoses | None = None
         self._asked: tuple[npt.ArrayLike, npt.ArrayLike | None] | None = None
         self._keeper = PoseKeeper(scene, armature)
         at = int(shown[0]) if len(shown) else now
@@ -104,14 +103,16 @@ class SpreadDrag:
 
     def finish(self, context: bpy.types.Context) -> int:
         """Solve all frames, and write what has changed to the keys; how many bones have changed."""
-        if self._asked is None:
+        if self._last is None:
             return 0
         span = self._span
         solver = span.solver(slice(None))
         goals = self._goals(solver, slice(None))
-        found = solver.solve(*goals, self._between())
         if np.diff(span.motion.frames).max() <= _DENSE:
-            found = solver.calmed(*goals, found, span.now)
+            near = between(self._last, self._knots, span.motion.rotations, span.motion.roots)
+            found = solver.smoothed(*goals, near)
+        else:
+            found = solver.solve(*goals)
         changed = self._write(found)
         names = span.model.skeleton.names
         self._keeper.restore([span.take.place, *(span.take.holder(names[bone]) for bone in self._coarse.bones)])
@@ -119,7 +120,7 @@ class SpreadDrag:
         take_pins_along(self._armature, self._dragged)
         return changed
 
-    def _write(self, found: MotionPoses) -> int:
+    def _write(self, found: EditPoses) -> int:
         """Write the poses to the keys there are, or to a layer of their own; how many bones have changed."""
         span, armature = self._span, self._armature
         new = new_channels(armature, span.take, span.motion, found.rotations, found.roots)
@@ -129,30 +130,23 @@ class SpreadDrag:
         write_changes(changes_of(span.take, span.motion, new), (span.frame,), span.ends)
         return len(new.turned)
 
-    def _between(self) -> MotionPoses | None:
-        """Poses for all frames near to what is asked: the change at those solved so far, spread over the others."""
-        span, last = self._span, self._last
-        return None if last is None else between(last, self._knots, span.motion.rotations, span.motion.roots)
-
     def cancel(self) -> None:
         """Put everything back, bit for bit."""
         self._keeper.restore()
 
-    def _goals(self, solver: MotionSolver, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
-        """(F, E, 3) targets and (F, O, 4) rotations for what is asked on some of the span's frames."""
+    def _goals(self, solver: EditSolver, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
+        """(F, E, 3) targets and (F, E, 4) rotations for what is asked on some of the span's frames."""
         location, turn = self._asked or (self.start, None)
         shares = self._span.shares[rows]
         shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
         targets, rotations = solver.own_points.copy(), solver.own_rotations.copy()
-        effectors = self._span.model.effectors
-        oriented = [effector for effector in effectors if effector.rotation_weight > 0.0]
-        for place, effector in enumerate(effectors):
-            if effector.bone in self._dragged:
-                targets[:, place] += self._shifts(effector.bone, shift, rows)
-        for place, effector in enumerate(oriented):
-            if effector.bone in self._dragged and turn is None and not self._leads(effector.bone):
+        for place, effector in enumerate(self._span.model.effectors):
+            if effector.bone not in self._dragged:
+                continue
+            targets[:, place] += self._shifts(effector.bone, shift, rows)
+            if turn is None and not self._leads(effector.bone):
                 rotations[:, place] = np.nan
-            elif effector.bone in self._dragged and turn is not None:
+            elif turn is not None:
                 vector = self._rotation_to_world.conjugated() @ Vector(np.asarray(turn, dtype=np.float64).tolist())
                 rotations[:, place] = _turned(rotations[:, place], vector, self._dragged[effector.bone][0], shares)
         return targets, rotations

@@ -25,7 +25,8 @@ def make_solver(
     skeleton: Skeleton,
     effectors: Sequence[Effector],
     *,
-    limits: Mapping[str, Limit | None],
+    limits: Mapping[str, Limit],
+    still: Collection[str] = (),
     root: str,
     preferred: tuple[FloatArray, FloatArray],
     locks: Mapping[int, WithLocks] | None = None,
@@ -41,6 +42,7 @@ def make_solver(
         skeleton: J bones of it.
         effectors: E points on them.
         limits: by bone.
+        still: names of bones that keep their local rotation.
         root: "FIXED" or "FREE".
         preferred: the pose to stay near.
         locks: by index of a bone, what its locked channels let a rotation be.
@@ -52,6 +54,7 @@ def make_solver(
         effectors,
         masses_of(armature, skeleton),
         limits=limits,
+        still=still,
         root=root,
         floor=floor_of(armature),
         support=support_of(armature, pinned),

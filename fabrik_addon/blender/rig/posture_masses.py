@@ -11,7 +11,8 @@ import numpy.typing as npt
 from ...core.arrays import FloatArray
 from ...core.kernel.posture import Masses
 from ...core.model.skeleton import Skeleton
-from ...human.masses import BoneMass, body_masses
+from ...human.masses import KEEPS_ORIENTATION, BoneMass, body_masses
+from ...human.naming_schemes import match
 from ..settings.control import solved_parents
 from ..settings.limit_properties import read_beside
 
@@ -28,6 +29,12 @@ def masses_of(armature: bpy.types.Object, skeleton: Skeleton) -> Masses:
     shares, centres, keeps, bends, hangs = _body(armature, bones)
     stiffness = np.array([read_beside(bone, "stiffness") for bone in bones])
     return Masses(shares, centres, keeps * stiffness_factors(stiffness), bends, hangs * (1.0 - stiffness))
+
+
+def keeps_orientation(armature: bpy.types.Object, bone: str) -> float:
+    """How firmly a bone keeps its orientation when it is dragged, from 0 to 1; 0 for bones other than ends of limbs."""
+    role = match(solved_parents(armature)).get(bone)
+    return 0.0 if role is None else KEEPS_ORIENTATION.get(role.part, 0.0)
 
 
 def centre_of_mass(armature: bpy.types.Object) -> FloatArray:

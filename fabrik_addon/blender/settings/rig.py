@@ -71,6 +71,12 @@ class DragOptions:
         soft_max=20,
         options=ASIDE,
     )
+    keep_orientation: BoolProperty(
+        name="Keep Orientation",
+        description="A dragged foot or head keeps its orientation, as an IK control does; press R to rotate it",
+        default=True,
+        options=ASIDE,
+    )
     spread: IntProperty(
         name="Spread",
         description="Over how many frames before and after this one a drag of animated bones fades out; 0: this frame "

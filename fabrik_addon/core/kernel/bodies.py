@@ -295,18 +295,17 @@ class Bodies:
     def stiffness(
         self, pose: Pose, motions: Motions, points: FloatArray, on: IntArray, forces: FloatArray
     ) -> FloatArray:
-        """(..., D, D) how the pull of forces (..., n, 3) at points (..., n, 3) of bodies (n,) on the columns grows.
+        """(..., D, D) how the pull of forces (..., n, 3) at points (..., n, 3) of bodies (n,) grows as columns turn.
 
         Σ f · ∂²p / ∂i ∂j, which is f · (a_i × (a_j × arm_j)) where i is above j.
         """
-        moments = (points[..., :, None] * forces[..., None, :]).reshape(*points.shape[:-1], 9)
-        below = self._moves(on)[:, 0].T @ np.concatenate([moments, forces], axis=-1)
+        products = (points[..., :, None] * forces[..., None, :]).reshape(*points.shape[:-1], 9)
+        below = self._moves(on)[:, 0].T @ np.concatenate([products, forces], axis=-1)
         heads = pose.heads[..., self.body_of, :]
-        spread = below[..., :9].reshape(*heads.shape, 3) - heads[..., None] * below[..., None, 9:]
+        spread = below[..., :9].reshape(*below.shape[:-1], 3, 3) - heads[..., :, None] * below[..., None, 9:]
         axes = motions[0]
         trace = spread[..., 0, 0] + spread[..., 1, 1] + spread[..., 2, 2]
-        along = times(spread, axes) - trace[..., None] * axes
-        return self.symmetric(axes @ np.swapaxes(along, -1, -2))
+        return self.symmetric(axes @ np.swapaxes(times(spread, axes) - trace[..., None] * axes, -1, -2))
 
 
 def joint_axes(limit: Limit | None, factor: float) -> FloatArray:

@@ -17,24 +17,19 @@ _ENOUGH: Final = 2
 def foot_points(skeleton: Skeleton, effectors: Sequence[Effector], up: int) -> Iterator[FootPoint]:
     """Heel and toe of each foot: the markers at its back and its front, else the ends of its bones.
 
-    None where no bone is named as a foot. up: the axis of armature space that points up.
+    Nothing if no bone is named as a foot. up: the axis of armature space that points up.
     """
     roles = match(skeleton.names)
     for side in ("L", "R"):
         bones = [name for name, role in roles.items() if role.part in _FOOT_PARTS and role.side == side]
-        if bones:
-            yield from _of_foot(skeleton, effectors, bones, up)
-
-
-def _of_foot(skeleton: Skeleton, effectors: Sequence[Effector], bones: Sequence[str], up: int) -> Iterator[FootPoint]:
-    marked = [(each.bone, each.offset) for each in effectors if each.bone in bones and each.offset is not None]
-    if len(marked) < _ENOUGH:
-        yield FootPoint(bones[0], (0.0, 0.0, 0.0))
-        yield FootPoint(bones[-1])
-        return
-    # How far each lies to the front: along the foot, on the floor.
-    along = np.delete(skeleton.rest[skeleton.index(bones[0]), :3, 1], up)
-    places = [skeleton.rest[skeleton.index(bone)] @ (*offset, 1.0) for bone, offset in marked]
-    order = np.argsort([np.delete(place[:3], up) @ along for place in places])
-    for end in (order[0], order[-1]):
-        yield FootPoint(*marked[int(end)])
+        marked = [(each.bone, each.offset) for each in effectors if each.bone in bones and each.offset is not None]
+        if bones and len(marked) < _ENOUGH:
+            yield FootPoint(bones[0], (0.0, 0.0, 0.0))
+            yield FootPoint(bones[-1])
+        elif bones:
+            # How far each lies to the front: along the foot, on the floor.
+            along = np.delete(skeleton.rest[skeleton.index(bones[0]), :3, 1], up)
+            places = [skeleton.rest[skeleton.index(bone)] @ (*offset, 1.0) for bone, offset in marked]
+            order = np.argsort([np.delete(place[:3], up) @ along for place in places])
+            for end in (order[0], order[-1]):
+                yield FootPoint(*marked[int(end)])

@@ -1,1 +1,1 @@
-"""Readers of marker files. Imports what stands directly in `markers`."""
+"""Readers of marker files. Imports `mapping` and the modules directly in `markers`."""

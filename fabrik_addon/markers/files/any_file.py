@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ..clip import Clip, ClipError, MarkerFileError
+from ..mapping.labels import body_labels
 from .c3d import parse_c3d
 from .reading import Parser, read_file
 from .suffixes import SUFFIXES
@@ -16,10 +17,12 @@ from .trc import parse_trc
 _PARSERS: Final[Mapping[str, Parser]] = MappingProxyType({".trc": parse_trc, ".c3d": parse_c3d})
 _C3D_MAGIC: Final = 0x50
 _TRC_START: Final = b"pathfiletype"
-# What can stand before a label's first "_" without being somebody.
+# What may precede a label's first "_" without being a performer.
 _SIDES: Final = frozenset({"l", "r", "left", "right"})
-# Prefixes without a colon are performers where so many labels are the same behind each of them.
+# Prefixes without a colon are performers if this many labels are the same behind each of them.
 _SHARED_LABELS: Final = 5
+# A performer has at least this share of the labels of a body that any other has.
+_LEAST_SHARE: Final = 0.25
 
 
 def read_markers(path: str | os.PathLike[str], units: str | None = None, up_axis: str | None = None) -> Clip:
@@ -45,38 +48,45 @@ def _parser(start: bytes, suffix: str) -> Parser:
 
 
 def performers(clip: Clip) -> tuple[str, ...]:
-    """Whose markers there are, in the clip's order: what stands before the colon in labels such as Anna:LASI.
+    """The prefixes of performers, in the clip's order: what precedes the colon in labels such as Anna:LASI.
 
-    Where no label has a colon: what stands before the first underscore, if several have the same markers behind it.
-    Empty where labels have no such prefixes.
+    If no label has a colon: what precedes the first underscore, if several have the same labels behind it. Props are no
+    performers: these have labels of a body, at least a quarter as many as any other; or any labels, if none are known.
     """
-    return tuple(dict.fromkeys(prefix for prefix, _label in _parted(clip.names).values()))
+    labels: dict[str, list[str]] = {}
+    prefixed = _prefixed(clip.names)
+    for name in clip.names:
+        prefix, label = prefixed.get(name, ("", name))
+        labels.setdefault(prefix, []).append(label)
+    counts = {prefix: body_labels(own) for prefix, own in labels.items()}
+    if not any(counts.values()):
+        counts = {prefix: len(own) for prefix, own in labels.items()}
+    least = _LEAST_SHARE * max(counts.values(), default=0)
+    return tuple(prefix for prefix, count in counts.items() if prefix and count >= least)
 
 
 def select_performer(clip: Clip, name: str) -> Clip:
     """The markers of one performer, without the prefix; unlabelled ones belong to nobody.
 
-    Raises ClipError where there is no such performer.
+    Raises ClipError if there is no such performer.
     """
-    parted = _parted(clip.names)
-    places = [place for place, label in enumerate(clip.names) if label in parted and parted[label][0] == name]
+    prefixed = _prefixed(clip.names)
+    places = [place for place, label in enumerate(clip.names) if label in prefixed and prefixed[label][0] == name]
     if not places:
         known = ", ".join(performers(clip)) or "labels without one"
         raise ClipError(f"{clip.source or 'the recording'}: there is no performer {name!r}: choose from {known}")
-    names = tuple(parted[clip.names[place]][1] for place in places)
+    names = tuple(prefixed[clip.names[place]][1] for place in places)
     return replace(clip, names=names, positions=clip.positions[:, places])
 
 
-def _parted(names: Sequence[str]) -> Mapping[str, tuple[str, str]]:
-    """The labels that have a performer's prefix, as prefix and rest."""
-    parted = {
-        name: (prefix, rest) for name in names for prefix, colon, rest in (name.rpartition(":"),) if prefix and rest
+def _prefixed(names: Sequence[str]) -> Mapping[str, tuple[str, str]]:
+    """The labels that have a prefix, as prefix and rest."""
+    by_colon = {
+        name: (prefix, rest) for name in names for prefix, _, rest in (name.rpartition(":"),) if prefix and rest
     }
-    return parted or _parted_at_underscores(names)
-
-
-def _parted_at_underscores(names: Sequence[str]) -> Mapping[str, tuple[str, str]]:
-    """As ``_parted`` for labels such as Anna_LASI; none where it is not clear that the prefixes are performers."""
+    if by_colon:
+        return by_colon
+    # Underscores separate other things as well: several prefixes have to have the same labels.
     pieces = {name: (prefix, rest) for name in names for prefix, _, rest in (name.partition("_"),) if prefix and rest}
     labels: dict[str, set[str]] = {}
     for prefix, rest in pieces.values():

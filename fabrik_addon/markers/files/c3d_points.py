@@ -110,17 +110,13 @@ def _layout(content: bytes, parameters: Parameters) -> tuple[Layout, tuple[str, 
     if not layouts or not layouts[0].points:
         raise MarkerFileError("no markers: choose a file with points")
     exact = [layout for layout in layouts if layout.frames and 0 <= size - layout.end < BLOCK]
-    chosen = exact[0] if exact else _fitted(layouts[0], size)
+    # Else no more frames than there are; all of them if nothing says how many.
+    most = max(size - layouts[0].start, 0) // layouts[0].frame_bytes
+    chosen = exact[0] if exact else replace(layouts[0], frames=min(layouts[0].frames or most, most))
     if chosen.frames < 1:
         raise MarkerFileError("there are no frames, as the file ends where they should begin: export it again")
     notes = [f"the file says {count} frames, read {chosen.frames}" for count in counts if count != chosen.frames]
     return chosen, tuple(notes[:1])
-
-
-def _fitted(layout: Layout, size: int) -> Layout:
-    """The layout with no more frames than there are; with all of them where it does not know how many."""
-    room = max(size - layout.start, 0) // layout.frame_bytes
-    return replace(layout, frames=min(layout.frames, room) if layout.frames else room)
 
 
 def _counts(values: Iterable[float]) -> list[int]:

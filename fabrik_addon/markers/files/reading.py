@@ -33,21 +33,17 @@ def read_file(path: str | os.PathLike[str], parse: Parser, units: str | None, up
     says, or guesses. Raises MarkerFileError, one sentence that names the file, where it cannot be read.
     """
     path = Path(path)
+    axes: dict[str | None, UpAxis | None] = {None: None, "Y": "Y", "Z": "Z"}
+    told = up_axis.upper() if up_axis is not None else None
     try:
-        clip = replace(parse(_file_bytes(path), units, _told_up_axis(up_axis)), source=path.name)
+        if told not in axes:
+            raise MarkerFileError(f"the up axis must be Y or Z, not {up_axis!r}")  # noqa: TRY301
+        clip = replace(parse(_file_bytes(path), units, axes[told]), source=path.name)
     except MarkerFileError as trouble:
         raise MarkerFileError(f"{path.name}: {trouble}") from None
     for note in clip.notes:
         _log.warning("%s: %s", path.name, note)
     return clip
-
-
-def _told_up_axis(told: str | None) -> UpAxis | None:
-    """The up axis as asked for, None for a guess; raise MarkerFileError for anything but Y and Z."""
-    axes: dict[str, UpAxis] = {"Y": "Y", "Z": "Z"}
-    if told is not None and told.upper() not in axes:
-        raise MarkerFileError(f"the up axis must be Y or Z, not {told!r}")
-    return None if told is None else axes[told.upper()]
 
 
 def _file_bytes(path: Path) -> bytes:

@@ -104,16 +104,14 @@ def _lines(text: str) -> list[_Line]:
     """
     plain = text.replace("\r\n", "\n").replace("\r", "\n")
     separator = next((mark for mark in "\t;," if mark in plain), "\t")
-    lines = (
-        _Line(number, tuple(cell.strip(" ") for cell in _cells(line, separator)))
-        for number, line in enumerate(plain.split("\n"), start=1)
-    )
-    return [line for line in lines if any(line.cells)]
-
-
-def _cells(line: str, separator: str) -> list[str]:
-    """A line's cells; where nothing separates them but blanks, its words."""
-    return line.split(separator) if separator in line else re.split(" +", line.strip(" "))
+    lines = []
+    for number, text_line in enumerate(plain.split("\n"), start=1):
+        # If nothing but blanks separates the cells, they are the line's words.
+        words = text_line.split(separator) if separator in text_line else re.split(" +", text_line.strip(" "))
+        cells = tuple(word.strip(" ") for word in words)
+        if any(cells):
+            lines.append(_Line(number, cells))
+    return lines
 
 
 def _table(lines: Sequence[_Line]) -> _Table:
@@ -182,7 +180,9 @@ def _samples(table: _Table, marker_count: int, *, cut: bool) -> _Samples:
     width = _COLUMNS_BEFORE + 3 * marker_count
     rows = list(table.rows)
     if cut and (len(rows[-1].cells) < width or len(rows) < _count(table, "numframes")):
-        rows[-1:] = _mended(rows[-1])
+        # The last cell of a cut row is left out; all of the row if no whole marker is left.
+        last = rows.pop()
+        rows += [_Line(last.number, last.cells[:-1])] if len(last.cells) > _COLUMNS_BEFORE + 3 else []
     if not rows:
         raise MarkerFileError("there are no whole frames after the header: export it again")
     numbers = np.full((len(rows), width), np.nan)
@@ -197,12 +197,6 @@ def _count(table: _Table, key: str) -> float:
     """A count of the header; -1 where it says none."""
     said = _number(table.fields.get(key, ""))
     return said if said is not None and math.isfinite(said) else -1.0
-
-
-def _mended(line: _Line) -> list[_Line]:
-    """A cut last row without its last cell; nothing where no whole marker is left."""
-    cells = line.cells[:-1]
-    return [_Line(line.number, cells)] if len(cells) >= _COLUMNS_BEFORE + 3 else []
 
 
 def _numbers(line: _Line) -> list[float]:

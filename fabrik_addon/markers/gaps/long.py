@@ -1,4 +1,4 @@
-"""Long gaps of bones: from the motion before to the motion after, without a jump in place, speed or acceleration."""
+"""Long gaps of bones: from the motion before to the motion after, continuous in value, speed and acceleration."""
 
 from typing import Final
 
@@ -14,31 +14,31 @@ from ...core.rotations import (
 from ..clip import BoolArray, FloatArray, true_spans
 from ..robust import outlier_weights
 
-# Over gaps longer than this (seconds) the motion at the edges carries less far.
+# Over gaps longer than this (seconds) the speed and acceleration at the edges count less.
 CARRIED: Final = 0.5
-# Speed and acceleration at an edge are taken from so many frames beside it, more of them the longer the gap is: over a
-# longer gap noise in them carries farther.
+# Frames beside a gap from which speed and acceleration are taken: a share of the gap's length, since noise in them
+# grows with it, between these.
+_BESIDE_SHARE: Final = 0.6
 _LEAST_BESIDE: Final = 6
 MOST_BESIDE: Final = 30
-_BESIDE_SHARE: Final = 0.6
 # A cubic through fewer frames than this would follow the noise.
 _FOR_CUBIC: Final = 20
-# Of the frames beside a gap each third that is there tells one more of speed and acceleration: four frames at a take's
-# beginning led a neck without its marker 170 degrees away over 30 frames.
+# Each third of the frames beside a gap that is there allows one degree more: four frames at a take's beginning led a
+# neck without its marker 170 degrees astray over 30 frames.
 _FOR_DEGREE: Final = 3.0
-# What lies farther from the cubic than so many times the median is hardly counted, after so many rounds.
+# Frames farther from the cubic than this many times the median hardly count, after so many rounds.
 _FAR_OFF: Final = 4.0
 _ROUNDS: Final = 4
-# What every frame counts at least: where nearly all are alike to the last digit, these alone would not make a curve.
+# The least weight of a frame: where nearly all are alike to the last digit, these alone would not determine a curve.
 _LEAST_WEIGHT: Final = 1e-6
-# In so many frames the way beside the course becomes the course.
+# Frames over which the known values at the edges change to the fitted curve.
 _ONTO_COURSE: Final = 2.0
 
 
 def fill_points(points: FloatArray, known: BoolArray, longest: float) -> FloatArray:
     """(F, C) points, or other values, filled where they are not known (F,).
 
-    longest: over gaps of more frames than this, speed and acceleration at the edges carry less far.
+    longest: over gaps of more frames than this, speed and acceleration at the edges count less.
     """
     filled = np.array(points)
     for first, end in _gaps(known):
@@ -49,7 +49,7 @@ def fill_points(points: FloatArray, known: BoolArray, longest: float) -> FloatAr
 
 
 def fill_rotations(rotations: FloatArray, known: BoolArray, longest: float) -> FloatArray:
-    """(F, K, 4) unit quaternions, filled where they are not known (F,); see `fill_points`."""
+    """(F, K, 4) unit quaternions, filled where they are not known (F,); longest: see `fill_points`."""
     filled = np.array(rotations)
     for first, end in _gaps(known):
         base = rotations[first - 1] if first > 0 else rotations[end]
@@ -60,22 +60,17 @@ def fill_rotations(rotations: FloatArray, known: BoolArray, longest: float) -> F
     return filled
 
 
-def _near(first: int, end: int, count: int) -> slice:
-    """A gap and the frames beside it that are looked at."""
-    return slice(max(first - MOST_BESIDE - 1, 0), min(end + MOST_BESIDE + 1, count))
-
-
 def hold(values: FloatArray, known: BoolArray, ease: int) -> FloatArray:
-    """(F, C) values that stay where they are not known (F,), and over the last frames of a gap go to what comes.
+    """(F, C) values that stay where they are not known (F,), and change to what follows over a gap's last frames.
 
-    Quaternions are to be normalised afterwards.
+    ease: how many frames. Quaternions are to be normalized afterwards.
     """
     filled = np.array(values)
     for first, end in _gaps(known):
-        before, after = values[max(first - 1, 0)], values[min(end, len(values) - 1)]
-        before = after if first == 0 else before
-        after = before if end == len(values) else after
-        after = np.where(np.sum(before * after) < 0.0, -after, after) if values.shape[1] == 4 else after
+        before = values[first - 1] if first > 0 else values[end]
+        after = values[end] if end < len(values) else before
+        if values.shape[1] == 4 and np.sum(before * after) < 0.0:
+            after = -after
         left = (end - np.arange(first, end)) / (min(ease, end - first) + 1.0)
         share = smoothstep(np.clip(1.0 - left, 0.0, 1.0))[:, None]
         filled[first:end] = (1.0 - share) * before + share * after
@@ -83,12 +78,17 @@ def hold(values: FloatArray, known: BoolArray, ease: int) -> FloatArray:
 
 
 def _gaps(known: BoolArray) -> list[tuple[int, int]]:
-    """Half-open spans of frames that are not known; none where nothing is known."""
+    """Half-open spans of frames that are not known; none if nothing is known."""
     return true_spans(~known) if known.any() else []
 
 
+def _near(first: int, end: int, count: int) -> slice:
+    """A gap and the frames beside it that are looked at."""
+    return slice(max(first - MOST_BESIDE - 1, 0), min(end + MOST_BESIDE + 1, count))
+
+
 def _across(values: FloatArray, known: BoolArray, first: int, end: int, longest: float) -> FloatArray:
-    """(N, K, C) values for the frames of a gap; at the ends of the take they stay as they are at its one edge."""
+    """(N, K, C) values for the frames of a gap; constant at the ends of the take."""
     if first == 0 or end == len(values):
         edge = values[end] if first == 0 else values[first - 1]
         return np.broadcast_to(edge, (end - first, *values.shape[1:]))
@@ -96,19 +96,27 @@ def _across(values: FloatArray, known: BoolArray, first: int, end: int, longest:
     carried = span * min(1.0, longest / span)
     scale = np.array([1.0, carried, carried**2])[:, None, None]
     beside = int(np.clip(_BESIDE_SHARE * span, _LEAST_BESIDE, MOST_BESIDE))
-    start, stop = _edge(values, known, first - 1, -beside), _edge(values, known, end, beside)
+    start = _edge(values, known, first - 1, -beside)
+    stop = _edge(values, known, end, beside)
     steps = np.arange(1, end - first + 1)[:, None, None]
-    curve = _quintic(steps / span, start * scale, stop * scale)
-    # The last known values lie beside the course that leads there; the way onto it takes a few frames.
+    s = steps / span
+    # The quintic with value, speed and acceleration `a` at 0 and `b` at 1: least change of jerk.
+    a, b = start * scale, stop * scale
+    rest = b - np.array([a.sum(axis=0) - 0.5 * a[2], a[1] + a[2], a[2]])
+    third = 10.0 * rest[0] - 4.0 * rest[1] + 0.5 * rest[2]
+    fourth = -15.0 * rest[0] + 7.0 * rest[1] - rest[2]
+    fifth = 6.0 * rest[0] - 3.0 * rest[1] + 0.5 * rest[2]
+    curve = np.asarray(a[0] + s * (a[1] + s * (0.5 * a[2] + s * (third + s * (fourth + s * fifth)))))
+    # The last known values lie beside the fitted curve.
     curve += np.exp(-steps / _ONTO_COURSE) * (values[first - 1] - start[0])
     curve += np.exp(-(span - steps) / _ONTO_COURSE) * (values[end] - stop[0])
     return curve
 
 
 def _edge(values: FloatArray, known: BoolArray, edge: int, beside: int) -> FloatArray:
-    """(3, K, C) value, speed and acceleration a frame at a gap's edge.
+    """(3, K, C) value, speed and acceleration (in frames) at a gap's edge.
 
-    They are those of a curve through so many frames beside the gap (negative: before it), of which some may be off.
+    Those of a curve fitted robustly to `beside` frames after it (negative: before it).
     """
     last = np.clip(edge + beside, 0, len(values) - 1)
     frames = np.arange(min(edge, last), max(edge, last) + 1)
@@ -128,12 +136,3 @@ def _edge(values: FloatArray, known: BoolArray, edge: int, beside: int) -> Float
     found[: degree + 1] = np.swapaxes(fitted, 0, 1)
     per_frame = np.array([1.0, 1.0 / abs(beside), 2.0 / beside**2])
     return np.asarray(found[:3] * per_frame[:, None, None])
-
-
-def _quintic(s: FloatArray, start: FloatArray, stop: FloatArray) -> FloatArray:
-    """(N, K, C) the curve of least jerk's change with value, speed and acceleration (3, K, C) at 0 and at 1."""
-    rest = stop - np.array([start.sum(axis=0) - 0.5 * start[2], start[1] + start[2], start[2]])
-    third = 10.0 * rest[0] - 4.0 * rest[1] + 0.5 * rest[2]
-    fourth = -15.0 * rest[0] + 7.0 * rest[1] - rest[2]
-    fifth = 6.0 * rest[0] - 3.0 * rest[1] + 0.5 * rest[2]
-    return np.asarray(start[0] + s * (start[1] + s * (0.5 * start[2] + s * (third + s * (fourth + s * fifth)))))

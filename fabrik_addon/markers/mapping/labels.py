@@ -148,6 +148,13 @@ def _recognised(reader: _Reader, labels: Sequence[str]) -> str | None:
     return best if known[best] >= _FEWEST else None
 
 
+def body_labels(labels: Sequence[str]) -> int:
+    """How many of the labels of one person, or thing, name a place on a body."""
+    reader = _Reader(labels)
+    key = _recognised(reader, labels)
+    return sum(reader.meaning(label, PRESETS[key] if key else None) is not None for label in labels)
+
+
 def parts_of(roles: Mapping[str, Role]) -> dict[Role, str]:
     """The one bone that stands for each role, from bones in an armature's order, parents first.
 

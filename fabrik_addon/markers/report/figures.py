@@ -86,7 +86,9 @@ class Report:
         if (np.isinf(errors) | (errors < 0.0)).any():
             raise ReportError("errors must be finite and not negative, or NaN where not seen")
         if self.weights is not None:
-            _check_weights(np.asarray(self.weights, dtype=np.float64), expected[1])
+            weights = np.asarray(self.weights, dtype=np.float64)
+            if weights.shape != expected[1:] or not (np.isfinite(weights) & (weights >= 0.0)).all():
+                raise ReportError(f"weights must be {expected[1]} numbers of 0 or more, not {weights.tolist()}")
         object.__setattr__(self, "errors", errors)
 
     def per_marker(self) -> list[Row]:
@@ -106,8 +108,13 @@ class Report:
         """One row for all samples."""
         ((row, worst),) = _rows(self.used.reshape(1, -1), self.seen.reshape(1, -1))
         frame, marker = (None, None) if worst is None else divmod(worst, len(self.markers))
-        named = replace(row, worst_marker=self._marker(marker), worst_frame=self._frame(frame))
-        return replace(named, weighted_rms=self._weighted_rms())
+        weighted = None
+        if self.weights is not None:
+            counts = ~np.isnan(self.used)
+            weights = np.broadcast_to(np.asarray(self.weights, dtype=np.float64), self.used.shape)[counts]
+            squares = self.used[counts] ** 2
+            weighted = math.sqrt(float(np.average(squares, weights=weights))) if weights.any() else math.nan
+        return replace(row, worst_marker=self._marker(marker), worst_frame=self._frame(frame), weighted_rms=weighted)
 
     @cached_property
     def seen(self) -> BoolArray:
@@ -151,16 +158,6 @@ class Report:
         ]
         return sorted(spans, key=lambda span: -span.count)
 
-    def _weighted_rms(self) -> float | None:
-        """The root of the weighted mean square over what is seen; None without weights."""
-        if self.weights is None:
-            return None
-        counts = ~np.isnan(self.used)
-        weights = np.broadcast_to(np.asarray(self.weights, dtype=np.float64), self.used.shape)[counts]
-        if not weights.any():
-            return math.nan
-        return math.sqrt(float(np.average(self.used[counts] ** 2, weights=weights)))
-
     def _frame(self, row: int | None) -> int | None:
         """The frame number of a row of the errors."""
         return None if row is None else int(self.frames[row])
@@ -168,12 +165,6 @@ class Report:
     def _marker(self, column: int | None) -> str | None:
         """The name of a column of the errors."""
         return None if column is None else self.markers[column]
-
-
-def _check_weights(weights: FloatArray, count: int) -> None:
-    """Raise ReportError unless there is one finite weight of 0 or more for each marker."""
-    if weights.shape != (count,) or not (np.isfinite(weights) & (weights >= 0.0)).all():
-        raise ReportError(f"weights must be {count} numbers of 0 or more, not {weights.tolist()}")
 
 
 def _rows(errors: FloatArray, seen: BoolArray) -> list[tuple[Row, int | None]]:

@@ -1,4 +1,4 @@
-"""A recording while it is being solved: its targets, what they weigh, and the poses so far."""
+"""A recording while it is being solved: its targets, their weights, and the poses so far."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,7 +8,6 @@ import numpy as np
 
 from ...core import Skeleton, Solution, Solver, Status, forward_kinematics
 from ...core.arrays import TINY, IntArray
-from ...core.backend import array as many
 from ...core.model.bodies import effector_offset
 from ...core.model.targets import PosePrior
 from ..calibrate.offsets import points_on
@@ -17,13 +16,13 @@ from ..gaps.short import bridge
 
 # Frames that are solved together: arrays of them fit the processor's cache, and memory stays flat.
 _TOGETHER: Final = 1000
-# From a pose nearby three steps are enough: without an end some few frames took 40, for 0.00 mm RMS. From one that
-# wrong samples have dragged away they are not, and fifteen came out as eight do.
+# From a pose nearby three steps are enough: without a limit a few frames took 40, for 0.00 mm RMS. From a pose that
+# wrong samples have dragged away three are too few; fifteen came out as eight do.
 _STEPS: Final = 3
 _STEPS_FROM_FAR: Final = 8
-# A marker that is away for no longer than this (seconds) is where its own motion leads it.
+# Seconds: over shorter gaps a marker follows its own motion.
 _MOMENT: Final = 0.1
-# What a marker's place counts beside a seen one where it is bridged over a moment.
+# Weight of such a bridged sample, relative to a seen one.
 _BRIDGED_WEIGHT: Final = 0.1
 
 
@@ -31,16 +30,17 @@ class Recording:
     """F frames of E markers, and the poses that meet them.
 
     Attributes:
-        seen, outliers, close: (F, E) samples that are there; that cannot be right; that are away or outliers for a
-            moment only, and so are bridged.
-        expected: (F, J, 4) local rotations that a pose has where markers do not say, and prior_weights: (F, J) what a
-            squared radian off counts.
-        rest_weights: (F, J) what a squared radian off rest counts beside that.
+        seen, outliers, close: (F, E) samples that are seen; that are rejected as wrong; that are missing or rejected
+            for a moment only, and so are bridged.
+        bridged: (F, E, 3) targets without outliers, with short gaps bridged; NaN where there is none.
+        expected: (F, J, 4) local rotations to which undetermined bones are held, and prior_weights: (F, J) what a
+            squared radian from them counts.
+        rest_weights: (F, J) what a squared radian from rest counts, in addition.
     """
 
     def __init__(self, solver: Solver, targets: FloatArray, root_heads: FloatArray | None, rate: float) -> None:
         self.solver, self.targets, self.rate = solver, targets, rate
-        self.nearby, self.from_far = (
+        self._nearby, self._from_far = (
             with_options(solver, max_sweeps=0, restarts=0, repair_pops=False, most_steps=steps)
             for steps in (_STEPS, _STEPS_FROM_FAR)
         )
@@ -57,46 +57,51 @@ class Recording:
         self.offsets = np.array([effector_offset(solver.skeleton, effector) for effector in solver.effectors])
 
     def bridge(self) -> None:
-        """Put markers that are away, or outliers, for a moment to where they must have been."""
+        """Interpolate markers that are missing or rejected for a moment."""
         inliers = np.where(self.outliers[..., None], np.nan, self.targets)
         self.bridged = bridge(inliers, self.rate, max(1, round(_MOMENT * self.rate)))
         self.close: BoolArray = np.isnan(inliers).any(axis=2) & ~np.isnan(self.bridged).any(axis=2)
 
     def sample_weights(self, frames: Any) -> FloatArray:
-        """(N, E) what the targets of some frames weigh: less where they are bridged."""
+        """(N, E) weights of the bridged targets of some frames."""
         return np.asarray(self.weights * np.where(self.close[frames], _BRIDGED_WEIGHT, 1.0))
 
+    def solve_bridged(self, frames: Any, *, far: bool = False) -> None:
+        """Solve some frames again from their current poses, with all that is seen or bridged.
+
+        far: see `solve_again`.
+        """
+        self.solve_again(frames, self.sample_weights(frames), self.bridged[frames], far=far)
+
     def solve_again(self, frames: Any, weights: FloatArray, targets: FloatArray, *, far: bool = False) -> None:
-        """Solve some frames from their present poses. far: these may be far off."""
-        start, heads = self.solution.rotations[frames], self.solution.root_location[frames]
+        """Solve some frames again from their current poses. far: those may be far from the new ones."""
         at_rest = self.rest_weights[frames]
         counts = self.prior_weights[frames] + at_rest
-        prior = PosePrior(_toward_rest(self.expected[frames], at_rest / np.maximum(counts, TINY)), counts)
-        solver = self.from_far if far else self.nearby
-        part = solver.solve(targets, start=start, start_location=heads, weights=weights, prior=prior)
-        self.solution.put(frames, part)
+        # The weighted mean of what is expected and of no rotation.
+        share = (at_rest / np.maximum(counts, TINY))[..., None]
+        expected = self.expected[frames]
+        expected = np.where(expected[..., :1] < 0.0, -expected, expected) * (1.0 - share)
+        expected[..., :1] += share
+        expected /= np.linalg.norm(expected, axis=-1, keepdims=True)
+        solver = self._from_far if far else self._nearby
+        start, heads = self.solution.rotations[frames], self.solution.root_location[frames]
+        prior = PosePrior(expected, counts)
+        found = solver.solve(targets, start=start, start_location=heads, weights=weights, prior=prior)
+        self.solution.put(frames, found)
 
     def state(self, frames: IntArray) -> tuple[Solution, FloatArray, FloatArray]:
-        """Poses of some frames, and what is expected there; see `put_back`."""
+        """Poses, expected poses and their weights on some frames, for `put_back`."""
         return self.solution.part(frames), self.expected[frames], self.prior_weights[frames]
 
     def put_back(self, frames: IntArray, state: tuple[Solution, FloatArray, FloatArray], which: BoolArray) -> None:
-        """Give those of some frames that are told (N,) the poses and expectations again that they had."""
+        """Undo changes since `state` was called on the same frames; which: (N,) the frames to undo."""
         solution, expected, prior_weights = state
         self.solution.put(frames[which], solution.part(np.flatnonzero(which)))
         self.expected[frames[which]], self.prior_weights[frames[which]] = expected[which], prior_weights[which]
 
-    def solve_bridged(self, frames: Any, *, far: bool = False) -> None:
-        """The same with all that is seen, and what is bridged."""
-        self.solve_again(frames, self.sample_weights(frames), self.bridged[frames], far=far)
-
     def legal(self, rotations: FloatArray) -> FloatArray:
-        """Between two poses inside the limits there may be one outside."""
-        for name, limit in self.solver.limits.items():
-            bone = self.solver.skeleton.index(name)
-            inside = limit.clamp(many, many.quaternion(rotations[:, bone]))
-            rotations[:, bone] = many.stack([inside], len(rotations))[:, 0]
-        return rotations
+        """(N, J, 4) local rotations inside the limits. Between two poses inside there may be one outside."""
+        return np.array(self.solver.problem.legal(rotations))
 
     def distances(self, frames: IntArray | None = None) -> FloatArray:
         """(N, E) of the markers from their targets on some frames, or on all; NaN where those are."""
@@ -111,34 +116,27 @@ class Recording:
         return distances
 
     def measure(self) -> None:
-        """Errors of what is seen, whatever it weighed; frames that show nothing say so."""
+        """Write errors of all that is seen, outliers included, and the status of each frame."""
         self.solution.errors[...] = self.distances()
         self.solution.status[~self.seen.any(axis=1)] = Status.UNSEEN
         tolerances = self.solver.options.tolerance * self.solver.reaches.tolerance_lengths
         met = ~(self.solution.errors > tolerances).any(axis=1) & self.seen.any(axis=1)
         self.solution.status[met] = Status.SOLVED
-        # The last of few steps from nearby is as near as markers want to some hundredths of a millimetre.
+        # After few steps from nearby the markers are as near as they get, to some hundredths of a millimetre.
         self.solution.status[self.solution.status == Status.STALLED] = Status.FITTED
 
 
 def about(flagged: BoolArray, near: int) -> BoolArray:
-    """(F, ...) whether a frame, or one so near to it, is flagged."""
+    """(F, ...) whether a frame, or one at most `near` frames away, is flagged."""
     beside = ((near + 1, near), *[(0, 0)] * (flagged.ndim - 1))
     counts = np.cumsum(np.pad(flagged, beside), axis=0, dtype=np.int64)
     return np.asarray(counts[2 * near + 1 :] > counts[: -2 * near - 1])
 
 
 def parts(frames: IntArray) -> Iterator[IntArray]:
-    """So many of some frames as are solved together, one part after the other."""
+    """Frames in parts that are solved together."""
     for first in range(0, len(frames), _TOGETHER):
         yield frames[first : first + _TOGETHER]
-
-
-def _toward_rest(rotations: FloatArray, shares: FloatArray) -> FloatArray:
-    """(N, J, 4) rotations, some shares (N, J) of the way to none."""
-    turned = np.where(rotations[..., :1] < 0.0, -rotations, rotations) * (1.0 - shares[..., None])
-    turned[..., 0] += shares
-    return np.asarray(turned / np.linalg.norm(turned, axis=-1, keepdims=True))
 
 
 def with_options(solver: Solver, skeleton: Skeleton | None = None, **choices: Any) -> Solver:

@@ -81,6 +81,38 @@ class TestPerformers:
     def test_none(self) -> None:
         assert performers(clip_of("LASI", "RASI", "L_KNEE", ":X", "Y:")) == ()
 
+    @pytest.mark.parametrize("prop", [["Box:corner"], ["Box:back"], [f"Chair:{n}" for n in range(6)]])
+    def test_props_are_nobody(self, prop: list[str]) -> None:
+        """A performer has labels of a body, about as many as the others."""
+        body = [
+            "LASI",
+            "RASI",
+            "LPSI",
+            "RPSI",
+            "LKNE",
+            "RKNE",
+            "LANK",
+            "RANK",
+            "LHEE",
+            "RHEE",
+            "LTOE",
+            "RTOE",
+            "LSHO",
+            "RSHO",
+            "LELB",
+            "RELB",
+            "C7",
+            "CLAV",
+        ]
+        assert performers(clip_of(*body, *prop)) == ()
+        assert performers(clip_of(*(f"Anna:{label}" for label in body), *prop)) == ("Anna",)
+
+    def test_labels_that_nobody_knows(self) -> None:
+        strange = [f"Q{n}Z" for n in range(20)]
+        assert performers(clip_of(*strange, "Box:corner")) == ()
+        both = [f"{name}:{label}" for name in ("Bob", "Anna") for label in strange]
+        assert performers(clip_of(*both, "Box:corner")) == ("Bob", "Anna")
+
     def test_the_markers_of_one(self) -> None:
         clip = clip_of("Bob:LASI", "Anna:LASI", "*12", "Bob:RASI")
         bob = select_performer(clip, "Bob")

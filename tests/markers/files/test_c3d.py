@@ -329,6 +329,10 @@ class TestOutputs:
         assert read_markers(written(path, C3d(standing(2, 7), labels=labels))).names == ("LTOA", "PELO", "LASI")
 
 
+def screens_of(across: str, up: str) -> dict[str, Param]:
+    return {"POINT:X_SCREEN": text(across), "POINT:Y_SCREEN": text(up)}
+
+
 class TestAxes:
     @pytest.mark.parametrize(
         ("screens", "up", "turn"),
@@ -343,15 +347,32 @@ class TestAxes:
         ],
     )
     def test_screens(self, path: Path, screens: tuple[str, str], up: str, turn: list[tuple[int, int, int]]) -> None:
-        params = {f"POINT:{axis}_SCREEN": text(screen) for axis, screen in zip("XY", screens, strict=True)}
-        clip = read_markers(written(path, replace(PLAIN, params=params)))
+        """The person stands along the axis that the header says is up."""
+        upright = PLAIN.points if up == "Z" else PLAIN.points[..., [0, 2, 1]] * (1, 1, -1)
+        params = screens_of(*screens)
+        clip = read_markers(written(path, replace(PLAIN, points=upright @ np.array(turn), params=params)))
         assert clip.up_axis == up
         assert np.linalg.det(turn) == pytest.approx(1.0)
-        np.testing.assert_allclose(clip.positions, METRES @ np.array(turn).T, rtol=1e-6)
-        # What was up in the file is up in Blender's axes.
-        pointed = {"X": 0, "Y": 1, "Z": 2}[screens[1][-1]]
-        sign = -1.0 if screens[1][0] == "-" else 1.0
-        np.testing.assert_allclose(to_z_up(clip).positions[..., 2], sign * METRES[..., pointed], rtol=1e-6)
+        np.testing.assert_allclose(clip.positions, upright / 1000.0, rtol=1e-6)
+        assert not [note for note in clip.notes if "the markers" in note]
+        np.testing.assert_allclose(to_z_up(clip).positions[..., 2], METRES[..., 2], rtol=1e-6)
+
+    @pytest.mark.parametrize("across", ["+X", "+Y", "-X"])
+    @pytest.mark.parametrize("up", ["+X", "-X", "+Y", "-Y", "-Z"])
+    def test_a_person_who_stands_contradicts_any_header(self, path: Path, across: str, up: str) -> None:
+        """Points that stand Z up, with heads at 1.46 m and feet on the floor, stay on their feet."""
+        clip = read_markers(written(path, replace(PLAIN, params=screens_of(across, up))))
+        assert clip.up_axis == "Z"
+        np.testing.assert_allclose(clip.positions, METRES, rtol=1e-6)
+        assert f"the file says that {up.removeprefix('+')} is up, the markers that Z is; took Z" in clip.notes[0]
+
+    @pytest.mark.parametrize("up", ["+X", "-X", "+Y", "-Y", "+Z", "-Z"])
+    def test_markers_that_do_not_tell_leave_it_to_the_header(self, path: Path, up: str) -> None:
+        """Two markers say nothing of which way is up."""
+        few = replace(PLAIN, points=PLAIN.points[:, :2], labels=LABELS[:2], params=screens_of("+X", up))
+        clip = read_markers(written(path, few))
+        pointed, sign = "XYZ".index(up[-1]), -1.0 if up[0] == "-" else 1.0
+        np.testing.assert_allclose(to_z_up(clip).positions[..., 2], sign * METRES[:, :2, pointed], rtol=1e-6)
 
     @pytest.mark.parametrize("missing", [None, text("  "), text("??")])
     def test_without_screens_the_markers_tell(self, path: Path, missing: Param | None) -> None:
@@ -361,8 +382,7 @@ class TestAxes:
         assert read_markers(written(path, lying)).up_axis == "Y"
 
     def test_writers_that_were_not_told_are_not_believed(self, path: Path) -> None:
-        params = {"POINT:X_SCREEN": text("+X"), "POINT:Y_SCREEN": text("+Y")}
-        clip = read_markers(written(path, replace(PLAIN, params=params)))
+        clip = read_markers(written(path, replace(PLAIN, params=screens_of("+X", "+Y"))))
         assert clip.up_axis == "Z"
         assert "the file says that Y is up" in clip.notes[0]
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from support import walker
 
-from fabrik_addon.core import Effector, Skeleton, Solution, Solver, forward_kinematics
+from fabrik_addon.core import Effector, Skeleton, Solver, forward_kinematics
 from fabrik_addon.core.rotations import angle_between
 from fabrik_addon.markers.solving.course import over_gaps, usual_rotations
-from fabrik_addon.markers.solving.folds import unfold
 from fabrik_addon.markers.take import TakeSettings, solve_take
 
 FRAMES, RATE = 60, 50.0
@@ -97,21 +96,6 @@ def test_a_rig_without_limits_keeps_its_folds():
     tips += np.random.default_rng(2).normal(size=tips.shape) * 0.002
     take = solve_take(Solver(skeleton, effectors), tips, TakeSettings(RATE), root_heads=np.zeros((FRAMES, 3)))
     assert angle_between(take.solution.rotations[1:], take.solution.rotations[:-1]).max() < 0.15
-
-
-def test_knots_that_are_folded_differently_are_made_alike():
-    """A stretch of poses that meets its targets as well as its neighbours' fold would."""
-    skeleton = chain(2)
-    found = Solution.empty(skeleton, 12, 1)
-    found.rotations[:] = about_x(np.full(12, 0.5))[:, None]
-    found.rotations[4:7, 1] = about_x(np.full(3, -2.5))
-    before = found.rotations[0].copy()
-
-    def resolve(frames, neighbours):
-        return found.part(neighbours), np.ones(len(frames))
-
-    unfold(found, np.ones(12), resolve)
-    assert np.allclose(found.rotations, before)
 
 
 def test_usual_rotations_leave_out_the_odd_one_and_keep_rest():

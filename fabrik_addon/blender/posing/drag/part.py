@@ -7,7 +7,7 @@ import bpy
 import numpy as np
 from mathutils import Quaternion
 
-from ....core import Effector, Fixed, forward_kinematics
+from ....core import Effector, forward_kinematics
 from ....core.arrays import FloatArray
 from ....core.drag import DragSolver
 from ....core.kernel.hanging import HangFrom
@@ -114,12 +114,12 @@ class DragPart:
         """The session, in the pose as it stands."""
         tree = self.tree
         names = [tree.skeleton.names[bone] for bone in self.written]
-        open_joints = {**dict.fromkeys(names), **limits_of(armature, names)}
         session = make_solver(
             armature,
             tree.skeleton,
             [grip.effector for grip in self.grips],
-            limits={**{name: Fixed() for name in tree.skeleton.names}, **open_joints},
+            limits=limits_of(armature, names),
+            still=set(tree.skeleton.names) - set(names),
             root="FREE" if self.moves_root and not self._ropes else "FIXED",
             preferred=self._preferred,
             pinned=[grip.effector.bone for grip in self.grips if not grip.is_dragged],

@@ -18,6 +18,7 @@ from ...goals.root import root_mode
 from ...limits.mirror import opposite_bone
 from ...rig.armature import RigError, Tree, check_unscaled
 from ...rig.ownership import OTHERWISE
+from ...rig.posture_masses import keeps_orientation
 from ...rig.spaces import BONE_HEAD, armature_point
 from ...rig.stretch import present_factors, stretched
 from ...rig.subtrees import tree_below
@@ -38,11 +39,13 @@ class DragSettings:
         reach: "WHOLE" rig, to the nearest "PIN", or a number of "BONES".
         bones: that number, the dragged bone included.
         root: "AUTO", "FIXED", "FREE" or "FOLLOW"; None for the rig's own setting.
+        keep_orientation: feet and heads keep their orientation in the world while they are dragged.
     """
 
     reach: str = "WHOLE"
     bones: int = 3
     root: str | None = None
+    keep_orientation: bool = True
 
 
 class DragSetup:
@@ -136,8 +139,9 @@ class DragSetup:
         check_unscaled(self._armature, self._carrying(top, grips))
         factors = present_factors(self._armature, names)
         grips = [replace(grip, effector=moved_with([grip.effector], factors)[0]) for grip in grips]
-        # Who names the bones that follow wants no others to.
+        # Who names the bones that follow wants no others to; a body that stands on nothing rotates as a whole.
         hangs = self._settings.reach == "WHOLE" and rig_settings(self._armature).free_limbs_hang
+        hangs &= bool(self._held) or not leads
         return DragPart(self._armature, tree, grips, self.frozen, root, hangs=hangs)
 
     def _carrying(self, top: str, grips: Sequence[Grip]) -> list[str]:
@@ -181,10 +185,11 @@ class DragSetup:
     def _grip(self, bone: str, *, turning: bool) -> Grip:
         """What takes hold of a bone; it gives way to all pins."""
         pose_bone = self._armature.pose.bones[bone]
+        kept = keeps_orientation(self._armature, bone) if self._settings.keep_orientation else 0.0
         effector = Effector(
             bone,
             offset=None if self._point == "TAIL" else BONE_HEAD,
-            rotation_weight=1.0 if turning else 0.0,
+            rotation_weight=1.0 if turning else kept,
             priority=1 + max((each.priority for each in self._kept), default=-1),
         )
         position = np.array(armature_point(pose_bone, self._point), dtype=np.float64)

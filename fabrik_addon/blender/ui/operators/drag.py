@@ -162,7 +162,17 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         """What can still be changed afterwards."""
         layout = self.layout
         layout.use_property_split = True
-        for name in ("translation", "rotation", "point", "reach", "bones", "root", "spread", "falloff"):
+        for name in (
+            "translation",
+            "rotation",
+            "point",
+            "reach",
+            "bones",
+            "root",
+            "keep_orientation",
+            "spread",
+            "falloff",
+        ):
             row = layout.row()
             row.enabled = {"bones": self.reach == "BONES", "falloff": self.spread > 0}.get(name, True)
             row.prop(self, name)
@@ -180,7 +190,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         kept = rig_settings(rig)
         for name in set(_KEPT) - self.given(*_KEPT).keys():
             setattr(self, name, getattr(kept if name == "root" else kept.drag, name))
-        settings = DragSettings(self.reach, self.bones, self.root)
+        settings = DragSettings(self.reach, self.bones, self.root, self.keep_orientation)
         frame = self.given("frame").get("frame")
         spread = Spread(self.spread, self.spread, self.falloff, frame, self.layer, self.spread_to)
         return begin_any_drag(context, rig, self.bone, self.point, settings, spread)

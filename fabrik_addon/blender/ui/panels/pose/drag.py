@@ -55,6 +55,7 @@ def _draw_drag(layout: UILayout, rig: bpy.types.Object) -> None:
     layout.prop(kept.drag, "reach")
     if kept.drag.reach == "BONES":
         layout.prop(kept.drag, "bones")
+    layout.prop(kept.drag, "keep_orientation")
     if rig.animation_data is not None and rig.animation_data.action is not None:
         layout.prop(kept.drag, "spread")
         if kept.drag.spread:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fabrik_addon.motion.falloff import CURVES, falloff
+from fabrik_addon.core.falloff import CURVES, falloff
 
 
 @pytest.mark.parametrize("curve", CURVES)

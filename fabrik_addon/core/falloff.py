@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from ..core.arrays import FloatArray
+from .arrays import FloatArray
 
 CURVES: Final = ("SMOOTH", "SHARP", "FLAT")
 # What of a span stays at its full height where the falloff is flat.

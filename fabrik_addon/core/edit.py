@@ -1,0 +1,371 @@
+"""Edits over time: poses of many frames that follow changed goals, each as near to its own pose as possible.
+
+For each frame x, by itself:
+
+    minimize  posture(x) + Σ cap · |goal(x) - target|   subject to joint limits
+
+The posture term prefers the frame's own pose. A goal costs a distance, not its square, so it is met exactly until the
+force that holds it reaches its cap; beyond that it is let go smoothly. The nearer a limb is to straight, the more force
+it takes to extend it. It therefore stays a little bent, and its joints do not jump as it becomes straight. Points that
+are held have higher caps than points that are dragged.
+
+Each step is a Newton step for all frames of a block: a quadratic program (`optimize.qp`) with the Hessian of the
+Lagrangian, then back onto the goals along the same factorization, and shorter until the sum above falls.
+
+A frame depends on its own pose and goals alone, so a smooth change of the goals gives a smooth change of the poses,
+unless the best pose passes from one minimum to another: an arm could bend two ways. `EditSolver.smoothed` therefore
+prefers poses near to a solution, its change smoothed over time: one step of a proximal method for smoothness.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from .arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths, squares, times
+from .kernel.bodies import Bodies, Pose, joint_axes
+from .kernel.goals import Goals, Wanted
+from .kernel.joint_limits import JointLimits
+from .kernel.posture import Masses, PostureTerm
+from .limits.base import Limit
+from .model.bodies import participants
+from .model.effector import Effector
+from .model.skeleton import Skeleton
+from .optimize.qp import QpStep, QuadraticProgram
+from .rotations import (
+    conjugate,
+    matrix_from_quaternion,
+    product,
+    quaternion_from_matrix,
+    quaternion_from_rotation_vector,
+    rotation_vector_from_quaternion,
+)
+
+# The force at which a goal of weight 1 is let go, in units of the body's mass and size. With 0.2 a straight leg does
+# not bend for hips that are dragged down 10 cm.
+_CAP: Final = 0.3
+# The share of it for dragged points in `smoothed`, whose preferred pose is nearly there. Of 225 drags of the sample
+# walk, in and out of reach, 15 accelerate more than 1.2 times as much as the take, and none 1.5 times.
+_CAP_NEAR: Final = 0.25
+# The largest moment of inertia of the whole body, in units of mass and its size squared: that of a rod about its end.
+_INERTIA: Final = 1.0 / 3.0
+# Goals of priority 0 have a cap so many times that of the others.
+_HELD: Final = 50.0
+# The compliance of goals below their caps, in units of 1 / mass: a drag is some 1e-9 of the size short.
+_COMPLIANCE: Final = 1e-9
+# Radians: the farthest that a joint rotates in a step, and a step below which a frame is finished.
+_LONGEST_TURN, _LAST_TURN = 0.5, 1e-2
+# Radians: own poses that are beyond a limit by less are inside.
+_BEYOND: Final = 1e-6
+# Steps at most: to the end, and while the mouse moves, where each move continues from the last one.
+_MOST_STEPS, _STEPS_FROM_NEAR = 30, 4
+# Frames: the standard deviation of the mean over time that a smoothed change is. 5 instead of 3 is no smoother.
+_SPREAD: Final = 3.0
+# The Hessian is made positive by at least this share of the mass matrix; damping begins with as much.
+_MARGIN: Final = 0.2
+# A step that does not lessen the cost is shortened to this share, a few times; then damping grows as much.
+_SHORTER, _MOST_SHORTER = 0.4, 4
+# Frames that are solved together: their matrices stay in the processor's cache.
+_BLOCK: Final = 12
+
+
+@dataclass(frozen=True)
+class EditModel:
+    """The bones, goals and limits of an edit.
+
+    Attributes:
+        skeleton: J bones.
+        effectors: E points on them; those of the lowest priority number are held before others are met.
+        masses: of the bones.
+        limits: by bone.
+        turning: names of the bones that may rotate.
+        free_root: whether the root may move.
+    """
+
+    skeleton: Skeleton
+    effectors: Sequence[Effector]
+    masses: Masses
+    limits: Mapping[str, Limit]
+    turning: Collection[str]
+    free_root: bool = False
+
+
+@dataclass(frozen=True)
+class EditPoses:
+    """F poses.
+
+    Attributes:
+        rotations: (F, J, 4) local rotations, w x y z.
+        roots: (F, 3) the root's head, in armature space.
+        errors: (F, E) distances of effectors from their targets, NaN without a target.
+    """
+
+    rotations: FloatArray
+    roots: FloatArray
+    errors: FloatArray
+
+
+class EditSolver:
+    """An edit of F frames, prepared once to be solved for target after target.
+
+    Attributes:
+        bones: the bones that may rotate, as indices in the skeleton.
+        own_points: (F, E, 3) where the effectors are in the frames' own poses, in armature space.
+        own_rotations: (F, E, 4) how their bones are rotated there.
+    """
+
+    def __init__(
+        self, model: EditModel, rotations: FloatArray, roots: FloatArray, shares: FloatArray | None = None
+    ) -> None:
+        """Prefer (F, J, 4) local rotations and the root's head at (F, 3), in armature space.
+
+        shares: (F,) how much of a change each frame gets. Own poses beyond limits are brought inside by that share, so
+        that nothing jumps where the change begins and ends; all the way when None.
+        """
+        self._own = EditPoses(rotations, roots, np.empty(0))
+        inside = np.ones(len(rotations)) if shares is None else shares
+        self._parts = [slice(first, first + _BLOCK) for first in range(0, len(rotations), _BLOCK)]
+        self._blocks = [_Block(model, rotations[part], roots[part], inside[part]) for part in self._parts]
+        self.bones = self._blocks[0].turning
+        self.own_points: FloatArray = np.concatenate([block.own_points for block in self._blocks])
+        self.own_rotations: FloatArray = np.concatenate([block.own_rotations for block in self._blocks])
+
+    def solve(self, targets: FloatArray, rotations: FloatArray, start: EditPoses | None = None) -> EditPoses:
+        """The poses for targets (F, E, 3) and rotations (F, E, 4) of effectors' bones, NaN where there is none.
+
+        start: poses near to them, such as those of the last move: then a few steps are enough.
+        """
+        steps = _MOST_STEPS if start is None else _STEPS_FROM_NEAR
+        return self._solve(targets, rotations, start or self._own, self._own, steps, cap=1.0)
+
+    def smoothed(self, targets: FloatArray, rotations: FloatArray, found: EditPoses) -> EditPoses:
+        """Poses for the same targets on successive frames, near to found ones with their change smoothed over time."""
+        rotation_vectors = rotation_vector_from_quaternion(product(found.rotations, conjugate(self._own.rotations)))
+        turns = _mean(rotation_vectors.reshape(len(rotation_vectors), -1)).reshape(rotation_vectors.shape)
+        turned = product(quaternion_from_rotation_vector(turns), self._own.rotations)
+        smooth = EditPoses(turned, self._own.roots + _mean(found.roots - self._own.roots), found.errors)
+        return self._solve(targets, rotations, smooth, smooth, _MOST_STEPS, cap=_CAP_NEAR)
+
+    def _solve(
+        self,
+        targets: FloatArray,
+        rotations: FloatArray,
+        start: EditPoses,
+        preferred: EditPoses,
+        steps: int,
+        *,
+        cap: float,
+    ) -> EditPoses:
+        found = []
+        for part, block in zip(self._parts, self._blocks, strict=True):
+            problem = block.problem(
+                targets[part], rotations[part], preferred.rotations[part], preferred.roots[part], cap
+            )
+            found.append(block.solve(problem, start.rotations[part], start.roots[part], steps))
+        local, roots, points = (np.concatenate(values) for values in zip(*found, strict=True))
+        return EditPoses(local, roots, lengths(targets - points))
+
+
+class _Problem(NamedTuple):
+    """What a block of frames is solved for; caps (F, E + O) of the forces at points and of rotations."""
+
+    wanted: Wanted
+    posture: PostureTerm
+    caps: FloatArray
+
+
+class _Block:
+    """F frames that are solved together."""
+
+    def __init__(self, model: EditModel, rotations: FloatArray, roots: FloatArray, shares: FloatArray) -> None:
+        self._model, self._rotations, skeleton = model, rotations, model.skeleton
+        self._bones = participants(skeleton, model.effectors)
+        names = [skeleton.names[bone] for bone in self._bones]
+        limits = [model.limits.get(name) for name in names]
+        factors = np.where([name in model.turning for name in names], model.masses.factors[self._bones], np.inf)
+        axes = [joint_axes(limit, factor) for limit, factor in zip(limits, factors, strict=True)]
+        self.turning = [bone for bone, own in zip(self._bones, axes, strict=True) if len(own)]
+        self._bodies = Bodies(skeleton, self._bones, axes, model.free_root)
+        self._limits = _Limits(self._bodies, limits, rotations[:, self._bones], shares)
+        self._goals = goals = Goals(self._bodies, model.effectors)
+        weights = np.array([effector.weight for effector in model.effectors])
+        self._weights = np.concatenate([weights, goals.shares * weights[goals.oriented]])
+        is_held = np.array([effector.priority == 0 for effector in model.effectors])
+        self._is_held = np.concatenate([is_held, is_held[goals.oriented]])
+        own = self._bodies.pose(rotations[:, self._bones], roots)
+        self.own_points = goals.points(own)[:, : goals.count]
+        self.own_rotations = quaternion_from_matrix(own.orientations[:, goals.on[: goals.count]])
+
+    def problem(
+        self, targets: FloatArray, rotations: FloatArray, preferred: FloatArray, roots: FloatArray, cap: float
+    ) -> _Problem:
+        """For targets as in `EditSolver.solve`, preferred poses, and a share `cap` of the caps of dragged points."""
+        posture = PostureTerm(self._bodies, self._model.masses, preferred, roots)
+        wanted = self._goals.wanted(targets, rotations)
+        # A drag may use the force that moves the whole body, of mass 1, from the preferred pose to the target.
+        asked = lengths(self._goals.residual(self._bodies.pose(preferred[:, self._bones], roots), wanted))
+        rigid = np.append(np.ones(self._goals.count), _INERTIA * (posture.size / self._goals.arms) ** 2)
+        base = _CAP * posture.size
+        caps = self._weights * np.where(self._is_held, _HELD * base, cap * (base + rigid * asked))
+        return _Problem(wanted, posture, caps)
+
+    def solve(
+        self, problem: _Problem, rotations: FloatArray, roots: FloatArray, steps: int
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """(F, J, 4) rotations, (F, 3) roots and (F, E, 3) effectors, from (F, J, 4) and (F, 3)."""
+        pose = self._bodies.pose(self._limits.clamped(rotations[:, self._bones]), roots)
+        cost, residual = self._cost(problem, pose)
+        forces, damping = np.zeros(residual.shape), np.zeros(len(residual))
+        for _ in range(steps):
+            rows, program, found = self._step(problem, pose, residual, forces, damping)
+            forces, longest = found.forces.reshape(forces.shape), self._longest(found.step)
+            share = np.minimum(1.0, _LONGEST_TURN / np.maximum(longest, ROUNDING))
+            before, before_residual, least = pose, residual, cost + ROUNDING * problem.posture.size**2
+            is_better = np.zeros(len(residual), dtype=bool)
+            for _ in range(_MOST_SHORTER):
+                step = share[:, None] * found.step
+                trial = self._moved(before, step)
+                # Goals curve away from their tangents: back to what the step promised.
+                off = self._goals.residual(trial, problem.wanted) - before_residual
+                back = program.onto(off.reshape(len(off), -1) + times(rows, step), found.compliance, found.active)
+                most = share * longest / np.maximum(self._longest(back), ROUNDING)
+                trial = self._moved(trial, np.minimum(1.0, most)[:, None] * back)
+                value, trial_residual = self._cost(problem, trial)
+                now = (value <= least) & ~is_better
+                pose, is_better = _chosen(now, trial, pose), is_better | now
+                cost, residual = np.where(now, value, cost), np.where(now[:, None, None], trial_residual, residual)
+                if is_better.all():
+                    break
+                share = _SHORTER * share
+            if ((1.0 + damping) * longest).max() < _LAST_TURN:
+                break
+            damping = np.where(is_better, _SHORTER * damping, np.maximum(damping / _SHORTER, _MARGIN))
+        local = self._rotations.copy()
+        local[:, self._bones] = pose.local
+        return local, pose.root, self._goals.points(pose)[:, : self._goals.count]
+
+    def _step(
+        self,
+        problem: _Problem,
+        pose: Pose,
+        residual: FloatArray,
+        forces: FloatArray,
+        damping: FloatArray,
+    ) -> tuple[FloatArray, QuadraticProgram, QpStep]:
+        """The goals' rows (F, R, D) and the Newton step, with the forces (F, E + O, 3) of the step before.
+
+        damping: (F,) how much mass is added.
+        """
+        goals, bodies, posture, count = self._goals, self._bodies, problem.posture, len(residual)
+        motions, away = bodies.motions(pose), posture.away(pose)
+        mass, gradient = posture.equations(away, pose, motions)
+        wanted = residual.reshape(count, -1)
+        rows = goals.rows(pose, motions, problem.wanted).reshape(*wanted.shape, -1)
+        curvature = bodies.stiffness(
+            pose,
+            motions,
+            np.concatenate([goals.points(pose), away.centres], axis=1),
+            np.concatenate([goals.on, posture.carrier]),
+            np.concatenate([goals.forces(forces), -posture.pulls(away)], axis=1),
+        )
+        hessian = _positive((1.0 + damping)[:, None, None] * mass - curvature, mass)
+        compliance = np.full(wanted.shape, _COMPLIANCE)
+        program = QuadraticProgram(hessian, -gradient, rows, np.zeros((count, 0, bodies.columns)))
+        found = program.solve(wanted, np.zeros((count, 0)), compliance, caps=problem.caps)
+        normals, gaps = self._limits.rows(pose.local, float(self._longest(found.step).max()))
+        if (times(normals, found.step) > gaps).any():
+            program = QuadraticProgram(hessian, -gradient, rows, normals)
+            found = program.solve(wanted, gaps, compliance, caps=problem.caps)
+        return rows, program, found
+
+    def _cost(self, problem: _Problem, pose: Pose) -> tuple[FloatArray, FloatArray]:
+        """(F,) the sum that is minimized, and (F, E + O, 3) the goals' residual."""
+        posture, residual = problem.posture, self._goals.residual(pose, problem.wanted)
+        away = posture.away(pose)
+        value = 0.5 * (squares(away.moved) @ posture.masses + squares(away.turned) @ posture.inertia)
+        return value + (lengths(residual) * problem.caps).sum(axis=1), residual
+
+    def _longest(self, step: FloatArray) -> FloatArray:
+        """(F,) how far the joint that rotates farthest does in a step (F, D)."""
+        return np.asarray(np.abs(step[:, : self._bodies.turning]).max(axis=1, initial=0.0))
+
+    def _moved(self, pose: Pose, step: FloatArray) -> Pose:
+        """The pose after a step (F, D), inside the limits."""
+        local, root = self._bodies.moved(pose, step)
+        return self._bodies.pose(self._limits.clamped(local), root)
+
+
+class _Limits:
+    """The limits of B bodies on F frames, rotated for joints whose own pose is beyond them."""
+
+    def __init__(self, bodies: Bodies, limits: Sequence[Limit | None], own: FloatArray, shares: FloatArray) -> None:
+        """own: (F, B, 4) the frames' own poses. shares: (F,) how much of the part beyond the limits is taken away."""
+        self._bodies, self._limits = bodies, JointLimits(bodies, limits)
+        away = rotation_vector_from_quaternion(product(own, conjugate(self._limits.clamped(own))))
+        # A hinge has no rotation besides its own, and rounding errors are none.
+        is_hinge = np.array([limit is not None and limit.turn_axis is not None for limit in limits])
+        away[is_hinge | (lengths(away) < _BEYOND)] = 0.0
+        self._is_beyond = bool(away.any())
+        self._beyond = quaternion_from_rotation_vector((1.0 - shares)[:, None, None] * away)
+        self._turns = matrix_from_quaternion(self._beyond)
+
+    def clamped(self, local: FloatArray) -> FloatArray:
+        """(F, B, 4) the nearest rotations inside."""
+        if not self._is_beyond:
+            return self._limits.clamped(local)
+        return product(self._beyond, self._limits.clamped(product(conjugate(self._beyond), local)))
+
+    def rows(self, local: FloatArray, within: float) -> tuple[FloatArray, FloatArray]:
+        """(F, W, D) rows and (F, W) gaps of the inequalities that a rotation by `within` radians could violate."""
+        if not self._is_beyond:
+            return self._limits.sides(local, within).rows(self._bodies, len(local))
+        found = self._limits.sides(product(conjugate(self._beyond), local), within)
+        turned = times(self._turns[found.frames, found.bodies], found.normals)
+        return found._replace(normals=turned).rows(self._bodies, len(local))
+
+
+def _positive(hessian: FloatArray, mass: FloatArray) -> FloatArray:
+    """(F, D, D) with as much of the mass matrix added as makes each positive by a margin."""
+    try:
+        np.linalg.cholesky(hessian - _MARGIN * mass)
+    except np.linalg.LinAlgError:
+        inverse = np.linalg.inv(np.linalg.cholesky(mass))
+        lowest = np.linalg.eigvalsh(inverse @ hessian @ np.swapaxes(inverse, 1, 2))[:, 0]
+        return hessian + np.maximum(_MARGIN - lowest, 0.0)[:, None, None] * mass
+    return hessian
+
+
+def _chosen(is_better: BoolArray, trial: Pose, before: Pose) -> Pose:
+    """The trial on some of the frames, the pose before on the others."""
+    pairs = [(getattr(trial, name), getattr(before, name)) for name, value in vars(trial).items() if value is not None]
+    return Pose(*(np.where(is_better.reshape(-1, *[1] * (new.ndim - 1)), new, old) for new, old in pairs))
+
+
+def _mean(change: FloatArray) -> FloatArray:
+    """(F, n) a change of successive frames, smoothed by Gaussian weights; as it is at the ends, which stay."""
+    count, beside = len(change), int(3.0 * _SPREAD)
+    weights = np.exp(-0.5 * (np.arange(-beside, beside + 1) / _SPREAD) ** 2)
+    padded = np.pad(change, ((beside, beside), (0, 0)), mode="edge")
+    mean = sum(weight * padded[first : first + count] for first, weight in enumerate(weights)) / weights.sum()
+    frames = np.arange(count)
+    inside = np.clip(np.minimum(frames, frames[::-1]) / _SPREAD, 0.0, 1.0)[:, None]
+    return np.asarray(change + inside * (mean - change))
+
+
+def between(found: EditPoses, knots: IntArray, rotations: FloatArray, roots: FloatArray) -> EditPoses:
+    """Poses of all F frames near to those found for K of them: the change is interpolated linearly.
+
+    knots: (K,) rising, the first frame and the last among them. rotations: (F, J, 4), roots: (F, 3) before the change.
+    The errors are empty.
+    """
+    changed = product(found.rotations, conjugate(rotations[knots]))
+    changed = np.where(changed[..., :1] < 0.0, -changed, changed)
+    frames = np.arange(len(rotations))
+    after = np.clip(np.searchsorted(knots, frames, side="right"), 1, len(knots) - 1)
+    share = ((frames - knots[after - 1]) / (knots[after] - knots[after - 1]))[:, None]
+    turn = changed[after - 1] + share[..., None] * (changed[after] - changed[after - 1])
+    shift = found.roots - roots[knots]
+    moved = roots + shift[after - 1] + share * (shift[after] - shift[after - 1])
+    turned = product(turn / np.linalg.norm(turn, axis=-1, keepdims=True), rotations)
+    return EditPoses(turned, moved, np.empty(0))

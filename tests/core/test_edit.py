@@ -1,0 +1,215 @@
+"""Frames that follow changed goals, each near to its own pose: exact, smooth, inside limits, at any scale."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import walker
+
+from fabrik_addon.core import Ball, Effector, Hinge, Skeleton, forward_kinematics
+from fabrik_addon.core.backend import array as many
+from fabrik_addon.core.edit import EditModel, EditPoses, EditSolver
+from fabrik_addon.core.falloff import falloff
+from fabrik_addon.core.kernel.posture import Masses
+from fabrik_addon.core.rotations import angle_between, matrix_from_quaternion, product, quaternion_from_rotation_vector
+
+FRAMES = slice(100, 161)
+FEET = ("foot.L", "foot.R")
+LIMITS = {
+    "shoulder.R": Ball(0.3, (-0.2, 0.2)),
+    "upper_arm.R": Ball(2.0, (-1.5, 1.5)),
+    "forearm.R": Hinge("X", -0.1, 2.6),
+    "hand.R": Ball(0.9, (-0.4, 0.4)),
+}
+
+
+def masses(skeleton):
+    count = len(skeleton)
+    return Masses(np.full(count, 1.0 / count), np.full(count, 0.5), np.ones(count))
+
+
+def model_of(effectors, turning=None, limits=(), **options):
+    skeleton = walker.skeleton()
+    return EditModel(skeleton, effectors, masses(skeleton), dict(limits), turning or skeleton.names, **options)
+
+
+def take():
+    """(F, J, 4) and (F, 3) the true walk."""
+    return walker.true_rotations()[FRAMES], walker.true_matrices()[FRAMES, 0, :3, 3]
+
+
+def legal(rotations, limits):
+    """The poses with limited joints brought inside."""
+    rotations = rotations.copy()
+    for name, limit in limits.items():
+        place = walker.skeleton().index(name)
+        inside = limit.clamp(many, many.quaternion(rotations[:, place]))
+        rotations[:, place] = many.stack([inside], len(rotations))[:, 0]
+    return rotations
+
+
+def no_turns(solver):
+    return np.full(solver.own_rotations.shape, np.nan)
+
+
+def test_goals_that_stay_leave_every_pose_as_it_is():
+    rotations, roots = take()
+    effectors = [Effector("hand.R", priority=1), Effector("foot.L")]
+    solver = EditSolver(model_of(effectors, free_root=True), rotations, roots)
+    found = solver.solve(solver.own_points, no_turns(solver))
+    assert np.abs(found.rotations - rotations).max() < 1e-9
+    assert np.abs(found.roots - roots).max() < 1e-9
+
+
+@pytest.mark.parametrize("limits", [{}, LIMITS], ids=["free", "limited"])
+def test_a_hand_goes_along_its_new_path_and_feet_stay(limits):
+    rotations, roots = take()
+    rotations = legal(rotations, limits)
+    feet = [Effector(foot, (0, 0, 0), rotation_weight=1.0) for foot in FEET]
+    effectors = [Effector("hand.R", priority=1), *feet]
+    solver = EditSolver(model_of(effectors, limits=limits, free_root=True), rotations, roots)
+    targets = solver.own_points.copy()
+    targets[:, 0] += falloff(np.arange(61.0), 30.0, 30.0, 30.0, 30.0)[:, None] * (0.0, -0.1, 0.15)
+    found = solver.solve(targets, solver.own_rotations)
+    assert found.errors.max() < 1e-5
+    assert np.abs(found.rotations - rotations)[[0, -1]].max() < 1e-9
+    posed = forward_kinematics(walker.skeleton(), found.rotations, found.roots)
+    before = forward_kinematics(walker.skeleton(), rotations, roots)
+    hand = walker.skeleton().index("hand.R")
+    tails = posed[:, hand] @ (0.0, walker.skeleton().lengths[hand], 0.0, 1.0)
+    assert np.abs(tails[:, :3] - targets[:, 0]).max() < 1e-5
+    for foot in FEET:
+        place = walker.skeleton().index(foot)
+        assert np.abs(posed[:, place] - before[:, place]).max() < 1e-5
+    for name, limit in limits.items():
+        place = walker.skeleton().index(name)
+        assert angle_between(found.rotations[:, place], legal(found.rotations, {name: limit})[:, place]).max() < 1e-6
+    rough, was = (np.linalg.norm(np.diff(each[:, :, :3, 3], 2, axis=0), axis=2).max() for each in (posed, before))
+    assert rough < 1.5 * was
+
+
+def test_only_what_may_turn_does():
+    rotations, roots = take()
+    solver = EditSolver(model_of([Effector("hand.R")], turning=("upper_arm.R", "forearm.R")), rotations, roots)
+    targets = solver.own_points + np.array((0.0, 0.0, 0.03))
+    found = solver.solve(targets, no_turns(solver))
+    turned = np.abs(found.rotations - rotations).max(axis=(0, 2)) > 1e-9
+    assert {walker.skeleton().names[bone] for bone in np.flatnonzero(turned)} == {"upper_arm.R", "forearm.R"}
+    assert found.errors.max() < 1e-5
+
+
+def test_what_is_out_of_reach_moves_nothing_that_is_held():
+    rotations, roots = take()
+    effectors = [Effector("hand.R", priority=1), *(Effector(foot, (0, 0, 0)) for foot in FEET)]
+    solver = EditSolver(model_of(effectors, free_root=True), rotations, roots)
+    targets = solver.own_points.copy()
+    targets[:, 0] += (0.0, 0.0, 3.0)
+    found = solver.solve(targets, no_turns(solver))
+    assert found.errors[:, 0].min() > 1.0
+    assert found.errors[:, 1:].max() < 2e-3
+
+
+def test_a_bone_that_does_not_inherit_rotation():
+    rest = np.tile(np.eye(4), (3, 1, 1))
+    rest[:, 1, 3] = [0.0, 1.0, 2.0]
+    skeleton = Skeleton(["a", "b", "c"], [-1, 0, 1], rest, np.ones(3), [True, False, True])
+    bent = np.tile([np.cos(0.2), np.sin(0.2), 0.0, 0.0], (5, 3, 1))
+    model = EditModel(skeleton, [Effector("c")], masses(skeleton), {}, skeleton.names)
+    solver = EditSolver(model, bent, np.zeros((5, 3)))
+    targets = solver.own_points + np.linspace(0.0, 0.3, 5)[:, None, None] * (0.3, -0.5, 0.2)
+    found = solver.solve(targets, np.full((5, 1, 4), np.nan))
+    posed = forward_kinematics(skeleton, found.rotations, found.roots)
+    assert np.abs((posed[:, 2] @ (0.0, 1.0, 0.0, 1.0))[:, :3] - targets[:, 0]).max() < 1e-5
+
+
+def test_a_frame_that_went_another_way_is_brought_back():
+    rotations, roots = take()
+    solver = EditSolver(model_of([Effector("hand.R", priority=1)]), rotations, roots)
+    targets = solver.own_points.copy()
+    targets += falloff(np.arange(61.0), 30.0, 30.0, 30.0, 30.0)[:, None, None] * (0.0, 0.0, 0.1)
+    found = solver.solve(targets, no_turns(solver))
+    spine, other = walker.skeleton().index("spine"), found.rotations.copy()
+    other[30, spine] = (np.cos(0.1), np.sin(0.1), 0.0, 0.0)
+    calm = solver.smoothed(targets, no_turns(solver), EditPoses(other, found.roots, found.errors))
+    assert calm.errors.max() < 1e-5
+    assert angle_between(calm.rotations[30, spine], found.rotations[30, spine]) < 0.03
+    assert np.abs(calm.rotations - rotations)[[0, -1]].max() < 1e-9
+
+
+def test_a_limb_that_becomes_straight_makes_no_jerk():
+    """A target moves out of an arm's reach and back; without caps the arm's speed changes by 15 degrees a frame."""
+    skeleton = Skeleton(["upper", "lower"], [-1, 0], straight_chain(2), np.ones(2))
+    bend = np.array([(np.cos(0.4), np.sin(0.4), 0.0, 0.0), (np.cos(-0.8), np.sin(-0.8), 0.0, 0.0)])
+    rotations, frames = np.tile(bend, (61, 1, 1)), np.arange(61.0)
+    model = EditModel(skeleton, [Effector("lower", priority=1)], masses(skeleton), {}, skeleton.names)
+    solver = EditSolver(model, rotations, np.zeros((61, 3)))
+    share = falloff(frames, 30.0, 30.0, 30.0, 30.0)[:, None, None]
+    targets = solver.own_points + share * (0.0, 1.2, 0.0)
+    assert np.linalg.norm(targets[30, 0]) > 2.2
+    found = solver.smoothed(targets, no_turns(solver), solver.solve(targets, no_turns(solver)))
+    reachable = np.linalg.norm(targets[:, 0], axis=1) < 1.7
+    assert found.errors[reachable].max() < 1e-4
+    assert found.errors[30, 0] < np.linalg.norm(targets[30, 0]) - 1.8
+    turned = angle_between(found.rotations[1:], found.rotations[:-1])
+    assert np.abs(np.diff(turned, axis=0)).max() < np.radians(4.0)
+
+
+@pytest.mark.parametrize("angle", [0.5, 2.0])
+def test_a_root_that_nothing_holds_goes_as_far_as_it_is_asked_to(angle):
+    rotations, roots = take()
+    root = Effector(walker.skeleton().names[0], (0.0, 0.0, 0.0), rotation_weight=1.0, priority=1)
+    solver = EditSolver(model_of([root], free_root=True), rotations, roots)
+    share = falloff(np.arange(61.0), 30.0, 30.0, 30.0, 30.0)
+    targets = solver.own_points + share[:, None, None] * (3.0, 0.0, 0.0)
+    turns = quaternion_from_rotation_vector(angle * share[:, None] * (0.0, 0.6, 0.8))
+    found = solver.solve(targets, product(turns[:, None], solver.own_rotations))
+    assert found.errors.max() < 1e-5
+    posed, before = (forward_kinematics(walker.skeleton(), *each) for each in ((found.rotations, found.roots), take()))
+    expected = matrix_from_quaternion(turns) @ before[:, 0, :3, :3]
+    assert np.abs(posed[:, 0, :3, :3] - expected).max() < 1e-4
+
+
+def straight_chain(count):
+    """(count, 4, 4) rest matrices of bones of length 1 along Y."""
+    rest = np.tile(np.eye(4), (count, 1, 1))
+    rest[:, 1, 3] = np.arange(count)
+    return rest
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.floats(-2.0, 2.0))
+def test_the_unit_of_length_does_not_matter(exponent):
+    """A hand with its rotation, and the feet that are held, in meters and at 0.01 to 100 times that."""
+    rotations, roots = (each[20:41:2] for each in take())
+    rotations, shares = legal(rotations, LIMITS), falloff(np.arange(11.0), 5.0, 5.0, 5.0, 5.0)
+
+    def poses(scale):
+        own = walker.skeleton()
+        rest = own.rest.copy()
+        rest[:, :3, 3] *= scale
+        skeleton = Skeleton(own.names, own.parents, rest, scale * own.lengths)
+        feet = [Effector(foot, (0, 0, 0), rotation_weight=1.0) for foot in FEET]
+        hand = Effector("hand.R", rotation_weight=1.0, priority=1)
+        model = EditModel(skeleton, [hand, *feet], masses(skeleton), LIMITS, skeleton.names, free_root=True)
+        solver = EditSolver(model, rotations, scale * roots)
+        targets = solver.own_points.copy()
+        targets[:, 0] += scale * shares[:, None] * (0.1, -0.1, 0.15)
+        found = solver.solve(targets, solver.own_rotations)
+        return found.rotations, found.roots / scale
+
+    (turned, moved), (same, there) = poses(1.0), poses(10.0**exponent)
+    assert angle_between(turned, same).max() < np.radians(0.05)
+    assert np.abs(moved - there).max() < 1e-4
+
+
+def test_the_heavier_of_two_goals_that_contradict_each_other_is_met():
+    rotations, roots = take()
+    place = walker.skeleton().lengths[walker.skeleton().index("hand.R")]
+    for weights in ((1.0, 10.0), (10.0, 1.0)):
+        tips = [Effector("hand.R", (0.0, place, 0.0), weight, priority=1) for weight in weights]
+        solver = EditSolver(model_of(tips), rotations, roots)
+        targets = solver.own_points + np.array([(0.0, 0.0, 0.05), (0.0, 0.0, -0.05)])
+        errors = solver.solve(targets, no_turns(solver)).errors
+        heavy, light = errors[:, np.argmax(weights)], errors[:, np.argmin(weights)]
+        assert heavy.max() < 1e-4
+        assert np.abs(light - 0.1).max() < 1e-3
