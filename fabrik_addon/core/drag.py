@@ -191,7 +191,6 @@ class DragSolver:
         self.goals = Goals(self.bodies, self.effectors)
         self.lock(locks or {})
         self._limits, self._bounds = JointLimits(self.bodies, own), Bounds(self.bodies, floor, support)
-        self._fixed = [body for body, limit in enumerate(own) if limit is not None and limit.freedom == 0]
         self._hanging: Hanging | None = None
         if hang_from is not None and masses.hanging is not None:
             found = Hanging(self.bodies, masses.hanging, self._own_limits, hang_from)
@@ -532,7 +531,6 @@ class DragSolver:
     def _within(self, local: FloatArray) -> FloatArray:
         """(B, 4) the nearest local rotations inside the joint limits, with locked channels as they are."""
         inside = self._limits.clamped(local)
-        inside[self._fixed] = NO_TURN
         for body, lock in self._locked:
             inside[body] = lock(inside[body])
         return inside

@@ -338,7 +338,7 @@ def _positive(hessian: FloatArray, mass: FloatArray) -> FloatArray:
 
 def _chosen(is_better: BoolArray, trial: Pose, before: Pose) -> Pose:
     """The trial on some of the frames, the pose before on the others."""
-    pairs = [(getattr(trial, name), getattr(before, name)) for name in vars(trial)]
+    pairs = [(getattr(trial, name), getattr(before, name)) for name, value in vars(trial).items() if value is not None]
     return Pose(*(np.where(is_better.reshape(-1, *[1] * (new.ndim - 1)), new, old) for new, old in pairs))
 
 

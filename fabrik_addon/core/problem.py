@@ -1,31 +1,34 @@
-"""All that is prepared once to solve a skeleton and its effectors, again and again, on one of the two backends."""
+"""Everything that is prepared once to solve a skeleton and its effectors again and again."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from .arrays import BoolArray, FloatArray, lengths
 from .backend import array
-from .backend.protocol import Backend
 from .fabrik.chain import is_chain
 from .fabrik.limbs import BendLimb, HingeLimb, find_bend_limbs, find_hinge_limbs, straight_runs
 from .fabrik.passes import Passes
 from .fabrik.start import spread_poses
-from .least_squares.solve import LeastSquares
+from .kernel.bodies import Bodies, joint_axes
+from .kernel.goals import Goals
+from .kernel.joint_limits import JointLimits
 from .limits.base import Limit
-from .model.bodies import Body, Reaches, build_bodies, effector_points, path_reaches, place_bodies
+from .model.bodies import Body, Reaches, build_bodies, participants, path_reaches
 from .model.effector import Effector
 from .model.loops import with_partners
 from .model.options import Options
-from .model.prismatic import SlideRange, at_factors, find_slides, moved_with, nearest_to_rest
-from .model.residuals import Residuals, make_residuals
+from .model.prismatic import SlideRange, at_factors, moved_with, nearest_to_rest
 from .model.skeleton import Skeleton
 from .model.validation import checked_parts
+from .optimize.least_squares import LeastSquares
+from .optimize.poles import Poles
 
-# An unlimited chain needs little room for a frame, and many frames to be worth numpy's while.
+# An unlimited chain needs little memory for a frame, and many frames to be worth numpy's while.
 _CHUNKS_OF_A_CHAIN = 5
+_LEAST_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,11 +39,9 @@ class Problem:
         skeleton: the bones at rest.
         effectors: the points that are to reach targets.
         limits: by name of bone.
-        slides: by name of bone, the factors that its length may be between.
+        slides: by name of bone, the range of factors of its length.
         free_root: whether the root's head may move.
         options: tolerance and method.
-        backend: array or scalar.
-        on_arrays: the same on arrays; None where this one is.
 
     Raises:
         TargetError: for effectors that do not fit the skeleton; LimitError for limits and slides that make no sense.
@@ -52,21 +53,10 @@ class Problem:
     slides: Mapping[str, SlideRange]
     free_root: bool
     options: Options
-    backend: Backend = array
-    on_arrays: "Problem | None" = None
-
-    def on(self, backend: Backend) -> "Problem":
-        """The same on another backend."""
-        return replace(self, backend=backend, on_arrays=self)
-
-    @cached_property
-    def limits_by_bone(self) -> tuple[list[int], list[Limit]]:
-        """The bones that have limits, and these."""
-        return [self.skeleton.index(name) for name in self.limits], list(self.limits.values())
 
     @cached_property
     def _factors(self) -> dict[str, float]:
-        """Of bones that slide, the factors of their lengths that are nearest to rest."""
+        """For bones that slide, the factors of their lengths that are nearest to rest."""
         return {name: nearest_to_rest(ends) for name, ends in self.slides.items()}
 
     @cached_property
@@ -77,7 +67,7 @@ class Problem:
     @cached_property
     def reaches(self) -> Reaches:
         """How far effectors get, with all slides out."""
-        reaches = path_reaches(self.shape, moved_with(self.effectors, self._factors))
+        reaches = path_reaches(self.shape, self._moved_effectors)
         if not self.slides:
             return reaches
         longest = {name: high for name, (_, high) in self.slides.items()}
@@ -85,85 +75,150 @@ class Problem:
         return Reaches(out.far, np.zeros_like(out.near), reaches.tolerance_lengths)
 
     @cached_property
-    def bodies(self) -> list[Body]:
-        """The B bones between the root and some effector, parents first."""
-        points = moved_with(with_partners(self.effectors), self._factors)
-        return build_bodies(self.shape, points, self.limits, self.backend)
+    def _moved_effectors(self) -> list[Effector]:
+        return moved_with(self.effectors, self._factors)
 
     @cached_property
     def bones(self) -> list[int]:
-        """(B,) the bodies' bones."""
-        return [body.bone for body in self.bodies]
+        """(B,) the bones between the root and some effector, parents first."""
+        return participants(self.skeleton, with_partners(self.effectors))
 
     @cached_property
-    def residuals(self) -> Residuals:
-        """What is measured of a pose, and how exact it is to be."""
-        return make_residuals(self.bodies, self.effectors, self.reaches.tolerance_lengths, self.options.tolerance)
+    def body_limits(self) -> list[Limit | None]:
+        """(B,) of the bodies."""
+        return [self.limits.get(self.skeleton.names[bone]) for bone in self.bones]
+
+    @cached_property
+    def bodies(self) -> Bodies:
+        """The bones as bodies, at the lengths nearest to rest."""
+        return Bodies(self.shape, self.bones, [joint_axes(limit, 1.0) for limit in self.body_limits], self.free_root)
+
+    @cached_property
+    def goals(self) -> Goals:
+        """The effectors on the bodies."""
+        return Goals(self.bodies, self._moved_effectors)
+
+    @cached_property
+    def tolerances(self) -> FloatArray:
+        """(E + O,) residuals that are met."""
+        both = np.concatenate([self.goals.lengths, self.goals.arms])
+        return np.maximum(self.options.tolerance * both, _LEAST_TOLERANCE)
+
+    @cached_property
+    def ranks(self) -> FloatArray:
+        """(E + O,) 0 for residuals that are met first, and so on without gaps."""
+        ranks = np.unique([each.priority for each in self.effectors], return_inverse=True)[1].reshape(-1)
+        return np.asarray(np.concatenate([ranks, ranks[self.goals.oriented]]), dtype=np.float64)
+
+    @cached_property
+    def joint_limits(self) -> JointLimits:
+        """Of the bodies."""
+        return JointLimits(self.bodies, self.body_limits)
+
+    @cached_property
+    def limited(self) -> bool:
+        """Whether some body has a limit."""
+        return any(limit is not None for limit in self.body_limits)
+
+    @cached_property
+    def links(self) -> list[Body]:
+        """The bodies as the two passes see them."""
+        return build_bodies(self.shape, with_partners(self._moved_effectors), self.limits, array)
 
     @cached_property
     def is_chain(self) -> bool:
         """Whether points are all it takes: one unlimited chain, one effector at its end, a target in space."""
-        return not self.residuals.special and is_chain(self.bodies)
+        return not self.is_special and is_chain(self.links)
+
+    @cached_property
+    def is_special(self) -> bool:
+        """Whether there is more than points with targets in space."""
+        return bool(len(self.goals.oriented) or len(self.goals.on) > self.goals.count)
 
     @cached_property
     def follows_its_end(self) -> bool:
         """Whether the one effector pulls the whole along."""
-        return self.free_root and self.residuals.count == 1 and not self.residuals.special
+        return self.free_root and self.goals.count == 1 and not self.is_special
 
     @cached_property
     def straight_runs(self) -> list[list[int]]:
-        """The runs of bodies that are bent slightly where they begin dead straight."""
-        return straight_runs(self.bodies)
+        """The runs of bodies that are bent if they begin dead straight."""
+        return straight_runs(self.links)
 
     @cached_property
     def hinge_limbs(self) -> list[HingeLimb]:
-        """The limited limbs; their tables are the same on either backend."""
-        limbs = find_hinge_limbs(self.bodies) if self.on_arrays is None else self.on_arrays.hinge_limbs
-        held = set(self.residuals.holders)
-        return [limb for limb in limbs if not held.intersection((limb.ball, *limb.hinges))]
+        """The limited limbs."""
+        held = set(self.goals.on[self.goals.oriented].tolist())
+        return [limb for limb in find_hinge_limbs(self.links) if not held.intersection((limb.ball, *limb.hinges))]
 
     @cached_property
     def bend_limbs(self) -> list[BendLimb]:
-        """The limbs that can be bent toward bend targets."""
-        return find_bend_limbs(self.bodies, self.hinge_limbs, self.residuals)
+        """The limbs that can be bent toward poles."""
+        oriented = self.goals.oriented.tolist()
+        return find_bend_limbs(self.links, self.hinge_limbs, self.goals.count, oriented)
+
+    @cached_property
+    def poles(self) -> Poles:
+        """The term that bends these limbs."""
+        return Poles(self.bodies, self.bend_limbs)
 
     @cached_property
     def passes(self) -> Passes:
         """FABRIK's two passes."""
-        return Passes(self.backend, self.bodies, self.hinge_limbs, self.free_root, self.options.plain)
+        return Passes(array, self.links, self.hinge_limbs, self.free_root, self.options.plain)
+
+    @cached_property
+    def passes_of_one(self) -> Passes:
+        """The same for one pose, by mathutils where there is one: two passes of a person take 2 ms, in arrays 10."""
+        try:
+            from .backend.scalar import BACKEND  # noqa: PLC0415  mathutils comes with Blender only
+        except ImportError:
+            return self.passes
+        links = build_bodies(self.shape, with_partners(self._moved_effectors), self.limits, BACKEND)
+        return Passes(BACKEND, links, self.hinge_limbs, self.free_root, self.options.plain)
 
     @cached_property
     def least_squares(self) -> LeastSquares:
-        """What makes a pose exact, at the lengths nearest to rest."""
-        return LeastSquares(self.bodies, self.residuals, self.free_root)
+        """The optimizer at the lengths nearest to rest."""
+        none = np.zeros(0)
+        return LeastSquares(self.bodies, self.goals, self.joint_limits, self.poles, (none, none))
 
     @cached_property
-    def sliding_least_squares(self) -> LeastSquares | None:
-        """The same with lengths that give way; None where nothing on the way slides."""
-        slides = find_slides(self.bodies, self.skeleton, self.slides)
-        return LeastSquares(self.bodies, self.residuals, self.free_root, slides) if slides.bodies else None
-
-    @cached_property
-    def sliding_bodies(self) -> tuple[int, ...]:
-        """(S,) the bodies that slide."""
-        sliding = self.sliding_least_squares
-        return () if sliding is None or sliding.slides is None else sliding.slides.bodies
+    def sliding(self) -> LeastSquares | None:
+        """The same with lengths that give way; None where no body slides."""
+        names = [self.skeleton.names[bone] for bone in self.bones]
+        found = [body for body, name in enumerate(names) if name in self.slides]
+        if not found:
+            return None
+        ends = np.array([self.slides[names[body]] for body in found])
+        rest = np.array([self._factors[names[body]] for body in found])
+        bodies = Bodies(
+            self.shape, self.bones, [joint_axes(limit, 1.0) for limit in self.body_limits], self.free_root, found
+        )
+        goals = Goals(bodies, self._moved_effectors)
+        limits, poles = JointLimits(bodies, self.body_limits), Poles(bodies, self.bend_limbs)
+        return LeastSquares(bodies, goals, limits, poles, (ends[:, 0] / rest, ends[:, 1] / rest))
 
     @cached_property
     def frames_at_once(self) -> int:
         """How many frames are solved together."""
         return self.options.chunk * (_CHUNKS_OF_A_CHAIN if self.is_chain and not self.free_root else 1)
 
+    @cached_property
+    def _all_limits(self) -> tuple[list[int], JointLimits]:
+        """The bones that have limits, and their limits as those of bodies of their own."""
+        bones = [self.skeleton.index(name) for name in self.limits]
+        bodies = Bodies(self.skeleton, bones, [np.eye(3)] * len(bones), free_root=False)
+        return bones, JointLimits(bodies, list(self.limits.values()))
+
     def legal(self, rotations: FloatArray) -> FloatArray:
         """(F, J, 4) local rotations with every limited bone inside its limit."""
         if not self.limits:
             return rotations
-        # One pose for all frames needs to be looked at once only.
+        # One pose for all frames needs to be looked at only once.
         legal = np.array(rotations[:1] if rotations.strides[0] == 0 else rotations)
-        bones, limits = self.limits_by_bone
-        bounded = zip(limits, self.backend.quaternions(legal, bones), strict=True)
-        inside = [limit.clamp(self.backend, rotation) for limit, rotation in bounded]
-        legal[:, bones] = self.backend.stack(inside, len(legal))
+        bones, limits = self._all_limits
+        legal[:, bones] = limits.clamped(legal[:, bones])
         return np.broadcast_to(legal, rotations.shape)
 
     @cached_property
@@ -171,36 +226,23 @@ class Problem:
         """A fixed sequence of P poses that fill the limits.
 
         Returns:
-            (P, J, 4) local rotations, (P, E, 3) the effectors from the root's head, and (P, O, 4) the orientations of
-            those that have a rotation weight.
+            (P, J, 4) local rotations, (P, E, 3) the effectors from the root's head, and (P, O, 3, 3) the orientations
+            of those whose rotation counts.
         """
         poses = spread_poses(self.skeleton, self.limits)
-        local = array.quaternions(poses, self.bones)
-        pose = place_bodies(self.bodies, local, array.Vector((0.0, 0.0, 0.0)))
-        points = array.stack(effector_points(self.bodies, pose, self.residuals.ends), len(poses))
-        orientations = np.zeros((len(poses), 0, 4))
-        if self.residuals.oriented:
-            orientations = array.stack([pose.orientations[holder] for holder in self.residuals.holders], len(poses))
-        return poses, points[:, : self.residuals.count], orientations
+        pose = self.bodies.pose(poses[:, self.bones], np.zeros((len(poses), 3)))
+        orientations = pose.orientations[:, self.goals.on[self.goals.oriented]]
+        return poses, self.goals.points(pose)[:, : self.goals.count], orientations
 
     def within_freedom(self, weights: FloatArray, times: float = 1.0) -> BoolArray:
-        """(F,) whether what counts (F, M) asks for no more numbers than so many times the joints' freedoms."""
-        freedom = sum(3 if body.limit is None else body.limit.freedom for body in self.bodies) + 3 * self.free_root
-        return np.asarray(3 * (weights > 0).sum(axis=1) <= times * freedom)
+        """(F,) whether the goals that count (F, E + O) are no more numbers than that many times the columns."""
+        return np.asarray(3 * (weights > 0).sum(axis=1) <= times * self.bodies.columns)
 
     def beyond_lengths(self, targets: FloatArray, weights: FloatArray, roots: FloatArray) -> BoolArray:
-        """(F,) whether a target that counts is where the lengths do not reach.
-
-        Args:
-            targets: (F, M, 3) what is asked of the measured vectors.
-            weights: (F, M).
-            roots: (F, 3) where the root's head is.
-        """
+        """(F,) whether a target (F, E, 3) that counts is beyond the lengths, with the root's head at (F, 3)."""
         if self.free_root:
             return np.zeros(len(targets), dtype=bool)
-        count = self.residuals.count
-        distances = lengths(targets[:, :count] - roots[:, None])
-        return self.reaches.misses(distances, weights[:, :count] > 0)
+        return self.reaches.misses(lengths(targets - roots[:, None]), weights[:, : self.goals.count] > 0)
 
 
 def make_problem(
@@ -211,7 +253,7 @@ def make_problem(
     root: str,
     options: Options | None,
 ) -> Problem:
-    """The problem on arrays, once all that it is made of has been checked.
+    """The problem, once all that it is made of has been checked.
 
     Raises:
         SkeletonError: for what is no skeleton.

@@ -6,8 +6,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import FloatArray
-from .backend import array
+from .arrays import BoolArray, FloatArray, IntArray, lengths
+from .attempt import POLE_WEIGHTS, attempt
 from .limits.base import Limit
 from .model.effector import Effector
 from .model.options import Options
@@ -23,16 +23,18 @@ from .model.validation import (
     checked_targets,
     checked_weights,
 )
+from .optimize.least_squares import AT_POLE
 from .problem import Problem, make_problem
-from .solution import Solution
-from .state import Start, State
-from .strategy.attempt import attempt, start_state
-from .strategy.bend_targets import turn_to_bend_targets
+from .rotations import angle_between, quaternion_from_matrix
+from .solution import Solution, Status
+from .state import Prior, Start, State
 from .strategy.one_chain import OneChain
-from .strategy.outcome import write_solution
 from .strategy.priorities import meet_groups
 from .strategy.restarts import restart, take_better
 from .strategy.temporal import repair_pops
+
+# A joint that could still gain a larger share of what is missing, all by itself, is not at rest.
+_LEFT_TO_DO = 0.05
 
 
 def solve(  # noqa: PLR0913  the one public door: what it takes is the contract
@@ -100,21 +102,16 @@ class Solver:
         return self.problem.frames_at_once
 
     @cached_property
-    def _for_one(self) -> Problem:
-        """The problem on the backend for a single pose: mathutils where there is one."""
+    def _one_chain(self) -> OneChain | None:
+        """The short way to one pose, where there is nothing but a chain without limits."""
+        problem = self.problem
+        if problem.free_root or problem.slides or not problem.is_chain:
+            return None
         try:
             from .backend.scalar import BACKEND  # noqa: PLC0415  mathutils comes with Blender only
         except ImportError:
-            return self.problem
-        return self.problem.on(BACKEND)
-
-    @cached_property
-    def _one_chain(self) -> OneChain | None:
-        """The short way to one pose, where there is nothing but a chain without limits."""
-        problem = self._for_one
-        if problem.backend is array or problem.free_root or problem.slides or not problem.is_chain:
             return None
-        return OneChain(problem)
+        return OneChain(problem, BACKEND)
 
     def solve(
         self,
@@ -140,7 +137,7 @@ class Solver:
         wanted = self._targets(positions, weights, target_rotations, bend_targets, prior)
         begun = self._start(start, start_location, len(wanted))
         if is_one:
-            return solve_frames(self._for_one, begun, wanted).single()
+            return solve_frames(self.problem, begun, wanted).single()
         solution = solve_frames(self.problem, begun, wanted)
         if self.options.repair_pops:
             list(self._repair(solution, begun, wanted))
@@ -168,8 +165,8 @@ class Solver:
     def _repair(self, solution: Solution, start: Start, targets: Targets) -> Iterator[bool]:
         def from_neighbour(frame: int, rotations: FloatArray, root: FloatArray) -> Solution:
             own = start.part(slice(frame, frame + 1))
-            begun = Start(rotations[None], root[None] if self.free_root else own.roots, own.origins)
-            return refine_frame(self._for_one, begun, targets.part(slice(frame, frame + 1)))
+            begun = Start(rotations[None], root[None] if self.free_root else own.roots)
+            return refine_frame(self.problem, begun, targets.part(slice(frame, frame + 1)))
 
         return repair_pops(solution, targets.positions, from_neighbour)
 
@@ -193,72 +190,135 @@ class Solver:
     def _start(self, start: npt.ArrayLike | None, start_location: npt.ArrayLike | None, frames: int) -> Start:
         rotations = checked_start(start, self.skeleton, frames)
         roots = checked_root_location(start_location, self.skeleton, frames)
-        return Start(rotations, roots, np.zeros_like(roots))
+        return Start(rotations, roots)
 
 
 def solve_frames(problem: Problem, start: Start, targets: Targets) -> Solution:
-    """F frames, a chunk at a time: from the start by passes and least squares, then restarts, then what comes after."""
+    """F frames, a chunk at a time: from the start by least squares or passes, then restarts, slides and priorities."""
     solution = Solution.empty(problem.skeleton, len(targets), len(problem.effectors))
     for first in range(0, len(targets), problem.frames_at_once):
         part = slice(first, first + problem.frames_at_once)
-        begun, wanted = _made_ready(problem, start.part(part), targets.part(part))
-        state = start_state(problem, begun, wanted)
-        _solve_from_start(problem, state)
+        begun, wanted, origins = _prepared(problem, start.part(part), targets.part(part))
+        state = _start_state(problem, begun, wanted)
+        frames = np.flatnonzero(_unfinished(problem, state))
+        if len(frames):
+            found = state.part(frames)
+            attempt(problem, found)
+            state.iterations[frames] = found.iterations
+            take_better(problem, state, frames, found)
         restart(problem, begun, state)
-        _post_process(problem, begun, state)
-        write_solution(problem, begun, wanted, state, solution.part(part))
+        if not problem.options.plain:
+            _slide(problem, state)
+            meet_groups(problem, begun, state)
+        _write(problem, begun, wanted, origins, state, solution.part(part))
     return solution
 
 
 def refine_frame(problem: Problem, start: Start, targets: Targets) -> Solution:
     """One frame taken from its start to the nearest pose that meets the targets: by least squares alone."""
     solution = Solution.empty(problem.skeleton, 1, len(problem.effectors))
-    begun, wanted = _made_ready(problem, start, targets)
-    state = start_state(problem, begun, wanted)
-    problem.least_squares.run(state)
-    _post_process(problem, begun, state)
-    write_solution(problem, begun, wanted, state, solution)
+    begun, wanted, origins = _prepared(problem, start, targets)
+    state = _start_state(problem, begun, wanted)
+    for weight in (*POLE_WEIGHTS, 0.0) if np.isfinite(wanted.bend).any() else (0.0,):
+        state.stationary[:] = False
+        problem.least_squares.run(state, problem.options.most_steps, weight)
+    _slide(problem, state)
+    meet_groups(problem, begun, state)
+    _write(problem, begun, wanted, origins, state, solution)
     return solution.single()
 
 
-def _made_ready(problem: Problem, start: Start, targets: Targets) -> tuple[Start, Targets]:
-    """A start inside the limits and its targets, both as seen from near where the root is or, if free, will be."""
+def _prepared(problem: Problem, start: Start, targets: Targets) -> tuple[Start, Targets, FloatArray]:
+    """A start inside the limits and its targets, as seen from (F, 3) where the root is or, if free, will be."""
     origins = start.roots
     if problem.free_root:
         seen = ~np.isnan(targets.positions)
         counts = seen.sum(axis=1)
         middles = np.where(seen, targets.positions, 0.0).sum(axis=1) / np.maximum(counts, 1)
         origins = np.where(counts > 0, middles, origins)
-    return Start(problem.legal(start.rotations), start.roots - origins, origins), targets.seen_from(origins)
+    return Start(problem.legal(start.rotations), start.roots - origins), targets.seen_from(origins), origins
 
 
-def _solve_from_start(problem: Problem, state: State) -> None:
-    """One attempt for the frames that their start does not meet; none ends worse than it began."""
-    frames = np.flatnonzero(state.unfinished(state.errors(problem.bodies)))
-    if not len(frames):
-        return
-    part = state.part(frames)
-    points = attempt(problem, part)
-    state.iterations[frames] = part.iterations
-    take_better(problem, state, frames, part, points)
+def _start_state(problem: Problem, start: Start, targets: Targets) -> State:
+    """F frames before anything is done."""
+    goals, frames = problem.goals, len(targets)
+    wanted = goals.wanted(targets.positions, targets.rotations)
+    weights = goals.weighted(targets.weights, wanted)
+    factors = None if problem.sliding is None else np.ones((frames, len(problem.bones)))
+    prior = targets.prior
+    return State(
+        pose=problem.bodies.pose(start.rotations[:, problem.bones], np.array(start.roots), factors),
+        wanted=wanted,
+        weights=weights,
+        tolerances=np.broadcast_to(problem.tolerances, weights.shape),
+        bend=targets.bend,
+        prior=None if prior is None else Prior(prior.rotations[:, problem.bones], prior.weights[:, problem.bones]),
+        iterations=np.zeros(frames, dtype=np.int64),
+        stationary=np.zeros(frames, dtype=bool),
+    )
 
 
-def _post_process(problem: Problem, start: Start, state: State) -> None:
-    """Slides give way, groups are met in their order, limbs turn toward their bend targets."""
-    if problem.options.plain:
-        return
-    if problem.sliding_least_squares is not None:
-        _slide(problem, state)
-    meet_groups(problem, start, state)
-    if problem.bend_limbs and not np.isnan(state.bend_targets).all():
-        turn_to_bend_targets(problem, state)
+def _unfinished(problem: Problem, state: State) -> BoolArray:
+    """(F,) whether the start does not do: something is unmet, a limb is off its pole, or rotations are expected."""
+    if state.prior is not None:
+        return np.ones(len(state.weights), dtype=bool)
+    unmet = state.unmet(problem.goals.residual(state.pose, state.wanted))
+    if not problem.options.plain and np.isfinite(state.bend).any():
+        unmet |= (np.abs(problem.poles.residual(state.pose, state.bend)) > AT_POLE * problem.poles.sizes).any(axis=1)
+    return unmet
 
 
 def _slide(problem: Problem, state: State) -> None:
     """Where not all is met at the lengths nearest to rest, let the slides give way."""
-    frames = np.flatnonzero(state.unmet(state.errors(problem.bodies)))
-    if len(frames) and problem.sliding_least_squares is not None:
+    frames = np.flatnonzero(state.unmet(problem.goals.residual(state.pose, state.wanted)))
+    if len(frames) and problem.sliding is not None:
         part = state.part(frames)
         part.stationary[:] = False
-        problem.sliding_least_squares.run(part)
-        state.replace(frames, part)
+        problem.sliding.run(part, problem.options.most_steps)
+        state.put(frames, part)
+
+
+def _write(
+    problem: Problem, start: Start, targets: Targets, origins: FloatArray, state: State, result: Solution
+) -> None:
+    """Put F solved frames into a result that has room for them."""
+    goals, bones, pose, frames = problem.goals, problem.bones, state.pose, len(targets)
+    residual = goals.residual(pose, state.wanted)
+    if len(bones) < len(problem.skeleton):
+        result.rotations[:] = start.rotations
+    result.rotations[:, bones] = pose.local
+    result.root_location[:] = origins + pose.root
+    seen = state.wanted.seen[:, : goals.count]
+    result.errors[:] = np.where(seen, lengths(residual[:, : goals.count]), np.nan)
+    if not np.isnan(targets.rotations).all():
+        own = quaternion_from_matrix(pose.orientations[:, goals.on[: goals.count]])
+        result.rotation_errors[:] = angle_between(own, targets.rotations)
+    result.iterations[:] = state.iterations
+    result.lengths[:] = problem.shape.lengths
+    if pose.factors is not None:
+        result.lengths[:, bones] *= pose.factors
+    if problem.limited:
+        fixed = np.array([limit is not None and limit.freedom == 0 for limit in problem.body_limits])
+        result.binding[:, bones] = problem.least_squares.binding(pose.local) | fixed
+    status = np.where((state.weights > 0).any(axis=1), Status.SOLVED, Status.UNSEEN)
+    unmet = np.flatnonzero(state.unmet(residual))
+    if len(unmet):
+        part = state.part(unmet)
+        status[unmet] = _why_unmet(problem, start.roots[unmet], part, result.binding[unmet])
+    result.status[:frames] = status
+
+
+def _why_unmet(problem: Problem, roots: FloatArray, state: State, binding: BoolArray) -> IntArray:
+    """(F,) the status of frames on which a target is missed; binding: (F, J) bones whose limits bind."""
+    beyond = problem.beyond_lengths(state.wanted.points, state.weights, roots)
+    several = (state.weights > 0).sum(axis=1) > 1
+    # Targets that disagree do so with a fixed joint on the way, too; a single target may be missed because of it.
+    limits = zip(problem.bones, problem.body_limits, strict=True)
+    turning = [bone for bone, limit in limits if limit is not None and limit.freedom]
+    binds = np.where(several, binding[:, turning].any(axis=1), binding.any(axis=1))
+    status = np.where(state.stationary & several, Status.FITTED, Status.STALLED)
+    limited = np.flatnonzero(state.stationary & binds & ~beyond & problem.within_freedom(state.weights))
+    if len(limited):
+        left = problem.least_squares.optimality(state.part(limited))
+        status[limited] = np.where(left < _LEFT_TO_DO, Status.LIMITED, Status.STALLED)
+    return np.where(beyond, Status.UNREACHABLE, status)

@@ -8,8 +8,6 @@ import numpy as np
 from mathutils import Matrix, Quaternion, Vector
 
 from ...core.arrays import FloatArray
-from ...core.backend import array as many
-from ...core.model.bodies import place_bodies
 from ..control.body import read_trees
 from ..goals.effectors import check_effectors
 from ..goals.goals import Goals, gather_goals
@@ -107,12 +105,11 @@ def _tree_bends(context: bpy.types.Context, rig: bpy.types.Object, goals: Goals)
 def _limb_sides(goals: Goals) -> Iterator[tuple[int, Callable[[FloatArray], FloatArray]]]:
     """For each effector that ends a limb, what turns a point (3,) about the limb to the side on which it bends."""
     problem = goals.solver(free_root=False).problem
-    local = [many.quaternion(goals.tree.rotations[None, bone]) for bone in problem.bones]
-    pose = place_bodies(problem.bodies, local, many.vector(goals.tree.root_location[None]))
+    pose = problem.bodies.pose(goals.tree.rotations[problem.bones], goals.tree.root_location)
     for limb in problem.bend_limbs:
-        points = [pose.heads[limb.bodies[0]], pose.point(limb.bodies[-1], limb.end)]
-        points += [pose.heads[index] for index in limb.middle]
-        yield limb.effector, _Side(many.stack(points, 1)[0])
+        end = pose.points(np.array(limb.bodies[-1:]), limb.end[None])
+        heads = pose.heads[[limb.bodies[0], *limb.middle]]
+        yield limb.effector, _Side(np.concatenate([heads[:1], end, heads[1:]]))
 
 
 class _Side:

@@ -8,11 +8,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import IntArray
 from ..backend.protocol import Backend, Condition, Quaternion, Scalar, Vector
 from ..model.bodies import Body, SweepPose, carried_turn, effector_points, place_bodies
 from ..model.options import Options
-from ..state import State
 from .chord import first_direction, scale_to_chord
 from .spheres import joint_between
 
@@ -75,39 +74,44 @@ def chain_points(bodies: Sequence[Body], links: Sequence[int], pose: SweepPose) 
     return [pose.heads[index] for index in links] + effector_points(bodies, pose, 1)
 
 
-def solve_chain(backend: Backend, bodies: Sequence[Body], state: State, options: Options) -> FloatArray:
-    """Bring a chain's tip to its target, in place; (F, 1, 3) where that puts it."""
+def solve_chain(
+    backend: Backend,
+    bodies: Sequence[Body],
+    rest: Sequence[Quaternion],
+    root: Vector,
+    target: Vector,
+    tolerance: Scalar,
+    options: Options,
+    frames: int,
+) -> tuple[list[Quaternion], Scalar]:
+    """Bring a chain's tip to its target on F frames: the local rotations from those in `rest`, and the steps taken."""
     links = links_of(bodies)
     if not links:
-        return state.points(bodies)
-    points = chain_points(bodies, links, place_bodies(bodies, state.local, state.root))
+        return list(rest), 0
+    points = chain_points(bodies, links, place_bodies(bodies, rest, root))
     distances = [bodies[index].attachments[0].distance for index in links]
-    chain = Chain(points, distances, backend.scalar(state.iterations.astype(float)), len(state.targets))
-    target, tolerance = backend.vector(state.targets[:, 0]), backend.scalar(state.tolerances[:, 0])
+    chain = Chain(points, distances, target.x * 0.0, frames)
     reach(backend, chain, target, tolerance, options)
-    state.iterations[:] = chain.iterations
     aims = dict(zip(links, chain.points[1:], strict=True))
-    state.local, pose = turn_bodies(backend, bodies, state.rest, state.root, aims)
-    return state.points_of(bodies, pose)
+    return turn_bodies(backend, bodies, rest, root, aims)[0], chain.iterations
 
 
-def pull_chain(backend: Backend, bodies: Sequence[Body], state: State) -> FloatArray:
-    """Pull a chain without a base along by its tip, in place: the first half of Algorithm 1, and the root follows.
+def pull_chain(
+    backend: Backend, bodies: Sequence[Body], rest: Sequence[Quaternion], root: Vector, target: Vector
+) -> tuple[list[Quaternion], Vector]:
+    """Pull a chain without a base along by its tip: the first half of Algorithm 1, and the root follows.
 
     Returns:
-        (F, 1, 3) where that puts the tip.
+        The local rotations from those in `rest`, and the root's head.
     """
-    pose = place_bodies(bodies, state.local, state.root)
+    pose = place_bodies(bodies, rest, root)
     links = links_of(bodies)
-    points = [backend.vector(state.targets[:, 0])]
+    points = [target]
     for index in reversed(links):
         points.append(backend.point_on_line(points[-1], pose.heads[index], bodies[index].attachments[0].distance))
     points.reverse()
-    state.root = points[0]
-    state.iterations += 1
     aims = dict(zip(links, points[1:], strict=True))
-    state.local, pose = turn_bodies(backend, bodies, state.rest, state.root, aims)
-    return state.points_of(bodies, pose)
+    return turn_bodies(backend, bodies, rest, points[0], aims)[0], points[0]
 
 
 def reach(backend: Backend, chain: Chain, target: Vector, tolerance: Scalar, options: Options) -> None:

@@ -14,7 +14,6 @@ from ..backend import array
 from ..backend.protocol import Backend, Quaternion, Scalar, Vector
 from ..limits.base import Limit
 from ..model.bodies import Attachment, Body, hung_effectors, only_child
-from ..model.residuals import Residuals
 
 _STEPS = 129
 # A hinge about it is a pivot: it bends nothing.
@@ -113,7 +112,7 @@ class BendLimb:
         effector: the effector.
         bodies: two or more bodies, base first, that turn with the limb.
         middle: those of them at whose heads the limb bends.
-        end: what hangs on the last of them.
+        end: (3,) the point on the last of them at which it ends, in its frame.
         hand: the body after them that keeps its frame, because more hangs on it than the effector or because its frame
             is wanted; None where the limb ends at the effector itself.
     """
@@ -121,27 +120,30 @@ class BendLimb:
     effector: int
     bodies: tuple[int, ...]
     middle: tuple[int, ...]
-    end: Attachment
+    end: FloatArray
     hand: int | None
 
 
-def find_bend_limbs(bodies: Sequence[Body], hinge_limbs: Sequence[HingeLimb], residuals: Residuals) -> list[BendLimb]:
+def find_bend_limbs(
+    bodies: Sequence[Body], hinge_limbs: Sequence[HingeLimb], count: int, oriented: Collection[int]
+) -> list[BendLimb]:
     """The limb of every effector that has one: from its sub-base, the root, or the last ball before a run of hinges.
 
     Args:
         bodies: parents first.
         hinge_limbs: the limited limbs among them, which begin at a ball.
-        residuals: which effectors there are, and which of them keep the frames of their bodies.
+        count: how many effectors there are, the partners of loops come after them.
+        oriented: those that keep the frames of their bodies.
     """
     hinges = {limb.ball: limb.hinges for limb in hinge_limbs}
     limbs = []
     for effector, holder, attachment in hung_effectors(bodies):
         alone = len(bodies[holder].attachments) == len(attachment.effectors) == 1 and not attachment.children
-        hand = None if alone and effector not in residuals.oriented else holder
+        hand = None if alone and effector not in oriented else holder
         run = _run_to(bodies, holder, hand is not None, hinges)
-        if len(run) > 1 and effector < residuals.count:
+        if len(run) > 1 and effector < count:
             middle = tuple(index for index in hinges.get(run[0], ()) if index in run) or run[1:]
-            limbs.append(BendLimb(effector, run, middle, bodies[run[-1]].attachments[0], hand))
+            limbs.append(BendLimb(effector, run, middle, _array(bodies[run[-1]].attachments[0].offset), hand))
     return limbs
 
 
@@ -168,3 +170,7 @@ def straight_runs(bodies: Sequence[Body]) -> list[list[int]]:
         else:
             runs.append([index])
     return [run for run in runs if len(run) > 1]
+
+
+def _array(offset: Vector) -> FloatArray:
+    return np.array([offset.x, offset.y, offset.z], dtype=np.float64)

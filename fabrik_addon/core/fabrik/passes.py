@@ -15,7 +15,6 @@ from typing import NamedTuple
 from ..arrays import TINY
 from ..backend.protocol import Backend, Condition, Quaternion, Scalar, Vector
 from ..model.bodies import Attachment, Body, SweepPose, carried_frame, carried_head
-from ..model.residuals import rotation_vector
 from .limbs import HingeLimb
 
 _FIT_STEPS = 2
@@ -324,3 +323,12 @@ def sum_vectors(vectors: Sequence[Vector]) -> Vector:
 
 def _total(aims: list[Aim]) -> Scalar:
     return sum((aim.weight for aim in aims[1:]), aims[0].weight)
+
+
+def rotation_vector(backend: Backend, rotation: Quaternion) -> Vector:
+    """Axis times angle in radians, at most half a turn, of a unit quaternion."""
+    axis = backend.Vector((rotation.x, rotation.y, rotation.z))
+    sine = axis.length
+    angle = 2.0 * backend.atan2(sine, backend.absolute(rotation.w))
+    scale = backend.select(sine > TINY, angle / backend.maximum(sine, TINY), 2.0)
+    return axis * backend.select(rotation.w < 0, -scale, scale)

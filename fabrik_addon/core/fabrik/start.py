@@ -1,14 +1,12 @@
 """What happens to a start pose before the first sweep: dead straight limbs are bent, a free root is aligned."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from ..arrays import TINY, FloatArray
 from ..backend import array
-from ..backend.protocol import Backend, Condition, Quaternion
 from ..limits.base import Limit
-from ..model.bodies import Body, SweepPose, carried_frame
 from ..model.skeleton import Skeleton
 from ..rotations import NO_TURN
 
@@ -18,56 +16,6 @@ _BEND = 0.1
 # where it can be, place and rotation, on 396 of 400 frames with 256 of them, on 399 with 512, on all with 1,024.
 _SPREAD_POSES = 1024
 _TOWARD_START = 1e-6
-
-
-def bend_limbs(
-    backend: Backend, bodies: Sequence[Body], runs: Sequence[list[int]], local: list[Quaternion], pose: SweepPose
-) -> list[Quaternion]:
-    """Local rotations in which limbs that were dead straight are bent slightly, inside their limits.
-
-    A limb with hinges bends at them, toward the middle of their ranges, any other about its first bone's local X.
-    From a straight limb a target on its axis is never reached, and its neighbours are reached with a jump.
-
-    Args:
-        backend: array or scalar.
-        bodies: parents first.
-        runs: the limbs.
-        local: the bodies' rotations, which come back themselves where no limb is straight.
-        pose: the pose that they make.
-    """
-    bent = local
-    for run in runs:
-        straight = _is_straight(backend, bodies, pose, run)
-        if not backend.any_of(straight):
-            continue
-        bent = list(bent)
-        bend = _bend_hinges if any(bodies[index].hinge for index in run) else _bend_about_x
-        for index, rotation in bend(backend, bodies, pose, run, local):
-            limit = bodies[index].limit
-            inside = rotation if limit is None else limit.clamp(backend, rotation)
-            bent[index] = backend.select(straight, inside, local[index])
-    return bent
-
-
-def _bend_about_x(
-    backend: Backend, bodies: Sequence[Body], pose: SweepPose, run: list[int], local: list[Quaternion]
-) -> list[tuple[int, Quaternion]]:
-    """A slight arc: the first bone turned one way, each of the others back by its share."""
-    axis = pose.orientations[run[0]] @ backend.Vector((1.0, 0.0, 0.0))
-    bent = []
-    for place, index in enumerate(run):
-        angle = _BEND if place == 0 else -2.0 * _BEND / (len(run) - 1)
-        turn = backend.exp_map(carried_frame(bodies[index], pose).conjugated() @ (axis * angle))
-        bent.append((index, turn @ local[index]))
-    return bent
-
-
-def _bend_hinges(
-    backend: Backend, bodies: Sequence[Body], _pose: SweepPose, run: list[int], local: list[Quaternion]
-) -> list[tuple[int, Quaternion]]:
-    """Every hinge of the limb turned a little toward the middle of its range."""
-    hinges = [(index, bodies[index].hinge) for index in run]
-    return [(index, hinge.bent(backend, local[index], _BEND)) for index, hinge in hinges if hinge is not None]
 
 
 def spread_poses(skeleton: Skeleton, limits: Mapping[str, Limit]) -> FloatArray:
@@ -124,17 +72,3 @@ def align_root(
     matrix[:, 1:, 1:] = spread + np.swapaxes(spread, 1, 2) - trace[:, None, None] * np.eye(3)
     rotation = np.linalg.eigh(matrix)[1][..., -1]
     return np.where(rotation[:, :1] < 0, -rotation, rotation), middle, wanted
-
-
-def _is_straight(backend: Backend, bodies: Sequence[Body], pose: SweepPose, run: list[int]) -> Condition:
-    """Whether all bones of a limb point the same way."""
-    first = pose.orientations[run[0]] @ bodies[run[0]].attachments[0].offset
-    straight: Condition = True
-    for index in run[1:]:
-        arm = pose.orientations[index] @ bodies[index].attachments[0].offset
-        size = backend.sqrt(first.length_squared * arm.length_squared)
-        aligned = backend.logical_and(first.cross(arm).length < size * _STRAIGHT, first.dot(arm) > 0)
-        straight = backend.logical_and(straight, aligned)
-        if not backend.any_of(straight):
-            break
-    return straight

@@ -1,8 +1,15 @@
 """Sweeps over many frames: both passes, again and again, until each frame is met or moves no more."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from ..model.bodies import SweepPose
+from ..arrays import BoolArray, FloatArray, lengths
+from ..backend.protocol import Backend, Quaternion, Scalar, Vector
+from ..kernel.bodies import Bodies, Pose
+from ..kernel.goals import Goals
+from ..model.bodies import place_bodies
+from ..rotations import quaternion_from_matrix
 from ..state import State
 from .passes import Passes, SweepTargets, sweep_targets
 
@@ -10,46 +17,64 @@ from .passes import Passes, SweepTargets, sweep_targets
 _NO_CHANGE = 0.01
 
 
-def sweep_frames(passes: Passes, state: State, most: int) -> None:
+def sweep_frames(passes: Passes, bodies: Bodies, goals: Goals, state: State, most: int) -> None:
     """Sweep F frames in place until each is met, moves no more, or has had the most sweeps."""
-    bodies, frames, part = passes.bodies, np.arange(len(state.targets)), state
-    pose = part.pose(bodies)
-    targets, before = _targets(passes, part, pose), part.points_of(bodies, pose)
+    frames, part = np.arange(len(state.weights)), state
+    rest = state.pose.local.copy()
+    bound = np.zeros(rest.shape[:2], dtype=bool)
+    residual = goals.residual(part.pose, part.wanted)
     for _ in range(most):
-        _sweep(passes, part, pose, targets)
-        points = part.points_of(bodies, pose)
-        part.stationary = ~part.moved(points, before, _NO_CHANGE)
-        going = part.unmet(part.misses(points)) & ~part.stationary
-        before = points
-        if not going.all():
-            state.replace(frames, part)
-            kept = np.flatnonzero(going)
-            if not len(kept):
+        pose, before = _sweep(passes, bodies, goals, part, rest[frames], bound), residual
+        part = replace(part, pose=pose, iterations=part.iterations + 1)
+        residual = goals.residual(pose, part.wanted)
+        moved = lengths(residual - before) > _NO_CHANGE * part.tolerances
+        part.stationary = ~(moved & (part.weights > 0.0)).any(axis=1)
+        is_going = part.unmet(residual) & ~part.stationary
+        if not is_going.all():
+            going = np.flatnonzero(is_going)
+            state.put(frames, part)
+            frames, part, residual, bound = frames[going], part.part(going), residual[going], bound[going]
+            if not len(frames):
                 return
-            frames, part, before = frames[kept], part.part(kept), points[kept]
-            pose = part.pose(bodies)
-            targets = _targets(passes, part, pose)
-        elif state.residuals.loops:
-            targets = _targets(passes, part, pose)
-    state.replace(frames, part)
+    state.put(frames, part)
 
 
-def _targets(passes: Passes, state: State, pose: SweepPose) -> SweepTargets:
-    """What the next sweep wants; it stays the same where no loop is closed."""
-    backend, residuals = passes.backend, state.residuals
-    places, shares = residuals.sweep_positions(backend, passes.bodies, pose, state.targets, state.weights)
-    positions = [backend.vector(places[:, end]) for end in range(residuals.ends)]
-    weights = [backend.scalar(shares[:, end]) for end in range(residuals.ends)]
-    orientations = residuals.sweep_orientations(backend, state.target_rotations, state.weights)
-    return sweep_targets(backend, passes.bodies, positions, weights, orientations)
+def _sweep(passes: Passes, bodies: Bodies, goals: Goals, state: State, rest: FloatArray, bound: BoolArray) -> Pose:
+    """The pose after one sweep; limited bodies turn from where they are, others from `rest` (F, B, 4)."""
+    backend = passes.backend
+    limited = np.array([body.limit is not None for body in passes.bodies])
+    turning = np.where(limited[:, None], state.pose.local, rest)
+    own = _as_list(backend, state.pose.local)
+    pose = place_bodies(passes.bodies, own, backend.vector(state.pose.root))
+    flags = [backend.scalar(flag) > 0.5 for flag in bound.T.astype(float)]
+    local = passes.sweep(pose, _as_list(backend, turning), flags, _targets(passes, goals, state))
+    for body, flag in enumerate(flags):
+        bound[:, body] = flag
+    root = backend.stack([pose.heads[0]], len(rest))[:, 0]
+    return bodies.pose(backend.stack(local, len(rest)), root, state.pose.factors)
 
 
-def _sweep(passes: Passes, state: State, pose: SweepPose, targets: SweepTargets) -> None:
-    """Sweep the bodies once from the pose in which they stand; it changes in place."""
-    turning = [
-        rest if body.limit is None else local
-        for body, rest, local in zip(passes.bodies, state.rest, state.local, strict=True)
-    ]
-    state.local = passes.sweep(pose, turning, state.bound, targets)
-    state.root = pose.heads[0]
-    state.iterations += 1
+def _as_list(backend: Backend, rotations: FloatArray) -> list[Quaternion]:
+    return backend.quaternions(rotations, range(rotations.shape[1]))
+
+
+def _targets(passes: Passes, goals: Goals, state: State) -> SweepTargets:
+    """The targets of the next sweep; both sides of a loop go to the middle between them."""
+    backend = passes.backend
+    count, oriented = goals.count, goals.oriented
+    points, weights, found = state.wanted.points, state.weights[:, :count], goals.points(state.pose)
+    if found.shape[1] > count:
+        middle = 0.5 * (found[:, goals.loops] + found[:, count:])
+        points = np.concatenate([points, middle], axis=1)
+        points[:, goals.loops] = middle
+        weights = np.concatenate([weights, weights[:, goals.loops]], axis=1)
+    shares = np.where(state.weights[:, count:] > 0.0, goals.shares, 0.0)
+    wanted = quaternion_from_matrix(state.wanted.frames)
+    holders = goals.on[oriented].tolist()
+    orientations: dict[int, tuple[Quaternion, Scalar]] = {
+        holder: (backend.quaternion(wanted[:, place]), backend.scalar(shares[:, place]))
+        for place, holder in enumerate(holders)
+    }
+    positions: list[Vector] = [backend.vector(points[:, end]) for end in range(points.shape[1])]
+    pulls: list[Scalar] = [backend.scalar(weights[:, end]) for end in range(points.shape[1])]
+    return sweep_targets(backend, passes.bodies, positions, pulls, orientations)

@@ -35,6 +35,7 @@ class Pose:
         root: (..., 3) the root's head.
         heads: (..., B, 3), orientations: (..., B, 3, 3) in armature space.
         carried: (..., B, 3, 3) the frames that the bodies would have without their local rotation.
+        factors: (..., B) of the lengths of bodies that slide; None where none does.
     """
 
     local: FloatArray
@@ -42,10 +43,31 @@ class Pose:
     heads: FloatArray
     orientations: FloatArray
     carried: FloatArray
+    factors: FloatArray | None = None
 
     def points(self, on: IntArray, offsets: FloatArray) -> FloatArray:
         """(..., n, 3) where points are that have places (n, 3) in the frames of bodies (n,)."""
+        if self.factors is not None:
+            offsets = stretched(offsets, self.factors[..., on])
         return np.asarray(self.heads[..., on, :] + times(self.orientations[..., on, :, :], offsets))
+
+    def part(self, frames: IntArray | slice) -> "Pose":
+        """Some of the frames."""
+        factors = None if self.factors is None else self.factors[frames]
+        return Pose(
+            self.local[frames],
+            self.root[frames],
+            self.heads[frames],
+            self.orientations[frames],
+            self.carried[frames],
+            factors,
+        )
+
+    def put(self, frames: IntArray, part: "Pose") -> None:
+        """Replace some of the frames, in place."""
+        for name, value in vars(self).items():
+            if value is not None:
+                value[frames] = getattr(part, name)
 
 
 class Bodies:
@@ -54,13 +76,25 @@ class Bodies:
     Attributes:
         bones: (B,) places in the skeleton.
         parents: (B,) bodies, -1 for the root.
-        columns: how many there are, D.
+        columns: how many there are, D: `turning` ones of joints, three of a free root, one of each body that slides.
         body_of: (D,) the body of each column; the root's shift belongs to body 0.
+        slides: (S,) the bodies that slide.
         first: (B,) the first column of each body, and `counts` (B,) how many it has.
     """
 
-    def __init__(self, skeleton: Skeleton, bones: Sequence[int], axes: Sequence[FloatArray], free_root: bool) -> None:
-        """Make them ready; axes: for each body, (k, 3) unit axes of the carried frame that it may turn about."""
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        bones: Sequence[int],
+        axes: Sequence[FloatArray],
+        free_root: bool,
+        slides: Sequence[int] = (),
+    ) -> None:
+        """Prepare them.
+
+        axes: for each body, (k, 3) unit axes of the carried frame that it may rotate about. slides: bodies whose length
+        may change; what is on them moves along their Y.
+        """
         place = {bone: index for index, bone in enumerate(bones)}
         self.skeleton, self.free_root = skeleton, free_root
         self.bones: IntArray = np.array(bones, dtype=np.int64)
@@ -71,10 +105,13 @@ class Bodies:
         self.counts: IntArray = np.array([len(each) for each in axes], dtype=np.int64)
         self.first: IntArray = np.concatenate([[0], np.cumsum(self.counts)[:-1]])
         self.turning = int(self.counts.sum())
-        self.columns = self.turning + 3 * free_root
+        self.slides: IntArray = np.array(slides, dtype=np.int64)
+        self.columns = self.turning + 3 * free_root + len(slides)
         self.axes: FloatArray = np.concatenate([*axes, np.zeros((0, 3))])
         self._turning_body = np.repeat(np.arange(len(bones)), self.counts)
-        self.body_of: IntArray = np.concatenate([self._turning_body, np.zeros(3 * free_root, dtype=np.int64)])
+        self.body_of: IntArray = np.concatenate(
+            [self._turning_body, np.zeros(3 * free_root, dtype=np.int64), self.slides]
+        )
         self._turned = np.flatnonzero(self.inherits & (self.parents >= 0))
         self._jumps = list(jumps(np.where(self.inherits, self.parents, -1)))
         # (3 B, turning) the rotation vectors of all bodies by the columns.
@@ -126,25 +163,28 @@ class Bodies:
         """(B, B) 1 where a body is the other one or below it."""
         return self.above.T.astype(float)
 
-    def pose(self, local: FloatArray, root: FloatArray) -> Pose:
-        """Where the bodies are with (..., B, 4) local rotations and the root's head at (..., 3)."""
+    def pose(self, local: FloatArray, root: FloatArray, factors: FloatArray | None = None) -> Pose:
+        """The pose of (..., B, 4) local rotations, the root's head at (..., 3), and lengths times (..., B)."""
         orientations = self.rest_turns @ matrix_from_quaternion(local)
         # Each round takes every body twice as far up.
         for bodies, above in self._jumps:
             orientations[..., bodies, :, :] = orientations[..., above, :, :] @ orientations[..., bodies, :, :]
         shifts = np.empty((*local.shape[:-1], 3))
         shifts[..., 0, :] = root
-        shifts[..., 1:, :] = times(orientations[..., self.parents[1:], :, :], self._offsets[1:])
+        offsets = self._offsets[1:]
+        if factors is not None:
+            offsets = stretched(offsets, factors[..., self.parents[1:]])
+        shifts[..., 1:, :] = times(orientations[..., self.parents[1:], :, :], offsets)
         carried = np.empty_like(orientations)
         carried[...] = self.rest_turns
         carried[..., self._turned, :, :] = (
             orientations[..., self.parents[self._turned], :, :] @ self.rest_turns[self._turned]
         )
-        return Pose(local, root, self._below @ shifts, orientations, carried)
+        return Pose(local, root, self._below @ shifts, orientations, carried, factors)
 
     def moved(self, pose: Pose, step: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(..., B, 4) local rotations and (..., 3) root after a step (..., D), limits not looked at."""
-        root = pose.root + step[..., self.turning :] if self.free_root else pose.root
+        root = pose.root + step[..., self.turning : self.turning + 3] if self.free_root else pose.root
         local = product(quaternion_from_rotation_vector(self.vectors(step)), pose.local)
         return local / lengths(local)[..., None], root
 
@@ -159,8 +199,18 @@ class Bodies:
         axes[..., : self.turning, :] = turned
         speeds[..., : self.turning, :] = cross(pose.heads[..., self._turning_body, :], turned)
         if self.free_root:
-            speeds[..., self.turning :, :] = np.eye(3)
+            speeds[..., self.turning : self.turning + 3, :] = np.eye(3)
         return axes, speeds
+
+    def levers(self, on: IntArray, offsets: FloatArray) -> FloatArray:
+        """(n, S) how far a sliding body of factor 1 carries points (n, 3) of bodies (n,) along its Y."""
+        result = np.zeros((len(on), len(self.slides)))
+        for row, holder in enumerate(on.tolist()):
+            body, along = holder, offsets[row, 1]
+            while body >= 0:
+                result[row, self.slides == body] = along
+                body, along = self.parents[body], self._offsets[body, 1]
+        return result
 
     def shifts(self, pose: Pose, motions: Motions, points: FloatArray, on: IntArray) -> FloatArray:
         """(..., n, 3, D) how points (..., n, 3) of bodies (n,) move with the columns."""
@@ -187,6 +237,47 @@ class Bodies:
         if key not in self._moves_of:
             self._moves_of[key] = self.above[self.body_of][:, on].T[:, None].astype(float)
         return self._moves_of[key]
+
+    def below(self, on: IntArray) -> FloatArray:
+        """(B, n) 1 where a body carries what is on bodies (n,)."""
+        return self.above[:, on].astype(float)
+
+    def composite(
+        self,
+        motions: Motions,
+        below: FloatArray,
+        points: FloatArray,
+        weights: FloatArray,
+        forces: FloatArray,
+        turning: tuple[FloatArray, FloatArray, FloatArray] | None = None,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Normal equations of weighted points by composite inertia, without their rows; all bodies inherit rotation.
+
+        From rows instead, a step of a walk with 42 markers took twice as long (Featherstone, Rigid Body Dynamics
+        Algorithms, 2008, chapter 6).
+
+        Args:
+            motions: of the columns.
+            below: (B, n) from `below`.
+            points: (..., n, 3).
+            weights: (..., n).
+            forces: (..., n, 3).
+            turning: of bodies whose rotation counts, (B, m) from `below`, weights (..., m) and torques (..., m, 3).
+
+        Returns:
+            (..., D, D) Σ weight · JᵀJ and (..., D) Σ Jᵀ force.
+        """
+        ones = np.concatenate([np.ones((*points.shape[:-1], 1)), points], axis=-1)
+        own = (ones[..., :, None] * (weights[..., None] * ones)[..., None, :]).reshape(*points.shape[:-1], 16)
+        inertia = ((below @ own) @ _INERTIA).reshape(*points.shape[:-2], -1, 6, 6)
+        pulls = below @ np.concatenate([cross(points, forces), forces], axis=-1)
+        if turning is not None:
+            carried, counts, torques = turning
+            inertia[..., (0, 1, 2), (0, 1, 2)] += carried @ counts[..., None]
+            pulls[..., :3] += carried @ torques
+        columns = np.concatenate(motions, axis=-1)
+        products = columns @ np.swapaxes(times(inertia[..., self.body_of, :, :], columns), -1, -2)
+        return self.symmetric(products), (columns * pulls[..., self.body_of, :]).sum(axis=-1)
 
     def symmetric(self, products: FloatArray) -> FloatArray:
         """(..., D, D) with the entries of pairs whose first column is above the second on both sides, zero elsewhere.
@@ -227,3 +318,25 @@ def joint_axes(limit: Limit | None, factor: float) -> FloatArray:
 def cross(first: FloatArray, second: FloatArray) -> FloatArray:
     """(..., 3) the cross product; `np.cross` takes three times as long on a few rows."""
     return np.asarray(first[..., _YZX] * second[..., _ZXY] - first[..., _ZXY] * second[..., _YZX])
+
+
+def stretched(offsets: FloatArray, factors: FloatArray) -> FloatArray:
+    """(..., n, 3) points (n, 3) in the frames of bodies, moved along Y by the factors (..., n) of their lengths."""
+    result = np.empty((*factors.shape, 3))
+    result[...] = offsets
+    result[..., 1] *= factors
+    return result
+
+
+def _inertia() -> FloatArray:
+    """(16, 36) to the inertia of a mass, as motions (axis, speed at the origin) meet it, from m · (1, p) (1, p)ᵀ.
+
+    A point at p moves by a × p + s: linear in 1 and in each of p's coordinates.
+    """
+    moved = np.zeros((4, 6, 3))
+    moved[0, 3:] = np.eye(3)
+    moved[1:, :3] = np.cross(np.eye(3), np.eye(3)[:, None])
+    return np.asarray(np.einsum("iax,jbx->ijab", moved, moved).reshape(16, 36))
+
+
+_INERTIA = _inertia()

@@ -9,9 +9,11 @@ from ..arrays import BoolArray, FloatArray, IntArray
 from ..model.bodies import effector_offset, path_reaches
 from ..model.effector import Effector
 from ..model.loops import loops_of, with_partners
-from ..model.residuals import LEVER
 from ..rotations import matrix_from_quaternion, quaternion_from_rotation_vector, rotation_vector_from_matrix
 from .bodies import Bodies, Motions, Pose
+
+# A radian of a rotation that is off counts as this share of the length of the effector's path.
+LEVER = 0.1
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,10 @@ class Wanted:
     points: FloatArray
     frames: FloatArray
     seen: BoolArray
+
+    def part(self, frames: IntArray | slice) -> "Wanted":
+        """Those of some of F frames."""
+        return Wanted(self.points[frames], self.frames[frames], self.seen[frames])
 
 
 class Goals:
@@ -47,7 +53,7 @@ class Goals:
     def __init__(self, bodies: Bodies, effectors: Sequence[Effector]) -> None:
         """The effectors' bones are among the bodies."""
         skeleton, ends = bodies.skeleton, with_partners(effectors)
-        self._bodies, self.count, self._loops = bodies, len(effectors), list(loops_of(effectors))
+        self._bodies, self.count, self.loops = bodies, len(effectors), list(loops_of(effectors))
         place = {int(bone): body for body, bone in enumerate(bodies.bones)}
         self.on: IntArray = np.array([place[skeleton.index(each.bone)] for each in ends], dtype=np.int64)
         self._offsets = np.array([effector_offset(skeleton, each) for each in ends])
@@ -56,11 +62,15 @@ class Goals:
         self.oriented: IntArray = np.array(oriented, dtype=np.int64)
         self.shares: FloatArray = np.array([effectors[row].rotation_weight for row in oriented], dtype=np.float64)
         self.arms: FloatArray = LEVER * self.lengths[self.oriented]
+        self._levers: FloatArray = bodies.levers(self.on, self._offsets)
+        # Their rows are not needed where all bodies are rigid and every point belongs to one of them.
+        self.is_composite = not (self.loops or len(bodies.slides) or bodies.broken)
+        self._below = bodies.below(self.on), bodies.below(self.on[self.oriented])
 
     def wanted(self, points: FloatArray, rotations: FloatArray | None = None) -> Wanted:
         """Targets at (..., E, 3) and rotations (..., E, 4) w x y z, in armature space; NaN where there is none."""
         targets = np.array(points, dtype=np.float64)
-        targets[..., self._loops, :] = 0.0
+        targets[..., self.loops, :] = 0.0
         turned = np.full((*targets.shape[:-1], 4), np.nan) if rotations is None else np.asarray(rotations)
         turned = turned[..., self.oriented, :]
         seen = np.concatenate([~np.isnan(targets).any(axis=-1), ~np.isnan(turned).any(axis=-1)], axis=-1)
@@ -74,7 +84,7 @@ class Goals:
         """(..., E + O, 3) what is missing to the targets, zero where there is none."""
         found = self.points(pose)
         points = found[..., : self.count, :]
-        points[..., self._loops, :] -= found[..., self.count :, :]
+        points[..., self.loops, :] -= found[..., self.count :, :]
         missing = wanted.points - points
         if len(self.oriented):
             back = np.swapaxes(pose.orientations[..., self.on[self.oriented], :, :], -1, -2)
@@ -87,7 +97,7 @@ class Goals:
         missing = share * self.residual(pose, wanted)
         found = self.points(pose)
         points = found[..., : self.count, :]
-        points[..., self._loops, :] -= found[..., self.count :, :]
+        points[..., self.loops, :] -= found[..., self.count :, :]
         frames = pose.orientations[..., self.on[self.oriented], :, :]
         turns = quaternion_from_rotation_vector(missing[..., self.count :, :] / self.arms[:, None])
         turned = matrix_from_quaternion(turns) @ frames
@@ -100,15 +110,44 @@ class Goals:
 
     def rows(self, pose: Pose, motions: Motions, wanted: Wanted) -> FloatArray:
         """(..., E + O, 3, D) how much the columns lessen the residual."""
-        shifts = self._bodies.shifts(pose, motions, self.points(pose), self.on)
+        bodies = self._bodies
+        shifts = bodies.shifts(pose, motions, self.points(pose), self.on)
+        if len(bodies.slides):
+            along = np.swapaxes(pose.orientations[..., 1][..., bodies.slides, :], -1, -2)
+            shifts[..., -len(bodies.slides) :] = along[..., None, :, :] * self._levers[:, None, :]
         rows = shifts[..., : self.count, :, :]
-        rows[..., self._loops, :, :] -= shifts[..., self.count :, :, :]
+        rows[..., self.loops, :, :] -= shifts[..., self.count :, :, :]
         if len(self.oriented):
-            turns = self._bodies.turns(motions, self.on[self.oriented]) * self.arms[:, None, None]
+            turns = bodies.turns(motions, self.on[self.oriented]) * self.arms[:, None, None]
             rows = np.concatenate([rows, turns], axis=-3)
         return np.asarray(rows * wanted.seen[..., None, None])
+
+    def weighted(self, weights: FloatArray, wanted: Wanted) -> FloatArray:
+        """(..., E + O) what each residual's square counts, from weights (..., E); zero where there is no target."""
+        return np.asarray(np.concatenate([weights, weights[..., self.oriented] * self.shares], axis=-1) * wanted.seen)
+
+    def carried_by(self, body: int, weights: FloatArray) -> BoolArray:
+        """(F,) whether a body carries a goal that counts, for weights (F, E + O)."""
+        ends = weights[:, [*range(self.count), *self.loops]] @ self._below[0][body]
+        return np.asarray(ends + weights[:, self.count :] @ self._below[1][body] > 0.0)
+
+    def equations(
+        self, pose: Pose, motions: Motions, residual: FloatArray, weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """(..., D, D) and (..., D) of Σ weight · |residual|² where `is_composite`; residual and weights (..., E + O).
+
+        They are the Gauss-Newton matrix and the direction of descent, both halved.
+        """
+        points, forces = self.points(pose), residual * weights[..., None]
+        turning = None
+        if len(self.oriented):
+            counts = weights[..., self.count :] * self.arms**2
+            turning = self._below[1], counts, forces[..., self.count :, :] * self.arms[:, None]
+        return self._bodies.composite(
+            motions, self._below[0], points, weights[..., : self.count], forces[..., : self.count, :], turning
+        )
 
     def forces(self, multipliers: FloatArray) -> FloatArray:
         """(..., E + K, 3) the forces at the points that go with multipliers (..., E + O, 3) of the residuals."""
         forces = multipliers[..., : self.count, :]
-        return np.concatenate([forces, -forces[..., self._loops, :]], axis=-2)
+        return np.concatenate([forces, -forces[..., self.loops, :]], axis=-2)

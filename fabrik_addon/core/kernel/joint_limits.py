@@ -13,6 +13,7 @@ from ..limits.base import Limit
 from ..limits.ellipse import nearest_on_ellipse
 from ..limits.hinge import Hinge
 from ..limits.swing_twist import FULL_TURN, Lean, compose_arrays, lean_of
+from ..rotations import NO_TURN
 from .bodies import Bodies
 
 # A cone's outline is seen as straight lines: the nearest one, and those that are turned from it by so much. A narrow
@@ -84,6 +85,10 @@ class Sides(NamedTuple):
     normals: FloatArray
     gaps: FloatArray
 
+    def push(self, vectors: FloatArray) -> FloatArray:
+        """(K,) how far rotation vectors (F, B, 3) go toward each."""
+        return np.asarray((self.normals * vectors[self.frames, self.bodies]).sum(axis=1))
+
     def rows(self, bodies: Bodies, frames: int) -> tuple[FloatArray, FloatArray]:
         """(F, W, D) rows of the columns and (F, W) gaps; zero and infinite where a frame has fewer than W sides."""
         order = np.argsort(self.frames, kind="stable")
@@ -108,14 +113,18 @@ class JointLimits:
     """
 
     def __init__(self, bodies: Bodies, limits: Sequence[Limit | None]) -> None:
-        turning = [(body, limit) for body, limit in enumerate(limits) if limit and bodies.counts[body]]
+        turning = [
+            (body, limit) for body, limit in enumerate(limits) if limit and limit.freedom and bodies.counts[body]
+        ]
         others = [(body, limit) for body, limit in turning if not isinstance(limit, (Hinge, Ball))]
         self.hinges = Hinges(bodies, [(body, limit) for body, limit in turning if isinstance(limit, Hinge)])
-        self._kinds = (
-            self.hinges,
-            _Balls(bodies, [(body, limit) for body, limit in turning if isinstance(limit, Ball)]),
-            _Others(bodies, others),
-        )
+        fixed = [body for body, limit in enumerate(limits) if limit and limit.freedom == 0]
+        self._fixed: IntArray = np.array(fixed, dtype=np.int64)
+        self._kinds: tuple[Hinges | _Balls | _Others, ...] = (self.hinges,)
+        if balls := [(body, limit) for body, limit in turning if isinstance(limit, Ball)]:
+            self._kinds += (_Balls(bodies, balls),)
+        if others:
+            self._kinds += (_Others(bodies, others),)
 
     def with_ranges(self, low: FloatArray, high: FloatArray) -> "JointLimits":
         """The same with other ranges of the H hinges on each of F frames, (F, H) radians."""
@@ -129,6 +138,7 @@ class JointLimits:
         """([F,] B, 4) the nearest rotations inside."""
         result = local.copy()
         poses = result.reshape(-1, *local.shape[-2:])
+        poses[:, self._fixed] = NO_TURN
         for kind in self._kinds:
             kind.clamp(poses)
         return result
@@ -138,7 +148,7 @@ class JointLimits:
         return ConstraintRows.joined([kind.rows(local, within) for kind in self._kinds])
 
     def sides(self, local: FloatArray, within: float) -> Sides:
-        """Those of F poses (F, B, 4) that a rotation by `within` radians could pass, of an outline the nearest one."""
+        """Those of F poses (F, B, 4) that a rotation by `within` radians could pass, of an outline the nearest."""
         found = [kind.sides(local, within) for kind in self._kinds]
         return Sides(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
@@ -232,27 +242,22 @@ class _Balls:
         size = lengths(slope)[:, None]
         nearest = np.where(size > ROUNDING, slope / np.maximum(size, ROUNDING), _AXES[0])
         outline = lengths(half_axes * nearest) - (nearest * leans).sum(axis=1)
-        outline[self._open[joints]] = np.inf
         # Across an axis on which nothing is open.
         across = np.where(self._none[joints, len(_ANGLES) :] == 0.0, -leans @ _AXES.T, np.inf)
-        gaps = np.concatenate(
-            [outline[:, None], across, (self._high[joints] - twist)[:, None], (twist - self._low[joints])[:, None]],
-            axis=1,
-        )
+        ends = np.stack([self._high[joints] - twist, twist - self._low[joints]], axis=1)
+        gaps = np.concatenate([np.where(self._open[joints], np.inf, outline)[:, None], across, ends], axis=1)
         which, places = np.nonzero(gaps <= within)
         leaning, twisting = _ways(Lean(*(np.asarray(value)[which] for value in lean)))
         ways = np.concatenate([nearest[which, None], np.broadcast_to(_AXES, (len(which), 4, 2))], axis=1) @ leaning
-        ways = np.concatenate([ways, twisting, -twisting], axis=1)
+        ways = np.concatenate([ways, twisting, -twisting], axis=1)[np.arange(len(which)), places]
         return Sides(
             which // max(count, 1),
             self._bodies[joints[which]],
-            ways[np.arange(len(which)), places],
+            ways,
             np.maximum(gaps[which, places], 0.0),
         )
 
     def rows(self, local: FloatArray, within: float) -> ConstraintRows:
-        if not len(self._bodies):
-            return ConstraintRows.straight(np.zeros((0, self._width)), np.zeros(0), np.zeros(0, dtype=np.int64))
         own = local[self._bodies]
         lean, twist = lean_of(many, many.quaternion(own)), self._twists(own)
         normals, outline_room, along = self._outline(np.stack([lean.x, lean.z], axis=1))
@@ -292,7 +297,7 @@ class _Balls:
         slope = np.where(half_axes > 0.0, leans / np.maximum(half_axes, ROUNDING) ** 2, 0.0)
         size = lengths(slope)[..., None]
         nearest = np.where(size > ROUNDING, slope / np.maximum(size, ROUNDING), _AXES[0])
-        turned = (nearest @ _TURNED).reshape(len(leans), -1, 2)
+        turned = (nearest @ _TURNED).reshape(len(leans), len(_ANGLES), 2)
         normals = np.concatenate([turned, np.broadcast_to(_AXES, (len(leans), *_AXES.shape))], axis=1)
         gaps = lengths(self._half_axes(normals) * normals) - (normals * leans).sum(axis=2)
         along = nearest[..., ::-1] * (-1.0, 1.0)

@@ -13,7 +13,7 @@ import numpy as np
 from ..arrays import FloatArray, lengths, squares, times
 from ..model.kinematics import forward_kinematics
 from ..rotations import conjugate, product, rotation_vector_from_quaternion
-from .bodies import Bodies, Motions, Pose, cross
+from .bodies import Bodies, Motions, Pose
 from .hanging import Hanging
 
 # Each turning joint's own inertia beside that of its bone, in squares of the body's size. Of 2e-5 m² (at 1.7 m), 1e-3,
@@ -93,8 +93,7 @@ class PostureTerm:
         if masses.bending is not None:
             inertia = inertia * masses.bending
         self.inertia = np.where(np.isfinite(masses.factors), inertia * masses.factors, 0.0)[bodies.bones]
-        on_body = np.arange(len(bodies.bones))[:, None] == self.carrier
-        self._below: FloatArray = bodies.above.astype(float) @ on_body
+        self._below = bodies.below(self.carrier)
         # (D, 3) what a turn of its body adds to a column's slope, and (D, D) to the matrix.
         self._turning = np.zeros((bodies.columns, 3))
         self._turning[: bodies.turning] = self.inertia[bodies.body_of[: bodies.turning], None] * bodies.axes
@@ -121,8 +120,11 @@ class PostureTerm:
 
     def equations(self, away: Away, pose: Pose, motions: Motions) -> tuple[FloatArray, FloatArray]:
         """(..., D, D) Gauss-Newton matrix and (..., D) gradient."""
-        both = self._dense if self.bodies.broken else self._composite
-        matrix, gradient = both(away.centres, self.pulls(away), pose, motions)
+        centres, forces = away.centres, self.pulls(away)
+        if self.bodies.broken:
+            matrix, gradient = self._dense(centres, forces, pose, motions)
+        else:
+            matrix, gradient = self.bodies.composite(motions, self._below, centres, self.masses, forces)
         gradient += (away.turned[..., self.bodies.body_of, :] * self._turning).sum(axis=-1)
         return matrix + self._joints, gradient
 
@@ -135,35 +137,8 @@ class PostureTerm:
         weighed = np.swapaxes(shifts * np.repeat(self.masses, 3), -1, -2)
         return shifts @ weighed, (shifts @ forces.reshape(*forces.shape[:-2], -1, 1))[..., 0]
 
-    def _composite(
-        self, centres: FloatArray, forces: FloatArray, _: Pose, motions: Motions
-    ) -> tuple[FloatArray, FloatArray]:
-        """The first part by the masses below each body, where all of them turn with what is above them."""
-        ones = np.concatenate([np.ones((*centres.shape[:-1], 1)), centres], axis=-1)
-        own = (ones[..., :, None] * (self.masses[:, None] * ones)[..., None, :]).reshape(*centres.shape[:-1], 16)
-        body_of, below = self.bodies.body_of, self._below
-        inertia = ((below @ own) @ _INERTIA).reshape(*centres.shape[:-2], -1, 6, 6)[..., body_of, :, :]
-        pulls = (below @ np.concatenate([cross(centres, forces), forces], axis=-1))[..., body_of, :]
-        columns = np.concatenate(motions, axis=-1)
-        products = columns @ np.swapaxes(times(inertia, columns), -1, -2)
-        return self.bodies.symmetric(products), (columns * pulls).sum(axis=-1)
-
 
 def _offsets(carrying: FloatArray, points: FloatArray) -> FloatArray:
     """(..., J, 3) points in the frames (..., J, 4, 4) that carry them."""
     away = points - carrying[..., :3, 3]
     return times(np.swapaxes(carrying[..., :3, :3], -1, -2), away)
-
-
-def _inertia() -> FloatArray:
-    """(16, 36) to the inertia of a mass, as motions (axis, speed at the origin) meet it, from m · (1, p) (1, p)ᵀ.
-
-    A point at p moves by a × p + s: linear in 1 and in each of p's coordinates.
-    """
-    moved = np.zeros((4, 6, 3))
-    moved[0, 3:] = np.eye(3)
-    moved[1:, :3] = np.cross(np.eye(3), np.eye(3)[:, None])
-    return np.asarray(np.einsum("iax,jbx->ijab", moved, moved).reshape(16, 36))
-
-
-_INERTIA = _inertia()

@@ -76,7 +76,7 @@ class Limit(FeasibleSet):
         """The rotation at a share of the range, of a limit with a turn axis; a free one has half a turn either way."""
         raise NotImplementedError
 
-    def bent(self, backend: Backend, rotation: Quaternion, most: float) -> Quaternion:
+    def bent(self, backend: Backend, rotation: Quaternion, most: Scalar) -> Quaternion:
         """A rotation bent toward the middle of the range, by so many radians at most: the way that the joint folds."""
         raise NotImplementedError
 

@@ -67,7 +67,7 @@ class Hinge(Limit):
         low, high = (self.low, self.high) if self.bounded else (-pi, pi)
         return self.turned(backend, low + (high - low) * share)
 
-    def bent(self, backend: Backend, rotation: Quaternion, most: float) -> Quaternion:
+    def bent(self, backend: Backend, rotation: Quaternion, most: Scalar) -> Quaternion:
         """The turn, nearer to the middle of the range."""
         angle = self.angle(backend, rotation)
         return self.turned(backend, angle + backend.clamp(self.bounds.middle - angle, -most, most))

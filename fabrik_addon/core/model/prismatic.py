@@ -1,21 +1,18 @@
 """Slides (the paper's prismatic joints): bones whose length may lie between two factors of their length at rest.
 
-Bones keep the length that is nearest to rest for as long as the targets can be met with it. Where they cannot, the
-finish goes on with one more column for each slide; a slide at its end that is pushed outward is locked there.
+Bones keep the length that is nearest to rest as long as the targets can be met with it. If they cannot, least squares
+go on with a column for each slide.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray
-from .bodies import Body, hung_effectors
 from .effector import Effector
 from .skeleton import Skeleton
 
 SlideRange = tuple[float, float]
-_AT_END = 1e-9
 
 
 def nearest_to_rest(ends: SlideRange) -> float:
@@ -49,47 +46,3 @@ def moved_with(effectors: Sequence[Effector], factors: Mapping[str, float]) -> l
 
 def _moved(offset: tuple[float, float, float], factor: float) -> tuple[float, float, float]:
     return offset[0], offset[1] * factor, offset[2]
-
-
-@dataclass(frozen=True)
-class Slides:
-    """S bodies that slide.
-
-    Attributes:
-        bodies: (S,) indices.
-        low, high: (S,) factors of the lengths that the bodies are built with.
-    """
-
-    bodies: tuple[int, ...]
-    low: FloatArray
-    high: FloatArray
-
-    def locked(self, factors: FloatArray, force: FloatArray) -> BoolArray:
-        """(F, S) which slides stand at an end and are pushed outward; factors and force (F, S)."""
-        return np.asarray(
-            ((factors <= self.low + _AT_END) & (force <= 0.0)) | ((factors >= self.high - _AT_END) & (force >= 0.0))
-        )
-
-    def clamp(self, factors: FloatArray) -> FloatArray:
-        """(F, S) factors inside their ranges."""
-        return np.clip(factors, self.low, self.high)
-
-
-def find_slides(bodies: Sequence[Body], skeleton: Skeleton, ranges: Mapping[str, SlideRange]) -> Slides:
-    """The bodies that slide, each with its range beside the length nearest to rest."""
-    found = [index for index, body in enumerate(bodies) if skeleton.names[body.bone] in ranges]
-    ends = np.array([ranges[skeleton.names[bodies[index].bone]] for index in found]).reshape(-1, 2)
-    start = np.array([nearest_to_rest((low, high)) for low, high in ends])
-    return Slides(tuple(found), ends[:, 0] / start, ends[:, 1] / start)
-
-
-def slide_levers(bodies: Sequence[Body], count: int, slides: Sequence[int]) -> FloatArray:
-    """(E, S) how far along a sliding body's Y an effector is carried: of its own point, or of the head on the way."""
-    levers = np.zeros((count, len(slides)))
-    for effector, holder, attachment in hung_effectors(bodies):
-        index, along = holder, attachment.offset.y
-        while index >= 0:
-            if index in slides:
-                levers[effector, list(slides).index(index)] = along
-            index, along = bodies[index].parent, bodies[index].head_offset.y
-    return levers

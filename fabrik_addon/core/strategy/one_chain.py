@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import FloatArray
-from ..backend.protocol import Quaternion, Vector
+from ..attempt import bend_straight
+from ..backend.protocol import Backend, Quaternion, Vector
 from ..fabrik import chain as chains
-from ..fabrik.start import bend_limbs
-from ..model.bodies import place_bodies
+from ..model.bodies import build_bodies, place_bodies
 from ..model.validation import FARTHEST, checked_root_location, checked_start
 from ..problem import Problem
 from ..readers import numbers
@@ -50,11 +50,12 @@ class _Begun(NamedTuple):
 class OneChain:
     """A chain made ready to be solved for one pose at a time; see `Problem.is_chain`."""
 
-    def __init__(self, problem: Problem) -> None:
-        self._problem, self._backend, self._bodies = problem, problem.backend, problem.bodies
-        self._tolerance = float(problem.residuals.tolerances[0])
-        self._links = chains.links_of(problem.bodies)
-        self._distances = [problem.bodies[index].attachments[0].distance for index in self._links]
+    def __init__(self, problem: Problem, backend: Backend) -> None:
+        self._problem, self._backend = problem, backend
+        self._bodies = build_bodies(problem.skeleton, problem.effectors, {}, backend)
+        self._tolerance = float(problem.tolerances[0])
+        self._links = chains.links_of(self._bodies)
+        self._distances = [self._bodies[index].attachments[0].distance for index in self._links]
 
     def solve(
         self, targets: npt.ArrayLike, start: npt.ArrayLike | None, start_location: npt.ArrayLike | None
@@ -88,9 +89,9 @@ class OneChain:
         pose = place_bodies(bodies, local, root)
         points = chains.chain_points(bodies, self._links, pose)
         tip = points[-1]
-        bent = bend_limbs(backend, bodies, self._problem.straight_runs, local, pose)
-        if bent is not local:
-            points = chains.chain_points(bodies, self._links, place_bodies(bodies, bent, root))
+        straight = self._problem.bodies.pose(rotations[None, self._problem.bones], np.zeros((1, 3)))
+        bent = backend.quaternions(bend_straight(self._problem, straight, np.zeros(1, dtype=bool)), range(len(bodies)))
+        points = chains.chain_points(bodies, self._links, place_bodies(bodies, bent, root))
         return _Begun(rotations, location, local, root, tip, bent, points)
 
     def _improved(self, start: _Begun, target: Sequence[float]) -> tuple[list[Quaternion], float, int]:

@@ -1,15 +1,14 @@
 """Other start poses, for frames that joint limits seem to keep from their targets."""
 
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
 from ..arrays import FloatArray, IntArray, squares
+from ..attempt import attempt
 from ..problem import Problem
 from ..rotations import NO_TURN
 from ..state import Start, State
-from .attempt import attempt, local_rotations
 
 # Rest alone helps most of those that can be helped, a few poses more nearly all others (in the benchmarks' families).
 _BATCH_ENDS = (1, 5)
@@ -23,36 +22,22 @@ _MOST_ASKED = 2.0
 _CLEAR_GAIN = 0.95
 
 
-def take_better(
-    problem: Problem, state: State, frames: IntArray, found: State, points: FloatArray, share: float = 1.0
-) -> None:
-    """Take over, for some frames, the poses found that meet the targets or come nearer.
+def take_better(problem: Problem, state: State, frames: IntArray, found: State, share: float = 1.0) -> None:
+    """Take over, for some frames (N,), the N poses found that meet the targets or come nearer.
 
-    Args:
-        problem: what is solved.
-        state: all frames.
-        frames: (N,) some of them.
-        found: N frames.
-        points: (N, M, 3) what is measured of the poses found.
-        share: of the present Σ weight · distance², what a pose found may have left.
+    share: of the present Σ weight · distance², what a pose found may have left.
     """
     before = state.part(frames)
-    present = before.points(problem.bodies)
-    own, other = found.misses(present), found.misses(points)
-    nearer = found.cost(points) <= share * replace(found, local=before.local).cost(present)
-    better = nearer | (found.unmet(own) & ~found.unmet(other))
-    taken, iterations = np.flatnonzero(better), state.iterations[frames]
-    state.replace(frames[taken], found if better.all() else found.part(taken))
+    own, other = (problem.goals.residual(each.pose, found.wanted) for each in (before, found))
+    nearer = found.cost(other) <= share * found.cost(own, before.pose)
+    taken, iterations = np.flatnonzero(nearer | (found.unmet(own) & ~found.unmet(other))), state.iterations[frames]
+    state.put(frames[taken], found.part(taken))
     state.iterations[frames] = iterations
 
 
 def restart(problem: Problem, start: Start, state: State) -> None:
     """Try other start poses, several at once, for the frames that may be stuck."""
-    frames = _stuck(problem, start, state, np.arange(len(state.targets)))
-    if len(frames) and problem.on_arrays is not None:
-        # There all start poses of the one frame are solved at once.
-        _restart_on_arrays(problem, problem.on_arrays, start, state)
-        return
+    frames = _stuck(problem, start, state, np.arange(len(state.weights)))
     for batch in _batches(problem.options.restarts):
         if not len(frames):
             return
@@ -62,46 +47,31 @@ def restart(problem: Problem, start: Start, state: State) -> None:
         frames = _stuck(problem, start, state, frames)
 
 
-def _restart_on_arrays(problem: Problem, on_arrays: Problem, start: Start, state: State) -> None:
-    """The same for one frame by way of the other backend."""
-    there, back = on_arrays.backend, problem.backend
-    other = state.part(np.arange(1))
-    other.backend = there
-    other.local = there.quaternions(back.stack(state.local, 1), range(len(state.local)))
-    other.rest = other.local
-    other.root = there.vector(back.stack([state.root], 1)[:, 0])
-    other.bound = [there.scalar(np.zeros(1)) > 0 for _ in state.bound]
-    other.factors = {body: there.scalar(np.ones(1)) for body in state.factors}
-    restart(on_arrays, start, other)
-    state.local = back.quaternions(there.stack(other.local, 1), range(len(state.local)))
-    state.root = back.vector(there.stack([other.root], 1)[:, 0])
-    state.iterations, state.stationary = other.iterations, other.stationary
-
-
 def _try_batch(problem: Problem, start: Start, state: State, frames: IntArray, batch: range) -> None:
     """Solve some frames from each start pose of a batch, and take the best of them where it is better."""
     count = len(frames)
     part = state.part(np.tile(frames, len(batch)))
-    part.local = local_rotations(problem, _start_poses(problem, start, state, frames, batch))
+    local = _start_poses(problem, start, state, frames, batch)[:, problem.bones]
+    part.pose = problem.bodies.pose(local, part.pose.root, part.pose.factors)
     part.iterations[:] = 0
-    points = attempt(problem, part, bending=False, most_steps=_STEPS)
+    attempt(problem, part, bending=False, most_steps=_STEPS)
     # Of those that meet the targets the first one: between them rounding alone would choose.
-    costs = np.where(part.unmet(part.misses(points)), part.cost(points), 0.0).reshape(len(batch), count)
+    residual = problem.goals.residual(part.pose, part.wanted)
+    costs = np.where(part.unmet(residual), part.cost(residual), 0.0).reshape(len(batch), count)
     state.iterations[frames] += part.iterations.reshape(costs.shape).sum(axis=0)
     best = part.part(costs.argmin(axis=0) * count + np.arange(count))
-    if not best.stationary.all():
-        problem.least_squares.run(best)
-    take_better(problem, state, frames, best, best.points(problem.bodies), _CLEAR_GAIN)
+    problem.least_squares.run(best, problem.options.most_steps)
+    take_better(problem, state, frames, best, _CLEAR_GAIN)
 
 
 def _stuck(problem: Problem, start: Start, state: State, frames: IntArray) -> IntArray:
     """Those of some frames that another start pose may bring nearer to their targets."""
     options = problem.options
-    if not (options.finish and options.restarts and problem.least_squares.limited) or options.plain or not len(frames):
+    if not (options.finish and options.restarts and problem.limited) or options.plain or not len(frames):
         return frames[:0]
     part = state.part(frames)
-    stuck = part.unmet(part.errors(problem.bodies))
-    stuck &= ~problem.beyond_lengths(part.targets, part.weights, start.roots[frames])
+    stuck = part.unmet(problem.goals.residual(part.pose, part.wanted))
+    stuck &= ~problem.beyond_lengths(part.wanted.points, part.weights, start.roots[frames])
     return frames[stuck & problem.within_freedom(part.weights, _MOST_ASKED)]
 
 
@@ -129,14 +99,13 @@ def _start_poses(problem: Problem, start: Start, state: State, frames: IntArray,
 
 def _nearest_poses(problem: Problem, start: Start, state: State, frames: IntArray) -> IntArray:
     """(F, P) the spread poses in the order of how near they bring the effectors, in place and rotation."""
-    residuals, (_, points, orientations) = problem.residuals, problem.spread_poses
-    aims = state.targets[frames, : residuals.count] - start.roots[frames, None]
-    shares, turning = np.split(state.weights[frames, : residuals.asked], [residuals.count], axis=1)
-    shares = shares * residuals.in_space
-    # Σ w |p − a|² without Σ w |a|², and with 4 sin² of half the angle between rotations for its square.
+    goals, (_, points, orientations) = problem.goals, problem.spread_poses
+    aims = state.wanted.points[frames] - start.roots[frames, None]
+    shares, turning = np.split(state.weights[frames], [goals.count], axis=1)
+    shares = shares * ~np.isin(np.arange(goals.count), goals.loops)
+    # Σ w |p - a|² without Σ w |a|², and for a squared angle 4 sin² of its half: 3 less the trace of one to the other.
     pulled = (aims * shares[..., None]).reshape(len(frames), -1)
     costs = shares @ squares(points).T - 2.0 * pulled @ points.reshape(len(points), -1).T
-    for place, effector in enumerate(residuals.oriented):
-        cosines = state.target_rotations[frames, effector] @ orientations[:, place].T
-        costs -= 4.0 * turning[:, place, None] * cosines**2
+    wanted = state.wanted.frames[frames] * (turning * goals.arms**2)[..., None, None]
+    costs -= wanted.reshape(len(frames), -1) @ orientations.reshape(len(points), -1).T
     return np.asarray(np.argsort(costs, axis=1, kind="stable"))

@@ -5,11 +5,12 @@ import pytest
 from support.families import FAMILIES
 
 from fabrik_addon.core import Options, Status, solve
+from fabrik_addon.core.attempt import bend_straight
 from fabrik_addon.core.backend import array as many
-from fabrik_addon.core.fabrik.limbs import find_hinge_limbs, straight_runs
+from fabrik_addon.core.fabrik.limbs import find_hinge_limbs
 from fabrik_addon.core.fabrik.passes import Passes, sweep_targets
-from fabrik_addon.core.fabrik.start import bend_limbs
 from fabrik_addon.core.model.bodies import build_bodies, effector_points, place_bodies
+from fabrik_addon.core.problem import make_problem
 
 FRAMES = 200
 SWEEPS = 20
@@ -24,10 +25,12 @@ def share_solved(family, sweeps, *, carrying=True, linking=True):
     targeted = sweep_targets(
         many, bodies, [many.vector(column) for column in np.moveaxis(targets, 1, 0)], [1.0] * targets.shape[1]
     )
-    unturned = many.quaternion(np.tile([1.0, 0.0, 0.0, 0.0], (FRAMES, 1)))
-    local = [unturned if body.limit is None else body.limit.clamp(many, unturned) for body in bodies]
+    problem = make_problem(family.skeleton, family.effectors, family.limits, None, "FIXED", None)
+    legal = problem.legal(np.tile([1.0, 0.0, 0.0, 0.0], (FRAMES, len(family.skeleton), 1)))[:, problem.bones]
+    pose = problem.bodies.pose(legal, np.tile(family.skeleton.rest[0, :3, 3], (FRAMES, 1)))
+    bent = bend_straight(problem, pose, np.zeros(FRAMES, dtype=bool))
     root = many.vector(np.tile(family.skeleton.rest[0, :3, 3], (FRAMES, 1)))
-    start = local = bend_limbs(many, bodies, straight_runs(bodies), local, place_bodies(bodies, local, root))
+    start = local = many.quaternions(bent, range(len(bodies)))
     bound = [np.zeros(FRAMES, dtype=bool) for _ in bodies]
     for _ in range(sweeps):
         if not carrying:

@@ -12,6 +12,8 @@ pytest.importorskip("mathutils", reason="mathutils comes with Blender")
 pytestmark = pytest.mark.one_pose
 
 OPTIONS = [Options(), Options(tolerance=1e-5), Options(finish=False, max_sweeps=40), Options(plain=True, max_sweeps=40)]
+# Rounds of the exact finish, each of three sweeps and at most eight steps.
+MOST_EXACT = 12 * (3 + 8)
 
 
 @st.composite
@@ -31,10 +33,12 @@ def both_ways(skeleton, options, target, **start):
     return solver.solve(target, **start), solver.solve(target, weights=[1.0], **start)
 
 
-def check_alike(skeleton, short, general):
+def check_alike(skeleton, options, short, general):
     size = skeleton.lengths.sum()
     assert short.status == general.status
-    assert short.iterations == general.iterations
+    # How many it takes is not compared: one is in single precision, the other in double.
+    by_sweeps = options.plain or not options.finish
+    assert max(short.iterations, general.iterations) <= (options.max_sweeps if by_sweeps else MOST_EXACT)
     assert np.abs(short.errors - general.errors).max() < 2e-6 * size
     assert np.abs(short.tails - general.tails).max() < 1e-4 * size
     for name in Solution.FRAME_ARRAYS:
@@ -55,13 +59,13 @@ def test_the_short_way_ends_where_the_general_one_does(made, options, share, pos
     target = location + direction / np.linalg.norm(direction) * share * skeleton.lengths.sum()
     turns = random_rotations(rng, (len(skeleton),), 1.0)
     start = {"start": turns, "start_location": location} if posed else {}
-    check_alike(skeleton, *both_ways(skeleton, options, target[None], **start))
+    check_alike(skeleton, options, *both_ways(skeleton, options, target[None], **start))
 
 
 def test_a_target_that_is_met_leaves_the_pose_as_it_is():
     skeleton = from_joints([("a", -1, (0, 0, 0), (0, 1, 0)), ("b", 0, (0, 1, 0), (1, 1, 0))])
     short, general = both_ways(skeleton, Options(), [[1.0, 1.0, 0.0]])
-    check_alike(skeleton, short, general)
+    check_alike(skeleton, Options(), short, general)
     assert short.iterations == 0
     assert (short.rotations == [1.0, 0.0, 0.0, 0.0]).all()
 

@@ -41,8 +41,9 @@ def test_feet_stay_exactly_while_a_hand_cannot_be_reached(root, limited):
     assert verdict.break_deg.max() < 0.01
     assert verdict.stretch < 1e-6
     together = solve(skeleton, goals(0, 0, 0, 0, 0), targets, **asked)
-    if root == "FREE":
-        assert together.errors[far][:, LEGS].max() > 1e-3
+    # Feet that come first cost the other goals something. (Legs that are bent can't carry a force, so that feet are met
+    # at the optimum of all goals alike, too: their errors there only showed how early a fit had ended.)
+    assert ((together.errors**2).sum(axis=1) <= 1.001 * (solution.errors**2).sum(axis=1) + 1e-9).all()
 
 
 def test_three_groups_give_way_from_the_last():

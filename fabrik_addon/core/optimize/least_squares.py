@@ -1,0 +1,386 @@
+"""Levenberg-Marquardt over frames: from a pose to the nearest one that meets its goals as well as can be.
+
+Minimizes Σ weight · |residual|² over joint rotations, a free root's location and lengths that slide, inside joint
+limits. Each frame has its own damping (Nielsen 1999) on columns that are scaled (Moré 1978). Limits are linear
+inequalities of a step: a primal-dual active set (Hintermüller, Ito, Kunisch 2002) finds those that bind. What a step
+takes beyond their outlines, which bend, is clamped.
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ..arrays import TINY, BoolArray, FloatArray, IntArray, lengths, squares, times
+from ..kernel.bodies import Bodies, Pose
+from ..kernel.goals import Goals
+from ..kernel.joint_limits import JointLimits, Sides
+from ..state import State
+from .poles import Poles
+
+# Columns have about length one, so damping is a pure number: a thousandth leaves the first step all but undamped. At
+# the most a step is a millionth of what the gradient asks for.
+_FIRST, _LEAST, _MOST_DAMPING = 1e-3, 1e-9, 1e6
+# Nielsen's: by how much damping falls at most after a good step, and grows after a bad one, more with each.
+_EASE, _TIGHTEN = 1.0 / 3.0, 2.0
+# A frame is stationary if a step gained and had predicted no more than this share of the cost, and no joint by itself
+# can gain more than the square of the second number. A smaller share lets noisy fits wander in flat valleys (with 1e-4
+# bones rotate 5° more between two frames, for 0.02 % of the cost).
+_SMALL_GAIN, _OPTIMAL = 1e-3, 3e-3
+# After a step that gained no more than this share of the cost, the next one knows how the goals' forces turn with the
+# bodies (Newton's method). Farther away that matrix is often indefinite.
+_NEAR_END = 0.1
+# Whatever the gain: the rest is rounding.
+_NO_GRADIENT = 1e-6
+# Radians that one joint rotates in one step: beyond, the linear problem says little. Limits that are farther away do
+# not count; somewhat more, since a joint often is exactly as far away as the last step was long.
+_LONGEST_TURN, _NEAR = 0.7, 0.75
+# A joint is at its limit within this many radians: half a hundredth of a degree.
+AT_LIMIT = 1e-4
+# A limit is pushed against from this cosine between the residuals and a rotation out of it; below it is rounding.
+_PUSH = 1e-9
+# What of a unit normal is left beside others of its joint; less is rounding.
+_PARALLEL = 1e-6
+_MOST_ROUNDS = 6
+# Radians from a limb to its pole that nobody sees.
+AT_POLE = 1e-4
+# The matrices of a block of frames fit into the processor's cache together, as numbers.
+_BLOCK_NUMBERS = 120_000
+# About how many limits bind at once.
+_ROWS_HELD = 16
+# Goals are rows where there are fewer of them than this share of the columns.
+_WIDE = 0.6
+# Against columns that move nothing, as shares of the mean square.
+_LEAST_SHARE, _LEAST_SQUARE = 1e-12, 1e-6
+
+
+class _Step(NamedTuple):
+    """(F, D) steps, (F,) their predicted gain, and (F,) the optimality before them."""
+
+    change: FloatArray
+    predicted: FloatArray
+    optimality: FloatArray
+
+
+class LeastSquares:
+    """The least squares of goals on bodies, with limits."""
+
+    def __init__(
+        self, bodies: Bodies, goals: Goals, limits: JointLimits, poles: Poles, slides: tuple[FloatArray, FloatArray]
+    ) -> None:
+        """Prepare it; slides: (S,) least and (S,) greatest factors of the lengths of bodies that slide."""
+        self.bodies, self.goals, self.limits, self.poles, self._slides = bodies, goals, limits, poles, slides
+        self._pole_weight = 0.0
+        counts = [*bodies.counts[bodies.counts > 0], *[3] * bodies.free_root, *[1] * len(bodies.slides)]
+        groups = np.repeat(np.arange(len(counts)), counts)
+        # (D, G) 1 for the columns of a joint; (D, D) the mean of its columns.
+        self._groups = np.eye(len(counts))[groups]
+        self._even = self._groups / np.array(counts) @ self._groups.T
+        self._wide = 3 * (goals.count + len(goals.oriented)) < _WIDE * bodies.columns
+
+    def run(self, state: State, most_steps: int, pole_weight: float = 0.0) -> None:
+        """Improve the frames in place until each is met or stationary, or has had that many steps.
+
+        pole_weight: what squared residuals of poles count.
+        """
+        self._pole_weight = pole_weight
+        bodies, open_frames, part = self.bodies, np.arange(len(state.weights)), state
+        residual = self._residual(part, part.pose)
+        damping, growth = np.full(len(open_frames), _FIRST), np.full(len(open_frames), _TIGHTEN)
+        curved = np.zeros(len(open_frames), dtype=bool)
+        for _ in range(most_steps):
+            is_going = self._unfinished(part, residual) & ~part.stationary
+            if not is_going.all():
+                going = np.flatnonzero(is_going)
+                if part is not state:
+                    state.put(open_frames, part)
+                open_frames, part, residual = open_frames[going], part.part(going), residual[going]
+                damping, growth, curved = damping[going], growth[going], curved[going]
+            if not len(open_frames):
+                return
+            cost = self._cost(part, residual, part.pose)
+            step = self._step(part, residual, cost, damping, curved)
+            local, root = bodies.moved(part.pose, step.change)
+            factors = self._slid(part.pose.factors, step.change)
+            trial = bodies.pose(self.limits.clamped(local), root, factors)
+            left = self._residual(part, trial)
+            gained = cost - self._cost(part, left, trial)
+            better = gained > 0.0
+            if better.all():
+                part = replace(part, pose=trial)
+                residual = left
+            else:
+                gained_on = np.flatnonzero(better)
+                part.pose.put(gained_on, trial.part(gained_on))
+                residual[gained_on] = left[gained_on]
+            small = (gained <= _SMALL_GAIN * cost) & (step.predicted <= _SMALL_GAIN * cost)
+            part.stationary |= better & small & (step.optimality <= _OPTIMAL)
+            part.stationary |= (step.optimality <= _NO_GRADIENT) | (damping > _MOST_DAMPING)
+            part.iterations += 1
+            ratio = gained / np.maximum(step.predicted, TINY)
+            eased = np.maximum(damping * np.maximum(1.0 - (2.0 * ratio - 1.0) ** 3, _EASE), _LEAST)
+            damping = np.where(better, eased, damping * growth)
+            curved = better & (gained <= _NEAR_END * cost)
+            growth = np.where(better, _TIGHTEN, 2.0 * growth)
+            if part is not state and len(open_frames) == len(state.weights):
+                state.put(open_frames, part)
+        if part is not state:
+            state.put(open_frames, part)
+
+    def optimality(self, state: State) -> FloatArray:
+        """(F,) how much one joint by itself could still bring the effectors nearer inside its limit.
+
+        0: nothing. 1: one joint could remove all that is missing. Its square is the share of the cost.
+        """
+        self._pole_weight = 0.0
+        residual = self._residual(state, state.pose)
+        cost = self._cost(state, residual, state.pose)
+        damping, curved = np.full(len(residual), _FIRST), np.zeros(len(residual), dtype=bool)
+        return self._step(state, residual, cost, damping, curved).optimality
+
+    def binding(self, local: FloatArray) -> BoolArray:
+        """(F, B) whether a body is at a side of its limit, for (F, B, 4)."""
+        sides = self.limits.sides(local, AT_LIMIT)
+        result = np.zeros(local.shape[:2], dtype=bool)
+        result[sides.frames, sides.bodies] = True
+        return result
+
+    def _residual(self, state: State, pose: Pose) -> FloatArray:
+        """(F, E + O + P, 3) of goals, and behind them of poles as first components."""
+        residual = self.goals.residual(pose, state.wanted)
+        if not self._pole_weight:
+            return residual
+        angles = self.poles.residual(pose, state.bend)[..., None] * (1.0, 0.0, 0.0)
+        return np.concatenate([residual, angles], axis=1)
+
+    def _cost(self, state: State, residual: FloatArray, pose: Pose) -> FloatArray:
+        """(F,) of residuals."""
+        count = state.weights.shape[1]
+        cost = state.cost(residual[:, :count], pose)
+        return cost + self._pole_weight * squares(residual[:, count:]).sum(axis=1) if self._pole_weight else cost
+
+    def _unfinished(self, state: State, residual: FloatArray) -> BoolArray:
+        """(F,) whether something is not met, or rotations are expected."""
+        if state.prior is not None:
+            return np.ones(len(residual), dtype=bool)
+        count = state.weights.shape[1]
+        unmet = state.unmet(residual[:, :count])
+        if self._pole_weight:
+            unmet |= (np.abs(residual[:, count:, 0]) > AT_POLE * self.poles.sizes).any(axis=1)
+        return unmet
+
+    def _slid(self, factors: FloatArray | None, step: FloatArray) -> FloatArray | None:
+        if factors is None or not len(self.bodies.slides):
+            return factors
+        slides, result = self.bodies.slides, factors.copy()
+        result[:, slides] = np.clip(factors[:, slides] + step[:, -len(slides) :], *self._slides)
+        return result
+
+    def _step(
+        self, state: State, residual: FloatArray, cost: FloatArray, damping: FloatArray, curved: BoolArray
+    ) -> _Step:
+        """The step for each frame's damping, in blocks whose matrices stay in the cache."""
+        count, columns = len(cost), self.bodies.columns
+        if not columns:
+            return _Step(np.zeros((count, 0)), np.zeros(count), np.zeros(count))
+        rows = max(3 * residual.shape[1], _ROWS_HELD) if self._wide else columns
+        block = max(1, _BLOCK_NUMBERS // (columns * rows))
+        if count <= block:
+            return self._block_step(state, residual, cost, damping, curved)
+        parts = [slice(first, first + block) for first in range(0, count, block)]
+        steps = [
+            self._block_step(state.part(part), residual[part], cost[part], damping[part], curved[part])
+            for part in parts
+        ]
+        return _Step(*(np.concatenate(each) for each in zip(*steps, strict=True)))
+
+    def _block_step(
+        self, state: State, residual: FloatArray, cost: FloatArray, damping: FloatArray, curved: BoolArray
+    ) -> _Step:
+        system, bodies = self._system(state, residual, curved), self.bodies
+        gradient = system.gradient()
+        sides = self.limits.sides(state.pose.local, _NEAR)
+        active = sides.push(bodies.vectors(gradient)) > _PUSH * np.sqrt(cost)[sides.frames]
+        active &= sides.gaps <= AT_LIMIT
+        change, pushes = self._held_step(system, damping, sides, active)
+        for _ in range(_MOST_ROUNDS if len(sides.gaps) else 0):
+            now = sides.push(bodies.vectors(change * system.scale)) - sides.gaps > AT_LIMIT
+            now[active] = pushes > 0.0
+            changed = np.zeros(len(cost), dtype=bool)
+            changed[sides.frames[now != active]] = True
+            where = np.flatnonzero(changed)
+            if not len(where):
+                break
+            own = changed[sides.frames]
+            kept = pushes[~own[active]]
+            active = np.where(own, now, active)
+            few = Sides(*(value[own] for value in sides))
+            few = few._replace(frames=(np.cumsum(changed) - 1)[few.frames])
+            change[where], found = self._held_step(system.part(where), damping[where], few, active[own])
+            pushes = np.empty(active.sum())
+            pushes[own[active]], pushes[~own[active]] = found, kept
+        balance = system.times(change) + damping[:, None] * change
+        own = np.sqrt(np.maximum(system.squares @ self._even, _LEAST_SQUARE))
+        largest = np.sqrt(((balance / own) ** 2 @ self._groups).max(axis=1))
+        step = change * system.scale
+        longest = lengths(bodies.vectors(step)).max(axis=1)
+        share = np.minimum(1.0, _LONGEST_TURN / np.maximum(longest, _LONGEST_TURN))[:, None]
+        change *= share
+        predicted = ((2.0 * gradient - system.times(change)) * change).sum(axis=1)
+        return _Step(step * share, predicted, largest / np.sqrt(np.maximum(cost, TINY)))
+
+    def _held_step(
+        self, system: "_System", damping: FloatArray, sides: Sides, active: BoolArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """(F, D) the scaled step that ends at the active sides (K,), and (A,) how hard it pushes against them.
+
+        Their normals are made orthonormal body by body, at most three to a body; what they say is then eliminated.
+        """
+        if not active.any():
+            return system.solve(damping), np.zeros(0)
+        bodies, which = self.bodies, np.flatnonzero(active)
+        keys = sides.frames[which] * len(bodies.bones) + sides.bodies[which]
+        which, keys = which[order := np.argsort(keys, kind="stable")], np.sort(keys)
+        rank = np.arange(len(keys)) - np.searchsorted(keys, keys)
+        frames, on = sides.frames[which], sides.bodies[which]
+        columns, is_hinge = bodies.first[on, None] + np.arange(3), bodies.counts[on] == 1
+        columns[is_hinge, 1:] = bodies.columns
+        normals, gaps = sides.normals[which], sides.gaps[which] / system.scale[frames, bodies.first[on]]
+        along = (normals * bodies.axes[bodies.first[on]]).sum(axis=1)
+        normals = np.where(is_hinge[:, None], along[:, None] * (1.0, 0.0, 0.0), normals)
+        sizes = lengths(normals)
+        normals, gaps = normals / sizes[:, None], gaps / sizes
+        units, ends, own = np.zeros_like(normals), np.zeros(len(keys)), np.ones(len(keys))
+        last = min(int(rank.max()), 2)
+        for number in range(last + 1):
+            here = np.flatnonzero(rank == number)
+            unit, end = normals[here], gaps[here]
+            for before in (here - back for back in range(number, 0, -1)):
+                share = (unit * units[before]).sum(axis=1)
+                unit, end = unit - share[:, None] * units[before], end - share * ends[before]
+            own[here] = lengths(unit)
+            clear = own[here] > _PARALLEL
+            units[here] = unit * (clear / np.maximum(own[here], _PARALLEL))[:, None]
+            ends[here] = end * clear / np.maximum(own[here], _PARALLEL)
+        first = np.searchsorted(frames, frames)
+        place = np.arange(len(keys)) - first
+        rows = np.zeros((len(damping), int(place.max()) + 1, bodies.columns + 1))
+        rows[frames[:, None], place[:, None], columns] = units
+        values = np.zeros(rows.shape[:2])
+        values[frames, place] = ends
+        change = system.solve(damping, rows[..., :-1], values)
+        left = system.gradient() - system.times(change) - damping[:, None] * change
+        forces = np.concatenate([left, np.zeros((len(left), 1))], axis=1)[frames[:, None], columns]
+        pushes = np.zeros(len(keys))
+        for number in range(last, -1, -1):
+            here = np.flatnonzero(rank == number)
+            pushes[here] = (forces[here] * units[here]).sum(axis=1) / np.maximum(own[here], _PARALLEL)
+            for before in (here - back for back in range(1, number + 1)):
+                forces[before] -= pushes[here, None] * normals[here]
+        result = np.empty(len(keys))
+        result[order] = pushes
+        return change, result
+
+    def _system(self, state: State, residual: FloatArray, curved: BoolArray) -> "_System":
+        """The linear problem of a step in scaled columns; slides at an end that are pushed outward do not move."""
+        bodies, goals, pose, prior = self.bodies, self.goals, state.pose, state.prior
+        motions = bodies.motions(pose)
+        count = state.weights.shape[1]
+        wide = self._wide and prior is None and not self._pole_weight and not curved.any()
+        if goals.is_composite and not wide:
+            matrix, right = goals.equations(pose, motions, residual[:, :count], state.weights)
+        else:
+            root = np.sqrt(state.weights)[..., None]
+            matrix = (goals.rows(pose, motions, state.wanted) * root[..., None]).reshape(
+                len(residual), -1, bodies.columns
+            )
+            right = (residual[:, :count] * root).reshape(len(residual), -1)
+            if not wide:
+                across = np.swapaxes(matrix, 1, 2)
+                matrix, right = across @ matrix, times(across, right)
+        if self._pole_weight:
+            rows = self.poles.rows(pose, motions, state.bend)
+            across = self._pole_weight * np.swapaxes(rows, 1, 2)
+            matrix, right = matrix + across @ rows, right + times(across, residual[:, count:, 0])
+        if prior is not None:
+            turning = bodies.body_of[: bodies.turning]
+            pulls = (prior.away(pose.local)[:, turning] * bodies.axes).sum(axis=-1)
+            right[:, : bodies.turning] += prior.weights[:, turning] * pulls
+            np.einsum("fii->fi", matrix)[:, : bodies.turning] += prior.weights[:, turning]
+        squares = (matrix**2).sum(axis=1) if wide else np.array(np.einsum("fii->fi", matrix))
+        # Half of a joint's square is its own, half the mean of all that move something: with its own alone poses far
+        # from their targets took 1.8 times the steps, with the mean alone 1 % of a person's targets needed a restart.
+        even = squares @ self._even
+        turning = even[:, : bodies.turning]
+        turning += turning.sum(axis=1, keepdims=True) / np.maximum((turning > 0.0).sum(axis=1, keepdims=True), 1)
+        turning *= 0.5
+        least = _LEAST_SHARE * even.max(axis=1, keepdims=True) + TINY
+        scale = 1.0 / np.sqrt(np.maximum(even, least))
+        where = np.flatnonzero(curved)
+        if len(where) and not len(bodies.slides):
+            forces = goals.forces(residual[where, :count] * state.weights[where, :, None])
+            part, moving = pose.part(where), (motions[0][where], motions[1][where])
+            matrix[where] -= bodies.stiffness(part, moving, goals.points(part), goals.on, forces)
+        if len(bodies.slides) and pose.factors is not None:
+            pull = (times(np.swapaxes(matrix, 1, 2), right) if wide else right)[:, -len(bodies.slides) :]
+            factors = pose.factors[:, bodies.slides]
+            low, high = self._slides
+            locked = ((factors <= low) & (pull <= 0.0)) | ((factors >= high) & (pull >= 0.0))
+            scale[:, -len(bodies.slides) :] *= ~locked
+        if wide:
+            return _System(matrix * scale[:, None], right, scale, squares * scale**2, wide)
+        return _System(matrix * (scale[:, :, None] * scale[:, None]), right * scale, scale, squares * scale**2, wide)
+
+
+@dataclass(frozen=True)
+class _System:
+    """min |r - J S y|² in columns that S scales, on F frames.
+
+    Attributes:
+        matrix: (F, D, D) S JᵀJ S, or if `wide` (F, R, D) J S with fewer rows than columns.
+        right: (F, D) S Jᵀ r, or if `wide` (F, R) r.
+        scale: (F, D) the diagonal of S.
+        squares: (F, D) squared lengths of the columns of J S.
+        wide: which of the two.
+    """
+
+    matrix: FloatArray
+    right: FloatArray
+    scale: FloatArray
+    squares: FloatArray
+    wide: bool
+
+    def part(self, frames: IntArray) -> "_System":
+        """Some of the frames."""
+        scale, squares = self.scale[frames], self.squares[frames]
+        return _System(self.matrix[frames], self.right[frames], scale, squares, self.wide)
+
+    def gradient(self) -> FloatArray:
+        """(F, D) S Jᵀ r."""
+        return times(np.swapaxes(self.matrix, 1, 2), self.right) if self.wide else self.right
+
+    def times(self, y: FloatArray) -> FloatArray:
+        """(F, D) S JᵀJ S y."""
+        moved = times(self.matrix, y)
+        return times(np.swapaxes(self.matrix, 1, 2), moved) if self.wide else moved
+
+    def solve(
+        self, damping: FloatArray, held: FloatArray | None = None, values: FloatArray | None = None
+    ) -> FloatArray:
+        """(F, D) the y for damping (F,), with orthonormal rows (F, W, D) of y that are to be values (F, W)."""
+        matrix, right, offset = self.matrix, self.right, None
+        if held is not None and values is not None:
+            back = np.swapaxes(held, 1, 2)
+            offset = times(back, values)
+            right = right - times(matrix, offset)
+            along = matrix @ back
+            matrix = matrix - along @ held
+            if not self.wide:
+                matrix -= back @ (held @ matrix)
+                right = right - times(back, times(held, right))
+        across = np.swapaxes(matrix, 1, 2)
+        square = matrix @ across if self.wide else np.array(matrix)
+        np.einsum("fii->fi", square)[...] += damping[:, None] + TINY
+        found = np.linalg.solve(square, right[..., None])[..., 0]
+        found = times(across, found) if self.wide else found
+        return found if offset is None else found + offset

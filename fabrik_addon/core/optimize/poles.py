@@ -1,0 +1,78 @@
+"""Poles: a limb swivels about the line from its base to its end until its middle points at its pole.
+
+A limb that ends at an effector can reach its target with its middle anywhere on a circle. The residual is the angle
+that is left, so that it costs nothing where goals decide.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..arrays import TINY, FloatArray, IntArray, lengths
+from ..fabrik.limbs import BendLimb
+from ..kernel.bodies import Bodies, Motions, Pose, cross
+
+# The share of a limb's length beside its line below which a direction means less and less.
+_CLEAR = 1e-3
+
+
+class Poles:
+    """P limbs that may have poles.
+
+    Attributes:
+        limbs: (P,).
+        effectors: (P,) at which they end.
+        sizes: (P,) units of length that a radian counts as: a tenth of the limbs' lengths.
+    """
+
+    def __init__(self, bodies: Bodies, limbs: Sequence[BendLimb]) -> None:
+        self.limbs, self._bodies = limbs, bodies
+        self.effectors: IntArray = np.array([limb.effector for limb in limbs], dtype=np.int64)
+        bones = bodies.skeleton.lengths[bodies.bones]
+        self.sizes: FloatArray = np.array([0.1 * max(bones[list(limb.bodies)].sum(), TINY) for limb in limbs])
+
+    def residual(self, pose: Pose, poles: FloatArray) -> FloatArray:
+        """(F, P) angles times sizes, for poles (F, E, 3); zero where there is none."""
+        angles = [self.angle(place, pose, poles) for place in range(len(self.limbs))]
+        return np.stack(angles, axis=1) * self.sizes if angles else np.zeros((len(pose.root), 0))
+
+    def angle(self, place: int, pose: Pose, poles: FloatArray) -> FloatArray:
+        """(F,) radians from a limb's middle to its pole, about its line.
+
+        It fades where middle or pole are all but on the line: there the angle means little, and may jump.
+        """
+        axis, length, side, wish = self._frame(place, pose, poles)
+        angle = np.arctan2((axis * cross(side, wish)).sum(axis=-1), (side * wish).sum(axis=-1))
+        clear = np.minimum(lengths(side), lengths(wish)) / np.maximum(length * _CLEAR, TINY)
+        return np.where(np.isnan(angle) | (length <= TINY), 0.0, angle * np.minimum(clear, 1.0))
+
+    def axis(self, place: int, pose: Pose) -> tuple[FloatArray, FloatArray]:
+        """(F, 3) unit vectors from a limb's base to its end, and (F,) the distances."""
+        limb = self.limbs[place]
+        line = pose.points(np.array(limb.bodies[-1:]), limb.end[None])[:, 0] - pose.heads[:, limb.bodies[0]]
+        length = lengths(line)
+        return line / np.maximum(length, TINY)[:, None], length
+
+    def rows(self, pose: Pose, motions: Motions, poles: FloatArray) -> FloatArray:
+        """(F, P, D) how much the columns lessen the residual, the limb's line held."""
+        rows = np.zeros((len(pose.root), len(self.limbs), self._bodies.columns))
+        for place, limb in enumerate(self.limbs):
+            axis, _, side, wish = self._frame(place, pose, poles)
+            middle = np.array(limb.middle)
+            shifts = self._bodies.shifts(pose, motions, pose.heads[:, middle], middle)
+            base = np.array(limb.bodies[:1])
+            moved = (shifts - self._bodies.shifts(pose, motions, pose.heads[:, base], base)).sum(axis=1)
+            about = cross(axis, side) / np.maximum((side * side).sum(axis=-1), TINY)[:, None]
+            seen = ~np.isnan(wish).any(axis=-1) & (lengths(side) > TINY)
+            rows[:, place] = np.where(seen[:, None], (about[:, None] @ moved)[:, 0], 0.0)
+        return rows * self.sizes[:, None]
+
+    def _frame(
+        self, place: int, pose: Pose, poles: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """(F, 3) a limb's line, (F,) its length, and (F, 3) its middle and its pole at right angles to it."""
+        limb = self.limbs[place]
+        base, (axis, length) = pose.heads[:, limb.bodies[0]], self.axis(place, pose)
+        side = (pose.heads[:, list(limb.middle)] - base[:, None]).sum(axis=1)
+        wish = poles[:, limb.effector] - base
+        return axis, length, *(arm - axis * (arm * axis).sum(axis=-1, keepdims=True) for arm in (side, wish))
