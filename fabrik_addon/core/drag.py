@@ -288,7 +288,7 @@ class DragSolver:
         for stretches in range(min(int(far / (_STRETCH * self.size)), _MOST_STRETCHES), 0, -1):
             nearer = self.goals.toward(state.pose, wanted, 1.0 / (1 + stretches))
             state, _, _ = self._step(self._state(state.pose, nearer), nearer, 0.0)
-        state = self._state(state.pose, wanted)
+            state = self._state(state.pose, wanted)
         # While the targets rest the joints go on to theirs, in as many calls as it takes.
         most = _STEPS_TO_REST if settled else _STEPS
         state, steps, is_at_rest = self._minimized(state, wanted, most, settled=settled or gone == 0.0)
