@@ -25,7 +25,7 @@ from .arrays import ROUNDING, BoolArray, FloatArray, lengths
 from .kernel.bodies import Bodies, Motions, Pose, joint_axes
 from .kernel.bounds import Bounds, Floor, Support
 from .kernel.goals import Goals, Wanted
-from .kernel.hanging import HangFrom, Hanging
+from .kernel.hanging import HangFrom, HangingTerm
 from .kernel.joint_limits import ConstraintRows, JointLimits
 from .kernel.posture import Away, Masses, PostureTerm
 from .limits.base import Limit
@@ -97,6 +97,8 @@ _TRY, _OPEN = 1e-4, 0.5
 _FOLLOWS, _LEAST_WAY, _CATCHES_UP = 4.0, 5e-4, 1e-2
 # To keep goals met joints may go this many times as far.
 _ABOUT: Final = 1.1
+# A body that begins beside what it stands on is shifted over it while a target goes this share of the body's size.
+_SHIFTED: Final = 0.1
 # A rotation by a radian counts as this share of the body's size: a person's bone rotates by 8 degrees a centimeter.
 _TURNS: Final = 0.17
 
@@ -123,11 +125,15 @@ class DragPose:
 
 
 class _State(NamedTuple):
-    """A pose of the bodies, its residual (E + O, 3), how far it is from the preferred one, and its merit."""
+    """A pose of the bodies, its residual (E + O, 3), how far it is from the preferred one, and its merit.
+
+    hanging: (L, 3) the residual of limbs that hang.
+    """
 
     pose: Pose
     residual: FloatArray
     away: Away
+    hanging: FloatArray
     merit: float
 
 
@@ -142,6 +148,7 @@ class _Active(NamedTuple):
         return np.asarray((constraints.keys[:, None] == self.keys) @ self.multipliers)
 
 
+_NOTHING: Final = np.zeros((0, 3))
 _NONE_ACTIVE: Final = _Active(np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
@@ -179,9 +186,12 @@ class DragSolver:
             floor: what points do not go below.
             support: what the center of mass stays over.
             locks: by index of a bone, what its local rotation may be.
-            hang_from: limbs without goals hang as in that pose; None has them follow rigidly.
+            hang_from: limbs without goals hang as in that pose, or follow, and keep to the floor; None has them rigid.
         """
-        bones = participants(skeleton, with_partners(effectors))
+        led = participants(skeleton, with_partners(effectors))
+        bones = sorted(
+            {*led, *_free_limbs(skeleton, led, masses if hang_from and hang_from.hangs else None, still, floor)}
+        )
         self._own_limits = {name: limit for name, limit in (limits or {}).items() if name not in still}
         own = [self._own_limits.get(skeleton.names[bone]) for bone in bones]
         factors = [np.inf if skeleton.names[bone] in still else masses.factors[bone] for bone in bones]
@@ -191,16 +201,30 @@ class DragSolver:
         self.goals = Goals(self.bodies, self.effectors)
         self.lock(locks or {})
         self._limits, self._bounds = JointLimits(self.bodies, own), Bounds(self.bodies, floor, support)
-        self._hanging: Hanging | None = None
-        if hang_from is not None and masses.hanging is not None:
-            found = Hanging(self.bodies, masses.hanging, self._own_limits, hang_from)
-            self._hanging = found if len(found.bones) else None
+        self._free: BoolArray = ~np.isin(bones, led)
+        self._hanging = None if hang_from is None else self._hang(hang_from)
         self.prefer(np.tile(NO_TURN, (len(skeleton), 1)), skeleton.rest[0, :3, 3])
         self.tolerance = _TOLERANCE * float(self.goals.lengths.max())
         ranks = np.unique([each.priority for each in effectors], return_inverse=True)[1].reshape(-1)
         caps = np.array([each.weight for each in effectors]) * _CAP * self.size * _FIRM ** (ranks.max() - ranks)
         self._caps: FloatArray = np.concatenate([caps, caps[self.goals.oriented] * self.goals.shares])
         self.begin(*self.preferred)
+
+    def _hang(self, start: HangFrom) -> HangingTerm | None:
+        """The term of the limbs that hang; None if none does."""
+        bodies, shares = self.bodies, self.masses.hanging
+        if shares is None:
+            return None
+        limbs: list[list[int]] = []
+        for body in np.flatnonzero(self._free & (shares[bodies.bones] > 0.0)).tolist():
+            above = next((limb for limb in limbs if limb[-1] == bodies.parents[body]), [])
+            above.append(body)
+            limbs += [above] if len(above) == 1 else []
+        carriers = np.array([limb[0] for limb in limbs], dtype=np.int64)
+        while (free := self._free[carriers]).any():
+            carriers[free] = bodies.parents[carriers[free]]
+        kept = [float(shares[bodies.bones[limb[-1]]]) for limb in limbs]
+        return HangingTerm(bodies, limbs, carriers.tolist(), kept, start) if limbs else None
 
     @property
     def size(self) -> float:
@@ -210,7 +234,7 @@ class DragSolver:
     def prefer(self, rotations: npt.ArrayLike, location: npt.ArrayLike) -> None:
         """From now on stay near a pose: (J, 4) local rotations and the root's head at (3,)."""
         self.preferred = np.asarray(rotations, dtype=np.float64), np.asarray(location, dtype=np.float64)
-        self.posture = PostureTerm(self.bodies, self.masses, *self.preferred, self._hanging)
+        self.posture = PostureTerm(self.bodies, self.masses, *self.preferred, self._free)
         self._bounds.prefer(self.posture)
 
     def lock(self, locks: Mapping[int, Lock]) -> None:
@@ -258,6 +282,7 @@ class DragSolver:
         points: npt.ArrayLike,
         target_rotations: npt.ArrayLike | None = None,
         *,
+        undecided: FloatArray | None = None,
         eased: bool = False,
         settled: bool = False,
     ) -> DragPose:
@@ -266,14 +291,17 @@ class DragSolver:
         Args:
             points: (E, 3) in armature space.
             target_rotations: (E, 4) w x y z in armature space.
+            undecided: (E, 3) a unit direction in which an effector may be anywhere, zeros for none.
             eased: the joints catch up over several calls where they would run ahead of the targets.
             settled: go on until the joints rest, however long that takes.
         """
         wanted = self.goals.wanted(
             np.asarray(points, dtype=np.float64),
             None if target_rotations is None else np.asarray(target_rotations, dtype=np.float64),
+            undecided,
         )
         start = self.bodies.pose(self._within(self.rotations[self.bodies.bones]), self.location)
+        self._bounds.shift(min(1.0, self._led_by(wanted) / (_SHIFTED * self.size)))
         first = self._state(start, wanted)
         gone, self._wanted = self._gone(wanted, first), wanted
         state, far = first, gone
@@ -309,8 +337,6 @@ class DragSolver:
         self._last = held
         rotations = np.array(self.rotations)
         rotations[self.bodies.bones] = held.pose.local
-        if self._hanging is not None:
-            rotations[self._hanging.bones] = self._hanging.turned(held.pose)
         self.go_on_from(rotations, held.pose.root)
         errors, turns = self.goals.missed(held.residual)
         rotation_errors = np.full(len(errors), np.nan)
@@ -328,12 +354,11 @@ class DragSolver:
             done = np.abs(state.residual[self._compliance <= _RIGID]).max(initial=0.0) <= _MET * self.tolerance
             share = 0.0 if settled else _REST_SHARE
             rest = max(_NEARLY_AT_REST, share * float(np.abs(state.away.turned).max(initial=0.0)))
-            if (
-                longest < _AT_REST
-                or self._damping > _MOST_DAMPING
-                or (not settled and longest < rest and done and same)
-            ):
+            if longest < _AT_REST or self._damping > _MOST_DAMPING:
                 return state, step, True
+            # Close to rest it goes on with the next moves, or once the mouse rests.
+            if not settled and longest < rest and done and same:
+                return state, step, longest < _NEARLY_AT_REST
             # Goals are met; what the posture would still gain comes with the next moves.
             if not settled and step >= _STEPS_WHEN_MET and not self._is_missed(state).any():
                 break
@@ -399,6 +424,11 @@ class DragSolver:
         rotations, location = self.preferred
         return solver.solve(points, start=rotations, start_location=location, target_rotations=target_rotations)
 
+    def _led_by(self, wanted: Wanted) -> float:
+        """How far the farthest target is from where the preferred pose has its effector."""
+        pose = self.bodies.pose(self.preferred[0][self.bodies.bones], self.preferred[1])
+        return float(lengths(self.goals.residual(pose, wanted)[: self.goals.count]).max(initial=0.0))
+
     def _gone(self, wanted: Wanted, state: _State) -> float:
         """How far the farthest target has gone since the last call; a rotation as far as it takes the body's end."""
         before = self._wanted
@@ -413,19 +443,21 @@ class DragSolver:
 
     def _state(self, pose: Pose, wanted: Wanted) -> _State:
         residual, away = self.goals.residual(pose, wanted), self.posture.away(pose)
+        hanging = _NOTHING if self._hanging is None else self._hanging.residual(pose)
         merit = (
             self.posture.value(away)
+            + 0.5 * float((hanging**2).sum())
             + float(self._caps @ np.maximum(lengths(residual) - _MET * self.tolerance, 0.0))
             + self._bounds.cost(pose, away, _PRICE * _CAP * self.size)
         )
-        return _State(pose, residual, away, merit)
+        return _State(pose, residual, away, hanging, merit)
 
     def _step(self, state: _State, wanted: Wanted, damping: float) -> tuple[_State, float, float]:
         """The state after one quadratic program, the next damping, and radians that the farthest joint rotates."""
         pose, motions = state.pose, self.bodies.motions(state.pose)
         rows = self.goals.rows(pose, motions, wanted).reshape(-1, self.bodies.columns)
         residual = state.residual.ravel()
-        mass, gradient = self.posture.equations(state.away, pose, motions)
+        mass, gradient = self._equations(state, motions)
         support = self._bounds.support_rows(pose, motions, state.away)
         constraints = ConstraintRows.joined(
             [
@@ -472,16 +504,25 @@ class DragSolver:
             share *= 0.4
         return state, max(10.0 * damping, 3.0 * added, 0.3), np.inf
 
+    def _equations(self, state: _State, motions: Motions) -> tuple[FloatArray, FloatArray]:
+        """(D, D) Gauss-Newton matrix and (D,) gradient of all terms: posture, and limbs that hang."""
+        matrix, gradient = self.posture.equations(state.away, state.pose, motions)
+        if self._hanging is not None:
+            pulled, pull = self._hanging.equations(state.hanging, state.pose, motions)
+            matrix, gradient = matrix + pulled, gradient + pull
+        return matrix, gradient
+
     def _curvature(self, state: _State, motions: Motions, on_support: FloatArray) -> FloatArray:
         """(D, D) how forces on goals and masses change along the columns as the bodies move."""
-        posture, goals = self.posture, self.goals
-        on_masses = self._bounds.support_forces(on_support) - posture.pulls(state.away)
+        posture, goals, away = self.posture, self.goals, state.away
+        points, on = [goals.points(state.pose), away.centres], [goals.on, posture.carrier]
+        forces = [goals.forces(self._forces), -posture.pulls(away)]
+        if on_support.any():
+            points.append(away.balanced)
+            on.append(posture.carrier)
+            forces.append(self._bounds.support_forces(on_support))
         return self.bodies.stiffness(
-            state.pose,
-            motions,
-            np.concatenate([goals.points(state.pose), state.away.centres]),
-            np.concatenate([goals.on, posture.carrier]),
-            np.concatenate([goals.forces(self._forces), on_masses]),
+            state.pose, motions, np.concatenate(points), np.concatenate(on), np.concatenate(forces)
         )
 
     def _positive(self, matrix: FloatArray, mass: FloatArray) -> tuple[FloatArray, float]:
@@ -555,7 +596,8 @@ class DragSolver:
         """The state, or as much of the way to it as the joints may go while the targets have gone so far."""
         most = _FOLLOWS * gone + (_LEAST_WAY if gone > 0.0 else _CATCHES_UP) * self.size
         farthest = self._farthest(first, state)
-        turned = float(angle_between(first.pose.local, state.pose.local).max()) if gone > 0.0 else 0.0
+        rotated = angle_between(first.pose.local, state.pose.local)[~self._free]
+        turned = float(rotated.max()) if gone > 0.0 else 0.0
         held = state
         # First as joints may rotate; where goals would be missed by that, as far as joints may go.
         for far in (max(farthest, _TURNS * self.size * turned), farthest):
@@ -567,11 +609,15 @@ class DragSolver:
             met = self._onto_goals(held, wanted, self._compliance <= _RIGID)
             if self._farthest(first, met) <= _ABOUT * most:
                 return met
-        return state if farthest <= most else self._onto_goals(held, wanted, self._caps > 2.0 * self._caps.min())
+        return (
+            state
+            if farthest <= most
+            else self._onto_goals(held, wanted, self._caps > 2.0 * self._caps[: self.goals.count].min())
+        )
 
     def _farthest(self, first: _State, state: _State) -> float:
         """How far the joint, or center of mass of a bone, goes that goes farthest from one state to another."""
-        centers, heads = state.away.centres - first.away.centres, state.pose.heads - first.pose.heads
+        centers, heads = state.away.centres - first.away.centres, (state.pose.heads - first.pose.heads)[~self._free]
         return float(max(lengths(centers).max(), lengths(heads).max()))
 
     def _onto_goals(self, state: _State, wanted: Wanted, chosen: BoolArray) -> _State:
@@ -581,7 +627,7 @@ class DragSolver:
             if np.abs(off).max(initial=0.0) <= self.tolerance:
                 break
             motions = self.bodies.motions(state.pose)
-            mass, gradient = self.posture.equations(state.away, state.pose, motions)
+            mass, gradient = self._equations(state, motions)
             rows = self.goals.rows(state.pose, motions, wanted).reshape(-1, self.bodies.columns)
             limits = self._limits.rows(state.pose.local, _LONGEST_TURN)
             program = QuadraticProgram(mass[None], 0.0 * gradient[None], rows[None], limits.rows[None])
@@ -590,3 +636,14 @@ class DragSolver:
             found = program.solve(off[None], limits.gaps[None], yields, active=active)
             state = self._moved(state.pose, found.step[0], wanted)
         return state
+
+
+def _free_limbs(
+    skeleton: Skeleton, led: Collection[int], masses: Masses | None, still: Collection[str], floor: Floor | None
+) -> set[int]:
+    """The bones that no goal moves, but that hang or meet the floor, and those between them and bones with goals."""
+    names = set() if floor is None else {name for name, _ in floor.points}
+    if masses is not None and masses.hanging is not None:
+        names |= {skeleton.names[bone] for bone in np.flatnonzero(masses.hanging)}
+    paths = [skeleton.path(skeleton.index(name)) for name in names.difference(still)]
+    return {int(bone) for path in paths for bone in path} - set(led)

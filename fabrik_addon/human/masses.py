@@ -16,9 +16,9 @@ from .naming_schemes import match
 class BoneMass(NamedTuple):
     """What a bone weighs.
 
-    share: of the body's mass. centre: where its centre of mass is, as a share of the way to its tail. keeps: how many
-    times its mass it counts where a pose is to stay as it is. bends: how many times as hard its joint turns. hangs:
-    what share of a trunk's tilt the joint does not go along with where nothing leads its limb.
+    share: of the body's mass. centre: where its center of mass is, as a share of the way to its tail. keeps: what its
+    mass is multiplied by in the posture term. bends: what its joint's inertia is multiplied by. hangs: the share of a
+    trunk's tilt that it does not follow if its limb has no goal.
     """
 
     share: float
@@ -51,20 +51,31 @@ _SEGMENTS: Final = {
     "foot": _Segment(1.33, 0.421, ("foot", "toe"), "shin"),
 }
 _SIDED: Final = ("upper_arm", "forearm", "hand", "thigh", "shin", "foot")
-# People reach with the arm, then with the trunk, and leave the pelvis where it is. With a hand 70 cm to the front, and
-# on the floor, hips go 3.7 and 9.7 cm where the pelvis counts once, 2.3 and 6.7 eight times, 1.8 and 5.6 twelve times.
-_PELVIS_KEEPS: Final = 12.0
-# How many times as hard joints turn as their mass has it. A back bends as one, and knees go first: a spine as easy to
-# bend as an arm buckles where a head is pushed down. With 1, 5 and 15 a joint turns by 10.3, 6.9 and 8.7 degrees a
-# centimetre at most, and hips go 1.8, 2.2 and 3.1 cm for a hand 70 cm to the front. Shoulders follow what the elbow
-# does: with 1 and 2, hidden joints of recorded people are off by 44.0 and 42.7 mm in the mean.
-_BENDS: Final = {"spine": 4.0, "chest": 4.0, "neck": 4.0, "head": 4.0, "shoulder": 2.0, "upper_arm": 2.0}
-# Arms and legs hang, and keep to the vertical; eyes look half as far down as the trunk is bent.
-_HANGS: Final = {"upper_arm": 1.0, "thigh": 1.0, "neck": 0.5, "head": 0.5}
-# How firmly a dragged bone keeps its orientation, as a share of the force that holds its place: a foot stays as flat as
-# it is, a head looks ahead as far as the neck is at ease. A foot lifted by 30 cm bends the knee by 87 degrees; free to
-# rotate it bends it by 5. Hands are free: held by a force of 0.0002 and more the wrist lets go with a jerk.
-KEEPS_ORIENTATION: Final = {"foot": 0.1, "toe": 0.1, "head": 0.01}
+# People reach with the arm, then with the trunk, and leave the pelvis where it is: moving it costs this many times its
+# mass. With a hand 70 cm to the front the hips go 2.2 cm with 4, 1.2 with 8.
+_PELVIS_KEEPS: Final = 8.0
+# Stiffness of joints, as a multiple of what their bone's inertia gives. People who bend forward bend at the hips too:
+# the pelvis takes 20 % of the trunk's tilt with 4 for the spine and 1 for the thigh, half of it with these figures
+# (Esola et al., *Spine* 21, 1996, measured 35 to 70 %, more the farther people bend). A softer thigh lets straight legs
+# swivel. A spine as soft as an arm buckles if the head is pushed down. Shoulders follow the elbow: with 1 and 2, hidden
+# joints of recorded people are off by 44.0 and 42.7 mm on average.
+_BENDS: Final = {
+    "hips": 0.45,
+    "thigh": 0.25,
+    "spine": 12.0,
+    "chest": 12.0,
+    "neck": 4.0,
+    "head": 4.0,
+    "shoulder": 2.0,
+    "upper_arm": 2.0,
+}
+# The share of a trunk's tilt that bones of limbs without goals do not follow: arms and legs hang, the head looks ahead.
+_HANGS: Final = {"upper_arm": 1.0, "forearm": 1.0, "thigh": 1.0, "shin": 1.0, "neck": 0.4, "head": 0.6}
+# How firmly a dragged bone keeps its orientation, as a share of the force that holds its place. A foot lifted by 30 cm
+# bends the knee by 88 degrees, free to rotate by 5; with 0.03 instead of 0.002 the heel stays down even where the ankle
+# is at its limit, and the pelvis tilts. A head looks ahead as far as the neck can. Hips tilt only to keep the balance.
+# Hands are free: held by a share of 0.0002 or more the wrist lets go with a jerk.
+KEEPS_ORIENTATION: Final = {"foot": 0.002, "toe": 0.002, "head": 0.01, "hips": 0.2}
 # A rig is a human's where all of these are known.
 _TELLING: Final = ("hips", "upper_arm", "forearm", "thigh", "shin")
 # No bone weighs less than this share of what the heaviest does: one without weight would flap for nothing.

@@ -83,10 +83,13 @@ class SpreadDrag:
         turn = Quaternion(self._coarse.own_rotations[self._row, 0].tolist())
         self.axes: FloatArray = np.array((self._rotation_to_world @ turn).to_matrix())
 
-    def step(self, location: npt.ArrayLike, turn: npt.ArrayLike | None = None) -> StepResult:
+    def step(
+        self, location: npt.ArrayLike, turn: npt.ArrayLike | None = None, _depth: npt.ArrayLike | None = None
+    ) -> StepResult:
         """Pose the rig, on the present frame, for the dragged point to be at a place (3,), and its bone turned.
 
-        turn: (3,) rotation vector in radians and world space; None lets it turn as it will.
+        turn: (3,) rotation vector in radians and world space; None lets it turn as it will. The depth of the place
+        counts here.
         """
         self._asked = location, turn
         found = self._last = self._coarse.solve(*self._goals(self._coarse, self._knots), self._last)

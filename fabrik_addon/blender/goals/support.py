@@ -18,16 +18,17 @@ from ..settings.rig import rig_settings
 # Soles are told anew only where bones have changed: the overlay asks at each redraw. So many rigs are kept in mind.
 _RIGS_KEPT: Final = 8
 _OUTLINE: Final = 3
-# A pinned bone that ends so little above the soles, in lengths of a foot's bone, bears weight too: a paw, a hand on the
-# floor. A hand on a knee or a rail is higher.
+# A pinned bone that ends so little above the soles, in lengths of a foot's bone, stands there: a paw, a hand on the
+# floor. One that is higher holds on.
 _LOW: Final = 1.0
 
 
 def support_of(armature: bpy.types.Object, pinned: Collection[str]) -> Support | None:
-    """What the centre of mass is to stay over: the soles of the feet that are pinned, where their pins hold them.
+    """What the center of mass is to stay over: the soles of the feet that are pinned, where their pins hold them.
 
-    None where the rig is not to keep its balance, or too little is pinned to stand on. Bones that are no feet count
-    with their tails, where balance is on; else those as low as the feet.
+    Other pinned bones bear weight too, with their tails. None where the rig is not to keep its balance, where too
+    little is pinned to stand on, or where it holds on to something: a pinned hand that is higher than the feet, at a
+    wall or a rail, keeps a body from falling whichever way it leans (not if balance is always on).
 
     pinned: names of bones.
     """
@@ -49,7 +50,8 @@ def support_of(armature: bpy.types.Object, pinned: Collection[str]) -> Support |
     corners, tails = _posed(armature, points, back), _posed(armature, others, back)
     if balance != "ON":
         low = (corners @ up).min() + _LOW * max(rest[foot].length for foot in held) if held else -np.inf
-        tails = tails[tails @ up <= low]
+        if (tails @ up > low).any():
+            return None
     corners = _outline(np.concatenate([corners, tails]), up)
     return Support(corners, (up[0], up[1], up[2])) if len(corners) >= _OUTLINE else None
 

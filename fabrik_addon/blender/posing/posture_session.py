@@ -47,7 +47,7 @@ def make_solver(
         preferred: the pose to stay near.
         locks: by index of a bone, what its locked channels let a rotation be.
         pinned: bones that are held where they are, on which the rig may stand.
-        hang_from: limbs without goals hang as in that pose; None has them follow rigidly.
+        hang_from: limbs without goals hang as in that pose, or follow, and keep to the floor; None has them rigid.
     """
     solver = DragSolver(
         skeleton,

@@ -37,6 +37,12 @@ def keeps_orientation(armature: bpy.types.Object, bone: str) -> float:
     return 0.0 if role is None else KEEPS_ORIENTATION.get(role.part, 0.0)
 
 
+def is_hips(armature: bpy.types.Object, bone: str) -> bool:
+    """Whether a bone is a person's hips."""
+    role = match(solved_parents(armature)).get(bone)
+    return role is not None and role.part == "hips"
+
+
 def centre_of_mass(armature: bpy.types.Object) -> FloatArray:
     """(3,) of all bones as they are posed, in armature space.
 

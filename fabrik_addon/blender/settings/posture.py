@@ -12,7 +12,14 @@ PREFERRED_POSES = (
     ("KEPT", "Kept", "The pose that was kept by the button beside this"),
 )
 BALANCES = (
-    ("AUTO", "Auto", "The centre of mass stays over feet that are pinned, and what else is pinned as low as they are"),
+    (
+        "AUTO",
+        "Auto",
+        (
+            "The center of mass stays over pinned feet and other pins as low as they are; "
+            "a higher pin holds the body, so it may lean"
+        ),
+    ),
     ("ON", "On", "The centre of mass stays over what is pinned of the feet, as far as the goals allow"),
     ("OFF", "Off", "The centre of mass goes where the goals take it"),
 )
@@ -48,8 +55,8 @@ class PostureSettings:
     balance: EnumProperty(name="Balance", description="Whether the body keeps its balance", items=BALANCES)
     free_limbs_hang: BoolProperty(
         name="Free Limbs Hang",
-        description="In a drag of the whole rig, arms, legs and the head that nothing leads keep to the vertical where "
-        "the trunk tilts, instead of riding on it",
+        description="In a drag of the whole rig, arms, legs and the head hang where nothing drags or pins them, "
+        "instead of following the trunk rigidly",
         default=True,
     )
     use_floor: BoolProperty(name="Floor", description="Feet, hands and knees do not go through the floor")

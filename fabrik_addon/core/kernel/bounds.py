@@ -22,7 +22,7 @@ _BALANCE_YIELDS = 0.03
 # the hips back farther than who reaches out. Without, and with 0.28 and a lowering of 0 and 0.03, it goes 11.6, 6.3 and
 # 11.6, 6.3 and 5.9 cm for a hand on the floor, and the hips 1.8, 2.0 and 2.0 cm for a hand 70 cm to the front; with 0.3
 # and 0.05, and an arm that hangs, 5.6 and 1.9 cm.
-_AT_EASE, _EASE_YIELDS, _LOWERED = 0.3, 0.03, 0.05
+_AT_EASE, _EASE_YIELDS, _LOWERED = 0.37, 0.03, 0.1
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,12 @@ class Bounds:
         self._normal: FloatArray = np.array((0.0, 0.0, 1.0) if floor is None else floor.normal)
         self._height = 0.0 if floor is None else floor.height
         self._normals: FloatArray = np.zeros((0, 3))
+        self._shifted = 0.0
 
     def prefer(self, posture: PostureTerm) -> None:
-        """Make the support's outline wide enough for a pose: who begins on two feet is not pulled over one at once.
+        """Take the outline of the support, wide enough for a pose that begins out of balance; `shift` narrows it.
 
-        And a smaller one inside it, in which the body is at ease.
+        And a smaller outline inside it, in which the body is at ease.
         """
         self._posture = posture
         if self._support is None or len(self._support.corners) < _LEAST_CORNERS:
@@ -81,7 +82,13 @@ class Bounds:
         at_ease = _AT_EASE * gaps**2 / max(float(gaps.max()), _NO_ROOM)
         self._normals = np.concatenate([normals, eased])
         self._reaches = np.concatenate([normals @ preferred + gaps, eased @ preferred + at_ease])
+        # How far the outline is from being as narrow as what it stands on.
+        self._too_wide = np.concatenate([np.maximum(normals @ preferred - reaches, 0.0), np.zeros(len(normals))])
         self._yielding = np.repeat((_BALANCE_YIELDS, _EASE_YIELDS), len(normals))
+
+    def shift(self, share: float) -> None:
+        """Narrow the outline to a share of the way from the wide one to what the body stands on."""
+        self._shifted = share
 
     def support_rows(self, pose: Pose, motions: Motions, away: Away) -> ConstraintRows:
         """All of the support's; gaps are in meters."""
@@ -90,9 +97,10 @@ class Bounds:
                 np.zeros((0, self._bodies.columns)), np.zeros(0), np.zeros(0, dtype=np.int64)
             )
         posture = self._posture
+        # Limbs that hang count where they are, but do not swing out for the sake of balance.
         shifts = self._bodies.shifts(pose, motions, away.balanced, posture.carrier)
         shift = (posture.shares @ shifts.reshape(len(shifts), -1)).reshape(3, -1)
-        gaps = self._reaches - self._normals @ posture.centre_of_mass(away)
+        gaps = self._reaches - self._shifted * self._too_wide - self._normals @ posture.centre_of_mass(away)
         return ConstraintRows.straight(
             self._normals @ shift, gaps, _SUPPORT_KEYS + np.arange(len(gaps)), self._yielding
         )
@@ -120,7 +128,9 @@ class Bounds:
             heights = pose.points(self._on, self._points) @ self._normal
             cost += price * float(np.maximum(self._height - heights, 0.0).sum())
         if len(self._normals):
-            out = np.maximum(self._normals @ self._posture.centre_of_mass(away) - self._reaches, 0.0)
+            out = np.maximum(
+                self._normals @ self._posture.centre_of_mass(away) - self._reaches + self._shifted * self._too_wide, 0.0
+            )
             cost += 0.5 * float(out @ (out / self._yielding))
         return cost
 

@@ -24,15 +24,17 @@ class Wanted:
         points: (..., E, 3), zeros where there is no target and where an effector closes a loop.
         frames: (..., O, 3, 3) rotations that bones are to have, anything where there is none.
         seen: (..., E + O) whether there is a target.
+        undecided: (E, 3) a unit direction in which an effector may be anywhere, zeros for none.
     """
 
     points: FloatArray
     frames: FloatArray
     seen: BoolArray
+    undecided: FloatArray | None = None
 
     def part(self, frames: IntArray | slice) -> "Wanted":
         """Those of some of F frames."""
-        return Wanted(self.points[frames], self.frames[frames], self.seen[frames])
+        return Wanted(self.points[frames], self.frames[frames], self.seen[frames], self.undecided)
 
 
 class Goals:
@@ -67,14 +69,19 @@ class Goals:
         self.is_composite = not (self.loops or len(bodies.slides) or bodies.broken)
         self._below = bodies.below(self.on), bodies.below(self.on[self.oriented])
 
-    def wanted(self, points: FloatArray, rotations: FloatArray | None = None) -> Wanted:
-        """Targets at (..., E, 3) and rotations (..., E, 4) w x y z, in armature space; NaN where there is none."""
+    def wanted(
+        self, points: FloatArray, rotations: FloatArray | None = None, undecided: FloatArray | None = None
+    ) -> Wanted:
+        """Targets at (..., E, 3) and rotations (..., E, 4) w x y z, in armature space; NaN where there is none.
+
+        undecided: (E, 3) a unit direction in which an effector may be anywhere, zeros for none.
+        """
         targets = np.array(points, dtype=np.float64)
         targets[..., self.loops, :] = 0.0
         turned = np.full((*targets.shape[:-1], 4), np.nan) if rotations is None else np.asarray(rotations)
         turned = turned[..., self.oriented, :]
         seen = np.concatenate([~np.isnan(targets).any(axis=-1), ~np.isnan(turned).any(axis=-1)], axis=-1)
-        return Wanted(np.nan_to_num(targets), matrix_from_quaternion(np.nan_to_num(turned)), seen)
+        return Wanted(np.nan_to_num(targets), matrix_from_quaternion(np.nan_to_num(turned)), seen, undecided)
 
     def points(self, pose: Pose) -> FloatArray:
         """(..., E + K, 3) where effectors and the partners of loops are, in armature space."""
@@ -86,6 +93,8 @@ class Goals:
         points = found[..., : self.count, :]
         points[..., self.loops, :] -= found[..., self.count :, :]
         missing = wanted.points - points
+        if wanted.undecided is not None:
+            missing -= (missing * wanted.undecided).sum(axis=-1, keepdims=True) * wanted.undecided
         if len(self.oriented):
             back = np.swapaxes(pose.orientations[..., self.on[self.oriented], :, :], -1, -2)
             turned = rotation_vector_from_matrix(wanted.frames @ back) * self.arms[:, None]
@@ -101,7 +110,7 @@ class Goals:
         frames = pose.orientations[..., self.on[self.oriented], :, :]
         turns = quaternion_from_rotation_vector(missing[..., self.count :, :] / self.arms[:, None])
         turned = matrix_from_quaternion(turns) @ frames
-        return Wanted(points + missing[..., : self.count, :], turned, wanted.seen)
+        return Wanted(points + missing[..., : self.count, :], turned, wanted.seen, wanted.undecided)
 
     def missed(self, residual: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(..., E) distances from the targets and (..., O) radians of a residual (..., E + O, 3)."""
@@ -117,6 +126,8 @@ class Goals:
             shifts[..., -len(bodies.slides) :] = along[..., None, :, :] * self._levers[:, None, :]
         rows = shifts[..., : self.count, :, :]
         rows[..., self.loops, :, :] -= shifts[..., self.count :, :, :]
+        if wanted.undecided is not None:
+            rows = rows - wanted.undecided[:, :, None] * (wanted.undecided[:, None] @ rows)
         if len(self.oriented):
             turns = bodies.turns(motions, self.on[self.oriented]) * self.arms[:, None, None]
             rows = np.concatenate([rows, turns], axis=-3)

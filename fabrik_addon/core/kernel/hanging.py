@@ -1,95 +1,143 @@
-"""Limbs that nothing leads: where the trunk tilts they keep how they stand to the vertical, and turn about it with it.
+"""Limbs without goals hang: a weak pull on their bones, beside the posture term and inside the same limits and floor.
 
-Otherwise they would ride on the trunk, and who bends down would have an arm point up. Rigs for animation have the same
-choice for limbs on FK (Rigify: "FK limb follow", off as it comes).
+A limb keeps its tilt from the vertical while what carries it tilts, and goes around the vertical with it. The farther
+the carrier tilts, the more a limb that hung down is drawn straight down: arms that stood away from the body, a shin
+below a raised knee. Nothing is drawn in the pose that it begins in. Rigs for animation have a similar choice for limbs
+on FK (Rigify: "FK limb follow", off by default).
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths, times
-from ..limits.base import Limit
-from ..model.kinematics import forward_kinematics
-from ..rotations import matrix_from_quaternion, product, quaternion_from_rotation_vector
-from .bodies import Bodies, Pose, cross, joint_axes
-from .joint_limits import JointLimits
+from ..arrays import ROUNDING, FloatArray, lengths, times
+from .bodies import Bodies, Motions, Pose, cross
 
-# Radians: a trunk that is tilted farther than that takes limbs along more and more, until they ride on it upside down.
-# There the tilt has no axis of its own: limbs that kept to the vertical would whirl about. Who touches the floor has
-# the chest at 125 degrees.
-_FARTHEST = np.radians(150.0)
+# The pull on a limb, as a share of the body's size squared (the unit of the posture term). About ten times the inertia
+# of a light joint, so that limits and floor decide where a limb ends, and its own stiffness little.
+_PULL = 0.008
+# The pull on a bone, as a share of that on its limb. With 0 elbows bend where arms should swing.
+_OF_BONES = 0.5
+# A difference of rotation vectors for derivatives, in radians.
+_DIFFERENCE = 1e-6
 
 
 class HangFrom(NamedTuple):
-    """The pose whose tilts limbs keep, (J, 4) local rotations and the root's head at (3,), and the way (3,) up."""
+    """The pose whose tilts limbs keep, (J, 4) local rotations and the root's head at (3,), and the way (3,) up.
+
+    hangs: False for limbs that follow what carries them instead, and leave it only for limits and floor.
+    """
 
     rotations: FloatArray
     location: FloatArray
     up: FloatArray
+    hangs: bool = True
 
 
-class Hanging:
-    """The H joints at which such limbs hang on bodies.
+class HangingTerm:
+    """½ Σ pull · |direction - wanted|² over limbs and their bones, L in all, with its gradient and Gauss-Newton matrix.
 
-    Attributes:
-        bones: (H,) places in the skeleton.
-        share: (J,) of a tilt that a bone's limb does not go along with, 0 where it rides.
-        joint: (J,) the bone at whose head that limb hangs.
+    A limb's direction is that from the head of its first bone to the tail of its last one, so a leg that meets the
+    floor bends its knee rather than sliding away. Each of its bones counts as a limb too, by a smaller share, so that
+    an arm hangs by the shoulder, and not by the elbow alone.
     """
 
-    def __init__(self, bodies: Bodies, shares: FloatArray, limits: Mapping[str, Limit], start: HangFrom) -> None:
-        """shares: (J,) of each joint, by itself."""
+    def __init__(
+        self,
+        bodies: Bodies,
+        limbs: Sequence[Sequence[int]],
+        carriers: Sequence[int],
+        shares: Sequence[float],
+        start: HangFrom,
+    ) -> None:
+        """Prepare it.
+
+        Args:
+            bodies: those of the rig.
+            limbs: the bodies of each, from the trunk outward.
+            carriers: for each the body that carries it.
+            shares: for each the share of the carrier's tilt that it does not follow.
+            start: the pose that limbs hang as.
+        """
         skeleton = bodies.skeleton
-        self.joint = _joints(bodies, shares, limits)
-        self.bones: IntArray = np.flatnonzero(self.joint == np.arange(len(shares)))
-        self.share = np.where(self.joint >= 0, shares[self.joint], 0.0)
-        posed = forward_kinematics(skeleton, start.rotations, start.location)
-        self._on, self._up, self._local = bodies.carrier[self.bones], start.up, start.rotations[self.bones]
-        back = np.swapaxes(posed[bodies.bones[self._on], :3, :3], 1, 2)
-        own = posed[self.bones, :3, :3] @ np.swapaxes(matrix_from_quaternion(self._local), 1, 2)
-        self._upright, self._carried = back @ start.up, back @ own
-        joints = [limits.get(skeleton.names[bone]) for bone in self.bones]
-        axes = [joint_axes(limit, 1.0) for limit in joints]
-        self._limits = JointLimits(Bodies(skeleton, self.bones.tolist(), axes, False), joints)
-        self._posed = posed
+        self._bodies, self._up = bodies, start.up
+        rows = [
+            (limb[0], limb[-1], carrier, share, 1.0)
+            for limb, carrier, share in zip(limbs, carriers, shares, strict=True)
+        ]
+        for limb, carrier, share in zip(limbs, carriers, shares, strict=True):
+            rows += [(bone, bone, carrier, share, _OF_BONES) for bone in limb if len(limb) > 1]
+        first, last, self._carriers = np.array([row[:3] for row in rows], dtype=np.int64).T
+        self._shares, pull = np.array([row[3:] for row in rows]).T
+        self._shares *= start.hangs
+        self._ends = np.concatenate([last, first])
+        self._offsets = np.zeros((len(self._ends), 3))
+        self._offsets[: len(rows), 1] = skeleton.lengths[bodies.bones[last]]
+        self._strength = np.sqrt(_PULL * pull) * skeleton.size
+        pose = bodies.pose(start.rotations[bodies.bones], start.location)
+        self._back = np.swapaxes(pose.orientations[self._carriers], -1, -2)
+        self._start = self._directions(pose)[0]
+        self._falls = np.maximum(-self._start @ start.up, 0.0) * start.hangs
 
-    def drawn_in(self, points: FloatArray, posed: FloatArray) -> FloatArray:
-        """(J, 3) points of bones that stand at (J, 4, 4), each as near to its limb's joint as it rides on the trunk."""
-        joints = posed[self.joint, :3, 3]
-        return np.asarray(points - self.share[:, None] * (points - joints))
+    def _directions(self, pose: Pose) -> tuple[FloatArray, FloatArray]:
+        """(L, 3) where limbs point, and (L,) how long they are from end to end."""
+        points = pose.points(self._ends, self._offsets).reshape(2, -1, 3)
+        chords = points[0] - points[1]
+        sizes = np.maximum(lengths(chords), ROUNDING)
+        return chords / sizes[:, None], sizes
 
-    def beside(self, along: FloatArray) -> FloatArray:
-        """(J, 3) what is left out by that, as the limbs hang, of points that are (J,) metres along the bones."""
-        points = self._posed[:, :3, 3] + along[:, None] * self._posed[:, :3, 1]
-        return points - self.drawn_in(points, self._posed)
+    def residual(self, pose: Pose) -> FloatArray:
+        """(L, 3) how far limbs are from where they would hang, its square an energy."""
+        strength, pulled = self._wanted(pose.orientations[self._carriers])
+        return np.asarray(strength[:, None] * self._directions(pose)[0] - pulled)
 
-    def turned(self, pose: Pose) -> FloatArray:
-        """(H, 4) local rotations of the joints, inside their limits."""
-        orientations = pose.orientations[self._on]
-        upright = times(orientations, self._upright)
+    def equations(self, residual: FloatArray, pose: Pose, motions: Motions) -> tuple[FloatArray, FloatArray]:
+        """(D, D) Gauss-Newton matrix and (D,) gradient."""
+        carrying = pose.orientations[self._carriers]
+        strength, pulled = self._wanted(carrying)
+        along, sizes = self._directions(pose)
+        points = pose.points(self._ends, self._offsets)
+        shifts = self._bodies.shifts(pose, motions, points, self._ends).reshape(2, len(along), 3, -1)
+        rows = (strength / sizes)[:, None, None] * (shifts[0] - shifts[1])
+        rows -= along[:, :, None] * (along[:, None] @ rows)
+        by_carrier = np.empty((len(along), 3, 3))
+        for axis, turned in enumerate(_small_turns()):
+            other, moved = self._wanted(turned @ carrying)
+            by_carrier[..., axis] = (other - strength)[:, None] * along - (moved - pulled)
+        rows += by_carrier / _DIFFERENCE @ self._bodies.turns(motions, self._carriers)
+        rows = rows.reshape(-1, self._bodies.columns)
+        return rows.T @ rows, rows.T @ residual.ravel()
+
+    def _wanted(self, carrying: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(L,) how strongly limbs are pulled while their carriers have orientations (L, 3, 3), and (L, 3) whereto.
+
+        The pull ends where a carrier is upside down: there it has no heading.
+        """
+        turned = carrying @ self._back
+        upright = turned @ self._up
+        cosine = np.clip(upright @ self._up, -1.0, 1.0)
         axes = cross(np.broadcast_to(self._up, upright.shape), upright)
         sine = lengths(axes)
-        tilt = np.arctan2(sine, upright @ self._up)
-        kept = np.where(tilt > _FARTHEST, _FARTHEST * (np.pi - tilt) / (np.pi - _FARTHEST), tilt)
-        back = -(self.share[self.bones] * kept / np.maximum(sine, ROUNDING))[:, None] * axes
-        turns = times(np.swapaxes(orientations @ self._carried, 1, 2), back)
-        return self._limits.clamped(product(quaternion_from_rotation_vector(turns), self._local))
+        axes /= np.maximum(sine, ROUNDING)[:, None]
+        tilt = np.arctan2(sine, cosine)
+        # As the carrier turns about the vertical, and the share of its tilt that the limb follows.
+        ridden = times(turned, self._start)
+        kept = _rotated(ridden, axes, -self._shares * tilt)
+        drawn = self._falls * np.where(cosine > 0.0, sine**2, 1.0)
+        wanted = (1.0 - drawn)[:, None] * kept - drawn[:, None] * self._up
+        wanted /= lengths(wanted)[:, None]
+        strength = self._strength * np.sqrt(0.5 * (1.0 + cosine))
+        return strength, strength[:, None] * wanted
 
 
-def _joints(bodies: Bodies, shares: FloatArray, limits: Mapping[str, Limit]) -> IntArray:
-    """(J,) the uppermost joint above each bone, or the bone itself, that hangs on a body; -1 for none."""
-    skeleton = bodies.skeleton
-    led: BoolArray = np.zeros(len(shares), dtype=bool)
-    led[bodies.bones] = True
-    result = np.full(len(shares), -1, dtype=np.int64)
-    rides = led.copy()
-    for bone, parent in enumerate(skeleton.parents):
-        if led[bone] or parent < 0 or not skeleton.inherits_rotation[bone]:
-            continue
-        rides[bone] = rides[parent]
-        limit = limits.get(skeleton.names[bone])
-        hangs = rides[bone] and shares[bone] > 0.0 and (limit is None or limit.freedom > 0)
-        result[bone] = result[parent] if result[parent] >= 0 else bone if hangs else -1
-    return result
+def _rotated(vectors: FloatArray, axes: FloatArray, angles: FloatArray) -> FloatArray:
+    """(L, 3) vectors rotated about unit axes (L, 3); Rodrigues' formula."""
+    sine, cosine = np.sin(angles)[:, None], np.cos(angles)[:, None]
+    along = (vectors * axes).sum(axis=1, keepdims=True)
+    return np.asarray(cosine * vectors + sine * cross(axes, vectors) + (1.0 - cosine) * along * axes)
+
+
+def _small_turns() -> FloatArray:
+    """(3, 3, 3) rotations about X, Y and Z by the difference, to first order."""
+    return np.eye(3) + _DIFFERENCE * np.cross(np.eye(3)[:, None], np.eye(3)).swapaxes(1, 2)

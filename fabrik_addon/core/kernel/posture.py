@@ -10,17 +10,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import FloatArray, lengths, squares, times
+from ..arrays import BoolArray, FloatArray, IntArray, lengths, squares, times
 from ..model.kinematics import forward_kinematics
 from ..rotations import conjugate, product, rotation_vector_from_quaternion
 from .bodies import Bodies, Motions, Pose
-from .hanging import Hanging
 
 # Each turning joint's own inertia beside that of its bone, in squares of the body's size. Of 2e-5 m² (at 1.7 m), 1e-3,
 # 3e-3 and 5e-3 m²: with little of it the wrist, which is light, turns to its limits to spare the arm a little way, and
 # jumps there (13, 3, 0, 0 steps above 8° where a hand goes across); with much, joints share a way evenly and the hips
 # go along (2.7, 3.2, 3.7, 4.3 cm for a hand 70 cm to the front).
 _LEAST_INERTIA = 3e-3 / 1.7**2
+# The inertia of joints of limbs without goals, beside that of others: they follow gravity and the floor.
+_RELAXED = 0.3
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,7 @@ class Masses:
         centres: (J,) where the centre of mass is, as a share of the way from head to tail.
         factors: (J,) what a bone's part of the term is multiplied by, from its stiffness.
         bending: (J,) what turning its joint is multiplied by besides; all 1 when None.
-        hanging: (J,) what share of a trunk's tilt the joint does not go along with where nothing leads its limb; none
-            when None.
+        hanging: (J,) the share of a trunk's tilt that a bone of a limb without goals does not follow; none when None.
     """
 
     shares: FloatArray
@@ -46,8 +46,8 @@ class Masses:
 class Away(NamedTuple):
     """How far a body is from the preferred pose.
 
-    centres: (..., J, 3) where its masses are, balanced: the same but for limbs that hang, and moved: how far. turned:
-    (..., B, 3) its joints in radians.
+    centres: (..., J, 3) where its masses are with limbs without goals as they were, balanced: where they are, and
+    moved: how far the former are from the preferred ones. turned: (..., B, 3) its joints in radians.
     """
 
     centres: FloatArray
@@ -57,7 +57,10 @@ class Away(NamedTuple):
 
 
 class PostureTerm:
-    """The term for one preferred pose. Bones that do not take part ride or hang on the nearest one above that does.
+    """The term for one preferred pose. Bones that are no bodies ride on the nearest one above that is.
+
+    The masses of limbs without goals count where they would be if the limb rode on what carries it: they follow the
+    body and do not hold it back.
 
     Poses may have frames in front, (F, J, 4) and (F, 3), where poses have them.
     """
@@ -68,31 +71,30 @@ class PostureTerm:
         masses: Masses,
         rotations: FloatArray,
         location: FloatArray,
-        hanging: Hanging | None = None,
+        free: BoolArray | None = None,
     ) -> None:
-        """Prefer (J, 4) local rotations and the root's head at (3,)."""
+        """Prefer (J, 4) local rotations and the root's head at (3,); free: (B,) the bodies of limbs without goals."""
         self.bodies, skeleton = bodies, bodies.skeleton
         posed = forward_kinematics(skeleton, rotations, location)
         along = masses.centres * skeleton.lengths
         centres = posed[..., :3, 3] + along[:, None] * posed[..., :3, 1]
-        self.carrier = bodies.carrier
+        free = np.zeros(len(bodies.bones), dtype=bool) if free is None else free
+        above = np.arange(len(free))
+        for body in np.flatnonzero(free):
+            above[body] = above[bodies.parents[body]]
+        self.carrier: IntArray = above[bodies.carrier]
         self.masses = masses.shares * np.where(np.isfinite(masses.factors), masses.factors, 1.0)
         self.shares = masses.shares / masses.shares.sum()
         self._preferred, self._back = centres, conjugate(rotations[..., bodies.bones, :])
-        carrying = posed[..., bodies.bones[self.carrier], :, :]
-        self._offsets = _offsets(carrying, centres)
-        # Balance sees what hangs where it is: at its joint, and beside that what does not turn with the trunk. The term
-        # sees it ride, as it does where the trunk turns about the vertical: without its inertia the trunk swings there.
-        self._hung, self._beside, balanced = None, np.zeros(3), centres
-        if hanging is not None:
-            balanced, self._beside = hanging.drawn_in(centres, posed), self.shares @ hanging.beside(along)
-            self._hung = _offsets(carrying, balanced)
-        self.preferred_centre_of_mass: FloatArray = self.shares @ balanced + self._beside
+        self._offsets = _offsets(posed[..., bodies.bones[self.carrier], :, :], centres)
+        self._own_offsets = _offsets(posed[..., bodies.bones[bodies.carrier], :, :], centres) if free.any() else None
+        self.preferred_centre_of_mass: FloatArray = self.shares @ centres
         self.size = size = float(np.ptp(skeleton.rest[:, :3, 3], axis=0).max() + skeleton.lengths.max())
         inertia = masses.shares * skeleton.lengths**2 + _LEAST_INERTIA * size**2
         if masses.bending is not None:
             inertia = inertia * masses.bending
         self.inertia = np.where(np.isfinite(masses.factors), inertia * masses.factors, 0.0)[bodies.bones]
+        self.inertia[free] *= _RELAXED
         self._below = bodies.below(self.carrier)
         # (D, 3) what a turn of its body adds to a column's slope, and (D, D) to the matrix.
         self._turning = np.zeros((bodies.columns, 3))
@@ -101,13 +103,14 @@ class PostureTerm:
 
     def centre_of_mass(self, away: Away) -> FloatArray:
         """(..., 3)."""
-        return np.asarray(self.shares @ away.balanced + self._beside)
+        return np.asarray(self.shares @ away.balanced)
 
     def away(self, pose: Pose) -> Away:
         """How far a pose is from the preferred pose; joints in the frames that carry them."""
         turned = rotation_vector_from_quaternion(product(pose.local, self._back))
         centres = pose.points(self.carrier, self._offsets)
-        balanced = centres if self._hung is None else pose.points(self.carrier, self._hung)
+        own = self._own_offsets
+        balanced = centres if own is None else pose.points(self.bodies.carrier, own)
         return Away(centres, balanced, centres - self._preferred, turned)
 
     def value(self, away: Away) -> float:

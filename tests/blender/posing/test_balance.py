@@ -161,7 +161,7 @@ class TestFreeLimbs:
         """Without its limit."""
         bpy.ops.fabrik.clear_limit(bones="upper_arm.R")
         raised, turned = self.turned(rig)
-        assert abs(raised) < 0.1
+        assert -40.0 < raised < 0.0, "it hangs farther down than at the start"
         assert turned > 60.0
 
     @pytest.mark.parametrize("how", ["switch", "stiffness", "limit", "lock"])

@@ -57,7 +57,9 @@ class TestDrag:
             assert np.abs(feet(human) - before).max() < 1e-3
             # Straight knees leave their line over the first two steps; flat feet let the hips go down by 16 cm.
             assert result.error < 1e-3 or not 0.015 < drop < 0.165
-            assert upright(human) > 0.999
+        lean = human.pose.bones["spine"].y_axis
+        assert abs(lean.x) < 1e-3
+        assert np.radians(5.0) < np.arctan2(-lean.y, lean.z) < np.radians(60.0), "the trunk leans forward"
         for side, knee in zip("LR", knees, strict=True):
             assert world(human, f"shin.{side}", "head")[1] < knee[1] - 0.1
         assert farthest_outside(human) < 1e-4

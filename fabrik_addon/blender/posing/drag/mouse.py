@@ -158,6 +158,12 @@ class DragInput:
                 own = np.round(own / step) * step
         return np.asarray(self.base_shift + self.frame @ own)
 
+    @property
+    def depth(self) -> FloatArray | None:
+        """(3,) the line of sight, in which the mouse says nothing; None where keys say it."""
+        said = self.rotating or self.lock.axis or self.typing.texts or self.base_shift.any()
+        return None if said else self.first.direction
+
     def turn(self) -> FloatArray | None:
         """(3,) rotation vector, in radians and world space, by which the bone is to be turned; None: as it will."""
         if not self.rotating:

@@ -15,7 +15,7 @@ from ....core.model.skeleton import Skeleton
 from ...control.body import locks_of
 from ...goals.goals import limits_of
 from ...goals.loops import turning_bones
-from ...goals.support import up_of
+from ...goals.support import floor_of, up_of
 from ...rig.armature import Tree
 from ...rig.posture_masses import masses_of
 from ..posture_session import make_solver
@@ -53,7 +53,8 @@ class PartPose:
     """The pose of a part.
 
     local_rotations: (J, 4). armature_head: (3,) the top bone's. error, pin_error: armature units that what is dragged,
-    and what is held, is from its place. is_on_the_way: whether solving once more goes on.
+    and what is held, is from its place. is_on_the_way: whether solving once more goes on. deeper: how much farther
+    along the depth the first grip is than asked.
     """
 
     local_rotations: FloatArray
@@ -61,6 +62,7 @@ class PartPose:
     error: float
     pin_error: float
     is_on_the_way: bool
+    deeper: float = 0.0
 
 
 class DragPart:
@@ -71,7 +73,7 @@ class DragPart:
         grips: what is dragged and what is held.
         on_the_way: names of the bones whose turning moves a grip.
         turned: those that may turn, as places in the skeleton.
-        written: those and the joints at which limbs hang that nothing leads.
+        written: those and the joints of limbs without goals.
         moves_root: whether the top bone may move as well.
     """
 
@@ -83,6 +85,7 @@ class DragPart:
         frozen: Collection[str],
         root: str,
         *,
+        follows: bool,
         hangs: bool,
     ) -> None:
         """Make it ready.
@@ -93,14 +96,15 @@ class DragPart:
             grips: what is dragged and what is held.
             frozen: bones that keep their local rotation.
             root: "FIXED", "FREE" or "FOLLOW". What follows like a rope would leave its pins, so with pins it is free.
-            hangs: whether limbs that nothing leads hang.
+            follows: whether limbs without goals follow, and keep to the floor.
+            hangs: whether they hang then.
         """
         self.tree, self.grips, self.moves_root = tree, tuple(grips), root != "FIXED"
         is_rope = root == "FOLLOW" and all(grip.is_dragged for grip in grips)
         self.on_the_way = _on_the_way(tree.skeleton, grips)
         self.turned = sorted(tree.skeleton.index(name) for name in self.on_the_way if name not in frozen)
-        hanging = _hanging_joints(armature, tree, {*self.on_the_way, *frozen}) if hangs else []
-        self.written = sorted([*self.turned, *hanging])
+        free = _free_joints(armature, tree, {*self.on_the_way, *frozen}, hangs=hangs) if follows else []
+        self.written = sorted([*self.turned, *free])
         self._positions = np.array([grip.armature_position for grip in grips])
         self._shift_factors = np.array([grip.shift_factors for grip in grips])
         self._dragged = self._shift_factors.any(axis=1)
@@ -108,9 +112,9 @@ class DragPart:
         self._ropes = _ropes(tree.skeleton, grips) if is_rope else []
         self._heads = forward_kinematics(tree.skeleton, tree.rotations, tree.root_location)[:, :3, 3]
         self._preferred = self._find_preferred(armature)
-        self.session = self._begun(armature, hangs=hangs)
+        self.session = self._begun(armature, follows=follows, hangs=hangs)
 
-    def _begun(self, armature: bpy.types.Object, *, hangs: bool) -> DragSolver:
+    def _begun(self, armature: bpy.types.Object, *, follows: bool, hangs: bool) -> DragSolver:
         """The session, in the pose as it stands."""
         tree = self.tree
         names = [tree.skeleton.names[bone] for bone in self.written]
@@ -124,20 +128,35 @@ class DragPart:
             preferred=self._preferred,
             pinned=[grip.effector.bone for grip in self.grips if not grip.is_dragged],
             locks=locks_of(armature, tree.skeleton, self.turned, tree.rotations),
-            hang_from=HangFrom(tree.rotations, tree.root_location, up_of(armature)[0]) if hangs else None,
+            hang_from=HangFrom(tree.rotations, tree.root_location, up_of(armature)[0], hangs) if follows else None,
         )
         session.begin(tree.rotations, tree.root_location)
         return session
 
-    def solve(self, armature_shift: FloatArray, armature_turn: Quaternion, *, settled: bool = False) -> PartPose:
-        """The pose once the dragged points are shifted by (3,) and their bones turned, both in armature space."""
+    def solve(
+        self,
+        armature_shift: FloatArray,
+        armature_turn: Quaternion,
+        *,
+        depth: FloatArray | None = None,
+        settled: bool = False,
+    ) -> PartPose:
+        """The pose once the dragged points are shifted by (3,) and their bones turned, both in armature space.
+
+        depth: (3,) the unit direction in which the shift says nothing.
+        """
         targets = self._positions + self._shift_factors * armature_shift
         target_rotations = np.array([_turned(grip, armature_turn) for grip in self.grips]) if self._oriented else None
         if self._ropes:
             self._carry(targets)
-        found = self.session.solve(targets, target_rotations, eased=not settled, settled=settled)
+        undecided = None if depth is None else np.where(self._shift_factors, self._shift_factors * depth, 0.0)
+        found = self.session.solve(targets, target_rotations, undecided=undecided, eased=not settled, settled=settled)
         error, pin_error = (found.errors[chosen].max(initial=0.0) for chosen in (self._dragged, ~self._dragged))
-        return PartPose(found.rotations, found.root_location, error, pin_error, found.is_held_back)
+        deeper = 0.0
+        if depth is not None:
+            reached = self.session.points(found.rotations, found.root_location)[0]
+            deeper = float((reached - targets[0]) @ depth)
+        return PartPose(found.rotations, found.root_location, error, pin_error, found.is_held_back, deeper)
 
     def _find_preferred(self, armature: bpy.types.Object) -> tuple[FloatArray, FloatArray]:
         """(J, 4) and (3,) the pose that the rig prefers; what does not follow stays as it is."""
@@ -182,12 +201,13 @@ def _on_the_way(skeleton: Skeleton, grips: Sequence[Grip]) -> set[str]:
     return {skeleton.names[bone] for bone in turned}
 
 
-def _hanging_joints(armature: bpy.types.Object, tree: Tree, led: Collection[str]) -> list[int]:
-    """The joints, as places in the skeleton, at which limbs may hang: those that nothing leads, and no lock holds."""
-    shares = masses_of(armature, tree.skeleton).hanging
-    found = [] if shares is None else np.flatnonzero(shares).tolist()
-    free = [bone for bone in found if tree.skeleton.names[bone] not in led]
-    return sorted(set(free) - locks_of(armature, tree.skeleton, free, tree.rotations).keys())
+def _free_joints(armature: bpy.types.Object, tree: Tree, led: Collection[str], *, hangs: bool) -> list[int]:
+    """The joints, as places in the skeleton, of limbs without goals: those that hang or come down to the floor."""
+    names, shares, floor = tree.skeleton.names, masses_of(armature, tree.skeleton).hanging, floor_of(armature)
+    limbs = set() if shares is None else {names[bone] for bone in np.flatnonzero(shares)}
+    lowest = set() if floor is None else {bone for bone, _ in floor.points}
+    free = [bone for bone, name in enumerate(names) if name not in led and name in limbs | lowest]
+    return sorted(set(free) - locks_of(armature, tree.skeleton, free, tree.rotations).keys()) if hangs or floor else []
 
 
 def _ropes(skeleton: Skeleton, grips: Sequence[Grip]) -> list[tuple[int, list[int], FloatArray]]:

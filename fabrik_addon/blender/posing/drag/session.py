@@ -18,6 +18,7 @@ from ...goals.pins import take_pins_along
 from ...rig.armature import RigError, check_bones, check_editable, check_rig, nearest_rotations
 from ...rig.keying import check_auto_keying, is_auto_keying, key_channels, why_no_key
 from ...rig.pose_keeper import PoseKeeper
+from ...rig.posture_masses import is_hips
 from ...rig.spaces import as_array, object_scale
 from ...settings.control import solved_bone
 from ...settings.rig import rig_settings
@@ -39,11 +40,13 @@ class StepResult:
 
     error: how far the dragged point is from where it was dragged to. pin_error: how far a pin is from its place.
     is_on_the_way: whether the same step once more goes on, as joints do not run ahead of what is dragged.
+    deeper: how much farther along the `depth` of the step the dragged point is than asked.
     """
 
     error: float = 0.0
     pin_error: float = 0.0
     is_on_the_way: bool = False
+    deeper: float = 0.0
 
     @property
     def line(self) -> str:
@@ -71,7 +74,7 @@ class Drag:
         self._armature, self._dragged = armature, tuple(setup.dragged)
         self._parts, self._turning_parts = setup.parts(turning=False), setup.parts(turning=True)
         self._last_parts = self._parts
-        self._asked: tuple[npt.ArrayLike, npt.ArrayLike | None] | None = None
+        self._asked: tuple[npt.ArrayLike, npt.ArrayLike | None, npt.ArrayLike | None] | None = None
         if not any(part.turned or part.moves_root for part in self._parts):
             raise RigError(_why_nothing_follows(bone, setup))
         self._keeper = PoseKeeper(context.scene, armature)
@@ -83,19 +86,30 @@ class Drag:
         world = as_array(armature.matrix_world)
         self._to_world, self._rotation_to_world = world[:3, :3], armature.matrix_world.to_quaternion()
         self._scale = float(object_scale(world))
+        self._has_soft_depth = is_hips(armature, bone)
         self._least_shift = _LEAST_SHIFT * armature.data.bones[bone].length
         axes = nearest_rotations(as_array(armature.pose.bones[bone].matrix)[None, :3, :3])[0]
         self.left_alone = setup.left_alone(self._parts)
         self.start: FloatArray = self._to_world @ self._parts[0].grips[0].armature_position + world[:3, 3]
         self.axes: FloatArray = np.array(self._rotation_to_world.to_matrix()) @ axes
 
-    def step(self, location: npt.ArrayLike, turn: npt.ArrayLike | None = None, *, settled: bool = False) -> StepResult:
+    def step(
+        self,
+        location: npt.ArrayLike,
+        turn: npt.ArrayLike | None = None,
+        depth: npt.ArrayLike | None = None,
+        *,
+        settled: bool = False,
+    ) -> StepResult:
         """Pose the rig for the dragged point to be at a place, and for its bone to be turned.
 
         Args:
             location: (3,) in world space.
             turn: (3,) rotation vector in radians and world space, from how the bone was turned at the start; None
                 lets it rotate freely.
+            depth: (3,) the direction in world space in which a person's hips may go anywhere, such as the line of sight
+                of the view in which they are dragged: in a squat they go back. Other bones ignore it; a chest, tried
+                the same way, bent over backward.
             settled: go on until the joints rest, as on release; otherwise a move takes a bounded time.
 
         Raises:
@@ -103,7 +117,7 @@ class Drag:
         """
         if not self._is_there():
             raise RigError(f"The armature of bone {self._dragged[0]!r} was changed during the drag: drag again")
-        self._asked = location, turn
+        self._asked = location, turn, depth
         armature_shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
         world_turn = Vector(np.zeros(3).tolist() if turn is None else np.asarray(turn, dtype=np.float64).tolist())
         if np.abs(armature_shift).max() <= self._least_shift and world_turn.length <= _LEAST_TURN:
@@ -113,19 +127,24 @@ class Drag:
             return StepResult()
         to_world = self._rotation_to_world
         armature_turn = to_world.conjugated() @ Quaternion(world_turn, world_turn.length) @ to_world
+        armature_depth = None
+        if depth is not None and self._has_soft_depth:
+            armature_depth = np.linalg.solve(self._to_world, np.asarray(depth, dtype=np.float64))
+            armature_depth /= np.linalg.norm(armature_depth)
         poses = []
         parts = self._parts if turn is None else self._turning_parts
         for part, last in zip(parts, self._last_parts, strict=True):
             part.session.go_on_from(last.session.rotations, last.session.location)
         self._last_parts = parts
         for part, writer in zip(parts, self._writers, strict=True):
-            pose = part.solve(armature_shift, armature_turn, settled=settled)
+            pose = part.solve(armature_shift, armature_turn, depth=armature_depth, settled=settled)
             writer.write(pose.local_rotations, pose.armature_head)
             poses.append(pose)
         return StepResult(
             self._scale * max(pose.error for pose in poses),
             self._scale * max(pose.pin_error for pose in poses),
             any(pose.is_on_the_way for pose in poses),
+            0.0 if armature_depth is None else self._scale * poses[0].deeper,
         )
 
     def _is_there(self) -> bool:

@@ -132,7 +132,7 @@ class DragSetup:
         root = self._root_mode(top, names)
         leads = top in self.dragged and root != "FIXED"
         grips = [self._grip(bone, turning=turning and not leads) for bone in self.dragged if bone in names]
-        if leads:
+        if leads and (turning or not self._held):
             grips.append(_turn_grip(grips[0]))
         grips += [_pin_grip(pin) for pin in self._held if pin.bone in names]
         grips += [grip for each, partner in self._loops for grip in self._loop_grips(each, partner, names)]
@@ -140,9 +140,9 @@ class DragSetup:
         factors = present_factors(self._armature, names)
         grips = [replace(grip, effector=moved_with([grip.effector], factors)[0]) for grip in grips]
         # Who names the bones that follow wants no others to; a body that stands on nothing rotates as a whole.
-        hangs = self._settings.reach == "WHOLE" and rig_settings(self._armature).free_limbs_hang
-        hangs &= bool(self._held) or not leads
-        return DragPart(self._armature, tree, grips, self.frozen, root, hangs=hangs)
+        follows = self._settings.reach == "WHOLE"
+        hangs = follows and rig_settings(self._armature).free_limbs_hang and (bool(self._held) or not leads)
+        return DragPart(self._armature, tree, grips, self.frozen, root, follows=follows, hangs=hangs)
 
     def _carrying(self, top: str, grips: Sequence[Grip]) -> list[str]:
         """The bones from the tree's root to the bones that are held or dragged."""
@@ -198,7 +198,7 @@ class DragSetup:
 
 
 def _turn_grip(grip: Grip) -> Grip:
-    """What turns a root bone as the drag says, and not by where it goes: with the feet pinned a squat, and no bow."""
+    """What rotates a root bone as the drag says, and not by where it goes."""
     effector = replace(grip.effector, rotation_weight=1.0, priority=grip.effector.priority - 1)
     return replace(grip, effector=effector, armature_position=np.full(3, np.nan))
 

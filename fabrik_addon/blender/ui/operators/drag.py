@@ -300,7 +300,9 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
     def _step(self, context: Context) -> None:
         """Pose the rig for what has been said so far."""
         said = self._input
-        result = self._drag.step(said.place + said.shift(), said.turn())
+        result = self._drag.step(said.place + said.shift(), said.turn(), said.depth)
+        # As the point has gone, so that repeating the drag by its numbers gives this pose.
+        self.translation = said.shift() + (0.0 if said.depth is None else result.deeper * said.depth)
         self._line = result.line
         self._go_on(context, goes_on=result.is_on_the_way)
         self._show(context)
@@ -316,7 +318,6 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
 
     def _confirm(self, context: Context) -> set[str]:
         turn = self._input.turn()
-        self.translation = self._input.shift()
         if turn is not None:
             axis = Vector(turn.tolist())
             self.rotation = Quaternion(axis, axis.length).to_euler()

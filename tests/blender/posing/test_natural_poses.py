@@ -1,0 +1,155 @@
+"""First drags that nobody needs to correct: what bends, what hangs and what stays, on the sample person."""
+
+from pathlib import Path
+
+import bpy
+import numpy as np
+import pytest
+from mathutils import Vector
+from support.dragging import active, world
+
+from fabrik_addon.blender.goals.support import support_of
+from fabrik_addon.blender.posing.drag.session import begin_drag
+from fabrik_addon.blender.rig.posture_masses import centre_of_mass
+
+HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
+FEET = ("foot.L", "foot.R")
+FRONT, SIDE = (0.0, 1.0, 0.0), (1.0, 0.0, 0.0)
+
+
+@pytest.fixture
+def human(clean_scene):
+    bpy.ops.wm.open_mainfile(filepath=str(HUMAN))
+    return active(bpy.data.objects["Rig"])
+
+
+def drag(rig, bone, shift, point="TAIL", pinned=FEET, depth=None):
+    """Drag a bone with some bones pinned, in steps of a centimetre; the dragged point's way and the last result."""
+    bpy.ops.fabrik.pin(bones=",".join(pinned)) if pinned else None
+    session = begin_drag(bpy.context, rig, bone, point=point)
+    steps = int(np.ceil(100.0 * np.linalg.norm(shift)))
+    for share in np.arange(1, steps + 1) / steps:
+        result = session.step(session.start + share * np.array(shift), None, depth)
+    session.finish(bpy.context)
+    return world(rig, bone, point.lower()) - session.start, result
+
+
+def rotation(rig, bone):
+    """How a bone has been rotated in the world since the rest pose."""
+    return rig.pose.bones[bone].matrix.to_3x3() @ rig.data.bones[bone].matrix_local.to_3x3().inverted()
+
+
+def tilt(rig, bone):
+    """Degrees by which what was upright on a bone has tilted."""
+    return np.degrees(rotation(rig, bone).col[2].angle(Vector((0.0, 0.0, 1.0))))
+
+
+def from_vertical(rig, bone):
+    """Degrees between a bone and straight down."""
+    return np.degrees(rig.pose.bones[bone].y_axis.angle(Vector((0.0, 0.0, -1.0))))
+
+
+def knee(rig, side="L"):
+    return np.degrees(rig.pose.bones[f"shin.{side}"].rotation_quaternion.angle)
+
+
+def room(rig, pinned=FEET):
+    """Metres from the center of mass to the edge of the support, negative outside."""
+    corners = np.array(support_of(rig, pinned).corners)[:, :2]
+    edges = np.roll(corners, -1, axis=0) - corners
+    normals = np.stack([edges[:, 1], -edges[:, 0]], axis=1) / np.linalg.norm(edges, axis=1)[:, None]
+    outward = normals * np.sign(((corners - corners.mean(axis=0)) * normals).sum())
+    return float((((corners - centre_of_mass(rig)[:2]) * outward).sum(axis=1)).min())
+
+
+@pytest.mark.parametrize(
+    ("shift", "bent"),
+    [
+        ((0.0, 0.0, 0.1), 35.0),
+        ((0.0, 0.0, 0.2), 60.0),
+        ((0.0, 0.0, 0.3), 75.0),
+        ((0.0, -0.2, 0.15), 30.0),
+        ((0.0, 0.2, 0.2), 30.0),
+        ((0.2, 0.0, 0.15), 30.0),
+    ],
+)
+def test_a_lifted_foot_bends_the_knee(human, shift, bent):
+    hips = world(human, "hips", "head")
+    _, result = drag(human, "foot.L", shift, pinned=("foot.R",))
+    assert result.error < 1e-4
+    assert knee(human) > bent
+    assert tilt(human, "hips") < 16.0
+    assert np.linalg.norm(world(human, "hips", "head") - hips) < 0.1
+    assert tilt(human, "foot.L") < 25.0
+
+
+def test_the_body_shifts_over_the_foot_that_stands(human):
+    drag(human, "foot.L", (0.0, 0.0, 0.3), pinned=("foot.R",))
+    assert room(human, ("foot.R",)) > -0.015
+
+
+def test_a_shin_hangs_from_a_raised_knee(human):
+    drag(human, "thigh.L", (0.0, -0.35, 0.35), pinned=("foot.R",))
+    assert from_vertical(human, "thigh.L") > 60.0
+    assert from_vertical(human, "shin.L") < 15.0
+
+
+def test_a_forearm_hangs_from_a_raised_elbow(human):
+    start = from_vertical(human, "forearm.L")
+    drag(human, "upper_arm.L", (0.05, 0.0, 0.3))
+    assert from_vertical(human, "upper_arm.L") > 90.0
+    assert from_vertical(human, "forearm.L") < start - 5.0
+
+
+@pytest.mark.parametrize(
+    ("bone", "shift"), [("head", (0.0, -0.5, -0.3)), ("upper_chest", (0.0, -0.4, -0.3)), ("head", (0.0, -0.3, -0.1))]
+)
+def test_who_bends_forward_bends_at_the_hips_and_looks_ahead(human, bone, shift):
+    _, result = drag(human, bone, shift)
+    assert result.error < 1e-4
+    assert tilt(human, "hips") > 0.3 * tilt(human, "upper_chest")
+    assert tilt(human, "head") < 40.0
+    assert room(human) > 0.05
+    assert max(from_vertical(human, f"forearm.{side}") for side in "LR") < 40.0
+
+
+def test_a_squat_in_a_front_view_sits_back(human):
+    """The mouse says how far down, and not how deep."""
+    gone, result = drag(human, "hips", (0.0, 0.0, -0.45), "HEAD", depth=FRONT)
+    assert result.error < 1e-3
+    assert gone[2] < -0.44
+    assert gone[1] > 0.05
+    assert abs(gone[0]) < 1e-3
+    assert result.deeper == pytest.approx(gone[1], abs=0.01)
+    assert tilt(human, "upper_chest") > 15.0
+    assert room(human) > 0.0
+
+
+def test_in_a_side_view_it_stops_where_the_ankles_do(human):
+    gone, result = drag(human, "hips", (0.0, 0.0, -0.45), "HEAD", depth=SIDE)
+    assert -0.44 < gone[2] < -0.35
+    assert result.line.endswith("mm short")
+
+
+def test_what_says_how_deep_counts_for_hands(human):
+    gone, _ = drag(human, "hand.L", (-0.2, -0.3, 0.1), depth=FRONT)
+    np.testing.assert_allclose(gone, (-0.2, -0.3, 0.1), atol=1e-4)
+
+
+def test_hands_at_a_wall_hold_the_body(human):
+    """Elbows stay below the shoulders as the hips go back."""
+    drag(human, "hand.L", (-0.35, -0.6, 0.4))
+    bpy.ops.fabrik.pin(bones="hand.L")
+    drag(human, "hand.R", (0.35, -0.6, 0.4), pinned=())
+    bpy.ops.fabrik.pin(bones="hand.R")
+    drag(human, "hips", (0.0, 0.3, 0.0), "HEAD", pinned=())
+    for side in "LR":
+        assert world(human, f"forearm.{side}", "head")[2] < world(human, f"upper_arm.{side}", "head")[2] + 0.02
+
+
+def test_free_legs_stay_above_the_floor(human):
+    human.fabrik.use_floor = True
+    _, result = drag(human, "hips", (0.0, 0.0, -0.3), "HEAD", pinned=())
+    assert min(min(world(human, bone, end)[2] for end in ("head", "tail")) for bone in ("foot.L", "foot.R")) > -1e-3
+    assert result.error < 1e-3
+    assert knee(human, "L") > 60.0
