@@ -79,6 +79,9 @@ _MET: Final = 5.0
 # Steps of one move of the mouse, fewer once all goals are met, and of a pose that settles.
 _STEPS, _STEPS_WHEN_MET = 6, 2
 _STEPS_TO_REST: Final = 60
+# Steps of a frame of a live rig. Each frame begins from the same pose, so frames agree however near to rest they are. Of
+# three targets, one out of reach, the energy is within 0.3 % of the lowest after 15 steps.
+_STEPS_OF_A_FRAME: Final = 15
 # Radians at which joints rest, on release and in a move; nobody sees what is left after a step that is this share of
 # the way from the preferred pose.
 _AT_REST, _NEARLY_AT_REST, _REST_SHARE = 1e-5, 2e-3, 0.05
@@ -285,6 +288,7 @@ class DragSolver:
         undecided: FloatArray | None = None,
         eased: bool = False,
         settled: bool = False,
+        most: int | None = None,
     ) -> DragPose:
         """Go on from the present pose to the one for (E, 3) targets and (E, 4) rotations; NaN asks for nothing.
 
@@ -294,6 +298,7 @@ class DragSolver:
             undecided: (E, 3) a unit direction in which an effector may be anywhere, zeros for none.
             eased: the joints catch up over several calls where they would run ahead of the targets.
             settled: go on until the joints rest, however long that takes.
+            most: steps then; None for as many as that takes as a rule.
         """
         wanted = self.goals.wanted(
             np.asarray(points, dtype=np.float64),
@@ -318,7 +323,7 @@ class DragSolver:
             state, _, _ = self._step(self._state(state.pose, nearer), nearer, 0.0)
             state = self._state(state.pose, wanted)
         # While the targets rest the joints go on to theirs, in as many calls as it takes.
-        most = _STEPS_TO_REST if settled else _STEPS
+        most = most or (_STEPS_TO_REST if settled else _STEPS)
         state, steps, is_at_rest = self._minimized(state, wanted, most, settled=settled or gone == 0.0)
         missed = self._is_missed(state)
         self._bends_straight |= settled or not missed.any()
@@ -399,14 +404,21 @@ class DragSolver:
         return self._state(bodies.pose(local, pose.root), wanted)
 
     def solve_anew(
-        self, points: npt.ArrayLike, target_rotations: npt.ArrayLike | None = None, *, from_far: bool = False
+        self,
+        points: npt.ArrayLike,
+        target_rotations: npt.ArrayLike | None = None,
+        *,
+        from_far: bool = False,
+        is_frame: bool = False,
     ) -> DragPose:
         """The pose for targets as `solve` takes them, from the preferred one, whatever the present one is.
 
         from_far: where goals are missed, FABRIK's passes are tried as another start.
+        is_frame: one of many; it takes a bounded time.
         """
         self.begin(*self.preferred)
-        found = self.solve(points, target_rotations, settled=True)
+        most = _STEPS_OF_A_FRAME if is_frame else None
+        found = self.solve(points, target_rotations, settled=True, most=most)
         if not from_far or not self._is_missed(self._last).any():
             return found
         here, start = self._last, self._from_far(points, target_rotations)

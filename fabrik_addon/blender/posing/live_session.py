@@ -109,7 +109,7 @@ class LiveSession:
             self._session.begin(present.rotations, present.root_location)
             self.is_on_the_way = self._session.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
         elif last is None or last[1] is None or frame != last[0]:
-            self.is_on_the_way = self._session.solve_anew(*asked).is_held_back
+            self.is_on_the_way = self._session.solve_anew(*asked, is_frame=True).is_held_back
         elif rebased or goes_on or not _same(places, last[1]):
             self.is_on_the_way = self._session.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
         return self._session.rotations, self._session.location
