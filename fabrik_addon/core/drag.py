@@ -641,15 +641,21 @@ class DragSolver:
         return float(max(lengths(centers).max(), lengths(heads).max()))
 
     def _onto_goals(self, state: _State, wanted: Wanted, chosen: BoolArray) -> _State:
-        """The state with chosen goals (E + O,) met, by the least mass moved."""
+        """The state with chosen goals (E + O,) met and capsules out of each other, by the least mass moved."""
         for _ in range(4):
             off = np.where(chosen[:, None], state.residual, 0.0).ravel()
-            if np.abs(off).max(initial=0.0) <= self.tolerance:
+            depth = self._bounds.capsules.depths(state.pose).max(initial=0.0)
+            if np.abs(off).max(initial=0.0) <= self.tolerance and depth <= _MISSED * self.size:
                 break
             motions = self.bodies.motions(state.pose)
             mass, gradient = self._equations(state, motions)
             rows = self.goals.rows(state.pose, motions, wanted).reshape(-1, self.bodies.columns)
-            limits = self._limits.rows(state.pose.local, _LONGEST_TURN)
+            limits = ConstraintRows.joined(
+                [
+                    self._limits.rows(state.pose.local, _LONGEST_TURN),
+                    self._bounds.capsules.rows(state.pose, motions, _NEAR_CAPSULES * self.size),
+                ]
+            )
             program = QuadraticProgram(mass[None], 0.0 * gradient[None], rows[None], limits.rows[None])
             yields = np.where(np.repeat(chosen, 3), _RIGID, _LOOSE)[None]
             active = self._active.of(limits)[None] > 0.0

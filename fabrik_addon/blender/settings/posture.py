@@ -65,6 +65,9 @@ class PostureSettings:
         description="Arms, legs, head and trunk of a human rig do not go into each other",
         default=True,
     )
+    show_capsules: BoolProperty(
+        name="Show Capsules", description="Draw the capsules that Self-Collision keeps out of each other"
+    )
     floor_height: FloatProperty(
         name="Floor Height",
         description="Where the floor is, along the world's Z axis",

@@ -130,7 +130,7 @@ class Bounds:
 
     def cost(self, pose: Pose, away: Away, price: float) -> float:
         """What it costs to be through the floor or in itself, at a price a metre, and out of balance."""
-        cost = price * float(self.capsules.depths(pose).sum()) if self.capsules else 0.0
+        cost = price * float(self.capsules.depths(pose).sum())
         if len(self._on):
             heights = pose.points(self._on, self._points) @ self._normal
             cost += price * float(np.maximum(self._height - heights, 0.0).sum())

@@ -105,7 +105,7 @@ class Capsules:
 
     def depths(self, pose: Pose) -> FloatArray:
         """(..., P) how far the pairs are in each other, beyond what is allowed."""
-        return np.maximum(-self._measure(pose)[0], 0.0)
+        return np.maximum(-self._measure(pose)[0], 0.0) if self else np.zeros(0)
 
     def rows(self, pose: Pose, motions: Motions, within: float) -> ConstraintRows:
         """Those of one pose whose gap is at most `within`."""

@@ -185,7 +185,7 @@ def test_what_overlaps_at_the_start_goes_no_deeper_and_does_not_jump():
     still = held.solve(targets)
     assert turns([inside, still]).max() < 0.1
     still_feet = np.zeros((2, 3))
-    found = [held.solve(targets + [shift, *still_feet]) for shift in straight(np.array((-0.2, 0.05, 0.0)))]
+    found = [held.solve(targets + np.vstack([shift, still_feet])) for shift in straight(np.array((-0.2, 0.05, 0.0)))]
     assert deepest(held, found).max() < start + DEPTH
     assert turns([inside, *found]).max() < 12.0
 
