@@ -69,7 +69,7 @@ class Keeper:
 
 
 def reachable_goals(kind):
-    """Bone to (G, 3) goals that it can reach: "near" where it is, or "anywhere", with both feet pinned; many of "hands".
+    """Bone to (G, 3) goals that it can reach: "near" where it is, or "anywhere" with both feet pinned; "hands": many.
 
     The file keeps them, so that they stay the same when the solver changes; without it they are drawn again.
     """

@@ -126,21 +126,37 @@ class Capsules:
         kept &= found <= gaps[near] + _BESIDE * within
         kept[0] = True
         kind, pair = np.nonzero(kept)
-        at, on, distances = at[kind, pair], on[kind, pair], distances[kind, pair, None]
+        rows = self._rows(pose, motions, at[kind, pair], on[kind, pair], segments[:, :, near[pair]], near[pair])
+        return ConstraintRows.straight(rows, found[kind, pair], _KEYS + _KINDS * near[pair] + kind)
+
+    def sides(self, pose: Pose, motions: Motions, within: float) -> tuple[FloatArray, FloatArray]:
+        """(F, K, D) rows of F poses and (F, K) gaps, at closest points only; infinite if larger than `within`."""
+        if not self:
+            return np.zeros((len(pose.root), 0, self._bodies.columns)), np.zeros((len(pose.root), 0))
+        gaps, one, two, segments = self._measure(pose)
+        near = np.flatnonzero((gaps <= within).any(axis=0))
+        gaps, segments = gaps[:, near], segments[..., near, :]
+        at, on = _between(segments[:, 0], one[:, near]), _between(segments[:, 1], two[:, near])
+        return self._rows(pose, motions, at, on, segments, near), np.where(gaps <= within, gaps, np.inf)
+
+    def _rows(
+        self, pose: Pose, motions: Motions, at: FloatArray, on: FloatArray, segments: FloatArray, pairs: IntArray
+    ) -> FloatArray:
+        """(..., n, D) by how much columns bring points (..., n, 3) on both capsules of pairs (n,) together."""
         across = at - on
+        distances = lengths(across)[..., None]
         if distances.min(initial=1.0) <= ROUNDING:
             # Segments that cross are pushed apart along their common perpendicular.
-            sides = cross(first[1] - first[0], second[1] - second[0])[pair]
-            across = np.where(distances > ROUNDING, across, sides)
-            distances = lengths(across)[:, None]
+            first, second = np.moveaxis(segments[..., 1, :, :] - segments[..., 0, :, :], -3, 0)
+            across = np.where(distances > ROUNDING, across, cross(first, second))
+            distances = lengths(across)[..., None]
         normals = across / np.maximum(distances, TINY)
-        capsules = self._pairs[:, near[pair]].ravel()
-        signed = np.concatenate([normals, -normals]) * self._moves[capsules, None]
-        points, on = np.concatenate([at, on]), self._on[capsules]
-        self._contacts = points, on, signed
-        shifts = self._bodies.shifts(pose, motions, points, on)
-        both = -(signed[:, None] @ shifts)[:, 0].reshape(2, -1, self._bodies.columns).sum(axis=0)
-        return ConstraintRows.straight(both, found[kind, pair], _KEYS + _KINDS * near[pair] + kind)
+        capsules = self._pairs[:, pairs].ravel()
+        signed = np.concatenate([normals, -normals], axis=-2) * self._moves[capsules, None]
+        points, bodies = np.concatenate([at, on], axis=-2), self._on[capsules]
+        self._contacts = points, bodies, signed
+        work = (signed[..., None, :] @ self._bodies.shifts(pose, motions, points, bodies))[..., 0, :]
+        return np.asarray(-work[..., : len(pairs), :] - work[..., len(pairs) :, :])
 
     def forces(self, pushes: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
         """(2 K, 3) points, their bodies (2 K,) and forces (2 K, 3) that pushes (K,) of the last rows are."""

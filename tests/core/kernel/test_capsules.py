@@ -7,11 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from fabrik_addon.core import forward_kinematics
+from fabrik_addon.core import Effector, forward_kinematics
 from fabrik_addon.core.arrays import lengths
+from fabrik_addon.core.edit import EditModel, EditSolver
 from fabrik_addon.core.kernel.bodies import Bodies, joint_axes
 from fabrik_addon.core.kernel.capsules import Capsule, Capsules, SelfCollision, closest, nearest
-from fabrik_addon.core.rotations import quaternion_from_rotation_vector
+from fabrik_addon.core.kernel.posture import Masses
+from fabrik_addon.core.rotations import angle_between, quaternion_from_rotation_vector
 
 # Two on the trunk side by side, one on each part of the limbs.
 CAPSULES = (
@@ -119,11 +121,16 @@ def test_the_forces_of_rows_are_their_transpose():
 
 
 def deepest(solver, found):
-    """Meters that capsules are in each other in each pose, from points along them."""
-    bones, shares = solver.skeleton, np.linspace(0.0, 1.0, 61)[:, None]
+    """Meters that capsules are in each other in each pose."""
+    return deepest_of(solver.skeleton, [each.rotations for each in found], [each.root_location for each in found])
+
+
+def deepest_of(bones, rotations, locations):
+    """The same of poses (N, J, 4) and their roots (N, 3), from points along the capsules."""
+    shares = np.linspace(0.0, 1.0, 61)[:, None]
     depths = []
-    for each in found:
-        posed = forward_kinematics(bones, each.rotations, each.root_location)
+    for pose, location in zip(rotations, locations, strict=True):
+        posed = forward_kinematics(bones, pose, location)
         along = []
         for capsule in CAPSULES:
             matrix = posed[bones.index(capsule.bone)]
@@ -201,3 +208,44 @@ def test_a_capsule_of_a_bone_that_is_not_there_stays_where_it_is():
         matrix = forward_kinematics(solver.skeleton, each.rotations, each.root_location)[bone]
         along = matrix[:3, 3] + shares * matrix[:3, 1]
         assert lengths(along[:, :2] - (0.3, -0.5)).min() > 0.14 - DEPTH
+
+
+def test_rows_of_frames_are_those_of_each_pose():
+    bones = skeleton()
+    bodies, capsules, pose = body()
+    random = np.random.default_rng(2)
+    local = np.array([bodies.moved(pose, random.normal(0.0, 0.2, bodies.columns))[0] for _ in range(4)])
+    roots = np.tile(bones.rest[0, :3, 3], (4, 1))
+    many = bodies.pose(local, roots)
+    rows, gaps = capsules.sides(many, bodies.motions(many), 0.3)
+    for frame in range(4):
+        single = bodies.pose(local[frame], roots[frame])
+        found = capsules.rows(single, bodies.motions(single), 0.3)
+        closest_ones = found.keys % 5 == 0
+        near = np.isfinite(gaps[frame])
+        assert gaps[frame][near] == pytest.approx(found.gaps[closest_ones])
+        assert rows[frame][near] == pytest.approx(found.rows[closest_ones])
+
+
+def test_a_hand_that_is_edited_over_time_stays_out_of_the_body():
+    """Frames of a person who stands, their hand taken to the other side through the belly and back."""
+    bones, count = skeleton(), 25
+    masses = Masses(np.full(len(bones), 0.1), np.full(len(bones), 0.5), np.ones(len(bones)))
+    effectors = [Effector("forearm.L", priority=1), Effector("shin.L"), Effector("shin.R")]
+    rotations = np.tile([1.0, 0.0, 0.0, 0.0], (count, len(bones), 1))
+    roots = np.tile(bones.rest[0, :3, 3], (count, 1))
+    shares = np.sin(np.linspace(0.0, np.pi, count)) ** 2
+    found = {}
+    for name, collision in {"on": COLLISION, "off": None}.items():
+        solver = EditSolver(EditModel(bones, effectors, masses, LIMITS, bones.names, True, collision), rotations, roots)
+        targets = solver.own_points.copy()
+        targets[:, 0] += shares[:, None] * (-0.9, 0.1, -0.1)
+        turning = np.full(solver.own_rotations.shape, np.nan)
+        solved = solver.solve(targets, turning)
+        found[name] = solver.smoothed(targets, turning, solved)
+    depths = {name: deepest_of(bones, poses.rotations, poses.roots) for name, poses in found.items()}
+    assert depths["off"].max() > 0.02
+    assert depths["on"].max() < DEPTH
+    assert found["on"].errors[:, 1:].max() < 1e-4
+    turned = np.degrees(angle_between(found["on"].rotations[1:], found["on"].rotations[:-1]).max(axis=1))
+    assert turned.max() < 40.0
