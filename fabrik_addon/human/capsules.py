@@ -55,6 +55,8 @@ _ENOUGH: Final = 8
 _ASIDE, _FRONT, _BACK = 80.0, 10.0, 90.0
 # A trunk's bone that is shorter, as a share of the height, has no capsules of its own.
 _SHORT: Final = 0.02
+# The number of a finger's second bone.
+_SECOND: Final = 2
 
 
 class _Placed(NamedTuple):
@@ -133,17 +135,18 @@ def _limbs(body: RestBody, vertices: Mapping[str, FloatArray], height: float) ->
     placed = []
     for name, role in body.roles.items():
         limb = _LIMBS.get(role.part)
-        if limb is None or (role.part == "finger" and role.finger != "middle"):
+        # Of the fingers the middle one, whose second bone has a capsule to its tip.
+        if limb is None or (role.part == "finger" and (role.finger != "middle" or role.number > _SECOND)):
             continue
-        head, tip = body.bones[name].head, body.end(name)
-        toes = body.named("toe", role.side, number=1) if role.part == "foot" else []
-        if toes:
-            tip = body.end(toes[0])
+        beyond = body.named("toe", role.side, number=1) if role.part == "foot" else []
+        if role.part == "finger" and role.number == _SECOND:
+            beyond = body.named("finger", role.side, "middle", _SECOND + 1)
+        head, tip = body.bones[name].head, body.end([name, *beyond][-1])
         if not np.linalg.norm(tip - head) > 0.0:
             continue
         along, radius = unit(tip - head), limb.radius * height
         ends = np.array([head + limb.start * (tip - head), tip])
-        cloud = np.concatenate([vertices.get(each, np.zeros((0, 3))) for each in (name, *toes)])
+        cloud = np.concatenate([vertices.get(each, np.zeros((0, 3))) for each in (name, *beyond)])
         share = ((cloud - head) @ along) / np.linalg.norm(tip - head)
         inside = (share >= limb.start) & (share <= 1.0)
         if inside.sum() >= _ENOUGH:
@@ -161,8 +164,11 @@ def _believed(measured: float, usual: float) -> float:
 
 
 def _may_meet(body: RestBody, one: str, two: str) -> bool:
-    """Whether two bones can come together: not the trunk's own, nor those that are joined."""
-    parts = {body.roles[one].part, body.roles[two].part}
+    """Whether two bones can come together: not the trunk's own, nor a hand's, nor those that are joined."""
+    roles = body.roles[one], body.roles[two]
+    parts = {role.part for role in roles}
+    if parts <= {"hand", "finger"} and roles[0].side == roles[1].side:
+        return False
     return not parts <= set(_MIDDLE) and one != two and _above(body, one) != two and _above(body, two) != one
 
 
