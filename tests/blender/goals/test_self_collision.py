@@ -20,6 +20,8 @@ HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 SHARES = np.linspace(0.0, 1.0, 61)[:, None]
 # Meters. The hand starts beside the hips and goes to the other side, through the belly.
 THROUGH = (-1.0, 0.1, 0.1)
+# To the side and down: the trunk leans, and its other flank meets the arm that hangs there.
+LEANING = (0.5, -0.1, -0.8)
 
 
 @pytest.fixture
@@ -83,6 +85,15 @@ def test_a_dragged_hand_stays_out_of_the_body(human):
     during, after = drag(human, THROUGH)
     assert during < 5e-3
     assert after < 1e-4
+
+
+@pytest.mark.parametrize("switch", [True, False])
+def test_an_arm_that_hangs_stays_out_of_the_trunk(human, switch):
+    """A trunk that leans to the side takes its flank to the arm that hangs there."""
+    human.fabrik.use_self_collision = switch
+    during, after = drag(human, LEANING)
+    assert during < 5e-3 if switch else during > 0.02
+    assert after < 5e-3 if switch else after > 0.02
 
 
 def test_without_it_the_hand_goes_through(human):
