@@ -26,6 +26,7 @@ PARTS = {
     "feel-cost": "feel.measure_cost",
     "feel-out-of-reach": "feel.measure_out_of_reach",
     "feel-balance": "feel.measure_balance",
+    "feel-self-collision": "feel.measure_self_collision",
     "edit": "edit.measure",
     "many-frames": "many_frames.measure",
     "natural": "natural.measure_paths",

@@ -17,6 +17,7 @@ from ..bake.animated import check_still
 from ..control.body import bones_on_ik, hinge_by_locks, locks_on, may_move_freely
 from ..goals.goals import limits_of
 from ..goals.root import root_mode
+from ..goals.self_collision import collision_of
 from ..posing.drag.setup import DragSetup
 from ..rig.armature import RigError, Tree, check_unscaled
 from ..rig.ownership import OTHERWISE
@@ -151,6 +152,7 @@ def span_over(
         limits_of(armature, turning),
         turning,
         _moves_root(armature, setup, tree, effectors, take),
+        collision_of(armature, tree.skeleton),
     )
     (first, last), curve = extent.whole, extent.curve
     shares = falloff(motion.frames, first, last, first - ends[0], ends[1] - last, curve)

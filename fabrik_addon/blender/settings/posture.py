@@ -60,6 +60,14 @@ class PostureSettings:
         default=True,
     )
     use_floor: BoolProperty(name="Floor", description="Feet, hands and knees do not go through the floor")
+    use_self_collision: BoolProperty(
+        name="Self-Collision",
+        description="Arms, legs, head and trunk of a human rig do not go into each other",
+        default=True,
+    )
+    show_capsules: BoolProperty(
+        name="Show Capsules", description="Draw the capsules that Self-Collision keeps out of each other"
+    )
     floor_height: FloatProperty(
         name="Floor Height",
         description="Where the floor is, along the world's Z axis",

@@ -48,10 +48,11 @@ def draw_goals_switch(self: bpy.types.Panel, context: bpy.types.Context) -> None
 
 
 def shown_rigs(context: bpy.types.Context) -> list[bpy.types.Object]:
-    """The visible armatures with effectors, in Object and Pose mode; none where the overlay of goals is off."""
+    """The visible armatures with goals or capsules to draw, in Object and Pose mode; none if their overlay is off."""
     if not getattr(context.scene, GOALS_SWITCH) or context.mode not in {"OBJECT", "POSE"}:
         return []
-    return [rig for rig in ARMATURES.visible() if len(rig_settings(rig).effectors)]
+    kept = ((rig, rig_settings(rig)) for rig in ARMATURES.visible())
+    return [rig for rig, settings in kept if len(settings.effectors) or settings.show_capsules]
 
 
 def shows_limits(context: bpy.types.Context) -> bool:
