@@ -73,6 +73,12 @@ def placing_controls(rig: bpy.types.Object, bones: Collection[str]) -> list[str]
     return [row.name for row in kept.controls if row.limb in limbs and row.name in rig.pose.bones]
 
 
+def bones_of_limbs(rig: bpy.types.Object) -> set[str]:
+    """The bones of a control rig's body that are on IK or on FK: unless they are posed, they follow as the rig says."""
+    kept = control_rig(rig)
+    return set() if kept is None else {row.name for row in kept.carriers if row.switch}
+
+
 def locks_on(rig: bpy.types.Object, bone: str, rotation: FloatArray) -> WithLocks | None:
     """What locks let a bone's rotation (4,) be: its own, or on a control rig those of the control that carries it."""
     if control_rig(rig) is None:
@@ -88,11 +94,11 @@ def locks_on(rig: bpy.types.Object, bone: str, rotation: FloatArray) -> WithLock
     return lambda turned: product(axes, product(locked(product(back, product(turned, axes))), back))
 
 
-def hinge_by_locks(rig: bpy.types.Object, bone: str) -> Hinge | None:
+def hinge_by_locks(rig: bpy.types.Object, bone: str, *, baked: bool = False) -> Hinge | None:
     """The hinge that locks make of a joint, such as an elbow's or a knee's: the bone's, or its control's."""
     if control_rig(rig) is None:
         return hinge_of_locks(rig.pose.bones[bone])
-    found = _locked_control(rig, bone)
+    found = _locked_control(rig, bone, baked=baked)
     hinge = None if found is None else hinge_of_locks(found[0])
     if found is None or hinge is None:
         return None
@@ -101,7 +107,9 @@ def hinge_by_locks(rig: bpy.types.Object, bone: str) -> Hinge | None:
     return Hinge(along, hinge.low, hinge.high) if axis.max() > _ALONG else None
 
 
-def _locked_control(rig: bpy.types.Object, bone: str) -> tuple[bpy.types.PoseBone, FloatArray] | None:
+def _locked_control(
+    rig: bpy.types.Object, bone: str, *, baked: bool = False
+) -> tuple[bpy.types.PoseBone, FloatArray] | None:
     """The control that turns as a bone of the body does and has locks, and (4,) its axes in the bone's; None for none.
 
     Where the two go with others nobody knows what its locks mean; where the limb stays on IK they mean nothing.
@@ -115,7 +123,7 @@ def _locked_control(rig: bpy.types.Object, bone: str) -> tuple[bpy.types.PoseBon
         return None
     way = kept.controls.get(row.control)
     above = kept.carriers[row.parent].control if row.parent else ""
-    if way is None or way.turns_with != above or way.shares_turn or stays_on_ik(rig, row.switch):
+    if way is None or way.turns_with != above or way.shares_turn or stays_on_ik(rig, row.switch, baked=baked):
         return None
     rest = np.array([rig.data.bones[name].matrix_local.to_3x3() for name in (bone, row.control)], dtype=np.float64)
     one, other = nearest_rotations(rest)

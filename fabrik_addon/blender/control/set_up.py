@@ -18,10 +18,10 @@ from ..settings.control import FabrikControlRig
 from ..settings.rig import rig_settings
 from .carriers import Carrier, RigBones, find_carriers
 from .channels import adds_up, free_channels
-from .dependents import bone_in_path, dependents
+from .dependents import dependents
 from .frames import Frame, find_frames
 from .limb_controls import find_limb_controls
-from .switches import Switch, custom_numbers, is_stretched, lone_iks, possible_switches
+from .switches import Switch, custom_numbers, lone_iks, possible_switches
 from .trials import Trials, swings, try_controls
 from .verify import leave_out_unruly
 
@@ -61,12 +61,7 @@ def use_control_rig(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[
     _at_rest(context, rig, lambda: _find(context, rig, by_hand))
     names = kept.uncarried.split(", ") if kept.uncarried else []
     left = f"No control carries {first_few(names)}: they ride along"
-    stretched = [row.name for row in kept.switches if is_stretched(rig, kept, row.name)]
-    limbs = f"; {len(stretched)} limbs, which their IK stretches, on FK" if stretched else ""
-    mended = [bone_in_path(row.name) for row in kept.along if row.ik == 0.0 and row.switch not in stretched]
-    if mended:
-        limbs += f"; where limbs are placed on IK, IK Stretch of {first_few(mended, 2)} is set to 0"
-    return f"{len(kept.carriers)} bones of {rig.name!r} are posed by their controls{limbs}", [left] if names else []
+    return f"{len(kept.carriers)} bones of {rig.name!r} are posed by their controls", [left] if names else []
 
 
 def _at_rest(context: bpy.types.Context, rig: bpy.types.Object, look: Callable[[], None]) -> None:

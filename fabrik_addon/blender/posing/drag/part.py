@@ -12,7 +12,7 @@ from ....core.arrays import FloatArray
 from ....core.drag import DragSolver
 from ....core.kernel.hanging import HangFrom
 from ....core.model.skeleton import Skeleton
-from ...control.body import locks_of
+from ...control.body import bones_of_limbs, locks_of
 from ...goals.goals import limits_of
 from ...goals.loops import turning_bones
 from ...goals.support import floor_of, up_of
@@ -202,7 +202,11 @@ def _on_the_way(skeleton: Skeleton, grips: Sequence[Grip]) -> set[str]:
 
 
 def _free_joints(armature: bpy.types.Object, tree: Tree, led: Collection[str], *, hangs: bool) -> list[int]:
-    """The joints, as places in the skeleton, of limbs without goals: those that hang or come down to the floor."""
+    """The joints, as places in the skeleton, of limbs without goals: those that hang or come down to the floor.
+
+    The limbs of a control rig follow as the rig has them follow.
+    """
+    led = {*led, *bones_of_limbs(armature)}
     names, shares, floor = tree.skeleton.names, masses_of(armature, tree.skeleton).hanging, floor_of(armature)
     limbs = set() if shares is None else {names[bone] for bone in np.flatnonzero(shares)}
     lowest = set() if floor is None else {bone for bone, _ in floor.points}
