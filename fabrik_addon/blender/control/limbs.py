@@ -353,26 +353,36 @@ def bring_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
         if torn:
             update()
     for limb, each in pairs:
-        _bring_into_plane(update, limb, each)
-
-
-def _bring_into_plane(update: Update, limb: LimbOnIk, wanted: FloatArray) -> None:
-    """Rotate the pole of a limb, or what takes its place, until it bends in the plane of (B, 4, 4) matrices."""
-    angle = limb.plane_angle(wanted)
-    others = [name for name in limb.controls if name not in limb.goes_by.values()]
-    for name in [limb.pole] if limb.pole else others:
-        held = HeldChannels(limb.rig, [name])
-        for _ in range(_MOST_TURNS if angle else 0):
-            limb.rotate(name, angle)
+        if not limb.pole:
+            _find_pole(update, limb, each)
+    for _ in range(_MOST_TURNS):
+        angles = [(limb, each, limb.plane_angle(each)) for limb, each in pairs if limb.pole]
+        turning = [(*row, HeldChannels(row[0].rig, [row[0].pole])) for row in angles if row[2]]
+        for limb, _, angle, _ in turning:
+            limb.rotate(limb.pole, angle)
+        if not turning:
+            break
+        update()
+        worse = [held for limb, each, angle, held in turning if abs(limb.plane_angle(each)) >= abs(angle)]
+        for held in worse:
+            held.put_back()
+        if worse:
             update()
-            left = limb.plane_angle(wanted)
-            if abs(left) > _FOLLOWS * abs(angle):
-                held.put_back()
-                update()
-                break
-            limb.pole, angle, held = name, left, HeldChannels(limb.rig, [name])
-            if not angle:
-                return
+            break
+
+
+def _find_pole(update: Update, limb: LimbOnIk, wanted: FloatArray) -> None:
+    """Find the pole of a limb, or what takes its place, by rotating it into the plane of (B, 4, 4) matrices."""
+    angle = limb.plane_angle(wanted)
+    for name in [name for name in limb.controls if name not in limb.goes_by.values()] if angle else ():
+        held = HeldChannels(limb.rig, [name])
+        limb.rotate(name, angle)
+        update()
+        if abs(limb.plane_angle(wanted)) < _FOLLOWS * abs(angle):
+            limb.pole = name
+            break
+        held.put_back()
+        update()
 
 
 def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[FloatArray]) -> None:
