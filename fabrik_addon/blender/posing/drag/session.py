@@ -24,6 +24,7 @@ from ...rig.spaces import as_array, object_scale
 from ...settings.control import solved_bone
 from ...settings.rig import rig_settings
 from .. import live
+from ..key_pose import forget_posed, note_posed
 from ..snap_targets import snap_targets
 from .setup import DragSettings, DragSetup
 
@@ -168,8 +169,11 @@ class Drag:
         context.view_layer.update()
         self.left_alone += settle(self._writers)
         changed = {key: values for writer in self._writers for key, values in writer.changed().items()}
+        note_posed(self._armature, changed)
         if changed and is_auto_keying(context):
-            if key_channels(context, self._armature, changed, automatic=True, before=changed):
+            keyed = key_channels(context, self._armature, changed, automatic=True, before=changed)
+            forget_posed(self._armature, keyed)
+            if keyed:
                 key_switches(context, self._writers)
             else:
                 self.left_alone.append(why_no_key(context, automatic=True))
