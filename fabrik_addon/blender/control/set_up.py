@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import bpy
 import numpy as np
@@ -25,6 +25,8 @@ from .switches import Switch, custom_numbers, lone_iks, possible_switches
 from .trials import Trials, swings, try_controls
 from .verify import leave_out_unruly
 
+# What is kept of a control rig, row by row.
+_LISTS: Final = ("carriers", "controls", "switches", "along")
 # A share of the body's bones: what turns so many of them moves the body.
 _MOST: Final = 0.9
 
@@ -84,16 +86,40 @@ def _find(context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[st
     found = _try(context, rig, by_hand, after)
     if not found.carriers:
         raise RigError(f"No control of {rig.name!r} turns a bone of its mesh: drag its bones as they are")
-    _keep(kept, found, by_hand)
-    _set(rig, found.switches)
-    with _unlocked(rig, kept.place):
-        leave_out_unruly(context, rig, kept, after)
-    if not len(kept.carriers):
-        _clear(kept)
-        raise RigError(f"No control of {rig.name!r} brings a bone where it is posed to: drag its bones as they are")
-    find_limb_controls(context, rig, kept, _movable(rig, constrained_bones(rig)), after)
+    with _kept_if_failing(kept):
+        _keep(kept, found, by_hand)
+        _set(rig, found.switches)
+        with _unlocked(rig, kept.place):
+            leave_out_unruly(context, rig, kept, after)
+        if not len(kept.carriers):
+            raise RigError(f"No control of {rig.name!r} brings a bone where it is posed to: drag its bones as they are")
+        find_limb_controls(context, rig, kept, _movable(rig, constrained_bones(rig)), after)
     left = [carrier.bone for carrier in found.carriers if carrier.bone not in kept.carriers]
     kept.uncarried = ", ".join([*_uncarried(found), *left])
+
+
+@contextmanager
+def _kept_if_failing(kept: FabrikControlRig) -> Iterator[None]:
+    """Put back what is kept of a rig where setting it up anew fails."""
+    lists = [getattr(kept, name) for name in _LISTS]
+    before, place = [[_values(row) for row in rows] for rows in lists], kept.place
+    try:
+        yield
+    except BaseException:
+        for rows, held in zip(lists, before, strict=True):
+            rows.clear()
+            for values in held:
+                row = rows.add()
+                for name, value in values.items():
+                    setattr(row, name, value)
+        kept.place = place
+        raise
+
+
+def _values(row: bpy.types.PropertyGroup) -> dict[str, Any]:
+    """What a row of a list holds, in the order in which its properties are declared."""
+    names = [each.identifier for each in row.bl_rna.properties if not each.is_readonly]
+    return {name: getattr(row, name) for name in names}
 
 
 @contextmanager
@@ -268,8 +294,8 @@ def _keep(kept: FabrikControlRig, found: _Found, by_hand: Iterable[str]) -> None
 
 def _clear(kept: FabrikControlRig) -> None:
     """Forget what was found."""
-    for collection in (kept.carriers, kept.controls, kept.switches, kept.along):
-        collection.clear()
+    for name in _LISTS:
+        getattr(kept, name).clear()
 
 
 def _has(switch: Switch, carrier: Carrier) -> bool:

@@ -49,12 +49,17 @@ def chosen_bones(context: bpy.types.Context, rig: bpy.types.Object, names: str =
     names: separated by commas. Raises FabrikError for a name that no bone has, and where nothing is selected.
     """
     if names:
-        return _meant(rig, [_named(rig, name) for name in ([names] if names in rig.pose.bones else names.split(","))])
+        return _meant(rig, named_bones(rig, names))
     active = active_bone(rig)
     chosen = selected_bones(context, rig) or ([] if active is None else [active])
     if not chosen:
         raise FabrikError(f"No bone of {rig.name!r} is selected: select some in Pose mode first")
     return chosen
+
+
+def named_bones(rig: bpy.types.Object, names: str) -> list[bpy.types.PoseBone]:
+    """The bones of names separated by commas, controls included. Raises FabrikError for a name that no bone has."""
+    return [_named(rig, name) for name in ([names] if names in rig.pose.bones else names.split(","))]
 
 
 def chosen_bone(context: bpy.types.Context, rig: bpy.types.Object, name: str) -> bpy.types.PoseBone:

@@ -144,6 +144,12 @@ def why_no_bake(rig: bpy.types.Object) -> str:
     return "" if mapped_markers(rig) else why_no_solve(rig)
 
 
+def has_motion(rig: bpy.types.Object) -> bool:
+    """Whether a rig has an action, or NLA strips as edits on layers of their own leave it."""
+    animation = rig.animation_data
+    return animation is not None and (animation.action is not None or len(animation.nla_tracks) > 0)
+
+
 def enabled_effectors(rig: bpy.types.Object) -> list[FabrikEffector]:
     """The effectors that count: switched on, with a weight."""
     return [effector for effector in rig_settings(rig).effectors if effector.enabled and effector.weight > 0.0]

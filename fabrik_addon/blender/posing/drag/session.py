@@ -187,7 +187,7 @@ class Drag:
         try:
             self._keeper.restore()
         finally:
-            live.follow()
+            live.resume(self._armature)
 
 
 def begin_drag(
@@ -231,4 +231,4 @@ def _follow_with_targets(context: bpy.types.Context, armature: bpy.types.Object)
         snap_targets(context, armature)
     except RigError:
         # None of its targets can be moved, so live posing has its way.
-        live.follow()
+        live.resume(armature)

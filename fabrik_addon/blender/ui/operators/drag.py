@@ -153,7 +153,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         from ...posing import live
 
         if self._watch.why_lost():
-            live.follow()
+            live.resume()
         else:
             self._drag.cancel()
             self._selection.restore(context)

@@ -7,7 +7,7 @@ from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
 from bpy.types import Context, Operator
 
 from ...settings.effector import POINTS
-from ...settings.rig import rig_settings
+from ...settings.rig import ASIDE, rig_settings
 from ...settings.why_not import named, of_a_rig
 from ..chosen import start_as_chosen
 from .base import Bones, Done, OnBones, OnRig, bones_of
@@ -31,11 +31,17 @@ class FABRIK_OT_add_effector(OnRig, Operator):
     bl_idname = "fabrik.add_effector"
     bl_label = "Add Effector"
 
-    bone: StringProperty(name="Bone", description="The bone that is to reach the target; the active one when empty")
+    bone: StringProperty(
+        name="Bone", description="The bone that is to reach the target; the active one when empty", options=ASIDE
+    )
     point: EnumProperty(name="Point", description="Which point of the bone is to reach the target", items=POINTS[:2])
-    target: StringProperty(name="Target", description="The object to reach; a new empty when there is no name")
+    target: StringProperty(
+        name="Target", description="The object to reach; a new empty when there is no name", options=ASIDE
+    )
     target_bone: StringProperty(
-        name="Target Bone", description="Where the target is another armature: its bone whose head is to be reached"
+        name="Target Bone",
+        description="Where the target is another armature: its bone whose head is to be reached",
+        options=ASIDE,
     )
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
@@ -111,8 +117,12 @@ class FABRIK_OT_pin(OnBones, Operator):
         return f"Pinned {bones_of(len(bones))}", []
 
     def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
-        """The bones named, else the selected ones of all armatures in Pose mode, else the active one."""
-        selected = [] if self.bones or context.mode != "POSE" else context.selected_pose_bones
+        """The bones named, else the selected ones of all armatures in Pose mode, else the active one; controls too."""
+        from ...settings.selection import named_bones
+
+        if self.bones:
+            return named_bones(rig, self.bones)
+        selected = [] if context.mode != "POSE" else context.selected_pose_bones
         return selected or super().chosen(context, rig)
 
 

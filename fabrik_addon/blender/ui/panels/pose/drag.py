@@ -5,7 +5,7 @@ from bpy.types import Context, Panel, UILayout
 
 from ....settings.control import may_be_control_rig
 from ....settings.rig import FabrikRig, rig_settings
-from ....settings.why_not import rig_at_hand, why_no_rig, why_no_solve
+from ....settings.why_not import has_motion, rig_at_hand, why_no_rig, why_no_solve
 from ...guide import draw_guide
 from ...next_step import next_in_pose
 from ...operators import posing
@@ -59,7 +59,7 @@ def _draw_drag(layout: UILayout, rig: bpy.types.Object) -> None:
     if kept.drag.reach == "BONES":
         layout.prop(kept.drag, "bones")
     layout.prop(kept.drag, "keep_orientation")
-    if rig.animation_data is not None and rig.animation_data.action is not None:
+    if has_motion(rig):
         layout.prop(kept.drag, "spread")
         if kept.drag.spread:
             layout.prop(kept.drag, "falloff")
