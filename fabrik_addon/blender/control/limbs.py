@@ -5,7 +5,7 @@ the pole, or the control that rotates the limb, about the line from the limb's r
 each channel of the controls is changed by a little, and Gauss-Newton steps reduce what is left.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
 from typing import Any, Final, TypeAlias
@@ -58,6 +58,8 @@ _NEARER: Final = 0.1
 _MOST_LEADS: Final = 3
 # The place of a limb's end in it where that bends at one joint.
 _ONE_JOINT: Final = 2
+# Radians: at the least bend that counts, single precision leaves half of this.
+_IN_PLANE: Final = 3e-4
 # A pole is the right one if rotating it leaves less than this share of the angle.
 _FOLLOWS: Final = 0.5
 _MOST_TURNS: Final = 3
@@ -168,7 +170,7 @@ class LimbOnIk:
     def plane_angle(self, wanted: FloatArray) -> float:
         """Radians about the line from root to end from the plane in which the limb bends to the one of (B, 4, 4).
 
-        Zero where the limb is straight, or its joints are not moved by so much that it counts.
+        Zero where the limb is straight, or the angle is too small to count.
         """
         sides = []
         for matrices in (self.stands(), wanted):
@@ -181,7 +183,7 @@ class LimbOnIk:
         if least < _STRAIGHT * self.size:
             return 0.0
         angle = float(np.arctan2(np.cross(*sides) @ axis, sides[0] @ sides[1]))
-        return angle if abs(angle) * least > _PLACED * self.size else 0.0
+        return angle if abs(angle) > _IN_PLANE else 0.0
 
     def rotate(self, name: str, angle: float) -> None:
         """Rotate a control about the line from the limb's root to its end: an IK rotates with its pole, or its root."""
@@ -325,6 +327,27 @@ def stays_on_ik(rig: bpy.types.Object, path: str, *, baked: bool = False) -> boo
     """Whether a limb, by its switch, is on IK and stays on it when the body is posed, or baked."""
     kept = control_rig(rig)
     return kept is not None and bool(path) and any(_staying(rig, kept, (path,), baked=baked))
+
+
+def held_by_ik(rig: bpy.types.Object, led: Collection[str]) -> dict[str, list[str]]:
+    """By the bone whose head its IK control holds the bones of each limb on IK of which no bone is led.
+
+    Limbs that their IK makes longer are not among them, as it holds their ends wherever the body goes, and neither are
+    those whose IK controls move with the body.
+    """
+    kept, found = control_rig(rig), dict[str, list[str]]()
+    for switch in () if kept is None else kept.switches:
+        rows = [row for row in kept.carriers if row.switch == switch.name] if kept is not None else []
+        end = next((row for row in rows if row.goes_by in rig.pose.bones), None)
+        stretches = kept is not None and any(
+            row.switch == switch.name and row.name.endswith(".ik_stretch") for row in kept.along
+        )
+        if kept is None or end is None or switch.stretches or stretches or any(row.name in led for row in rows):
+            continue
+        way = kept.controls[end.goes_by]
+        if read_switch(rig, switch.name) == switch.ik and not (way.turns_with or way.moves_with):
+            found[end.name] = [row.name for row in rows]
+    return found
 
 
 def bring_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[FloatArray]) -> None:

@@ -17,7 +17,7 @@ from ..rig.keying import key_in_steps
 from ..rig.pose_keeper import read_switch
 from ..rig.pose_writer import ChannelGroup, HeldChannels, PoseWriter, channel_groups
 from ..rig.spaces import as_array, metres_per_unit
-from ..settings.control import FabrikControlRig, control_rig
+from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig
 from .limbs import LimbOnIk, Update, bring_limbs, limbs_that_stay, place_limbs
 from .model import ControlModel
 from .switches import hand_over, keyed_switches, set_along
@@ -92,7 +92,7 @@ class ControlWriter:
         led = dict.fromkeys(row.switch for row in posed if row.switch)
         self.limbs = limbs_that_stay(armature, kept, led, known, baked=baked)
         self.on_fk = {path: kept.switches[path].fk for path in led if baked or path not in self.limbs}
-        self._left = {row.switch for row in rows if row.switch} - set(led)
+        self._left = _left_to_the_rig(rows, set(led), {row.name for row in posed})
         self._before_switches = {path: read_switch(armature, path) for path in set_along(kept, self.on_fk)}
         self._is_root, self._baked = not rows[0].parent, baked
         self._model: ControlModel | None = None
@@ -194,7 +194,7 @@ class ControlWriter:
             return []
         free = {bone for limb in self.limbs.values() if not self._baked for bone in limb.bones}
         free -= {bone for limb in self.limbs.values() for bone in limb.goes_by}
-        free |= {row.name for row in self._kept.carriers if row.switch in self._left}
+        free |= self._left
         rows = [row for row, name in enumerate(self._skeleton.names) if name not in free]
         return deviations(self._rig, self._kept, [self._skeleton.names[row] for row in rows], self._wanted[rows])
 
@@ -232,13 +232,22 @@ class ControlWriter:
     def _apply(self, model: ControlModel, wanted: FloatArray) -> None:
         """Set the channels for (J, 4, 4) matrices of the tree's bones, but those that limbs on IK do not follow."""
         pose = model.pose(wanted)
-        idle = {row.control for row in self._kept.carriers if row.switch in self.limbs or row.switch in self._left}
+        idle = {row.control for row in self._kept.carriers if row.switch in self.limbs or row.name in self._left}
         for group in self._groups:
             group.write(self._rig, pose.rotations[group.rows], but=idle)
         if pose.place is not None:
             bone = self._rig.pose.bones[model.place]
             stays = (np.abs(pose.place - self._place) < _LEAST_MOVE) | np.array(bone.lock_location)
             bone.location = np.where(stays, self._place, pose.place).tolist()
+
+
+def _left_to_the_rig(rows: Sequence[FabrikCarrier], led: Collection[str], posed: Collection[str]) -> set[str]:
+    """The bones, parents first, of limbs whose switches are not among those led, and what hangs on them unposed."""
+    left: set[str] = set()
+    for row in rows:
+        if row.name not in posed and ((row.switch and row.switch not in led) or row.parent in left):
+            left.add(row.name)
+    return left
 
 
 def deviations(
