@@ -11,7 +11,7 @@ from ..settings.control import solved_bone
 from ..settings.effector import FabrikEffector
 from ..settings.markers import FabrikMarker
 from ..settings.rig import rig_settings
-from ..settings.why_not import enabled_effectors, is_in_scene, why_no_solve
+from ..settings.why_not import enabled_effectors, is_in_scene, shared_targets, why_no_solve
 from .loops import Partner, partner_of
 
 # An object, with the name of one of its bones or "" for the object itself.
@@ -146,6 +146,19 @@ def add_effector(
     kept.active_effector = len(kept.effectors) - 1
     rig.update_tag(refresh={"OBJECT"})
     return effector
+
+
+def own_targets(rig: bpy.types.Object) -> list[str]:
+    """Give a rig copies of the empties that other rigs reach for too; returns the names of the copies."""
+    copies = {}
+    for target in shared_targets(rig):
+        copies[target] = copy = target.copy()
+        for collection in target.users_collection:
+            collection.objects.link(copy)
+    for effector in rig_settings(rig).effectors:
+        effector.target = copies.get(effector.target, effector.target)
+        effector.bend_target = copies.get(effector.bend_target, effector.bend_target)
+    return [copy.name for copy in copies.values()]
 
 
 def remove_effector(rig: bpy.types.Object, index: int) -> str:

@@ -111,3 +111,23 @@ def test_a_pin_of_a_control_has_the_controls_name():
     assert rig.fabrik.effectors[2].target.name == "hand_ik.L target"
     bpy.ops.fabrik.pin(bones="foot_ik.L", action="UNPIN")
     assert np.array_equal([each.shown_bone for each in rig.fabrik.effectors], ["foot_ik.R", "hand_ik.L"])
+
+
+def test_a_duplicated_rig_gets_targets_of_its_own():
+    rig = person()
+    bpy.ops.fabrik.add_effector(bone="forearm.L")
+    assert "same targets" not in texts(FABRIK_PT_effectors)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    copy = rig.copy()
+    copy.data = rig.data.copy()
+    bpy.context.scene.collection.objects.link(copy)
+    bpy.context.view_layer.update()
+    scenes.make_active(copy)
+    assert "same targets" in texts(FABRIK_PT_effectors)
+    assert bpy.ops.fabrik.own_targets() == {"FINISHED"}
+    first, second = (each.fabrik.effectors[0].target for each in (rig, copy))
+    assert first != second
+    assert second.location == first.location
+    assert set(second.users_collection) == set(first.users_collection)
+    assert "same targets" not in texts(FABRIK_PT_effectors)
+    assert not bpy.ops.fabrik.own_targets.poll()

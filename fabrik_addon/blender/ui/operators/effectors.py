@@ -8,7 +8,7 @@ from bpy.types import Context, Operator
 
 from ...settings.effector import POINTS
 from ...settings.rig import ASIDE, rig_settings
-from ...settings.why_not import named, of_a_rig
+from ...settings.why_not import named, of_a_rig, why_no_own_targets
 from ..chosen import start_as_chosen
 from .base import Bones, Done, OnBones, OnRig, bones_of
 
@@ -53,6 +53,19 @@ class FABRIK_OT_add_effector(OnRig, Operator):
         target = named(bpy.data.objects, self.target, "object")
         effector = add_effector(context, rig, bone, point=self.point, target=target, target_bone=self.target_bone)
         return f"{bone!r} now reaches for {effector.target.name!r}", []
+
+
+class FABRIK_OT_own_targets(OnRig, Operator):
+    """Give the rig copies of the targets that another rig reaches for too, as after it was duplicated"""
+
+    bl_idname = "fabrik.own_targets"
+    bl_label = "Make Targets Own"
+    why_not = staticmethod(why_no_own_targets)
+
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        from ...goals.effectors import own_targets
+
+        return f"{rig.name!r} has {len(own_targets(rig))} targets of its own now", []
 
 
 class FABRIK_OT_remove_effector(OnRig, Operator):
@@ -126,4 +139,10 @@ class FABRIK_OT_pin(OnBones, Operator):
         return selected or super().chosen(context, rig)
 
 
-CLASSES = (FABRIK_OT_add_effector, FABRIK_OT_remove_effector, FABRIK_OT_order_effectors, FABRIK_OT_pin)
+CLASSES = (
+    FABRIK_OT_add_effector,
+    FABRIK_OT_own_targets,
+    FABRIK_OT_remove_effector,
+    FABRIK_OT_order_effectors,
+    FABRIK_OT_pin,
+)

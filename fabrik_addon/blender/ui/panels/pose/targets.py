@@ -7,9 +7,11 @@ from bpy.types import Context, Panel, UILayout, UIList
 
 from ....settings.effector import FabrikEffector
 from ....settings.rig import rig_settings
+from ....settings.why_not import shared_targets
 from ...operators.effectors import (
     FABRIK_OT_add_effector,
     FABRIK_OT_order_effectors,
+    FABRIK_OT_own_targets,
     FABRIK_OT_remove_effector,
 )
 from ...overlays.handlers import GOALS_SWITCH
@@ -54,6 +56,9 @@ class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
         add = layout.row(align=True)
         add.enabled = rig.data.bones.active is not None
         add.operator(FABRIK_OT_add_effector.bl_idname, text="Add Target", icon="ADD")
+        if shared_targets(rig):
+            draw_lines(layout, "Another rig has the same targets", "INFO")
+            layout.operator(FABRIK_OT_own_targets.bl_idname)
         effector = active_effector(rig)
         if effector is not None and effector.kind == "TARGET":
             layout.prop(effector, "target")
