@@ -408,18 +408,22 @@ def _find_pole(update: Update, limb: LimbOnIk, wanted: FloatArray) -> None:
         update()
 
 
-def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[FloatArray]) -> None:
+def place_limbs(
+    update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[FloatArray], most: int | None = None
+) -> None:
     """Place limbs, all at once, where their bones stand at (B, 4, 4) matrices each; as near as they can come.
 
-    What was placed before goes on from there, by what is known of it. update: evaluates the rig.
+    What was placed before goes on from there, by what is known of it. update: evaluates the rig. most: Gauss-Newton
+    steps; None: until they gain nothing.
     """
     update()
     far = [(limb, each) for limb, each in zip(limbs, wanted, strict=True) if limb.is_far(each)]
     if far:
         bring_limbs(update, [limb for limb, _ in far], [each for _, each in far])
     searches = [_Search(limb, each) for limb, each in zip(limbs, wanted, strict=True)]
-    moving = _moving(searches)
-    while moving:
+    moving, steps = _moving(searches), 0
+    while moving and (most is None or steps < most):
+        steps += 1
         poor = [search for search in moving if search.is_poor]
         if any(search.went_back for search in poor):
             update()

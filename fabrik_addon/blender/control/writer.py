@@ -26,6 +26,8 @@ from .switches import hand_over, keyed_switches, set_along
 _LEAST_MOVE: Final = 1e-7
 # Once the body stands nearly right, looking again at how what carries the controls stands mends the rest.
 _MENDS: Final = 3
+# Gauss-Newton steps for limbs that bend at several joints, in a move of the mouse; on release there are more.
+_STEPS_OF_A_MOVE: Final = 3
 # What a bone may be off by, in metres and radians (0.05 degrees), before it is worth a word.
 MOST_OFF: Final = (1e-4, 8.7e-4)
 # As a share of the body's size: what is built in other units, without a scale, is in single precision all the same.
@@ -115,7 +117,7 @@ class ControlWriter:
         model = self.made_ready()
         self._wanted = forward_kinematics(self._skeleton, rotations, head)
         self._apply(model, self._wanted)
-        self._place_limbs(exactly=exactly)
+        self._place_limbs(exactly=exactly, most=None if exactly else _STEPS_OF_A_MOVE)
 
     def settle(self) -> list[str]:
         """Look where the body is, and correct what differs; a sentence on each bone that can't be corrected."""
@@ -142,15 +144,17 @@ class ControlWriter:
         wanted = self._wanted_of(limb)
         return limb.is_held(wanted) and not limb.is_far(wanted)
 
-    def _place_limbs(self, limbs: Iterable[LimbOnIk] | None = None, *, exactly: bool = False) -> None:
-        """Bring limbs on IK, all of them or some, to where the body is wanted."""
+    def _place_limbs(
+        self, limbs: Iterable[LimbOnIk] | None = None, *, exactly: bool = False, most: int | None = None
+    ) -> None:
+        """Bring limbs on IK, all of them or some, to where the body is wanted; most: as of `place_limbs`."""
         every = list(self.limbs.values() if limbs is None else limbs)
-        for place, chosen in (
-            (place_limbs, [limb for limb in every if exactly or not limb.is_simple]),
-            (bring_limbs, [limb for limb in every if limb.is_simple and not exactly]),
-        ):
-            if chosen:
-                place(self._update, chosen, [self._wanted_of(limb) for limb in chosen])
+        by_steps = [limb for limb in every if exactly or not limb.is_simple]
+        if by_steps:
+            place_limbs(self._update, by_steps, [self._wanted_of(limb) for limb in by_steps], most)
+        at_once = [limb for limb in every if limb.is_simple and not exactly]
+        if at_once:
+            bring_limbs(self._update, at_once, [self._wanted_of(limb) for limb in at_once])
 
     def _wanted_of(self, limb: LimbOnIk) -> FloatArray:
         """(B, 4, 4) where the bones of a limb are wanted; those that do not follow stay."""

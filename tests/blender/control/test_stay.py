@@ -3,7 +3,7 @@
 import bpy
 import numpy as np
 import pytest
-from mathutils import Vector
+from mathutils import Matrix, Vector
 from support.rigify import open_set_up
 from support.takes import curves
 
@@ -145,3 +145,52 @@ def test_a_drag_moves_what_is_dragged_and_leaves_the_rest(control, auto_key, fra
         assert np.abs(body(rig) - before[each])[:, :3, 3].max() < EXACT, each
     go_to(frame)
     assert np.abs(body(rig) - posed)[:, :3, 3].max() < EXACT
+
+
+def test_a_paw_that_is_dragged_stays_on_ik_at_its_control():
+    """A cat's paws bend at three joints, and their toes have controls of their own."""
+    cat = open_set_up("Animals.cat")
+    kept, hand = cat.fabrik.control, cat.pose.bones["hand_ik.L"]
+    toe = cat.pose.bones[kept.controls["hand_ik.L"].stands_for]
+    switches = {row.name: cat.path_resolve(row.name) for row in kept.switches}
+    others = [row.name for row in kept.controls if row.limb and "upper_arm_parent.L" not in row.limb]
+    before = {name: np.array(cat.pose.bones[name].matrix_basis).tobytes() for name in others}
+    bpy.context.view_layer.update()
+    held = np.array(hand.matrix.inverted() @ toe.matrix)
+    shift = np.array((0.0, -0.02, 0.02))
+    drag = drag_in_steps(cat, "hand_ik.L", shift)
+    assert drag.left_alone == []
+    assert np.array(toe.tail) == pytest.approx(drag.start + shift, abs=EXACT)
+    assert np.array(hand.matrix.inverted() @ toe.matrix)[:3, 3] == pytest.approx(held[:3, 3], abs=CLOSE)
+    assert {row.name: cat.path_resolve(row.name) for row in kept.switches} == switches
+    assert {name: np.array(cat.pose.bones[name].matrix_basis).tobytes() for name in others} == before
+
+
+def test_undo_takes_controls_and_keys_back_and_esc_leaves_them():
+    rig = keyed_human()
+    bpy.ops.object.mode_set(mode="POSE")
+    go_to(20)
+    held = {limb: channels(rig, limb) for limb in LIMBS}
+    drag = begin_drag(bpy.context, rig, "hand_ik.L")
+    drag.step(drag.start + np.array((0.0, -0.2, 0.1)))
+    drag.cancel()
+    assert {limb: channels(rig, limb) for limb in LIMBS} == held
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
+    bpy.ops.ed.undo_push(message="before")
+    assert bpy.ops.fabrik.drag(bone="hand_ik.L", translation=(0.0, -0.2, 0.1)) == {"FINISHED"}
+    bpy.ops.ed.undo_push(message="drag")
+    assert {limb: channels(rig, limb) for limb in LIMBS} != held
+    bpy.ops.ed.undo()
+    rig = bpy.data.objects["Generated"]
+    assert {limb: channels(rig, limb) for limb in LIMBS} == held
+
+
+def test_the_control_is_moved_on_by_hand_after_a_drag():
+    """What the animator does next with G: the hand follows its control."""
+    rig = keyed_human()
+    go_to(20)
+    drag_in_steps(rig, "hand_ik.L", (0.0, -0.1, 0.1))
+    before = np.array(rig.pose.bones["ORG-hand.L"].head)
+    rig.pose.bones["hand_ik.L"].matrix = Matrix.Translation((0.0, -0.03, 0.02)) @ rig.pose.bones["hand_ik.L"].matrix
+    bpy.context.view_layer.update()
+    assert np.array(rig.pose.bones["ORG-hand.L"].head) - before == pytest.approx((0.0, -0.03, 0.02), abs=EXACT)
