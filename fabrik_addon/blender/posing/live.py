@@ -76,11 +76,11 @@ def pause(rig: bpy.types.Object) -> None:
 
 
 def resume(rig: bpy.types.Object | None = None) -> None:
-    """Go on with live posing of a rig, or of all; None where nobody knows which one rested, as after undo."""
-    if rig is None:
+    """Go on with live posing of a rig; of all where none is named, or the rig is gone meanwhile."""
+    try:
+        _WATCHED.resting -= {rig.session_uid} if rig is not None else set(_WATCHED.resting)
+    except ReferenceError:
         _WATCHED.resting.clear()
-    else:
-        _WATCHED.resting.discard(rig.session_uid)
     follow()
 
 
