@@ -106,7 +106,7 @@ def keyed_steps(
             off += off_their_keys(context, armature, settings, trees)
     finally:
         keeper.restore(keyed)
-        live.follow()
+        live.resume(armature)
     result = tell(armature, settings, trees, report, matrices, seconds, take)
     return replace(result, warnings=(*result.warnings, *off))
 

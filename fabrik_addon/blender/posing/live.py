@@ -60,9 +60,8 @@ def switched(rig: bpy.types.Object) -> None:
 
 
 def follow() -> None:
-    """Look for live rigs, those that rest included, and watch the scenes while there is one, and no longer."""
+    """Look for live rigs, and watch the scenes while there is one, and no longer; those that rest go on resting."""
     _WATCHED.rigs = list(dict.fromkeys(rig for scene in bpy.data.scenes for rig in live_rigs(scene)))
-    _WATCHED.resting.clear()
     _WATCHED.posed.clear()
     _watch(on=bool(_WATCHED.rigs))
     if _WATCHED.rigs:
@@ -72,8 +71,17 @@ def follow() -> None:
 
 
 def pause(rig: bpy.types.Object) -> None:
-    """No live posing of a rig until `follow` is called, for what poses it by itself; other rigs go on."""
-    _WATCHED.resting.append(rig)
+    """No live posing of a rig until `resume` is called, for what poses it by itself; other rigs go on."""
+    _WATCHED.resting.add(rig.session_uid)
+
+
+def resume(rig: bpy.types.Object | None = None) -> None:
+    """Go on with live posing of a rig; of all where none is named, or the rig is gone meanwhile."""
+    try:
+        _WATCHED.resting -= {rig.session_uid} if rig is not None else set(_WATCHED.resting)
+    except ReferenceError:
+        _WATCHED.resting.clear()
+    follow()
 
 
 def live_rigs(scene: bpy.types.Scene) -> list[bpy.types.Object]:
@@ -88,13 +96,13 @@ class _Watched:
     Attributes:
         rigs: references to them. Blender tells when one of them is gone; they are looked for anew after undo, redo, and
             the opening of a file, and what is copied or appended is seen in the depsgraph's updates.
-        resting: those that are not to be posed for the time being.
+        resting: the numbers, in this run of Blender, of those that are not to be posed for the time being.
         posed: for `try_pose`, what each of them goes on from.
         evaluating: whether the scene is evaluated for what has just been posed, in which case nothing is posed.
     """
 
     rigs: list[bpy.types.Object] = field(default_factory=list)
-    resting: list[bpy.types.Object] = field(default_factory=list)
+    resting: set[int] = field(default_factory=set)
     posed: dict[int, Any] = field(default_factory=dict)
     evaluating: bool = False
 
@@ -107,7 +115,7 @@ def _pose_all(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, updated: set[b
     if _WATCHED.evaluating or graph.mode != "VIEWPORT" or bpy.app.is_job_running("RENDER"):
         # A render that finds its pose changed under its hands crashes.
         return
-    rigs = [rig for rig in _WATCHED.rigs if _is_there(rig, graph) and rig not in _WATCHED.resting]
+    rigs = [rig for rig in _WATCHED.rigs if _is_there(rig, graph) and rig.session_uid not in _WATCHED.resting]
     leaders = _leaders(rigs)
     posed: set[bpy.types.ID] = set()
     for rig in _leaders_first(leaders) if len(rigs) > 1 else rigs:
@@ -227,7 +235,7 @@ def _on_frame(scene: bpy.types.Scene, graph: bpy.types.Depsgraph) -> None:
 @persistent  # type: ignore[untyped-decorator]
 def _after_load(*_arguments: object) -> None:
     """A file has been opened."""
-    follow()
+    resume()
 
 
 @persistent  # type: ignore[untyped-decorator]

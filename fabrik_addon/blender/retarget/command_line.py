@@ -13,13 +13,13 @@ from ...retarget.motion import RetargetError
 from ..bake.command_line import Command, add_options, add_strict, chosen_options, run_each
 from ..bake.file import check_paths, open_rig, show_range, write_files
 from ..bake.report import BakeResult
-from ..settings.bake_options import RETARGET_OPTIONS, BakeOptions
+from ..settings.bake_options import RETARGET_OPTIONS, KeyOptions
 from .door import is_file, retarget_from
 
 _DESCRIPTION: Final = "Bring the motion of .bvh, .fbx, .glb or .usd files onto a rig: keyframes into new .blend files."
 # The reference is one number here.
 _HOW: Final = {name: declared for name, declared in RETARGET_OPTIONS.items() if "reference" not in name}
-_BAKED: Final = {name: declared for name, declared in get_annotations(BakeOptions).items() if name != "source"}
+_BAKED: Final = get_annotations(KeyOptions)
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -105,7 +105,7 @@ def _goals_of(rig: bpy.types.Object, tree: Tree) -> Goals:
         names[:1],
         (Effector(names[0]),),
         (_GIVEN,),
-        limits=limits_of(rig, names),
+        limits=limits_of(rig, names, baked=True),
         held={name: held[name] for name in names if name in held},
         root_moves=may_move(rig, names[0]),
     )

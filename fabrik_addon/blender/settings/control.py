@@ -32,10 +32,10 @@ LIMBS: tuple[tuple[str, str, str], ...] = (
     (
         "AUTO",
         "Automatic",
-        "Limbs on IK that have a pin stay on it, unstretched where possible: IK controls are placed; others go to FK",
+        "Each limb stays on IK or FK when it is posed. Bakes put limbs on FK, except limbs on IK that have a pin",
     ),
-    ("FK", "FK", "Limbs go to FK"),
-    ("IK", "IK", "Limbs on IK stay on IK: their IK controls and poles are placed as near to the pose as they can be"),
+    ("FK", "FK", "Limbs on IK go to FK when they are posed, and in bakes"),
+    ("IK", "IK", "Each limb stays on IK or FK, in bakes too"),
 )
 
 
@@ -108,9 +108,7 @@ class FabrikControlRig(PropertyGroup):
     uncarried: StringProperty(
         name="Ride Along", description="Bones of the mesh that no control turns, separated by commas"
     )
-    limbs: EnumProperty(
-        name="Limbs on IK", description="What becomes of limbs on IK when the body is posed", items=LIMBS
-    )
+    limbs: EnumProperty(name="Limbs on IK", description="Whether limbs on IK stay on IK", items=LIMBS)
     use: BoolProperty(name="Control Rig", description="Pose the body and write its controls", default=True)
 
 

@@ -31,5 +31,5 @@ def poses_live_rigs(group: _Group) -> _Group:
     """The class, a group of properties, each change of which has a live rig posed anew; lists tell of none."""
     for declared in group.__annotations__.values():
         if declared.function is not CollectionProperty:
-            declared.keywords["update"] = solved_anew
+            declared.keywords.setdefault("update", solved_anew)
     return group

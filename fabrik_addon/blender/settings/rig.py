@@ -35,6 +35,11 @@ ROOTS = (
     ("FREE", "Free", "The root bone moves as well, so the whole rig follows the targets", 1),
     ("FOLLOW", "Follow", "As Free; while nothing is pinned, a dragged bone pulls it along as by a rope", 3),
 )
+KEY_BONES = (
+    ("POSED", "Posed", "The bones that drags have changed since their last key, and those that the targets pose"),
+    ("WHOLE", "Whole Body", "All bones that can be keyed; of a control rig the controls that pose its body"),
+    ("SELECTED", "Selected", "The selected bones"),
+)
 REACHES = (
     ("WHOLE", "Whole Rig", "All bones up to the root follow"),
     ("PIN", "To Pin", "Bones up to the nearest pinned one follow"),
@@ -123,6 +128,10 @@ class FabrikRig(PostureSettings, PropertyGroup):
     capture: PointerProperty(name="Capture", description="The rig's markers", type=FabrikCapture)
     retarget: PointerProperty(
         name="Retarget", description="What another armature's motion is brought over by", type=FabrikRetarget
+    )
+    key_bones: EnumProperty(name="Key Bones", description="Which bones Key Pose inserts keys for", items=KEY_BONES)
+    unkeyed: CollectionProperty(
+        name="Unkeyed", description="How bones were that have been dragged since their last key", type=FabrikStoredBone
     )
     drag: PointerProperty(name="Drag", description="How bones are dragged", type=FabrikDragSettings)
     control: PointerProperty(name="Control Rig", description="The rig's controls", type=FabrikControlRig)

@@ -132,6 +132,25 @@ def why_no_solve(rig: bpy.types.Object) -> str:
     return ""
 
 
+def shared_targets(rig: bpy.types.Object) -> list[bpy.types.Object]:
+    """The empties that a rig reaches for and another one as well, as after a rig is duplicated without its targets."""
+    others = {
+        each.target
+        for other in ARMATURES.in_file()
+        if other != rig
+        for each in rig_settings(other).effectors
+        if each.target
+    }
+    own = dict.fromkeys(each.target for each in rig_settings(rig).effectors if each.target in others)
+    return [target for target in own if target.type == "EMPTY" and target.library is None]
+
+
+@of_a_rig
+def why_no_own_targets(rig: bpy.types.Object) -> str:
+    """What keeps an object from getting targets of its own, and what to do; "" where nothing does."""
+    return "" if shared_targets(rig) else f"{rig.name!r} has its targets for itself: select a rig that shares some"
+
+
 @of_a_rig
 def why_no_mapped(rig: bpy.types.Object) -> str:
     """What keeps an object from having markers on its bones, and what to do; "" where nothing does."""
@@ -142,6 +161,12 @@ def why_no_mapped(rig: bpy.types.Object) -> str:
 def why_no_bake(rig: bpy.types.Object) -> str:
     """What keeps an object from being baked, and what to do; "" where nothing does."""
     return "" if mapped_markers(rig) else why_no_solve(rig)
+
+
+def has_motion(rig: bpy.types.Object) -> bool:
+    """Whether a rig has an action, or NLA strips as edits on layers of their own leave it."""
+    animation = rig.animation_data
+    return animation is not None and (animation.action is not None or len(animation.nla_tracks) > 0)
 
 
 def enabled_effectors(rig: bpy.types.Object) -> list[FabrikEffector]:

@@ -46,11 +46,11 @@ def next_in_motion(context: Context, rig: bpy.types.Object | None) -> str:
     if not mapped_markers(rig):
         return "Match the markers to the bones"
     record = record_of(rig)
+    if record is not None and record.action is not None:
+        return "Baked: the report is below"
     if record is None or not record.calibrated:
         return "Calibrate the markers on the rig"
-    if record.action is None:
-        return "Bake the take onto the rig"
-    return "Baked: the report is below"
+    return "Bake the take onto the rig"
 
 
 def _without_a_take(rig: bpy.types.Object | None) -> str:

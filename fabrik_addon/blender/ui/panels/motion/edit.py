@@ -4,6 +4,7 @@ import bpy
 from bpy.types import Context, Panel, UILayout
 
 from ....settings.rig import rig_settings
+from ....settings.why_not import has_motion
 from ...operators.editing.holds import FABRIK_OT_add_hold, FABRIK_OT_hold_contacts, FABRIK_OT_remove_hold
 from ...operators.editing.trails import FABRIK_OT_work_out_trails, has_to_be_played
 from ..base import AboutRig, MotionTab
@@ -18,8 +19,7 @@ class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
         """Where there is an action, or strips."""
-        animation = rig.animation_data
-        return animation is not None and (animation.action is not None or len(animation.nla_tracks) > 0)
+        return has_motion(rig)
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         kept = rig_settings(rig)
