@@ -28,7 +28,12 @@ class FabrikHold(PropertyGroup):
     ease: FloatProperty(name="Ease", description="Frames over which it comes to its place before and leaves it after")
     target: PointerProperty(name="Object", description="What it stays with; empty: the world", type=bpy.types.Object)
     target_bone: StringProperty(name="Bone of the Object", description="The bone of that armature that it stays with")
-    changed: StringProperty(name="Changed", description="What it has changed of the keys, to be taken back")
+    is_contact: BoolProperty(name="Contact", description="Whether it is one of a foot's contacts that were found")
+    replaced: PointerProperty(
+        name="Replaced Keys",
+        description="The keys as they were before and after, so that they can be put back",
+        type=bpy.types.Action,
+    )
 
 
 @overridable
