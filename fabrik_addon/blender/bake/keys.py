@@ -43,7 +43,10 @@ class _Track:
 
 @dataclass(frozen=True)
 class Writing:
-    """What is to be written: F frames, the solved trees, (F, 4, 4) world matrices of the armature, (F,) metres."""
+    """What is to be written: F frames, the solved trees, (F, 4, 4) world matrices of the armature, (F,) meters.
+
+    take: what the motion is called, "" if it has no name.
+    """
 
     context: bpy.types.Context
     armature: bpy.types.Object
@@ -51,6 +54,7 @@ class Writing:
     trees: Sequence[BakedTree]
     matrices: FloatArray
     error: FloatArray | None = None
+    take: str = ""
 
     def moves(self, tree: BakedTree) -> bool:
         """Whether the root bone of a tree gets keys for its place."""
@@ -78,7 +82,7 @@ def write_keys(writing: Writing) -> Generator[float, None, list[str]]:
     for place, tree in enumerate(writing.trees):
         takes.append((yield from within(place / count, (place + 1) / count, _control_take(writing, tree))))
     tracks = list(_tracks(writing, takes))
-    name = settings.action_name or f"{armature.name} FABRIK"
+    name = settings.action_name or writing.take or f"{armature.name} FABRIK"
     if settings.action == "NLA":
         action = new_strip_action(armature, name)
     elif settings.action == "NEW":

@@ -86,7 +86,7 @@ def take_notes(trees: Sequence[BakedTree], metre: float) -> Iterator[str]:
         yield f"Feet: {len(stances)} stances, drift at most {1000 * before:.1f} mm, planted {1000 * after:.1f} mm"
 
 
-def note_results(rig: bpy.types.Object, report: Report) -> None:
+def note_results(rig: bpy.types.Object, report: Report, take: str) -> None:
     """Keep the report with the rig: its figures in the list of markers, all of it as a text."""
     capture = rig_settings(rig).capture
     for row in report.per_marker():
@@ -95,7 +95,7 @@ def note_results(rig: bpy.types.Object, report: Report) -> None:
             entry.error, entry.worst = (-1.0, 0.0) if np.isnan(row.rms) else (row.rms, row.max)
             entry.worst_frame, entry.coverage = row.worst_frame or 0, row.coverage
     capture.worst_frame = report.worst_frame or 0
-    text = capture.report or bpy.data.texts.new(f"{rig.name} FABRIK report.csv")
+    text = capture.report or bpy.data.texts.new(f"{take or rig.name} FABRIK report.csv")
     text.clear()
     text.write(csv_text(report))
     capture.report = text
@@ -190,7 +190,7 @@ def tell(
     rig_settings(armature).last_result = "\n".join((*result.lines, *notes))
     rig_settings(armature).capture.doubts = "\n".join(report.doubts)
     if by_markers or take:
-        note_results(armature, report)
+        note_results(armature, report, take)
     if by_markers:
         new_record_of(armature).action = _baked_action(armature)
     return result

@@ -107,6 +107,28 @@ class FabrikFactor(PropertyGroup):
 
 
 @overridable
+class OfATake:
+    """What a rig has of one take. A mixin: for the take that it follows, and for what it keeps of others."""
+
+    markers: CollectionProperty(name="Markers", description="The markers that this rig follows", type=FabrikMarker)
+    active_marker: IntProperty(name="Active Marker", description="The marker whose details are shown")
+    preset: StringProperty(name="Preset", description="The set of labels that the markers were matched with")
+    factors: CollectionProperty(
+        name="Proportions",
+        description="The recorded person's bones where they are not as long as the rig's",
+        type=FabrikFactor,
+    )
+    calibrated: StringProperty(name="Calibrated", description="What the last calibration found, a line each")
+    worst_frame: IntProperty(name="Worst Frame", description="The frame of the last bake that was met least well")
+    report: PointerProperty(name="Report", description="The report of the last bake, as text", type=bpy.types.Text)
+
+
+@overridable
+class FabrikOtherTake(OfATake, PropertyGroup):
+    """What a rig keeps of a take while it follows another one."""
+
+
+@overridable
 class FabrikTake(PropertyGroup):
     """How far a rig has come with a take."""
 
@@ -119,20 +141,15 @@ class FabrikTake(PropertyGroup):
     action: PointerProperty(
         name="Action", description="The action that the take was last baked to", type=bpy.types.Action
     )
+    kept: PointerProperty(
+        name="Kept", description="Its markers and their report while another take is followed", type=FabrikOtherTake
+    )
 
 
 @overridable
-class FabrikCapture(MarkerOptions, PropertyGroup):
+class FabrikCapture(OfATake, MarkerOptions, PropertyGroup):
     """The markers of a rig, and how they are calibrated and baked."""
 
-    markers: CollectionProperty(name="Markers", description="The markers that this rig follows", type=FabrikMarker)
-    active_marker: IntProperty(name="Active Marker", description="The marker whose details are shown")
-    preset: StringProperty(name="Preset", description="The set of labels that the markers were matched with")
-    factors: CollectionProperty(
-        name="Proportions",
-        description="The recorded person's bones where they are not as long as the rig's",
-        type=FabrikFactor,
-    )
     take: PointerProperty(name="Take", description="The collection of the markers", type=bpy.types.Collection)
     take_armature: PointerProperty(
         name="Marker Armature",
@@ -141,9 +158,6 @@ class FabrikCapture(MarkerOptions, PropertyGroup):
         poll=lambda _self, thing: thing.type == "ARMATURE",
     )
     takes: CollectionProperty(name="Takes", description="How far the rig has come with each take", type=FabrikTake)
-    chosen_take: PointerProperty(
-        name="Chosen Take", description="The take that is matched next", type=bpy.types.Collection
-    )
     static: PointerProperty(
         name="Static Take",
         description="A recording of the same person standing, to calibrate from; the take itself when empty",
@@ -168,11 +182,8 @@ class FabrikCapture(MarkerOptions, PropertyGroup):
         description="Move the markers up or down so that the feet stand on the floor that the rig stands on",
         default=True,
     )
-    calibrated: StringProperty(name="Calibrated", description="What the last calibration found, a line each")
     doubts: StringProperty(name="Doubts", description="What may be wrong with the last match or bake, a line each")
     show_errors: BoolProperty(name="Show Errors", description="Draw a line from each marker to its point on the bone")
-    worst_frame: IntProperty(name="Worst Frame", description="The frame of the last bake that was met least well")
-    report: PointerProperty(name="Report", description="The report of the last bake, as text", type=bpy.types.Text)
 
 
-CLASSES = (FabrikMarker, FabrikFactor, FabrikTake, FabrikCapture)
+CLASSES = (FabrikMarker, FabrikFactor, FabrikOtherTake, FabrikTake, FabrikCapture)

@@ -13,7 +13,6 @@ from bpy_extras.io_utils import ImportHelper
 
 from ....markers.files.suffixes import SUFFIXES
 from ...settings.markers import TAKE_STATIC
-from ...settings.rig import rig_settings
 from ...settings.why_not import rig_at_hand, why_no_rig
 from ..translations import told
 from .base import chosen_path, says_why_not
@@ -147,10 +146,12 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
 
 
 def _choose(context: Context, take: bpy.types.Collection) -> None:
-    """Let the rig at hand be matched with a take next, if somebody moves in it."""
+    """Let the rig at hand follow a take from now on, if somebody moves in it."""
+    from ...capture.takes import follow_take
+
     rig = rig_at_hand(context)
     if rig is not None and not why_no_rig(rig) and not take[TAKE_STATIC]:
-        rig_settings(rig).capture.chosen_take = take
+        follow_take(rig, take)
 
 
 def _paths(chosen: Any) -> list[Path]:

@@ -53,7 +53,7 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
         capture = rig_settings(rig).capture
         buttons = layout.row(align=True)
         match = buttons.operator(matching.FABRIK_OT_match_markers.bl_idname, icon="VIEWZOOM")
-        match.take = capture.chosen_take.name if capture.chosen_take is not None else ""
+        match.take = capture.take.name if capture.take is not None else ""
         if not capture.markers:
             return
         buttons.operator(matching.FABRIK_OT_load_marker_map.bl_idname, text="", icon="FILE_FOLDER")
