@@ -14,6 +14,7 @@ from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...markers.report.doubts import result_doubts
 from ...markers.report.figures import Report, ReportError
 from ...markers.report.text import csv_text, replace_file, rotations_line
+from ..capture.clip import why_another_speed
 from ..capture.matching import matching_doubts_of, of_take
 from ..capture.takes import new_record_of, take_name
 from ..control.body import owned_bones
@@ -178,7 +179,13 @@ def tell(
     """The result, of which the rig keeps what the sidebar shows; take: what the motion is called, beside markers."""
     keyed = [bone for tree in trees for bone in tree.bones]
     left = (sentence for tree in trees for sentence in tree.goals.left_alone)
-    warnings = (*_warnings(armature, keyed), *animated_limits(armature, keyed, settings.frames), *left)
+    speed = why_another_speed(bpy.context.scene, armature) if follows_markers(armature, settings.source) else ""
+    warnings = (
+        *([speed] if speed and not take else []),
+        *_warnings(armature, keyed),
+        *animated_limits(armature, keyed, settings.frames),
+        *left,
+    )
     notes = (*take_notes(trees, 1.0 / float(object_scale(matrices[0]))), *rotations_line(report))
     by_markers = not take and follows_markers(armature, settings.source)
     if by_markers:

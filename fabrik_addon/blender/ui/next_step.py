@@ -56,7 +56,9 @@ def next_in_motion(context: Context, rig: bpy.types.Object | None) -> str:
 def _without_a_take(rig: bpy.types.Object | None) -> str:
     """What comes next where no markers were imported: other armatures have motion too."""
     kept = None if rig is None else rig_settings(rig).retarget
-    if kept is not None and kept.source is not None:
+    if rig is not None and kept is not None and kept.source is not None:
+        if may_be_control_rig(rig):
+            return "Constraints move its bones: use it as a control rig first"
         if kept.brought == kept.source.name:
             return "Retargeted: the report is below"
         return "Press Retarget: the source's motion comes onto the rig"

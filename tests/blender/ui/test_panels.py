@@ -307,6 +307,21 @@ class TestWalk:
         assert self.of_take(capture) == before
         assert {state_of_take(person, each) for each in takes} == {"BAKED"}
 
+    def test_the_doubts_of_a_match_are_read_beside_the_markers(self, person):
+        """They were gone until the report, which comes after the bake."""
+        bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=12)
+        bpy.ops.fabrik.match_markers()
+        person.fabrik.capture.doubts = "A doubt"
+        assert "A doubt" in drawn(panels.motion.match.FABRIK_PT_marker_list).texts()
+
+    def test_auto_keying_is_beside_spread(self, person):
+        """It said after the drag that only one frame had changed."""
+        person.pose.bones["hips"].keyframe_insert("location", frame=1)
+        edit = panels.motion.edit.FABRIK_PT_edit
+        assert "Auto Keying" not in drawn(edit).texts()
+        person.fabrik.drag.spread = 10
+        assert "Auto Keying" in drawn(edit).texts()
+
     @staticmethod
     def of_take(capture):
         """Each marker's empty, bone, place and error, and the report."""

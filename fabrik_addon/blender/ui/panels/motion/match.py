@@ -67,6 +67,8 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
         marker = active_marker(rig)
         if marker is not None:
             _draw_bone(layout, rig, marker)
+        for doubt in capture.doubts.splitlines() if capture.report is None else ():
+            draw_lines(layout, doubt, "ERROR")
 
 
 class FABRIK_PT_marker(AboutRig, MotionTab, Panel):
