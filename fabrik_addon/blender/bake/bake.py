@@ -17,7 +17,7 @@ from ...markers.steps import finish, within
 from ..capture.takes import take_name
 from ..goals.followed import check_followed, follows_markers
 from ..posing import live
-from ..rig.actions import check_action
+from ..rig.actions import check_action, check_not_shared
 from ..rig.armature import check_editable, check_rig
 from ..rig.pose_keeper import PoseKeeper
 from ..settings.control import solved_bone
@@ -130,6 +130,8 @@ def _check(armature: bpy.types.Object, settings: BakeSettings) -> None:
     check_rig(armature)
     check_editable(armature)
     check_action(armature, new=settings.action != "CURRENT")
+    if settings.action == "CURRENT":
+        check_not_shared(armature)
 
 
 @contextmanager

@@ -72,7 +72,7 @@ def check_root_motion(armature: bpy.types.Object, root_motion: str, trees: Seque
 
 
 def write_keys(writing: Writing) -> Generator[float, None, list[str]]:
-    """Key the solved bones; sentences on limbs of a control rig that could not stay on IK.
+    """Key the solved bones; sentences on locked curves, and on limbs of a control rig that could not stay on IK.
 
     The steps place such limbs: nothing is written before the last of them.
     """
@@ -89,12 +89,19 @@ def write_keys(writing: Writing) -> Generator[float, None, list[str]]:
         action = new_action_like(armature, name, without=_replaced_paths(writing))
     else:
         action = current_or_new_action(armature, name)
-    for track in tracks:
-        write_curves(action, armature, track.path, track.frames, track.values, track.group, components=track.components)
+    locked = [
+        track.group
+        for track in tracks
+        if write_curves(
+            action, armature, track.path, track.frames, track.values, track.group, components=track.components
+        )
+    ]
     _make_steps(action, armature, {path for take in takes if take is not None for path in take.switches})
     if settings.action == "NLA":
         add_strip(armature, action)
-    return [sentence for take in takes if take is not None for sentence in take.left]
+    names = ", ".join(dict.fromkeys(locked))
+    kept = [f"Curves of action {action.name!r} are locked and have not changed: {names}"] if locked else []
+    return kept + [sentence for take in takes if take is not None for sentence in take.left]
 
 
 def _make_steps(action: bpy.types.Action, armature: bpy.types.Object, paths: Collection[str]) -> None:

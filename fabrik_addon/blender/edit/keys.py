@@ -31,7 +31,7 @@ def changes_of(take: Take, old: Motion, new: NewChannels) -> list[Change]:
     found: list[Change] = []
     if new.place is not None:
         for curve in take.curves(new.place.name, "location"):
-            if not new.place.lock_location[curve.array_index]:
+            if not (new.place.lock_location[curve.array_index] or keyframes.is_locked(curve)):
                 before = old.location[:, curve.array_index]
                 found.append(Change(curve, old.frames, new.moved[:, curve.array_index], before))
     for turned in new.turned:
@@ -71,7 +71,7 @@ def _rotation_changes(turned: Turned, take: Take, frames: FloatArray) -> Iterato
     values = np.where(angle_between(turned.before, turned.after)[:, None] > LEAST_TURN, values, before)
     free = unlocked_rotation(bone)
     for curve in take.rotation_curves(bone.name):
-        if curve.array_index in free:
+        if curve.array_index in free and not keyframes.is_locked(curve):
             yield Change(curve, frames, values[:, curve.array_index], before[:, curve.array_index])
 
 

@@ -52,6 +52,7 @@ def switched(rig: bpy.types.Object) -> None:
     from .stored_pose import store_pose
 
     kept = rig_settings(rig)
+    _WATCHED.failed.discard(rig.session_uid)
     if not kept.live:
         kept.stored_pose.clear()
     elif not kept.stored_pose and rig.pose is not None:
@@ -89,12 +90,14 @@ class _Watched:
         rigs: references to them. Blender tells when one of them is gone; they are looked for anew after undo, redo, and
             the opening of a file, and what is copied or appended is seen in the depsgraph's updates.
         resting: those that are not to be posed for the time being.
+        failed: numbers, in this run of Blender, of those that an unforeseen error has stopped until they are switched.
         posed: for `try_pose`, what each of them goes on from.
         evaluating: whether the scene is evaluated for what has just been posed, in which case nothing is posed.
     """
 
     rigs: list[bpy.types.Object] = field(default_factory=list)
     resting: list[bpy.types.Object] = field(default_factory=list)
+    failed: set[int] = field(default_factory=set)
     posed: dict[int, Any] = field(default_factory=dict)
     evaluating: bool = False
 
@@ -146,7 +149,18 @@ def _pose(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Obj
     """Pose a rig, and keep what keeps it from being posed, for the sidebar."""
     from .live_pose import try_pose
 
-    trouble, kept = try_pose(graph, scene, rig, _WATCHED.posed, lambda: _evaluate(graph)), rig_settings(rig)
+    kept = rig_settings(rig)
+    if rig.session_uid in _WATCHED.failed:
+        return
+    try:
+        trouble = try_pose(graph, scene, rig, _WATCHED.posed, lambda: _evaluate(graph))
+    except Exception as error:
+        # Blender would print the traceback again on each frame.
+        import logging
+
+        logging.getLogger(__name__).exception("Live posing of %r has stopped", rig.name)
+        _WATCHED.failed.add(rig.session_uid)
+        trouble = f"Stopped by an error that nobody foresaw ({error}): switch Live off and on to try again"
     if kept.live_trouble != trouble:
         kept.live_trouble = trouble
 

@@ -49,10 +49,11 @@ def write_curves(
     group: str,
     *,
     components: Collection[int] | None = None,
-) -> None:
+) -> bool:
     """Key a property on many frames at once, linearly, one curve for each of its components.
 
-    Keys from the first to the last of the frames are replaced, those outside stay as they are.
+    Keys from the first to the last of the frames are replaced, those outside stay as they are. Locked curves stay as
+    they are; returned is whether there are any.
 
     Args:
         action: as from `new_action` or `current_or_new_action`.
@@ -75,11 +76,19 @@ def write_curves(
             "move what it follows closer to the rig"
         )
     channels = channels_of(action, owner)
+    any_locked = False
     for index, column in enumerate(table.T):
         if components is None or index in components:
             curve = _curve(channels, data_path, index, group)
-            if len(times):
+            any_locked |= is_locked(curve)
+            if len(times) and not is_locked(curve):
                 _replace_keys(curve, times, column)
+    return any_locked
+
+
+def is_locked(curve: bpy.types.FCurve) -> bool:
+    """Whether a curve, or its group, is locked."""
+    return curve.lock or (curve.group is not None and curve.group.lock)
 
 
 def amend_curve(
