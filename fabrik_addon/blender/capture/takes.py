@@ -7,6 +7,7 @@ import bpy
 
 from ..settings.markers import TAKE_SEEN, TAKE_STATIC, FabrikTake, OfATake
 from ..settings.rig import rig_settings
+from ..settings.unset import seen
 
 
 def is_take(collection: bpy.types.Collection) -> bool:
@@ -21,14 +22,14 @@ def imported_takes(scene: bpy.types.Scene) -> list[bpy.types.Collection]:
 
 def take_name(rig: bpy.types.Object) -> str:
     """What the recording that a rig's markers are from is called; "" where they were picked one by one."""
-    capture = rig_settings(rig).capture
+    capture = seen(rig).capture
     take = capture.take or capture.take_armature
     return "" if take is None else take.name
 
 
 def record_of(rig: bpy.types.Object, collection: bpy.types.Collection | None = None) -> FabrikTake | None:
     """What a rig knows of a take, of the one that it follows unless one is named; None where that is nothing."""
-    capture = rig_settings(rig).capture
+    capture = seen(rig).capture
     wanted = collection or capture.take
     return next((each for each in capture.takes if each.collection == wanted), None)
 
@@ -89,7 +90,7 @@ def note_matched(scene: bpy.types.Scene, rig: bpy.types.Object, *, keep: bool) -
 
 def state_of_take(rig: bpy.types.Object, collection: bpy.types.Collection) -> str:
     """How far a take has come on a rig: "BAKED", "CALIBRATED", "MATCHED", "STATIC" or "NEW"."""
-    capture, record = rig_settings(rig).capture, record_of(rig, collection)
+    capture, record = seen(rig).capture, record_of(rig, collection)
     if record is not None and record.action is not None:
         return "BAKED"
     markers = capture.markers if capture.take == collection else () if record is None else record.kept.markers

@@ -16,6 +16,7 @@ from bpy.app.handlers import persistent
 
 from ..settings.live import LIVE_LISTENERS
 from ..settings.rig import rig_settings
+from ..settings.unset import seen
 from ..settings.why_not import enabled_effectors
 
 _Handler: TypeAlias = Callable[..., None]
@@ -79,7 +80,7 @@ def pause(rig: bpy.types.Object) -> None:
 
 def live_rigs(scene: bpy.types.Scene) -> list[bpy.types.Object]:
     """The armatures of a scene that are live."""
-    return [thing for thing in scene.objects if thing.type == "ARMATURE" and rig_settings(thing).live]
+    return [thing for thing in scene.objects if thing.type == "ARMATURE" and seen(thing).live]
 
 
 @dataclass
@@ -227,7 +228,7 @@ def _on_update(scene: bpy.types.Scene, graph: bpy.types.Depsgraph) -> None:
         update.id.original for update in graph.updates if update.is_updated_transform or update.is_updated_geometry
     }
     for thing in updated.difference(_WATCHED.rigs):
-        if isinstance(thing, bpy.types.Object) and thing.type == "ARMATURE" and rig_settings(thing).live:
+        if isinstance(thing, bpy.types.Object) and thing.type == "ARMATURE" and seen(thing).live:
             _WATCHED.rigs.append(thing)
     _pose_all(graph, scene, updated)
 
@@ -240,7 +241,9 @@ def _on_frame(scene: bpy.types.Scene, graph: bpy.types.Depsgraph) -> None:
 
 @persistent  # type: ignore[untyped-decorator]
 def _after_load(*_arguments: object) -> None:
-    """A file has been opened."""
+    """A file has been opened; undo can't go back beyond that."""
+    for handlers, handler in _history_handlers():
+        _remove(handlers, handler)
     follow()
 
 

@@ -19,6 +19,8 @@ from bpy.props import (
 from bpy.types import PropertyGroup
 
 from .bake_options import MarkerOptions
+from .in_use import noting
+from .moment import Moment
 from .overrides import overridable
 
 # Custom properties of each imported empty: the marker's name in its file, and the frames from one sample to the next.
@@ -48,7 +50,12 @@ PROPORTIONS: Final = (
 class FabrikMarker(PropertyGroup):
     """A marker, and the point of a bone that it is fixed to."""
 
-    target: PointerProperty(name="Marker", description="The object that moves as the marker did", type=bpy.types.Object)
+    target: PointerProperty(
+        name="Marker",
+        description="The object that moves as the marker did",
+        type=bpy.types.Object,
+        update=noting("markers"),
+    )
     target_bone: StringProperty(
         name="Marker Bone",
         description="Where the markers are bones of another armature: the one whose head is the marker",
@@ -184,8 +191,13 @@ class FabrikCapture(OfATake, MarkerOptions, PropertyGroup):
         description="Move the markers up or down so that the feet stand on the floor that the rig stands on",
         default=True,
     )
-    doubts: StringProperty(name="Doubts", description="What may be wrong with the last match or bake, a line each")
-    show_errors: BoolProperty(name="Show Errors", description="Draw a line from each marker to its point on the bone")
+    # What may be wrong with the last match or bake, a line each.
+    doubts = Moment(per_take=True)
+    show_errors: BoolProperty(
+        name="Show Errors",
+        description="Draw a line from each marker to its point on the bone",
+        update=noting("errors"),
+    )
 
 
 CLASSES = (FabrikMarker, FabrikFactor, FabrikOtherTake, FabrikTake, FabrikCapture)

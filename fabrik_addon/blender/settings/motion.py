@@ -13,6 +13,7 @@ from bpy.props import (
 from bpy.types import PropertyGroup
 
 from .effector import POINTS
+from .in_use import noting
 from .overrides import overridable
 
 
@@ -44,11 +45,16 @@ class FabrikMotionView(PropertyGroup):
         name="Trails",
         description="Show the way of the selected bones' tails over the frames, with their keys as dots. "
         "A point of it can be dragged like the bone on that frame",
+        update=noting("motion"),
     )
     trail_frames: IntProperty(
         name="Frames", description="So many frames before and after this one", default=60, min=1, soft_max=250
     )
-    show_ghosts: BoolProperty(name="Ghosts", description="Show the pose some frames before and after, as thin bones")
+    show_ghosts: BoolProperty(
+        name="Ghosts",
+        description="Show the pose some frames before and after, as thin bones",
+        update=noting("motion"),
+    )
     ghost_count: IntProperty(
         name="Count", description="So many ghosts before, and as many after", default=3, min=1, soft_max=20
     )

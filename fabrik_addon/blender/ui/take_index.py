@@ -9,7 +9,7 @@ import bpy
 from bpy.props import IntProperty
 
 from ..capture.takes import follow_take
-from ..settings.rig import rig_settings
+from ..settings.unset import seen
 
 TAKE_INDEX: Final = "fabrik_take_index"
 
@@ -36,7 +36,7 @@ def _index(rig: bpy.types.Object) -> int:
     collections: Any = getattr(bpy.data, "collections", None)
     if rig.type != "ARMATURE" or not rig.is_property_set("fabrik") or collections is None:
         return -1
-    take = rig_settings(rig).capture.take
+    take = seen(rig).capture.take
     return -1 if take is None else collections.find(take.name)
 
 

@@ -11,7 +11,7 @@ from ...settings.control import solved_bone
 from ...settings.rig import rig_settings
 from ...settings.selection import selected_bones
 from .drawing import Drawing, Lines, draw_over
-from .handlers import shown_motion
+from .handlers import call_later, shown_motion
 from .motion_shapes import GHOST, HELD, ghost_lines, held_lines, joined, trail_lines
 
 # Seconds after which trails are worked out again: more than from one key of a bone to the next.
@@ -26,9 +26,9 @@ def drawing_of(context: bpy.types.Context, rig: bpy.types.Object) -> Drawing | N
     view, frame = rig_settings(rig).view, context.scene.frame_current_final
     paths, state = KEEPER.paths(rig, frame)
     if paths is None:
-        if not KEEPER.is_current(rig, frame) and not bpy.app.timers.is_registered(refresh_trails):
+        if not KEEPER.is_current(rig, frame):
             # Other frames must not be gone to while Blender draws.
-            bpy.app.timers.register(refresh_trails, first_interval=_PAUSE)
+            call_later(refresh_trails, _PAUSE)
         return None
     bones = trail_bones(context, rig, paths)
     world = np.array(rig.matrix_world)

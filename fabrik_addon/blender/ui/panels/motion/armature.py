@@ -6,6 +6,7 @@ from bpy.types import Context, Panel, UILayout, UIList
 from ....settings.bake_options import FabrikBonePair
 from ....settings.control import may_be_control_rig
 from ....settings.rig import rig_settings
+from ....settings.unset import seen
 from ...operators.posing import FABRIK_OT_use_control_rig
 from ...operators.retargeting.bone_list import (
     FABRIK_OT_load_bone_map,
@@ -66,7 +67,7 @@ class FABRIK_PT_bone_pairs(AboutRig, MotionTab, Panel):
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
         """Where there is a source."""
-        return rig_settings(rig).retarget.source is not None
+        return seen(rig).retarget.source is not None
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         kept = rig_settings(rig).retarget
@@ -97,7 +98,7 @@ class FABRIK_PT_retarget_output(AboutRig, MotionTab, Panel):
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
         """If there is a source."""
-        return rig_settings(rig).retarget.source is not None
+        return seen(rig).retarget.source is not None
 
     def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         draw_output(layout, context.scene, rig)

@@ -8,6 +8,7 @@ from bpy.types import Context, Panel, UILayout, UIList
 from ....capture.takes import imported_takes
 from ....settings.markers import FabrikMarker
 from ....settings.rig import rig_settings
+from ....settings.unset import seen
 from ...marker_state import marker_state
 from ...operators import match_markers as matching
 from ...translations import said
@@ -47,7 +48,7 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
         """Where there is a recording."""
-        return len(rig_settings(rig).capture.markers) > 0 or len(imported_takes(bpy.context.scene)) > 0
+        return len(seen(rig).capture.markers) > 0 or len(imported_takes(bpy.context.scene)) > 0
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         capture = rig_settings(rig).capture
@@ -96,7 +97,7 @@ class FABRIK_PT_marker(AboutRig, MotionTab, Panel):
 
 def active_marker(rig: bpy.types.Object) -> Any:
     """The marker that is chosen in the list; None where none is."""
-    capture = rig_settings(rig).capture
+    capture = seen(rig).capture
     return chosen_in(capture.markers, capture.active_marker)
 
 
