@@ -16,6 +16,7 @@ from fabrik_addon.blender.settings.why_not import rig_at_hand, why_no_bake, why_
 from fabrik_addon.blender.ui import panels
 from fabrik_addon.blender.ui.next_step import next_in_motion, next_in_pose
 from fabrik_addon.blender.ui.overlays import handlers as drawing
+from fabrik_addon.blender.ui.overlays.later import shown_motion
 from fabrik_addon.core import Hinge
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
@@ -51,7 +52,7 @@ def look(rig):
         at_hand = rig_at_hand(context)
         drawing.shown_rigs(context)
         drawing.shows_limits(context)
-        drawing.shown_motion(context)
+        shown_motion(context)
         for ask in (why_no_solve, why_no_mapped, why_no_bake, next_in_pose):
             ask(at_hand)
         next_in_motion(context, at_hand)

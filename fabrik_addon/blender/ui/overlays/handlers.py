@@ -14,6 +14,7 @@ from ...settings import in_use
 from ...settings.in_use import Use
 from ...settings.unset import seen
 from ...settings.why_not import ARMATURES
+from .later import call_later, drop_calls, shown_motion
 
 # Properties of the scene.
 LIMITS_SWITCH: Final = "fabrik_show_limits"
@@ -108,15 +109,6 @@ def _draw_goal_labels() -> None:
         draw_labels(rigs, context)
 
 
-def shown_motion(context: bpy.types.Context) -> bpy.types.Object | None:
-    """The rig whose trails or ghosts are drawn: the active one in Pose mode; None where both are off."""
-    rig = context.active_object
-    if rig is None or rig.type != "ARMATURE" or context.mode != "POSE":
-        return None
-    view = seen(rig).view
-    return rig if view.show_trails or view.show_ghosts else None
-
-
 def _draw_motion() -> None:
     """Blender's handler: trails and ghosts of the active rig."""
     context: Any = bpy.context
@@ -144,28 +136,15 @@ def start() -> None:
         in_use.note_all(LIMITS_SWITCH)
     elif not bpy.app.background:
         # Blender hides its data while it switches an extension on.
-        bpy.app.timers.register(_note_all, first_interval=0.0)
+        call_later(_note_all, 0.0)
 
 
 def stop() -> None:
     """Leave nothing behind."""
-    for timer in (_note_all, *_TIMERS):
-        if bpy.app.timers.is_registered(timer):
-            bpy.app.timers.unregister(timer)
+    drop_calls()
     bpy.app.handlers.load_post.remove(_after_load)
     in_use.LISTENERS.clear()
     _forget()
-
-
-def call_later(timer: Callable[[], float | None], seconds: float) -> None:
-    """Have Blender call a timer, which is taken away with the add-on."""
-    if timer not in _TIMERS:
-        _TIMERS.append(timer)
-    if not bpy.app.timers.is_registered(timer):
-        bpy.app.timers.register(timer, first_interval=seconds)
-
-
-_TIMERS: Final[list[Callable[[], float | None]]] = []
 
 
 def catch_up(rig: bpy.types.Object) -> None:

@@ -11,7 +11,7 @@ from ...settings.control import solved_bone
 from ...settings.rig import rig_settings
 from ...settings.selection import selected_bones
 from .drawing import Drawing, Lines, draw_over
-from .handlers import call_later, shown_motion
+from .later import call_later, shown_motion
 from .motion_shapes import GHOST, HELD, ghost_lines, held_lines, joined, trail_lines
 
 # Seconds after which trails are worked out again: more than from one key of a bone to the next.

@@ -6,7 +6,7 @@ from bpy.types import Context, Operator
 from ....settings.control import control_rig
 from ....settings.rig import rig_settings
 from ....settings.why_not import of_a_rig
-from ...overlays.handlers import shown_motion
+from ...overlays.later import shown_motion
 from ..base import Done, OnRig
 
 
