@@ -104,3 +104,9 @@ def test_the_guide_s_pages_say_in_a_browser_what_their_sources_say(page):
     for address in shown.addresses:
         local = address.removeprefix(page.parent.as_uri() + "/").replace(".html", ".md")
         assert (page.parent / local).is_file(), address
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/guide/posing.md"])
+def test_it_is_said_why_auto_keying_may_key_nothing(page):
+    """Blender 5.2 has this preference on by default."""
+    assert "*Animation ▸ Only Insert Available*" in (ROOT / page).read_text(encoding="utf-8")

@@ -82,8 +82,8 @@ _MET: Final = 5.0
 # Steps of one move of the mouse, fewer once all goals are met, and of a pose that settles.
 _STEPS, _STEPS_WHEN_MET = 6, 2
 _STEPS_TO_REST: Final = 60
-# Steps of a frame of a live rig. Each frame begins from the same pose, so frames agree however near to rest they are. Of
-# three targets, one out of reach, the energy is within 0.3 % of the lowest after 15 steps.
+# Steps of a frame of a live rig. Each frame begins from the same pose, so frames agree however near to rest they are.
+# With three targets, one out of reach, the energy is within 0.3 % of the lowest after 15 steps.
 _STEPS_OF_A_FRAME: Final = 15
 # Radians at which joints rest, on release and in a move; nobody sees what is left after a step that is this share of
 # the way from the preferred pose.

@@ -15,7 +15,7 @@ from ...markers.files.any_file import performers, select_performer
 from ...markers.resample import retimed
 from ..rig.actions import new_action
 from ..rig.keyframes import write_curves
-from ..settings.markers import MARKER_NAME, MARKER_STEP, TAKE_STATIC
+from ..settings.markers import MARKER_NAME, MARKER_STEP, TAKE_RATE, TAKE_STATIC
 from .clip import scene_rate
 
 Timing: TypeAlias = Literal["SET_SCENE_RATE", "KEEP_TIME", "KEEP_FRAMES"]
@@ -116,6 +116,7 @@ def import_clip(
     context.scene.collection.children.link(collection)
     positions = scale * to_z_up(clip).positions
     collection[TAKE_STATIC] = _stands(positions)
+    collection[TAKE_RATE] = scene_rate(context.scene)
     for name, places in zip(clip.names, np.moveaxis(positions, 1, 0), strict=True):
         empty = _new_empty(name)
         _animate(empty, frames, places, context.scene.frame_current_final)

@@ -130,7 +130,7 @@ class SpreadDrag:
         self.left_alone += [f"Control {name!r} has no keys, so it stays as it is: key it first" for name in new.unkeyed]
         if self._layer or span.take.is_layered:
             return write_layer(armature, span.motion, new)
-        write_changes(changes_of(span.take, span.motion, new), (span.frame,), span.ends)
+        write_changes(armature, changes_of(span.take, span.motion, new), (span.frame,), span.ends)
         return len(new.turned)
 
     def cancel(self) -> None:

@@ -115,7 +115,7 @@ class MarkerOptions:
         min=0.0,
         soft_max=30.0,
     )
-    plant_feet: BoolProperty(name="Plant Feet", description="Keep feet from sliding while they stand")
+    plant_feet: BoolProperty(name="Plant Feet", description="Keep feet in place while they are in contact")
     key_error: BoolProperty(
         name="Key Error",
         description="Key each frame's RMS error as the custom property fabrik_error, to be seen in the Graph Editor",
@@ -144,8 +144,8 @@ class RetargetOptions:
         max=1.0,
     )
     contacts: BoolProperty(
-        name="Keep Contacts",
-        description="Feet that stand in the source stand, and none goes under the floor",
+        name="Plant Feet",
+        description="Keep feet in place while the source's are in contact, and above the floor",
         default=True,
     )
     use_reference: BoolProperty(

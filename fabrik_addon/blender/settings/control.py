@@ -17,6 +17,7 @@ from bpy.props import (
 from bpy.types import Context, PropertyGroup
 
 from .overrides import overridable
+from .unset import seen
 
 # Constraints that turn and move nothing, or only keep what an animator does within bounds.
 _BOUNDS: Final = ("LIMIT_ROTATION", "LIMIT_LOCATION", "LIMIT_SCALE", "LIMIT_DISTANCE", "MAINTAIN_VOLUME", "COPY_SCALE")
@@ -117,7 +118,7 @@ CLASSES = (FabrikCarrier, FabrikControl, FabrikSwitch, FabrikAlong, FabrikContro
 
 def control_rig(rig: bpy.types.Object) -> FabrikControlRig | None:
     """What is kept of a rig as a control rig; None where it is none, or is not to be used as one."""
-    kept: FabrikControlRig = rig.fabrik.control  # type: ignore[attr-defined]  # see `rig_settings`
+    kept: FabrikControlRig = seen(rig).control
     return kept if kept.use and len(kept.carriers) else None
 
 
@@ -152,5 +153,5 @@ def moves(constraint: Any) -> bool:
 
 def may_be_control_rig(rig: bpy.types.Object) -> bool:
     """Whether constraints move bones of a rig, and nobody has looked yet for the controls that carry them."""
-    kept: FabrikControlRig = rig.fabrik.control  # type: ignore[attr-defined]  # see `rig_settings`
+    kept: FabrikControlRig = seen(rig).control
     return not len(kept.carriers) and any(moves(each) for bone in rig.pose.bones for each in bone.constraints)

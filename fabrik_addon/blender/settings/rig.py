@@ -13,7 +13,6 @@ from bpy.props import (
     FloatProperty,
     IntProperty,
     PointerProperty,
-    StringProperty,
 )
 from bpy.types import PropertyGroup
 
@@ -24,6 +23,7 @@ from .effector import FabrikEffector
 from .live import live_switched, solved_anew
 from .markers import CLASSES as MARKER_CLASSES
 from .markers import FabrikCapture
+from .moment import Moment
 from .motion import FabrikHold, FabrikMotionView
 from .overrides import overridable
 from .posture import FabrikStoredBone, PostureSettings
@@ -157,10 +157,9 @@ class FabrikRig(PostureSettings, PropertyGroup):
     stored_pose: CollectionProperty(
         name="Stored Pose", description="The pose when live was switched on", type=FabrikStoredBone
     )
-    live_trouble: StringProperty(name="Live Trouble", description="What keeps live from posing the rig")
-    last_result: StringProperty(
-        name="Last Result", description="How well the last bake met its targets, in short lines"
-    )
+    # What keeps live from posing the rig, and how well the last bake met its targets, in short lines.
+    live_trouble = Moment()
+    last_result = Moment(per_take=True)
 
 
 def rig_settings(rig: bpy.types.Object) -> FabrikRig:

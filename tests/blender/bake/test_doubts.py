@@ -55,7 +55,8 @@ def test_a_cart_is_doubted(tmp_path, capfd, more, status):
     assert all(f"Warning: {doubt}" in printed for doubt in doubts)
     bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "o.blend"))
     rig = next(thing for thing in bpy.data.objects if thing.type == "ARMATURE")
-    assert rig.fabrik.capture.doubts.splitlines() == doubts
+    rows = csv.DictReader(rig.fabrik.capture.report.as_string().splitlines())
+    assert [row["name"] for row in rows if row["scope"] == "doubt"] == doubts, "the saved report has them"
 
 
 def test_a_person_passes(tmp_path, capfd):

@@ -394,3 +394,14 @@ def test_operator_leaves_mode_selection_and_active_object():
 
     assert bpy.context.view_layer.objects.active == active
     assert bpy.context.selected_objects == [active]
+
+
+def test_a_scene_that_is_animated_keeps_its_rate(trc):
+    """An import changed the speed of what was animated already."""
+    scene = bpy.context.scene
+    bpy.ops.mesh.primitive_cube_add()
+    bpy.context.object.keyframe_insert("location", frame=1)
+    rate = scene.render.fps, scene.render.fps_base
+    bpy.ops.fabrik.import_markers(filepath=trc())
+    assert (scene.render.fps, scene.render.fps_base) == rate
+    bpy.data.actions.remove(bpy.context.scene.objects["Cube"].animation_data.action)

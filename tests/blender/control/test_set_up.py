@@ -173,7 +173,7 @@ def test_limits_are_those_of_the_bone_that_a_control_stands_for():
     bpy.ops.fabrik.set_limit(bones="shin_fk.L", type="HINGE", axis="X")
     bpy.ops.fabrik.mirror_limits(bones="shin_fk.L")
     assert {bone.name for bone in rig.pose.bones if "fabrik_limit" in bone} == {"ORG-shin.L", "ORG-shin.R"}
-    bpy.context.scene.fabrik_stiffness_of_selected = 0.5
+    bpy.context.object.fabrik_stiffness_of_selected = 0.5
     assert shin["fabrik_stiffness"] == 0.5
     bpy.ops.fabrik.clear_limit(bones="shin_fk.L,shin_fk.R")
     assert not [bone.name for bone in rig.pose.bones if "fabrik_limit" in bone]

@@ -13,7 +13,6 @@ from bpy_extras.io_utils import ImportHelper
 
 from ....markers.files.suffixes import SUFFIXES
 from ...settings.markers import TAKE_STATIC
-from ...settings.rig import rig_settings
 from ...settings.why_not import rig_at_hand, why_no_rig
 from ..translations import told
 from .base import chosen_path, says_why_not
@@ -35,6 +34,7 @@ _UP_AXES = (
     ("Z", "Z", "The file's Z axis points up"),
 )
 _TIMINGS = (
+    ("AUTO", "Automatic", "The scene takes on the recording's frame rate, unless something in the file is animated"),
     ("SET_SCENE_RATE", "Set Scene's Rate", "The scene takes on the recording's frame rate, one sample a frame"),
     ("KEEP_TIME", "Keep Time", "The scene keeps its frame rate, and the recording is resampled to it"),
     ("KEEP_FRAMES", "Keep Frames", "The scene keeps its frame rate; one sample a frame, so the speed may change"),
@@ -114,10 +114,14 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
             if bpy.app.background or not self.options.is_invoke:
                 raise
             return self._ask(error.names)
-        _check_rates(clips, self.timing)
+        timing = self.timing
+        if timing == "AUTO":
+            # Another rate would change the speed of what is animated.
+            timing = "KEEP_TIME" if any(action.users for action in bpy.data.actions) else "SET_SCENE_RATE"
+        _check_rates(clips, timing)
         before = scene_rate(context.scene)
         for clip in clips:
-            take = import_clip(context, clip, timing=self.timing, start_frame=self.start_frame, scale=self.scale)
+            take = import_clip(context, clip, timing=timing, start_frame=self.start_frame, scale=self.scale)
             _choose(context, take)
             for note in clip.notes:
                 self.report({"WARNING"}, f"{clip.source}: {told(note)}")
@@ -147,10 +151,12 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
 
 
 def _choose(context: Context, take: bpy.types.Collection) -> None:
-    """Let the rig at hand be matched with a take next, if somebody moves in it."""
+    """Let the rig at hand follow a take from now on, if somebody moves in it."""
+    from ...capture.takes import follow_take
+
     rig = rig_at_hand(context)
     if rig is not None and not why_no_rig(rig) and not take[TAKE_STATIC]:
-        rig_settings(rig).capture.chosen_take = take
+        follow_take(rig, take)
 
 
 def _paths(chosen: Any) -> list[Path]:

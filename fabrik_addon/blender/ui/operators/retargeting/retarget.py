@@ -39,10 +39,11 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, RetargetOptions, KeyOptions, Oper
         kept = rig_settings(rig)
         how: dict[str, Any] = {name: getattr(kept.retarget, name) for name in RETARGET_OPTIONS}
         bake: dict[str, Any] = {name: getattr(kept.bake, name) for name in get_annotations(KeyOptions)}
-        for chosen in (how, bake):
-            chosen.update(self.given(*chosen))
+        for options in (how, bake):
+            options.update(self.given(*options))
+        chosen = {"SCENE": context.scene, "OWN": kept.bake}.get(kept.bake.frame_range)
         given = self.given("frame_start", "frame_end")
-        frames = [given.get("frame_start"), given.get("frame_end")]
+        frames = [given.get(end, getattr(chosen, end, None)) for end in ("frame_start", "frame_end")]
         source = bpy.data.objects.get(self.source) or self.source or kept.retarget.source
         # The list is that of the rig's own source.
         pairs = pairs_of(rig) if source == kept.retarget.source else ()

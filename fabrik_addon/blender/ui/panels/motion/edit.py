@@ -21,7 +21,7 @@ class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
         """Where there is an action, or strips."""
         return has_motion(rig)
 
-    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         kept = rig_settings(rig)
         column = layout.column(align=True)
         column.prop(kept.drag, "spread")
@@ -29,6 +29,8 @@ class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
             column.prop(kept.drag, "spread_to")
             column.prop(kept.drag, "falloff")
             column.prop(kept.drag, "layer")
+            # A drag over time changes keys: without this it changes one frame only.
+            column.prop(context.scene.tool_settings, "use_keyframe_insert_auto", text="Auto Keying", icon="REC")
         _draw_layers(layout, rig)
         _draw_switch(layout, kept.view, "show_trails", "trail_frames")
         _draw_switch(layout, kept.view, "show_ghosts", "ghost_count", "ghost_step")

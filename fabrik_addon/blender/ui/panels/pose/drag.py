@@ -5,12 +5,14 @@ from bpy.types import Context, Panel, UILayout
 
 from ....settings.control import may_be_control_rig
 from ....settings.rig import FabrikRig, rig_settings
+from ....settings.unset import seen
 from ....settings.why_not import has_motion, rig_at_hand, why_no_rig, why_no_solve
 from ...guide import draw_guide
 from ...next_step import next_in_pose
 from ...operators import posing
 from ...operators.drag import FABRIK_OT_drag
 from ...operators.effectors import FABRIK_OT_pin
+from ...overlays.handlers import catch_up
 from ..base import PoseTab, draw_lines
 
 # What a new user is to press first is as large as that beside Blender's buttons.
@@ -32,10 +34,11 @@ class FABRIK_PT_drag(PoseTab, Panel):
         draw_lines(self.layout, next_in_pose(rig), "INFO")
         if why_no_rig(rig) or rig is None:
             return
+        catch_up(rig)
         self.layout.use_property_split = True
         self.layout.use_property_decorate = False
         _draw_drag(self.layout, rig)
-        if not why_no_solve(rig) or rig_settings(rig).live:
+        if not why_no_solve(rig) or seen(rig).live:
             _draw_targets(self.layout, rig_settings(rig))
 
 

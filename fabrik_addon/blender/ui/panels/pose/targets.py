@@ -6,7 +6,7 @@ import bpy
 from bpy.types import Context, Panel, UILayout, UIList
 
 from ....settings.effector import FabrikEffector
-from ....settings.rig import rig_settings
+from ....settings.unset import seen
 from ....settings.why_not import shared_targets
 from ...operators.effectors import (
     FABRIK_OT_add_effector,
@@ -42,7 +42,7 @@ class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
         self.layout.prop(context.scene, GOALS_SWITCH, text="", icon="OVERLAY")
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        kept = rig_settings(rig)
+        kept = seen(rig)
         if rig.data.bones.active is None and not len(kept.effectors):
             draw_lines(layout, "Click a bone, then add a target for it", "INFO")
             return
@@ -118,7 +118,7 @@ class FABRIK_PT_effector_ways(AboutEffector, PoseTab, Panel):
 
 def active_effector(rig: bpy.types.Object) -> FabrikEffector | None:
     """The one that is chosen in the list."""
-    kept = rig_settings(rig)
+    kept = seen(rig)
     found: FabrikEffector | None = chosen_in(kept.effectors, kept.active_effector)
     return found
 
