@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import traceback
 
 
 def _stop_early(*_arguments: object) -> None:
@@ -11,9 +12,10 @@ def _stop_early(*_arguments: object) -> None:
     os._exit(130)
 
 
-def _run() -> int:
-    """The exit status of the command."""
+def _run() -> None:
+    """Carry out the command and leave with its exit status."""
     try:
+        from .blender.bake.batch import leave
         from .blender.bake.command_line import main
         from .blender.retarget.command_line import COMMAND
     except ModuleNotFoundError as missing:
@@ -22,14 +24,18 @@ def _run() -> int:
         sys.exit("fabrik_bake: this needs Blender as a Python module: pip install bpy")
     from . import register, unregister
 
-    return main(register, unregister, [COMMAND])
+    status = 1
+    try:
+        status = main(register, unregister, [COMMAND])
+    except SystemExit as done:
+        # Of the parser: help, or a wrong call.
+        status = done.code if isinstance(done.code, int) else status
+    except BaseException:
+        traceback.print_exc()
+        raise
+    finally:
+        leave(status)
 
 
 signal.signal(signal.SIGINT, _stop_early)
-status = _run()
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-sys.stdout.flush()
-sys.stderr.flush()
-# At the end of Python Blender's module waits forever for a thread of its own if the rig has a driver that Python
-# evaluates (4.5).
-os._exit(status)
+_run()

@@ -101,13 +101,13 @@ def planned(chosen: Namespace, recordings: Sequence[Path]) -> list[Take]:
         )
         for recording in recordings
     ]
-    takes = [take._replace(previous=modified(take.output)) for take in takes]
-    _check_files(chosen, takes, folders)
-    for folder in folders:
-        try:
+    try:
+        takes = [take._replace(previous=modified(take.output)) for take in takes]
+        _check_files(chosen, takes, folders)
+        for folder in folders:
             folder.mkdir(parents=True, exist_ok=True)
-        except OSError as trouble:
-            raise BatchError(f"{folder}: this folder can't be made ({trouble.strerror}): choose another") from None
+    except OSError as trouble:
+        raise BatchError(f"{trouble.filename}: can't be used ({trouble.strerror}): choose another name") from None
     return takes
 
 
@@ -117,9 +117,9 @@ def _check_files(chosen: Namespace, takes: Sequence[Take], folders: Collection[P
     for path in read:
         if not path.is_file():
             raise BatchError(f"{path}: there is no such file: choose another")
-    known = {_identity(path): path for path in (*(take.recording for take in takes), *read)}
+    known = {identity(path): path for path in (*(take.recording for take in takes), *read)}
     if chosen.overwrite and len(takes) == 1:
-        del known[_identity(chosen.rig)]
+        del known[identity(chosen.rig)]
     for path in (path for take in takes for path in take.files):
         if path.is_dir():
             raise BatchError(f"{path}: cannot be written, as there is a folder of that name: choose another name")
@@ -130,7 +130,7 @@ def _check_files(chosen: Namespace, takes: Sequence[Take], folders: Collection[P
         # Blender's habit: the previous file is kept as .blend1.
         also = [path.with_name(f"{path.name}1")] if path.suffix == ".blend" and path.exists() else []
         for written in (path, *also):
-            other = known.setdefault(_identity(written), written)
+            other = known.setdefault(identity(written), written)
             if other is not written:
                 remedy = ", or add --overwrite" if other == chosen.rig and len(takes) == 1 else ""
                 raise BatchError(f"{written}: would be written over {other}: choose another name{remedy}")
@@ -144,7 +144,7 @@ def modified(path: Path) -> int | None:
     return path.stat().st_mtime_ns if path.exists() else None
 
 
-def _identity(path: Path) -> object:
+def identity(path: Path) -> object:
     """What two paths of the same file have in common, whatever links or letters lead there."""
     try:
         found = path.stat()
@@ -171,11 +171,26 @@ def quiet() -> Iterator[None]:
             os.close(before)
 
 
+def leave(status: int) -> NoReturn:
+    """End this process at once, and not by the end of Python.
+
+    There Blender's module waits forever for a thread of its own if the rig has a driver that Python evaluates (4.5).
+    """
+    for stream in (sys.stdout, sys.stderr):
+        # Nobody may be reading any more.
+        with suppress(OSError):
+            stream.flush()
+    with suppress(OSError, AttributeError, KeyError):
+        # Blender's folder for temporary files; if there is something in it, it stays.
+        Path(sys.modules["bpy"].app.tempdir).rmdir()
+    os._exit(status)
+
+
 def serve(run: Job) -> NoReturn:
     """Take calls from standard input and send their outcomes to standard output, until the input ends.
 
     The input ends with the process that gives the calls, or when that has no more of them. Then this process ends at
-    once, whatever it is doing, and not by the end of Python, at which Blender's module may wait forever.
+    once, whatever it is doing.
     """
     calls, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     with Path(os.devnull).open("wb") as nowhere:
@@ -186,7 +201,7 @@ def serve(run: Job) -> NoReturn:
         with suppress(EOFError, OSError):
             while True:
                 waiting.put(pickle.load(calls))
-        os._exit(0)
+        leave(0)
 
     replies.write(_READY)
     replies.flush()
@@ -215,8 +230,9 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": threads},
-            # Ctrl-C in a terminal is for the process that gives the calls.
+            # Ctrl-C in a terminal is for the process that gives the calls; on Windows a flag says so.
             start_new_session=True,
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
         self._take: Take | None = None
         self._ready = False

@@ -4,7 +4,6 @@ import argparse
 import math
 import signal
 import sys
-import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -95,7 +94,7 @@ def main(register: Callable[[], None], unregister: Callable[[], None], more: Seq
             serve_takes(known.values())
         return _run(known[chosen.command], chosen)
     finally:
-        # What is still registered when Python ends crashes Blender.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         unregister()
 
 
@@ -122,36 +121,44 @@ def serve_takes(commands: Iterable[Command]) -> NoReturn:
 
 def _run(command: Command, chosen: argparse.Namespace) -> int:
     """Carry out all takes of a command, print how each went as it ends, and return the exit status."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    before = signal.signal(signal.SIGINT, _stop)
     try:
         takes = planned(chosen, getattr(chosen, command.recordings))
         several, failures, doubted = len(takes) > 1, [], 0
         with closing(_outcomes(command, chosen, takes)) as ended:
             for take, outcome in ended:
                 name = take.recording.name
-                if outcome.failure:
-                    failures.append(f"{name}: FAILED: {outcome.failure.removeprefix(f'{name}: ')}")
-                    lines = failures[-1:]
-                elif several:
-                    lines = [f"{name}: {outcome.line} -> {take.output}"]
-                    lines += [f"{name}: Warning: {doubt}" for doubt in outcome.doubts]
-                else:
-                    lines = [*outcome.details]
                 doubted += bool(outcome.doubts)
-                if several or not outcome.failure:
-                    _say("\n".join(lines))
-                else:
+                if outcome.failure and not several:
+                    failures.append(outcome.failure)
                     fail(outcome.failure, command.name)
+                elif outcome.failure:
+                    failures.append(f"{name}: FAILED: {outcome.failure.removeprefix(f'{name}: ')}")
+                    _say(failures[-1])
+                elif several:
+                    warnings = [f"{name}: Warning: {doubt}" for doubt in outcome.doubts]
+                    _say("\n".join([f"{name}: {outcome.line} -> {take.output}", *warnings]))
+                else:
+                    _say("\n".join(outcome.details))
+        if several:
+            with_doubts = f", {doubted} of them with warnings" if doubted else ""
+            _say("\n".join([f"{len(takes) - len(failures)} of {len(takes)} takes written{with_doubts}", *failures]))
     except FabrikError as error:
         return fail(" ".join(str(error).split()), command.name)
+    except BrokenPipeError:
+        return fail("nobody reads what is printed: keep the output open", command.name)
     except KeyboardInterrupt:
         fail("stopped; what was written before is kept", command.name)
         return _STOPPED
-    if several:
-        with_doubts = f", {doubted} of them with warnings" if doubted else ""
-        _say("\n".join([f"{len(takes) - len(failures)} of {len(takes)} takes written{with_doubts}", *failures]))
+    finally:
+        signal.signal(signal.SIGINT, before)
     return _FAILURE if failures or (chosen.strict and doubted) else 0
+
+
+def _stop(*_arguments: object) -> NoReturn:
+    """Ctrl-C: stop, and let nobody disturb that."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _outcomes(

@@ -39,7 +39,7 @@ from ..settings.control import may_be_control_rig
 from ..settings.markers import MARKER_NAME
 from ..settings.rig import rig_settings
 from .bake import run_bake
-from .batch import Take, modified
+from .batch import Take, identity, modified
 from .report import BakeResult
 from .settings import BakeSettings
 
@@ -324,6 +324,12 @@ def write_files(result: BakeResult, take: Take) -> None:
 
     As Blender does when it saves, the .blend that was there before the call is kept as .blend1.
     """
+    for library in bpy.data.libraries:
+        path = Path(bpy.path.abspath(library.filepath, library=library.parent))
+        if identity(path) in map(identity, take.files):
+            raise BakeFileError(
+                f"{path}: has data that the rig's file links, and would be replaced: choose another name"
+            )
     paths, kept = take.files, bpy.context.preferences.filepaths.save_version > 0
     try:
         with prepared(*paths, keep_previous=kept and take.previous == modified(take.output)) as parts:
