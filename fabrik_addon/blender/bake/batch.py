@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
@@ -83,10 +84,9 @@ def planned(chosen: Namespace, recordings: Sequence[Path]) -> list[Take]:
     Output and report are folders if there are several recordings, or if they end with a slash.
     """
     several = len(recordings) > 1
-    stems = [recording.stem for recording in recordings]
-    twice = next((stem for stem in stems if stems.count(stem) > 1), None)
-    if twice is not None:
-        raise BatchError(f"two recordings are called {twice!r}, as their files would be: give one another name")
+    stem, count = Counter(recording.stem for recording in recordings).most_common(1)[0]
+    if count > 1:
+        raise BatchError(f"two recordings are called {stem!r}, as their files would be: give one another name")
     separators = tuple(filter(None, (os.sep, os.altsep)))
     folders = {Path(told) for told in (chosen.output, chosen.report) if told and (several or told.endswith(separators))}
 
@@ -118,8 +118,7 @@ def _check_files(chosen: Namespace, takes: Sequence[Take], folders: Collection[P
         if not path.is_file():
             raise BatchError(f"{path}: there is no such file: choose another")
     known = {identity(path): path for path in (*(take.recording for take in takes), *read)}
-    if chosen.overwrite and len(takes) == 1:
-        del known[identity(chosen.rig)]
+    alone = len(takes) == 1
     for path in (path for take in takes for path in take.files):
         if path.is_dir():
             raise BatchError(f"{path}: cannot be written, as there is a folder of that name: choose another name")
@@ -127,16 +126,21 @@ def _check_files(chosen: Namespace, takes: Sequence[Take], folders: Collection[P
             raise BatchError(f"{path}: is no file that could be replaced: choose another name")
         if path.parent not in folders and not path.parent.is_dir():
             raise BatchError(f"{path}: cannot be written: make the folder {path.parent} first")
-        # Blender's habit: the previous file is kept as .blend1.
-        also = [path.with_name(f"{path.name}1")] if path.suffix == ".blend" and path.exists() else []
-        for written in (path, *also):
+        for written in (path, *_kept_as(path)):
             other = known.setdefault(identity(written), written)
-            if other is not written:
-                remedy = ", or add --overwrite" if other == chosen.rig and len(takes) == 1 else ""
+            is_rig = alone and other == chosen.rig and written == takes[0].output
+            if other is not written and not (is_rig and chosen.overwrite):
+                remedy = ", or add --overwrite" if is_rig else ""
                 raise BatchError(f"{written}: would be written over {other}: choose another name{remedy}")
     for take in takes:
         if take.output.suffix != ".blend":
             raise BatchError(f"{take.output}: is no name of a file of Blender's: choose one that ends in .blend")
+
+
+def _kept_as(path: Path) -> list[Path]:
+    """Where the previous .blend goes, if there is one."""
+    place = Path(os.path.realpath(path))
+    return [place.with_name(f"{place.name}1")] if place.suffix == ".blend" and place.exists() else []
 
 
 def modified(path: Path) -> int | None:
@@ -217,12 +221,10 @@ class _Worker:
 
     def __init__(self) -> None:
         program = getattr(getattr(sys.modules.get("bpy"), "app", None), "binary_path", "")
-        root = __name__.partition(".blender.")[0]
+        package = Path(__file__).parents[2]
         command = [program, "--background", "--command", f"fabrik_{WORKER}"]
-        command = command if program else [sys.executable, "-m", root, WORKER]
-        # The folder that holds the package.
-        folder = Path(__file__).parents[3 + root.count(".")]
-        path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
+        command = command if program else [sys.executable, "-m", package.name, WORKER]
+        path = os.pathsep.join(filter(None, (str(package.parent), os.environ.get("PYTHONPATH"))))
         # The matrices are small: a second thread in each process would only take its core from another process.
         threads = os.environ.get("OPENBLAS_NUM_THREADS", "1")
         self._process = subprocess.Popen(

@@ -168,6 +168,17 @@ class TestDask:
         check_files(tmp_path)
         assert not any(Path(f"/proc/{each}").exists() for each in child)
 
+    def test_ctrl_c(self, cluster, call, addon_folder, tmp_path):
+        running = start(call, "--dask", cluster[0], folder=addon_folder)
+        assert any(line.startswith("take") for line in running.stdout)
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=60)
+        assert (running.returncode, err) == (130, "fabrik_bake: stopped; what was written before is kept\n")
+        # Takes that have begun are finished, and no other begins.
+        wait_for(lambda: not any(".part" in path.name for path in (tmp_path / "out").iterdir()))
+        time.sleep(5)
+        assert len(list((tmp_path / "out").iterdir())) < 2 * TAKES
+
     def test_nobody_there(self, call, capfd):
         pytest.importorskip("distributed")
         assert run_command([*call, "--dask", "nonsense"]) == 1

@@ -379,6 +379,15 @@ class TestNothingIsLost:
         assert files.rig.read_bytes() != before
         assert files.rig.with_name("rig.blend1").read_bytes() == before
 
+    def test_no_report_replaces_the_rig(self, files, capfd):
+        before = files.rig.read_bytes()
+        files.report = files.rig
+        assert cli.run_command(files.arguments("--overwrite")) == 1
+        files.output = files.rig
+        assert cli.run_command(files.arguments("--overwrite")) == 1
+        assert capfd.readouterr().err.count("would be written over") == 2
+        assert files.rig.read_bytes() == before
+
     def test_a_rig_that_is_the_backup_of_the_output(self, files, capfd):
         """Blender's habit would have it replaced."""
         files.rig = files.rig.rename(files.folder / "out.blend1")
