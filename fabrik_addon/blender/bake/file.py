@@ -244,6 +244,24 @@ def open_rig(path: Path, name: str) -> tuple[bpy.types.Object, list[str]]:
     Python in the file is not run. A control rig is set up if nobody has done so. Raises a FabrikError for a file that
     can't be opened and an armature that can't be posed.
     """
+    rig = _opened(path, name)
+    notes = []
+    if bpy.app.autoexec_fail:
+        notes.append(f"Python in {path.name} was not run ({bpy.app.autoexec_fail_message}): what it drives stays as is")
+    owned = _owned_parts(rig)
+    if owned:
+        line, left = "", list[str]()
+        with suppress(RigError):
+            line, left = use_control_rig(bpy.context, rig)
+        if not owned.isdisjoint(rig_settings(rig).control.carriers.keys()):
+            return rig, [*notes, line, *left]
+        # No control moves what constraints move, such as legs on IK that follow an empty: bones are posed as they are.
+        rig = _opened(path, name)
+    return rig, notes
+
+
+def _opened(path: Path, name: str) -> bpy.types.Object:
+    """Open a .blend; its armature."""
     try:
         bpy.ops.wm.open_mainfile(filepath=str(path.resolve()), load_ui=False, use_scripts=False)
     except RuntimeError:
@@ -253,24 +271,16 @@ def open_rig(path: Path, name: str) -> tuple[bpy.types.Object, list[str]]:
     rig = _find_armature(bpy.context.scene, name)
     check_rig(rig)
     check_editable(rig)
-    notes = []
-    if bpy.app.autoexec_fail:
-        notes.append(f"Python in {path.name} was not run ({bpy.app.autoexec_fail_message}): what it drives stays as is")
-    if _needs_control_rig(rig):
-        # If no control can be found, bones are posed as they are.
-        with suppress(RigError):
-            line, left = use_control_rig(bpy.context, rig)
-            notes += [line, *left]
-    return rig, notes
+    return rig
 
 
-def _needs_control_rig(rig: bpy.types.Object) -> bool:
-    """Whether constraints move trunk, arms or legs of the mesh's bones, and no controls have been looked for."""
+def _owned_parts(rig: bpy.types.Object) -> set[str]:
+    """The bones of trunk, arms and legs that constraints move in a rig whose controls nobody has looked for."""
     if not may_be_control_rig(rig):
-        return False
+        return set()
     deform = [bone.name for bone in rig.data.bones if bone.use_deform]
     parts = [name for name, role in match(deform).items() if role.part in _PARTS]
-    return not constrained_bones(rig).keys().isdisjoint(parts or deform)
+    return constrained_bones(rig).keys() & set(parts or deform)
 
 
 def _find_armature(scene: bpy.types.Scene, name: str) -> bpy.types.Object:

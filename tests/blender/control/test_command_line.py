@@ -3,6 +3,7 @@
 import bpy
 import pytest
 from support import scenes
+from support.control_rigs import hand_made, only_ik
 from support.rigify import rigify_file
 
 from fabrik_addon.blender.bake.command_line import run_command
@@ -41,15 +42,20 @@ def test_a_generated_rigify_gets_another_armature_s_motion(tmp_path, recording, 
     assert {"thigh_fk.L", "upper_arm_fk.R"} <= keyed(tmp_path / "dab.blend")
 
 
-@pytest.mark.parametrize(("bone", "found"), [("eye.L", False), ("shin.L", True)])
-def test_only_trunk_arms_and_legs_count(tmp_path, bone, found):
-    """An eye that looks at something is no reason to look for controls; a leg on IK is."""
+@pytest.mark.parametrize(("bone", "kind"), [("eye.L", "DAMPED_TRACK"), ("shin.L", "IK")])
+def test_what_no_control_moves_is_no_reason_to_use_controls(tmp_path, bone, kind):
+    """An eye that looks at something, and a leg that follows an empty: all bones are posed as they are."""
     rig = scenes.make_rig((*scenes.PERSON, ("eye.L", "head", (0.03, -0.1, 1.7), (0.03, -0.15, 1.7))))
-    target = scenes.empty_at((0.1, -1.0, 0.1))
-    added = rig.pose.bones[bone].constraints.new("IK" if found else "DAMPED_TRACK")
-    added.target = target
-    if found:
-        added.chain_count = 2
+    rig.pose.bones[bone].constraints.new(kind).target = scenes.empty_at((0.1, -1.0, 0.1))
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "rig.blend"))
     rig, notes = open_rig(tmp_path / "rig.blend", "")
-    assert bool(len(rig.fabrik.control.carriers)) == bool(notes) == found
+    assert (len(rig.fabrik.control.carriers), notes) == (0, [])
+
+
+@pytest.mark.parametrize("made", [hand_made, only_ik])
+def test_legs_on_ik_of_their_controls(tmp_path, made):
+    made()
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "rig.blend"))
+    rig, notes = open_rig(tmp_path / "rig.blend", "")
+    assert len(rig.fabrik.control.carriers) > 10
+    assert "are posed by their controls" in notes[0]
