@@ -114,7 +114,7 @@ def unregister() -> None:
 
 def _commands() -> dict[str, Callable[[list[str]], int]]:
     """What `blender --command fabrik_…` runs."""
-    return {"bake": _bake_command, "retarget": _retarget_command}
+    return {"bake": _bake_command, "retarget": _retarget_command, "worker": _worker_command}
 
 
 def _bake_command(arguments: list[str]) -> int:
@@ -130,3 +130,11 @@ def _retarget_command(arguments: list[str]) -> int:
     from .retarget.command_line import COMMAND
 
     return run_command(arguments, COMMAND)
+
+
+def _worker_command(_arguments: list[str]) -> int:
+    """`blender --command fabrik_worker`: takes of another process, which has been called with `--jobs`."""
+    from .bake.command_line import BAKE, serve_takes
+    from .retarget.command_line import COMMAND
+
+    serve_takes((BAKE, COMMAND))

@@ -108,14 +108,18 @@ def _import(path: Path) -> None:
         # Of what went wrong inside an importer Blender hands on all of Python's traceback, and where that was.
         said = [line for line in str(trouble).splitlines() if line.strip() and not line.startswith("Location:")]
         why = said[-1].removeprefix("Error: ").strip()
+        if why == "KeyboardInterrupt":
+            # Ctrl-C, which would end this take alone.
+            raise KeyboardInterrupt from None
         raise RetargetError(f"{path.name}: cannot be read ({why}): export it again") from None
 
 
 def _armature_of(brought: Iterable[bpy.types.ID], path: Path) -> bpy.types.Object:
     """The armature among what a file has brought, one that moves where there is one; it gets the file's name."""
     things = [thing for thing in brought if isinstance(thing, bpy.types.Object) and thing.type == "ARMATURE"]
+    things = [thing for thing in things if len(thing.data.bones)]
     if not things:
-        raise RetargetError(f"{path.name}: there is no armature in it: choose another file")
+        raise RetargetError(f"{path.name}: there is no armature with bones in it: choose another file")
     armature = min(things, key=lambda thing: (next(curves(thing), None) is None, thing.name))
     armature.name = path.stem
     return armature

@@ -52,3 +52,32 @@ def test_a_name_of_another_kind_of_file_is_said(motion, output, said, tmp_path, 
     assert run_command([str(RIG), str(tmp_path / motion), "--output", str(tmp_path / output)], COMMAND) == 1
     assert said in capfd.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+BROKEN = {
+    "its numbers are missing": "HIERARCHY\nROOT Hips\n{\n  OFFSET\n  JOINT Leg\n",
+    "it has no hierarchy": "HIERARCHY nonsense { foo\n",
+    "it is no text": "\x00\xff" * 100,
+    "it is empty": "",
+}
+
+
+@pytest.mark.parametrize("content", BROKEN.values(), ids=[*BROKEN])
+def test_a_broken_file_is_said_in_one_line(command, tmp_path, content):
+    """Blender's importer prints a traceback, on both streams."""
+    broken = tmp_path / "broken.bvh"
+    broken.write_text(content)
+    done = command(RIG, broken, "--output", tmp_path / "broken.blend")
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("fabrik_retarget: broken.bvh: ")
+    assert "not expected" not in line
+    assert [path.name for path in tmp_path.iterdir()] == ["broken.bvh"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("walk.trc", "use the command bake"), ("walk.c3d", "the command bake"), ("walk.amc", "to .bvh")]
+)
+def test_another_kind_of_recording(name, said, tmp_path, capfd):
+    assert run_command([str(RIG), str(tmp_path / name), "--output", str(tmp_path / "walk.blend")], COMMAND) == 1
+    assert said in capfd.readouterr().err
