@@ -1,5 +1,6 @@
-"""Which marker files can be read, by the ends of their names."""
+"""Which files can be read, by the ends of their names."""
 
 from typing import Final
 
-SUFFIXES: Final = (".trc", ".c3d")
+SUFFIXES: Final = (".trc", ".c3d", ".csv", ".npy", ".npz")
+"""Files of markers and keypoints."""
