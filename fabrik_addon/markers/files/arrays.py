@@ -19,6 +19,7 @@ PICKLED: Final = (
     "it holds pickled Python objects, which may run code when they are read: if you trust it, load it in Python and "
     "save its arrays with numpy.savez"
 )
+_CUT_OFF: Final = "it is cut off or no file of arrays: export it again"
 # What files of poses and of markers call their frames a second: AMASS, its later releases, SOMA, video tools.
 RATES: Final = ("mocap_framerate", "mocap_frame_rate", "frame_rate", "framerate", "fps")
 
@@ -59,10 +60,19 @@ def arrays_in(content: bytes, wanted: Iterable[str]) -> Mapping[str, npt.NDArray
         zipfile.BadZipFile,
         zlib.error,
     ) as trouble:
-        raise MarkerFileError(
-            PICKLED if "pickle" in str(trouble) else "it is cut off or no file of arrays: export it again"
-        ) from None
+        raise MarkerFileError(PICKLED if "pickle" in str(trouble) else _CUT_OFF) from None
     return found
+
+
+def names_in(content: bytes) -> tuple[str, ...]:
+    """The names of the arrays in the bytes of a .npz file; raise MarkerFileError if it is cut off."""
+    if content.startswith(PICKLE_START):
+        raise MarkerFileError(PICKLED)
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as file:
+            return tuple(name.removesuffix(".npy") for name in file.namelist())
+    except (OSError, zipfile.BadZipFile):
+        raise MarkerFileError(_CUT_OFF) from None
 
 
 def rate_in(found: Mapping[str, npt.NDArray[Any]]) -> float | None:

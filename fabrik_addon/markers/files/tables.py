@@ -91,7 +91,7 @@ class CsvRows:
                 if number is None:
                     raise MarkerFileError(
                         f"line {self._reader.line_num}, column {places[place] + 1}: {cell!r} is not a number: "
-                        "correct it or export again"
+                        "export it again"
                     ) from None
                 values[place] = number
         return values
