@@ -44,9 +44,9 @@ class BakeFileRequest:
     rig, markers: files to read. mapping: the map to read, None to match the markers by their labels. output: the .blend
     to write. report: the CSV to write, or None. armature: name of the armature object, "" for the only one. performer:
     whose markers, where there are several. samples: first and last frame of the recording to import, counted from 1,
-    None for all. frame_range: first and last scene frame to bake, None for all that was imported. up_axis, units: None
-    to take them from the markers. scale: factor on marker positions, None to measure it on the rig. preset: the labels,
-    as in `match_markers`. calibrate: measure where the markers are on the rig; None: only where there is no map.
+    None for all. frame_range: first and last scene frame to bake, None for all that was imported. up_axis, units,
+    layout, rate: as in `read_markers`. scale: factor on marker positions, None to measure it on the rig. preset: the
+    labels, as in `match_markers`. calibrate: measure where the markers are on the rig; None: only if there is no map.
     static: a recording to calibrate from, or None. proportions, on_floor, reference: as in `calibrate_markers`.
     options: those of `BakeSettings`. The rest is as in `import_clip` and `bake`.
     """
@@ -64,6 +64,8 @@ class BakeFileRequest:
     timing: Timing = "SET_SCENE_RATE"
     up_axis: str | None = None
     units: str | None = None
+    layout: str | None = None
+    rate: float | None = None
     scale: float | None = 1.0
     root: str = "FREE"
     action_name: str = ""
@@ -128,7 +130,9 @@ def bake_file(request: BakeFileRequest) -> BakeFileResult:
 
 def _read(request: BakeFileRequest, path: Path, samples: tuple[int, int] | None) -> Clip:
     """One recording, of one performer."""
-    clip = choose_performer(read_markers(path, request.units, request.up_axis), request.performer)
+    clip = choose_performer(
+        read_markers(path, request.units, request.up_axis, request.layout, request.rate), request.performer
+    )
     return clip if samples is None else part_of(clip, *samples)
 
 

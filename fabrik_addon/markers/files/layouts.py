@@ -15,6 +15,7 @@ import numpy as np
 
 from ...human.body_parts import FINGERS
 from ..clip import FloatArray, MarkerFileError
+from .suffixes import LAYOUTS
 
 _BODY_33: Final = (
     "nose left_eye_inner left_eye left_eye_outer right_eye_inner right_eye right_eye_outer left_ear right_ear"
@@ -91,16 +92,6 @@ def _variants() -> dict[str, tuple[list[str], ...]]:
 
 
 _LAYOUTS: Final = MappingProxyType(_variants())
-LAYOUTS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "MEDIAPIPE": "MediaPipe, FreeMoCap",
-        "COCO": "COCO",
-        "HALPE": "HALPE",
-        "BODY_25": "OpenPose BODY_25",
-        "H36M": "Human3.6M",
-        "SMPL": "SMPL",
-    }
-)
 
 # A layout fits if its limbs are as long on both sides and on all frames, within these shares, and their two halves
 # about alike. COCO's points read as Human3.6M's, or the other way round, differ by 100 % and more.

@@ -1,6 +1,20 @@
-"""Which files can be read, by the ends of their names."""
+"""Which files can be read, by the ends of their names, and which orders of keypoints are known."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 SUFFIXES: Final = (".trc", ".c3d", ".csv", ".npy", ".npz")
 """Files of markers and keypoints."""
+
+LAYOUTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "MEDIAPIPE": "MediaPipe, FreeMoCap",
+        "COCO": "COCO",
+        "HALPE": "HALPE",
+        "BODY_25": "OpenPose BODY_25",
+        "H36M": "Human3.6M",
+        "SMPL": "SMPL",
+    }
+)
+"""The orders in which pose estimators write keypoints, by what an option calls them."""

@@ -26,7 +26,8 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, RetargetOptions, BakeOptions, Ope
 
     source: StringProperty(
         name="Source",
-        description="The armature whose motion is wanted, or a .bvh, .fbx, .glb or .usd file; the rig's when empty",
+        description="The armature whose motion is wanted, or a .bvh, .fbx, .glb, .usd, .npz or .mvnx file; "
+        "the rig's when empty",
     )
 
     def steps(self, context: Context) -> "Steps":
