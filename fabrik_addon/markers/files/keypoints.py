@@ -26,10 +26,10 @@ from .layouts import hand_names, names_of
 from .reading import METRES, guessed_up, rate_or_usual, unique_names, unit_name, without_unseen
 from .tables import CsvRows
 
-_COLUMN: Final = re.compile(r"(?P<name>.+?)(?:[ _.:\-]+(?P<axis>[xyz])|(?P<cap>[XYZ]))", re.ASCII | re.IGNORECASE)
-_AXIS_FIRST: Final = re.compile(r"(?P<axis>[xyz])[ _]?(?P<name>\d+)", re.IGNORECASE)
-_NAMELESS: Final = re.compile(r"(?:points?|joints?|landmarks?|key_?points?|kpt?|lm|[pjk])?[ _]?\d+", re.IGNORECASE)
-_TIMES: Final = ("time", "times", "timestamp", "timestamps", "t", "seconds", "time_s", "time (s)", "time_seconds")
+_COLUMN: Final = re.compile(r"(?P<name>.+?)(?:[\s_.:\-]+(?P<axis>[xyz])|(?P<cap>[XYZ]))", re.ASCII | re.IGNORECASE)
+_AXIS_FIRST: Final = re.compile(r"(?P<axis>[xyz])[\s_]?(?P<name>\d+)", re.IGNORECASE)
+_NAMELESS: Final = re.compile(r"(?:points?|joints?|landmarks?|key_?points?|kpt?|lm|[pjk])?[\s_]?\d+", re.IGNORECASE)
+_TIMES: Final = ("time", "times", "timestamp", "timestamps", "t", "seconds", "time_s", "time_seconds")
 _TIDY: Final = frozenset({"frame", "keypoint", "x", "y", "z"})
 _BODY: Final = re.compile(r"(?:body|pose)[_.](?=.)", re.IGNORECASE)
 _HAND_POINT: Final = re.compile(r"(left|right)_hand_(\d+)", re.IGNORECASE)
@@ -44,9 +44,9 @@ _ALONG: Final = 0.7
 _FLAT: Final = 1e-3
 # A hand's own wrist is this close to the body's, as a share of the forearm.
 _AT_WRIST: Final = 0.6
-_HIGH: Final = frozenset({"shoulder", "middle of shoulders", "nose", "eye", "ear", "crown", "acromion"})
-_LOW: Final = frozenset({"ankle", "heel", "big toe", "outer ankle", "knee"})
-_HIPS: Final = frozenset({"hip", "middle of hips"})
+_HIGH: Final = frozenset({"shoulder", "acromion", "nose", "eye", "ear", "crown"})
+_LOW: Final = frozenset({"ankle", "heel", "knee"})
+_HIPS: Final = frozenset({"hip"})
 _NAMED: Final = 3
 _NO_COLUMNS: Final = "it has no columns of points: a header such as nose_x, nose_y, nose_z is needed"
 

@@ -25,10 +25,10 @@ from .reading import METRES, guessed_up, number_in, unique_names, unit_name, wit
 from .tables import CsvRows
 
 START: Final = b"format version"
-_TYPES: Final = frozenset({"marker", "rigid body", "rigid body marker", "bone", "bone marker"})
+_TYPES: Final = frozenset({"marker", "rigidbody", "rigidbodymarker", "bone", "bonemarker"})
 _KINDS: Final = frozenset({"position", "rotation"})
 # Solved and measured markers of one name: the first of these kinds that a name has counts.
-_MEASURED_FIRST: Final = ("marker", "rigid body marker", "bone marker")
+_MEASURED_FIRST: Final = ("marker", "rigidbodymarker", "bonemarker")
 # Metres from a rigid body's pivot to the points on its axes.
 _ARM: Final = 0.05
 _NAMED: Final = 3
@@ -53,9 +53,9 @@ def parse_motive(content: bytes, units: str | None, up_axis: UpAxis | None) -> C
     """
     rows = CsvRows(content)
     first = rows.next() or []
-    fields = {key.lower(): value for key, value in zip(first[::2], first[1::2], strict=False)}
+    fields = {_plain(key): value for key, value in zip(first[::2], first[1::2], strict=False)}
     columns, timed = _columns(rows)
-    unit = unit_name(fields.get("length units", "") if units is None else units)
+    unit = unit_name(fields.get("lengthunits", "") if units is None else units)
     wanted = [column.place for column in columns]
     numbers = rows.columns([*wanted, *([] if timed is None else [timed])])
     of_owner: dict[tuple[str, str], dict[tuple[str, str], FloatArray]] = {}
@@ -77,6 +77,11 @@ def parse_motive(content: bytes, units: str | None, up_axis: UpAxis | None) -> C
     return Clip(unique_names(list(markers)), rate, positions, up, unit, notes=(*notes, *up_notes))
 
 
+def _plain(text: str) -> str:
+    """A word of the header in small letters, without spaces."""
+    return text.lower().replace(" ", "")
+
+
 def _columns(rows: CsvRows) -> tuple[list[_Column], int | None]:
     """The columns of positions and rotations, and the place of that of the time; leaves the first row of numbers."""
     above: list[list[str]] = []
@@ -84,19 +89,19 @@ def _columns(rows: CsvRows) -> tuple[list[_Column], int | None]:
         if row and row[0].lower() == "frame":
             break
         above.append(row)
-    kinds = next((row for row in above if _TYPES & {cell.lower() for cell in row}), None)
+    kinds = next((row for row in above if _TYPES & {_plain(cell) for cell in row}), None)
     told = next((row for row in reversed(above) if _KINDS & {cell.lower() for cell in row}), None)
     if row is None or kinds is None or told is None:
         raise MarkerFileError("the header is truncated: lines of types, names and axes are needed: export it again")
     names = above[next(place for place, other in enumerate(above) if other is kinds) + 1]
     columns = [
-        _Column(kind.lower(), name.strip('"'), what.lower(), axis.lower(), place)
+        _Column(_plain(kind), name.strip('"'), what.lower(), axis.lower(), place)
         for place, (kind, name, what, axis) in enumerate(zip(kinds, names, told, row, strict=False))
-        if kind.lower() in _TYPES and what.lower() in _KINDS
+        if _plain(kind) in _TYPES and what.lower() in _KINDS
     ]
     if not columns:
         raise MarkerFileError("it has neither markers nor rigid bodies: export them with positions")
-    timed = next((place for place, cell in enumerate(row) if cell.lower().startswith("time (")), None)
+    timed = next((place for place, cell in enumerate(row) if cell.lower().startswith("time")), None)
     return columns, timed
 
 
@@ -104,7 +109,7 @@ def _markers(
     owners: Mapping[tuple[str, str], Mapping[tuple[str, str], FloatArray]], metre: float
 ) -> dict[str, FloatArray]:
     """(F, 3) positions in metres by marker, those of rigid bodies by the body's name and a number."""
-    bodies = [name for kind, name in owners if kind == "rigid body"]
+    bodies = [name for kind, name in owners if kind == "rigidbody"]
     found: dict[str, FloatArray] = {}
     used: set[str] = set()
     for kind in _MEASURED_FIRST:
@@ -116,7 +121,7 @@ def _markers(
             body = next((body for body in bodies if name.startswith(f"{body}:")), None)
             found[name if body is None else _of_body(body, name)] = metre * position
     for body in bodies:
-        channels = owners["rigid body", body]
+        channels = owners["rigidbody", body]
         pivot = _position(channels)
         if pivot is None or any(name.startswith(f"{body}:") for name in used):
             continue
@@ -157,7 +162,7 @@ def _axes(quaternions: FloatArray) -> FloatArray:
 
 def _rate(fields: Mapping[str, str], times: FloatArray) -> float:
     """Frames a second by the header, else by the times; raise MarkerFileError if neither says it."""
-    for key in ("export frame rate", "capture frame rate"):
+    for key in ("exportframerate", "captureframerate"):
         rate = number_in(fields.get(key, ""))
         if rate is not None and np.isfinite(rate) and rate > 0.0:
             return rate

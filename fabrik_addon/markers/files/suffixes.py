@@ -9,10 +9,10 @@ SUFFIXES: Final = (".trc", ".c3d", ".csv", ".npy", ".npz")
 
 LAYOUTS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "MEDIAPIPE": "MediaPipe, FreeMoCap",
+        "MEDIAPIPE": "MediaPipe/FreeMoCap",
         "COCO": "COCO",
         "HALPE": "HALPE",
-        "BODY_25": "OpenPose BODY_25",
+        "BODY_25": "BODY_25",
         "H36M": "Human3.6M",
         "SMPL": "SMPL",
     }
