@@ -107,10 +107,9 @@ def _wide(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArra
             columns.setdefault(told["name"], {}).setdefault(axis, place)
     whole = {name: axes for name, axes in columns.items() if len(axes) == 3}
     if not whole:
-        flat = any(len(axes) == 2 for axes in columns.values())
-        raise MarkerFileError(
-            "its points have two coordinates: points in three dimensions are needed" if flat else _NO_COLUMNS
-        )
+        if any(len(axes) == 2 for axes in columns.values()):
+            raise MarkerFileError("its points have two coordinates: points in three dimensions are needed")
+        raise MarkerFileError(_NO_COLUMNS)
     wanted = [axes[axis] for axes in whole.values() for axis in "xyz"]
     timed = next((place for place, cell in enumerate(header) if cell.lower() in _TIMES), None)
     numbers = rows.columns([*wanted, *([] if timed is None else [timed])])

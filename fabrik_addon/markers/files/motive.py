@@ -65,11 +65,9 @@ def parse_motive(content: bytes, units: str | None, up_axis: UpAxis | None) -> C
     bones = [name for kind, name in of_owner if kind == "bone"]
     positions = without_unseen(np.stack(list(markers.values()), axis=1)) if markers else np.empty((0, 0, 3))
     if np.isnan(positions).all():
-        raise MarkerFileError(
-            "it has only the bones of a skeleton: export markers, or BVH to retarget"
-            if bones
-            else "no marker is seen on any frame: choose another recording"
-        )
+        if bones:
+            raise MarkerFileError("it has only the bones of a skeleton: export markers, or BVH to retarget")
+        raise MarkerFileError("no marker is seen on any frame: choose another recording")
     left_out = f"left out the bones of a skeleton: {first_few(bones, _NAMED)}; export BVH to retarget them"
     notes = [left_out] if bones else []
     up, up_notes = (up_axis, ()) if up_axis else guessed_up(positions, "Y")
