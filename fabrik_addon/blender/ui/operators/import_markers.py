@@ -146,22 +146,23 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
                 return self._ask("The points have no names: choose their layout", layout=error.choices[0])
             count = len(error.names)
             return self._ask(f"There are {count} performers: choose whose markers to import", performer=error.names[0])
-        _check_rates([recording for _, recording in recordings], self.timing)
+        timing = self.timing
+        _check_rates([recording for _, recording in recordings], timing)
         before = scene_rate(context.scene)
         for path, recording in recordings:
-            self._import(context, path, recording)
+            self._import(context, path, recording, timing)
         after = scene_rate(context.scene)
         if abs(after - before) > _SAME_RATE:
             self.report({"WARNING"}, told(f"The scene plays {after:g} frames a second now, {before:g} before"))
         return {"FINISHED"}
 
-    def _import(self, context: Context, path: Path, recording: "Clip | Recorded") -> None:
+    def _import(self, context: Context, path: Path, recording: "Clip | Recorded", timing: str) -> None:
         """Add what was read of one file to the scene, and tell what it is."""
         from ....markers.clip import Clip
         from ...capture.import_markers import import_clip
         from ...retarget.recorded import add_recorded
 
-        how: Any = {"timing": self.timing, "start_frame": self.start_frame, "scale": self.scale}
+        how: Any = {"timing": timing, "start_frame": self.start_frame, "scale": self.scale}
         for note in recording.notes:
             self.report({"WARNING"}, f"{path.name}: {told(note)}")
         if isinstance(recording, Clip):
