@@ -111,7 +111,7 @@ def import_clip(
     _check_frames(clip, frames)
     if timing == "SET_SCENE_RATE":
         set_rate(context.scene, clip.rate)
-    _widen_range(context.scene, frames)
+    widen_range(context.scene, frames)
     collection = bpy.data.collections.new(Path(clip.source).stem or "Markers")
     context.scene.collection.children.link(collection)
     positions = scale * to_z_up(clip).positions
@@ -169,7 +169,7 @@ def set_rate(scene: bpy.types.Scene, rate: float) -> None:
     scene.render.fps_base = scene.render.fps / rate
 
 
-def _widen_range(scene: bpy.types.Scene, frames: FloatArray) -> None:
+def widen_range(scene: bpy.types.Scene, frames: FloatArray) -> None:
     scene.frame_start = min(scene.frame_start, max(0, math.floor(frames[0])))
     scene.frame_end = max(scene.frame_end, math.ceil(frames[-1]))
 

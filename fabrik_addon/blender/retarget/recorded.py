@@ -8,7 +8,7 @@ from ...core.rotations import conjugate, product, quaternion_from_matrix
 from ...retarget.files.recorded import Recorded
 from ...retarget.motion import RetargetError
 from ..capture.clip import scene_rate
-from ..capture.import_markers import FASTEST_RATE, LAST_FRAME, Timing, set_rate
+from ..capture.import_markers import FASTEST_RATE, LAST_FRAME, Timing, set_rate, widen_range
 from ..rig.actions import new_action
 from ..rig.keyframes import bone_path, write_curves
 from ..rig.pose_keeper import in_object_mode
@@ -36,6 +36,7 @@ def add_recorded(
         raise RetargetError(f"{name}: it has frames beyond {LAST_FRAME}, the last of Blender's: import fewer")
     if timing == "SET_SCENE_RATE":
         set_rate(context.scene, body.rate)
+    widen_range(context.scene, frames)
     armature = bpy.data.armatures.new(name)
     rig = bpy.data.objects.new(name, armature)
     context.scene.collection.objects.link(rig)

@@ -62,7 +62,9 @@ def blocks():
 @pytest.mark.parametrize(("kind", "rate"), [("npz", 60), ("mvnx", 240)])
 def test_bones_are_where_the_file_has_them(clean_scene, files, kind, rate):
     body = read_recorded(files[kind])
+    bpy.context.scene.frame_end = 3
     armature = add_recorded(bpy.context, body, "walk")
+    assert bpy.context.scene.frame_end == FRAMES
     assert bpy.context.scene.render.fps == rate
     for frame, places in enumerate(body.positions(), 1):
         np.testing.assert_allclose(heads(armature, body.names, frame), places, atol=1e-5)
