@@ -170,6 +170,7 @@ def set_rate(scene: bpy.types.Scene, rate: float) -> None:
 
 
 def widen_range(scene: bpy.types.Scene, frames: FloatArray) -> None:
+    """Let the scene's range hold the first and the last of the frames as well."""
     scene.frame_start = min(scene.frame_start, max(0, math.floor(frames[0])))
     scene.frame_end = max(scene.frame_end, math.ceil(frames[-1]))
 

@@ -7,8 +7,9 @@ for SMPL-X); or `root_orient` (F, 3) and `pose_body` (F, 63), with `pose_hand` (
 nghorbani/amass (notebook 01) and vchoutas/smplx (joint_names.py). `betas`, `dmpls`, eyes, jaw and gender are not used.
 
 At zero all of these models stand with their arms stretched out to the sides, Y up, facing Z. The skeleton is ours, in
-that pose, of an average adult of 1.72 m: no data of the models. Where feet stand while the body goes on, the leg's
-length follows from how far it goes; the skeleton is scaled by that. AMASS has Z up, tools for video Y up or down: up is
+that pose, of an average adult of 1.72 m: no data of the models. Legs are 5° apart, knees bent by 5° and toes 17° out,
+since the models' zero is such a stance and rotations count from there. Where feet stand while the body goes on, the
+leg's length follows from how far it goes; the skeleton is scaled by that. AMASS has Z up, tools for video Y up or down: up is
 where the trunk points on most frames.
 """
 
@@ -51,19 +52,19 @@ class _Joint(NamedTuple):
 # Left and middle joints, by Winter's proportions of an adult of 1.72 m (2009, figure 4.1).
 _REST: Final = {
     "pelvis": _Joint("", (0.0, 0.0, 0.95), (0.0, 0.0, 1.05)),
-    "left_hip": _Joint("pelvis", (0.09, 0.0, 0.91), (0.09, 0.0, 0.49)),
+    "left_hip": _Joint("pelvis", (0.08, 0.0, 0.91), (0.117, 0.0, 0.49)),
     "spine1": _Joint("pelvis", (0.0, 0.0, 1.05), (0.0, 0.0, 1.18)),
-    "left_knee": _Joint("left_hip", (0.09, 0.0, 0.49), (0.09, 0.01, 0.07)),
+    "left_knee": _Joint("left_hip", (0.117, 0.0, 0.49), (0.105, 0.036, 0.07)),
     "spine2": _Joint("spine1", (0.0, 0.0, 1.18), (0.0, 0.0, 1.26)),
-    "left_ankle": _Joint("left_knee", (0.09, 0.01, 0.07), (0.1, -0.12, 0.02)),
+    "left_ankle": _Joint("left_knee", (0.105, 0.036, 0.07), (0.14, -0.08, 0.02)),
     "spine3": _Joint("spine2", (0.0, 0.0, 1.26), (0.0, 0.0, 1.46)),
-    "left_foot": _Joint("left_ankle", (0.1, -0.12, 0.02), (0.1, -0.19, 0.02)),
+    "left_foot": _Joint("left_ankle", (0.14, -0.08, 0.02), (0.16, -0.145, 0.02)),
     "neck": _Joint("spine3", (0.0, 0.0, 1.46), (0.0, -0.01, 1.55)),
     "left_collar": _Joint("spine3", (0.03, 0.0, 1.41), (0.17, 0.0, 1.42)),
     "head": _Joint("neck", (0.0, -0.01, 1.55), (0.0, -0.01, 1.72)),
-    "left_shoulder": _Joint("left_collar", (0.17, 0.0, 1.42), (0.45, 0.0, 1.42)),
-    "left_elbow": _Joint("left_shoulder", (0.45, 0.0, 1.42), (0.7, 0.0, 1.42)),
-    "left_wrist": _Joint("left_elbow", (0.7, 0.0, 1.42), (0.79, 0.0, 1.42)),
+    "left_shoulder": _Joint("left_collar", (0.17, 0.0, 1.42), (0.45, 0.02, 1.42)),
+    "left_elbow": _Joint("left_shoulder", (0.45, 0.02, 1.42), (0.7, 0.02, 1.42)),
+    "left_wrist": _Joint("left_elbow", (0.7, 0.02, 1.42), (0.79, 0.02, 1.42)),
 }
 _SPINE: Final = (
     "pelvis left_hip right_hip spine1 left_knee right_knee spine2 left_ankle right_ankle spine3 left_foot right_foot"
@@ -209,7 +210,7 @@ def _skeleton(count: int) -> tuple[list[str], npt.NDArray[np.intp], FloatArray, 
                 parent = f"left_{finger}{number}" if number else "left_wrist"
                 rest[f"left_{finger}{number + 1}"] = _Joint(parent, tuple(ends[number]), tuple(ends[number + 1]))
     elif count > _BODY_JOINTS:
-        rest["left_hand"] = _Joint("left_wrist", (0.79, 0.0, 1.42), (0.88, 0.0, 1.42))
+        rest["left_hand"] = _Joint("left_wrist", (0.79, 0.02, 1.42), (0.88, 0.02, 1.42))
     names = _SPINE.split()
     names += [name for name in rest if name not in names]
     names += [name.replace("left", "right") for name in names[_BODY_JOINTS:]]
