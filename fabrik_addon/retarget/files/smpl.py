@@ -8,9 +8,9 @@ nghorbani/amass (notebook 01) and vchoutas/smplx (joint_names.py). `betas`, `dmp
 
 At zero all of these models stand with their arms stretched out to the sides, Y up, facing Z. The skeleton is ours, in
 that pose, of an average adult of 1.72 m: no data of the models. Legs are 5° apart, knees bent by 5° and toes 17° out,
-since the models' zero is such a stance and rotations count from there. Where feet stand while the body goes on, the
-leg's length follows from how far it goes; the skeleton is scaled by that. AMASS has Z up, tools for video Y up or down: up is
-where the trunk points on most frames.
+since the models' zero is such a stance and rotations count from there. While a foot is planted and the body goes on,
+the legs' length follows from how far it goes; the skeleton is scaled by that. AMASS has Z up, tools for video Y up or
+down: up is where the trunk points on most frames.
 """
 
 from collections.abc import Mapping
@@ -96,8 +96,10 @@ _MOST: Final = 0.7
 # says nothing of its size.
 _PLANTED_HEIGHT: Final = 0.04
 _GOES: Final = 0.5
-# A person's size against the skeleton's.
-_SMALLEST, _LARGEST = 0.5, 1.4
+# Seconds that a foot is planted at least: a third of the stance of a fast walk.
+_SPAN: Final = 0.2
+# A person's size against the skeleton's; beyond that feet slide, as on a treadmill.
+_SMALLEST, _LARGEST = 0.75, 1.25
 # The lowest foot of all frames is on the floor; this share of the frames may be lower.
 _LOWER: Final = 0.05
 # Metres by which AMASS's floor, which is at 0, may be off.
@@ -257,20 +259,22 @@ def _feet(body: Recorded) -> FloatArray:
 def _scaled(body: Recorded) -> Recorded:
     """The body as large as makes its planted feet stay in place, if it goes far enough to tell.
 
-    With s the size, a foot at trans + s · d stays if Δtrans + s · Δd = 0: least squares over the lower foot of each
-    step from one frame to the next, on the floor's plane.
+    With s the size, a foot at trans + s · d stays if Δtrans + s · Δd = 0: least squares on the floor's plane over spans
+    on which one foot is the lower one and planted. They are long enough for jitter not to count.
     """
-    if len(body.frames) < 3:
+    lag = max(1, round(_SPAN * body.rate))
+    if len(body.frames) <= lag or body.frames[-1] - body.frames[0] >= len(body.frames):
         return body
     balls = _feet(body)[:, 1::2]
+    heights = balls[:, :, 2]
+    low = np.quantile(heights.min(axis=1), _LOWER) + _PLANTED_HEIGHT
+    planted = (heights <= low) & (heights == heights.min(axis=1, keepdims=True))
+    counts = np.cumsum(np.vstack([np.zeros((1, 2), dtype=int), planted]), axis=0)
+    first, foot = np.nonzero(counts[lag + 1 :] - counts[: -lag - 1] == lag + 1)
     relative = balls - body.root[:, None]
-    lower = balls[:-1, :, 2].argmin(axis=1)
-    steps = np.arange(len(lower))
-    height = np.maximum(balls[steps, lower, 2], balls[steps + 1, lower, 2])
-    usual = np.flatnonzero((np.diff(body.frames) == 1) & (height <= np.quantile(height, _LOWER) + _PLANTED_HEIGHT))
-    back = (relative[steps + 1, lower] - relative[steps, lower])[usual, :2]
-    along = np.diff(body.root, axis=0)[usual, :2]
-    if np.linalg.norm(back, axis=1).sum() < _GOES:
+    back = (relative[first + lag, foot] - relative[first, foot])[:, :2]
+    along = (body.root[first + lag] - body.root[first])[:, :2]
+    if np.linalg.norm(back, axis=1).sum() < _GOES * lag:
         return body
     size = -float((along * back).sum() / (back * back).sum())
     if not _SMALLEST <= size <= _LARGEST:

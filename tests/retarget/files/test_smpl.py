@@ -176,9 +176,10 @@ class TestKeys:
 
 
 class TestSize:
-    @pytest.mark.parametrize("size", [0.7, 1.0, 1.15])
-    def test_the_size_follows_from_planted_feet(self, npz, size):
-        """Somebody walks: legs swing, and the body goes on so that the lower foot stays; 3 m in 4 s."""
+    @pytest.mark.parametrize("size", [0.8, 1.0, 1.15])
+    @pytest.mark.parametrize("jitter", [0.0, 0.02])
+    def test_the_size_follows_from_planted_feet(self, npz, size, jitter):
+        """Somebody walks: legs swing, and the lower foot stays; with jitter, in radians, too."""
         count = 120
         phase = 2.0 * np.pi * np.arange(count) / 30.0
         poses = np.zeros((count, 22, 3))
@@ -192,7 +193,9 @@ class TestSize:
         for frame in range(1, count):
             lower = legs[frame - 1, :, 2].argmin()
             trans[frame] = trans[frame - 1] + legs[frame - 1, lower] - legs[frame, lower]
-        trans += [0.3, 0.2, -(trans + legs.min(axis=1))[:, 2].min()]
+        trans += [0.3, 0.2, 0.0]
+        trans[:, 2] = -legs[:, :, 2].min(axis=1)
+        poses[:, 1:] += np.random.default_rng(8).normal(scale=jitter, size=poses[:, 1:].shape)
         body = read_recorded(saved(npz, poses=poses.reshape(count, -1), trans=trans, fps=30))
         assert np.ptp(trans[:, 1]) > 1.5
         assert np.linalg.norm(body.heads[4] - body.heads[1]) == pytest.approx(
@@ -201,7 +204,7 @@ class TestSize:
         np.testing.assert_allclose(np.diff(body.root[:, :2], axis=0), np.diff(trans[:, :2], axis=0), atol=1e-12)
         # The lowest ankle or ball is as high over the floor as at rest.
         low = (body.positions()[:, [7, 8, 10, 11]] - body.heads[[7, 8, 10, 11]])[..., 2].min(axis=1)
-        assert np.quantile(low, 0.05) == pytest.approx(0.0, abs=0.005)
+        assert np.quantile(low, 0.05) == pytest.approx(0.0, abs=0.005 + jitter)
 
 
 class TestCrooked:
