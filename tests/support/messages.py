@@ -24,7 +24,7 @@ TELLING = (
 # Names of things, headings of tables, and types.
 NAMES = re.compile(
     r"FABRIK|LMB|^\{\} (target|pin|edit)$|^Object Transforms$|^(mean|rms|max) mm$|^(worst frame|seen %)$|Long unseen"
-    r"|^\{\} \{\} to \{\}$|^(\{\} )?frames$| \| "
+    r"|^[{}a-z0-9 ]+_[a-z0-9_ ]+$|^\{\} \{\} to \{\}$|^(\{\} )?frames$| \| "
 )
 _LOGGING = {"warning", "info", "debug"}
 

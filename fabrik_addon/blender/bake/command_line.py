@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 from bpy.props import BoolProperty, IntProperty
 
 from ...core.errors import FabrikError
-from ...markers.files.suffixes import SUFFIXES
+from ...markers.files.suffixes import LAYOUTS, SUFFIXES
 from ...markers.mapping.labels import PRESETS
 from ...markers.report.text import table_text
 from ..capture.import_markers import Timing
@@ -282,8 +282,18 @@ def _add_positions(group: Any) -> None:
     )
     units = ("auto", "mm", "cm", "m", "in", "ft")
     group.add_argument("--units", choices=units, default="auto", help="units of positions (default: the file's)")
+    layouts = tuple(key.lower() for key in LAYOUTS)
+    text = "the order of keypoints that have no names in the file (default: found by their number and the limbs)"
+    group.add_argument("--layout", choices=("auto", *layouts), default="auto", help=text)
+    add_rate(group)
     text = "factor on positions, or auto to make the person as large as the rig (default: 1)"
     group.add_argument("--scale", type=_scale, default=1.0, metavar="auto|FACTOR", help=text)
+
+
+def add_rate(group: Any) -> None:
+    """The frames a second of a file that does not say them, or says them wrongly."""
+    text = "frames a second of the recording (default: the file's; 30 if it says none)"
+    group.add_argument("--rate", type=_rate, metavar="HZ", help=text)
 
 
 def _add_options(group: Any) -> None:
@@ -314,6 +324,17 @@ def add_options(group: Any, options: Mapping[str, Any]) -> None:
             group.add_argument(flag, dest=name, type=kind, default=words["default"], metavar=unit, help=text)
 
 
+def _rate(text: str) -> float:
+    """A positive number."""
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = math.nan
+    if not (math.isfinite(rate) and rate > 0.0):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number above zero")
+    return rate
+
+
 def _scale(text: str) -> float | None:
     """A factor, None for "auto"."""
     if text == "auto":
@@ -339,7 +360,7 @@ def _request(chosen: argparse.Namespace, take: Take) -> BakeFileRequest:
     told |= {"markers": take.recording, "output": take.output, "report": take.report, "previous": take.previous}
     told |= {"options": chosen_options(chosen, _BAKED)}
     told |= {"root": chosen.root.upper(), "proportions": chosen.proportions.upper(), "timing": _TIMINGS[chosen.timing]}
-    told |= {name: None for name in ("up_axis", "units") if told[name] == "auto"}
+    told |= {name: None for name in ("up_axis", "units", "layout") if told[name] == "auto"}
     return BakeFileRequest(**told)
 
 

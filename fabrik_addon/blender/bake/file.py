@@ -52,16 +52,12 @@ ADVICE: Final = {
     ".bip": "is a Biped of 3ds Max: export it as .bvh or .fbx",
     ".blend": "is a file of Blender's: export its armature as .bvh, .fbx or .glb",
     ".cap": "is a capture of Cortex: export its markers as .trc or .c3d",
-    ".csv": "is a table: export the markers as .c3d or .trc, which Motive, Nexus and QTM do",
     ".dae": "is COLLADA: export it as .fbx or .glb",
     ".htr": "is a hierarchy of Cortex: export its markers as .trc or .c3d, or the skeleton as .bvh",
     ".mot": "has motion of OpenSim: use the .trc file that it was made of",
     ".mov": _VIDEO,
     ".mp4": _VIDEO,
-    ".mvn": "is a recording of Xsens MVN: export it as .bvh, .fbx or .c3d",
-    ".mvnx": "is a recording of Xsens MVN: export it as .bvh, .fbx or .c3d",
-    ".npy": "is an array: export the markers as .trc or .c3d",
-    ".npz": "has arrays: export the markers as .trc or .c3d, or the skeleton as .bvh",
+    ".mvn": "is a recording of Xsens MVN: export it as .mvnx, .bvh, .fbx or .c3d",
     ".pkl": "has pickled Python, which is not safe to read: export it as .bvh, .trc or .c3d",
     ".qtm": "is a recording of Qualisys QTM: export its markers as .c3d",
     ".tak": "is a take of Motive: export its markers as .c3d, or the skeleton as .bvh or .fbx",
@@ -92,9 +88,9 @@ class BakeFileRequest:
     to write. report: the CSV to write, or None. previous: as of `Take`. armature: name of the armature object, "" for
     the only one. performer: whose markers, where there are several. samples: first and last frame of the recording to
     import, counted from 1, None for all. frame_range: first and last scene frame to bake, None for all that was
-    imported. up_axis, units: None to take them from the markers. scale: factor on marker positions, None to measure it
+    imported. up_axis, units, layout, rate: as in `read_markers`. scale: factor on marker positions, None to measure it
     on the rig. preset: the labels, as in `match_markers`. calibrate: measure where the markers are on the rig; None:
-    only where there is no map. static: a recording to calibrate from, or None. proportions, on_floor, reference: as in
+    only if there is no map. static: a recording to calibrate from, or None. proportions, on_floor, reference: as in
     `calibrate_markers`.
     options: those of `BakeSettings`. The rest is as in `import_clip` and `bake`.
     """
@@ -113,6 +109,8 @@ class BakeFileRequest:
     timing: Timing = "SET_SCENE_RATE"
     up_axis: str | None = None
     units: str | None = None
+    layout: str | None = None
+    rate: float | None = None
     scale: float | None = 1.0
     root: str = "FREE"
     action_name: str = ""
@@ -181,7 +179,9 @@ def _read(request: BakeFileRequest, path: Path, samples: tuple[int, int] | None)
         raise BakeFileError(f"{path.name}: has an armature, and no markers: use the command retarget")
     if suffix in ADVICE and suffix not in SUFFIXES:
         raise BakeFileError(f"{path.name}: {ADVICE[suffix]}")
-    clip = choose_performer(read_markers(path, request.units, request.up_axis), request.performer)
+    clip = choose_performer(
+        read_markers(path, request.units, request.up_axis, request.layout, request.rate), request.performer
+    )
     return clip if samples is None else part_of(clip, *samples)
 
 

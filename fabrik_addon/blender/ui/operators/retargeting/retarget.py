@@ -26,7 +26,8 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, RetargetOptions, KeyOptions, Oper
 
     source: StringProperty(
         name="Source",
-        description="The armature whose motion is wanted, or a .bvh, .fbx, .glb or .usd file; the rig's when empty",
+        description="The armature whose motion is wanted, or a .bvh, .fbx, .glb, .usd, .npz or .mvnx file; "
+        "the rig's when empty",
         options=ASIDE,
     )
 
