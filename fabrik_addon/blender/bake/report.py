@@ -58,6 +58,7 @@ def make_report(trees: Sequence[BakedTree], frames: IntArray) -> Report:
         ],
         limits={bone: share for tree in trees for bone, share in _binding(tree).items()},
         outliers=np.concatenate([_left_out(tree) for tree in trees], axis=1),
+        doubts=[doubt for tree in trees for doubt in tree.doubts],
         rotations={bone: off for tree in trees for bone, off in tree.turned_off.items()},
     )
 
@@ -179,7 +180,8 @@ def tell(
     keyed = [bone for tree in trees for bone in tree.bones]
     left = (sentence for tree in trees for sentence in tree.goals.left_alone)
     warnings = (*_warnings(armature, keyed), *animated_limits(armature, keyed, settings.frames), *left)
-    notes = (*take_notes(trees, 1.0 / float(object_scale(matrices[0]))), *rotations_line(report))
+    own = (note for tree in trees for note in tree.notes)
+    notes = (*own, *take_notes(trees, 1.0 / float(object_scale(matrices[0]))), *rotations_line(report))
     by_markers = not take and follows_markers(armature, settings.source)
     if by_markers:
         size = max(tree.goals.tree.skeleton.size * float(np.median(tree.scale)) for tree in trees)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import addon_utils
 import bpy
+import numpy as np
 
 from ...retarget.goals import RetargetSettings
 from ...retarget.motion import RetargetError
@@ -50,9 +51,15 @@ def retarget_from(
         check_animated(armature)
         own = source_range(armature, context.scene)
         first, last = (every if given is None else given for given, every in zip(frames, own, strict=True))
-        reference = how["reference"] - first if how["use_reference"] else None
-        settings = RetargetSettings(how["places"], how["hands_in_world"], how["contacts"], reference)
         baked, given = BakeSettings(first, last, **bake), checked_pairs(pairs, rig, armature)
+        reference = None
+        if how["use_reference"]:
+            if not first <= how["reference"] <= last:
+                raise RetargetError(
+                    f"The reference frame {how['reference']} is not in frames {first} to {last}: choose one of these"
+                )
+            reference = int(np.abs(baked.frames - how["reference"]).argmin())
+        settings = RetargetSettings(how["places"], how["hands_in_world"], how["contacts"], reference)
         return (yield from retarget_object_steps(context, rig, armature, baked, settings, given))
 
 

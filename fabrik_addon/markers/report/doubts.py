@@ -45,9 +45,9 @@ def matching_doubts(labels: Sequence[str], on_bones: Mapping[str, str], roles: M
             f"Only {len(known)} of {len(named)} labelled markers are on bones: put the others on theirs in the list "
             "or by a map, unless this is no recording of a person"
         )
-    bare = list(_bare_limbs(set(on_bones.values()), roles))
+    bare = list(bare_limbs(set(on_bones.values()), roles))
     if bare and on_bones:
-        yield f"No marker is on the {_listed(bare)}: these bones only follow the others"
+        yield f"No marker is on the {listed(bare)}: these bones only follow the others"
 
 
 def placing_doubts(moved: Mapping[str, float], height: float) -> Iterator[str]:
@@ -58,7 +58,7 @@ def placing_doubts(moved: Mapping[str, float], height: float) -> Iterator[str]:
     far = _over(moved, _MISPLACED * height)
     if len(far) > _MANY * len(moved):
         yield (
-            f"Markers are far from where their labels say: {_listed(far)}; see that left and right are not swapped, by "
+            f"Markers are far from where their labels say: {listed(far)}; see that left and right are not swapped, by "
             "labels or by a mirrored recording, and that markers are on the right bones"
         )
 
@@ -71,7 +71,7 @@ def result_doubts(report: Report, size: float = _PERSON, moved: Sequence[str] = 
     rms = report.total().rms
     if rms > _FAR * size and moved:
         yield (
-            f"RMS {1000.0 * rms:.0f} mm is far off, as constraints move {_listed(moved)}: press Use as Control Rig, "
+            f"RMS {1000.0 * rms:.0f} mm is far off, as constraints move {listed(moved)}: press Use as Control Rig, "
             "or mute these constraints, and bake again"
         )
         return
@@ -97,7 +97,7 @@ def result_doubts(report: Report, size: float = _PERSON, moved: Sequence[str] = 
 def _often(percents: Mapping[str, float], more_than: float) -> str:
     """What has more than so many percent, the most first, in words; "" where nothing has."""
     names = _over(percents, more_than)
-    return _listed([f"{name} ({percents[name]:.0f} %)" for name in names]) if names else ""
+    return listed([f"{name} ({percents[name]:.0f} %)" for name in names]) if names else ""
 
 
 def _over(values: Mapping[str, float], more_than: float) -> list[str]:
@@ -105,7 +105,7 @@ def _over(values: Mapping[str, float], more_than: float) -> list[str]:
     return sorted((name for name, value in values.items() if value > more_than), key=lambda name: -values[name])
 
 
-def _bare_limbs(bones: Collection[str], roles: Mapping[str, Role]) -> Iterator[str]:
+def bare_limbs(bones: Collection[str], roles: Mapping[str, Role]) -> Iterator[str]:
     """The limbs that the rig has and no marker is on."""
     for limb, parts, sided in _LIMBS:
         for side, word in _SIDES if sided else (("", ""),):
@@ -114,7 +114,7 @@ def _bare_limbs(bones: Collection[str], roles: Mapping[str, Role]) -> Iterator[s
                 yield word + limb
 
 
-def _listed(things: Sequence[str]) -> str:
+def listed(things: Sequence[str]) -> str:
     """Some of many in words."""
     if len(things) > _NAMED:
         return first_few(things, _NAMED)
