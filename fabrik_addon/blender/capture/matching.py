@@ -1,7 +1,7 @@
 """Which of the scene's markers belong to which bones of a rig: found, matched by their labels, kept on the rig."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import bpy
@@ -180,13 +180,17 @@ def _copied(values: dict[str, object]) -> dict[str, object]:
     return {name: tuple(value) if name == "offset" else value for name, value in values.items()}  # type: ignore[arg-type]
 
 
-def matching_doubts_of(rig: bpy.types.Object) -> tuple[str, ...]:
-    """What makes one doubt that the right markers are on the rig's bones, at their places: a sentence for each."""
+def matching_doubts_of(rig: bpy.types.Object, seen: Collection[str] | None = None) -> tuple[str, ...]:
+    """Why the right markers may not be on the rig's bones, at their places: a sentence for each reason.
+
+    seen: labels of the markers that are ever seen; all if None.
+    """
     capture, rest = rig_settings(rig).capture, read_rest(rig)
     labels, roles = [entry.name for entry in capture.markers], match_bones(rest)
     mapping = mapping_of(capture)
     on_bones = {entry.marker: entry.bone for entry in mapping}
-    doubts = [*matching_doubts(labels, on_bones, roles)]
+    unseen = () if seen is None else on_bones.keys() - seen
+    doubts = [*matching_doubts(labels, on_bones, roles, unseen)]
     if capture.calibrated and rest:
         matched = match(labels, parts_of(roles), rest, capture.preset or None).markers
         height = float(np.ptp([bone.head for bone in rest.values()], axis=0).max())

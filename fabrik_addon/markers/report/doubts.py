@@ -33,10 +33,13 @@ _MANY: Final = 0.2
 _NAMED: Final = 4
 
 
-def matching_doubts(labels: Sequence[str], on_bones: Mapping[str, str], roles: Mapping[str, Role]) -> Iterator[str]:
+def matching_doubts(
+    labels: Sequence[str], on_bones: Mapping[str, str], roles: Mapping[str, Role], unseen: Collection[str] = ()
+) -> Iterator[str]:
     """Doubts about which markers are on bones.
 
-    labels: of all markers. on_bones: the bone of those that are on one. roles: of the rig's bones.
+    labels: of all markers. on_bones: the bone of those that are on one. roles: of the rig's bones. unseen: labels of
+    markers that are never seen.
     """
     named = [label for label in labels if not (is_unlabelled(label) or is_virtual(label))] or list(labels)
     known = [label for label in named if label in on_bones]
@@ -48,6 +51,9 @@ def matching_doubts(labels: Sequence[str], on_bones: Mapping[str, str], roles: M
     bare = list(bare_limbs(set(on_bones.values()), roles))
     if bare and on_bones:
         yield f"No marker is on the {listed(bare)}: these bones only follow the others"
+    visible = {bone for label, bone in on_bones.items() if label not in unseen}
+    if hidden := [bone for bone in dict.fromkeys(on_bones.values()) if bone not in visible]:
+        yield f"The markers on {listed(hidden)} are never seen on these frames: these bones only follow the others"
 
 
 def placing_doubts(moved: Mapping[str, float], height: float) -> Iterator[str]:
