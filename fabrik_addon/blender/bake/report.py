@@ -186,8 +186,8 @@ def tell(
     if by_markers:
         size = max(tree.goals.tree.skeleton.size * float(np.median(tree.scale)) for tree in trees)
         found = result_doubts(report, size, _moved_by_constraints(armature))
-        seen = {row.name for row in report.per_marker() if row.coverage > 0.0}
-        report = replace(report, doubts=(*matching_doubts_of(armature, seen), *found))
+        unseen = {row.name for row in report.per_marker() if row.coverage == 0.0}
+        report = replace(report, doubts=(*matching_doubts_of(armature, unseen), *found))
     take = take or (take_name(armature) if by_markers else "")
     result = BakeResult(report, settings.frames, trees, warnings, seconds, notes, take)
     rig_settings(armature).last_result = "\n".join((*result.lines, *notes))

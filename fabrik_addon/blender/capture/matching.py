@@ -180,21 +180,21 @@ def _copied(values: dict[str, object]) -> dict[str, object]:
     return {name: tuple(value) if name == "offset" else value for name, value in values.items()}  # type: ignore[arg-type]
 
 
-def matching_doubts_of(rig: bpy.types.Object, seen: Collection[str] | None = None) -> tuple[str, ...]:
+def matching_doubts_of(rig: bpy.types.Object, unseen: Collection[str] = ()) -> tuple[str, ...]:
     """Why the right markers may not be on the rig's bones, at their places: a sentence for each reason.
 
-    seen: labels of the markers that are ever seen; all if None.
+    unseen: labels of markers that are never seen.
     """
     capture, rest = rig_settings(rig).capture, read_rest(rig)
     labels, roles = [entry.name for entry in capture.markers], match_bones(rest)
     mapping = mapping_of(capture)
     on_bones = {entry.marker: entry.bone for entry in mapping}
-    unseen = () if seen is None else on_bones.keys() - seen
     doubts = [*matching_doubts(labels, on_bones, roles, unseen)]
     if capture.calibrated and rest:
         matched = match(labels, parts_of(roles), rest, capture.preset or None).markers
         height = float(np.ptp([bone.head for bone in rest.values()], axis=0).max())
         doubts += placing_doubts(_moved(mapping, matched, rest), height)
+        doubts += capture.calibration_doubts.splitlines()
     return tuple(doubts)
 
 

@@ -169,6 +169,9 @@ class FabrikCapture(MarkerOptions, PropertyGroup):
         default=True,
     )
     calibrated: StringProperty(name="Calibrated", description="What the last calibration found, a line each")
+    calibration_doubts: StringProperty(
+        name="Calibration Doubts", description="What may be wrong with the last calibration, a line each"
+    )
     doubts: StringProperty(name="Doubts", description="What may be wrong with the last match or bake, a line each")
     show_errors: BoolProperty(name="Show Errors", description="Draw a line from each marker to its point on the bone")
     worst_frame: IntProperty(name="Worst Frame", description="The frame of the last bake that was met least well")

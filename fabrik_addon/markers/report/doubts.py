@@ -22,6 +22,8 @@ _FEW: Final = 0.5
 _MOSTLY: Final = 50.0
 # A marker that was left out on more than this percentage of the frames was not wrong for a moment.
 _OFTEN_WRONG: Final = 10.0
+# Walking people are 95 to 101 % as tall as at rest.
+_CROUCHING: Final = 0.88
 # RMS, of a rig's size from end to end, 2.4 m of a person 1.75 m tall: there surface markers on the right person are
 # within 10 mm, keypoints within 15, other people's sizes within 25; more than 30 is far off.
 _FAR: Final = 0.0127
@@ -66,6 +68,24 @@ def placing_doubts(moved: Mapping[str, float], height: float) -> Iterator[str]:
         yield (
             f"Markers are far from where their labels say: {listed(far)}; see that left and right are not swapped, by "
             "labels or by a mirrored recording, and that markers are on the right bones"
+        )
+
+
+def calibration_doubts(stature: float, left_out: tuple[float, float] | None) -> Iterator[str]:
+    """Doubts about a calibration.
+
+    stature: as in `Calibration`. left_out: how far the take's markers are off, metres, with a static recording that was
+    left out, and without it.
+    """
+    if left_out is not None:
+        yield (
+            f"The static recording was left out: with it markers are {1000.0 * left_out[0]:.0f} mm off, without it "
+            f"{1000.0 * left_out[1]:.0f} mm; see that it is of this person with these markers"
+        )
+    if stature < _CROUCHING:
+        yield (
+            f"The person crouches on the frames of the calibration ({100.0 * stature:.0f} % of the standing height): "
+            "choose reference frames on which the person stands, or a static recording"
         )
 
 

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from support import walker
 
 from fabrik_addon.core import Ball, Skeleton, forward_kinematics
-from fabrik_addon.core.rotations import quaternion_from_matrix
+from fabrik_addon.core.rotations import quaternion_from_matrix, quaternion_from_rotation_vector
 from fabrik_addon.markers.calibrate.calibrate import calibrate, refined
 from fabrik_addon.markers.calibrate.offsets import points_on
 from fabrik_addon.markers.calibrate.proportions import height_factor, with_factors
 from fabrik_addon.markers.calibrate.size import CalibrationError
 from fabrik_addon.markers.clip import Clip
 from fabrik_addon.markers.mapping.marker_map import MappedMarker
+from fabrik_addon.markers.report.doubts import calibration_doubts
 from sample_rigs.recipe import markers
 
 MM = 1e-3
@@ -113,6 +114,26 @@ class TestFromAReference:
         found = calibrate(walker.skeleton(), guesses(), replace(clip, positions=positions), scale=1.0)
         heads = forward_kinematics(walker.skeleton(), found.rotations, found.root_location)[0, :3, 3]
         assert heads == pytest.approx(walker.true_matrices()[20, 0, :3, 3], abs=3 * MM)
+
+    def test_of_still_frames_those_are_chosen_on_which_the_person_is_upright(self):
+        """Somebody who waits in a crouch to jump: still only there."""
+        skeleton = walker.skeleton()
+        local, roots = np.array(walker.true_rotations()[SOME]), np.array(walker.true_matrices()[SOME, 0, :3, 3])
+        crouch = {"thigh": 85.0, "shin": -110.0, "spine": -40.0, "chest": -25.0}
+        for name in skeleton.names:
+            if (degrees := crouch.get(name.partition(".")[0])) is not None:
+                local[:15, skeleton.index(name)] = quaternion_from_rotation_vector(np.radians([-degrees, 0.0, 0.0]))
+        local[:15], roots[:15] = local[0], roots[0] - (0.0, 0.0, 0.35)
+        matrices = forward_kinematics(skeleton, local, roots)
+        bones = [skeleton.index(marker.bone) for marker in markers.markers()]
+        clip = replace(recorded(), positions=points_on(matrices, bones, true_offsets()))
+        found = calibrate(skeleton, guesses(0.01), clip)
+        assert found.stature > 0.93
+        crouching = calibrate(skeleton, guesses(0.01), clip, (0, 10))
+        assert crouching.stature < 0.8
+        (doubt,) = calibration_doubts(crouching.stature, None)
+        assert doubt.startswith("The person crouches on the frames of the calibration (")
+        assert not list(calibration_doubts(found.stature, None))
 
 
 class TestOverATake:
