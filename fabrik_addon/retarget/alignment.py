@@ -207,7 +207,9 @@ def align(motion: Motion, reference: Reference, target: RestBody, pairs: Sequenc
     feet = [list(motion.names).index(name) for name in source.named("foot")]
     if feet:
         taken = float(np.percentile((motion.heads[:, feet] @ up).min(axis=1), _STANDING_PERCENT))
-        standing = standing if abs(taken - standing) <= _SAME_FLOOR * leg else taken
+        # On a frame of reference nobody need stand.
+        at_rest = reference.frame is None and abs(taken - standing) <= _SAME_FLOOR * leg
+        standing = standing if at_rest else taken
     # The rotation of each limb of the rig from its rest to the source's continues that of the limb above it.
     corrections: dict[str, FloatArray] = {}
     for pair in sorted(pairs, key=lambda pair: depth(target, pair.bone)):

@@ -173,7 +173,7 @@ class _Work:
     def _lift_toes(self, local: FloatArray, root: FloatArray) -> None:
         """Rotate toes up, in place, where they would go through the ground."""
         soles = [end.sole for end, _ in self.feet if end.sole is not None and end.sole.toe]
-        if not soles or not self.goals.stances:
+        if not soles or not self.goals.keeps_floor:
             return
         matrices = forward_kinematics(self.skeleton, self.legal(local), root)
         for sole in soles:
