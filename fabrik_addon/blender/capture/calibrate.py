@@ -107,7 +107,7 @@ def calibrate_markers_steps(
     context: bpy.types.Context,
     rig: bpy.types.Object,
     *,
-    proportions: str = "UNIFORM",
+    proportions: str = "LIMBS",
     reference: Frames | None = None,
     static: bpy.types.Collection | None = None,
     refine: bool = True,

@@ -35,8 +35,8 @@ POINTS: Final = (
     ("OFFSET", "Offset", "The marker is at a point fixed on the bone"),
 )
 PROPORTIONS: Final = (
-    ("UNIFORM", "One Scale", "The recording is made as large as the rig, by one factor"),
     ("LIMBS", "Each Limb", "Each limb has the length that was recorded while the motion is worked out"),
+    ("UNIFORM", "One Scale", "The recording is made as large as the rig, by one factor"),
     ("REST", "Fit the Rig", "The rig's rest pose takes on the recorded person's build and size"),
     ("NONE", "As Recorded", "The recording keeps its size"),
 )

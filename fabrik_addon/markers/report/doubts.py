@@ -22,8 +22,8 @@ _FEW: Final = 0.5
 _MOSTLY: Final = 50.0
 # A marker that was left out on more than this percentage of the frames was not wrong for a moment.
 _OFTEN_WRONG: Final = 10.0
-# Walking people are 95 to 101 % as tall as at rest.
-_CROUCHING: Final = 0.88
+# People who walk are 95 to 101 % as tall as at rest, those of a sports take 88.
+_CROUCHING: Final = 0.82
 # RMS, of a rig's size from end to end, 2.4 m of a person 1.75 m tall: there surface markers on the right person are
 # within 10 mm, keypoints within 15, other people's sizes within 25; more than 30 is far off.
 _FAR: Final = 0.0127

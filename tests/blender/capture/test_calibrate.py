@@ -57,7 +57,7 @@ class TestOneScale:
     def test_size_and_places_are_found(self, size):
         rig, truth = recorded(size)
         rest = [tuple(bone.head_local) for bone in rig.data.bones]
-        found = calibrate_markers(bpy.context, rig)
+        found = calibrate_markers(bpy.context, rig, proportions="UNIFORM")
         assert found.scale == pytest.approx(1.0 / size, rel=0.03)
         assert found.rms < 0.008
         assert np.median(offsets_off(rig, truth)) < 0.012
@@ -67,7 +67,7 @@ class TestOneScale:
 
     def test_rig_keeps_what_was_found_and_the_pose_assumed(self):
         rig, _ = recorded()
-        found = calibrate_markers(bpy.context, rig)
+        found = calibrate_markers(bpy.context, rig, proportions="UNIFORM")
         kept = rig.fabrik.capture.calibrated
         assert f"RMS {1000.0 * found.rms:.1f} mm" in kept
         assert "person taken to be" in kept
@@ -77,7 +77,7 @@ class TestOneScale:
         empty = rig.fabrik.capture.markers[0].target
         bpy.context.scene.frame_set(4)
         before = np.array(empty.matrix_world.translation)
-        factor = calibrate_markers(bpy.context, rig).scale
+        factor = calibrate_markers(bpy.context, rig, proportions="UNIFORM").scale
         bpy.context.scene.frame_set(5)
         bpy.context.scene.frame_set(4)
         origin = np.array(rig.matrix_world.translation)
@@ -85,15 +85,15 @@ class TestOneScale:
 
     def test_calibrating_again_changes_little(self):
         rig, _ = recorded(1.15)
-        calibrate_markers(bpy.context, rig)
-        assert calibrate_markers(bpy.context, rig).scale == pytest.approx(1.0, abs=0.01)
+        calibrate_markers(bpy.context, rig, proportions="UNIFORM")
+        assert calibrate_markers(bpy.context, rig, proportions="UNIFORM").scale == pytest.approx(1.0, abs=0.01)
 
     def test_pose_frame_and_selection_stay(self):
         rig, _ = recorded()
         bpy.context.scene.frame_set(7)
         rig.pose.bones["head"].rotation_quaternion = (0.8, 0.6, 0.0, 0.0)
         before = scenes.digest()
-        calibrate_markers(bpy.context, rig)
+        calibrate_markers(bpy.context, rig, proportions="UNIFORM")
         after = scenes.digest()
         assert after["scene"] == before["scene"]
         assert after["active"] == before["active"]
@@ -116,7 +116,7 @@ class TestOtherProportions:
         assert set(factors) == set(rig.data.bones.keys())
         assert all(0.7 < factor < 1.4 for factor in factors.values())
         assert bake(bpy.context, rig, frame_start=1, frame_end=FRAMES).report.total().rms < 0.01
-        calibrate_markers(bpy.context, rig)
+        calibrate_markers(bpy.context, rig, proportions="UNIFORM")
         assert not len(rig.fabrik.capture.factors)
 
     def test_the_rig_takes_on_the_person_s_size(self):

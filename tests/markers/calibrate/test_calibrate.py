@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support import walker
 
 from fabrik_addon.core import Ball, Skeleton, forward_kinematics
-from fabrik_addon.core.rotations import quaternion_from_matrix, quaternion_from_rotation_vector
+from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix, quaternion_from_rotation_vector
 from fabrik_addon.markers.calibrate.calibrate import calibrate, refined
 from fabrik_addon.markers.calibrate.offsets import points_on
 from fabrik_addon.markers.calibrate.proportions import height_factor, with_factors
@@ -209,6 +209,14 @@ class TestLimbs:
         assert relative[legs] == pytest.approx(factors[legs], abs=0.06)
         solution = found.solver().solve(found.targets(clip))
         assert np.sqrt((solution.errors**2).mean()) < 3 * MM
+
+    def test_joints_bend_as_the_person_s_did_and_better_than_with_one_scale(self, other, limbs):
+        """The default of a bake: of a person of other proportions one scale makes joint angles of the difference."""
+        (_, clip), off = other, []
+        for found in (limbs, calibrate(walker.skeleton(), guesses(), clip, (0, 39), refine=True)):
+            solution = found.solver().solve(found.targets(clip))
+            off.append(np.degrees(angle_between(solution.rotations, walker.true_rotations()[SOME]))[:, 1:])
+        assert np.median(off[0]) < 0.7 * np.median(off[1])
 
     def test_rotations_are_those_of_the_rig(self, other, limbs):
         (_, clip), found = other, limbs
