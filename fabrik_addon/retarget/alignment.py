@@ -30,7 +30,12 @@ _LOOKED_AT: Final = 100
 LEANING: Final = 30.0
 _STANDING: Final = 35.0
 # Poses that people are asked for: by how many degrees the arms are raised from hanging, at most.
-_ARM_POSES: Final = ((25.0, "hanging"), (65.0, "in an A pose"), (115.0, "in a T pose"))
+_ARM_POSES: Final = (
+    (25.0, "its arms hanging"),
+    (65.0, "its arms in an A pose"),
+    (115.0, "its arms in a T pose"),
+    (180.0, "its arms raised"),
+)
 # Where the trunk is told to end, and the parts that rotate with a leg.
 _TOPS: Final = ("neck", "head", "upper_arm", "shoulder", "chest")
 _LEG: Final = frozenset({"thigh", "shin", "foot", "toe"})
@@ -74,11 +79,11 @@ class Reference:
             [_degrees(self.body.direction(name), -self.axes.up) for part in parts for name in self.body.named(part)]
             for parts in (("thigh", "shin"), ("upper_arm",))
         )
-        stance = "standing" if max(below, default=0.0) <= _STANDING else "upright, its legs bent"
+        stance = "standing upright" if max(below, default=0.0) <= _STANDING else "upright with bent legs"
         if not arms:
             return stance
         raised = float(np.mean(arms))
-        return f"{stance}, its arms {next((words for most, words in _ARM_POSES if raised <= most), 'raised')}"
+        return f"{stance}, {next(words for most, words in _ARM_POSES if raised <= most)}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -59,18 +59,13 @@ def retarget_doubts(
     target = bodies[1]
     if bare := list(bare_limbs({pair.bone for pair in pairs}, {**match(skeleton.names), **target.roles})):
         yield f"No bone of the source is known for the {listed(bare)}: map their bones, or they stay at rest"
-    for body, up, whose in ((reference.body, reference.axes.up, "source"), (target, None, "rig")):
-        if _feet_backward(body, up):
-            yield (
-                f"The {whose}'s feet point backward: see that left and right are not swapped in its bones' names "
-                "or in the map"
-            )
-            return
+    if _feet_backward(reference.body, reference.axes.up):
+        yield "The source's feet point backward: see that left and right are not swapped in bones' names or in the map"
+        return
     if reference.leaning > LEANING:
-        at = "at rest" if reference.frame is None else "on its most upright frame"
         yield (
-            f"The source leans by {reference.leaning:.0f}° {at}, in the pose that is compared with the rig at rest: "
-            "set a reference frame on which it stands upright"
+            f"The source leans by {reference.leaning:.0f}° in the pose that is compared with the rig at rest: set a "
+            "reference frame on which it stands upright"
         )
     yield from _size_doubts(bodies)
     places = np.unique(np.linspace(0, len(motion) - 1, _LOOKED_AT).round().astype(np.int64))
@@ -133,15 +128,15 @@ def _direction_doubts(
     }
     far = {name: angle for name, angle in trunk.items() if angle > _FAR_TRUNK}
     far |= {name: angle for name, angle in limbs.items() if angle > _FAR_LIMB}
-    if far:
+    if far and held:
         yield (
-            f"Far from the source's directions: the {_angles(far, 0.0)}; "
-            + (
-                f"see that the limits of {listed(held)} let them rotate as far"
-                if held
-                else "see that bones are mapped to the right ones, or set a reference frame on which the source "
-                "stands as the rig does at rest"
-            )
+            f"Far from the source's directions: the {_angles(far, 0.0)}; see that the limits of {listed(held)} let them "
+            "rotate as far"
+        )
+    elif far:
+        yield (
+            f"Far from the source's directions: the {_angles(far, 0.0)}; see that bones are mapped to the right ones, "
+            "or set a reference frame on which the source stands as the rig does at rest"
         )
 
 
@@ -171,10 +166,8 @@ def _size_doubts(bodies: tuple[RestBody, RestBody]) -> Iterator[str]:
         )
 
 
-def _feet_backward(body: RestBody, up: FloatArray | None) -> bool:
-    """Whether feet point against the direction in which left is left and right is right; up: the body's own if None."""
-    if body.axes is None:
-        return False
-    ahead = facing(body, body.axes.up if up is None else up)[:, 0]
+def _feet_backward(body: RestBody, up: FloatArray) -> bool:
+    """Whether feet point against the direction in which left is left and right is right."""
+    ahead = facing(body, up)[:, 0]
     feet = [body.direction(name) @ ahead for name in body.named("foot")]
     return bool(feet) and float(np.mean(feet)) < -_BACKWARD

@@ -131,7 +131,7 @@ def test_the_frame_on_which_the_whole_body_stands_is_the_reference_and_is_told()
     local = kicked(standing=23)
     found = retarget(source(local, rest=False), PERSON, RetargetSettings(places=0.0))
     assert found.reference.frame == 23
-    assert found.reference.pose == "standing, its arms in an A pose"
+    assert found.reference.pose == "standing upright, its arms in an A pose"
     for name in ("hips", "spine", "chest", "thigh.L"):
         assert rotations_off(found, local, name).max() < 0.1
 

@@ -125,8 +125,8 @@ def _baked(goals: Goals, found: Retargeted, scale: FloatArray, frames: Sequence[
     off = {pair.bone: found.turned_off[:, place] for place, pair in enumerate(found.pairs)}
     solution = replace(found.solution, rotations=legal)
     reference = found.reference
-    at = "in its rest pose" if reference.frame is None else f"on frame {frames[reference.frame]}"
-    note = f"Reference: the source {at}, {reference.pose}"
+    at = "the source's rest pose" if reference.frame is None else f"the source on frame {frames[reference.frame]}"
+    note = f"Reference: {at}, {reference.pose}"
     return BakedTree(
         goals,
         bones,

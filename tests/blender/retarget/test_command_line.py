@@ -62,7 +62,7 @@ def test_doubts_are_told_with_the_reference_and_strict_fails(recording, tmp_path
         files = ["--output", str(tmp_path / "out.blend"), "--report", str(tmp_path / "out.csv")]
         assert run_command([str(rig_file), dab, *files, "--range", "100", "160", *more], COMMAND) == status
         printed, report = capfd.readouterr().out, (tmp_path / "out.csv").read_text()
-        assert "Reference: the source in its rest pose, standing, its arms in a T pose" in printed
+        assert "Reference: the source's rest pose, standing upright, its arms in a T pose" in printed
         stiff = rig_file != RIG
         assert ("Warning: Far from where the source has them: hand" in printed) == stiff
         assert ("Far from where the source has them: hand" in report) == stiff
