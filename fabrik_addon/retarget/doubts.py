@@ -130,8 +130,8 @@ def _direction_doubts(
     far |= {name: angle for name, angle in limbs.items() if angle > _FAR_LIMB}
     if far and held:
         yield (
-            f"Far from the source's directions: the {_angles(far, 0.0)}; see that the limits of {listed(held)} let them "
-            "rotate as far"
+            f"Far from the source's directions: the {_angles(far, 0.0)}; see that the limits of {listed(held)} let "
+            "them rotate as far"
         )
     elif far:
         yield (
