@@ -20,6 +20,7 @@ TELLING = (
     "human/preset.py",
     "markers/files/*.py",
     "markers/report/[dt]*.py",
+    "retarget/[ad]*.py",
 )
 # Names of things, headings of tables, and types.
 NAMES = re.compile(

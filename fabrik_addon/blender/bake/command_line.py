@@ -255,8 +255,8 @@ def _add_matching(group: Any) -> None:
     group.add_argument("--static", type=Path, metavar="FILE", help=text)
     text = "first and last scene frame to calibrate from (default: the stillest)"
     group.add_argument("--reference", type=int, nargs=2, metavar=("A", "B"), help=text)
-    text = "one scale, each limb's own length, the rig's rest pose fitted, or as recorded (default: uniform)"
-    group.add_argument("--proportions", choices=("uniform", "limbs", "rest", "none"), default="uniform", help=text)
+    text = "one scale, each limb's own length, the rig's rest pose fitted, or as recorded (default: limbs)"
+    group.add_argument("--proportions", choices=("uniform", "limbs", "rest", "none"), default="limbs", help=text)
     text = "move the recording up or down so that feet stand on the rig's floor (default: %(default)s)"
     group.add_argument("--floor", dest="on_floor", action=argparse.BooleanOptionalAction, default=True, help=text)
     text = "whose markers, where there are several people's"

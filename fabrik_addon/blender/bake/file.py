@@ -117,7 +117,7 @@ class BakeFileRequest:
     preset: str = "AUTO"
     calibrate: bool | None = None
     static: Path | None = None
-    proportions: str = "UNIFORM"
+    proportions: str = "LIMBS"
     on_floor: bool = True
     reference: tuple[int, int] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)

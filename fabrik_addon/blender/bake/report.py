@@ -59,6 +59,7 @@ def make_report(trees: Sequence[BakedTree], frames: IntArray) -> Report:
         ],
         limits={bone: share for tree in trees for bone, share in _binding(tree).items()},
         outliers=np.concatenate([_left_out(tree) for tree in trees], axis=1),
+        doubts=[doubt for tree in trees for doubt in tree.doubts],
         rotations={bone: off for tree in trees for bone, off in tree.turned_off.items()},
     )
 
@@ -186,12 +187,14 @@ def tell(
         *animated_limits(armature, keyed, settings.frames),
         *left,
     )
-    notes = (*take_notes(trees, 1.0 / float(object_scale(matrices[0]))), *rotations_line(report))
+    own = (note for tree in trees for note in tree.notes)
+    notes = (*own, *take_notes(trees, 1.0 / float(object_scale(matrices[0]))), *rotations_line(report))
     by_markers = not take and follows_markers(armature, settings.source)
     if by_markers:
         size = max(tree.goals.tree.skeleton.size * float(np.median(tree.scale)) for tree in trees)
         found = result_doubts(report, size, _moved_by_constraints(armature))
-        report = replace(report, doubts=(*matching_doubts_of(armature), *found))
+        unseen = {row.name for row in report.per_marker() if row.coverage == 0.0}
+        report = replace(report, doubts=(*matching_doubts_of(armature, unseen), *found))
     take = take or (take_name(armature) if by_markers else "")
     result = BakeResult(report, settings.frames, trees, warnings, seconds, notes, take)
     rig_settings(armature).last_result = "\n".join((*result.lines, *notes))

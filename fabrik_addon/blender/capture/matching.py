@@ -1,7 +1,7 @@
 """Which of the scene's markers belong to which bones of a rig: found, matched by their labels, kept on the rig."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import bpy
@@ -185,17 +185,21 @@ def _fill(
             set_entry(entry, by_label[marker.label])
 
 
-def matching_doubts_of(rig: bpy.types.Object) -> tuple[str, ...]:
-    """What makes one doubt that the right markers are on the rig's bones, at their places: a sentence for each."""
+def matching_doubts_of(rig: bpy.types.Object, unseen: Collection[str] = ()) -> tuple[str, ...]:
+    """Why the right markers may not be on the rig's bones, at their places: a sentence for each reason.
+
+    unseen: labels of markers that are never seen.
+    """
     capture, rest = rig_settings(rig).capture, read_rest(rig)
     labels, roles = [entry.name for entry in capture.markers], match_bones(rest)
     mapping = mapping_of(capture)
     on_bones = {entry.marker: entry.bone for entry in mapping}
-    doubts = [*matching_doubts(labels, on_bones, roles)]
+    doubts = [*matching_doubts(labels, on_bones, roles, unseen)]
     if capture.calibrated and rest:
         matched = match(labels, parts_of(roles), rest, capture.preset or None).markers
         height = float(np.ptp([bone.head for bone in rest.values()], axis=0).max())
         doubts += placing_doubts(_moved(mapping, matched, rest), height)
+        doubts += capture.calibration_doubts.splitlines()
     return tuple(doubts)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import addon_utils
 import bpy
+import numpy as np
 
 from ...retarget.files.any_file import read_recorded
 from ...retarget.files.suffixes import SUFFIXES
@@ -57,9 +58,15 @@ def retarget_from(
         check_animated(armature)
         own = source_range(armature, context.scene)
         first, last = (every if given is None else given for given, every in zip(frames, own, strict=True))
-        reference = how["reference"] - first if how["use_reference"] else None
-        settings = RetargetSettings(how["places"], how["hands_in_world"], how["contacts"], reference)
         baked, given = BakeSettings(first, last, **bake), checked_pairs(pairs, rig, armature)
+        reference = None
+        if how["use_reference"]:
+            if not first <= how["reference"] <= last:
+                raise RetargetError(
+                    f"The reference frame {how['reference']} is not in frames {first} to {last}: choose one of these"
+                )
+            reference = int(np.abs(baked.frames - how["reference"]).argmin())
+        settings = RetargetSettings(how["places"], how["hands_in_world"], how["contacts"], reference)
         return (yield from retarget_object_steps(context, rig, armature, baked, settings, given))
 
 

@@ -39,8 +39,8 @@ POINTS: Final = (
     ("OFFSET", "Offset", "The marker is at a point fixed on the bone"),
 )
 PROPORTIONS: Final = (
-    ("UNIFORM", "One Scale", "The recording is made as large as the rig, by one factor"),
     ("LIMBS", "Each Limb", "Each limb has the length that was recorded while the motion is worked out"),
+    ("UNIFORM", "One Scale", "The recording is made as large as the rig, by one factor"),
     ("REST", "Fit the Rig", "The rig's rest pose takes on the recorded person's build and size"),
     ("NONE", "As Recorded", "The recording keeps its size"),
 )
@@ -191,7 +191,8 @@ class FabrikCapture(OfATake, MarkerOptions, PropertyGroup):
         description="Move the markers up or down so that the feet stand on the floor that the rig stands on",
         default=True,
     )
-    # What may be wrong with the last match or bake, a line each.
+    # What may be wrong with the last calibration, and with the last match or bake, a line each.
+    calibration_doubts = Moment(per_take=True)
     doubts = Moment(per_take=True)
     show_errors: BoolProperty(
         name="Show Errors",
