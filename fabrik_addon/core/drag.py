@@ -208,7 +208,10 @@ class DragSolver:
         self.bodies = Bodies(skeleton, bones, axes, root == "FREE")
         self.goals = Goals(self.bodies, self.effectors)
         self.lock(locks or {})
-        self._limits, self._bounds = JointLimits(self.bodies, own), Bounds(self.bodies, floor, support, collision)
+        self._limits, self._bounds = (
+            JointLimits(self.bodies, own),
+            Bounds(self.bodies, floor, support, collision and collision.but_for(skeleton, self.effectors)),
+        )
         self._free: BoolArray = ~np.isin(bones, led)
         self._hanging = None if hang_from is None else self._hang(hang_from)
         self.prefer(np.tile(NO_TURN, (len(skeleton), 1)), skeleton.rest[0, :3, 3])

@@ -5,6 +5,7 @@ deep: each of its bones has two capsules side by side.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import combinations
 from typing import Final, NamedTuple
 
@@ -82,7 +83,7 @@ def self_collision(bones: Mapping[str, RestBone], vertices: Mapping[str, FloatAr
     ends = [place for name, role in body.roles.items() if role.part in {"head", "foot", "hips"}
             for place in (bones[name].head, body.end(name))]  # fmt: skip
     height = float(np.ptp(np.array(ends) @ body.axes.up))
-    placed = _trunk(body, body.axes, vertices, height) + _limbs(body, vertices, height)
+    placed = _trunk(body, body.axes, vertices, height) + _evened(body, body.axes, _limbs(body, vertices, height))
     return SelfCollision(
         tuple(_in_bone(bones[each.bone], each) for each in placed),
         tuple(
@@ -157,6 +158,26 @@ def _limbs(body: RestBody, vertices: Mapping[str, FloatArray], height: float) ->
             ends[1] -= min(radius, float(np.linalg.norm(ends[1] - ends[0]))) * along
         placed.append(_Placed(name, ends, radius))
     return placed
+
+
+def _evened(body: RestBody, axes: BodyAxes, placed: list[_Placed]) -> list[_Placed]:
+    """The capsules with left and right alike where they nearly are: a drag and its mirror image are alike then."""
+    left, middle = axes.left, body.bones[body.named("hips")[0]].head
+
+    def mirrored(ends: FloatArray) -> FloatArray:
+        return np.asarray(ends - 2.0 * ((ends - middle) @ left)[:, None] * left)
+
+    by_role = {body.roles[each.bone]: each for each in placed}
+    result = []
+    for each in placed:
+        role = body.roles[each.bone]
+        other = by_role.get(replace(role, side={"L": "R", "R": "L"}.get(role.side, role.side)))
+        if other is not None and lengths(mirrored(other.ends) - each.ends).max() < each.radius:
+            ends = 0.5 * (each.ends + mirrored(other.ends))
+            result.append(_Placed(each.bone, ends, 0.5 * (each.radius + other.radius)))
+        else:
+            result.append(each)
+    return result
 
 
 def _believed(measured: float, usual: float) -> float:

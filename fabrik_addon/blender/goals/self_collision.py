@@ -37,7 +37,9 @@ def collision_of(armature: bpy.types.Object, skeleton: Skeleton) -> SelfCollisio
 
 def fitted(armature: bpy.types.Object) -> SelfCollision | None:
     """The capsules of a rig at rest; None for rigs other than humans."""
-    meshes = [thing for thing in bpy.data.objects if thing.type == "MESH" and thing.find_armature() == armature]
+    # The mesh of a linked rig follows what the override is of.
+    followed = {armature, armature.override_library.reference if armature.override_library else armature}
+    meshes = [thing for thing in bpy.data.objects if thing.type == "MESH" and thing.find_armature() in followed]
     # A mesh is looked at again only when it has another number of vertices.
     return _fitted(armature.name, tuple((mesh.name, len(mesh.data.vertices)) for mesh in meshes), rest_key(armature))
 

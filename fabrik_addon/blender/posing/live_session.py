@@ -130,7 +130,7 @@ class LiveSession:
             self._session.begin(present.rotations, present.root_location)
             self.is_on_the_way = self._session.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
         elif last is None or last[1] is None or frame != last[0]:
-            self.is_on_the_way = self._session.solve_anew(*asked, is_frame=True).is_held_back
+            self.is_on_the_way = self._session.solve_anew(*asked, is_frame=_is_playing()).is_held_back
         elif rebased or goes_on or not _same(places, last[1]):
             self.is_on_the_way = self._session.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
         return self._session.rotations, self._session.location
@@ -160,6 +160,11 @@ class LiveSession:
         return bool(
             misses.max(initial=0.0) <= _THERE * size and angle_between(legal, present.rotations).max() <= _LEGAL
         )
+
+
+def _is_playing() -> bool:
+    """Whether a window plays the animation: then a frame takes a bounded time."""
+    return bpy.context.screen is not None and bpy.context.screen.is_animation_playing
 
 
 def _same(places: Places, others: Places) -> bool:

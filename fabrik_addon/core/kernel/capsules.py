@@ -6,13 +6,16 @@ segments, and one at each end whose own closest point is near. The latter keep t
 from rocking about a single point of contact.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 
 from ..arrays import ROUNDING, TINY, FloatArray, IntArray, lengths, squares, times
+from ..model.effector import Effector
 from ..model.kinematics import forward_kinematics
+from ..model.skeleton import Skeleton
 from .bodies import Bodies, Motions, Pose, cross
 from .joint_limits import ConstraintRows
 
@@ -53,6 +56,26 @@ class SelfCollision:
 
     capsules: tuple[Capsule, ...]
     pairs: tuple[tuple[int, int], ...]
+
+    def but_for(self, skeleton: Skeleton, effectors: Sequence[Effector]) -> "SelfCollision":
+        """Without the pairs that closed loops bring together: hands on one stick touch."""
+        ties = [
+            (_about(skeleton, each.bone), _about(skeleton, each.target_bone)) for each in effectors if each.target_bone
+        ]
+
+        def is_tied(one: str, two: str) -> bool:
+            return any((one in a and two in b) or (one in b and two in a) for a, b in ties)
+
+        pairs = [(a, b) for a, b in self.pairs if not is_tied(self.capsules[a].bone, self.capsules[b].bone)]
+        return replace(self, pairs=tuple(pairs))
+
+
+def _about(skeleton: Skeleton, bone: str) -> set[str]:
+    """A bone, the one above it, and all below it."""
+    index = skeleton.index(bone)
+    below = {name for name in skeleton.names if index in skeleton.path(skeleton.index(name))}
+    parent = int(skeleton.parents[index])
+    return below | ({skeleton.names[parent]} if parent >= 0 else set())
 
 
 class Capsules:

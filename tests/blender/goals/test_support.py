@@ -82,8 +82,7 @@ class TestSupport:
 
     def test_what_is_pinned_as_low_as_the_feet_bears_weight_too(self, human):
         """The front paws of an animal, which are named as no human's bones; a human's hand on the floor."""
-        feet = support_of(human, FEET).corners
-        assert np.allclose(support_of(human, (*FEET, "hand.L")).corners, feet), "a hand in the air bears nothing"
+        assert support_of(human, (*FEET, "hand.L")) is None, "a hand higher up holds the body, which may lean"
         bpy.context.view_layer.objects.active = human
         bpy.ops.fabrik.pin(bones=",".join(FEET))
         down = scenes.Vector((0.3, -0.45, 0.05)) - human.pose.bones["hand.L"].tail

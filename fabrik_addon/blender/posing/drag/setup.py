@@ -132,7 +132,11 @@ class DragSetup:
         names = tree.skeleton.names
         root = self._root_mode(top, names)
         leads = top in self.dragged and root != "FIXED"
-        grips = [self._grip(bone, turning=turning and not leads) for bone in self.dragged if bone in names]
+        grips = [
+            self._grip(bone, turning=turning and not leads, stays=bone == top and root == "FIXED")
+            for bone in self.dragged
+            if bone in names
+        ]
         if leads and (turning or not self._held):
             grips.append(_turn_grip(grips[0]))
         grips += [_pin_grip(pin) for pin in self._held if pin.bone in names]
@@ -186,10 +190,10 @@ class DragSetup:
         place = np.array(armature_point(bone, point, leader.offset or BONE_HEAD), dtype=np.float64)
         return Grip(follower, place)
 
-    def _grip(self, bone: str, *, turning: bool) -> Grip:
-        """What takes hold of a bone; it gives way to all pins."""
+    def _grip(self, bone: str, *, turning: bool, stays: bool) -> Grip:
+        """What takes hold of a bone; it gives way to all pins. stays: its head can't move."""
         pose_bone = self._armature.pose.bones[bone]
-        kept = keeps_orientation(self._armature, bone) if self._settings.keep_orientation else 0.0
+        kept = keeps_orientation(self._armature, bone) if self._settings.keep_orientation and not stays else 0.0
         effector = Effector(
             bone,
             offset=None if self._point == "TAIL" else BONE_HEAD,
