@@ -4,9 +4,11 @@
 #   make test                   every test: what needs no Blender in plain Python, the rest on Blender 4.5 (BLENDER=5.0 for another)
 #   make test T=tests/core      the tests in one file or folder; what CI runs in all is in .ci/run
 #   make test-all               plain Python and every Blender
-#   make check                  linter, formatter and types; `make format` mends what can be mended
+#   make check                  linter, formatter and types; `make format` fixes what can be fixed
 #   make zip                    the extension, build/fabrik.zip
-#   make test-zip               install the zip into an empty profile of every Blender and try what was installed
+#   make test-zip               install the zip into an empty profile of every Blender and test the installed extension
+#   make docs                   the documentation as a site with a search, in build/site; a broken link or picture is an error
+#   make release                the zip, tested on every Blender, and the website with two channels to install it from, in SITE
 #   make test-5.2               the Blender tests on 5.2; needs FABRIK_GUI_TOOLS, the folder of the tools for a real Blender
 #   make test-gui               drive a real Blender with windows; needs FABRIK_GUI_TOOLS
 #   make bench                  measure everything, into docs/bench; quarter of an hour. With FABRIK_GUI_TOOLS redraws of windows too
@@ -22,6 +24,7 @@ PYTHON ?= python3.11
 FABRIK_GUI_TOOLS ?=
 PYTEST_ARGS ?=
 T ?=
+SITE ?= build/site
 PIP_VERSION := 26.3
 
 python = .venv/$(1)/bin/python
@@ -37,7 +40,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export OPENBLAS_NUM_THREADS := 1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-plain test-all environments check format zip test-zip test-5.2 test-gui real-blender \
+.PHONY: help demo test test-plain test-all environments check format zip test-zip docs release test-5.2 test-gui test-zip-5.2 real-blender \
 	bench bench-guard bench-paper rigs clean distclean $(BLENDERS:%=test-%) $(BLENDERS:%=test-zip-%)
 
 help:
@@ -78,7 +81,7 @@ $(BLENDERS:%=test-%): test-%: $(call ready,%)
 
 test-all: $(BLENDERS:%=test-%) test-plain
 
-environments: $(foreach name,plain check $(BLENDERS) $(if $(FABRIK_GUI_TOOLS),5.2),$(call ready,$(name))) \
+environments: $(foreach name,plain check release $(BLENDERS) $(if $(FABRIK_GUI_TOOLS),5.2),$(call ready,$(name))) \
 	$(if $(FABRIK_GUI_TOOLS),real-blender)
 
 check: $(call ready,check)
@@ -90,13 +93,15 @@ format: $(call ready,check)
 	$(call python,check) -m ruff check --fix .
 	$(call python,check) -m ruff format .
 
-# What `blender --command extension` runs.
+# The tool that `blender --command extension` runs.
 extension = $(call python,$(1)) .venv/$(1)/lib/python3.11/site-packages/bpy/*/scripts/addons_core/bl_pkg/cli/blender_ext.py
 zip: build/fabrik.zip
-build/fabrik.zip: __init__.py blender_manifest.toml LICENSE $(shell find fabrik_addon docs/guide -type f -not -name '*.pyc') $(call ready,$(BLENDER))
+build/fabrik.zip: __init__.py blender_manifest.toml LICENSE release/pack.py $(shell find fabrik_addon -type f -not -name '*.pyc') \
+	$(call ready,$(BLENDER)) $(call ready,release)
 	mkdir -p build
 	$(call extension,$(BLENDER)) validate .
 	$(call extension,$(BLENDER)) build --source-dir . --output-filepath $@
+	$(call python,release) release/pack.py $@
 	$(call extension,$(BLENDER)) validate $@
 
 test-zip: $(BLENDERS:%=test-zip-%)
@@ -107,8 +112,19 @@ smoke = $(addprefix tests/blender/,test_extension.py test_registration.py posing
 $(BLENDERS:%=test-zip-%): test-zip-%: $(call ready,%) zip
 	$(call pytest,$*) $(smoke) --extension-zip=build/fabrik.zip
 
+docs: $(call ready,release)
+	$(call python,release) -m sphinx --fail-on-warning --nitpicky --keep-going -q docs $(SITE)
+	@echo "$(SITE)/index.html"
+
+# The documentation and the channels, as one static website. An index names each zip that its channel holds.
+release: docs zip test-zip test-zip-5.2
+	$(call python,release) release/channels.py build/fabrik.zip $(SITE)
+	$(call python,release) release/pack.py $(SITE)/*/*.zip
+	for channel in $$(dirname $(SITE)/*/fabrik-*.zip); do $(call extension,$(BLENDER)) server-generate --html --repo-dir $$channel; done
+	@printf '\nLeft to a person:\n'; sed -n '/^## Left to a person/,/^## /{/^##/!p}' CONTRIBUTING.md
+
 ifeq ($(FABRIK_GUI_TOOLS),)
-test-5.2 test-gui:
+test-5.2 test-gui test-zip-5.2:
 	@echo "$@: skipped; set FABRIK_GUI_TOOLS to the folder of the tools that start a real Blender"
 else
 # A Blender 5.2 in a Debian of its own, where a folder is seen when it is bound.
@@ -132,6 +148,11 @@ test-5.2: .venv/5.2/ready real-blender
 	@mkdir -p build/5.2
 	$(inside) blender -b --factory-startup --python $(CURDIR)/tests/run_in_blender.py -- $(realpath .venv)/5.2 \
 		-p no:cacheprovider $(PYTEST_ARGS) $(or $(T),$(on_blender))
+
+test-zip-5.2: .venv/5.2/ready zip real-blender
+	@mkdir -p build/5.2
+	$(inside) blender -b --factory-startup --python $(CURDIR)/tests/run_in_blender.py -- $(realpath .venv)/5.2 \
+		-p no:cacheprovider $(PYTEST_ARGS) $(smoke) --extension-zip=build/fabrik.zip
 
 test-gui: $(call ready,plain) zip real-blender
 	FABRIK_GUI_TOOLS=$(tools) $(call pytest,plain) tests/gui
