@@ -9,6 +9,7 @@
 #   make test-zip               install the zip into an empty profile of every Blender and test the installed extension
 #   make docs                   the documentation as a site with a search, in build/site; a broken link or picture is an error
 #   make release                the zip, tested on every Blender, and the website with two channels to install it from, in SITE
+#   make listing                pictures for extensions.blender.org in build/listing, and the film; needs FABRIK_GUI_TOOLS
 #   make test-5.2               the Blender tests on 5.2; needs FABRIK_GUI_TOOLS, the folder of the tools for a real Blender
 #   make test-gui               drive a real Blender with windows; needs FABRIK_GUI_TOOLS
 #   make bench                  measure everything, into docs/bench; quarter of an hour. With FABRIK_GUI_TOOLS redraws of windows too
@@ -40,7 +41,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export OPENBLAS_NUM_THREADS := 1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-plain test-all environments check format zip test-zip docs release test-5.2 test-gui test-zip-5.2 real-blender \
+.PHONY: help demo test test-plain test-all environments check format zip test-zip docs release listing test-5.2 test-gui test-zip-5.2 real-blender \
 	bench bench-guard bench-paper rigs clean distclean $(BLENDERS:%=test-%) $(BLENDERS:%=test-zip-%)
 
 help:
@@ -124,7 +125,7 @@ release: docs zip test-zip test-zip-5.2
 	@printf '\nLeft to a person:\n'; sed -n '/^## Left to a person/,/^## /{/^##/!p}' CONTRIBUTING.md
 
 ifeq ($(FABRIK_GUI_TOOLS),)
-test-5.2 test-gui test-zip-5.2:
+test-5.2 test-gui test-zip-5.2 listing:
 	@echo "$@: skipped; set FABRIK_GUI_TOOLS to the folder of the tools that start a real Blender"
 else
 # A Blender 5.2 in a Debian of its own, where a folder is seen when it is bound.
@@ -156,6 +157,13 @@ test-zip-5.2: .venv/5.2/ready zip real-blender
 
 test-gui: $(call ready,plain) zip real-blender
 	FABRIK_GUI_TOOLS=$(tools) $(call pytest,plain) tests/gui
+
+listing: $(call ready,$(BLENDER)) zip real-blender
+	mkdir -p build/listing
+	$(tools)/screenshot.sh --out $(CURDIR)/build/listing --addon build/fabrik.zip --blend sample_rigs/human.blend \
+		--size 1920x1080 --limit 900 --drive release/listing.py
+	$(call python,$(BLENDER)) -m pip install --quiet --group figures
+	$(call python,$(BLENDER)) release/pictures.py build/listing docs/images/film.webp
 endif
 
 # The figures' plotting library joins the environment when somebody measures.
