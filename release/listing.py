@@ -146,7 +146,7 @@ def retargeting():
     copy = shutil.copy(
         SAMPLES / "human.blend", Path(g.OUT) / "smaller.blend"
     )  # the file that is open can't be appended
-    with bpy.data.libraries.load(copy) as (_, wanted):
+    with bpy.data.libraries.load(str(copy)) as (_, wanted):
         wanted.objects = ["Rig", "Human"]
     smaller = wanted.objects[0]
     for each in wanted.objects:
