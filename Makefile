@@ -152,7 +152,7 @@ test-5.2: .venv/5.2/ready real-blender
 
 test-zip-5.2: .venv/5.2/ready zip real-blender
 	@mkdir -p build/5.2
-	$(inside) blender -b --factory-startup --python $(CURDIR)/tests/run_in_blender.py -- $(realpath .venv)/5.2 \
+	$(inside) BLENDER_USER_RESOURCES=/tmp/fabrik-profile blender -b --factory-startup --python $(CURDIR)/tests/run_in_blender.py -- $(realpath .venv)/5.2 \
 		-p no:cacheprovider $(PYTEST_ARGS) $(smoke) --extension-zip=build/fabrik.zip
 
 test-gui: $(call ready,plain) zip real-blender

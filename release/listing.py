@@ -16,6 +16,7 @@ from mathutils import Euler, Vector
 
 SAMPLES = Path(bpy.data.filepath).parent
 SIDE_BY_SIDE = 1.1  # meters between the two persons
+RAISED = 125  # a frame of the walk with the left hand in front
 NUMBERS = count()
 
 
@@ -181,7 +182,7 @@ def retargeting():
 def editing():
     """A hand is raised over 25 frames, by a drag on its trail's frame."""
     scene = bpy.context.scene
-    scene.frame_set(70)
+    scene.frame_set(RAISED)
     choose(rig(), "hand.L")
     rig().fabrik.drag.spread = 25
     rig().fabrik.view.show_trails = True
@@ -190,10 +191,10 @@ def editing():
     look((chest.x + 0.2, chest.y + 0.2, 0.9), 2.7, 60.0)
     yield 2.0
     turn = Euler((0.0, 0.0, radians(60.0))).to_matrix()
-    way = [turn @ Vector((0.15 * i / 12, 0.0, 0.5 * (1.0 - cos(pi * i / 12)) * 0.8)) for i in range(1, 13)]
+    way = [turn @ Vector((-0.1 * i / 12, 0.0, 0.25 * (1.0 - cos(pi * i / 12)))) for i in range(1, 13)]
     yield from drag("hand.L", way, "edit.png")
     for number in range(17):
-        scene.frame_set(46 + 3 * number)
+        scene.frame_set(RAISED - 24 + 3 * number)
         yield 0.4
         film()
 
