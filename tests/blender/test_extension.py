@@ -2,6 +2,7 @@
 
 import py_compile
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from support.processes import extension_tool
 
 import fabrik_addon
+from fabrik_addon.blender.ui.guide import address_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -62,6 +64,12 @@ def test_every_module_under_test_is_the_installed_one(installed, pytestconfig):
 def test_package_is_the_name_that_blender_enabled(installed):
     assert installed in bpy.context.preferences.addons
     assert addon_utils.check(installed) == (True, True)
+
+
+def test_the_guide_is_on_the_website_of_the_manifest():
+    """Read from the manifest beside the package, installed or not."""
+    website = tomllib.loads((ROOT / "blender_manifest.toml").read_text(encoding="utf-8"))["website"]
+    assert address_of("drag") == f"{website}/guide/drag.html"
 
 
 def test_installed_extension_switches_off_and_on(installed):
