@@ -117,14 +117,14 @@ def _measure(name):
     import fabrik_addon
     from benchmarks.tables import Part, aims_table
 
-    began = time.monotonic()
+    began, load = time.monotonic(), os.getloadavg()[0]
     fabrik_addon.register()
     found = function_of(name)()
     part = found if isinstance(found, Part) else Part(found)
     print(part.text, aims_table("Aims", part.aims) if part.aims else "", sep="\n", flush=True)
     software = f"Blender {bpy.app.version_string}, Python {platform.python_version()}, numpy {np.__version__}"
     aims = [asdict(aim) for aim in part.aims]
-    _keep(name, text=part.text, aims=aims, seconds=time.monotonic() - began, software=software)
+    _keep(name, text=part.text, aims=aims, seconds=time.monotonic() - began, software=software, load=load)
     os._exit(0)  # Blender's module is not always able to leave in peace
 
 
@@ -153,13 +153,15 @@ def results_page(kept):
 
     software = " and ".join(sorted({part["software"] for part in kept.values()}))
     days = sorted({part["day"] for part in kept.values()})
+    loads = [part["load"] for part in kept.values()]
     sections = [
         f"""# Measured
 
 By `make bench`, {" to ".join(dict.fromkeys((days[0], days[-1])))}, with {software};
 {_processor()}, {os.cpu_count()} cores, {platform.system()}. Each table answers one question. A figure in bold does not
-meet its aim; if an aim has several cases, the worst is shown. Times are compared within a part, as medians of repeats
-that take turns, so the ratios hold on a busy machine. [results.csv](results.csv) has every row of every part.
+meet its aim; if an aim has several cases, the worst is shown. Times that are compared are medians of repeats that take
+turns. When the parts began, the machine's load was {min(loads):.1f} to {max(loads):.1f} processes; with
+more than {os.cpu_count()} times are too long. [results.csv](results.csv) has every row of every part.
 """
     ]
     for question, parts in QUESTIONS.items():

@@ -199,4 +199,4 @@ def editing():
         film()
 
 
-g.run(steps, limit=900.0)
+g.run(steps, limit=1800.0)

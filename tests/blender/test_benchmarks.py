@@ -68,7 +68,7 @@ def test_the_page_shows_aims_and_short_tables_and_the_csv_every_row():
     rows = [(number, number**2) for number in range(20)]
     long = {"text": table("Long", ("n", "square"), rows), "aims": [asdict(Aim.at_most("time", 2, 3, "ms"))]}
     short = {"text": table("Short", ("n", "square"), rows[:2]), "aims": []}
-    shared = {"software": "Blender", "day": "2026-11-22"}
+    shared = {"software": "Blender", "day": "2026-11-22", "load": 1.0}
     kept = {part: {**(short if part == "bake" else long), **shared} for part in PARTS}
     page = results_page(kept)
     assert "### Short" in page
