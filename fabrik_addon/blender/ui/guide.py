@@ -1,6 +1,5 @@
 """The button that opens the user guide, in the tabs' headers and in the preferences."""
 
-import tomllib
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +26,8 @@ class FABRIK_OT_guide(Operator):
 
 def address_of(page: str) -> str:
     """The address of a page of the guide, below the website that the manifest names."""
+    import tomllib  # noqa: PLC0415  Blender's start has no use for it
+
     website: str = tomllib.loads(_MANIFEST.read_text(encoding="utf-8"))["website"]
     return f"{website}/guide/{page}.html"
 
