@@ -18,6 +18,7 @@ from benchmarks import cases
 from benchmarks.natural_paths import FEET, Dragged, Path3, follow, open_human, pin_only, present
 from benchmarks.tables import Aim, Part, table
 from fabrik_addon.blender.goals.effectors import add_effector
+from fabrik_addon.blender.goals.self_collision import fitted
 from fabrik_addon.blender.posing.drag.session import begin_drag
 from fabrik_addon.blender.posing.drag.setup import DragSettings
 from fabrik_addon.blender.rig.armature import read_trees
@@ -48,6 +49,11 @@ DETOUR = 0.2
 FRAMES = 60
 MOVES = 15
 BALANCE_GOALS = 25
+HANDS = ("hand.L", "hand.R")
+# Goals that are drawn at once, and how many times, for each hand.
+HAND_GOALS, HAND_DRAWS = 25, 10
+# Meters that capsules may be in each other.
+DEPTH = 5e-3
 
 
 class Keeper:
@@ -63,7 +69,7 @@ class Keeper:
 
 
 def reachable_goals(kind):
-    """Bone to (G, 3) goals that it can reach: "near" where it is, or "anywhere", with both feet pinned.
+    """Bone to (G, 3) goals that it can reach: "near" where it is, or "anywhere" with both feet pinned; "hands": many.
 
     The file keeps them, so that they stay the same when the solver changes; without it they are drawn again.
     """
@@ -75,7 +81,16 @@ def reachable_goals(kind):
             for seed, (bone, grip) in grips
             if grip.pinned == FEET
         }
-        GOALS.write_text(json.dumps({"near": near, "anywhere": anywhere}) + "\n", encoding="utf-8")
+        hands = {
+            bone: [
+                goal
+                for draw in range(HAND_DRAWS)
+                for goal in _drawn_goals(rig, GRIPS[bone], HAND_GOALS, np.inf, 1000 + HAND_DRAWS * seed + draw)
+            ]
+            for seed, bone in enumerate(HANDS)
+        }
+        kinds = {"near": near, "anywhere": anywhere, "hands": hands}
+        GOALS.write_text(json.dumps(kinds) + "\n", encoding="utf-8")
     kept = json.loads(GOALS.read_text(encoding="utf-8"))[kind]
     return {bone: np.array(goals) for bone, goals in kept.items()}
 
@@ -162,6 +177,59 @@ WAYS = (
     lambda start, goal: _steps((start, goal), LARGE_STEP),
     lambda start, goal: _steps((start, goal), SMALL_STEP),
 )
+
+
+def measure_self_collision():
+    """Hands dragged to random goals: how many bodies are in themselves on release."""
+    rig, rows, aims = open_human(), [], []
+    keeper, goals = Keeper(rig), reachable_goals("hands")
+    for switch in (False, True):
+        rig.fabrik.use_self_collision = switch
+        found, seconds = [], []
+        for bone, points in goals.items():
+            for goal in points:
+                pin_only(rig, GRIPS[bone])
+                drag = begin_drag(bpy.context, rig, bone, settings=DragSettings(root="FREE"))
+                for location in _steps((drag.start, goal), STEP):
+                    began = perf_counter()
+                    drag.step(location)
+                    seconds.append(perf_counter() - began)
+                drag.finish(bpy.context)
+                bpy.context.view_layer.update()
+                error = np.linalg.norm(rig.matrix_world @ rig.pose.bones[bone].tail - Vector(goal))
+                found.append((*_depths(rig, goal, bone[-2:]), error))
+                keeper.put_back()
+        depths, goal_depths, errors = np.array(found).T
+        outside = goal_depths <= 0.0
+        deep = 100.0 * np.mean(depths[outside] > DEPTH)
+        missed = 100.0 * np.mean(errors[outside] > MET)
+        rows.append(
+            ("on" if switch else "off", f"{outside.sum()} of {len(found)}", f"{deep:.1f} %",
+             f"{1000.0 * max(depths[outside].max(), 0.0):.0f}", f"{missed:.1f} %", f"{1000.0 * np.median(seconds):.1f}")
+        )  # fmt: skip
+    aims.append(Aim.at_most(f"Hands deeper than {1000.0 * DEPTH:g} mm in the body on release", 1, deep, "%"))
+    header = (
+        "self-collision", "goals outside the body", f"deeper than {1000.0 * DEPTH:g} mm", "deepest mm",
+        "missed by more than 1 mm", "ms a step, median",
+    )  # fmt: skip
+    return Part(table("Feel: hands dragged straight to random goals, feet pinned", header, rows), tuple(aims))
+
+
+def _depths(rig, goal, side):
+    """Meters that the rig is in itself, and that a goal (3,) of the hand of a side is in anything but its arm."""
+    collision = fitted(rig)
+    shares = np.linspace(0.0, 1.0, 61)[:, None]
+    along, radii = [], np.array([each.radius for each in collision.capsules])
+    for each in collision.capsules:
+        matrix = np.array(rig.pose.bones[each.bone].matrix)
+        ends = np.array([each.start, each.end]) @ matrix[:3, :3].T + matrix[:3, 3]
+        along.append(ends[0] + shares * (ends[1] - ends[0]))
+    arm = {f"{part}{side}" for part in ("upper_arm", "forearm", "hand")}
+    apart = [np.linalg.norm(along[one][:, None] - along[two], axis=-1).min() for one, two in collision.pairs]
+    depths = radii[np.array(collision.pairs)].sum(axis=1) - apart
+    others = [row for row, each in enumerate(collision.capsules) if each.bone not in arm]
+    goal_depths = radii[others] - np.linalg.norm(np.array(along)[others] - goal, axis=-1).min(axis=1)
+    return depths.max(), goal_depths.max()
 
 
 def _dragged_to(rig, keeper, grip, way, goal):

@@ -47,6 +47,7 @@ QUESTIONS = {
         "natural-lines": "natural.measure_lines",
         "natural-hidden": "natural_hidden.measure_hidden",
         "feel-balance": "feel.measure_balance",
+        "feel-self-collision": "feel.measure_self_collision",
     },
     "How fast is editing over time?": {"edit": "edit.measure"},
     "How fast are many frames?": {

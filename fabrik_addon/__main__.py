@@ -1,15 +1,41 @@
 """`python -m fabrik_addon`: the command line."""
 
+import os
+import signal
 import sys
+import traceback
 
-from . import register, unregister
 
-try:
-    from .blender.bake.command_line import main
-    from .blender.retarget.command_line import COMMAND
-except ModuleNotFoundError as missing:
-    if missing.name != "bpy":
+def _stop_early(*_arguments: object) -> None:
+    """Ctrl-C before there is anything to stop."""
+    os.write(2, f"fabrik_{''.join(sys.argv[1:2])}: stopped; nothing was written\n".encode(errors="replace"))
+    os._exit(130)
+
+
+def _run() -> None:
+    """Carry out the command and leave with its exit status."""
+    try:
+        from .blender.bake.batch import leave
+        from .blender.bake.command_line import main
+        from .blender.retarget.command_line import COMMAND
+    except ModuleNotFoundError as missing:
+        if missing.name != "bpy":
+            raise
+        sys.exit("fabrik_bake: this needs Blender as a Python module: pip install bpy")
+    from . import register, unregister
+
+    status = 1
+    try:
+        status = main(register, unregister, [COMMAND])
+    except SystemExit as done:
+        # Of the parser: help, or a wrong call.
+        status = done.code if isinstance(done.code, int) else status
+    except BaseException:
+        traceback.print_exc()
         raise
-    sys.exit("fabrik_bake: this needs Blender as a Python module: pip install bpy")
+    finally:
+        leave(status)
 
-sys.exit(main(register, unregister, [COMMAND]))
+
+signal.signal(signal.SIGINT, _stop_early)
+_run()

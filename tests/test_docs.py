@@ -64,6 +64,12 @@ def test_the_buttons_lead_to_pages_of_the_guide():
     assert named <= {page.stem for page in GUIDE}
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/guide/drag.md"])
+def test_it_is_said_why_auto_keying_may_key_nothing(page):
+    """Blender 5.2 has this preference on by default."""
+    assert "*Animation ▸ Only Insert Available*" in (ROOT / page).read_text(encoding="utf-8")
+
+
 def test_the_project_s_address_is_in_the_manifest_alone():
     """If the project moves, one edit is enough."""
     manifest = tomllib.loads((ROOT / "blender_manifest.toml").read_text(encoding="utf-8"))

@@ -25,8 +25,8 @@ SCALAR = "scalar.py"
 BLENDER_ROOMS = (
     "settings",
     "rig",
-    "limits",
     "control",
+    "limits",
     "goals",
     "posing",
     "capture",

@@ -12,8 +12,8 @@ from bpy.props import BoolProperty, PointerProperty
 
 from .posing import live
 from .settings import rig as settings
+from .settings.in_use import noting
 from .settings.overrides import keep_overrides
-from .settings.why_not import ARMATURES
 from .ui import (
     file_handler,
     guide,
@@ -43,7 +43,6 @@ PARTS: Final[tuple[Any, ...]] = (
     translations,
     stiffness_slider,
     take_index,
-    drawing_handlers.HANDLERS,
     keymap,
     tool,
     menus,
@@ -71,6 +70,7 @@ def register() -> None:
             name="Joint Limits",
             description="Show how far the active bone and the selected ones may turn, while posing",
             default=False,
+            update=noting("limits"),
         ),
     )
     setattr(
@@ -88,6 +88,7 @@ def register() -> None:
     for popover in GOAL_POPOVERS:
         getattr(bpy.types, popover).append(drawing_handlers.draw_goals_switch)
     bpy.app.handlers.save_pre.append(keep_overrides)
+    drawing_handlers.start()
     live.start()
     _COMMANDS.extend(bpy.utils.register_cli_command(f"fabrik_{name}", run) for name, run in _commands().items())
 
@@ -97,13 +98,13 @@ def unregister() -> None:
     while _COMMANDS:
         bpy.utils.unregister_cli_command(_COMMANDS.pop())
     live.stop()
+    drawing_handlers.stop()
     bpy.app.handlers.save_pre.remove(keep_overrides)
     for popover in GOAL_POPOVERS:
         getattr(bpy.types, popover).remove(drawing_handlers.draw_goals_switch)
     bpy.types.VIEW3D_PT_overlay_bones.remove(drawing_handlers.draw_limits_switch)
     for part in reversed(PARTS):
         part.stop()
-    ARMATURES.forget()
     delattr(bpy.types.Scene, drawing_handlers.GOALS_SWITCH)
     delattr(bpy.types.Scene, drawing_handlers.LIMITS_SWITCH)
     del bpy.types.Object.fabrik  # type: ignore[attr-defined]
@@ -113,7 +114,7 @@ def unregister() -> None:
 
 def _commands() -> dict[str, Callable[[list[str]], int]]:
     """What `blender --command fabrik_…` runs."""
-    return {"bake": _bake_command, "retarget": _retarget_command}
+    return {"bake": _bake_command, "retarget": _retarget_command, "worker": _worker_command}
 
 
 def _bake_command(arguments: list[str]) -> int:
@@ -129,3 +130,11 @@ def _retarget_command(arguments: list[str]) -> int:
     from .retarget.command_line import COMMAND
 
     return run_command(arguments, COMMAND)
+
+
+def _worker_command(_arguments: list[str]) -> int:
+    """`blender --command fabrik_worker`: takes of another process, which has been called with `--jobs`."""
+    from .bake.command_line import BAKE, serve_takes
+    from .retarget.command_line import COMMAND
+
+    serve_takes((BAKE, COMMAND))

@@ -2,7 +2,7 @@
 
 For each frame x, by itself:
 
-    minimize  posture(x) + Σ cap · |goal(x) - target|   subject to joint limits
+    minimize  posture(x) + Σ cap · |goal(x) - target|   subject to joint limits and self-collision
 
 The posture term prefers the frame's own pose. A goal costs a distance, not its square, so it is met exactly until the
 force that holds it reaches its cap; beyond that it is let go smoothly. The nearer a limb is to straight, the more force
@@ -25,6 +25,7 @@ import numpy as np
 
 from .arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths, squares, times
 from .kernel.bodies import Bodies, Pose, joint_axes
+from .kernel.capsules import Capsules, SelfCollision
 from .kernel.goals import Goals, Wanted
 from .kernel.joint_limits import JointLimits
 from .kernel.posture import Masses, PostureTerm
@@ -66,6 +67,8 @@ _SPREAD: Final = 3.0
 _MARGIN: Final = 0.2
 # A step that does not lessen the cost is shortened to this share, a few times; then damping grows as much.
 _SHORTER, _MOST_SHORTER = 0.4, 4
+# Capsules that are farther apart, as a share of the size, do not come together in a step.
+_NEAR_CAPSULES: Final = 0.05
 # Frames that are solved together: their matrices stay in the processor's cache.
 _BLOCK: Final = 12
 
@@ -81,6 +84,7 @@ class EditModel:
         limits: by bone.
         turning: names of the bones that may rotate.
         free_root: whether the root may move.
+        collision: capsules that do not go into each other. What overlaps in a frame's own pose goes no deeper there.
     """
 
     skeleton: Skeleton
@@ -89,6 +93,7 @@ class EditModel:
     limits: Mapping[str, Limit]
     turning: Collection[str]
     free_root: bool = False
+    collision: SelfCollision | None = None
 
 
 @dataclass(frozen=True)
@@ -194,6 +199,9 @@ class _Block:
         is_held = np.array([effector.priority == 0 for effector in model.effectors])
         self._is_held = np.concatenate([is_held, is_held[goals.oriented]])
         own = self._bodies.pose(rotations[:, self._bones], roots)
+        self._capsules = Capsules(self._bodies, model.collision)
+        self._capsules.carry(rotations, roots)
+        self._capsules.allow(own)
         self.own_points = goals.points(own)[:, : goals.count]
         self.own_rotations = quaternion_from_matrix(own.orientations[:, goals.on[: goals.count]])
 
@@ -274,6 +282,8 @@ class _Block:
         program = QuadraticProgram(hessian, -gradient, rows, np.zeros((count, 0, bodies.columns)))
         found = program.solve(wanted, np.zeros((count, 0)), compliance, caps=problem.caps)
         normals, gaps = self._limits.rows(pose.local, float(self._longest(found.step).max()))
+        touching, distances = self._capsules.sides(pose, motions, _NEAR_CAPSULES * posture.size)
+        normals, gaps = np.concatenate([normals, touching], axis=1), np.concatenate([gaps, distances], axis=1)
         if (times(normals, found.step) > gaps).any():
             program = QuadraticProgram(hessian, -gradient, rows, normals)
             found = program.solve(wanted, gaps, compliance, caps=problem.caps)
@@ -284,6 +294,8 @@ class _Block:
         posture, residual = problem.posture, self._goals.residual(pose, problem.wanted)
         away = posture.away(pose)
         value = 0.5 * (squares(away.moved) @ posture.masses + squares(away.turned) @ posture.inertia)
+        # A unit of length in itself costs as much as one that a point that is held is away from its place.
+        value += _HELD * _CAP * posture.size * self._capsules.depths(pose).sum(axis=-1)
         return value + (lengths(residual) * problem.caps).sum(axis=1), residual
 
     def _longest(self, step: FloatArray) -> FloatArray:

@@ -2,7 +2,7 @@
 
 Known: the sample person, Rigify's meta-rig, Mixamo, MakeHuman and MPFB (the default rig and the one for game engines),
 VRM (VRoid's bones and the humanoid names), Unreal's mannequin, DAZ, Poser, Character Creator, Biped; and of what motion
-comes with: CMU's, Rokoko's and MVN's BVH, SMPL, exports of Auto-Rig Pro and Cascadeur. Plain Python.
+comes with: CMU's, Rokoko's and MVN's BVH, MVNX, SMPL, exports of Auto-Rig Pro and Cascadeur. Plain Python.
 """
 
 import re
@@ -56,6 +56,9 @@ _RIGIFY_SPINE: Final = {
 # The bone that a rig has instead of hips, where nothing else is called so (MakeHuman's default rig, Auto-Rig Pro).
 _STANDS_FOR_HIPS: Final = {"root", "root.x"}
 
+# MVN calls the spine's segments by vertebrae.
+_VERTEBRAE: Final = {"L5": Role("spine"), "L3": Role("spine"), "T12": Role("spine"), "T8": Role("chest")}
+
 _PREFIX: Final = re.compile(r"^(?:.*:|mixamorig\d*_?|J_Bip_(?:C_)?)|\.x$")
 _COPY: Final = re.compile(r"[._-][LR]\.\d{3}$", re.IGNORECASE)
 _TOKEN: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
@@ -79,8 +82,8 @@ def role_of(bone_name: str) -> Role | None:
     Rigify's spine can be told from other spines only among its neighbours: see `match`.
     """
     parts = _taken_apart(bone_name)
-    if parts is None:
-        return None
+    if parts is None or bone_name in _VERTEBRAE:
+        return _VERTEBRAE.get(bone_name)
     return _finger_role(parts) or _toe_role(parts) or _body_role(parts)
 
 

@@ -102,6 +102,11 @@ class RestBody:
         heads = [self.bones[name].head for name in self.named(part, side, number=number)]
         return np.mean(heads, axis=0) if heads else None
 
+    def end(self, name: str) -> FloatArray:
+        """(3,) the joint that a bone ends at, or its tail."""
+        span, bone = self._span(name), self.bones[name]
+        return bone.head + (bone.length * self.direction(name) if span is None else span)
+
     def direction(self, name: str) -> FloatArray:
         """(3,) from a bone's head to the joint it ends at.
 

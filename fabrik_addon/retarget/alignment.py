@@ -10,21 +10,37 @@ from typing import Final
 
 import numpy as np
 
-from ..core.arrays import FloatArray
-from ..core.rotations import matrix_from_quaternion, product, quaternion_from_matrix, rotation_between
-from ..human.rest_body import BodyAxes, RestBody, square
+from ..core.arrays import ROUNDING, FloatArray
+from ..core.rotations import matrix_from_quaternion, product, quaternion_from_matrix, rotation_between, slerp
+from ..human.rest_body import BodyAxes, RestBody, length, square, unit
 from .motion import Motion, RetargetError
 from .pairs import Pair, above, depth
 
-# Parts whose directions are compared to choose a reference pose: those that keep their shape when poses are
-# transferred, and thighs. Arms are aligned afterwards: of 40 frames of which one is a standing pose, three of four rigs
-# chose that one with arms compared as well, all four without; and a rest pose with the arms up is as good as a T.
-_KEPT: Final = ("spine", "chest", "neck", "thigh", "foot")
-# A rest pose is used if these are at most this many degrees from the rig's on average: those of a rest pose with all
-# limbs along one axis are 77 off.
-_LIKE: Final = 40.0
+# Parts whose directions are compared to choose a reference pose, beside the trunk and the line between the shoulders.
+_KEPT: Final = ("chest", "neck", "thigh", "shin", "foot")
+# What counts of how far arms are from straight and beside the body, as in a T or an A pose. With more of it frames were
+# chosen on which hips were 0.3 degrees farther off; with none the twist of upper arms is up to 80 degrees off.
+_ARMS_COUNT: Final = 0.3
+# A rest pose is used if it is at most this many degrees (RMS) from the rig's: T poses are 3 to 8 off, those with all
+# limbs along one axis 85 to 100.
+_LIKE: Final = 30.0
 # How many frames are looked at.
 _LOOKED_AT: Final = 100
+# Degrees: trunks that lean by more are not upright; people do not stand on legs with a part that is farther from down.
+LEANING: Final = 30.0
+_STANDING: Final = 35.0
+# Poses that people are asked for: by how many degrees the arms are raised from hanging, at most.
+_ARM_POSES: Final = (
+    (25.0, "its arms hanging"),
+    (65.0, "its arms in an A pose"),
+    (115.0, "its arms in a T pose"),
+    (180.0, "its arms raised"),
+)
+# Where the trunk is told to end, and the parts that rotate with a leg.
+_TOPS: Final = ("neck", "head", "upper_arm", "shoulder", "chest")
+_LEG: Final = frozenset({"thigh", "shin", "foot", "toe"})
+# A foot with less than this share of its direction along the ground does not show where its leg faces.
+_FLAT_FOOT: Final = 0.3
 # Where Blender's importers let people look whose files say nothing else.
 _FORWARD: Final = np.array([0.0, -1.0, 0.0])
 # Parts whose direction at rest is part of the pose, a T or an A; a trunk's curve and a foot's slope are its shape.
@@ -40,13 +56,34 @@ _ALIKE: Final = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """The source in the pose in which it is compared.
+    """The source in the pose in which it is compared with the rig at rest.
 
-    axes: its world's up, and the forward that corresponds to the rig's forward.
+    axes: its world's up, and the forward that corresponds to the rig's forward. frame: counted from 0; None: at rest.
     """
 
     body: RestBody
     axes: BodyAxes
+    frame: int | None
+
+    @property
+    def leaning(self) -> float:
+        """Degrees between the trunk and up."""
+        return _degrees(_trunk(self.body), self.axes.up)
+
+    @property
+    def pose(self) -> str:
+        """The pose in words."""
+        if self.leaning > LEANING:
+            return f"leaning by {self.leaning:.0f}°"
+        below, arms = (
+            [_degrees(self.body.direction(name), -self.axes.up) for part in parts for name in self.body.named(part)]
+            for parts in (("thigh", "shin"), ("upper_arm",))
+        )
+        stance = "standing upright" if max(below, default=0.0) <= _STANDING else "upright with bent legs"
+        if not arms:
+            return stance
+        raised = float(np.mean(arms))
+        return f"{stance}, {next(words for most, words in _ARM_POSES if raised <= most)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,24 +111,31 @@ class Alignment:
 
 
 def find_reference(motion: Motion, rest: RestBody, target: RestBody, frame: int | None) -> Reference:
-    """The rest pose if it is like the rig's, else the frame that is most like it.
+    """The rest pose if it is like the rig's, else the frame on which the source is most like the rig.
 
     rest: the source's. frame: use this one instead, counted from 0. Raises RetargetError if the source has no body.
     """
-    if frame is None and rest.axes is not None and _difference(rest, target) <= _LIKE:
-        return Reference(rest, rest.axes)
-    frames = [frame] if frame is not None else np.unique(np.linspace(0, len(motion) - 1, _LOOKED_AT).astype(int))
-    bodies = [RestBody(motion.bones_at(int(each)), rest.roles) for each in frames]
-    body = min(bodies, key=lambda body: _difference(body, target))
-    if body.axes is None:
+    if frame is None and rest.axes is not None and _difference(rest, rest.axes.up, target) <= _LIKE:
+        return Reference(rest, rest.axes, None)
+    frames = np.unique(np.linspace(0, len(motion) - 1, _LOOKED_AT).astype(int)).tolist()
+    bodies = {each: RestBody(motion.bones_at(each), rest.roles) for each in frames}
+    known = {each: body.axes for each, body in bodies.items() if body.axes is not None}
+    if frame is not None:
+        bodies[frame] = RestBody(motion.bones_at(frame), rest.roles)
+    if not known or (frame is not None and bodies[frame].axes is None):
         raise RetargetError(
             f"{motion.name!r}: without hips, a head and both sides there is no telling up and forward: "
             "say by a map which these are"
         )
-    up, forward = _nearest_axis(body.axes.up), _FORWARD
+    # Up is where heads are on most frames: on a single one the source may lie.
+    up = _nearest_axis(np.sum([axes.up for axes in known.values()], axis=0))
+    if frame is None:
+        frame = min(known, key=lambda each: _difference(bodies[each], up, target))
+    body, forward = bodies[frame], _FORWARD
     if abs(up @ forward) > 0.0:
-        forward = _nearest_axis(square(body.axes.forward, up))
-    return Reference(body, BodyAxes(up, forward, np.cross(up, forward), body.axes.middle))
+        forward = _nearest_axis(facing(body, up)[:, 0])
+    axes = BodyAxes(up, forward, np.cross(up, forward), np.zeros(3))
+    return Reference(body, axes, frame)
 
 
 def _nearest_axis(direction: FloatArray) -> FloatArray:
@@ -100,17 +144,57 @@ def _nearest_axis(direction: FloatArray) -> FloatArray:
     return np.asarray(np.sign(direction[axis]) * np.eye(3)[axis])
 
 
-def _difference(body: RestBody, target: RestBody) -> float:
-    """Degrees between the directions of two bodies' parts, as seen from the bodies, on average."""
-    seen: list[dict[tuple[str, str], FloatArray]] = []
-    for each in (body, target):
-        if each.axes is None:
-            return 180.0
-        axes, roles = _frame(each.axes), each.roles.items()
-        seen.append({(r.part, r.side): each.direction(name) @ axes for name, r in roles if r.part in _KEPT})
-    both = seen[0].keys() & seen[1].keys()
-    angles = [np.degrees(np.arccos(np.clip(seen[0][key] @ seen[1][key], -1.0, 1.0))) for key in both]
-    return float(np.mean(angles)) if angles else 180.0
+def _difference(body: RestBody, up: FloatArray, target: RestBody) -> float:
+    """RMS degrees from a rig's rest pose to a body's pose; up: (3,) of the space that the body is in."""
+    if body.axes is None or target.axes is None:
+        return 180.0
+    own, other = _directions(body, up), _directions(target, target.axes.up)
+    terms = [(1.0, _degrees(own[key], other[key])) for key in own.keys() & other.keys()]
+    ahead = facing(body, up)[:, 0]
+    for side in ("L", "R"):
+        arm = [body.direction(name) for part in ("upper_arm", "forearm") for name in body.named(part, side)[:1]]
+        if len(arm) == 2:
+            terms += [(_ARMS_COUNT, _degrees(arm[0], ahead) - 90.0), (_ARMS_COUNT, _degrees(*arm))]
+    weights, angles = np.array(terms).T if terms else (np.ones(1), np.full(1, 180.0))
+    return float(np.sqrt(np.average(angles**2, weights=weights)))
+
+
+def _directions(body: RestBody, up: FloatArray) -> dict[tuple[str, str], FloatArray]:
+    """(3,) the directions of a body's parts by part and side, as seen from the body."""
+    found = {(role.part, role.side): body.direction(name) for name, role in body.roles.items() if role.part in _KEPT}
+    found["trunk", ""] = _trunk(body)
+    if (shoulders := _line(body, "upper_arm")) is not None:
+        found["shoulders", ""] = unit(shoulders)
+    axes = facing(body, up)
+    return {key: direction @ axes for key, direction in found.items()}
+
+
+def _degrees(one: FloatArray, other: FloatArray) -> float:
+    """The angle between two unit vectors."""
+    return float(np.degrees(np.arccos(np.clip(one @ other, -1.0, 1.0))))
+
+
+def _line(body: RestBody, part: str) -> FloatArray | None:
+    """(3,) from the head of the right bone of a part to that of the left one; None without both."""
+    left, right = body.head_of(part, "L"), body.head_of(part, "R")
+    return None if left is None or right is None or length(left - right) < ROUNDING else left - right
+
+
+def _trunk(body: RestBody) -> FloatArray:
+    """(3,) the direction from a body's hip joints to its neck; of a body with axes."""
+    low, high = (
+        next(head for part in parts if (head := body.head_of(part)) is not None) for parts in (("thigh", "hips"), _TOPS)
+    )
+    return unit(high - low)
+
+
+def facing(body: RestBody, up: FloatArray) -> FloatArray:
+    """(3, 3) forward, left and up as columns, left along the line between the hip joints; of a body with axes."""
+    assert body.axes is not None
+    line = _line(body, "thigh")
+    left = np.cross(up, body.axes.forward) if line is None else square(line, up)
+    left = unit(left) if length(left) > ROUNDING else body.axes.left
+    return np.asarray(np.stack([np.cross(left, up), left, up], axis=1))
 
 
 def align(motion: Motion, reference: Reference, target: RestBody, pairs: Sequence[Pair]) -> Alignment:
@@ -122,33 +206,87 @@ def align(motion: Motion, reference: Reference, target: RestBody, pairs: Sequenc
         )
     axes = _frame(target.axes) @ _frame(reference.axes).T
     leg = leg_length(source)
-    up = source.axes.up
+    up = reference.axes.up
     # The height of the source's ankles when it stands.
-    standing = _lowest_ankle(source)
+    standing = _lowest_ankle(source, up)
     feet = [list(motion.names).index(name) for name in source.named("foot")]
     if feet:
         taken = float(np.percentile((motion.heads[:, feet] @ up).min(axis=1), _STANDING_PERCENT))
-        standing = standing if abs(taken - standing) <= _SAME_FLOOR * leg else taken
-    # The rotation of each limb of the rig from its rest to the source's continues that of the limb above it. The whole
-    # body is rotated first: on a frame of the take the source may face anywhere.
-    base = quaternion_from_matrix(axes @ _frame(source.axes) @ _frame(target.axes).T)
+        # On a frame of reference nobody need stand.
+        at_rest = reference.frame is None and abs(taken - standing) <= _SAME_FLOOR * leg
+        standing = standing if at_rest else taken
+    # The rotation of each limb of the rig from its rest to the source's continues that of the limb above it.
     corrections: dict[str, FloatArray] = {}
     for pair in sorted(pairs, key=lambda pair: depth(target, pair.bone)):
-        corrections[pair.bone] = base
+        correction = _base(reference, target, axes, pair.bone)
         if target.roles[pair.bone].part in _POSED:
-            carrying = (corrections[bone] for bone in above(target.bones, pair.bone) if bone in corrections)
-            carried = next(carrying, base)
-            own = matrix_from_quaternion(carried) @ target.direction(pair.bone)
+            above_it = (bone for bone in above(target.bones, pair.bone) if bone in corrections)
+            if (carrier := next(above_it, None)) is not None and target.roles[carrier].part in _POSED:
+                correction = corrections[carrier]
+            own = matrix_from_quaternion(correction) @ target.direction(pair.bone)
             wanted = axes @ source.direction(pair.source)
-            corrections[pair.bone] = product(rotation_between(own[None], wanted[None])[0], carried)
+            correction = product(rotation_between(own[None], wanted[None])[0], correction)
+        corrections[pair.bone] = correction
     return Alignment(
         quaternion_from_matrix(axes),
         axes,
         leg_length(target) / leg,
         motion.origin - (motion.origin @ up) * up + standing * up,
-        _lowest_ankle(target) * target.axes.up,
+        _lowest_ankle(target, target.axes.up) * target.axes.up,
         corrections,
     )
+
+
+def _base(reference: Reference, target: RestBody, axes: FloatArray, bone: str) -> FloatArray:
+    """(4,) the rotation, in armature space, from a part of the rig at rest to the source's; limbs are posed later.
+
+    A rest pose is rotated as a whole. On a frame of the take hips, shoulders and feet face each a little elsewhere, so
+    each has a rotation of its own; the spine's go from that of the hips to that of the shoulders.
+    """
+    source, role = reference.body, target.roles[bone]
+    assert source.axes is not None
+    assert target.axes is not None
+    if reference.frame is None:
+        return quaternion_from_matrix(axes @ _frame(source.axes) @ _frame(target.axes).T)
+    if role.part in _LEG:
+        ups = (reference.axes.up, target.axes.up)
+        feet = [_foot_frame(body, role.side, up) for body, up in zip((source, target), ups, strict=True)]
+        if feet[0] is not None and feet[1] is not None:
+            return quaternion_from_matrix(axes @ feet[0] @ feet[1].T)
+    hips, chest = (
+        quaternion_from_matrix(axes @ _trunk_frame(source, part) @ _trunk_frame(target, part).T)
+        for part in ("thigh", "upper_arm")
+    )
+    if role.part in {"hips", "root", "rigid", *_LEG}:
+        return hips
+    if role.part not in {"spine", "chest"}:
+        return chest
+    low, high = target.head_of("thigh"), target.head_of("upper_arm")
+    if low is None or high is None:
+        return hips
+    up, joint = _trunk(target), target.bones[bone]
+    height = (joint.head + 0.5 * joint.length * joint.axes[:, 1] - low) @ up
+    share = np.clip(height / max(float((high - low) @ up), ROUNDING), 0.0, 1.0)
+    return np.asarray(slerp(hips[None], chest[None], share[None])[0])
+
+
+def _trunk_frame(body: RestBody, part: str) -> FloatArray:
+    """(3, 3) forward, left and up of a body's trunk as columns, left along the line between both sides of a part."""
+    up, line = _trunk(body), _line(body, part)
+    if line is None:
+        return facing(body, up)
+    left = unit(line)
+    up = unit(square(up, left))
+    return np.asarray(np.stack([np.cross(left, up), left, up], axis=1))
+
+
+def _foot_frame(body: RestBody, side: str, up: FloatArray) -> FloatArray | None:
+    """(3, 3) ahead, left and up as columns, ahead along a foot on the ground; None if it does not show that."""
+    feet = body.named("foot", side)
+    if not feet or length(ahead := square(body.direction(feet[0]), up)) < _FLAT_FOOT:
+        return None
+    ahead = unit(ahead)
+    return np.asarray(np.stack([ahead, np.cross(up, ahead), up], axis=1))
 
 
 def _frame(axes: BodyAxes) -> FloatArray:
@@ -156,10 +294,9 @@ def _frame(axes: BodyAxes) -> FloatArray:
     return np.stack([axes.forward, axes.left, axes.up], axis=1)
 
 
-def _lowest_ankle(body: RestBody) -> float:
+def _lowest_ankle(body: RestBody, up: FloatArray) -> float:
     """How far up the lowest ankle is; 0 without feet."""
-    assert body.axes is not None
-    return min((float(body.bones[name].head @ body.axes.up) for name in body.named("foot")), default=0.0)
+    return min((float(body.bones[name].head @ up) for name in body.named("foot")), default=0.0)
 
 
 def leg_length(body: RestBody) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from ..core.readers import shown
 from ..markers.mapping.marker_map import MapError, file_text, json_map, unknown_names, write_json
 from .pairs import Pair
 
@@ -22,6 +23,8 @@ def read_bone_map(path: str | os.PathLike[str]) -> tuple[Pair, ...]:
         return _pairs(json_map(file_text(path), _FORMAT, _VERSION, "map of bones").get("bones"))
     except MapError as trouble:
         raise MapError(f"{path.name}: {trouble}") from None
+    except RecursionError:
+        raise MapError(f"{path.name}: lists or objects are nested too deeply for a map: choose another") from None
 
 
 def write_bone_map(path: str | os.PathLike[str], pairs: Iterable[Pair]) -> None:
@@ -51,7 +54,7 @@ def _pair(bone: str, told: object) -> Pair:
     if isinstance(told, str):
         return Pair(bone, told)
     if not isinstance(told, dict) or not isinstance(told.get("source"), str):
-        raise MapError(f"bone {bone!r}: it must be a bone's name or an object with 'source', not {told!r}")
+        raise MapError(f"bone {bone!r}: it must be a bone's name or an object with 'source', not {shown(told)}")
     before, share = told.get("before", ""), told.get("share", 1.0)
     if not isinstance(before, str) or isinstance(share, bool) or not isinstance(share, int | float):
         raise MapError(f"bone {bone!r}: 'before' must be a bone's name and 'share' a number")

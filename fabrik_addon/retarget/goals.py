@@ -134,6 +134,11 @@ class Goals:
                 if other and own:
                     self._touched.append((names.index(other[0]), transfer.skeleton.index(own[0])))
 
+    @property
+    def keeps_floor(self) -> bool:
+        """Whether feet are kept above the floor."""
+        return bool(self._plans)
+
     def place(self, end: End, frames: slice, matrices: FloatArray) -> FloatArray:
         """(F, 3) where a limb's end is to be on some frames; matrices: (F, J, 4, 4) the transferred poses."""
         carried, heads = matrices[:, end.limb[-1], :3, 3], self._motion.heads[frames]

@@ -13,8 +13,9 @@ from ..core.rotations import angle_between, conjugate, product, quaternion_from_
 from ..markers.calibrate.offsets import points_on
 from ..markers.feet.stances import Stance, drift
 from ..markers.steps import at_once
-from .alignment import align, find_reference, is_alike
+from .alignment import Reference, align, find_reference, is_alike
 from .bodies import check_pairs, find_bodies, find_pairs
+from .doubts import retarget_doubts
 from .feet import toe_turns
 from .goals import Goals, RetargetSettings, find_ends
 from .limbs import LimbSolver
@@ -41,6 +42,8 @@ class Retargeted:
     turned_off: (F, N) radians by which a bone differs from the source's rotation; of limbs, whose twist follows from
         the hinge below, from its direction only.
     axes: (3, 3) from the source's world to the rig's armature space.
+    reference: the pose of the source that corresponds to the rig at rest, and the frame on which it has it.
+    doubts: sentences on why this may not be the source's motion.
     """
 
     solution: Solution
@@ -49,6 +52,8 @@ class Retargeted:
     turned_off: FloatArray
     stances: tuple[Stance, ...]
     axes: FloatArray
+    reference: Reference
+    doubts: tuple[str, ...]
 
 
 def retarget_steps(
@@ -81,7 +86,9 @@ def retarget_steps(
             places = points_on(solution.matrices[first : last + 1], [bone], offset[None])
             stances.append(replace(stance, first=first, last=last, drift_after=drift(places[:, 0])))
     off = work.turned_off[beside : beside + len(motion)]
-    return Retargeted(solution, work.effectors, work.pairs, off, tuple(stances), work.transfer.alignment.axes)
+    axes, reference = work.transfer.alignment.axes, work.reference
+    doubts = retarget_doubts(motion, work.bodies, reference, skeleton, solution, work.effectors, work.pairs, off, axes)
+    return Retargeted(solution, work.effectors, work.pairs, off, tuple(stances), axes, reference, tuple(doubts))
 
 
 retarget = at_once(retarget_steps)
@@ -98,11 +105,11 @@ class _Work:
         limits: Mapping[str, Limit],
         pairs: Sequence[Pair],
     ) -> None:
-        source, target = find_bodies(motion, skeleton, pairs)
+        self.bodies = source, target = find_bodies(motion, skeleton, pairs)
         self.skeleton, self.limits = skeleton, limits
         self.pairs = tuple(pair for pair in pairs if pair.bone in target.roles)
         check_pairs(motion, target, self.pairs)
-        reference = find_reference(motion, source, target, settings.reference)
+        self.reference = reference = find_reference(motion, source, target, settings.reference)
         alignment = align(motion, reference, target, self.pairs)
         self.transfer = Transfer(motion, reference.body, skeleton, target, self.pairs, alignment)
         ends = find_ends(motion, reference.body, skeleton, target)
@@ -166,7 +173,7 @@ class _Work:
     def _lift_toes(self, local: FloatArray, root: FloatArray) -> None:
         """Rotate toes up, in place, where they would go through the ground."""
         soles = [end.sole for end, _ in self.feet if end.sole is not None and end.sole.toe]
-        if not soles or not self.goals.stances:
+        if not soles or not self.goals.keeps_floor:
             return
         matrices = forward_kinematics(self.skeleton, self.legal(local), root)
         for sole in soles:

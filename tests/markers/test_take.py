@@ -138,6 +138,25 @@ class TestScatteredHoles:
         assert away[HIDDEN_ARM].max() <= away[: HIDDEN_ARM.start].max() + 5.0
 
 
+def test_hips_follow_their_course_through_a_gap_of_the_trunk():
+    """Keypoints 10 mm off, half of them lost, and for 150 frames all of hips, shoulders, neck and head: no limits."""
+    skeleton, rng = walker.skeleton(), np.random.default_rng(3)
+    parts = {"hips", "neck", "head", "upper_arm", "forearm", "hand", "thigh", "shin", "foot", "toe"}
+    keypoints = [Effector(name, (0.0, 0.0, 0.0)) for name in skeleton.names if name.partition(".")[0] in parts]
+    bones = [skeleton.index(each.bone) for each in keypoints]
+    targets = points_on(walker.true_matrices(), bones, np.zeros((len(bones), 3)))
+    targets = targets + rng.normal(size=targets.shape) * 10.0 * MM
+    seen = rng.random(targets.shape[:2]) > 0.5
+    first = int(rng.integers(60, len(targets) - 210))
+    trunk = [each.bone.partition(".")[0] in {"hips", "neck", "head", "upper_arm", "thigh"} for each in keypoints]
+    seen[first : first + 150, trunk] = False
+    targets[~seen] = np.nan
+    found = solve_take(Solver(skeleton, keypoints, root="FREE"), targets, TakeSettings(walker.RATE)).solution
+    off = np.degrees(angle_between(found.rotations[:, 0], walker.true_rotations()[:, 0]))
+    assert off.max() < 40.0
+    assert np.degrees(turns(found.rotations)).max() < 25.0
+
+
 def turns(rotations):
     """(F - 1, J) radians that bones turn from frame to frame."""
     return angle_between(rotations[1:], rotations[:-1])

@@ -23,6 +23,9 @@ def test_a_map_is_read_as_it_was_written(tmp_path):
         ('{"fabrik_bone_map": 1, "bones": {}}', "no bones"),
         ('{"fabrik_bone_map": 1, "bones": {"a": 3}}', "'a'"),
         ('{"fabrik_bone_map": 1, "bones": {"a": {"source": "b", "before": "c", "share": 7}}}', "share is 7"),
+        (f'{{"fabrik_bone_map": 1, "bones": {"[" * 5000 + "]" * 5000}}}', "nested too deeply"),
+        (f'{{"fabrik_bone_map": {"9" * 5000}}}', "version inf"),
+        (f'{{"fabrik_bone_map": 1, "bones": {{"a": {{"source": "b", "share": {"9" * 5000}}}}}}}', "share is inf"),
     ],
 )
 def test_what_makes_no_sense_is_said_in_one_line(tmp_path, text, said):

@@ -203,3 +203,70 @@ def test_a_limb_that_a_hinge_rolls_is_not_told_as_turned_off():
     rolled = angle_between(found.solution.rotations[:, upper], rotations[:, upper])
     assert np.degrees(rolled).min() > 80.0
     assert np.degrees(found.turned_off).max() < 0.1
+
+
+def stepping_on(height):
+    """Somebody whose left foot stands on the floor, and the right one on a box, then in the air, then on the box."""
+    skeleton = motions.skeleton_of(humans.human(arms=45.0, bend=25.0, fingers=False))
+    lifted = height + 0.15 * np.interp(np.arange(60), [20.0, 30.0, 40.0], [0.0, 1.0, 0.0])
+    ahead = np.interp(np.arange(60), [20.0, 40.0], [0.2, 0.3])
+    feet = [skeleton.rest[skeleton.index(f"foot.{side}"), :3, 3] for side in "LR"]
+    moved = feet[1] + np.stack([np.zeros(60), -ahead, lifted], axis=1)
+    hips = np.broadcast_to(skeleton.rest[0, :3, 3] - (0.0, 0.0, 0.03), (60, 3))
+    targets = np.stack([np.broadcast_to(feet[0], (60, 3)), moved], axis=1)
+    effectors = [Effector(f"foot.{side}", (0.0, 0.0, 0.0)) for side in "LR"]
+    stood = solve(skeleton, effectors, targets, start_location=hips, root="FIXED")
+    rotations = stood.rotations.copy()
+    # The feet stay level.
+    turned, _ = motions.turned_by(skeleton, rotations)
+    for side in "LR":
+        foot = skeleton.index(f"foot.{side}")
+        own = skeleton.rest[foot, :3, :3]
+        level = np.swapaxes(turned[:, skeleton.parents[foot]], 1, 2)
+        rotations[:, foot] = quaternion_from_matrix(own.T @ level @ own)
+    return skeleton, rotations, hips
+
+
+@pytest.mark.parametrize("height", [0.04, 0.1, 0.15, 0.25])
+def test_contacts_add_no_turns_that_the_source_does_not_have(height):
+    """Feet that were planted on a box were pulled to the floor within a tenth of a second."""
+    skeleton, rotations, roots = stepping_on(height)
+    found = retarget(motions.motion_of(skeleton, rotations, roots), skeleton_with_shorter_arms(), HOW)
+    assert found.stances
+    target = found.solution.skeleton
+    own, _ = motions.turned_by(target, found.solution.rotations, found.solution.root_location)
+    theirs, _ = motions.turned_by(skeleton, rotations, roots)
+    for part in ("thigh", "shin", "foot", "toe"):
+        for side in "LR":
+            bones = target.index(f"{part}.{side}"), skeleton.index(f"{part}.{side}")
+            steps = [
+                motions.degrees_between(each[1:, bone], each[:-1, bone])
+                for each, bone in zip((own, theirs), bones, strict=True)
+            ]
+            assert (steps[0] - 1.3 * steps[1]).max() < 5.0, (part, side)
+
+
+def skeleton_with_shorter_arms():
+    return motions.skeleton_of(humans.in_proportion(humans.human(arms=45.0, bend=5.0, fingers=False), 1.0, 0.9))
+
+
+def test_toes_stay_above_the_floor_where_no_foot_ever_stands():
+    """Somebody who runs on the spot on the toes, that point down in the source and would go through the floor."""
+    rows = humans.human(arms=45.0, bend=5.0, fingers=False)
+    skeleton = motions.skeleton_of(rows)
+    rotations = np.tile([1.0, 0.0, 0.0, 0.0], (40, len(skeleton), 1))
+    phase = np.sin(np.linspace(0.0, 8.0 * np.pi, 40))
+    for side, sign in (("L", 1.0), ("R", -1.0)):
+        lifted = np.maximum(sign * phase, -0.2)[:, None] + 0.2
+        for bone, degrees in (("thigh", -40.0), ("shin", 70.0), ("foot", 30.0), ("toe", 25.0)):
+            rotations[:, skeleton.index(f"{bone}.{side}")] = quaternion_from_rotation_vector(
+                np.radians(degrees) * lifted * (1.0, 0.0, 0.0)
+            )
+    shaken = skeleton.rest[0, :3, 3] + np.array([0.3, 0.2, 0.0]) * np.sin(np.linspace(0.0, 60.0, 40))[:, None]
+    target = motions.skeleton_of(humans.in_proportion(rows, 0.8, 1.0))
+    found = retarget(motions.motion_of(skeleton, rotations, shaken), target, HOW)
+    assert not found.stances
+    matrices = forward_kinematics(target, found.solution.rotations, found.solution.root_location)
+    for points in soles(humans.rest_bones(humans.in_proportion(rows, 0.8, 1.0))).values():
+        for bone, place in points:
+            assert (matrices[:, target.index(bone)] @ (*place, 1.0))[:, 2].min() > -0.002

@@ -9,7 +9,9 @@ ADDON = Path(__file__).parents[2] / "fabrik_addon"
 # Notes inside a sentence, why a bone is left out: nobody is refused anything.
 NOTES = {"UnplacedError", "BakeStoppedError"}
 # What only a script can do wrong, and what only the command line says.
-BY_SCRIPTS = re.compile(r"core/(model|fabrik|least_squares|strategy|posture|backend)|command_line|bake/file\.py")
+BY_SCRIPTS = re.compile(
+    r"core/(model|fabrik|least_squares|strategy|posture|backend)|command_line|bake/(file|batch)\.py"
+)
 WHY_NOT = re.compile(r"_?why_(no|not)(_|$)")
 # Where sentences are put together that the window shows.
 TELLING = (
@@ -18,11 +20,12 @@ TELLING = (
     "human/preset.py",
     "markers/files/*.py",
     "markers/report/[dt]*.py",
+    "retarget/[ad]*.py",
 )
 # Names of things, headings of tables, and types.
 NAMES = re.compile(
     r"FABRIK|LMB|^\{\} (target|pin|edit)$|^Object Transforms$|^(mean|rms|max) mm$|^(worst frame|seen %)$|Long unseen"
-    r"|^\{\} \{\} to \{\}$|^(\{\} )?frames$| \| "
+    r"|^[{}a-z0-9 ]+_[a-z0-9_ ]+$|^\{\} \{\} to \{\}$|^(\{\} )?frames$| \| "
 )
 _LOGGING = {"warning", "info", "debug"}
 

@@ -28,7 +28,7 @@ def properties_of(about):
 def registered():
     """(where, text) of what Blender knows of the add-on's classes and of the scene's properties."""
     scene = [each for each in bpy.types.Scene.bl_rna.properties if each.identifier.startswith("fabrik")]
-    scene.append(bpy.types.Object.bl_rna.properties["fabrik"])
+    scene += [each for each in bpy.types.Object.bl_rna.properties if each.identifier.startswith("fabrik")]
     for cls in CLASSES:
         where, about = cls.__name__, cls.bl_rna
         if issubclass(cls, bpy.types.Operator):

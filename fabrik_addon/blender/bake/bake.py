@@ -14,9 +14,10 @@ import bpy
 from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
 from ...markers.steps import finish, within
-from ..goals.followed import check_followed
+from ..capture.takes import take_name
+from ..goals.followed import check_followed, follows_markers
 from ..posing import live
-from ..rig.actions import check_action
+from ..rig.actions import check_action, check_not_shared
 from ..rig.armature import check_editable, check_rig
 from ..rig.pose_keeper import PoseKeeper
 from ..settings.control import solved_bone
@@ -100,13 +101,14 @@ def keyed_steps(
             report = make_report(trees, settings.frames)
             trees = _chosen(context, armature, trees, settings.bones)
             error = report.frame_rms if settings.key_error else None
-            writing = Writing(context, armature, settings, trees, matrices, error)
+            name = take or (take_name(armature) if follows_markers(armature, settings.source) else "")
+            writing = Writing(context, armature, settings, trees, matrices, error, name)
             off = yield from within(_SOLVING_ENDS, 1.0, write_keys(writing))
             keyed = [*written_bones(armature, trees)]
             off += off_their_keys(context, armature, settings, trees)
     finally:
         keeper.restore(keyed)
-        live.follow()
+        live.resume(armature)
     result = tell(armature, settings, trees, report, matrices, seconds, take)
     return replace(result, warnings=(*result.warnings, *off))
 
@@ -128,6 +130,8 @@ def _check(armature: bpy.types.Object, settings: BakeSettings) -> None:
     check_rig(armature)
     check_editable(armature)
     check_action(armature, new=settings.action != "CURRENT")
+    if settings.action == "CURRENT":
+        check_not_shared(armature)
 
 
 @contextmanager

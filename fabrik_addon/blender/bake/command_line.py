@@ -2,19 +2,34 @@
 
 import argparse
 import math
+import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
 from bpy.props import BoolProperty, IntProperty
 
 from ...core.errors import FabrikError
-from ...markers.files.suffixes import SUFFIXES
+from ...markers.files.suffixes import LAYOUTS, SUFFIXES
 from ...markers.mapping.labels import PRESETS
 from ...markers.report.text import table_text
 from ..capture.import_markers import Timing
 from ..settings.bake_options import OPTIONS
+from .batch import (
+    WORKER,
+    Call,
+    Outcome,
+    Take,
+    dask_executor,
+    local_executor,
+    outcomes,
+    planned,
+    quiet,
+    serve,
+    unexpected,
+)
 from .file import BakeFileRequest, BakeFileResult, bake_file
 from .report import BakeResult
 
@@ -46,12 +61,18 @@ class Parser(argparse.ArgumentParser):
 
 
 class Command(NamedTuple):
-    """One of the commands: its name, what it does in a sentence, what it is told, and what runs it."""
+    """One of the commands.
+
+    name: what it is called by. description: what it does, in a sentence. add_arguments: adds what it can be told to a
+    parser. recordings: the argument that has the recordings. work: carries out one of its takes, writes its files, and
+    returns the result and lines to print above it; raises a FabrikError, with no file written, if anything is wrong.
+    """
 
     name: str
     description: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], int]
+    recordings: str
+    work: Callable[[argparse.Namespace, Take], tuple[BakeResult, list[str]]]
 
 
 def main(register: Callable[[], None], unregister: Callable[[], None], more: Sequence[Command] = ()) -> int:
@@ -59,25 +80,21 @@ def main(register: Callable[[], None], unregister: Callable[[], None], more: Seq
 
     register, unregister: switch the add-on on and off. more: commands beside the bake.
     """
-    known = (Command("bake", _DESCRIPTION, _add_arguments, _bake), *more)
+    known = {command.name: command for command in (BAKE, *more)}
     parser = Parser(prog="python -m fabrik_addon", description="FABRIK for Blender without a window.")
-    names = "|".join(command.name for command in known)
-    commands = parser.add_subparsers(dest="command", required=True, metavar=names, parser_class=Parser)
-    for command in known:
-        added = commands.add_parser(command.name, help=command.description, description=command.description)
-        command.add_arguments(added)
-        added.set_defaults(run=command.run)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="|".join(known), parser_class=Parser)
+    for name, command in known.items():
+        command.add_arguments(commands.add_parser(name, help=command.description, description=command.description))
+    # For `--jobs`; people have no use for it.
+    commands.add_parser(WORKER)
     chosen = parser.parse_args()
     register()
     try:
-        status: int = chosen.run(chosen)
-    except KeyboardInterrupt:
-        fail("stopped; what was written before is kept", chosen.command)
-        return _STOPPED
-    else:
-        return status
+        if chosen.command == WORKER:
+            serve_takes(known.values())
+        return _run(known[chosen.command], chosen)
     finally:
-        # What is still registered when Python ends crashes Blender.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         unregister()
 
 
@@ -86,35 +103,144 @@ def run_command(arguments: list[str], command: Command | None = None) -> int:
 
     command: another one.
     """
-    command = command or Command("bake", _DESCRIPTION, _add_arguments, _bake)
+    command = command or BAKE
     parser = Parser(prog=f"blender --command fabrik_{command.name}", description=command.description)
     command.add_arguments(parser)
     try:
         chosen = parser.parse_args(arguments)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else _USAGE
-    return command.run(chosen)
+    return _run(command, chosen)
+
+
+def serve_takes(commands: Iterable[Command]) -> NoReturn:
+    """Carry out takes that another process gives, until there are no more; does not return."""
+    known = {command.name: command for command in commands}
+    serve(lambda call: _carry_out(known[call.command], call.chosen, call.take))
+
+
+def _run(command: Command, chosen: argparse.Namespace) -> int:
+    """Carry out all takes of a command, print how each went as it ends, and return the exit status."""
+    before = signal.signal(signal.SIGINT, _stop)
+    try:
+        takes = planned(chosen, getattr(chosen, command.recordings))
+        several, failures, doubted = len(takes) > 1, [], 0
+        with closing(_outcomes(command, chosen, takes)) as ended:
+            for take, outcome in ended:
+                name = take.recording.name
+                doubted += bool(outcome.doubts)
+                if outcome.failure and not several:
+                    failures.append(outcome.failure)
+                    fail(outcome.failure, command.name)
+                elif outcome.failure:
+                    failures.append(f"{name}: FAILED: {outcome.failure.removeprefix(f'{name}: ')}")
+                    _say(failures[-1])
+                elif several:
+                    warnings = [f"{name}: Warning: {doubt}" for doubt in outcome.doubts]
+                    _say("\n".join([f"{name}: {outcome.line} -> {take.output}", *warnings]))
+                else:
+                    _say("\n".join(outcome.details))
+        if several:
+            with_doubts = f", {doubted} of them with warnings" if doubted else ""
+            _say("\n".join([f"{len(takes) - len(failures)} of {len(takes)} takes written{with_doubts}", *failures]))
+    except FabrikError as error:
+        return fail(" ".join(str(error).split()), command.name)
+    except BrokenPipeError:
+        return fail("nobody reads what is printed: keep the output open", command.name)
+    except KeyboardInterrupt:
+        fail("stopped; what was written before is kept", command.name)
+        return _STOPPED
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return _FAILURE if failures or (chosen.strict and doubted) else 0
+
+
+def _stop(*_arguments: object) -> NoReturn:
+    """Ctrl-C: stop, and let nobody disturb that."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _outcomes(
+    command: Command, chosen: argparse.Namespace, takes: Sequence[Take]
+) -> Generator[tuple[Take, Outcome], None, None]:
+    """The takes and what came of them: one after the other here, or as they end in other processes."""
+    count = min(chosen.jobs, len(takes))
+    if count == 1 and not chosen.dask:
+        for take in takes:
+            yield take, _carry_out(command, chosen, take)
+        return
+    chosen = argparse.Namespace(**{name: _absolute(value) for name, value in vars(chosen).items()})
+    calls = [Call(command.name, chosen, Take(*map(_absolute, take))) for take in takes]
+    back = {call.take: take for call, take in zip(calls, takes, strict=True)}
+    with dask_executor(chosen.dask) if chosen.dask else local_executor(count) as (executor, job):
+        for take, outcome in outcomes(executor, job, calls):
+            yield back[take], outcome
+
+
+def _carry_out(command: Command, chosen: argparse.Namespace, take: Take) -> Outcome:
+    """Carry out one take in this process; whatever goes wrong is its outcome, so that the others go on."""
+    try:
+        with quiet():
+            result, found = command.work(chosen, take)
+    except FabrikError as error:
+        return Outcome(" ".join(str(error).split()))
+    except Exception as error:  # noqa: BLE001
+        return Outcome(unexpected(error))
+    return Outcome("", result.line, tuple(result.report.doubts), (*found, *_summary(result, take.files)))
+
+
+def _absolute(value: Any) -> Any:
+    """An argument; a path as it is called in any folder."""
+    return value.absolute() if isinstance(value, Path) else value
+
+
+def _say(text: str, *, to_stderr: bool = False) -> None:
+    """Print text; what the terminal has no letters for, or is no text at all in a file's name, is escaped."""
+    stream = sys.stderr if to_stderr else sys.stdout
+    encoding = stream.encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+
+
+def fail(message: str, command: str) -> int:
+    """Say in one line what went wrong."""
+    _say(f"fabrik_{command}: {message}", to_stderr=True)
+    return _FAILURE
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     """What a bake is told."""
     parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
-    text = f"the recording, {' or '.join(SUFFIXES)}; several are baked one after the other, each to a file of its own"
+    text = f"the recording, {' or '.join(SUFFIXES)}; of several each is baked to a file of its own"
     parser.add_argument("markers", type=Path, nargs="+", metavar="MARKERS", help=text)
-    text = "file to write; of several recordings the folder to write to"
-    parser.add_argument("--output", type=Path, required=True, metavar="OUT", help=text)
-    text = "CSV to write with the errors of each marker and frame; of several recordings the folder"
-    parser.add_argument("--report", type=Path, metavar="OUT.csv", help=text)
-    parser.add_argument("--armature", default="", metavar="NAME", help="the armature object, where there are several")
-    add_strict(parser)
+    add_files(parser, "CSV to write with the errors of each marker and frame")
     for add in (_add_matching, _add_frames, _add_positions, _add_options):
         add(parser.add_argument_group(add.__doc__.rstrip(".") if add.__doc__ else ""))
 
 
-def add_strict(parser: argparse.ArgumentParser) -> None:
-    """Whether doubts count."""
+def add_files(parser: argparse.ArgumentParser, report: str) -> None:
+    """Arguments on the files that are written, on the armature, and on how many takes are carried out at once."""
+    text = "file to write; of several recordings, or with a / at its end, the folder to write to"
+    parser.add_argument("--output", required=True, metavar="OUT", help=text)
+    parser.add_argument("--report", metavar="OUT.csv", help=f"{report}; a folder as for --output")
+    text = "let the output replace the rig's own file"
+    parser.add_argument("--overwrite", action="store_true", help=text)
+    parser.add_argument("--armature", default="", metavar="NAME", help="the armature object, where there are several")
     text = "a warning makes the exit status 1, such as that few markers are on bones; files are written all the same"
     parser.add_argument("--strict", action="store_true", help=text)
+    text = "how many takes to carry out at once, each in a process of its own (default: 1)"
+    parser.add_argument("--jobs", type=_count, default=1, metavar="N", help=text)
+    text = (
+        "carry the takes out on a Dask cluster, by its scheduler, such as tcp://host:8786; its workers need the files"
+    )
+    parser.add_argument("--dask", default="", metavar="ADDRESS", help=text)
+
+
+def _count(text: str) -> int:
+    """A number of processes."""
+    if not (text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number above zero")
+    return int(text)
 
 
 def _add_matching(group: Any) -> None:
@@ -129,8 +255,8 @@ def _add_matching(group: Any) -> None:
     group.add_argument("--static", type=Path, metavar="FILE", help=text)
     text = "first and last scene frame to calibrate from (default: the stillest)"
     group.add_argument("--reference", type=int, nargs=2, metavar=("A", "B"), help=text)
-    text = "one scale, each limb's own length, the rig's rest pose fitted, or as recorded (default: uniform)"
-    group.add_argument("--proportions", choices=("uniform", "limbs", "rest", "none"), default="uniform", help=text)
+    text = "one scale, each limb's own length, the rig's rest pose fitted, or as recorded (default: limbs)"
+    group.add_argument("--proportions", choices=("uniform", "limbs", "rest", "none"), default="limbs", help=text)
     text = "move the recording up or down so that feet stand on the rig's floor (default: %(default)s)"
     group.add_argument("--floor", dest="on_floor", action=argparse.BooleanOptionalAction, default=True, help=text)
     text = "whose markers, where there are several people's"
@@ -156,8 +282,18 @@ def _add_positions(group: Any) -> None:
     )
     units = ("auto", "mm", "cm", "m", "in", "ft")
     group.add_argument("--units", choices=units, default="auto", help="units of positions (default: the file's)")
+    layouts = tuple(key.lower() for key in LAYOUTS)
+    text = "the order of keypoints that have no names in the file (default: found by their number and the limbs)"
+    group.add_argument("--layout", choices=("auto", *layouts), default="auto", help=text)
+    add_rate(group)
     text = "factor on positions, or auto to make the person as large as the rig (default: 1)"
     group.add_argument("--scale", type=_scale, default=1.0, metavar="auto|FACTOR", help=text)
+
+
+def add_rate(group: Any) -> None:
+    """The frames a second of a file that does not say them, or says them wrongly."""
+    text = "frames a second of the recording (default: the file's; 30 if it says none)"
+    group.add_argument("--rate", type=_rate, metavar="HZ", help=text)
 
 
 def _add_options(group: Any) -> None:
@@ -188,6 +324,17 @@ def add_options(group: Any, options: Mapping[str, Any]) -> None:
             group.add_argument(flag, dest=name, type=kind, default=words["default"], metavar=unit, help=text)
 
 
+def _rate(text: str) -> float:
+    """A positive number."""
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = math.nan
+    if not (math.isfinite(rate) and rate > 0.0):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number above zero")
+    return rate
+
+
 def _scale(text: str) -> float | None:
     """A factor, None for "auto"."""
     if text == "auto":
@@ -201,77 +348,19 @@ def _scale(text: str) -> float | None:
     return factor
 
 
-def _bake(chosen: argparse.Namespace) -> int:
-    """Bake, print how it went, and return the exit status."""
-
-    def bake(markers: Path, output: Path, report: Path | None) -> tuple[BakeResult, list[str]]:
-        result = bake_file(_request(chosen, markers, output, report))
-        return result.bake, _found(result)
-
-    return run_each("bake", chosen, chosen.markers, bake)
+def _bake(chosen: argparse.Namespace, take: Take) -> tuple[BakeResult, list[str]]:
+    """Bake one recording."""
+    result = bake_file(_request(chosen, take))
+    return result.bake, _found(result)
 
 
-def run_each(
-    command: str,
-    chosen: argparse.Namespace,
-    recordings: Sequence[Path],
-    work: Callable[[Path, Path, Path | None], tuple[BakeResult, list[str]]],
-) -> int:
-    """Take recordings one after the other, print how each went, and return 0 only where all went well.
-
-    work: given a recording, the file and the report to write, does it; what came of it, and lines to print above that.
-    Of several recordings each has one line, and one for each warning.
-    """
-    several = len(recordings) > 1
-    trouble = _batch_trouble(chosen, recordings) if several else ""
-    if trouble:
-        return fail(trouble, command)
-    failed = 0
-    for recording in recordings:
-        files = _files(chosen, recording) if several else (chosen.output, chosen.report)
-        try:
-            result, found = work(recording, *files)
-        except FabrikError as error:
-            failed += 1
-            why = " ".join(str(error).split())
-            if several:
-                print(f"{recording.name}: FAILED: {why.removeprefix(f'{recording.name}: ')}", flush=True)
-            else:
-                fail(why, command)
-            continue
-        if several:
-            warnings = [f"{recording.name}: Warning: {doubt}" for doubt in result.report.doubts]
-            print("\n".join([f"{recording.name}: {result.line} -> {files[0]}", *warnings]), flush=True)
-        else:
-            print("\n".join([*found, *_summary(result, files)]))
-        failed += chosen.strict and bool(result.report.doubts)
-    if several:
-        print(f"{len(recordings) - failed} of {len(recordings)} takes written")
-    return _FAILURE if failed else 0
-
-
-def _files(chosen: argparse.Namespace, recording: Path) -> tuple[Path, Path | None]:
-    """What is written of one of several recordings."""
-    report = None if chosen.report is None else chosen.report / f"{recording.stem}.csv"
-    return chosen.output / f"{recording.stem}.blend", report
-
-
-def _batch_trouble(chosen: argparse.Namespace, recordings: Sequence[Path]) -> str:
-    """What keeps several recordings from being written to folders; "" where nothing does."""
-    for folder in (chosen.output, chosen.report):
-        if folder is not None and not folder.is_dir():
-            return f"{folder}: there is no such folder to write several takes to: make it first"
-    names = [recording.stem for recording in recordings]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    return f"two recordings are called {twice!r}, as their files would be: rename one" if twice else ""
-
-
-def _request(chosen: argparse.Namespace, markers: Path, output: Path, report: Path | None) -> BakeFileRequest:
+def _request(chosen: argparse.Namespace, take: Take) -> BakeFileRequest:
     """The arguments as the Blender side takes them."""
     told = {name: value for name, value in vars(chosen).items() if name in BakeFileRequest.__dataclass_fields__}
-    told |= {"markers": markers, "output": output, "report": report, "options": chosen_options(chosen, _BAKED)}
+    told |= {"markers": take.recording, "output": take.output, "report": take.report, "previous": take.previous}
+    told |= {"options": chosen_options(chosen, _BAKED)}
     told |= {"root": chosen.root.upper(), "proportions": chosen.proportions.upper(), "timing": _TIMINGS[chosen.timing]}
-    told |= {name: None for name in ("up_axis", "units") if told[name] == "auto"}
+    told |= {name: None for name in ("up_axis", "units", "layout") if told[name] == "auto"}
     return BakeFileRequest(**told)
 
 
@@ -301,7 +390,7 @@ def _found(result: BakeFileResult) -> list[str]:
     return lines if result.calibration is None else [*lines, result.calibration.line]
 
 
-def _summary(result: BakeResult, files: Sequence[Path | None]) -> list[str]:
+def _summary(result: BakeResult, files: Sequence[Path]) -> list[str]:
     """What to print of a bake: the table, what is to be noted, the times and the files."""
     times = ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in result.timings.items())
     return [
@@ -311,11 +400,8 @@ def _summary(result: BakeResult, files: Sequence[Path | None]) -> list[str]:
         *(f"Note: {warning}" for warning in result.warnings),
         *(f"Warning: {doubt}" for doubt in result.report.doubts),
         f"Took: {times}",
-        f"Wrote {' and '.join(str(path) for path in files if path is not None)}",
+        f"Wrote {' and '.join(map(str, files))}",
     ]
 
 
-def fail(message: str, command: str = "bake") -> int:
-    """Say in one line what went wrong."""
-    print(f"fabrik_{command}: {message}", file=sys.stderr)
-    return _FAILURE
+BAKE: Final = Command("bake", _DESCRIPTION, _add_arguments, "markers", _bake)

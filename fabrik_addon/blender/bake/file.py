@@ -1,10 +1,14 @@
 """From a rig's file and a marker file to a file with keyframes, without a window."""
 
+import errno
+import os
+import struct
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import bpy
 import numpy as np
@@ -12,25 +16,64 @@ from mathutils import Vector
 
 from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
+from ...human.naming_schemes import match
 from ...markers.calibrate.size import rigid_pairs, uniform_scale
 from ...markers.clip import Clip, to_z_up
 from ...markers.files.any_file import read_markers
+from ...markers.files.suffixes import ARMATURE_SUFFIXES, SUFFIXES
 from ...markers.mapping.labels import Matched
 from ...markers.mapping.marker_map import MappedMarker, check_map, read_map
-from ...markers.report.text import write_csv
+from ...markers.report.text import csv_text
 from ...markers.resample import retimed
+from ...markers.whole_files import prepared
 from ..capture.calibrate import CalibrationResult, calibrate_markers
 from ..capture.clip import scene_rate
 from ..capture.guessing import guess_markers
 from ..capture.import_markers import Timing, choose_performer, import_clip, part_of, remove_take
 from ..capture.matching import match_markers, scaled_entry, set_entry
-from ..rig.armature import check_editable, check_rig
+from ..control.set_up import use_control_rig
+from ..rig.armature import RigError, check_editable, check_rig
+from ..rig.ownership import constrained_bones
 from ..rig.spaces import metres_per_unit
+from ..settings.control import may_be_control_rig
 from ..settings.markers import MARKER_NAME
 from ..settings.rig import rig_settings
 from .bake import run_bake
+from .batch import Take, identity, modified
 from .report import BakeResult
 from .settings import BakeSettings
+
+_VIDEO: Final = "is a video: make a .trc file of it with Pose2Sim or OpenCap"
+# Recordings of other kinds, and what to do about them.
+ADVICE: Final = {
+    ".amc": "has Acclaim motion: convert it to .bvh",
+    ".asf": "is an Acclaim skeleton: convert it and its .amc file to .bvh",
+    ".avi": _VIDEO,
+    ".bip": "is a Biped of 3ds Max: export it as .bvh or .fbx",
+    ".blend": "is a file of Blender's: export its armature as .bvh, .fbx or .glb",
+    ".cap": "is a capture of Cortex: export its markers as .trc or .c3d",
+    ".dae": "is COLLADA: export it as .fbx or .glb",
+    ".htr": "is a hierarchy of Cortex: export its markers as .trc or .c3d, or the skeleton as .bvh",
+    ".mot": "has motion of OpenSim: use the .trc file that it was made of",
+    ".mov": _VIDEO,
+    ".mp4": _VIDEO,
+    ".mvn": "is a recording of Xsens MVN: export it as .mvnx, .bvh, .fbx or .c3d",
+    ".pkl": "has pickled Python, which is not safe to read: export it as .bvh, .trc or .c3d",
+    ".qtm": "is a recording of Qualisys QTM: export its markers as .c3d",
+    ".tak": "is a take of Motive: export its markers as .c3d, or the skeleton as .bvh or .fbx",
+    ".trb": "has binary tracks of Cortex: export them as .trc or .c3d",
+    ".vmd": "has motion of MikuMikuDance: import it in Blender with an add-on, and export the armature as .bvh",
+    ".x1d": "has raw data of Vicon: process it in Nexus or Shogun and export a .c3d",
+    ".x2d": "has raw data of Vicon: process it in Nexus or Shogun and export a .c3d",
+}
+# Of a human's bones: constraints on others, such as fingers, twist bones or eyes, are no reason to look for controls.
+_PARTS: Final = frozenset({"hips", "spine", "chest", "neck", "head", "thigh", "shin", "foot", "upper_arm", "forearm"})
+
+
+# The table at the end of a file of zstd frames: sizes compressed and not, and how many there are.
+_TABLE_ENTRY: Final = struct.Struct("<II")
+_TABLE_END: Final = struct.Struct("<IBI")
+_TABLE_MAGIC: Final = 0x8F92EAB1
 
 
 class BakeFileError(FabrikError):
@@ -42,12 +85,13 @@ class BakeFileRequest:
     """What to bake onto what.
 
     rig, markers: files to read. mapping: the map to read, None to match the markers by their labels. output: the .blend
-    to write. report: the CSV to write, or None. armature: name of the armature object, "" for the only one. performer:
-    whose markers, where there are several. samples: first and last frame of the recording to import, counted from 1,
-    None for all. frame_range: first and last scene frame to bake, None for all that was imported. up_axis, units: None
-    to take them from the markers. scale: factor on marker positions, None to measure it on the rig. preset: the labels,
-    as in `match_markers`. calibrate: measure where the markers are on the rig; None: only where there is no map.
-    static: a recording to calibrate from, or None. proportions, on_floor, reference: as in `calibrate_markers`.
+    to write. report: the CSV to write, or None. previous: as of `Take`. armature: name of the armature object, "" for
+    the only one. performer: whose markers, where there are several. samples: first and last frame of the recording to
+    import, counted from 1, None for all. frame_range: first and last scene frame to bake, None for all that was
+    imported. up_axis, units, layout, rate: as in `read_markers`. scale: factor on marker positions, None to measure it
+    on the rig. preset: the labels, as in `match_markers`. calibrate: measure where the markers are on the rig; None:
+    only if there is no map. static: a recording to calibrate from, or None. proportions, on_floor, reference: as in
+    `calibrate_markers`.
     options: those of `BakeSettings`. The rest is as in `import_clip` and `bake`.
     """
 
@@ -56,6 +100,7 @@ class BakeFileRequest:
     output: Path
     mapping: Path | None = None
     report: Path | None = None
+    previous: int | None = None
     armature: str = ""
     performer: str = ""
     samples: tuple[int, int] | None = None
@@ -64,13 +109,15 @@ class BakeFileRequest:
     timing: Timing = "SET_SCENE_RATE"
     up_axis: str | None = None
     units: str | None = None
+    layout: str | None = None
+    rate: float | None = None
     scale: float | None = 1.0
     root: str = "FREE"
     action_name: str = ""
     preset: str = "AUTO"
     calibrate: bool | None = None
     static: Path | None = None
-    proportions: str = "UNIFORM"
+    proportions: str = "LIMBS"
     on_floor: bool = True
     reference: tuple[int, int] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -98,11 +145,10 @@ def bake_file(request: BakeFileRequest) -> BakeFileResult:
     The markers that the rig has are replaced, so that the saved file can be baked again by hand. Raises a FabrikError,
     with no file written, when anything is wrong.
     """
-    check_paths(request.rig, request.output, request.report)
     clip = _read(request, request.markers, request.samples)
     static = None if request.static is None else _read(request, request.static, None)
     entries = None if request.mapping is None else read_map(request.mapping)
-    rig, context = open_rig(request.rig, request.armature), bpy.context
+    (rig, notes), context = open_rig(request.rig, request.armature), bpy.context
     scale = request.scale
     if entries is not None:
         check_map(entries, clip.names, rig.data.bones.keys())
@@ -119,16 +165,23 @@ def bake_file(request: BakeFileRequest) -> BakeFileResult:
     first, last = request.frame_range or _recorded_range(context.scene, clip, request)
     settings = BakeSettings(first, last, action_name=request.action_name, source="MARKERS", **request.options)
     result = run_bake(context, rig, settings)
-    result = replace(result, timings=calibrating | result.timings)
+    result = replace(result, timings=calibrating | result.timings, warnings=(*notes, *result.warnings))
     show_range(context.scene, first, last)
-    write_files(result, request.output, request.report)
+    write_files(result, Take(request.markers, request.output, request.report, request.previous))
     guessed = {entry.name: entry.bone for entry in rig_settings(rig).capture.markers if entry.is_guess}
     return BakeFileResult(clip, scale, result, matched, calibration, guessed)
 
 
 def _read(request: BakeFileRequest, path: Path, samples: tuple[int, int] | None) -> Clip:
     """One recording, of one performer."""
-    clip = choose_performer(read_markers(path, request.units, request.up_axis), request.performer)
+    suffix = path.suffix.lower()
+    if suffix in ARMATURE_SUFFIXES:
+        raise BakeFileError(f"{path.name}: has an armature, and no markers: use the command retarget")
+    if suffix in ADVICE and suffix not in SUFFIXES:
+        raise BakeFileError(f"{path.name}: {ADVICE[suffix]}")
+    clip = choose_performer(
+        read_markers(path, request.units, request.up_axis, request.layout, request.rate), request.performer
+    )
     return clip if samples is None else part_of(clip, *samples)
 
 
@@ -185,23 +238,32 @@ def set_markers(
         set_entry(marker, scaled_entry(entry, metre))
 
 
-def check_paths(rig: Path, output: Path, report: Path | None) -> None:
-    """Raise BakeFileError, naming the file, for what cannot be read or written."""
-    if not rig.is_file():
-        raise BakeFileError(f"{rig}: there is no such file: choose another")
-    if output.suffix != ".blend":
-        raise BakeFileError(f"{output}: is no name of a file of Blender's: choose one that ends in .blend")
-    for path in (path for path in (output, report) if path is not None):
-        if path.is_dir():
-            raise BakeFileError(f"{path}: cannot be written, as there is a folder of that name: choose another name")
-        if not path.parent.is_dir():
-            raise BakeFileError(f"{path}: cannot be written: make the folder {path.parent} first")
+def open_rig(path: Path, name: str) -> tuple[bpy.types.Object, list[str]]:
+    """Open a .blend; the armature in it, of that name or the only one, and sentences on what was done to pose it.
+
+    Python in the file is not run. A control rig is set up if nobody has done so. Raises a FabrikError for a file that
+    can't be opened and an armature that can't be posed.
+    """
+    rig = _opened(path, name)
+    notes = []
+    if bpy.app.autoexec_fail:
+        notes.append(f"Python in {path.name} was not run ({bpy.app.autoexec_fail_message}): what it drives stays as is")
+    owned = _owned_parts(rig)
+    if owned:
+        line, left = "", list[str]()
+        with suppress(RigError):
+            line, left = use_control_rig(bpy.context, rig)
+        if not owned.isdisjoint(rig_settings(rig).control.carriers.keys()):
+            return rig, [*notes, line, *left]
+        # No control moves what constraints move, such as legs on IK that follow an empty: bones are posed as they are.
+        rig = _opened(path, name)
+    return rig, notes
 
 
-def open_rig(path: Path, name: str) -> bpy.types.Object:
-    """Open a .blend; the armature in it, of that name or the only one. Raises a FabrikError for what can't be posed."""
+def _opened(path: Path, name: str) -> bpy.types.Object:
+    """Open a .blend; its armature."""
     try:
-        bpy.ops.wm.open_mainfile(filepath=str(path.resolve()), load_ui=False)
+        bpy.ops.wm.open_mainfile(filepath=str(path.resolve()), load_ui=False, use_scripts=False)
     except RuntimeError:
         raise BakeFileError(
             f"{path}: not a file that this Blender ({bpy.app.version_string}) can open: save it again in this one"
@@ -210,6 +272,15 @@ def open_rig(path: Path, name: str) -> bpy.types.Object:
     check_rig(rig)
     check_editable(rig)
     return rig
+
+
+def _owned_parts(rig: bpy.types.Object) -> set[str]:
+    """The bones of trunk, arms and legs that constraints move in a rig whose controls nobody has looked for."""
+    if not may_be_control_rig(rig):
+        return set()
+    deform = [bone.name for bone in rig.data.bones if bone.use_deform]
+    parts = [name for name, role in match(deform).items() if role.part in _PARTS]
+    return constrained_bones(rig).keys() & set(parts or deform)
 
 
 def _find_armature(scene: bpy.types.Scene, name: str) -> bpy.types.Object:
@@ -258,14 +329,40 @@ def show_range(scene: bpy.types.Scene, first: int, last: int) -> None:
     scene.frame_set(first)
 
 
-def write_files(result: BakeResult, output: Path, report: Path | None) -> None:
-    """Write the report and the .blend, or neither."""
-    if report is not None:
-        write_csv(result.report, report)
+def write_files(result: BakeResult, take: Take) -> None:
+    """Write the .blend and the report, or neither; raises BakeFileError where that can't be done.
+
+    As Blender does when it saves, the .blend that was there before the call is kept as .blend1.
+    """
+    for library in bpy.data.libraries:
+        path = Path(bpy.path.abspath(library.filepath, library=library.parent))
+        if identity(path) in map(identity, take.files):
+            raise BakeFileError(
+                f"{path}: has data that the rig's file links, and would be replaced: choose another name"
+            )
+    paths, kept = take.files, bpy.context.preferences.filepaths.save_version > 0
     try:
-        bpy.ops.wm.save_as_mainfile(filepath=str(output.resolve()), compress=True)
-    except RuntimeError as trouble:
-        if report is not None:
-            report.unlink()
-        reason = " ".join(str(trouble).split())
-        raise BakeFileError(f"{output}: cannot be written ({reason}): choose another folder") from None
+        with prepared(*paths, keep_previous=kept and take.previous == modified(take.output)) as parts:
+            if take.report is not None:
+                parts[1].write_text(csv_text(result.report), encoding="utf-8", newline="")
+            bpy.ops.wm.save_as_mainfile(filepath=str(parts[0]), compress=True, copy=True)
+            _check_complete(parts[0])
+    except (OSError, RuntimeError) as trouble:
+        reason = " ".join(str(getattr(trouble, "strerror", None) or trouble).split())
+        names = " and ".join(str(path) for path in paths)
+        raise BakeFileError(f"{names}: cannot be written ({reason}): choose another folder, or make room") from None
+
+
+def _check_complete(path: Path) -> None:
+    """Raise OSError for a compressed .blend with parts missing: Blender reports success if the disk was full.
+
+    It is made of zstd frames, with a table of their sizes at the end: 8 bytes, an entry for each frame, and 9 bytes:
+    https://github.com/facebook/zstd/blob/dev/contrib/seekable_format/zstd_seekable_compression_format.md
+    """
+    content = path.read_bytes()
+    end = len(content) - _TABLE_END.size
+    count, kind, magic = _TABLE_END.unpack(content[end:]) if end > 0 else (0, 0, 0)
+    table = content[max(0, end - count * _TABLE_ENTRY.size) : end]
+    whole = (kind, magic, len(table)) == (0, _TABLE_MAGIC, count * _TABLE_ENTRY.size)
+    if not whole or sum(frame for frame, _ in _TABLE_ENTRY.iter_unpack(table)) + 8 + len(table) != end:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -70,6 +70,8 @@ class BakedTree:
         outliers: (F, E) markers that were seen and not believed; None where that was not asked.
         stances: when feet stood that were kept from sliding.
         turned_off: (F,) radians by which bones that go by a source's are turned from that, by bone.
+        notes: short lines on how the poses were found.
+        doubts: sentences on why the poses may be wrong.
     """
 
     goals: Goals
@@ -82,6 +84,8 @@ class BakedTree:
     outliers: BoolArray | None = field(default=None, repr=False)
     stances: tuple[Stance, ...] = field(default=(), repr=False)
     turned_off: Mapping[str, FloatArray] = field(default_factory=dict, repr=False)
+    notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
 
 
 def sample(
@@ -112,7 +116,7 @@ def _goals_at(context: bpy.types.Context, armature: bpy.types.Object, settings: 
         context.scene.frame_set(frame)
     else:
         context.view_layer.update()
-    return gather_goals(armature, read_trees(armature), followed(armature, settings.source))
+    return gather_goals(armature, read_trees(armature), followed(armature, settings.source), baked=True)
 
 
 def _take_settings(settings: BakeSettings, rate: float, world: FloatArray) -> TakeSettings:

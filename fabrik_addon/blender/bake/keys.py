@@ -43,7 +43,10 @@ class _Track:
 
 @dataclass(frozen=True)
 class Writing:
-    """What is to be written: F frames, the solved trees, (F, 4, 4) world matrices of the armature, (F,) metres."""
+    """What is to be written: F frames, the solved trees, (F, 4, 4) world matrices of the armature, (F,) meters.
+
+    take: what the motion is called, "" if it has no name.
+    """
 
     context: bpy.types.Context
     armature: bpy.types.Object
@@ -51,6 +54,7 @@ class Writing:
     trees: Sequence[BakedTree]
     matrices: FloatArray
     error: FloatArray | None = None
+    take: str = ""
 
     def moves(self, tree: BakedTree) -> bool:
         """Whether the root bone of a tree gets keys for its place."""
@@ -68,7 +72,7 @@ def check_root_motion(armature: bpy.types.Object, root_motion: str, trees: Seque
 
 
 def write_keys(writing: Writing) -> Generator[float, None, list[str]]:
-    """Key the solved bones; sentences on limbs of a control rig that could not stay on IK.
+    """Key the solved bones; sentences on locked curves, and on limbs of a control rig that could not stay on IK.
 
     The steps place such limbs: nothing is written before the last of them.
     """
@@ -78,19 +82,26 @@ def write_keys(writing: Writing) -> Generator[float, None, list[str]]:
     for place, tree in enumerate(writing.trees):
         takes.append((yield from within(place / count, (place + 1) / count, _control_take(writing, tree))))
     tracks = list(_tracks(writing, takes))
-    name = settings.action_name or f"{armature.name} FABRIK"
+    name = settings.action_name or writing.take or f"{armature.name} FABRIK"
     if settings.action == "NLA":
         action = new_strip_action(armature, name)
     elif settings.action == "NEW":
         action = new_action_like(armature, name, without=_replaced_paths(writing))
     else:
         action = current_or_new_action(armature, name)
-    for track in tracks:
-        write_curves(action, armature, track.path, track.frames, track.values, track.group, components=track.components)
+    locked = [
+        track.group
+        for track in tracks
+        if write_curves(
+            action, armature, track.path, track.frames, track.values, track.group, components=track.components
+        )
+    ]
     _make_steps(action, armature, {path for take in takes if take is not None for path in take.switches})
     if settings.action == "NLA":
         add_strip(armature, action)
-    return [sentence for take in takes if take is not None for sentence in take.left]
+    names = ", ".join(dict.fromkeys(locked))
+    kept = [f"Curves of action {action.name!r} are locked and have not changed: {names}"] if locked else []
+    return kept + [sentence for take in takes if take is not None for sentence in take.left]
 
 
 def _make_steps(action: bpy.types.Action, armature: bpy.types.Object, paths: Collection[str]) -> None:

@@ -14,6 +14,7 @@ from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...markers.report.doubts import result_doubts
 from ...markers.report.figures import Report, ReportError
 from ...markers.report.text import csv_text, replace_file, rotations_line
+from ..capture.clip import why_another_speed
 from ..capture.matching import matching_doubts_of, of_take
 from ..capture.takes import new_record_of, take_name
 from ..control.body import owned_bones
@@ -58,6 +59,7 @@ def make_report(trees: Sequence[BakedTree], frames: IntArray) -> Report:
         ],
         limits={bone: share for tree in trees for bone, share in _binding(tree).items()},
         outliers=np.concatenate([_left_out(tree) for tree in trees], axis=1),
+        doubts=[doubt for tree in trees for doubt in tree.doubts],
         rotations={bone: off for tree in trees for bone, off in tree.turned_off.items()},
     )
 
@@ -86,7 +88,7 @@ def take_notes(trees: Sequence[BakedTree], metre: float) -> Iterator[str]:
         yield f"Feet: {len(stances)} stances, drift at most {1000 * before:.1f} mm, planted {1000 * after:.1f} mm"
 
 
-def note_results(rig: bpy.types.Object, report: Report) -> None:
+def note_results(rig: bpy.types.Object, report: Report, take: str) -> None:
     """Keep the report with the rig: its figures in the list of markers, all of it as a text."""
     capture = rig_settings(rig).capture
     for row in report.per_marker():
@@ -95,7 +97,7 @@ def note_results(rig: bpy.types.Object, report: Report) -> None:
             entry.error, entry.worst = (-1.0, 0.0) if np.isnan(row.rms) else (row.rms, row.max)
             entry.worst_frame, entry.coverage = row.worst_frame or 0, row.coverage
     capture.worst_frame = report.worst_frame or 0
-    text = capture.report or bpy.data.texts.new(f"{rig.name} FABRIK report.csv")
+    text = capture.report or bpy.data.texts.new(f"{take or rig.name} FABRIK report.csv")
     text.clear()
     text.write(csv_text(report))
     capture.report = text
@@ -178,19 +180,27 @@ def tell(
     """The result, of which the rig keeps what the sidebar shows; take: what the motion is called, beside markers."""
     keyed = [bone for tree in trees for bone in tree.bones]
     left = (sentence for tree in trees for sentence in tree.goals.left_alone)
-    warnings = (*_warnings(armature, keyed), *animated_limits(armature, keyed, settings.frames), *left)
-    notes = (*take_notes(trees, 1.0 / float(object_scale(matrices[0]))), *rotations_line(report))
+    speed = why_another_speed(bpy.context.scene, armature) if follows_markers(armature, settings.source) else ""
+    warnings = (
+        *([speed] if speed and not take else []),
+        *_warnings(armature, keyed),
+        *animated_limits(armature, keyed, settings.frames),
+        *left,
+    )
+    own = (note for tree in trees for note in tree.notes)
+    notes = (*own, *take_notes(trees, 1.0 / float(object_scale(matrices[0]))), *rotations_line(report))
     by_markers = not take and follows_markers(armature, settings.source)
     if by_markers:
         size = max(tree.goals.tree.skeleton.size * float(np.median(tree.scale)) for tree in trees)
         found = result_doubts(report, size, _moved_by_constraints(armature))
-        report = replace(report, doubts=(*matching_doubts_of(armature), *found))
+        unseen = {row.name for row in report.per_marker() if row.coverage == 0.0}
+        report = replace(report, doubts=(*matching_doubts_of(armature, unseen), *found))
     take = take or (take_name(armature) if by_markers else "")
     result = BakeResult(report, settings.frames, trees, warnings, seconds, notes, take)
     rig_settings(armature).last_result = "\n".join((*result.lines, *notes))
     rig_settings(armature).capture.doubts = "\n".join(report.doubts)
     if by_markers or take:
-        note_results(armature, report)
+        note_results(armature, report, take)
     if by_markers:
         new_record_of(armature).action = _baked_action(armature)
     return result

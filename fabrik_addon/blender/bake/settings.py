@@ -10,7 +10,7 @@ from ...core.arrays import IntArray
 from ...core.errors import FabrikError
 from ..capture.clip import recorded_range
 from ..goals.followed import follows_markers
-from ..settings.bake_options import OPTIONS, BakeOptions, MarkerOptions
+from ..settings.bake_options import OPTIONS, BakeOptions, KeyOptions, MarkerOptions
 from ..settings.rig import rig_settings
 from ..settings.why_not import mapped_markers
 
@@ -19,11 +19,11 @@ class BakeError(FabrikError):
     """A bake that cannot be done; the sentence says why."""
 
 
-class BakeSettings(BakeOptions, MarkerOptions):
+class BakeSettings(KeyOptions, BakeOptions, MarkerOptions):
     """What to bake: frames from first to last, the name of a new action, "" for one made from the rig's, and options.
 
-    The options are those of `BakeOptions` and `MarkerOptions`, where each is described: words in capitals, angles in
-    radians, distances in world metres, rates in Hz.
+    The options are those of `KeyOptions`, `BakeOptions` and `MarkerOptions`, where each is described: words in
+    capitals, angles in radians, distances in world metres, rates in Hz.
     Raises BakeError for a range without frames, unknown options or choices, and numbers that make no sense.
     """
 

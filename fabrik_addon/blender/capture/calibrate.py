@@ -8,17 +8,19 @@ from typing import Final, TypeAlias
 import bpy
 import numpy as np
 
-from ...core import Skeleton
+from ...core import Options, Skeleton
 from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
+from ...core.limits.base import Limit
 from ...human.naming_schemes import match as match_bones
-from ...markers.calibrate.calibrate import MEASURED, Calibration, Scale, calibrate_steps, refined_steps
+from ...markers.calibrate.calibrate import MEASURED, Calibration, Scale, calibrate_steps, refined_steps, spread_places
 from ...markers.calibrate.expected_pose import Kind
 from ...markers.calibrate.offsets import guessed_offsets
 from ...markers.clip import Clip
 from ...markers.feet.floor import lift_off_floor
 from ...markers.mapping.labels import match, parts_of
 from ...markers.mapping.marker_map import MappedMarker
+from ...markers.report.doubts import calibration_doubts
 from ...markers.steps import at_once, within
 from ..control.body import read_trees
 from ..goals.followed import check_followed
@@ -53,6 +55,15 @@ _POSES: Final[Mapping[Kind, str]] = MappingProxyType(
 )
 
 
+# With a good static recording a walk's markers are usually 7 mm off before places are refined over the take. With more
+# than this share of the rig's size (12 mm of a person), and this many times more than without it, it is none of these
+# markers.
+_FAR_OFF: Final = 0.005
+_WORSE: Final = 2.0
+# Frames of the take on which that is seen.
+_TRIED: Final = 20
+
+
 class CalibrateError(FabrikError):
     """A rig and markers that cannot be calibrated; the sentence says why."""
 
@@ -64,7 +75,7 @@ class CalibrationResult:
     take: the name of the recording. scale: the factor that the markers in the scene were given. rms: metres from the
     markers to where the rig has them, at the reference or over the take. worst: the label of the marker that is
     farthest off, and how far. pose: what the person was taken to do on the frames that were measured on. lift: metres
-    that the markers were moved up for feet to stand on the floor.
+    that the markers were moved up for feet to stand on the floor. doubts: sentences on why it may be wrong.
     """
 
     take: str
@@ -74,6 +85,7 @@ class CalibrationResult:
     worst: tuple[str, float]
     pose: Kind
     lift: float
+    doubts: tuple[str, ...] = ()
 
     @property
     def lines(self) -> tuple[str, str, str]:
@@ -95,7 +107,7 @@ def calibrate_markers_steps(
     context: bpy.types.Context,
     rig: bpy.types.Object,
     *,
-    proportions: str = "UNIFORM",
+    proportions: str = "LIMBS",
     reference: Frames | None = None,
     static: bpy.types.Collection | None = None,
     refine: bool = True,
@@ -123,14 +135,17 @@ def calibrate_markers_steps(
     keeper = PoseKeeper(scene, rig)
     try:
         context.view_layer.update()
-        found = yield from _calibrations(scene, rig, take, other, reference, proportions=proportions, refine=refine)
+        calibrating = _calibrations(scene, rig, take, other, reference, proportions=proportions, refine=refine)
+        found, left_out = yield from calibrating
     finally:
         keeper.restore()
     _keep(rig, found, proportions)
+    doubts = tuple(calibration_doubts(found[0].stature, left_out))
+    rig_settings(rig).capture.calibration_doubts = "\n".join(doubts)
     lift = _lift(rig, found, proportions) if on_floor else np.zeros(3)
     factor = _fitted(context, rig, found, proportions)
     scale_markers([*take, *other], np.array(rig.matrix_world.translation), factor, lift)
-    return _result(rig, found, factor, float(lift[2]))
+    return replace(_result(rig, found, factor, float(lift[2])), doubts=doubts)
 
 
 calibrate_markers = at_once(calibrate_markers_steps)
@@ -164,8 +179,12 @@ def _calibrations(
     *,
     proportions: str,
     refine: bool,
-) -> Generator[float, None, list[Calibration]]:
-    """A calibration for each tree of bones that has markers; yields the share done."""
+) -> Generator[float, None, tuple[list[Calibration], tuple[float, float] | None]]:
+    """A calibration for each tree of bones that has markers; yields the share done.
+
+    With them how far the take's markers are off with a static recording that was left out, and without; None if none
+    was.
+    """
     measured = other or take
     span = recorded_range(scene, targets_of(measured))
     frames = _within(reference, span)
@@ -174,6 +193,7 @@ def _calibrations(
     mapping = mapping_of(rig_settings(rig).capture)
     scale = _SCALES[proportions]
     found: list[Calibration] = []
+    left_out: tuple[float, float] | None = None
     owned = [
         (tree, [entry for entry in mapping if entry.bone in tree.skeleton.names])
         for tree in read_trees(rig, at_rest=True)
@@ -181,9 +201,14 @@ def _calibrations(
     having = [(tree, own) for tree, own in owned if own]
     for place, (tree, own) in enumerate(having):
         one = _calibrated(rig, tree, own, measured_clip, take_clip, frames, scale, refine=refine)
-        found.append((yield from within(place / len(having), (place + 1) / len(having), one)))
+        calibration, left = yield from within(place / len(having), (place + 1) / len(having), one)
+        found.append(calibration)
+        left_out = left_out or left
         scale = found[0].scale
-    return found
+    if left_out is not None:
+        metre = metres_per_unit(rig)
+        left_out = metre * left_out[0], metre * left_out[1]
+    return found, left_out
 
 
 def _calibrated(
@@ -196,16 +221,43 @@ def _calibrated(
     scale: Scale,
     *,
     refine: bool,
-) -> Generator[float, None, Calibration]:
-    """One tree's calibration, whose markers are those of the mapping; yields the share done."""
+) -> Generator[float, None, tuple[Calibration, tuple[float, float] | None]]:
+    """One tree's calibration, whose markers are those of the mapping; yields the share done.
+
+    A static recording with which the take fits clearly worse than by itself is left out; then with the usual distances
+    of both, in the rig's units.
+    """
     limits = read_limits(rig, tree.skeleton.names)
-    there = [entry for entry in mapping if entry.marker in measured.names]
-    there += _only_static(rig, mapping, measured, tree.skeleton)
-    measuring = calibrate_steps(tree.skeleton, there, measured, frames, limits=limits, scale=scale)
-    found = _with_markers((yield from within(0.0, MEASURED, measuring)), mapping)
-    if not refine:
-        return found
-    return (yield from within(MEASURED, 1.0, refined_steps(found, take, limits=limits, resize=isinstance(scale, str))))
+    left_out = None
+    if measured is take:
+        measuring = calibrate_steps(tree.skeleton, mapping, take, frames, limits=limits, scale=scale)
+        found = _with_markers((yield from within(0.0, MEASURED, measuring)), mapping)
+    else:
+        # What motion told of markers that labels do not tell says nothing of another recording.
+        listed = rig_settings(rig).capture.markers
+        there = [entry for entry in mapping if entry.marker in measured.names and not listed[entry.marker].is_guess]
+        there += _only_static(rig, mapping, measured, tree.skeleton)
+        measuring = calibrate_steps(tree.skeleton, there, measured, frames, limits=limits, scale=scale)
+        found = _with_markers((yield from within(0.0, 0.5 * MEASURED, measuring)), mapping)
+        off = _usually_off(found, take, limits)
+        if off > _FAR_OFF * tree.skeleton.size:
+            alone = calibrate_steps(tree.skeleton, mapping, take, limits=limits, scale=scale)
+            without = _with_markers((yield from within(0.5 * MEASURED, MEASURED, alone)), mapping)
+            off_without = _usually_off(without, take, limits)
+            if off > _WORSE * off_without:
+                found, left_out = without, (off, off_without)
+    if refine:
+        refining = refined_steps(found, take, limits=limits, resize=isinstance(scale, str))
+        found = yield from within(MEASURED, 1.0, refining)
+    return found, left_out
+
+
+def _usually_off(found: Calibration, take: Clip, limits: Mapping[str, Limit]) -> float:
+    """The median distance of a take's markers from where a calibration has them; the rig's units."""
+    targets = found.targets(take)
+    targets = targets[spread_places(len(targets), _TRIED)]
+    solution = found.solver(limits, Options(restarts=0)).solve(targets)
+    return float(np.nanmedian(solution.errors))
 
 
 def _only_static(

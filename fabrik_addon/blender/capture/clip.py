@@ -14,8 +14,12 @@ from ..goals.sampling import Target, is_led, sample_steps
 from ..rig import keyframes
 from ..rig.keyframes import bone_path
 from ..rig.spaces import world_to_armature
+from ..settings.markers import TAKE_RATE
+from ..settings.rig import rig_settings
 from .matching import MarkerError, SceneMarker
 
+# Frames a second: Blender keeps rates in single precision.
+_SAME_RATE: Final = 1e-3
 # Fewer than this share of a factor from 1, and nothing is scaled.
 _SAME: Final = 1e-9
 
@@ -93,3 +97,15 @@ def scale_markers(markers: Iterable[SceneMarker], centre: FloatArray, factor: fl
 def _holders(markers: Iterable[SceneMarker]) -> list[bpy.types.Object]:
     """The objects that carry the markers, each once."""
     return list(dict.fromkeys(marker.holder for marker in markers))
+
+
+def why_another_speed(scene: bpy.types.Scene, rig: bpy.types.Object) -> str:
+    """What makes the take that a rig follows play at another speed than it was recorded at; "" if nothing does."""
+    take = rig_settings(rig).capture.take
+    rate, now = None if take is None else take.get(TAKE_RATE), scene_rate(scene)
+    if take is None or rate is None or abs(now - rate) < _SAME_RATE:
+        return ""
+    return (
+        f"{take.name!r} was imported at {rate:g} frames a second, but the scene plays {now:g} now: "
+        "set the scene's frame rate back, or import the recording again"
+    )

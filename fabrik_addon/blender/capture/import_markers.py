@@ -15,7 +15,7 @@ from ...markers.files.any_file import performers, select_performer
 from ...markers.resample import retimed
 from ..rig.actions import new_action
 from ..rig.keyframes import write_curves
-from ..settings.markers import MARKER_NAME, MARKER_STEP, TAKE_STATIC
+from ..settings.markers import MARKER_NAME, MARKER_STEP, TAKE_RATE, TAKE_STATIC
 from .clip import scene_rate
 
 Timing: TypeAlias = Literal["SET_SCENE_RATE", "KEEP_TIME", "KEEP_FRAMES"]
@@ -26,8 +26,8 @@ _EMPTY_SIZE: Final = 0.02
 # 0.75 to 3.6 in six recordings of motion, the treadmill walk of the same person among them.
 _STANDS_WITHIN: Final = 0.1
 # Blender's own bounds for times and rates.
-_LAST_FRAME: Final = 1_048_574
-_FASTEST_RATE: Final = 32_767
+LAST_FRAME: Final = 1_048_574
+FASTEST_RATE: Final = 32_767
 
 
 class ImportMarkersError(FabrikError):
@@ -110,12 +110,13 @@ def import_clip(
     frames = start_frame + np.arange(clip.frame_count, dtype=np.float64)
     _check_frames(clip, frames)
     if timing == "SET_SCENE_RATE":
-        _set_rate(context.scene, clip.rate)
-    _widen_range(context.scene, frames)
+        set_rate(context.scene, clip.rate)
+    widen_range(context.scene, frames)
     collection = bpy.data.collections.new(Path(clip.source).stem or "Markers")
     context.scene.collection.children.link(collection)
     positions = scale * to_z_up(clip).positions
     collection[TAKE_STATIC] = _stands(positions)
+    collection[TAKE_RATE] = scene_rate(context.scene)
     for name, places in zip(clip.names, np.moveaxis(positions, 1, 0), strict=True):
         empty = _new_empty(name)
         _animate(empty, frames, places, context.scene.frame_current_final)
@@ -146,9 +147,9 @@ def _check(clip: Clip, timing: str, scale: float) -> None:
     name = clip.source or "The recording"
     if not clip.names or not clip.frame_count:
         raise ImportMarkersError(f"{name}: there are no markers to import: choose another recording")
-    if not 0.0 < clip.rate <= _FASTEST_RATE:
+    if not 0.0 < clip.rate <= FASTEST_RATE:
         raise ImportMarkersError(
-            f"{name}: its rate is {clip.rate}, but must be above 0 and at most {_FASTEST_RATE:g} frames a second"
+            f"{name}: its rate is {clip.rate}, but must be above 0 and at most {FASTEST_RATE:g} frames a second"
         )
     if not (math.isfinite(scale) and scale > 0.0):
         raise ImportMarkersError(f"The scale must be a positive number, not {scale}")
@@ -156,20 +157,21 @@ def _check(clip: Clip, timing: str, scale: float) -> None:
 
 def _check_frames(clip: Clip, frames: FloatArray) -> None:
     """Raise ImportMarkersError for frames beyond Blender's bounds."""
-    if np.abs(frames[[0, -1]]).max() > _LAST_FRAME:
+    if np.abs(frames[[0, -1]]).max() > LAST_FRAME:
         name = clip.source or "The recording"
         raise ImportMarkersError(
             f"{name}: frames {frames[0]:.0f} to {frames[-1]:.0f} are beyond what Blender can hold: import fewer samples"
         )
 
 
-def _set_rate(scene: bpy.types.Scene, rate: float) -> None:
+def set_rate(scene: bpy.types.Scene, rate: float) -> None:
     """Let the scene play `rate` frames a second: a whole number over a factor, as with 60 / 1.001."""
     scene.render.fps = max(1, round(rate))
     scene.render.fps_base = scene.render.fps / rate
 
 
-def _widen_range(scene: bpy.types.Scene, frames: FloatArray) -> None:
+def widen_range(scene: bpy.types.Scene, frames: FloatArray) -> None:
+    """Let the scene's range hold the first and the last of the frames as well."""
     scene.frame_start = min(scene.frame_start, max(0, math.floor(frames[0])))
     scene.frame_end = max(scene.frame_end, math.ceil(frames[-1]))
 

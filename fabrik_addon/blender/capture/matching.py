@@ -1,7 +1,7 @@
 """Which of the scene's markers belong to which bones of a rig: found, matched by their labels, kept on the rig."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import bpy
@@ -18,7 +18,7 @@ from ..rig.armature import check_editable, check_rig
 from ..rig.spaces import metres_per_unit
 from ..settings.markers import MARKER_NAME, TAKE_SEEN, TAKE_STATIC, FabrikCapture, FabrikMarker
 from ..settings.rig import rig_settings
-from .takes import imported_takes, note_matched
+from .takes import follow_take, imported_takes, note_matched
 
 
 class MarkerError(FabrikError):
@@ -66,10 +66,12 @@ def match_markers(
     labels = [marker.label for marker in markers]
     matched = match(labels, parts_of(roles), rest, None if preset == "AUTO" else preset)
     capture = rig_settings(rig).capture
-    capture.take, capture.take_armature = _take_of(markers, take), _armature_of(markers)
+    kept = _certain(capture.markers) if keep else {}
+    follow_take(rig, _take_of(markers, take), _armature_of(markers))
+    kept |= _certain(capture.markers) if keep else {}
     capture.preset = matched.preset or ""
     note_matched(context.scene, rig, keep=keep)
-    _fill(capture, markers, matched.markers, keep=keep)
+    _fill(capture, markers, matched.markers, kept)
     rig_settings(rig).root = "FREE"
     return matched
 
@@ -148,14 +150,26 @@ def _armature_of(markers: Sequence[SceneMarker]) -> bpy.types.Object | None:
     return markers[0].holder if markers[0].bone else None
 
 
-def _fill(
-    capture: FabrikCapture, markers: Sequence[SceneMarker], mapped: Sequence[MappedMarker], *, keep: bool
-) -> None:
-    """Make the list anew: matched markers first, in their preset's order, then the others."""
-    before = {
-        entry.name: {name: getattr(entry, name) for name in _KEPT} for entry in capture.markers if entry.is_certain
+# What `keep` keeps of a marker.
+_KEPT = ("bone", "point", "weight", "enabled")
+
+
+def _certain(markers: Iterable[FabrikMarker]) -> dict[str, dict[str, object]]:
+    """What is kept of markers that are on bones which are no guesses, by name."""
+    return {
+        entry.name: {"offset": tuple(entry.offset), **{name: getattr(entry, name) for name in _KEPT}}
+        for entry in markers
+        if entry.is_certain
     }
-    kept = {name: _copied(values) for name, values in before.items()} if keep else {}
+
+
+def _fill(
+    capture: FabrikCapture,
+    markers: Sequence[SceneMarker],
+    mapped: Sequence[MappedMarker],
+    kept: Mapping[str, Mapping[str, object]],
+) -> None:
+    """Make the list again: matched markers first, in their preset's order, then the others."""
     order = {entry.marker: place for place, entry in enumerate(mapped)}
     by_label = {entry.marker: entry for entry in mapped}
     capture.markers.clear()
@@ -171,26 +185,21 @@ def _fill(
             set_entry(entry, by_label[marker.label])
 
 
-# What `keep` keeps of a marker.
-_KEPT = ("bone", "point", "offset", "weight", "enabled")
+def matching_doubts_of(rig: bpy.types.Object, unseen: Collection[str] = ()) -> tuple[str, ...]:
+    """Why the right markers may not be on the rig's bones, at their places: a sentence for each reason.
 
-
-def _copied(values: dict[str, object]) -> dict[str, object]:
-    """Values that outlive the list that they are from."""
-    return {name: tuple(value) if name == "offset" else value for name, value in values.items()}  # type: ignore[arg-type]
-
-
-def matching_doubts_of(rig: bpy.types.Object) -> tuple[str, ...]:
-    """What makes one doubt that the right markers are on the rig's bones, at their places: a sentence for each."""
+    unseen: labels of markers that are never seen.
+    """
     capture, rest = rig_settings(rig).capture, read_rest(rig)
     labels, roles = [entry.name for entry in capture.markers], match_bones(rest)
     mapping = mapping_of(capture)
     on_bones = {entry.marker: entry.bone for entry in mapping}
-    doubts = [*matching_doubts(labels, on_bones, roles)]
+    doubts = [*matching_doubts(labels, on_bones, roles, unseen)]
     if capture.calibrated and rest:
         matched = match(labels, parts_of(roles), rest, capture.preset or None).markers
         height = float(np.ptp([bone.head for bone in rest.values()], axis=0).max())
         doubts += placing_doubts(_moved(mapping, matched, rest), height)
+        doubts += capture.calibration_doubts.splitlines()
     return tuple(doubts)
 
 

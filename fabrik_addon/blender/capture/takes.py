@@ -1,9 +1,13 @@
 """The takes of a scene, and how far each has come on a rig: matched, calibrated, baked."""
 
+from inspect import get_annotations
+from typing import Any
+
 import bpy
 
-from ..settings.markers import TAKE_SEEN, TAKE_STATIC, FabrikTake
+from ..settings.markers import TAKE_SEEN, TAKE_STATIC, FabrikTake, OfATake
 from ..settings.rig import rig_settings
+from ..settings.unset import seen
 
 
 def is_take(collection: bpy.types.Collection) -> bool:
@@ -18,16 +22,51 @@ def imported_takes(scene: bpy.types.Scene) -> list[bpy.types.Collection]:
 
 def take_name(rig: bpy.types.Object) -> str:
     """What the recording that a rig's markers are from is called; "" where they were picked one by one."""
-    capture = rig_settings(rig).capture
+    capture = seen(rig).capture
     take = capture.take or capture.take_armature
     return "" if take is None else take.name
 
 
 def record_of(rig: bpy.types.Object, collection: bpy.types.Collection | None = None) -> FabrikTake | None:
     """What a rig knows of a take, of the one that it follows unless one is named; None where that is nothing."""
-    capture = rig_settings(rig).capture
+    capture = seen(rig).capture
     wanted = collection or capture.take
     return next((each for each in capture.takes if each.collection == wanted), None)
+
+
+def follow_take(
+    rig: bpy.types.Object, take: bpy.types.Collection | None, take_armature: bpy.types.Object | None = None
+) -> None:
+    """Have a rig follow another take: its markers, their calibration and their report replace the present ones.
+
+    These are kept for when the rig follows their take again.
+    """
+    capture = rig_settings(rig).capture
+    if (capture.take, capture.take_armature) == (take, take_armature):
+        return
+    if len(capture.markers) or capture.report is not None:
+        _copy(capture, new_record_of(rig).kept)
+    capture.take, capture.take_armature = take, take_armature
+    record = record_of(rig)
+    if record is None:
+        record = new_record_of(rig)
+    _copy(record.kept, capture)
+
+
+def _copy(source: Any, target: Any) -> None:
+    """Copy what a rig has of a take."""
+    for name in get_annotations(OfATake):
+        value = getattr(source, name)
+        if not hasattr(value, "add"):
+            setattr(target, name, value)
+            continue
+        items = getattr(target, name)
+        items.clear()
+        for each in value:
+            item = items.add()
+            for field in each.bl_rna.properties:
+                if not field.is_readonly:
+                    setattr(item, field.identifier, getattr(each, field.identifier))
 
 
 def new_record_of(rig: bpy.types.Object) -> FabrikTake:
@@ -43,8 +82,6 @@ def note_matched(scene: bpy.types.Scene, rig: bpy.types.Object, *, keep: bool) -
 
     The takes that are there have been seen: what is imported from now on is new.
     """
-    capture = rig_settings(rig).capture
-    capture.chosen_take = capture.take
     new_record_of(rig).calibrated &= keep
     for each in imported_takes(scene):
         if each.library is None:
@@ -53,10 +90,10 @@ def note_matched(scene: bpy.types.Scene, rig: bpy.types.Object, *, keep: bool) -
 
 def state_of_take(rig: bpy.types.Object, collection: bpy.types.Collection) -> str:
     """How far a take has come on a rig: "BAKED", "CALIBRATED", "MATCHED", "STATIC" or "NEW"."""
-    capture = rig_settings(rig).capture
-    record = record_of(rig, collection)
+    capture, record = seen(rig).capture, record_of(rig, collection)
     if record is not None and record.action is not None:
         return "BAKED"
-    if capture.take == collection and any(marker.bone for marker in capture.markers):
+    markers = capture.markers if capture.take == collection else () if record is None else record.kept.markers
+    if any(marker.bone for marker in markers):
         return "CALIBRATED" if record is not None and record.calibrated else "MATCHED"
     return "STATIC" if collection.get(TAKE_STATIC) else "NEW"

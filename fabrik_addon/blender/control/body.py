@@ -73,6 +73,12 @@ def placing_controls(rig: bpy.types.Object, bones: Collection[str]) -> list[str]
     return [row.name for row in kept.controls if row.limb in limbs and row.name in rig.pose.bones]
 
 
+def bones_of_limbs(rig: bpy.types.Object) -> set[str]:
+    """The bones of a control rig's body that are on IK or on FK: unless they are posed, they follow as the rig says."""
+    kept = control_rig(rig)
+    return set() if kept is None else {row.name for row in kept.carriers if row.switch}
+
+
 def locks_on(rig: bpy.types.Object, bone: str, rotation: FloatArray) -> WithLocks | None:
     """What locks let a bone's rotation (4,) be: its own, or on a control rig those of the control that carries it."""
     if control_rig(rig) is None:
@@ -88,11 +94,11 @@ def locks_on(rig: bpy.types.Object, bone: str, rotation: FloatArray) -> WithLock
     return lambda turned: product(axes, product(locked(product(back, product(turned, axes))), back))
 
 
-def hinge_by_locks(rig: bpy.types.Object, bone: str) -> Hinge | None:
+def hinge_by_locks(rig: bpy.types.Object, bone: str, *, baked: bool = False) -> Hinge | None:
     """The hinge that locks make of a joint, such as an elbow's or a knee's: the bone's, or its control's."""
     if control_rig(rig) is None:
         return hinge_of_locks(rig.pose.bones[bone])
-    found = _locked_control(rig, bone)
+    found = _locked_control(rig, bone, baked=baked)
     hinge = None if found is None else hinge_of_locks(found[0])
     if found is None or hinge is None:
         return None
@@ -101,21 +107,30 @@ def hinge_by_locks(rig: bpy.types.Object, bone: str) -> Hinge | None:
     return Hinge(along, hinge.low, hinge.high) if axis.max() > _ALONG else None
 
 
-def _locked_control(rig: bpy.types.Object, bone: str) -> tuple[bpy.types.PoseBone, FloatArray] | None:
-    """The control that turns as a bone of the body does and has locks, and (4,) its axes in the bone's; None for none.
+def _locked_control(
+    rig: bpy.types.Object, bone: str, *, baked: bool = False
+) -> tuple[bpy.types.PoseBone, FloatArray] | None:
+    """The same for a control that has locks; None where the limb stays on IK, on which they mean nothing."""
+    found = control_of(rig, bone)
+    if found is None or not (any(found[0].lock_rotation) or found[0].lock_rotation_w):
+        return None
+    kept = control_rig(rig)
+    return None if kept is None or stays_on_ik(rig, kept.carriers[bone].switch, baked=baked) else found
 
-    Where the two go with others nobody knows what its locks mean; where the limb stays on IK they mean nothing.
+
+def control_of(rig: bpy.types.Object, bone: str) -> tuple[bpy.types.PoseBone, FloatArray] | None:
+    """The control that rotates against what is above it as a bone of the body does, and (4,) its axes in the bone's.
+
+    None where there is none, or where the two follow others, so that nobody knows what the channels mean.
     """
     kept = control_rig(rig)
     row = None if kept is None else kept.carriers.get(bone)
     control: bpy.types.PoseBone | None = None if row is None else rig.pose.bones.get(row.control)
     if kept is None or row is None or control is None or row.found == "SWINGS":
         return None
-    if not any(control.lock_rotation) and not control.lock_rotation_w:
-        return None
     way = kept.controls.get(row.control)
     above = kept.carriers[row.parent].control if row.parent else ""
-    if way is None or way.turns_with != above or way.shares_turn or stays_on_ik(rig, row.switch):
+    if way is None or way.turns_with != above or way.shares_turn:
         return None
     rest = np.array([rig.data.bones[name].matrix_local.to_3x3() for name in (bone, row.control)], dtype=np.float64)
     one, other = nearest_rotations(rest)

@@ -1,29 +1,30 @@
-"""Limbs on IK: which controls place them, found by trying, and placing those where a limb stands as it was solved.
+"""Limbs on IK: placing their controls so that the limb is as it was solved.
 
-Nothing is known of how a rig makes its IK. Each channel of a limb's controls is changed by a little, what its bones do
-is looked at, and Gauss-Newton steps bring them to where they are wanted: the IK control goes to the end, and the pole
-to where the limb lies in its plane.
+The IK control and the pole are placed in closed form: the control goes to the limb's end as rigidly as it holds it, and
+the pole, or the control that rotates the limb, about the line from the limb's root to its end. Where that is not enough
+each channel of the controls is changed by a little, and Gauss-Newton steps reduce what is left.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import zip_longest
 from typing import Any, Final, TypeAlias
 
 import bpy
 import numpy as np
-from mathutils import Matrix
+from mathutils import Matrix, Vector
 
 from ...core import Hinge
 from ...core.arrays import BoolArray, FloatArray
 from ...core.rotations import quaternion_from_matrix, rotation_vector_from_quaternion
 from ..rig.armature import nearest_rotations
+from ..rig.ownership import moved_by
 from ..rig.pose_keeper import read_switch
 from ..rig.pose_writer import HeldChannels
 from ..rig.spaces import as_array
-from ..settings.control import FabrikControlRig, control_rig
+from ..settings.control import FabrikControlRig, control_rig, moves
 from ..settings.rig import rig_settings
 from .channels import add_to_channels, free_channels
-from .switches import is_stretched
 
 # A trial's step, radians or shares of a limb's length: single precision leaves a thousandth of it for telling what
 # follows, and a limb that is 99.7 % of its length long is not yet torn straight.
@@ -50,6 +51,18 @@ _SHORTER: Final = 0.3
 _END: Final = 10.0
 # A share of a trial's way: directions in which the channels do less are not taken, as two controls may do the same.
 _SAME: Final = 0.01
+# A share of a limb's length: a limb whose joints are nearer to the line from its root to its end bends in no plane.
+_STRAIGHT: Final = 1e-3
+# Where the IK control holds the limb, moving it with the end leaves at most this share of the error.
+_NEARER: Final = 0.1
+_MOST_LEADS: Final = 3
+# The place of a limb's end in it where that bends at one joint.
+_ONE_JOINT: Final = 2
+# Radians: at the least bend that counts, single precision leaves half of this.
+_IN_PLANE: Final = 3e-4
+# A pole is the right one if rotating it leaves less than this share of the angle.
+_FOLLOWS: Final = 0.5
+_MOST_TURNS: Final = 3
 # A share of a control's way: bones that go with one so far along all axes are the limb's end.
 _CARRIED: Final = 0.9
 
@@ -66,6 +79,7 @@ class LimbOnIk:
         goes_by: by name of a bone the control that it goes with. end: (B,) which bones are the limb's end.
         lengths: (B,) the bones'. size: the limb's. units: (6,) the steps of a trial.
         jacobian: (6 B, C) what a trial's step of each of C channels does to B bones, as `differences`.
+        pole: the control that rotates the limb about the line from its root to its end, "" while it is not known.
     """
 
     def __init__(self, rig: bpy.types.Object, bones: Sequence[str], controls: Sequence[str]) -> None:
@@ -79,6 +93,7 @@ class LimbOnIk:
         self.goes_by: dict[str, str] = {}
         self.end = np.zeros(len(self.bones), dtype=bool)
         self.jacobian = np.zeros((6 * len(self.bones), len(self.columns)))
+        self.pole = ""
 
     def stands(self) -> FloatArray:
         """(B, 4, 4) how the bones stand, without scale."""
@@ -132,19 +147,86 @@ class LimbOnIk:
             parents = [each.name for each in self.rig.data.bones[name].parent_recursive]
             self.end[row] = any(bone in (name, *parents) for bone in goes_by)
 
-    def begin(self, wanted: FloatArray) -> None:
-        """Bring the IK control to where it stands to its bone as at rest, once the bones are at (B, 4, 4) matrices.
+    def end_error(self, wanted: FloatArray) -> float:
+        """How far the bones that IK controls hold are from their (B, 4, 4) matrices, as a length."""
+        rows = [self.bones.index(bone) for bone in self.goes_by]
+        off = self.differences(wanted, self.stands()).reshape(len(self.bones), 6)[rows]
+        return float(np.abs(off).max(initial=0.0))
 
-        What IK does is looked at from there: out of reach it does nothing.
-        """
+    def is_held(self, wanted: FloatArray) -> bool:
+        """Whether the IK controls hold the limb's end where it is to be."""
+        return self.end_error(wanted) <= _PLACED * self.size
+
+    def lead(self, wanted: FloatArray, *, as_at_rest: bool) -> None:
+        """Move the IK control rigidly with its bone to (B, 4, 4) matrices, from how the two are now, or are at rest."""
+        here = self.stands()
         for bone, leader in self.goes_by.items():
-            control, rests = self.rig.pose.bones[leader], self.rig.data.bones
-            there = Matrix(wanted[self.bones.index(bone)].tolist()) @ rests[bone].matrix_local.inverted()
-            basis = control.matrix_basis @ control.matrix.inverted() @ there @ rests[leader].matrix_local
-            turn = np.array((control.matrix_basis.inverted() @ basis).to_quaternion())
-            way = np.array(basis.translation) - np.array(control.location)
-            steps = np.concatenate([way, rotation_vector_from_quaternion(turn)])
-            add_to_channels(control, np.where(free_channels(control), steps, 0.0))
+            control, rests, row = self.rig.pose.bones[leader], self.rig.data.bones, self.bones.index(bone)
+            held = rests[bone].matrix_local if as_at_rest else Matrix(here[row].tolist())
+            there = Matrix(wanted[row].tolist()) @ held.inverted()
+            there = there @ (rests[leader].matrix_local if as_at_rest else control.matrix)
+            self._move_to(control, there)
+
+    def plane_angle(self, wanted: FloatArray) -> float:
+        """Radians about the line from root to end from the plane in which the limb bends to the one of (B, 4, 4).
+
+        Zero where the limb is straight, or the angle is too small to count.
+        """
+        sides = []
+        for matrices in (self.stands(), wanted):
+            heads = matrices[:, :3, 3]
+            axis = heads[self._first_of_end] - heads[0]
+            axis = axis / max(float(np.linalg.norm(axis)), 1e-12)
+            arms = heads[1 : self._first_of_end] - heads[0]
+            sides.append((arms - np.outer(arms @ axis, axis)).sum(axis=0))
+        least = min(float(np.linalg.norm(side)) for side in sides)
+        if least < _STRAIGHT * self.size:
+            return 0.0
+        angle = float(np.arctan2(np.cross(*sides) @ axis, sides[0] @ sides[1]))
+        return angle if abs(angle) > _IN_PLANE else 0.0
+
+    def rotate(self, name: str, angle: float) -> None:
+        """Rotate a control about the line from the limb's root to its end: an IK rotates with its pole, or its root."""
+        heads, control = self.stands()[:, :3, 3], self.rig.pose.bones[name]
+        axis, root = heads[self._first_of_end] - heads[0], Matrix.Translation(heads[0].tolist())
+        turn = root @ Matrix.Rotation(angle, 4, Vector(axis.tolist())) @ root.inverted()
+        self._move_to(control, turn @ (_by_channels(control) if name in self._in_chains else control.matrix))
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether its IK control and its pole say where all of it is: it bends at one joint, as arms and legs do."""
+        return bool(self.goes_by) and self._first_of_end <= _ONE_JOINT
+
+    @property
+    def _first_of_end(self) -> int:
+        """The place of the first bone that an IK control holds; the last one's where none is known."""
+        return int(np.argmax(self.end)) if self.end.any() else len(self.bones) - 1
+
+    @cached_property
+    def _in_chains(self) -> set[str]:
+        """Those of the controls that an IK rotates itself, so that their matrices are what it makes of them."""
+        chained = (
+            each.name
+            for bone in self.rig.pose.bones
+            for ik in bone.constraints
+            if ik.type == "IK" and moves(ik)
+            for each in moved_by(bone, ik)
+        )
+        return set(chained).intersection(self.controls)
+
+    def _move_to(self, control: bpy.types.PoseBone, there: Matrix) -> None:
+        """Have a control's channels, as far as its locks let them, bring it to a matrix in armature space.
+
+        One that an IK rotates itself is brought there but for that.
+        """
+        if control.name not in self._in_chains:
+            # What its constraints add, such as another parent, stays.
+            there = _by_channels(control) @ control.matrix.inverted() @ there
+        basis = _by_channels(control, there)
+        turn = np.array((control.matrix_basis.inverted() @ basis).to_quaternion())
+        way = np.array(basis.translation) - np.array(control.location)
+        steps = np.concatenate([way, rotation_vector_from_quaternion(turn)])
+        add_to_channels(control, np.where(free_channels(control), steps, 0.0))
 
     def move(self, off: FloatArray, share: float) -> FloatArray:
         """Take a share of a Gauss-Newton step from (6 B,) differences on; (C,) steps as shares of a trial's."""
@@ -176,6 +258,16 @@ class LimbOnIk:
         return found
 
 
+def _by_channels(control: bpy.types.PoseBone, there: Matrix | None = None) -> Matrix:
+    """A control's matrix in armature space without its constraints; or the basis that gives another such matrix."""
+    bone, above = control.bone, control.parent
+    parents = () if above is None else (above.matrix, above.bone.matrix_local)
+    held = dict(zip(("parent_matrix", "parent_matrix_local"), parents, strict=False))
+    convert: Any = bone.convert_local_to_pose
+    found: Matrix = convert(there or control.matrix_basis, bone.matrix_local, **held, invert=there is not None)
+    return found
+
+
 def _solved(matrix: FloatArray, values: FloatArray, least: float) -> tuple[FloatArray, FloatArray]:
     """(C,) the least that brings (R, C) nearest to (R,) values, and (C, N) what does nothing: singular values below."""
     left, sizes, right = np.linalg.svd(matrix)
@@ -186,17 +278,17 @@ def _solved(matrix: FloatArray, values: FloatArray, least: float) -> tuple[Float
 def limbs_that_stay(
     rig: bpy.types.Object,
     kept: FabrikControlRig,
-    values: Mapping[str, float],
+    paths: Iterable[str],
     known: Mapping[str, LimbOnIk],
     *,
-    keyed: bool = False,
+    baked: bool = False,
 ) -> dict[str, LimbOnIk]:
-    """Of the limbs that are on IK, as the values of their switches say, those that are to stay on it, by switch.
+    """Of some limbs, by their switches, those that are on IK and stay on it.
 
-    known: those that were placed before. keyed: whether what keeps limbs from stretching gets keys.
+    known: those that were placed before. baked: over frames, limbs stay on IK only if they have a pin.
     """
     found = {}
-    for path, controls in _staying(rig, kept, values, keyed=keyed):
+    for path, controls in _staying(rig, kept, paths, baked=baked):
         rows = [row for row in kept.carriers if row.switch == path]
         limb = LimbOnIk(rig, [row.name for row in rows], controls)
         if path in known and known[path].columns == limb.columns:
@@ -208,51 +300,130 @@ def limbs_that_stay(
 
 
 def _staying(
-    rig: bpy.types.Object, kept: FabrikControlRig, values: Mapping[str, float], *, keyed: bool
+    rig: bpy.types.Object, kept: FabrikControlRig, paths: Iterable[str], *, baked: bool
 ) -> Iterator[tuple[str, list[str]]]:
     """The switches of those limbs, and the controls that place them."""
     pins = [each.bone for each in rig_settings(rig).effectors if each.kind == "PIN" and each.enabled]
     pinned = {row.switch for row in kept.carriers if row.name in pins}
-    for path, value in values.items():
+    for path in paths:
         controls = [row.name for row in kept.controls if row.limb == path and row.name in rig.pose.bones]
-        by_pin = kept.limbs == "AUTO" and path in pinned and not is_stretched(rig, kept, path, keyed=keyed)
-        wanted = kept.limbs == "IK" or kept.switches[path].only_ik or by_pin
-        if wanted and controls and value == kept.switches[path].ik:
+        by_itself = kept.limbs == "AUTO" and (not baked or (path in pinned and not kept.switches[path].stretches))
+        wanted = kept.limbs == "IK" or kept.switches[path].only_ik or by_itself
+        if wanted and controls and read_switch(rig, path) == kept.switches[path].ik:
             yield path, controls
 
 
-def hinge_on_ik(rig: bpy.types.Object, bone: str) -> Hinge | None:
+def hinge_on_ik(rig: bpy.types.Object, bone: str, *, baked: bool = False) -> Hinge | None:
     """The hinge that a limb's joint is where the limb stays on IK, which bends it about one axis only."""
     kept = control_rig(rig)
     row = None if kept is None else kept.carriers.get(bone)
     if row is None or not row.hinge:
         return None
     axis: Any = row.hinge
-    return Hinge(axis, row.hinge_low, row.hinge_high) if stays_on_ik(rig, row.switch) else None
+    return Hinge(axis, row.hinge_low, row.hinge_high) if stays_on_ik(rig, row.switch, baked=baked) else None
 
 
-def stays_on_ik(rig: bpy.types.Object, path: str) -> bool:
-    """Whether a limb, by its switch, is on IK and is to stay on it."""
+def stays_on_ik(rig: bpy.types.Object, path: str, *, baked: bool = False) -> bool:
+    """Whether a limb, by its switch, is on IK and stays on it when the body is posed, or baked."""
     kept = control_rig(rig)
-    if kept is None or not path:
-        return False
-    return any(_staying(rig, kept, {path: read_switch(rig, path)}, keyed=True))
+    return kept is not None and bool(path) and any(_staying(rig, kept, (path,), baked=baked))
 
 
-def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[FloatArray]) -> None:
+def held_by_ik(rig: bpy.types.Object, led: Collection[str]) -> dict[str, list[str]]:
+    """By the bone whose head its IK control holds the bones of each limb on IK of which no bone is led.
+
+    Limbs that their IK makes longer are not among them, as it holds their ends wherever the body goes, and neither are
+    those whose IK controls move with the body.
+    """
+    kept, found = control_rig(rig), dict[str, list[str]]()
+    for switch in () if kept is None else kept.switches:
+        rows = [row for row in kept.carriers if row.switch == switch.name] if kept is not None else []
+        end = next((row for row in rows if row.goes_by in rig.pose.bones), None)
+        stretches = kept is not None and any(
+            row.switch == switch.name and row.name.endswith(".ik_stretch") for row in kept.along
+        )
+        if kept is None or end is None or switch.stretches or stretches or any(row.name in led for row in rows):
+            continue
+        way = kept.controls[end.goes_by]
+        if read_switch(rig, switch.name) == switch.ik and not (way.turns_with or way.moves_with):
+            found[end.name] = [row.name for row in rows]
+    return found
+
+
+def bring_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[FloatArray]) -> None:
+    """Place the controls of limbs in closed form, for their bones to be at (B, 4, 4) matrices each.
+
+    The limb's end comes there as far as its IK reaches, and its joints in the plane of those that are wanted; how long
+    its IK makes the bones is the rig's affair. Channels that have nothing to change are not written.
+    """
+    update()
+    pairs = list(zip(limbs, wanted, strict=True))
+    torn: set[int] = set()
+    for _ in range(_MOST_LEADS):
+        off = [(limb, each) for limb, each in pairs if not limb.is_held(each)]
+        before = [(HeldChannels(limb.rig, limb.controls), limb.end_error(each)) for limb, each in off]
+        for limb, each in off:
+            limb.lead(each, as_at_rest=id(limb) in torn)
+        if off:
+            update()
+        for (limb, each), (held, error) in zip(off, before, strict=True):
+            left = limb.end_error(each)
+            if left > _NEARER * error and not limb.is_held(each):
+                # Its control is not where it holds the limb: it has to go back to where that is at rest.
+                torn.add(id(limb))
+            if left >= error:
+                held.put_back()
+        if torn:
+            update()
+    for limb, each in pairs:
+        if not limb.pole:
+            _find_pole(update, limb, each)
+    for _ in range(_MOST_TURNS):
+        angles = [(limb, each, limb.plane_angle(each)) for limb, each in pairs if limb.pole]
+        turning = [(*row, HeldChannels(row[0].rig, [row[0].pole])) for row in angles if row[2]]
+        for limb, _, angle, _ in turning:
+            limb.rotate(limb.pole, angle)
+        if not turning:
+            break
+        update()
+        worse = [held for limb, each, angle, held in turning if abs(limb.plane_angle(each)) >= abs(angle)]
+        for held in worse:
+            held.put_back()
+        if worse:
+            update()
+            break
+
+
+def _find_pole(update: Update, limb: LimbOnIk, wanted: FloatArray) -> None:
+    """Find the pole of a limb, or what takes its place, by rotating it into the plane of (B, 4, 4) matrices."""
+    angle = limb.plane_angle(wanted)
+    for name in [name for name in limb.controls if name not in limb.goes_by.values()] if angle else ():
+        held = HeldChannels(limb.rig, [name])
+        limb.rotate(name, angle)
+        update()
+        if abs(limb.plane_angle(wanted)) < _FOLLOWS * abs(angle):
+            limb.pole = name
+            break
+        held.put_back()
+        update()
+
+
+def place_limbs(
+    update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[FloatArray], most: int | None = None
+) -> None:
     """Place limbs, all at once, where their bones stand at (B, 4, 4) matrices each; as near as they can come.
 
-    What was placed before goes on from there, by what is known of it. update: evaluates the rig.
+    What was placed before goes on from there, by what is known of it. update: evaluates the rig. most: Gauss-Newton
+    steps; None: until they gain nothing.
     """
     update()
     far = [(limb, each) for limb, each in zip(limbs, wanted, strict=True) if limb.is_far(each)]
-    for limb, each in far:
-        limb.begin(each)
     if far:
-        update()
+        bring_limbs(update, [limb for limb, _ in far], [each for _, each in far])
     searches = [_Search(limb, each) for limb, each in zip(limbs, wanted, strict=True)]
-    moving = _moving(searches)
-    while moving:
+    moving, steps = _moving(searches), 0
+    while moving and (most is None or steps < most):
+        steps += 1
         poor = [search for search in moving if search.is_poor]
         if any(search.went_back for search in poor):
             update()

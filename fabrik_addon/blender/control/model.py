@@ -1,6 +1,6 @@
 """How a body's pose is made of its controls: what each control's channels are to hold, for one pose or many."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import bpy
@@ -53,13 +53,12 @@ class ControlModel:
         skeleton: Skeleton,
         *,
         moves: bool,
-        on_ik: Collection[str] = (),
         over: Stands | None = None,
     ) -> None:
         """Look how everything stands, as it was last evaluated.
 
-        moves: whether the body is moved as well. on_ik: bones that were not on FK then, which go with their controls as
-        at rest. over: how everything stood on F frames; then poses are those of the same frames.
+        moves: whether the body is moved as well. over: how everything was on F frames; then poses are those of the same
+        frames.
         """
         bones = rig.pose.bones
         rows = {name: place for place, name in enumerate(skeleton.names)}
@@ -79,29 +78,19 @@ class ControlModel:
         self._share = np.array([share for _, _, share, _ in ways])
         self._sharing = [number for number, second in enumerate(self._second) if second >= 0]
         self._bodies = list(body.values())
-        self._look(rig, skeleton, leaders, on_ik, over)
+        self._look(rig, skeleton, leaders, over)
         if self.place:
             self._look_at_place(bones[self.place], [way[3] for way in ways], over)
 
-    def _look(
-        self,
-        rig: bpy.types.Object,
-        skeleton: Skeleton,
-        leaders: Sequence[str],
-        on_ik: Collection[str],
-        over: Stands | None,
-    ) -> None:
+    def _look(self, rig: bpy.types.Object, skeleton: Skeleton, leaders: Sequence[str], over: Stands | None) -> None:
         """How controls, what they go with, and the bones that they carry stand."""
         turned, self._heads, at_rest = _stands(rig, (*self.controls, *leaders), over)
-        stands, self._bone_heads, bones_at_rest = _stands(rig, skeleton.names, over)
+        stands, self._bone_heads, _ = _stands(rig, skeleton.names, over)
         count = len(self.controls)
         led = turned[..., count:, :, :] @ _back(at_rest[count:])
         self._leaders = np.concatenate([led, np.broadcast_to(np.eye(3), (*led.shape[:-3], 1, 3, 3))], axis=-3)
         self._turned, self._at_rest = turned[..., :count, :, :], at_rest[:count]
         self._offsets = _back(stands[..., self._bodies, :, :]) @ self._turned
-        rows_on_ik = [row for row, bone in enumerate(self._bodies) if skeleton.names[bone] in on_ik]
-        resting = _back(bones_at_rest[self._bodies]) @ self._at_rest
-        self._offsets[..., rows_on_ik, :, :] = resting[rows_on_ik]
         self._back = _back(stands)
         self._frames = _back(self._carried(self._turned)) @ self._turned @ _back(_own_turns(rig, self.controls, over))
 

@@ -12,7 +12,6 @@ from ...core.model.skeleton import Skeleton
 from ...core.rotations import angle_between
 from ..rig.rotation_modes import local_rotation
 from ..settings.control import FabrikControlRig
-from .limbs import LimbOnIk
 from .switches import keyed_switches, set_along
 from .writer import ControlWriter, Deviation, deviations, said
 
@@ -51,7 +50,7 @@ def control_take(
     Those that stay on IK have their IK controls placed, frame by frame: these are the steps. Of controls that carry no
     bone that is solved those are there that must move for the body to stand as wanted.
     """
-    writer = ControlWriter(context, rig, kept, skeleton)
+    writer = ControlWriter(context.view_layer.update, rig, kept, skeleton, baked=True)
     model = writer.made_ready()
     pose = model.pose(forward_kinematics(skeleton, rotations, heads))
     found = {name: pose.rotations[:, place] for place, name in enumerate(model.controls)}
@@ -59,37 +58,33 @@ def control_take(
     moved = {name: turned for name, turned in found.items() if angle_between(turned, present[name]).max() > _STILL}
     bodies = {row.control: row.name for row in kept.carriers}
     locations = {} if pose.place is None else {model.place: pose.place}
-    limbs = writer.limbs_that_stay(keyed=True)
-    placed, left = yield from _placed(context, rig, writer, limbs, rotations, heads)
-    idle = {row.control for row in kept.carriers if row.switch in limbs}
+    placed, left = yield from _placed(rig, writer, rotations, heads)
+    idle = {row.control for row in kept.carriers if row.switch in writer.limbs}
     moved = {name: turned for name, turned in moved.items() if name not in idle}
     moved |= {name: channels[:, 3:] for name, channels in placed.items()}
     locations |= {name: channels[:, :3] for name, channels in placed.items()}
     bodies |= {name: kept.controls[name].stands_for for name in placed}
-    switches = keyed_switches(kept, set_along(kept, writer.on_fk | {path: kept.switches[path].ik for path in limbs}))
+    switches = keyed_switches(
+        kept, set_along(kept, writer.on_fk | {path: kept.switches[path].ik for path in writer.limbs})
+    )
     return ControlTake(moved, bodies, locations, switches, tuple(left))
 
 
 def _placed(
-    context: bpy.types.Context,
-    rig: bpy.types.Object,
-    writer: ControlWriter,
-    limbs: dict[str, LimbOnIk],
-    rotations: FloatArray,
-    heads: FloatArray,
+    rig: bpy.types.Object, writer: ControlWriter, rotations: FloatArray, heads: FloatArray
 ) -> Generator[float, None, tuple[dict[str, FloatArray], list[str]]]:
     """By IK control (F, 7) its location and rotation over the frames, and sentences on limbs that were taken out.
 
-    A limb that does not stand right on some frame goes to FK, on all of them. The rig is posed, and left so.
+    A limb that is not where it should be on some frame goes to FK, on all of them. The rig is posed, and left so.
     """
-    found = {name: np.empty((len(heads), 7)) for limb in limbs.values() for name in limb.controls}
+    found = {name: np.empty((len(heads), 7)) for limb in writer.limbs.values() for name in limb.controls}
     left = []
-    for row in range(len(heads) if limbs else 0):
-        writer.write_on_ik(context.view_layer.update, limbs, rotations[row], heads[row])
-        for path, sentence in writer.not_on_ik(filter(writer.may_leave_ik, limbs)):
-            left.append(f"{sentence} on one of the frames")
-            for name in limbs.pop(path).controls:
-                del found[name]
+    writer.put_on_ik()
+    for row in range(len(heads) if found else 0):
+        writer.write(rotations[row], heads[row], exactly=True)
+        left += [f"{sentence} on one of the frames" for sentence in writer.leave_ik()]
+        staying = {name for limb in writer.limbs.values() for name in limb.controls}
+        found = {name: channels for name, channels in found.items() if name in staying}
         for name, channels in found.items():
             bone = rig.pose.bones[name]
             channels[row, :3], channels[row, 3:] = bone.location, local_rotation(bone)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import bpy
 import numpy as np
@@ -18,13 +18,15 @@ from ..settings.control import FabrikControlRig
 from ..settings.rig import rig_settings
 from .carriers import Carrier, RigBones, find_carriers
 from .channels import adds_up, free_channels
-from .dependents import bone_in_path, dependents
+from .dependents import dependents
 from .frames import Frame, find_frames
 from .limb_controls import find_limb_controls
-from .switches import Switch, custom_numbers, is_stretched, lone_iks, possible_switches
+from .switches import Switch, custom_numbers, lone_iks, possible_switches
 from .trials import Trials, swings, try_controls
 from .verify import leave_out_unruly
 
+# What is kept of a control rig, row by row.
+_LISTS: Final = ("carriers", "controls", "switches", "along")
 # A share of the body's bones: what turns so many of them moves the body.
 _MOST: Final = 0.9
 
@@ -61,12 +63,7 @@ def use_control_rig(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[
     _at_rest(context, rig, lambda: _find(context, rig, by_hand))
     names = kept.uncarried.split(", ") if kept.uncarried else []
     left = f"No control carries {first_few(names)}: they ride along"
-    stretched = [row.name for row in kept.switches if is_stretched(rig, kept, row.name)]
-    limbs = f"; {len(stretched)} limbs, which their IK stretches, on FK" if stretched else ""
-    mended = [bone_in_path(row.name) for row in kept.along if row.ik == 0.0 and row.switch not in stretched]
-    if mended:
-        limbs += f"; where limbs are placed on IK, IK Stretch of {first_few(mended, 2)} is set to 0"
-    return f"{len(kept.carriers)} bones of {rig.name!r} are posed by their controls{limbs}", [left] if names else []
+    return f"{len(kept.carriers)} bones of {rig.name!r} are posed by their controls", [left] if names else []
 
 
 def _at_rest(context: bpy.types.Context, rig: bpy.types.Object, look: Callable[[], None]) -> None:
@@ -89,16 +86,40 @@ def _find(context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[st
     found = _try(context, rig, by_hand, after)
     if not found.carriers:
         raise RigError(f"No control of {rig.name!r} turns a bone of its mesh: drag its bones as they are")
-    _keep(kept, found, by_hand)
-    _set(rig, found.switches)
-    with _unlocked(rig, kept.place):
-        leave_out_unruly(context, rig, kept, after)
-    if not len(kept.carriers):
-        _clear(kept)
-        raise RigError(f"No control of {rig.name!r} brings a bone where it is posed to: drag its bones as they are")
-    find_limb_controls(context, rig, kept, _movable(rig, constrained_bones(rig)), after)
+    with _kept_if_failing(kept):
+        _keep(kept, found, by_hand)
+        _set(rig, found.switches)
+        with _unlocked(rig, kept.place):
+            leave_out_unruly(context, rig, kept, after)
+        if not len(kept.carriers):
+            raise RigError(f"No control of {rig.name!r} brings a bone where it is posed to: drag its bones as they are")
+        find_limb_controls(context, rig, kept, _movable(rig, constrained_bones(rig)), after)
     left = [carrier.bone for carrier in found.carriers if carrier.bone not in kept.carriers]
     kept.uncarried = ", ".join([*_uncarried(found), *left])
+
+
+@contextmanager
+def _kept_if_failing(kept: FabrikControlRig) -> Iterator[None]:
+    """Put back what is kept of a rig where setting it up anew fails."""
+    lists = [getattr(kept, name) for name in _LISTS]
+    before, place = [[_values(row) for row in rows] for rows in lists], kept.place
+    try:
+        yield
+    except BaseException:
+        for rows, held in zip(lists, before, strict=True):
+            rows.clear()
+            for values in held:
+                row = rows.add()
+                for name, value in values.items():
+                    setattr(row, name, value)
+        kept.place = place
+        raise
+
+
+def _values(row: bpy.types.PropertyGroup) -> dict[str, Any]:
+    """What a row of a list holds, in the order in which its properties are declared."""
+    names = [each.identifier for each in row.bl_rna.properties if not each.is_readonly]
+    return {name: getattr(row, name) for name in names}
 
 
 @contextmanager
@@ -273,8 +294,8 @@ def _keep(kept: FabrikControlRig, found: _Found, by_hand: Iterable[str]) -> None
 
 def _clear(kept: FabrikControlRig) -> None:
     """Forget what was found."""
-    for collection in (kept.carriers, kept.controls, kept.switches, kept.along):
-        collection.clear()
+    for name in _LISTS:
+        getattr(kept, name).clear()
 
 
 def _has(switch: Switch, carrier: Carrier) -> bool:

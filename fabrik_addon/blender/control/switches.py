@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import bpy
 
-from ..rig.keyframes import bone_path, curves
+from ..rig.keyframes import bone_path
 from ..rig.ownership import moved_by
 from ..rig.pose_keeper import read_switch, write_switch, write_switches
 from ..settings.control import FabrikControlRig, control_rig, moves
@@ -17,8 +17,6 @@ _ON: Final = 0.9
 _COPIES: Final = ("COPY_TRANSFORMS", "COPY_ROTATION")
 # What ends the path of a number that stands for a switch where IK is on at all times.
 _INFLUENCE: Final = ".influence"
-# What ends the path of a bone's IK Stretch.
-_STRETCH: Final = ".ik_stretch"
 _TAKES_OVER: Final = ("COPY_TRANSFORMS", "COPY_ROTATION", "ARMATURE", "CHILD_OF", "IK")
 
 
@@ -118,22 +116,8 @@ def switches_to_key(rig: bpy.types.Object) -> list[str]:
 
 
 def hand_over(rig: bpy.types.Object, kept: FabrikControlRig, values: Mapping[str, float]) -> None:
-    """Put limbs on FK or on IK, by the values of their switches; on IK they are not stretched."""
+    """Put limbs on FK or on IK, by the values of their switches, with what is set along with those."""
     write_switches(rig, set_along(kept, values))
-
-
-def is_stretched(rig: bpy.types.Object, kept: FabrikControlRig, path: str, *, keyed: bool = False) -> bool:
-    """Whether a limb can't be kept from being stretched by its IK.
-
-    Where the bones' settings are linked, they are so when the file is opened again, but for those that have keys;
-    keyed: these are about to get some.
-    """
-    stretches = bool(kept.switches[path].stretches)
-    if stretches or keyed:
-        return stretches
-    own = [row.name for row in kept.along if row.switch == path and row.name.endswith(_STRETCH)]
-    linked = {name for name in own if rig.pose.bones[bone_in_path(name)].is_property_readonly("ik_stretch")}
-    return bool(linked) and not linked <= {curve.data_path for curve in curves(rig)}
 
 
 def _driving(rig: bpy.types.Object) -> dict[str, set[str]]:

@@ -51,7 +51,7 @@ def _unruly(
     context.view_layer.update()
     for tree in read_trees(rig):
         by_control = {kept.carriers[name].control: name for name in tree.skeleton.names if name in doubted}
-        writer = ControlWriter(context, rig, kept, tree.skeleton)
+        writer = ControlWriter(context.view_layer.update, rig, kept, tree.skeleton)
         for batch in batches([each for each in by_control if each in places], after):
             turned = [by_control[control] for control in batch]
             writer.write(_turned(rig, kept, tree, turned), tree.root_location)

@@ -1,6 +1,6 @@
-"""Writing poses of a body to its controls, over and over, as dragging does; limbs on IK go to FK."""
+"""Writing poses of a body to its controls, over and over, as dragging does; limbs stay on IK or on FK."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -17,16 +17,17 @@ from ..rig.keying import key_in_steps
 from ..rig.pose_keeper import read_switch
 from ..rig.pose_writer import ChannelGroup, HeldChannels, PoseWriter, channel_groups
 from ..rig.spaces import as_array, metres_per_unit
-from ..settings.control import FabrikControlRig, control_rig
-from .body import bones_on_ik
-from .limbs import LimbOnIk, Update, limbs_that_stay, place_limbs
+from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig
+from .limbs import LimbOnIk, Update, bring_limbs, limbs_that_stay, place_limbs
 from .model import ControlModel
 from .switches import hand_over, keyed_switches, set_along
 
 # A share of a metre: a location that would change by less is kept to the bit.
 _LEAST_MOVE: Final = 1e-7
 # Once the body stands nearly right, looking again at how what carries the controls stands mends the rest.
-_MENDS: Final = 2
+_MENDS: Final = 3
+# Gauss-Newton steps for limbs that bend at several joints, in a move of the mouse; on release there are more.
+_STEPS_OF_A_MOVE: Final = 3
 # What a bone may be off by, in metres and radians (0.05 degrees), before it is worth a word.
 MOST_OFF: Final = (1e-4, 8.7e-4)
 # As a share of the body's size: what is built in other units, without a scale, is in single precision all the same.
@@ -44,134 +45,143 @@ class Deviation(NamedTuple):
 def make_writer(
     context: bpy.types.Context, armature: bpy.types.Object, tree: Tree, bones: Sequence[int], *, moves_root: bool
 ) -> "PoseWriter | ControlWriter":
-    """What writes poses of a tree to an armature, through its controls where it is a control rig."""
+    """What writes poses of a tree to an armature, through its controls where it is a control rig.
+
+    bones: the bones that are posed, as indices in the tree's skeleton.
+    """
     kept = control_rig(armature)
     if kept is None:
         return PoseWriter(armature, tree, bones, moves_root=moves_root)
-    return ControlWriter(context, armature, kept, tree.skeleton)
+    return ControlWriter(context.view_layer.update, armature, kept, tree.skeleton, bones)
 
 
 class ControlWriter:
     """Writes poses of a tree of a body to the controls, each as if it followed the channels at the start.
 
+    Each limb is written to the controls that it is on: its FK controls, or its IK control and pole. Limbs of which no
+    bone is posed are not written; where they are is up to the rig.
+
     Attributes:
-        on_fk: by path the custom properties that have the tree's limbs on FK, and their values there.
+        limbs: the posed limbs that are on IK and stay on it, by switch.
+        on_fk: those that are on FK, or go to it, by switch with its value there.
     """
 
     def __init__(
         self,
-        context: bpy.types.Context | None,
+        update: Update,
         armature: bpy.types.Object,
         kept: FabrikControlRig,
         skeleton: Skeleton,
+        bones: Iterable[int] | None = None,
+        *,
+        known: Mapping[str, LimbOnIk] = MappingProxyType({}),
+        baked: bool = False,
     ) -> None:
-        """Nothing is written yet."""
-        self._context, self._rig, self._kept, self._skeleton = context, armature, kept, skeleton
-        names = set(skeleton.names)
-        self.on_fk = {
-            row.name: row.fk
-            for row in kept.switches
-            if any(carrier.switch == row.name for carrier in kept.carriers if carrier.name in names)
-        }
+        """Nothing is written yet.
+
+        Args:
+            update: evaluates the rig.
+            armature: the control rig.
+            kept: what is kept of it.
+            skeleton: the bones of the tree.
+            bones: the bones that are posed, as indices in the skeleton; None: all.
+            known: limbs that were placed on IK before.
+            baked: poses are those of frames that all get keys. All limbs are looked at on FK first.
+        """
+        self._update, self._rig, self._kept, self._skeleton = update, armature, kept, skeleton
+        rows = [kept.carriers[name] for name in skeleton.names]
+        posed = rows if bones is None else [rows[bone] for bone in bones]
+        led = dict.fromkeys(row.switch for row in posed if row.switch)
+        self.limbs = limbs_that_stay(armature, kept, led, known, baked=baked)
+        self.on_fk = {path: kept.switches[path].fk for path in led if baked or path not in self.limbs}
+        self._left = _left_to_the_rig(rows, set(led), {row.name for row in posed})
         self._before_switches = {path: read_switch(armature, path) for path in set_along(kept, self.on_fk)}
-        self._is_root = not kept.carriers[skeleton.names[0]].parent
+        self._is_root, self._baked = not rows[0].parent, baked
         self._model: ControlModel | None = None
         self._groups: list[ChannelGroup] = []
         self._held: list[HeldChannels] = []
         self._place = np.zeros(3)
         self._wanted: FloatArray | None = None
 
-    def write(self, rotations: FloatArray, head: FloatArray | None) -> None:
+    @property
+    def leaving_ik(self) -> list[str]:
+        """The first bone of each limb that is on IK now and goes to FK once the body is posed."""
+        paths = [path for path, value in self.on_fk.items() if self._before_switches[path] != value]
+        return [next(row.name for row in self._kept.carriers if row.switch == path) for path in paths]
+
+    def write(self, rotations: FloatArray, head: FloatArray | None, *, exactly: bool = False) -> None:
         """Pose the body by (J, 4) local rotations of the tree's bones, its root's head at (3,) in armature space.
 
-        Without a head it is where it rests.
+        Without a head it is where it rests. exactly: all of a limb on IK is brought as near as its controls can.
         """
         model = self.made_ready()
         self._wanted = forward_kinematics(self._skeleton, rotations, head)
         self._apply(model, self._wanted)
+        self._place_limbs(exactly=exactly, most=None if exactly else _STEPS_OF_A_MOVE)
 
     def settle(self) -> list[str]:
-        """Look how the body stands, and mend what differs; a sentence on what can't be mended.
-
-        Limbs that stay on IK go back to it.
-        """
+        """Look where the body is, and correct what differs; a sentence on each bone that can't be corrected."""
         if self._wanted is None or self._model is None:
             return []
-        if not any(self.changed()) and not self.switched():
+        if not self.changed() and not self.switched():
             # All was put back meanwhile: a drag that came back to its start.
             return []
-        self._update()
-        for _ in range(_MENDS):
+        for mended in range(_MENDS):
+            self._update()
             if not self.deviations():
                 break
             self._apply(self._look(), self._wanted)
-            self._update()
-        limbs = self.limbs_that_stay()
-        left = self._back_to_ik(limbs, self._wanted) if limbs else []
-        off = [each for each in self.deviations() if self._kept.carriers[each.bone].switch not in limbs]
-        return [*left, *(said(self._kept, each) for each in off)]
-
-    def _back_to_ik(self, limbs: dict[str, LimbOnIk], wanted: FloatArray) -> list[str]:
-        """Have limbs stand on IK as they do on FK; a sentence on each that its IK can't bring there."""
-        on_fk = {path: HeldChannels(self._rig, self._carrying(path)) for path in limbs}
-        on_ik = {path: HeldChannels(self._rig, limb.controls) for path, limb in limbs.items()}
-        self._place_on_ik(self._update, limbs, wanted)
-        left = self.not_on_ik(limbs)
-        for path, _ in left:
-            if not self.may_leave_ik(path):
-                continue
-            on_ik.pop(path).put_back()
-            on_fk[path].put_back()
-            hand_over(self._rig, self._kept, {path: self._kept.switches[path].fk})
-        self._held += on_ik.values()
+            self._place_limbs()
+            off = [limb for limb in self.limbs.values() if not self._is_there(limb)]
+            if off and mended:
+                self._place_limbs(off, exactly=True)
+                self._apply(self._look(), self._wanted)
         self._update()
-        return [sentence for _, sentence in left]
+        return [said(self._kept, each, self.limbs) for each in self.deviations()]
+
+    def _is_there(self, limb: LimbOnIk) -> bool:
+        """Whether a limb on IK is as near to where it is wanted as the closed form brings it."""
+        wanted = self._wanted_of(limb)
+        return limb.is_held(wanted) and not limb.is_far(wanted)
+
+    def _place_limbs(
+        self, limbs: Iterable[LimbOnIk] | None = None, *, exactly: bool = False, most: int | None = None
+    ) -> None:
+        """Bring limbs on IK, all of them or some, to where the body is wanted; most: as of `place_limbs`."""
+        every = list(self.limbs.values() if limbs is None else limbs)
+        by_steps = [limb for limb in every if exactly or not limb.is_simple]
+        if by_steps:
+            place_limbs(self._update, by_steps, [self._wanted_of(limb) for limb in by_steps], most)
+        at_once = [limb for limb in every if limb.is_simple and not exactly]
+        if at_once:
+            bring_limbs(self._update, at_once, [self._wanted_of(limb) for limb in at_once])
+
+    def _wanted_of(self, limb: LimbOnIk) -> FloatArray:
+        """(B, 4, 4) where the bones of a limb are wanted; those that do not follow stay."""
+        assert self._wanted is not None
+        rows = {name: row for row, name in enumerate(self._skeleton.names)}
+        wanted, here = self._wanted, limb.stands()
+        return np.array(
+            [wanted[rows[bone]] if bone in rows else each for bone, each in zip(limb.bones, here, strict=True)]
+        )
 
     def may_leave_ik(self, path: str) -> bool:
-        """Whether a limb that its IK can't bring where it should be may go to FK."""
+        """Whether a limb that its IK can't bring where it should be on some frame of a bake may go to FK."""
         return self._kept.limbs == "AUTO" and not self._kept.switches[path].only_ik
 
-    def not_on_ik(self, limbs: Iterable[str]) -> list[tuple[str, str]]:
-        """Of limbs that were placed on IK those that do not stand where they were wanted, with a sentence on each."""
+    def put_on_ik(self) -> None:
+        """Put the limbs of a bake that stay on IK back on it, unstretched."""
+        hand_over(self._rig, self._kept, {path: self._kept.switches[path].ik for path in self.limbs})
+
+    def leave_ik(self) -> list[str]:
+        """Let those limbs that are not where they were wanted go to FK, if they may; a sentence on each."""
         off = {self._kept.carriers[each.bone].switch: each for each in sorted(self.deviations(), key=_distance)}
-        went = {True: "went to FK: its IK would leave", False: "stays on IK, which leaves"}
-        return [
-            (path, f"The limb of {off[path].bone!r} {went[self.may_leave_ik(path)]} it off by {_apart(off[path])}")
-            for path in limbs
-            if path in off
-        ]
-
-    def _place_on_ik(self, update: Update, limbs: Mapping[str, LimbOnIk], wanted: FloatArray) -> None:
-        """Bring limbs on IK to where the body is wanted, (J, 4, 4); what carries them on FK holds what it held."""
-        self._wanted = wanted
-        for path in limbs:
-            self._held[0].put_back(self._carrying(path))
-        hand_over(self._rig, self._kept, {path: self._kept.switches[path].ik for path in limbs})
-        of_limbs = [wanted[[self._skeleton.index(bone) for bone in limb.bones]] for limb in limbs.values()]
-        if limbs:
-            place_limbs(update, list(limbs.values()), of_limbs)
-
-    def _carrying(self, path: str) -> list[str]:
-        """The controls that carry a limb on FK."""
-        return [
-            row.control for row in self._kept.carriers if row.switch == path and row.control in self._rig.pose.bones
-        ]
-
-    def limbs_that_stay(
-        self, known: Mapping[str, LimbOnIk] = MappingProxyType({}), *, keyed: bool = False
-    ) -> dict[str, LimbOnIk]:
-        """The limbs that are to be on IK once the body is posed, as `limbs.limbs_that_stay`."""
-        before = {path: self._before_switches[path] for path in self.on_fk}
-        return limbs_that_stay(self._rig, self._kept, before, known, keyed=keyed)
-
-    def write_on_ik(
-        self, update: Update, limbs: Mapping[str, LimbOnIk], rotations: FloatArray, head: FloatArray | None
-    ) -> None:
-        """As `write`, with some limbs on IK, where they are placed at once; the others go to FK."""
-        model = self.made_ready({path: value for path, value in self.on_fk.items() if path not in limbs})
-        wanted = forward_kinematics(self._skeleton, rotations, head)
-        self._apply(model, wanted)
-        self._place_on_ik(update, limbs, wanted)
+        left = []
+        for path in [path for path in self.limbs if path in off and self.may_leave_ik(path)]:
+            self._held[-1].put_back(self.limbs.pop(path).controls)
+            hand_over(self._rig, self._kept, {path: self._kept.switches[path].fk})
+            left.append(f"The limb of {off[path].bone!r} went to FK: its IK would leave it off by {_apart(off[path])}")
+        return left
 
     def take_back(self) -> None:
         """Put the controls' channels back to what they held."""
@@ -179,15 +189,22 @@ class ControlWriter:
             each.put_back()
 
     def deviations(self) -> list[Deviation]:
-        """The carried bones that do not stand where they were written to."""
+        """The bones that are not where they were written to.
+
+        Of a limb that stays on IK only its end is looked at, but for a bake: how long IK makes the others is the rig's
+        affair. Limbs that are not written are not looked at.
+        """
         if self._wanted is None:
             return []
-        return deviations(self._rig, self._kept, self._skeleton.names, self._wanted)
+        free = {bone for limb in self.limbs.values() if not self._baked for bone in limb.bones}
+        free -= {bone for limb in self.limbs.values() for bone in limb.goes_by}
+        free |= self._left
+        rows = [row for row, name in enumerate(self._skeleton.names) if name not in free]
+        return deviations(self._rig, self._kept, [self._skeleton.names[row] for row in rows], self._wanted[rows])
 
-    def changed(self) -> Iterator[tuple[str, str]]:
-        """(bone, channel) of what no longer holds what it held at the start."""
-        for each in self._held:
-            yield from each.changed()
+    def changed(self) -> dict[tuple[str, str], tuple[float, ...]]:
+        """By (bone, channel) what those held at the start that hold something else now."""
+        return {key: values for held in self._held for key, values in held.changed().items()}
 
     def switched(self) -> dict[str, float]:
         """The numbers that hand limbs over which no longer hold what they held at the start, by path."""
@@ -199,35 +216,42 @@ class ControlWriter:
         for path in keyed_switches(self._kept, self.switched()):
             key_in_steps(self._rig, path, frame, self._before_switches[path])
 
-    def _update(self) -> None:
-        if self._context is not None:
-            self._context.view_layer.update()
-
-    def made_ready(self, on_fk: Mapping[str, float] | None = None) -> ControlModel:
-        """The model, with all limbs, or some by their switches, on FK."""
-        on_ik = bones_on_ik(self._rig) if self._model is None and self._context is None else ()
-        hand_over(self._rig, self._kept, self.on_fk if on_fk is None else on_fk)
+    def made_ready(self) -> ControlModel:
+        """The model of the controls, with the limbs on FK that are written there."""
         if self._model is None:
-            self._update()
-            self._model = self._look(on_ik)
+            hand_over(self._rig, self._kept, self.on_fk)
+            if self.switched():
+                self._update()
+            self._model = self._look()
             self._groups = channel_groups(self._rig, self._model.controls)
-            self._held = [HeldChannels(self._rig, self._model.controls)]
+            on_ik = [name for limb in self.limbs.values() for name in limb.controls]
+            self._held = [HeldChannels(self._rig, self._model.controls), HeldChannels(self._rig, on_ik)]
             if self._model.place:
                 self._place = np.array(self._rig.pose.bones[self._model.place].location, dtype=np.float64)
         return self._model
 
-    def _look(self, on_ik: Collection[str] = ()) -> ControlModel:
-        return ControlModel(self._rig, self._kept, self._skeleton, moves=self._is_root, on_ik=on_ik)
+    def _look(self) -> ControlModel:
+        return ControlModel(self._rig, self._kept, self._skeleton, moves=self._is_root)
 
     def _apply(self, model: ControlModel, wanted: FloatArray) -> None:
-        """Set the channels for (J, 4, 4) matrices of the tree's bones."""
+        """Set the channels for (J, 4, 4) matrices of the tree's bones, but those that limbs on IK do not follow."""
         pose = model.pose(wanted)
+        idle = {row.control for row in self._kept.carriers if row.switch in self.limbs or row.name in self._left}
         for group in self._groups:
-            group.write(self._rig, pose.rotations[group.rows])
+            group.write(self._rig, pose.rotations[group.rows], but=idle)
         if pose.place is not None:
             bone = self._rig.pose.bones[model.place]
             stays = (np.abs(pose.place - self._place) < _LEAST_MOVE) | np.array(bone.lock_location)
             bone.location = np.where(stays, self._place, pose.place).tolist()
+
+
+def _left_to_the_rig(rows: Sequence[FabrikCarrier], led: Collection[str], posed: Collection[str]) -> set[str]:
+    """The bones, parents first, of limbs whose switches are not among those led, and what hangs on them unposed."""
+    left: set[str] = set()
+    for row in rows:
+        if row.name not in posed and ((row.switch and row.switch not in led) or row.parent in left):
+            left.add(row.name)
+    return left
 
 
 def deviations(
@@ -250,9 +274,10 @@ def deviations(
     return found
 
 
-def said(kept: FabrikControlRig, deviation: Deviation) -> str:
-    """A sentence on a bone that its control can't bring where it should be."""
-    control = kept.carriers[deviation.bone].control
+def said(kept: FabrikControlRig, deviation: Deviation, on_ik: Collection[str] = ()) -> str:
+    """A sentence on a bone that its control can't bring where it should be; on_ik: the switches of limbs on IK."""
+    row = kept.carriers[deviation.bone]
+    control = row.goes_by if row.switch in on_ik and row.goes_by else row.control
     return f"Bone {deviation.bone!r} is off by {_apart(deviation)}: control {control!r} can't bring it there"
 
 
@@ -281,7 +306,7 @@ def write_pose(
     if kept is None:
         plain.write_pose(rig, skeleton, rotations, root_location, bones)
         return []
-    writer = ControlWriter(context, rig, kept, skeleton)
+    writer = ControlWriter(context.view_layer.update, rig, kept, skeleton, bones)
     writer.write(rotations, root_location)
     rig.update_tag(refresh={"DATA"})
     return writer.settle()
@@ -305,11 +330,10 @@ def write_live(
     if kept is None:
         plain.write_pose(rig, skeleton, rotations, root_location, bones)
         return
-    writer = ControlWriter(None, rig, kept, skeleton)
-    limbs = writer.limbs_that_stay(known)
+    writer = ControlWriter(update, rig, kept, skeleton, bones, known=known)
     known.clear()
-    known.update(limbs)
-    writer.write_on_ik(update, limbs, rotations, root_location)
+    known.update(writer.limbs)
+    writer.write(rotations, root_location)
     rig.update_tag(refresh={"DATA"})
 
 

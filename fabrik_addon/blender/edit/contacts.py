@@ -11,24 +11,41 @@ from ...core.arrays import FloatArray
 from ...human.body_parts import Role
 from ...human.naming_schemes import match
 from ...markers.feet.points import foot_points
-from ...markers.feet.stances import find_stances
+from ...markers.feet.stances import FootPoint, find_stances
 from ..capture.clip import scene_rate
 from .take import Take
 
+# Meters: a point of a foot that is higher or lower than in the middle of its contact is landing or leaving. Markers'
+# noise is 1 to 2 mm; where the heel of the sample walk leaves it rises by 5 mm within three frames of a hundredth of a
+# second.
+_LIFT = 0.005
 # Seconds about a frame that are looked at: a foot's lowest place and its steps are in them.
 _LOOK = 3.0
 
 
-class Contact(NamedTuple):
-    """A foot's bone, and the frames from which and to which some point of the foot stands."""
+class Stand(NamedTuple):
+    """The "HEAD" or "TAIL" of a bone, and the first and the last frame on which it is in contact with the floor."""
 
     bone: str
+    point: str
     first: float
     last: float
 
 
+class Contact(NamedTuple):
+    """A foot's bone, the first and the last frame on which any point of the foot is in contact, and ankle and ball.
+
+    The ankle stays while the foot is flat, and the ball longer. The tip of the toes, which may bend, leaves last.
+    """
+
+    bone: str
+    first: float
+    last: float
+    stands: tuple[Stand, ...]
+
+
 def find_contacts(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take, frames: FloatArray) -> list[Contact]:
-    """When the feet of a human stand on some of (F,) frames, one after the other; none where no bone is a foot."""
+    """The contacts of a human's feet with the floor on (F,) frames, foot by foot; none if no bone is a foot."""
     skeleton, world = take.skeleton, np.array(armature.matrix_world, dtype=np.float64)
     points = list(foot_points(skeleton, (), int(np.argmax(np.abs(world[2, :3])))))
     if not points or len(frames) < 2:
@@ -36,17 +53,23 @@ def find_contacts(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take
     roles, motion = match(skeleton.names), take.motion(frames)
     posed = forward_kinematics(skeleton, motion.rotations, motion.roots)
     rate = scene_rate(scene) / float(frames[1] - frames[0])
-    found: dict[str, list[tuple[int, int]]] = {}
-    for point in points:
+    found: dict[str, list[Stand]] = {}
+    heights: dict[tuple[str, str], FloatArray] = {}
+    # The ball of a foot, where its toe begins, stays a fixed distance from its ankle; the tip of the toe does not.
+    balls = [FootPoint(each.bone, (0.0, 0.0, 0.0)) for each in points if roles[each.bone].part == "toe"]
+    for point in points + balls:
         bone = skeleton.index(point.bone)
-        offset = (0.0, skeleton.lengths[bone], 0.0) if point.offset is None else point.offset
-        places = posed[:, bone] @ (*offset, 1.0) @ world.T
-        found.setdefault(foot_of(roles, point.bone), []).extend(find_stances(places[:, :3], rate))
-    return [
-        Contact(foot, float(frames[first]), float(frames[end - 1]))
-        for foot, spans in found.items()
-        for first, end in _joined(spans)
-    ]
+        is_head = point.offset is not None
+        offset = (0.0, 0.0 if is_head else skeleton.lengths[bone], 0.0)
+        places = (posed[:, bone] @ (*offset, 1.0) @ world.T)[:, :3]
+        heights[point.bone, "HEAD" if is_head else "TAIL"] = places[:, 2]
+        found.setdefault(foot_of(roles, point.bone), []).extend(
+            Stand(point.bone, "HEAD" if is_head else "TAIL", float(frames[first]), float(frames[end - 1]))
+            for first, end in find_stances(places, rate)
+        )
+    step = float(frames[1] - frames[0])
+    groups = [(foot, stands) for foot, every in found.items() for stands in _together(every, step)]
+    return [_contact(foot, stands, frames, heights) for foot, stands in groups]
 
 
 def foot_of(roles: Mapping[str, Role], bone: str) -> str:
@@ -73,12 +96,33 @@ def contacts_about(scene: bpy.types.Scene, armature: bpy.types.Object, take: Tak
     return find_contacts(scene, armature, take, frames)
 
 
-def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans that overlap or touch made one."""
-    joined: list[tuple[int, int]] = []
-    for first, end in sorted(spans):
-        if joined and first <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+def _together(stands: list[Stand], step: float) -> list[list[Stand]]:
+    """Stands that overlap or follow each other without a free frame, in groups; frames are a step apart."""
+    groups: list[list[Stand]] = []
+    for stand in sorted(stands, key=lambda each: each.first):
+        if groups and stand.first <= max(each.last for each in groups[-1]) + step:
+            groups[-1].append(stand)
         else:
-            joined.append((first, end))
-    return joined
+            groups.append([stand])
+    return groups
+
+
+def _contact(
+    foot: str, stands: list[Stand], frames: FloatArray, heights: Mapping[tuple[str, str], FloatArray]
+) -> Contact:
+    """The contact of a foot, with the ankle and the ball of it while each of them stays.
+
+    heights: (F,) of each point, by bone and end.
+    """
+    points, ends = [], dict.fromkeys(each[:2] for each in stands)
+    for point in [each for each in ends if each[0] == foot or each[1] == "HEAD" or (each[0], "HEAD") not in ends]:
+        own = [each for each in stands if each[:2] == point]
+        rows = np.flatnonzero((frames >= own[0].first) & (frames <= max(each.last for each in own)))
+        level = heights[point][rows]
+        down = rows[np.abs(level - np.median(level)) < _LIFT]
+        points.append(Stand(*point, float(frames[down[0]]), float(frames[down[-1]])))
+    # While the foot rolls over its heel the ankle moves: it stays once the ball is down.
+    flat = max(each.first for each in points)
+    rolled = [each._replace(first=flat) if each[:2] == (foot, "HEAD") else each for each in points]
+    points = [each for each in rolled if each.first < each.last] or points
+    return Contact(foot, stands[0].first, max(each.last for each in stands), tuple(points))

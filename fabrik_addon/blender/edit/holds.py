@@ -1,7 +1,10 @@
-"""Holds: a hand or a foot that stays where it is from one frame to another, as keys, and kept in a list."""
+"""Holds: a hand or a foot that stays where it is from one frame to another, as keys.
 
-import base64
-import json
+The bone is moved by an offset. While it is held, that is what it takes to stay; before and after, the offset comes from
+nothing and fades to nothing with as little jerk as possible. The keys that a hold replaces are kept, so that it can be
+removed again.
+"""
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -9,28 +12,47 @@ from typing import Final
 import bpy
 import numpy as np
 
+from ...core import Effector
 from ...core.arrays import FloatArray
-from ...core.rotations import matrix_from_quaternion, quaternion_from_matrix, slerp
+from ...core.rotations import (
+    conjugate,
+    matrix_from_quaternion,
+    product,
+    quaternion_from_matrix,
+    quaternion_from_rotation_vector,
+    rotation_vector_from_quaternion,
+)
 from ...markers.steps import finish
+from ..capture.clip import scene_rate
 from ..control.body import read_trees
 from ..goals.effectors import why_no_target
 from ..goals.sampling import sample_steps
 from ..posing.drag.setup import DragSettings, DragSetup
-from ..rig import keyframes
 from ..rig.actions import check_action
 from ..rig.armature import RigError, check_bones, check_editable, check_rig
 from ..rig.pose_keeper import PoseKeeper
-from ..rig.spaces import metres_per_unit
+from ..rig.spaces import bone_offset, metres_per_unit
 from ..settings.control import solved_bone
+from ..settings.motion import FabrikHold
 from ..settings.rig import rig_settings
-from .contacts import find_contacts
-from .keys import Change, changes_of, shift_keys, write_changes
+from .contacts import Contact, Stand, find_contacts
+from .keys import Change, changes_of, write_changes
 from .new_channels import new_channels
+from .replaced import keep_before, keep_written, put_back
 from .span import Extent, Span, check_on_fk, span_over
 from .take import Take, is_animated, tree_of
 
-# Share of the rig's size: what is farther from its place than a millimetre or two of a human's is seen to slide.
+# Share of the rig's size: what is farther from its place than a millimeter or two of a human's is seen to slide.
 _MISSED: Final = 1e-3
+# Seconds over which a foot comes to its place and leaves it, unless its next contact is nearer.
+_EASE: Final = 0.5
+# The speed of an offset at its end is that over so many frames: noise of 1 mm is then 0.5 mm a frame.
+_BESIDE: Final = 4
+# A speed that fades out over T frames with least jerk needs at most this many times speed / T as acceleration: the
+# maximum of |36 t - 96 t² + 60 t³| from 0 to 1.
+_PEAK: Final = 3.94
+# Frames: keys that are no farther apart are on successive frames.
+_DENSE: Final = 1.5
 
 
 @dataclass(frozen=True)
@@ -42,6 +64,15 @@ class HoldSettings:
     ease: float = 10.0
     target: bpy.types.Object | None = None
     target_bone: str = ""
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A stand that is held where it is on frame `at`, or would be: its place eases in from `ends` and out to them."""
+
+    stand: Stand
+    ends: tuple[float, float]
+    at: float
 
 
 def add_hold(
@@ -63,49 +94,44 @@ def add_hold(
     _check(armature, bone, frames, chosen)
     bone = solved_bone(armature, bone)
     context.view_layer.update()
-    scene, here = context.scene, context.scene.frame_current_final
+    here = context.scene.frame_current_final
+    ends = frames[0] - chosen.ease, frames[1] + chosen.ease
     at = here if frames[0] <= here <= frames[1] else frames[0]
-    take, setup = Take(armature, tree_of(armature, bone)), DragSetup(armature, bone, chosen.point, DragSettings())
-    extent = Extent(frames, (frames[0] - chosen.ease, frames[1] + chosen.ease))
-    span = span_over(armature, setup, chosen.point, take, extent, also=(at,), is_held=True)
-    keeper = PoseKeeper(scene, armature)
-    try:
-        changes, miss = _held_changes(scene, armature, span, at, chosen)
-        write_changes(changes, frames, span.ends)
-    finally:
-        keeper.restore(armature.pose.bones.keys())
-    hold = rig_settings(armature).holds.add()
-    hold.name = f"{bone} {frames[0]:g}-{frames[1]:g}"
-    hold.bone, hold.point, hold.hold_rotation = bone, chosen.point, chosen.hold_rotation
-    (hold.first, hold.last), hold.ease = frames, chosen.ease
-    hold.target, hold.target_bone = chosen.target, chosen.target_bone
-    hold.changed = _written(changes)
-    if miss < _MISSED * span.model.skeleton.size:
-        return ""
-    shown = 1000.0 * miss * metres_per_unit(armature)
-    return f"{bone!r} could not follow: it is up to {shown:.1f} mm off; hold fewer frames, or let other bones go"
+    return _add(context, armature, bone, [_Held(Stand(bone, chosen.point, *frames), ends, at)], chosen)[1]
 
 
-def remove_hold(context: bpy.types.Context, armature: bpy.types.Object, number: int) -> str:
-    """Take a hold out of the list and what it has changed out of the keys; returns its name."""
+def remove_hold(context: bpy.types.Context, armature: bpy.types.Object, number: int) -> tuple[str, str]:
+    """Take a hold out of the list, and put the keys back that it has replaced.
+
+    Keys that were set or changed since stay. Returns its name, and a sentence on what could not be put back or "".
+    """
     holds = rig_settings(armature).holds
     if not 0 <= number < len(holds):
         raise RigError(f"{armature.name!r} has no hold number {number}: choose one from 0 to {len(holds) - 1}")
     check_editable(armature)
     check_action(armature, new=False)
     name: str = holds[number].name
-    curves = {(curve.data_path, curve.array_index): curve for curve in keyframes.curves(armature)}
-    for path, index, frames, by in _read(holds[number].changed):
-        if (path, index) in curves:
-            shift_keys(curves[path, index], frames, -by)
+    record = holds[number].replaced
+    stay, is_found = (0, False) if record is None else put_back(armature, record)
     holds.remove(number)
+    if record is not None and record.users == 0:
+        bpy.data.actions.remove(record)
     PoseKeeper(context.scene, armature).restore(armature.pose.bones.keys())
-    return name
+    if not is_found:
+        return name, f"No action has the keys of hold {name!r} any more, so none were put back"
+    return name, f"Keys on {stay} frames were changed after hold {name!r} and stay" if stay else ""
 
 
-def holds_from_contacts(context: bpy.types.Context, armature: bpy.types.Object) -> list[str]:
-    """Hold the feet wherever they stand in the scene's frames; what `add_hold` says of each."""
+def hold_feet(context: bpy.types.Context, armature: bpy.types.Object, ease: float | None = None) -> list[str]:
+    """Hold the feet during their contacts in the scene's frames; what `add_hold` returns for each.
+
+    Earlier holds made by this are removed first. ease: frames at most to ease in and out; half a second when None.
+    """
     check_rig(armature)
+    holds = rig_settings(armature).holds
+    for number in range(len(holds) - 1, -1, -1):
+        if holds[number].is_contact:
+            remove_hold(context, armature, number)
     scene = context.scene
     takes = [Take(armature, tree) for tree in read_trees(armature)]
     keys = np.unique(np.concatenate([take.key_frames(take.skeleton.names) for take in takes]))
@@ -120,8 +146,75 @@ def holds_from_contacts(context: bpy.types.Context, armature: bpy.types.Object) 
         raise RigError(f"No foot of {armature.name!r} stands in frames {first:g}-{last:g}: add holds by hand")
     for bone in dict.fromkeys(contact.bone for contact in contacts):
         check_on_fk(armature, bone)
-    chosen = HoldSettings(point="HEAD", ease=5.0)
-    return [add_hold(context, armature, bone, (begins, ends), chosen) for bone, begins, ends in contacts]
+    most = _EASE * scene_rate(scene) if ease is None else ease
+    said = []
+    for contact in contacts:
+        held = _held_contact(contact, [each for each in contacts if each.bone == contact.bone], most)
+        chosen = HoldSettings(contact.stands[0].point, hold_rotation=False, ease=most)
+        hold, missed = _add(context, armature, contact.bone, held, chosen)
+        hold.is_contact = True
+        said.append(missed)
+    return said
+
+
+def _held_contact(contact: Contact, contacts: Sequence[Contact], ease: float) -> list[_Held]:
+    """The points of a foot, held where they are while all of them are in contact, as then they fit each other.
+
+    contacts: those of the same foot. A point eases over at most as many frames as it is off the floor. The point that
+    stays longest, as a rule the ball of the foot, is the first one returned.
+    """
+    together = max(each.first for each in contact.stands), min(each.last for each in contact.stands)
+    found = []
+    for stand in contact.stands:
+        others = [each for other in contacts for each in other.stands if each[:2] == stand[:2]]
+        before = max((each.last for each in others if each.last < stand.first), default=-np.inf)
+        after = min((each.first for each in others if each.first > stand.last), default=np.inf)
+        first, last = together if together[0] <= together[1] else (stand.first, stand.last)
+        ends = max(stand.first - ease, before), min(stand.last + ease, after)
+        found.append(_Held(stand, ends, np.floor(0.5 * (first + last))))
+    return sorted(found, key=lambda each: each.stand.first - each.stand.last)
+
+
+def _add(
+    context: bpy.types.Context, armature: bpy.types.Object, bone: str, held: Sequence[_Held], settings: HoldSettings
+) -> tuple[FabrikHold, str]:
+    """Hold some points of a limb that ends with a bone; the new hold, and a sentence on where it missed, or ""."""
+    scene = context.scene
+    whole = min(each.stand.first for each in held), max(each.stand.last for each in held)
+    ends = min(each.ends[0] for each in held), max(each.ends[1] for each in held)
+    also = tuple(dict.fromkeys(frame for each in held for frame in (each.at, each.stand.first, each.stand.last)))
+    bones = armature.pose.bones
+    points = [
+        Effector(each.stand.bone, bone_offset(bones[each.stand.bone], each.stand.point), rotation_weight=1.0)
+        for each in held
+    ]
+    setup = DragSetup(armature, bone, settings.point, DragSettings())
+    take = Take(armature, tree_of(armature, bone))
+    names = take.skeleton.names
+    keys = take.key_frames(names)
+    if len(keys) and np.isinf(take.round_length(names)):
+        # There is nothing to be eased before the first key and after the last.
+        ends = max(ends[0], min(keys[0], whole[0]) - 1.0), min(ends[1], max(keys[-1], whole[1]) + 1.0)
+    span = span_over(armature, setup, settings.point, take, Extent(whole, ends), also=also, held=points)
+    keeper = PoseKeeper(scene, armature)
+    name = f"{bone} {whole[0]:g}-{whole[1]:g}"
+    try:
+        changes, miss = _held_changes(scene, armature, span, held, settings)
+        curves = [change.curve for change in changes]
+        record = keep_before(armature, name, curves, span.ends)
+        write_changes(armature, changes, also, span.ends)
+        keep_written(record, curves, span.ends)
+    finally:
+        keeper.restore(armature.pose.bones.keys())
+    hold = rig_settings(armature).holds.add()
+    hold.name, hold.replaced = name, record
+    hold.bone, hold.point, hold.hold_rotation = bone, settings.point, settings.hold_rotation
+    (hold.first, hold.last), hold.ease = whole, settings.ease
+    hold.target, hold.target_bone = settings.target, settings.target_bone
+    if miss < _MISSED * span.model.skeleton.size:
+        return hold, ""
+    shown = 1000.0 * miss * metres_per_unit(armature)
+    return hold, f"{bone!r} could not follow: it is up to {shown:.1f} mm off; hold fewer frames, or let other bones go"
 
 
 def _check(armature: bpy.types.Object, bone: str, frames: tuple[float, float], settings: HoldSettings) -> None:
@@ -145,47 +238,80 @@ def _check(armature: bpy.types.Object, bone: str, frames: tuple[float, float], s
 
 
 def _held_changes(
-    scene: bpy.types.Scene, armature: bpy.types.Object, span: Span, at: float, settings: HoldSettings
+    scene: bpy.types.Scene, armature: bpy.types.Object, span: Span, held: Sequence[_Held], settings: HoldSettings
 ) -> tuple[list[Change], float]:
-    """What changes of the keys, and how far from its place the bone is at most where it is held."""
+    """What changes of the keys, and how far from its place a point is at most where it is held."""
     frames, solver = span.motion.frames, span.solver(slice(None))
     leads = [(armature, ""), *([(settings.target, settings.target_bone)] if settings.target is not None else [])]
     _, matrices = finish(sample_steps(scene, (), leads, frames))
     # From armature space to that of what it stays with: the world, an object or a bone.
     into = matrices[:, 0] if settings.target is None else np.linalg.inv(matrices[:, 1]) @ matrices[:, 0]
-    row = int(np.argmin(np.abs(frames - at)))
     targets, rotations = solver.own_points.copy(), solver.own_rotations.copy()
-    back = np.linalg.inv(into) @ into[row]
-    place = (back @ (*targets[row, 0], 1.0))[:, :3]
-    targets[:, 0] += span.shares[:, None] * (place - targets[:, 0])
-    if settings.hold_rotation:
-        turned = back[:, :3, :3] @ matrix_from_quaternion(rotations[row, 0])
-        turned /= np.cbrt(np.linalg.det(turned))[:, None, None]
-        rotations[:, 0] = slerp(rotations[:, 0], quaternion_from_matrix(turned), span.shares)
-    else:
-        rotations[:, 0] = np.nan
+    is_held, is_dense = [], bool(np.diff(frames).max() <= _DENSE)
+    base = np.zeros_like(targets[:, 0])
+    for place, each in enumerate(held):
+        row = int(np.argmin(np.abs(frames - each.at)))
+        back = np.linalg.inv(into) @ into[row]
+        whole = each.stand.first, each.stand.last
+        # Points of one foot move alike besides what each of them takes to stay: so their distances hardly change.
+        offsets = (back @ (*targets[row, place], 1.0))[:, :3] - targets[:, place] - base
+        most = np.linalg.norm(np.diff(targets[:, place], 2, axis=0), axis=1).max(initial=0.0) if is_dense else 0.0
+        moved = base + eased(frames, offsets, whole, each.ends, most)
+        targets[:, place] += moved
+        base = moved if place == 0 else base
+        if settings.hold_rotation:
+            turned = back[:, :3, :3] @ matrix_from_quaternion(rotations[row, place])
+            turned /= np.cbrt(np.linalg.det(turned))[:, None, None]
+            own = rotations[:, place]
+            away = rotation_vector_from_quaternion(product(quaternion_from_matrix(turned), conjugate(own)))
+            rotations[:, place] = product(quaternion_from_rotation_vector(eased(frames, away, whole, each.ends)), own)
+        else:
+            rotations[:, place] = np.nan
+        is_held.append((frames >= whole[0]) & (frames <= whole[1]))
     found = solver.solve(targets, rotations)
+    if is_dense:
+        found = solver.smoothed(targets, rotations, found)
     new = new_channels(armature, span.take, span.motion, found.rotations, found.roots)
-    return changes_of(span.take, span.motion, new), float(found.errors[span.shares == 1.0, 0].max())
+    miss = max(float(found.errors[rows, place].max()) for place, rows in enumerate(is_held))
+    return changes_of(span.take, span.motion, new), miss
 
 
-def _written(changes: Sequence[Change]) -> str:
-    """What keys were changed by, as a text."""
-    rows = [
-        (each.curve.data_path, each.curve.array_index, _packed(each.frames), _packed(each.values - each.before))
-        for each in changes
-    ]
-    return json.dumps(rows)
+def eased(
+    frames: FloatArray,
+    offsets: FloatArray,
+    whole: tuple[float, float],
+    ends: tuple[float, float],
+    acceleration: float = 0.0,
+) -> FloatArray:
+    """(F, n) offsets as they are from the first frame of `whole` to the last, zero at the ends and beyond.
 
+    In between are the curves of least jerk from an offset and its speed to zero (Flash and Hogan, Journal of
+    Neuroscience 5, 1985). The speed is gone as soon as that takes no more than the acceleration: over the whole time it
+    would carry a foot, which leaves slowly, some centimeters away.
 
-def _read(text: str) -> list[tuple[str, int, FloatArray, FloatArray]]:
-    """Data path and number of curves, (F,) frames, and (F,) what their keys were changed by."""
-    return [(path, index, _unpacked(frames), _unpacked(by)) for path, index, frames, by in json.loads(text or "[]")]
-
-
-def _packed(values: FloatArray) -> str:
-    return base64.b64encode(values.astype("<f4").tobytes()).decode()
-
-
-def _unpacked(text: str) -> FloatArray:
-    return np.frombuffer(base64.b64decode(text), dtype="<f4").astype(np.float64)
+    Args:
+        frames: (F,) rising, those of `whole` among them.
+        offsets: (F, n) in any unit.
+        whole: two frames.
+        ends: two frames.
+        acceleration: of the offsets' unit, a frame and a frame; at 0 the speed fades out over the whole time.
+    """
+    inside = np.flatnonzero((frames >= whole[0]) & (frames <= whole[1]))
+    found = np.zeros_like(offsets)
+    found[inside] = offsets[inside]
+    for edge, beside, end in (
+        (inside[0], inside[:_BESIDE][-1], ends[0]),
+        (inside[-1], inside[-_BESIDE:][0], ends[1]),
+    ):
+        rows = np.flatnonzero((frames - frames[edge]) * (end - frames[edge]) > 0.0)
+        if not len(rows):
+            continue
+        width = end - frames[edge]
+        speed = (offsets[beside] - offsets[edge]) / ((frames[beside] - frames[edge]) or 1.0)
+        shortest = _PEAK * float(np.linalg.norm(speed)) / acceleration if acceleration > 0.0 else np.inf
+        stops = np.sign(width) * np.clip(shortest, 1.0, abs(width))
+        time, own = (np.minimum((frames[rows] - frames[edge]) / every, 1.0)[:, None] for every in (width, stops))
+        stays = 1.0 - time**3 * (10.0 - 15.0 * time + 6.0 * time**2)
+        goes_on = own - own**3 * (6.0 - 8.0 * own + 3.0 * own**2)
+        found[rows] = stays * offsets[edge] + goes_on * stops * speed
+    return found

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import bpy
 import numpy as np
@@ -13,6 +12,7 @@ from ..rig import keyframes
 from ..rig.locks import unlocked_rotation
 from ..rig.rotation_modes import to_channels
 from .new_channels import LEAST_TURN, NewChannels, Turned
+from .replaced import Shift, follow, followers, shift_keys
 from .take import SAME_FRAME, Motion, Take, cycle_of, in_cycle
 
 
@@ -31,7 +31,7 @@ def changes_of(take: Take, old: Motion, new: NewChannels) -> list[Change]:
     found: list[Change] = []
     if new.place is not None:
         for curve in take.curves(new.place.name, "location"):
-            if not new.place.lock_location[curve.array_index]:
+            if not (new.place.lock_location[curve.array_index] or keyframes.is_locked(curve)):
                 before = old.location[:, curve.array_index]
                 found.append(Change(curve, old.frames, new.moved[:, curve.array_index], before))
     for turned in new.turned:
@@ -39,17 +39,29 @@ def changes_of(take: Take, old: Motion, new: NewChannels) -> list[Change]:
     return found
 
 
-def write_changes(changes: list[Change], frames: Sequence[float], ends: tuple[float, float]) -> int:
-    """Move the keys of curves between the ends, and set some on frames and at the ends; how many keys are new."""
-    return sum(_write(change, frames, ends) for change in changes)
+def write_changes(
+    armature: bpy.types.Object, changes: list[Change], frames: Sequence[float], ends: tuple[float, float]
+) -> None:
+    """Move the keys of curves between the ends, and set some on frames and at the ends.
+
+    An end before the first or after the last of a curve's keys and of the frames gets none: the motion becomes no
+    longer. The records of holds change as well.
+    """
+    follow(followers(armature), [shift_of(change, ends) for change in changes])
+    for change in changes:
+        _write(change, frames, ends)
 
 
-def shift_keys(curve: bpy.types.FCurve, frames: FloatArray, by: FloatArray) -> None:
-    """Move the keys that are on (F,) frames, with their handles, by (F,) values."""
-    places, rows = _meeting(keyframes.keys(curve)[:, 0], frames)
-    moved = np.zeros(len(curve.keyframe_points))
-    moved[places] = by[rows]
-    keyframes.scale_values(curve, 1.0, moved)
+def shift_of(change: Change, ends: tuple[float, float]) -> Shift:
+    """By what the keys of a curve between the ends are moved. Beyond the seam of a cycle they are those before it."""
+    curve, cycle = change.curve, cycle_of(change.curve)
+    inside = (change.frames > ends[0] + SAME_FRAME) & (change.frames < ends[1] - SAME_FRAME)
+    times, by = change.frames[inside], (change.values - change.before)[inside]
+    if cycle is not None:
+        times = in_cycle(cycle, times)
+        seam = np.abs(times - cycle[0]) < SAME_FRAME
+        times, by = np.concatenate([times, np.full(seam.sum(), cycle[1])]), np.concatenate([by, by[seam]])
+    return Shift((curve.data_path, curve.array_index), times, by)
 
 
 def _rotation_changes(turned: Turned, take: Take, frames: FloatArray) -> Iterator[Change]:
@@ -59,36 +71,26 @@ def _rotation_changes(turned: Turned, take: Take, frames: FloatArray) -> Iterato
     values = np.where(angle_between(turned.before, turned.after)[:, None] > LEAST_TURN, values, before)
     free = unlocked_rotation(bone)
     for curve in take.rotation_curves(bone.name):
-        if curve.array_index in free:
+        if curve.array_index in free and not keyframes.is_locked(curve):
             yield Change(curve, frames, values[:, curve.array_index], before[:, curve.array_index])
 
 
-def _write(change: Change, frames: Sequence[float], ends: tuple[float, float]) -> int:
-    """Write one curve; how many keys are new. What is beyond the seam of one that goes round is in its keys before."""
-    curve, before, cycle = change.curve, len(change.curve.keyframe_points), cycle_of(change.curve)
-    inside = (change.frames > ends[0] + SAME_FRAME) & (change.frames < ends[1] - SAME_FRAME)
-    times, by = change.frames[inside], (change.values - change.before)[inside]
+def _write(change: Change, frames: Sequence[float], ends: tuple[float, float]) -> None:
+    """Write one curve."""
+    curve, cycle = change.curve, cycle_of(change.curve)
+    shift = shift_of(change, ends)
     own, edges = np.array(frames, dtype=np.float64), np.array(ends)
     if cycle is not None:
-        times, own, edges = (in_cycle(cycle, each) for each in (times, own, edges))
-        seam = np.abs(times - cycle[0]) < SAME_FRAME
-        times, by = np.concatenate([times, np.full(seam.sum(), cycle[1])]), np.concatenate([by, by[seam]])
+        own, edges = in_cycle(cycle, own), in_cycle(cycle, edges)
+    times = np.append(keyframes.keys(curve)[:, 0], own)
     # Nothing outside the ends changes: there is a key at each of them, whose outer side keeps its shape.
-    for end in edges.tolist():
+    for end in edges[(edges > times.min()) & (edges < times.max())].tolist():
         _keep_shape_beside(curve, end)
         _insert(curve, end)
         _keep_shape_beside(curve, end)
     for frame in own.tolist():
         _insert(curve, frame)
-    shift_keys(curve, times, by)
-    return len(curve.keyframe_points) - before
-
-
-def _meeting(times: FloatArray, frames: FloatArray) -> tuple[Any, Any]:
-    """The places of keys at (K,) times that are on some of (F,) frames, and of those frames."""
-    nearest = np.abs(times[:, None] - frames).argmin(axis=1)
-    places = np.flatnonzero(np.abs(times - frames[nearest]) < SAME_FRAME)
-    return places, nearest[places]
+    shift_keys(curve, shift.frames, shift.by)
 
 
 def _insert(curve: bpy.types.FCurve, frame: float) -> None:

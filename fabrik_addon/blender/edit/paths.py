@@ -10,9 +10,8 @@ from ...core import forward_kinematics
 from ...core.arrays import BoolArray, FloatArray
 from ...core.model.kinematics import tails
 from ..control.body import read_trees
-from ..rig import keyframes
 from ..settings.control import control_rig
-from .take import SAME_FRAME, Take, is_layered
+from .take import SAME_FRAME, Take, every_curve, is_layered
 
 # Frames before and after the present one that are worked out at most, and how near to their end makes it be done anew.
 _MOST: Final = 500
@@ -41,24 +40,30 @@ class Paths:
 
 
 class PathKeeper:
-    """The paths of one rig at a time."""
+    """The paths of one rig at a time, with the keys that they are of."""
 
     def __init__(self) -> None:
         self._state: tuple[object, ...] = ()
         self._paths: Paths | None = None
         self._keys: list[int] = []
-        self._frame, self._turn = np.nan, 0
+        self._frame, self._turn, self._played = np.nan, 0, 0
 
     def sample(self, rig: bpy.types.Object, frame: float, about: float) -> Paths | None:
         """Have Blender play so many frames before and after one, for a rig that `needs_sampling`; None without keys."""
-        self._state, self._paths = (rig.name_full, object()), _sampled(rig, frame, about)
+        self._paths = _sampled(rig, frame, about)
+        self._played += 1
+        self._keys = []
+        self._state = self._look_at(rig, frame)
         return self._paths
 
     def paths(self, rig: bpy.types.Object, frame: float) -> tuple[Paths | None, tuple[object, ...]]:
-        """The paths about a frame, None without keys; and what changes when they do."""
-        if needs_sampling(rig):
-            return (self._paths if self._state[:1] == (rig.name_full,) else None), self._state
+        """The paths about a frame, None without keys; and what changes when they do.
+
+        A rig that `needs_sampling` has none before it is sampled, nor after its keys have changed: see `is_current`.
+        """
         state = self._look_at(rig, frame)
+        if needs_sampling(rig):
+            return (self._paths if state == self._state else None), state
         near = self._paths is not None and (
             len(self._paths.frames) < 2 * _MOST
             or min(frame - self._paths.frames[0], self._paths.frames[-1] - frame) > _NEAR_THE_END
@@ -67,14 +72,19 @@ class PathKeeper:
             self._state, self._paths = state, find_paths(rig, frame)
         return self._paths, self._state
 
+    def is_current(self, rig: bpy.types.Object, frame: float) -> bool:
+        """Whether the paths are those of a rig and its present keys, or it is known to have none."""
+        return self._look_at(rig, frame) == self._state
+
     def _look_at(self, rig: bpy.types.Object, frame: float) -> tuple[object, ...]:
         """What is different once a key of the rig's bones is: on another frame than before of some of the curves only.
 
-        While frames go by keys stay as a rule, and to look at those of 400 frames and 91 curves takes 2 ms.
+        While frames go by keys stay as a rule, and to look at those of 400 frames and 91 curves takes 2 ms. A rig of
+        another file has another number, whatever its name.
         """
-        curves = list(keyframes.curves(rig))
+        curves, own = list(every_curve(rig)), (rig.session_uid, self._played)
         chosen = range(len(curves))
-        if frame != self._frame and len(curves) == len(self._keys) and self._state[:1] == (rig.name_full,):
+        if frame != self._frame and len(curves) == len(self._keys) and self._state[:2] == own:
             self._turn = (self._turn + 1) % _TURNS
             chosen = chosen[self._turn :: _TURNS]
         else:
@@ -85,7 +95,17 @@ class PathKeeper:
             points.foreach_get("co", values)
             self._keys[place] = hash(values.tobytes())
         self._frame = frame
-        return (rig.name_full, *self._keys)
+        return (*own, *_strips(rig), *self._keys)
+
+
+def _strips(rig: bpy.types.Object) -> list[tuple[float, ...]]:
+    """When and how strongly the strips of a rig without an action of its own play."""
+    tracks = rig.animation_data.nla_tracks if is_layered(rig) else ()
+    return [
+        (each.frame_start, each.frame_end, each.influence, float(track.mute or each.mute))
+        for track in tracks
+        for each in track.strips
+    ]
 
 
 def needs_sampling(rig: bpy.types.Object) -> bool:

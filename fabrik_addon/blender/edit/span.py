@@ -1,5 +1,6 @@
 """What a change over time is about: the frames of a span, the poses that they have, and what follows or is held."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -17,6 +18,7 @@ from ..bake.animated import check_still
 from ..control.body import bones_on_ik, hinge_by_locks, locks_on, may_move_freely
 from ..goals.goals import limits_of
 from ..goals.root import root_mode
+from ..goals.self_collision import collision_of
 from ..posing.drag.setup import DragSetup
 from ..rig.armature import RigError, Tree, check_unscaled
 from ..rig.ownership import OTHERWISE
@@ -130,16 +132,16 @@ def span_over(
     extent: Extent,
     also: tuple[float, ...],
     *,
-    is_held: bool = False,
+    held: Sequence[Effector] = (),
 ) -> Span:
     """The span of a change; it has some frames also, of which the first is the one that is dragged.
 
-    is_held: the point is held rather than dragged, so it does not give way to other points that are held.
+    held: the points that are held instead of one that is dragged; they don't give way to other points that are held.
 
     Raises RigError where nothing can follow.
     """
     tree, frame = take.tree, also[0]
-    effectors = _effectors(armature, setup, tree, point, priority=0 if is_held else 1)
+    effectors = _effectors(armature, setup, tree, point, held)
     turning = _turning(armature, setup, tree, effectors, take)
     ends, within = _within_a_round(take, turning, extent)
     motion = take.motion(_frames(take.key_frames(turning, within=ends), (*also, *extent.whole), ends))
@@ -151,6 +153,7 @@ def span_over(
         limits_of(armature, turning),
         turning,
         _moves_root(armature, setup, tree, effectors, take),
+        collision_of(armature, tree.skeleton),
     )
     (first, last), curve = extent.whole, extent.curve
     shares = falloff(motion.frames, first, last, first - ends[0], ends[1] - last, curve)
@@ -182,18 +185,20 @@ def _frames(keys: FloatArray, also: tuple[float, ...], ends: tuple[float, float]
 
 
 def _effectors(
-    armature: bpy.types.Object, setup: DragSetup, tree: Tree, point: str, *, priority: int
+    armature: bpy.types.Object, setup: DragSetup, tree: Tree, point: str, held: Sequence[Effector]
 ) -> list[Effector]:
-    """What is dragged, first, and what is held."""
-    bones = armature.pose.bones
-    dragged = [name for name in setup.dragged if name in tree.skeleton.names]
+    """What is dragged or newly held, first, and what else is held."""
+    names = tree.skeleton.names
     found = [
-        Effector(name, bone_offset(bones[name], point), rotation_weight=1.0, priority=priority) for name in dragged
+        Effector(name, bone_offset(armature.pose.bones[name], point), rotation_weight=1.0, priority=1)
+        for name in setup.dragged
+        if name in names and not held
     ]
     # What is on IK holds itself.
-    free = set(tree.skeleton.names) - bones_on_ik(armature)
-    held = held_effectors(armature, tree.skeleton.names, set(setup.dragged))
-    return found + [effector for effector in held if effector.bone in free]
+    free = set(names) - bones_on_ik(armature)
+    about = {*setup.dragged, *(each.bone for each in held)}
+    others = held_effectors(armature, names, about)
+    return [*(held or found), *(effector for effector in others if effector.bone in free)]
 
 
 def _turning(

@@ -42,7 +42,7 @@ class SpreadDrag:
     """One drag over time, from the press of the button to its release; made by `begin_spread`.
 
     Attributes:
-        left_alone: sentences on what does not follow.
+        left_alone: sentences on what does not follow. notice: as of a `Drag`; limbs stay on IK and FK here.
         start: (3,) where the dragged point was at the start, in world space.
         axes: (3, 3) the dragged bone's own axes at the start as columns, in world space.
     """
@@ -78,7 +78,7 @@ class SpreadDrag:
         dragged = [bone for bone in setup.dragged if bone in skeleton.names]
         self._rooms = {bone: room_above(floor, skeleton, span.posed, bone) for bone in dragged} if floor else {}
         self._own_way = span.own_way() @ self._to_world.T + world[:3, 3]
-        self.left_alone = list(span.left_alone)
+        self.left_alone, self.notice = list(span.left_alone), ""
         self.start: FloatArray = self._own_way[now]
         turn = Quaternion(self._coarse.own_rotations[self._row, 0].tolist())
         self.axes: FloatArray = np.array((self._rotation_to_world @ turn).to_matrix())
@@ -130,7 +130,7 @@ class SpreadDrag:
         self.left_alone += [f"Control {name!r} has no keys, so it stays as it is: key it first" for name in new.unkeyed]
         if self._layer or span.take.is_layered:
             return write_layer(armature, span.motion, new)
-        write_changes(changes_of(span.take, span.motion, new), (span.frame,), span.ends)
+        write_changes(armature, changes_of(span.take, span.motion, new), (span.frame,), span.ends)
         return len(new.turned)
 
     def cancel(self) -> None:

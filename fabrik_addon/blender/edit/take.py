@@ -58,7 +58,7 @@ class Take:
         self.is_layered = is_layered(armature)
         self.place: str = tree.skeleton.names[0] if self._kept is None else self._kept.place
         self._curves: dict[str, list[bpy.types.FCurve]] = {}
-        for curve in _every_curve(armature):
+        for curve in every_curve(armature):
             if len(curve.keyframe_points) and not (curve.mute or (curve.group is not None and curve.group.mute)):
                 self._curves.setdefault(curve.data_path, []).append(curve)
         _check_plain(armature)
@@ -175,7 +175,7 @@ def tree_of(armature: bpy.types.Object, bone: str) -> Tree:
 
 def is_animated(armature: bpy.types.Object) -> bool:
     """Whether an armature's bones have keys."""
-    return any(curve.data_path.startswith("pose.bones[") for curve in _every_curve(armature))
+    return any(curve.data_path.startswith("pose.bones[") for curve in every_curve(armature))
 
 
 def is_layered(armature: bpy.types.Object) -> bool:
@@ -184,7 +184,7 @@ def is_layered(armature: bpy.types.Object) -> bool:
     return animation is not None and animation.action is None and len(animation.nla_tracks) > 0
 
 
-def _every_curve(armature: bpy.types.Object) -> Iterator[bpy.types.FCurve]:
+def every_curve(armature: bpy.types.Object) -> Iterator[bpy.types.FCurve]:
     """The curves of an armature's action; where there is none, those of the strips that play."""
     if not is_layered(armature):
         yield from keyframes.curves(armature)

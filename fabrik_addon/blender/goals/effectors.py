@@ -11,7 +11,7 @@ from ..settings.control import solved_bone
 from ..settings.effector import FabrikEffector
 from ..settings.markers import FabrikMarker
 from ..settings.rig import rig_settings
-from ..settings.why_not import enabled_effectors, is_in_scene, why_no_solve
+from ..settings.why_not import enabled_effectors, is_in_scene, shared_targets, why_no_solve
 from .loops import Partner, partner_of
 
 # An object, with the name of one of its bones or "" for the object itself.
@@ -131,20 +131,34 @@ def add_effector(
     Raises RigError, before anything is changed, for a bone or target that cannot be used.
     """
     check_bones(rig, bone)
-    bone = solved_bone(rig, bone)
+    chosen, bone = bone, solved_bone(rig, bone)
     reason = why_no_target(rig, target, target_bone) if target else ""
     if reason:
         raise RigError(reason)
     if target is None:
-        target = _new_target(context, rig, rig.pose.bones[bone], point)
+        target = _new_target(context, rig, rig.pose.bones[bone], point, chosen)
     kept = rig_settings(rig)
     effector = kept.effectors.add()
     effector.name = target_bone or target.name
     effector.bone, effector.point = bone, point
+    effector.control = chosen if chosen != bone else ""
     effector.target, effector.target_bone = target, target_bone
     kept.active_effector = len(kept.effectors) - 1
     rig.update_tag(refresh={"OBJECT"})
     return effector
+
+
+def own_targets(rig: bpy.types.Object) -> list[str]:
+    """Give a rig copies of the empties that other rigs reach for too; returns the names of the copies."""
+    copies = {}
+    for target in shared_targets(rig):
+        copies[target] = copy = target.copy()
+        for collection in target.users_collection:
+            collection.objects.link(copy)
+    for effector in rig_settings(rig).effectors:
+        effector.target = copies.get(effector.target, effector.target)
+        effector.bend_target = copies.get(effector.bend_target, effector.bend_target)
+    return [copy.name for copy in copies.values()]
 
 
 def remove_effector(rig: bpy.types.Object, index: int) -> str:
@@ -160,11 +174,11 @@ def remove_effector(rig: bpy.types.Object, index: int) -> str:
 
 
 def _new_target(
-    context: bpy.types.Context, rig: bpy.types.Object, bone: bpy.types.PoseBone, point: str
+    context: bpy.types.Context, rig: bpy.types.Object, bone: bpy.types.PoseBone, point: str, name: str
 ) -> bpy.types.Object:
     """An empty in the targets' collection, at a bone's head or tail in world space and turned as the bone."""
     context.view_layer.update()
-    empty = bpy.data.objects.new(f"{bone.name} target", None)
+    empty = bpy.data.objects.new(f"{name} target", None)
     empty.empty_display_type = "SPHERE"
     empty.empty_display_size = _TARGET_SIZE * bone.length * metres_per_unit(rig)
     empty.location = rig.matrix_world @ armature_point(bone, point)

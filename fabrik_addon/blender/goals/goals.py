@@ -109,13 +109,17 @@ class Goals:
 
 
 def gather_goals(
-    rig: bpy.types.Object, trees: Sequence[Tree], wanted: Sequence[FabrikEffector | FabrikMarker] | None = None
+    rig: bpy.types.Object,
+    trees: Sequence[Tree],
+    wanted: Sequence[FabrikEffector | FabrikMarker] | None = None,
+    *,
+    baked: bool = False,
 ) -> list[Goals]:
     """The enabled effectors, tree by tree; trees without any are left out. Limits are as they are on the present frame.
 
     wanted: markers, or some of the effectors, in place of them. They must have passed `check_effectors` or
-    `check_followed`. Raises RigError where no bone can move any of them, and LimitPropertyError for a limit that makes
-    no sense.
+    `check_followed`. baked: the goals are those of a bake. Raises RigError where no bone can move any of them, and
+    LimitPropertyError for a limit that makes no sense.
     """
     enabled = enabled_effectors(rig) if wanted is None else wanted
     owned, unkeyable = owned_bones(rig), unkeyable_bones(rig)
@@ -126,7 +130,7 @@ def gather_goals(
     for tree, carrier in (part for whole in trees for part in cut_tree(whole, owned, ends)):
         own = [effector for effector in enabled if effector.bone in tree.skeleton.names]
         if own:
-            goals.append(_goals_of(rig, tree, carrier, own, held))
+            goals.append(_goals_of(rig, tree, carrier, own, held, baked=baked))
     moved = [goal for goal in goals if goal.bones]
     if not moved:
         raise RigError(_why_nothing_moves(rig, goals))
@@ -164,6 +168,8 @@ def _goals_of(
     carrier: str,
     own: Sequence[FabrikEffector | FabrikMarker],
     held: Mapping[str, str],
+    *,
+    baked: bool,
 ) -> Goals:
     """The goals of one tree, limits included."""
     skeleton = tree.skeleton
@@ -192,14 +198,17 @@ def _goals_of(
     by_markers = any(isinstance(each, FabrikMarker) for each in own)
     slides = {} if by_markers else solved_slides(rig, goals.bone_names)
     tree = stretched(rig, goals.tree, except_for=slides)
-    return replace(goals, tree=tree, limits=limits_of(rig, goals.bone_names), slides=slides)
+    return replace(goals, tree=tree, limits=limits_of(rig, goals.bone_names, baked=baked), slides=slides)
 
 
-def limits_of(rig: bpy.types.Object, names: Sequence[str]) -> dict[str, Limit]:
-    """The limits of bones by name; a free one that is a hinge by its locks, or its limb's IK, counts as one."""
+def limits_of(rig: bpy.types.Object, names: Sequence[str], *, baked: bool = False) -> dict[str, Limit]:
+    """The limits of bones by name; a free one that is a hinge by its locks, or its limb's IK, counts as one.
+
+    baked: they are for a bake, in which other limbs stay on IK than in a pose.
+    """
     limits = read_limits(rig, names)
     for name in (name for name in names if name not in limits):
-        hinge = hinge_by_locks(rig, name) or hinge_on_ik(rig, name)
+        hinge = hinge_by_locks(rig, name, baked=baked) or hinge_on_ik(rig, name, baked=baked)
         if hinge is not None:
             limits[name] = hinge
     return limits

@@ -42,12 +42,14 @@ def pin_bones(
     """
     check_editable(armature)
     check_bones(armature, *bones)
+    chosen = {solved_bone(armature, name): name for name in reversed(bones)}
     bones = list(dict.fromkeys(solved_bone(armature, name) for name in bones))
     unpin_bones(armature, bones)
     kept = rig_settings(armature)
     for name in bones:
         pin = kept.effectors.add()
-        pin.name, pin.kind, pin.bone = f"{name} pin", "PIN", name
+        pin.name, pin.kind, pin.bone = f"{chosen[name]} pin", "PIN", name
+        pin.control = chosen[name] if chosen[name] != name else ""
         pin.point, pin.hold_rotation = point, hold_rotation
         set_pin(pin, armature.pose.bones[name])
         kept.active_effector = len(kept.effectors) - 1

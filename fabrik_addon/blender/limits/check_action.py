@@ -1,6 +1,6 @@
 """Where an action breaks the limits of the bones that it turns, and mending that."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import degrees, radians
 from typing import Final
@@ -12,11 +12,15 @@ from ...core.arrays import FloatArray, IntArray
 from ...core.limits.base import Limit
 from ..rig.armature import RigError, check_editable
 from ..rig.keyframes import amend_curve
+from ..rig.keying import key_channels
 from ..rig.legal import excess, legal_rotations
 from ..rig.pose_keeper import PoseKeeper
 from ..rig.rotation_modes import to_channels
+from ..settings.control import control_rig
 from ..settings.limit_properties import read_limit
 from .action_rotations import BoneCurves, rotation_curves, whole_frames
+from .clamp_pose import clamp_body
+from .posed import rotations_of_action
 
 # Radians that do not count: nobody sees so little, and keys are kept in single precision.
 _TOLERANCE: Final = radians(0.01)
@@ -48,57 +52,78 @@ class Breach:
         return f"{self.bone!r} breaks its limit on {frames}: {most}"
 
 
-def check_action(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> list[Breach]:
+def check_action(
+    context: bpy.types.Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
+) -> list[Breach]:
     """Where the rig's present action turns bones out of their limits, on the whole frames from first to last key.
 
     Limits are as they are now.
     Raises RigError where there is no action, no limit, or no curve for a limited bone, and LimitPropertyError for a
     limit that makes no sense.
     """
-    found = (_breach(curves, limit) for curves, limit in _limited_curves(rig, bones))
+    limits = _limits(bones)
+    found = []
+    for each in rotations_of_action(context, rig, [bone for bone in bones if bone.name in limits]):
+        whole = each.frames == np.round(each.frames)
+        found.append(_breach(each.bone.name, each.frames[whole], each.rotations[whole], limits[each.bone.name]))
     return [breach for breach in found if breach is not None]
 
 
 def mend_action(
-    scene: bpy.types.Scene, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
+    context: bpy.types.Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
 ) -> tuple[list[Breach], list[Breach]]:
     """Bring the curves of bones that break their limits inside: what was found, and what could not be mended.
 
     Keys outside a limit are moved onto it; where the curve still leaves it between keys, frames get keys of their own.
+    On a control rig the controls get keys on the frames on which limits are broken.
     Raises as `check_action` does, and KeyframeError or RigError where the action or the rig can't be changed.
     """
     check_editable(rig)
-    limited = _limited_curves(rig, bones)
+    broken = check_action(context, rig, bones)
     action = rig.animation_data.action
     if not action.is_editable:
         raise RigError(f"Action {action.name!r} is linked from another file: make a copy of it first")
-    broken = [(curves, limit, breach) for curves, limit in limited if (breach := _breach(curves, limit))]
-    keeper = PoseKeeper(scene, rig)
+    if not broken:
+        return [], []
+    limits, turned = _limits(bones), [rig.pose.bones[breach.bone] for breach in broken]
+    keeper = PoseKeeper(context.scene, rig)
+    keyed = [bone.name for bone in turned]
     try:
-        for curves, limit, _ in broken:
-            _mend(rig, curves, limit)
+        if control_rig(rig) is not None:
+            keyed = _mend_by_controls(context, rig, {bone.name: limits[bone.name] for bone in turned}, broken)
+        else:
+            for curves in rotation_curves(rig, turned):
+                _mend(rig, curves, limits[curves.bone.name])
     finally:
-        keeper.restore([curves.bone.name for curves, _, _ in broken])
-    left = check_action(rig, [curves.bone for curves, _, _ in broken]) if broken else []
-    return [breach for _, _, breach in broken], left
+        keeper.restore(keyed)
+    return broken, check_action(context, rig, turned)
 
 
-def _limited_curves(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> list[tuple[BoneCurves, Limit]]:
-    """The curves of the limited ones among some bones, with their limits."""
+def _mend_by_controls(
+    context: bpy.types.Context, rig: bpy.types.Object, limits: Mapping[str, Limit], broken: Sequence[Breach]
+) -> list[str]:
+    """Clamp the pose and key it on all frames on which limits are broken; the names of the controls with keys."""
+    keyed: dict[str, None] = {}
+    for frame in np.unique(np.concatenate([breach.frames for breach in broken])).tolist():
+        context.scene.frame_set(frame)
+        _, _, changed = clamp_body(context, rig, limits)
+        keyed |= dict.fromkeys(key_channels(context, rig, changed, automatic=False, before=changed))
+    return list(keyed)
+
+
+def _limits(bones: Sequence[bpy.types.PoseBone]) -> dict[str, Limit]:
+    """The limits of those of some bones that have one; raises RigError where none has."""
     limits = {bone.name: limit for bone in bones if (limit := read_limit(bone)) is not None}
     if not limits:
         raise RigError("None of these bones has a limit: set one first")
-    found = rotation_curves(rig, [bone for bone in bones if bone.name in limits])
-    return [(curves, limits[curves.bone.name]) for curves in found]
+    return limits
 
 
-def _breach(curves: BoneCurves, limit: Limit) -> Breach | None:
-    frames = whole_frames(curves.times)
-    off = excess(limit, curves.rotations(frames))
+def _breach(bone: str, frames: FloatArray, rotations: FloatArray, limit: Limit) -> Breach | None:
+    """Where (F, 4) rotations of a bone on (F,) frames are outside a limit."""
+    off = excess(limit, rotations)
     outside = off > _TOLERANCE
-    if not outside.any():
-        return None
-    return Breach(curves.bone.name, frames[outside].astype(np.int64), off[outside])
+    return Breach(bone, frames[outside].astype(np.int64), off[outside]) if outside.any() else None
 
 
 def _mend(rig: bpy.types.Object, curves: BoneCurves, limit: Limit) -> None:
@@ -109,7 +134,7 @@ def _mend(rig: bpy.types.Object, curves: BoneCurves, limit: Limit) -> None:
         outside = frames[excess(limit, curves.rotations(frames)) > _TOLERANCE]
         _put_inside(rig, curves, limit, outside)
         frames = whole_frames(curves.times)
-        if _breach(curves, limit) is None:
+        if not (excess(limit, curves.rotations(frames)) > _TOLERANCE).any():
             return
 
 

@@ -11,9 +11,9 @@ from ...core import LimitError, Polygon
 from ...core.backend import array as many
 from ...core.limits.swing_twist import lean_of
 from ..rig.armature import RigError
-from ..rig.rotation_modes import local_rotation
 from ..settings.limit_properties import read_limit, read_settings, write_settings
 from ..settings.limit_values import LimitSettings, flat, points
+from .posed import posed_rotations
 
 Corner: TypeAlias = tuple[float, float]
 Corners: TypeAlias = list[Corner]
@@ -23,8 +23,8 @@ _SAME_POINT: Final = 1e-3
 
 
 def present_lean(bone: bpy.types.PoseBone) -> Corner:
-    """The (X, Z) lean that a bone's rotation channels hold, radians."""
-    lean = lean_of(many, many.quaternion(local_rotation(bone)[None]))
+    """The (X, Z) swing of a bone as it is posed, radians."""
+    lean = lean_of(many, many.quaternion(posed_rotations([bone])[bone.name][None]))
     return float(np.asarray(lean.x).item()), float(np.asarray(lean.z).item())
 
 

@@ -19,9 +19,9 @@ from ...core.rotations import NO_TURN, angle_between
 from ..rig.legal import excess
 from ..settings.limit_properties import read_settings
 from ..settings.limit_values import ALL_ROUND, AXES, Range, settings_of
-from .action_rotations import rotation_curves, whole_frames
 from .editing import write_all
 from .lean_hull import window_around
+from .posed import rotations_of_action
 
 _FULL_TURN: Final = 2.0 * pi
 # A bone that never turns by more than this does not turn.
@@ -30,6 +30,7 @@ _ROUNDS: Final = 200
 
 
 def limits_from_action(
+    context: bpy.types.Context,
     rig: bpy.types.Object,
     bones: Sequence[bpy.types.PoseBone],
     margin: float,
@@ -43,11 +44,8 @@ def limits_from_action(
     Returns a line for people, and sentences on bones that were left. Raises RigError where there is no action or it
     turns none of the bones, LimitPropertyError where a limit can't be kept; nothing is changed then.
     """
-    found = rotation_curves(rig, list(bones))
-    limits = []
-    for each in found:
-        times = np.union1d(each.times, whole_frames(each.times))
-        limits.append(fitted_limit(each.rotations(times), margin, hinge_tolerance, shape))
+    found = rotations_of_action(context, rig, bones)
+    limits = [fitted_limit(each.rotations, margin, hinge_tolerance, shape) for each in found]
     turned = [each.bone for each in found]
     wanted = [settings_of(limit, read_settings(bone)) for bone, limit in zip(turned, limits, strict=True)]
     write_all(turned, wanted)

@@ -16,8 +16,11 @@ from ...core import Ball, Hinge, Polygon
 from ...core.arrays import FloatArray
 from ...core.limits.base import Limit
 from ...core.limits.swing_twist import compose_arrays
-from ..rig.armature import check_editable
+from ...core.rotations import NO_TURN, angle_between
+from ..control.body import control_of
+from ..rig.armature import RigError, check_editable
 from ..rig.rotation_modes import to_channels
+from ..settings.control import control_rig
 from ..settings.limit_properties import read_limit
 from ..settings.limit_values import Range
 
@@ -31,6 +34,8 @@ _NEARLY: Final = 0.1
 _ORDERS: Final = ("YXZ", "YZX")
 # Where the angles are larger in sum, the same rotation has another triple of angles, and Blender may take that.
 _OTHER_ANGLES: Final = 1.5 * pi
+# Radians by which a control's axes may be off a bone's.
+_OTHER_AXES: Final = 1e-3
 # Places along a side of a limit, and along its edge.
 _PLACES: Final = 32
 _EDGE_PLACES: Final = 256
@@ -43,20 +48,40 @@ class EulerBox(NamedTuple):
     ranges: tuple[Range | None, Range | None, Range | None]
 
 
-def limits_to_constraints(bones: Sequence[bpy.types.PoseBone]) -> str:
-    """Put the constraint for its limit on each bone, and take it from those that are free; returns a line for people.
+def limits_to_constraints(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]:
+    """Put the constraint for its limit on each bone, and take it from those that are free.
 
-    Only the constraint of our own is touched. Raises LimitPropertyError or RigError with nothing changed.
+    On a control rig it goes on the control that rotates the bone on FK. Returns a line for people, and sentences on
+    bones without a control that rotates as they do. Only the constraint of our own is touched. Raises
+    LimitPropertyError or RigError with nothing changed.
     """
-    check_editable(cast("bpy.types.Object", bones[0].id_data))
+    rig = cast("bpy.types.Object", bones[0].id_data)
+    check_editable(rig)
     boxes = [euler_box(read_limit(bone)) for bone in bones]
-    for bone, box in zip(bones, boxes, strict=True):
-        if any(box.ranges):
-            _constrain(own_constraint(bone) or _new_constraint(bone), box)
-        else:
-            _remove_constraint(bone)
-    count = sum(any(box.ranges) for box in boxes)
-    return f"{count} of {len(bones)} bones now have a constraint for their limit"
+    holders = [_holder(rig, bone) for bone in bones]
+    left = [
+        f"Bone {bone.name!r} has no control that rotates as it does, so its limit gets no constraint"
+        for bone, holder, box in zip(bones, holders, boxes, strict=True)
+        if holder is None and any(box.ranges)
+    ]
+    if left and not any(holders):
+        raise RigError(left[0])
+    for holder, box in zip(holders, boxes, strict=True):
+        if holder is not None and any(box.ranges):
+            _constrain(own_constraint(holder) or _new_constraint(holder), box)
+        elif holder is not None:
+            _remove_constraint(holder)
+    pairs = zip(holders, boxes, strict=True)
+    count = sum(holder is not None and any(box.ranges) for holder, box in pairs)
+    return f"{count} of {len(bones)} bones now have a constraint for their limit", left
+
+
+def _holder(rig: bpy.types.Object, bone: bpy.types.PoseBone) -> bpy.types.PoseBone | None:
+    """The bone that gets a bone's constraint: itself, or the control that rotates it about the same axes."""
+    if control_rig(rig) is None:
+        return bone
+    found = control_of(rig, bone.name)
+    return None if found is None or angle_between(found[1], NO_TURN) > _OTHER_AXES else found[0]
 
 
 def own_constraint(bone: bpy.types.PoseBone) -> Any | None:

@@ -1,12 +1,13 @@
-"""Keys for what solving has posed, and for nothing else."""
+"""Keys for a pose: for what has been posed since its last key, for the whole body, or for selected bones."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
 import bpy
 import numpy as np
 
 from ...core.arrays import FloatArray
-from ..control.body import bones_on_ik, placing_controls, read_trees
+from ..control.body import bones_on_ik, owned_bones, placing_controls, read_trees, unkeyable_bones
 from ..control.switches import switches_to_key
 from ..goals.effectors import check_effectors
 from ..goals.goals import gather_goals
@@ -18,41 +19,147 @@ from ..rig.keyframes import bone_path
 from ..rig.keying import key_channels, key_in_steps, why_no_key
 from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.control import control_rig
+from ..settings.rig import rig_settings
+from ..settings.selection import picked_bones
+from ..settings.why_not import enabled_effectors
+
+# A channel that differs by less from its keys is where they have it.
+_ROUNDING: Final = 1e-6
+# A bone and the name of one of its properties.
+_Channel: TypeAlias = tuple[str, str]
 
 
-def key_pose(context: bpy.types.Context, rig: bpy.types.Object) -> list[str]:
-    """Insert keys on the present frame for the bones that the effectors move, as they are posed; returns their names.
+def note_posed(rig: bpy.types.Object, changed: Mapping[_Channel, Sequence[float]]) -> None:
+    """Remember that bones have been posed and have no key for it.
 
-    Raises a FabrikError, with nothing keyed, where the rig can't be solved, its action can't be written, or the active
-    keying set has none of those bones.
+    changed: by bone and property what it held before. Of a bone that is remembered already that counts no more.
     """
-    check_effectors(context.scene, rig)
+    unkeyed = rig_settings(rig).unkeyed
+    for name in dict.fromkeys(bone for bone, _ in changed):
+        if name not in unkeyed:
+            bone, kept = rig.pose.bones[name], unkeyed.add()
+            channel = property_name(bone.rotation_mode)
+            kept.name = name
+            kept.rotation = from_channels(
+                bone.rotation_mode, np.array(changed.get((name, channel), getattr(bone, channel)))
+            )
+            kept.location = changed.get((name, "location"), bone.location)
+
+
+def forget_posed(rig: bpy.types.Object, bones: Iterable[str]) -> None:
+    """Bones have got their keys."""
+    unkeyed = rig_settings(rig).unkeyed
+    for name in bones:
+        if name in unkeyed:
+            unkeyed.remove(unkeyed.find(name))
+
+
+def key_pose(context: bpy.types.Context, rig: bpy.types.Object, bones: str = "POSED") -> list[str]:
+    """Insert keys on the current frame; returns the names of the bones that got one.
+
+    Args:
+        context: whose scene and selection count.
+        rig: the armature.
+        bones: "POSED", what drags have changed since the last key and what the effectors pose; "WHOLE", all that can be
+            keyed, of a control rig the controls that its limbs are on; or "SELECTED".
+
+    Raises:
+        FabrikError: with nothing keyed, where there is nothing to key, the action can't be written, or the active
+            keying set has none of those bones.
+    """
     check_editable(rig)
     check_action(rig, new=False)
-    trees = gather_goals(rig, read_trees(rig))
-    kept, bones = control_rig(rig), [bone for goals in trees for bone in goals.bone_names]
-    moved = [goals.tree.skeleton.names[0] for goals in trees if moves_root(rig, goals)]
-    if kept is not None:
-        on_ik, placing = bones_on_ik(rig), placing_controls(rig, bones)
-        # What moves the body is turned with it, where it carries what is solved.
-        moved = [*(kept.place for _ in moved[:1]), *placing]
-        bones = [*(kept.carriers[bone].control for bone in bones if bone not in on_ik), *moved]
     frame = context.scene.frame_current_final
-    channels = [(bone, _beside_its_keys(rig, rig.pose.bones[bone], frame)) for bone in bones if bone in rig.pose.bones]
-    channels += [(bone, "scale") for goals in trees for bone in goals.slides]
-    channels += [(bone, "location") for bone in moved]
-    keyed = key_channels(context, rig, channels, automatic=False)
+    if bones == "SELECTED":
+        chosen: list[_Channel] = [pair for bone in picked_bones(context, rig) for pair in _all_channels(bone)]
+    elif bones == "WHOLE":
+        chosen = list(_whole_body(rig))
+    else:
+        chosen = list(dict.fromkeys([*_posed_by_effectors(context, rig), *_posed_since_last_key(rig, frame)]))
+    if not chosen:
+        raise RigError(
+            f"No bone of {rig.name!r} has been posed since its last key: drag one, or set Key Bones to Whole Body"
+        )
+    for bone in dict.fromkeys(bone for bone, channel in chosen if channel not in ("location", "scale")):
+        _bring_beside_keys(rig, rig.pose.bones[bone], frame)
+    keyed = key_channels(context, rig, chosen, automatic=False, before=_before(rig))
     if not keyed:
         raise RigError(why_no_key(context, automatic=False))
+    forget_posed(rig, keyed)
     for path in switches_to_key(rig):
         key_in_steps(rig, path, frame)
     return keyed
 
 
-def _beside_its_keys(rig: bpy.types.Object, bone: bpy.types.PoseBone, frame: float) -> str:
-    """Bring a bone's channels, its rotation unchanged, as near to its present keys as can be; returns their name.
+def _posed_by_effectors(context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[_Channel]:
+    """The channels that Solve and Live write."""
+    if not enabled_effectors(rig):
+        return
+    check_effectors(context.scene, rig)
+    trees = gather_goals(rig, read_trees(rig))
+    roots = [goals.tree.skeleton.names[0] for goals in trees if moves_root(rig, goals)]
+    yield from _written(rig, [bone for goals in trees for bone in goals.bone_names], roots)
+    yield from ((bone, "scale") for goals in trees for bone in goals.slides)
 
-    Else what is between two keys could turn the long way round.
+
+def _posed_since_last_key(rig: bpy.types.Object, frame: float) -> Iterator[_Channel]:
+    """The channels that drags have changed and that are not where their keys have them."""
+    for kept in rig_settings(rig).unkeyed:
+        bone: bpy.types.PoseBone | None = rig.pose.bones.get(kept.name)
+        for pair in () if bone is None else _all_channels(bone):
+            present = np.array(getattr(bone, pair[1]), dtype=np.float64)
+            keyed = _keyed_values(rig, bone_path(*pair), present, frame)
+            was = _before(rig)[pair] if keyed is None else keyed
+            if np.abs(present - was).max() > _ROUNDING:
+                yield pair
+
+
+def _before(rig: bpy.types.Object) -> dict[_Channel, tuple[float, ...]]:
+    """What the channels of the bones that have been posed since their last key held before."""
+    found: dict[_Channel, tuple[float, ...]] = {}
+    for kept in rig_settings(rig).unkeyed:
+        bone: bpy.types.PoseBone | None = rig.pose.bones.get(kept.name)
+        if bone is not None:
+            mode, rotation = bone.rotation_mode, np.array(kept.rotation, dtype=np.float64)
+            present = np.array(getattr(bone, property_name(mode)), dtype=np.float64)
+            channel, values = to_channels(mode, rotation[None], previous=present)
+            found[kept.name, channel] = tuple(values[0].tolist())
+            found[kept.name, "location"] = tuple(kept.location)
+    return found
+
+
+def _whole_body(rig: bpy.types.Object) -> Iterator[_Channel]:
+    """The channels of all that can be keyed."""
+    kept = control_rig(rig)
+    left = {**owned_bones(rig), **unkeyable_bones(rig)}
+    names = rig.pose.bones.keys() if kept is None else kept.carriers.keys()
+    free = [name for name in names if name not in left]
+    yield from _written(rig, free, [name for name in free if rig.pose.bones[name].parent is None or kept is not None])
+
+
+def _written(rig: bpy.types.Object, bones: Sequence[str], roots: Sequence[str]) -> Iterator[_Channel]:
+    """The channels of bones that are solved, and of roots that move; of a control rig's body those of its controls."""
+    kept, moved = control_rig(rig), list(roots)
+    if kept is not None:
+        on_ik = bones_on_ik(rig)
+        # What moves the body is rotated with it, where it carries what is solved.
+        moved = [*(kept.place for _ in roots[:1]), *placing_controls(rig, bones)]
+        bones = [*(kept.carriers[bone].control for bone in bones if bone not in on_ik), *moved]
+    there = [rig.pose.bones[bone] for bone in bones if bone in rig.pose.bones]
+    yield from ((bone.name, property_name(bone.rotation_mode)) for bone in there)
+    yield from ((bone, "location") for bone in moved if bone in rig.pose.bones)
+
+
+def _all_channels(bone: bpy.types.PoseBone) -> list[_Channel]:
+    """The rotation of a bone, and its location where it has one."""
+    channels = [property_name(bone.rotation_mode), *(() if bone.bone.use_connect else ("location",))]
+    return [(bone.name, channel) for channel in channels]
+
+
+def _bring_beside_keys(rig: bpy.types.Object, bone: bpy.types.PoseBone, frame: float) -> None:
+    """Bring a bone's channels, its rotation unchanged, as near to its present keys as can be.
+
+    Else what is between two keys could rotate the long way round.
     """
     channel = property_name(bone.rotation_mode)
     present = np.array(getattr(bone, channel), dtype=np.float64)
@@ -60,7 +167,6 @@ def _beside_its_keys(rig: bpy.types.Object, bone: bpy.types.PoseBone, frame: flo
     if keyed is not None:
         rotation = from_channels(bone.rotation_mode, present)
         setattr(bone, channel, to_channels(bone.rotation_mode, rotation[None], previous=keyed)[1][0])
-    return channel
 
 
 def _keyed_values(rig: bpy.types.Object, path: str, present: FloatArray, frame: float) -> FloatArray | None:

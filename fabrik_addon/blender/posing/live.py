@@ -16,6 +16,7 @@ from bpy.app.handlers import persistent
 
 from ..settings.live import LIVE_LISTENERS
 from ..settings.rig import rig_settings
+from ..settings.unset import seen
 from ..settings.why_not import enabled_effectors
 
 _Handler: TypeAlias = Callable[..., None]
@@ -52,6 +53,7 @@ def switched(rig: bpy.types.Object) -> None:
     from .stored_pose import store_pose
 
     kept = rig_settings(rig)
+    _WATCHED.failed.discard(rig.session_uid)
     if not kept.live:
         kept.stored_pose.clear()
     elif not kept.stored_pose and rig.pose is not None:
@@ -60,9 +62,8 @@ def switched(rig: bpy.types.Object) -> None:
 
 
 def follow() -> None:
-    """Look for live rigs, those that rest included, and watch the scenes while there is one, and no longer."""
+    """Look for live rigs, and watch the scenes while there is one, and no longer; those that rest go on resting."""
     _WATCHED.rigs = list(dict.fromkeys(rig for scene in bpy.data.scenes for rig in live_rigs(scene)))
-    _WATCHED.resting.clear()
     _WATCHED.posed.clear()
     _watch(on=bool(_WATCHED.rigs))
     if _WATCHED.rigs:
@@ -72,13 +73,22 @@ def follow() -> None:
 
 
 def pause(rig: bpy.types.Object) -> None:
-    """No live posing of a rig until `follow` is called, for what poses it by itself; other rigs go on."""
-    _WATCHED.resting.append(rig)
+    """No live posing of a rig until `resume` is called, for what poses it by itself; other rigs go on."""
+    _WATCHED.resting.add(rig.session_uid)
+
+
+def resume(rig: bpy.types.Object | None = None) -> None:
+    """Go on with live posing of a rig; of all where none is named, or the rig is gone meanwhile."""
+    try:
+        _WATCHED.resting -= {rig.session_uid} if rig is not None else set(_WATCHED.resting)
+    except ReferenceError:
+        _WATCHED.resting.clear()
+    follow()
 
 
 def live_rigs(scene: bpy.types.Scene) -> list[bpy.types.Object]:
     """The armatures of a scene that are live."""
-    return [thing for thing in scene.objects if thing.type == "ARMATURE" and rig_settings(thing).live]
+    return [thing for thing in scene.objects if thing.type == "ARMATURE" and seen(thing).live]
 
 
 @dataclass
@@ -88,13 +98,15 @@ class _Watched:
     Attributes:
         rigs: references to them. Blender tells when one of them is gone; they are looked for anew after undo, redo, and
             the opening of a file, and what is copied or appended is seen in the depsgraph's updates.
-        resting: those that are not to be posed for the time being.
+        resting: numbers, in this run of Blender, of those that are not to be posed for the time being.
+        failed: numbers of those that an unforeseen error has stopped until they are switched.
         posed: for `try_pose`, what each of them goes on from.
         evaluating: whether the scene is evaluated for what has just been posed, in which case nothing is posed.
     """
 
     rigs: list[bpy.types.Object] = field(default_factory=list)
-    resting: list[bpy.types.Object] = field(default_factory=list)
+    resting: set[int] = field(default_factory=set)
+    failed: set[int] = field(default_factory=set)
     posed: dict[int, Any] = field(default_factory=dict)
     evaluating: bool = False
 
@@ -107,7 +119,7 @@ def _pose_all(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, updated: set[b
     if _WATCHED.evaluating or graph.mode != "VIEWPORT" or bpy.app.is_job_running("RENDER"):
         # A render that finds its pose changed under its hands crashes.
         return
-    rigs = [rig for rig in _WATCHED.rigs if _is_there(rig, graph) and rig not in _WATCHED.resting]
+    rigs = [rig for rig in _WATCHED.rigs if _is_there(rig, graph) and rig.session_uid not in _WATCHED.resting]
     leaders = _leaders(rigs)
     posed: set[bpy.types.ID] = set()
     for rig in _leaders_first(leaders) if len(rigs) > 1 else rigs:
@@ -146,7 +158,18 @@ def _pose(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Obj
     """Pose a rig, and keep what keeps it from being posed, for the sidebar."""
     from .live_pose import try_pose
 
-    trouble, kept = try_pose(graph, scene, rig, _WATCHED.posed, lambda: _evaluate(graph)), rig_settings(rig)
+    kept = rig_settings(rig)
+    if rig.session_uid in _WATCHED.failed:
+        return
+    try:
+        trouble = try_pose(graph, scene, rig, _WATCHED.posed, lambda: _evaluate(graph))
+    except Exception as error:
+        # Blender would print the traceback again on each frame.
+        import logging
+
+        logging.getLogger(__name__).exception("Live posing of %r has stopped", rig.name)
+        _WATCHED.failed.add(rig.session_uid)
+        trouble = f"Stopped by an error that nobody foresaw ({error}): switch Live off and on to try again"
     if kept.live_trouble != trouble:
         kept.live_trouble = trouble
 
@@ -213,7 +236,7 @@ def _on_update(scene: bpy.types.Scene, graph: bpy.types.Depsgraph) -> None:
         update.id.original for update in graph.updates if update.is_updated_transform or update.is_updated_geometry
     }
     for thing in updated.difference(_WATCHED.rigs):
-        if isinstance(thing, bpy.types.Object) and thing.type == "ARMATURE" and rig_settings(thing).live:
+        if isinstance(thing, bpy.types.Object) and thing.type == "ARMATURE" and seen(thing).live:
             _WATCHED.rigs.append(thing)
     _pose_all(graph, scene, updated)
 
@@ -226,8 +249,10 @@ def _on_frame(scene: bpy.types.Scene, graph: bpy.types.Depsgraph) -> None:
 
 @persistent  # type: ignore[untyped-decorator]
 def _after_load(*_arguments: object) -> None:
-    """A file has been opened."""
-    follow()
+    """A file has been opened; undo can't go back beyond that."""
+    for handlers, handler in _history_handlers():
+        _remove(handlers, handler)
+    resume()
 
 
 @persistent  # type: ignore[untyped-decorator]

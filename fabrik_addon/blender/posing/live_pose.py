@@ -22,14 +22,12 @@ from ..rig.stretch import present_factors, write_stretches
 from ..settings.rig import rig_settings
 from ..settings.why_not import why_no_solve
 from .base_pose import BasePose
-from .live_session import LiveRig, LiveSession
+from .live_session import LiveRig, LiveSession, OnIk
 from .solve_frame import is_by_posture, solve_tree, stretch_factors
 
 # Radians, and shares of the root bone's length: what a pose may be off by without being written again.
 _SAME_TURN: Final = 2e-6
 _SAME_PLACE: Final = 1e-6
-# Radians: limbs on IK are placed so nearly.
-_SAME_TURN_ON_IK: Final = 3e-4
 
 # By the rig's number in this run of Blender.
 LiveRigs: TypeAlias = dict[int, LiveRig]
@@ -94,12 +92,16 @@ def _pose_tree(
     location = head + share * (solved_head - head)
     factors = present_factors(rig, stretches)
     stretched = any(abs(factors[name] - factor) > _SAME_PLACE for name, factor in stretches.items())
-    on_ik = bones_on_ik(rig)
-    least = np.array([_SAME_TURN_ON_IK if name in on_ik else _SAME_TURN for name in goals.bone_names])
-    turned = (angle_between(rotations, present)[goals.bones] > least).any()
+    root, elsewhere = tree.skeleton.names[0], bones_on_ik(rig)
+    on_ik = [bone for bone in goals.bones if tree.skeleton.names[bone] in elsewhere]
+    others = [bone for bone in goals.bones if bone not in on_ik]
+    turned = bool((angle_between(rotations[others], present[others]) > _SAME_TURN).any())
+    if on_ik and not live.on_ik.setdefault(root, OnIk(np.zeros_like(rotations))).are_there(rotations, present, on_ik):
+        turned = True
     moved = np.abs(location - place).max() > _SAME_PLACE * max(float(tree.skeleton.lengths[0]), 1e-3)
     if turned or stretched or (free and moved):
         write_stretches(rig, stretches)
+        live.on_ik[root] = OnIk(rotations)
         write_live(rig, tree.skeleton, rotations, location if free else None, goals.bones, update=update, known=limbs)
 
 

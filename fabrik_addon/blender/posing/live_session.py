@@ -3,7 +3,7 @@
 So a frame has the same pose whichever frame was posed before it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -27,16 +27,37 @@ from .stored_pose import preferred_pose
 # undo, is where it is to be. Channels have 24 bits.
 _THERE: Final = 1e-5
 _LEGAL: Final = 1e-5
+# Radians: limbs on IK are placed so nearly.
+SAME_TURN_ON_IK: Final = 3e-4
 # Whether joints come after targets, with a timer that lets them arrive: where nobody looks they are there at once.
 IS_EASED = not bpy.app.background
 
 
 @dataclass
+class OnIk:
+    """Limbs on IK as they were posed last: (J, 4) the rotations asked for, and those that their IK made of them.
+
+    The second are None until the rig has been evaluated.
+    """
+
+    asked: FloatArray
+    made: FloatArray | None = None
+
+    def are_there(self, asked: FloatArray, present: FloatArray, bones: Sequence[int]) -> bool:
+        """Whether those of some bones are asked for again, and are still as their IK made them."""
+        if self.made is None:
+            self.made = present
+        pairs = (asked, self.asked), (present, self.made)
+        return all(bool((angle_between(new[bones], old[bones]) <= SAME_TURN_ON_IK).all()) for new, old in pairs)
+
+
+@dataclass
 class LiveRig:
-    """What a live rig goes on from: its goals, and by their roots the sessions of its trees."""
+    """What a live rig goes on from: its goals, and by their roots the sessions of its trees and the limbs on IK."""
 
     goals: KeptGoals = field(default_factory=KeptGoals)
     trees: dict[str, "LiveSession"] = field(default_factory=dict)
+    on_ik: dict[str, OnIk] = field(default_factory=dict)
 
 
 class LiveSession:
@@ -109,7 +130,7 @@ class LiveSession:
             self._session.begin(present.rotations, present.root_location)
             self.is_on_the_way = self._session.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
         elif last is None or last[1] is None or frame != last[0]:
-            self.is_on_the_way = self._session.solve_anew(*asked).is_held_back
+            self.is_on_the_way = self._session.solve_anew(*asked, is_frame=True).is_held_back
         elif rebased or goes_on or not _same(places, last[1]):
             self.is_on_the_way = self._session.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
         return self._session.rotations, self._session.location

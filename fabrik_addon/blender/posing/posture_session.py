@@ -13,6 +13,7 @@ from ...core.limits.base import Limit
 from ...core.model.skeleton import Skeleton
 from ..goals.goals import Goals
 from ..goals.root import moves_root
+from ..goals.self_collision import collision_of
 from ..goals.support import floor_of, support_of
 from ..rig.locks import WithLocks
 from ..rig.posture_masses import masses_of
@@ -35,7 +36,7 @@ def make_solver(
 ) -> DragSolver:
     """The solver of one tree, in the preferred pose: (J, 4) local rotations and the root's head at (3,).
 
-    Masses, floor and balance are those of the rig.
+    Masses, floor, balance and self-collision are those of the rig.
 
     Args:
         armature: the rig.
@@ -60,6 +61,7 @@ def make_solver(
         support=support_of(armature, pinned),
         locks=locks,
         hang_from=hang_from,
+        collision=collision_of(armature, skeleton),
     )
     solver.prefer(*preferred)
     solver.begin(*preferred)
@@ -98,4 +100,5 @@ def depends_on(rig: bpy.types.Object, goals: Goals) -> tuple[Any, ...]:
 def stands_by(rig: bpy.types.Object) -> tuple[Any, ...]:
     """What of that the rig's settings say, and how it stands in the world."""
     kept, up = rig_settings(rig), rig.matrix_world[2][:]
-    return kept_pose_key(rig), kept.balance, up[:3], (kept.floor_height, up) if kept.use_floor else None
+    floor = (kept.floor_height, up) if kept.use_floor else None
+    return kept_pose_key(rig), kept.balance, kept.use_self_collision, up[:3], floor

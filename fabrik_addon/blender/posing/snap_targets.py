@@ -66,7 +66,7 @@ def snap_targets(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[int
     finally:
         if rig_settings(rig).live:
             store_pose(rig, rig_settings(rig).stored_pose)
-        live.follow()
+        live.resume(rig)
     return len(pins) + len(going), stays
 
 

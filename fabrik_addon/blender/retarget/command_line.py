@@ -1,77 +1,72 @@
 """The command line: `python -m fabrik_addon retarget …`, and the same as `blender --command fabrik_retarget …`."""
 
 import argparse
+from dataclasses import replace
 from inspect import get_annotations
 from pathlib import Path
 from typing import Any, Final
 
 import bpy
 
+from ...markers.files.suffixes import SUFFIXES
 from ...markers.steps import finish
 from ...retarget.bone_map import read_bone_map
 from ...retarget.motion import RetargetError
-from ..bake.command_line import Command, add_options, add_strict, chosen_options, run_each
-from ..bake.file import check_paths, open_rig, show_range, write_files
+from ..bake.batch import Take
+from ..bake.command_line import Command, add_files, add_options, add_rate, chosen_options
+from ..bake.file import ADVICE, open_rig, show_range, write_files
 from ..bake.report import BakeResult
-from ..settings.bake_options import RETARGET_OPTIONS, BakeOptions
+from ..settings.bake_options import RETARGET_OPTIONS, KeyOptions
 from .door import is_file, retarget_from
 
-_DESCRIPTION: Final = "Bring the motion of .bvh, .fbx, .glb or .usd files onto a rig: keyframes into new .blend files."
+_DESCRIPTION: Final = (
+    "Bring the motion of .bvh, .fbx, .glb, .usd, .npz (SMPL) or .mvnx files onto a rig: keyframes into new .blends."
+)
 # The reference is one number here.
 _HOW: Final = {name: declared for name, declared in RETARGET_OPTIONS.items() if "reference" not in name}
-_BAKED: Final = {name: declared for name, declared in get_annotations(BakeOptions).items() if name != "source"}
+_BAKED: Final = get_annotations(KeyOptions)
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     """What a retargeting is told."""
     parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
-    text = (
-        "the motion, .bvh, .fbx, .glb or .usd; several are brought over one after the other, each to a file of its own"
-    )
+    text = "the motion, .bvh, .fbx, .glb, .usd, .npz (SMPL) or .mvnx; each of several gets a file of its own"
     parser.add_argument("motions", type=Path, nargs="+", metavar="MOTION", help=text)
-    text = "file to write; of several motions the folder to write to"
-    parser.add_argument("--output", type=Path, required=True, metavar="OUT", help=text)
-    text = "CSV to write with how far hips, hands and feet are from their places; of several motions the folder"
-    parser.add_argument("--report", type=Path, metavar="OUT.csv", help=text)
+    add_files(parser, "CSV to write with how far hips, hands and feet are from their places")
     text = "a map that says which bone goes by which; without one bones are matched by their names"
     parser.add_argument("--map", dest="mapping", type=Path, metavar="MAP.json", help=text)
-    parser.add_argument("--armature", default="", metavar="NAME", help="the rig's object, where there are several")
-    add_strict(parser)
     text = "first and last frame (default: the motion's)"
     parser.add_argument("--range", dest="frame_range", type=int, nargs=2, metavar=("A", "B"), help=text)
     text = "the frame on which the source stands as the rig does at rest (default: its rest pose, or a frame like it)"
     parser.add_argument("--reference", type=int, metavar="N", help=text)
+    text = "axis that points up in a .npz file (default: auto)"
+    parser.add_argument("--up", dest="up_axis", choices=("auto", "Y", "Z"), default="auto", help=text)
+    add_rate(parser)
     add_options(parser.add_argument_group("How the motion is brought over"), _HOW)
     add_options(parser.add_argument_group("Which keys are written"), _BAKED)
     parser.add_argument("--action", dest="action_name", default="", metavar="NAME", help="name of the action to write")
 
 
-def _run(chosen: argparse.Namespace) -> int:
-    """Bring all motions over, print how it went, and return the exit status."""
-
-    def bring(motion: Path, output: Path, report: Path | None) -> tuple[BakeResult, list[str]]:
-        return _retarget_file(chosen, motion, output, report), []
-
-    return run_each(COMMAND.name, chosen, chosen.motions, bring)
-
-
-def _retarget_file(chosen: argparse.Namespace, motion: Path, output: Path, report: Path | None) -> BakeResult:
-    """Open the rig, bring one motion over and save; raises a FabrikError, with no file written, for what is wrong."""
-    check_paths(chosen.rig, output, report)
+def _retarget(chosen: argparse.Namespace, take: Take) -> tuple[BakeResult, list[str]]:
+    """Open the rig, bring one motion over and save."""
+    motion, suffix = take.recording, take.recording.suffix.lower()
+    if suffix in SUFFIXES and not is_file(str(motion)):
+        raise RetargetError(f"{motion.name}: has markers, and no armature: use the command bake")
     if not is_file(str(motion)):
-        raise RetargetError(
-            f"{motion.name}: is of no kind that Blender imports: choose a .bvh, .fbx, .glb or .usd file"
-        )
+        other = "is of no kind that Blender imports: choose a .bvh, .fbx, .glb, .usd, .npz or .mvnx file"
+        raise RetargetError(f"{motion.name}: {ADVICE.get(suffix, other)}")
     pairs = () if chosen.mapping is None else read_bone_map(chosen.mapping)
-    rig, context = open_rig(chosen.rig, chosen.armature), bpy.context
+    (rig, notes), context = open_rig(chosen.rig, chosen.armature), bpy.context
     how: dict[str, Any] = chosen_options(chosen, _HOW)
     how |= {"use_reference": chosen.reference is not None, "reference": chosen.reference or 0}
     bake = {**chosen_options(chosen, _BAKED), "action_name": chosen.action_name}
     frames = chosen.frame_range or (None, None)
-    result = finish(retarget_from(context, rig, str(motion.resolve()), frames, how, bake, pairs))
+    up_axis = None if chosen.up_axis == "auto" else chosen.up_axis
+    steps = retarget_from(context, rig, str(motion.resolve()), frames, how, bake, pairs, up_axis, chosen.rate)
+    result = finish(steps)
     show_range(context.scene, int(result.frames[0]), int(result.frames[-1]))
-    write_files(result, output, report)
-    return result
+    write_files(result, take)
+    return replace(result, warnings=(*notes, *result.warnings)), []
 
 
-COMMAND: Final = Command("retarget", _DESCRIPTION, _add_arguments, _run)
+COMMAND: Final = Command("retarget", _DESCRIPTION, _add_arguments, "motions", _retarget)

@@ -1,5 +1,6 @@
 """What the operator and the command line call: a source by its name or its file."""
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -7,7 +8,10 @@ from typing import Any, Final
 
 import addon_utils
 import bpy
+import numpy as np
 
+from ...retarget.files.any_file import read_recorded
+from ...retarget.files.suffixes import SUFFIXES
 from ...retarget.goals import RetargetSettings
 from ...retarget.motion import RetargetError
 from ...retarget.pairs import Pair
@@ -16,9 +20,11 @@ from ..bake.settings import BakeSettings
 from ..rig.keyframes import curves
 from ..rig.pose_keeper import in_object_mode
 from .matching import checked_pairs
+from .recorded import add_recorded
 from .retarget import retarget_object_steps
 from .source import check_source
 
+_log = logging.getLogger(__name__)
 # How files are read: the add-on, "" for Blender itself, the operator, and what it is told.
 _USD: Final = ("", "wm.usd_import", {"set_frame_range": False})
 _IMPORTERS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
@@ -38,42 +44,58 @@ def retarget_from(
     how: Mapping[str, Any],
     bake: Mapping[str, Any],
     pairs: Sequence[Pair] = (),
+    up_axis: str | None = None,
+    rate: float | None = None,
 ) -> Steps:
     """Bring the motion of an armature or a file onto a rig, in small steps.
 
     frames: the first and the last, None for the source's. how: values of `RetargetOptions`. bake: those of
-    `BakeSettings`. pairs: which bone goes by which; found where there are none. What is imported of a file is gone
-    afterwards.
+    `BakeSettings`. pairs: which bone goes by which; found where there are none. up_axis, rate: for files of poses, as
+    in `read_recorded`. What is imported of a file is gone afterwards.
     """
     path = Path(source) if isinstance(source, str) and is_file(source) else None
-    with nullcontext(check_source(source, rig)) if path is None else imported(context, path) as armature:
+    with nullcontext(check_source(source, rig)) if path is None else imported(context, path, up_axis, rate) as armature:
         check_animated(armature)
         own = source_range(armature, context.scene)
         first, last = (every if given is None else given for given, every in zip(frames, own, strict=True))
-        reference = how["reference"] - first if how["use_reference"] else None
-        settings = RetargetSettings(how["places"], how["hands_in_world"], how["contacts"], reference)
         baked, given = BakeSettings(first, last, **bake), checked_pairs(pairs, rig, armature)
+        reference = None
+        if how["use_reference"]:
+            if not first <= how["reference"] <= last:
+                raise RetargetError(
+                    f"The reference frame {how['reference']} is not in frames {first} to {last}: choose one of these"
+                )
+            reference = int(np.abs(baked.frames - how["reference"]).argmin())
+        settings = RetargetSettings(how["places"], how["hands_in_world"], how["contacts"], reference)
         return (yield from retarget_object_steps(context, rig, armature, baked, settings, given))
 
 
 @contextmanager
-def imported(context: bpy.types.Context, path: Path) -> Iterator[bpy.types.Object]:
+def imported(
+    context: bpy.types.Context, path: Path, up_axis: str | None = None, rate: float | None = None
+) -> Iterator[bpy.types.Object]:
     """The armature of a file, which is gone afterwards; the scene keeps the file's rate only if all goes well.
 
     Raises RetargetError where there is none.
     """
     render, before = context.scene.render, set(bpy.data.user_map())
-    rate = render.fps, render.fps_base
+    scene_rate = render.fps, render.fps_base
     brought: set[bpy.types.ID] = set()
     try:
         try:
             with _as_it_was(context):
-                _import(path)
+                if is_recorded(path):
+                    body = read_recorded(path, up_axis, rate)
+                    for note in body.notes:
+                        _log.warning("%s: %s", path.name, note)
+                    add_recorded(context, body, path.stem)
+                else:
+                    _import(path)
         finally:
             brought = set(bpy.data.user_map()) - before
         yield _armature_of(brought, path)
     except BaseException:
-        render.fps, render.fps_base = rate
+        render.fps, render.fps_base = scene_rate
         raise
     finally:
         bpy.data.batch_remove(brought)
@@ -108,14 +130,18 @@ def _import(path: Path) -> None:
         # Of what went wrong inside an importer Blender hands on all of Python's traceback, and where that was.
         said = [line for line in str(trouble).splitlines() if line.strip() and not line.startswith("Location:")]
         why = said[-1].removeprefix("Error: ").strip()
+        if why == "KeyboardInterrupt":
+            # Ctrl-C, which would end this take alone.
+            raise KeyboardInterrupt from None
         raise RetargetError(f"{path.name}: cannot be read ({why}): export it again") from None
 
 
 def _armature_of(brought: Iterable[bpy.types.ID], path: Path) -> bpy.types.Object:
     """The armature among what a file has brought, one that moves where there is one; it gets the file's name."""
     things = [thing for thing in brought if isinstance(thing, bpy.types.Object) and thing.type == "ARMATURE"]
+    things = [thing for thing in things if len(thing.data.bones)]
     if not things:
-        raise RetargetError(f"{path.name}: there is no armature in it: choose another file")
+        raise RetargetError(f"{path.name}: there is no armature with bones in it: choose another file")
     armature = min(things, key=lambda thing: (next(curves(thing), None) is None, thing.name))
     armature.name = path.stem
     return armature
@@ -138,4 +164,9 @@ def source_range(source: bpy.types.Object, scene: bpy.types.Scene) -> tuple[int,
 
 def is_file(source: str) -> bool:
     """Whether a source is named as a file that can be read."""
-    return Path(source).suffix.lower() in _IMPORTERS
+    return Path(source).suffix.lower() in _IMPORTERS or is_recorded(Path(source))
+
+
+def is_recorded(path: Path) -> bool:
+    """Whether a file is named as one that our own readers read."""
+    return path.suffix.lower() in SUFFIXES

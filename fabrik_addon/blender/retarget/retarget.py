@@ -71,7 +71,7 @@ def _found_steps(
     with timed(seconds, "solve"):
         steps = retarget_steps(motion, tree.skeleton, how, limits=goals.all_limits, pairs=pairs)
         found = yield from within(_SAMPLING_ENDS, 1.0, steps)
-    return (_baked(goals, found, object_scale(matrices)),), matrices
+    return (_baked(goals, found, object_scale(matrices), settings.frames.tolist()),), matrices
 
 
 def body_of(rig: bpy.types.Object, pairs: Sequence[Pair] | None = None) -> Tree:
@@ -105,14 +105,17 @@ def _goals_of(rig: bpy.types.Object, tree: Tree) -> Goals:
         names[:1],
         (Effector(names[0]),),
         (_GIVEN,),
-        limits=limits_of(rig, names),
+        limits=limits_of(rig, names, baked=True),
         held={name: held[name] for name in names if name in held},
         root_moves=may_move(rig, names[0]),
     )
 
 
-def _baked(goals: Goals, found: Retargeted, scale: FloatArray) -> BakedTree:
-    """What is to be written: the bones that go by one of the source's, inside their limits."""
+def _baked(goals: Goals, found: Retargeted, scale: FloatArray, frames: Sequence[int]) -> BakedTree:
+    """The poses to write, inside the limits, of the bones that follow one of the source's.
+
+    frames: the scene's, with which the reference is named.
+    """
     bones = tuple(pair.bone for pair in found.pairs if pair.bone not in goals.held)
     legal = legal_pose(goals.tree.skeleton, goals.limits, found.solution.rotations)
     targets = (_GIVEN,) * len(found.effectors)
@@ -121,4 +124,16 @@ def _baked(goals: Goals, found: Retargeted, scale: FloatArray) -> BakedTree:
     )
     off = {pair.bone: found.turned_off[:, place] for place, pair in enumerate(found.pairs)}
     solution = replace(found.solution, rotations=legal)
-    return BakedTree(goals, bones, solution, scale, stances=found.stances, turned_off=off)
+    reference = found.reference
+    at = "the source's rest pose" if reference.frame is None else f"the source on frame {frames[reference.frame]}"
+    note = f"Reference: {at}, {reference.pose}"
+    return BakedTree(
+        goals,
+        bones,
+        solution,
+        scale,
+        stances=found.stances,
+        turned_off=off,
+        notes=(note,),
+        doubts=found.doubts,
+    )

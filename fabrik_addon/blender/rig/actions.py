@@ -41,6 +41,16 @@ def check_action(owner: bpy.types.Object, *, new: bool) -> None:
         raise KeyframeError(f"Action {name!r} is linked from another file: bake to a new action instead")
 
 
+def check_not_shared(owner: bpy.types.Object) -> None:
+    """Raise KeyframeError if another object is animated by the owner's present slot: it would change as well."""
+    animation = owner.animation_data
+    slot: Any = None if animation is None else animation.action_slot
+    others = [] if slot is None else [each.name for each in slot.users() if each != owner]
+    if others:
+        name = animation.action.name
+        raise KeyframeError(f"Action {name!r} moves {others[0]!r} by the same slot: bake to a new action instead")
+
+
 def new_action_like(owner: bpy.types.Object, name: str, *, without: Collection[str] = ()) -> bpy.types.Action:
     """A new action that animates `owner` as its present one does, except for the data paths `without`.
 

@@ -25,6 +25,8 @@ _KEY_KINDS: Final = {
     "handle_left_type": "AUTO_CLAMPED",
     "handle_right_type": "AUTO_CLAMPED",
 }
+# All that a key has besides its frame, its value and its handles.
+KEY_KINDS: Final = ("interpolation", "easing", "handle_left_type", "handle_right_type", "amplitude", "back", "period")
 ROTATION_CHANNELS: Final = ("rotation_quaternion", "rotation_axis_angle", "rotation_euler")
 
 
@@ -47,10 +49,11 @@ def write_curves(
     group: str,
     *,
     components: Collection[int] | None = None,
-) -> None:
+) -> bool:
     """Key a property on many frames at once, linearly, one curve for each of its components.
 
-    Keys from the first to the last of the frames are replaced, those outside stay as they are.
+    Keys from the first to the last of the frames are replaced, those outside stay as they are. Locked curves stay as
+    they are; returned is whether there are any.
 
     Args:
         action: as from `new_action` or `current_or_new_action`.
@@ -73,11 +76,19 @@ def write_curves(
             "move what it follows closer to the rig"
         )
     channels = channels_of(action, owner)
+    any_locked = False
     for index, column in enumerate(table.T):
         if components is None or index in components:
             curve = _curve(channels, data_path, index, group)
-            if len(times):
+            any_locked |= is_locked(curve)
+            if len(times) and not is_locked(curve):
                 _replace_keys(curve, times, column)
+    return any_locked
+
+
+def is_locked(curve: bpy.types.FCurve) -> bool:
+    """Whether a curve, or its group, is locked."""
+    return curve.lock or (curve.group is not None and curve.group.lock)
 
 
 def amend_curve(
@@ -159,6 +170,18 @@ def scale_values(curve: bpy.types.FCurve, factor: float, shift: float | FloatArr
         table[:, 1] = table[:, 1] * factor + shift
         points.foreach_set(name, table.ravel())
     curve.update()
+
+
+def copy_keys(source: bpy.types.FCurve, target: bpy.types.FCurve, places: slice) -> None:
+    """Copy some keys of a curve to one that has none, with all that they have."""
+    points, copies = source.keyframe_points, target.keyframe_points
+    copies.add(len(range(*places.indices(len(points)))))
+    for name in (*KEY_KINDS, "co", "handle_left", "handle_right"):
+        is_number = name in {"amplitude", "back", "period", "co", "handle_left", "handle_right"}
+        width = 2 if name in {"co", "handle_left", "handle_right"} else 1
+        values = _get(points, name, width, np.float32 if is_number else np.int32)
+        copies.foreach_set(name, values[places].ravel())
+    target.update()
 
 
 def make_steps(curve: bpy.types.FCurve) -> None:

@@ -1,14 +1,19 @@
 """Keys for what a tool has posed, set as Blender's own tools set theirs: by preferences, keying set and locks."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import bpy
 
 from .actions import KeyframeError, check_action
 from .keyframes import bone_path, curves, keys_beside, make_steps
 from .locks import unlocked_location, unlocked_rotation
+
+# Frames that are nearer to each other are the same. Values that differ by less have only been rounded.
+_SAME_FRAME: Final = 1e-3
+_ROUNDING: Final = 1e-7
 
 
 def is_auto_keying(context: bpy.types.Context) -> bool:
@@ -23,40 +28,96 @@ def check_auto_keying(context: bpy.types.Context, armature: bpy.types.Object) ->
 
 
 def key_channels(
-    context: bpy.types.Context, armature: bpy.types.Object, channels: Iterable[tuple[str, str]], *, automatic: bool
+    context: bpy.types.Context,
+    armature: bpy.types.Object,
+    channels: Iterable[tuple[str, str]],
+    *,
+    automatic: bool,
+    before: Mapping[tuple[str, str], Sequence[float]] = MappingProxyType({}),
 ) -> list[str]:
-    """Key (bone, property) pairs on the present frame, but for their locked numbers; the bones that got a key.
+    """Key (bone, property) pairs on the current frame, but for their locked numbers; the bones that got a key.
+
+    The nearest frames with keys of the armature keep their pose: a property that has no key there gets one with the
+    value that it has there without the new key.
 
     A keying set says instead which properties of the bones get one: the active one, for automatic keys only if the
     scene has them go by it.
 
+    before: by bone and property the values of properties without curves before they were posed.
+
     Raises KeyframeError, naming the bone, where Blender won't.
     """
+    channels = list(channels)
     options, kind = _options(context, automatic=automatic), context.scene.tool_settings.keyframe_type
     keying_set = _keying_set(context, automatic=automatic)
-    found = _unlocked(armature, channels)
-    if keying_set is not None:
-        found = _by_set(context, armature, keying_set, dict.fromkeys(bone for bone, _ in channels))
-    keyed: dict[str, None] = {}
+    found = list(
+        _unlocked(armature, channels)
+        if keying_set is None
+        else _by_set(context, armature, keying_set, dict.fromkeys(bone for bone, _ in channels))
+    )
+    frame, keyed = context.scene.frame_current_final, dict[str, None]()
+    beside = frames_beside(armature, frame)
+    held = list(_values_on(armature, beside, found, before)) if beside else []
     for bone, path, index in found:
         try:
             if armature.keyframe_insert(path, index=index, group=bone, options=options, keytype=kind):
                 keyed[bone] = None
         except (RuntimeError, TypeError) as error:
             raise KeyframeError(f"Bone {bone!r} can't be keyed: {error}") from None
+    by_path = _by_path(armature)
+    for key, values in held:
+        for each, value in zip(beside, values, strict=True):
+            curve = by_path.get(key)
+            if curve is not None and abs(curve.evaluate(each) - value) > _ROUNDING:
+                curve.keyframe_points.insert(each, value)
     return list(keyed)
 
 
-def key_in_steps(armature: bpy.types.Object, path: str, frame: float, before: float | None = None) -> None:
-    """Key a number, by its path, that is at no time between two values: it stays what it was up to a frame.
+def frames_beside(armature: bpy.types.Object, frame: float) -> list[float]:
+    """The nearest frames before and after a frame on which an armature has keys."""
+    every = list(curves(armature))
+    last = max((keys_beside(curve, frame - _SAME_FRAME)[0] for curve in every), default=-inf)
+    following = min((keys_beside(curve, frame + _SAME_FRAME)[1] for curve in every), default=inf)
+    return [each for each in (last, following) if abs(each) < inf]
 
-    before: what it was. It gets a key on the frame before where the armature has earlier keys, and this number none.
+
+def _by_path(armature: bpy.types.Object) -> dict[tuple[str, int], bpy.types.FCurve]:
+    """An armature's curves by data path and number."""
+    return {(curve.data_path, curve.array_index): curve for curve in curves(armature)}
+
+
+def _values_on(
+    armature: bpy.types.Object,
+    frames: Sequence[float],
+    found: Iterable[tuple[str, str, int]],
+    before: Mapping[tuple[str, str], Sequence[float]],
+) -> Iterator[tuple[tuple[str, int], list[float]]]:
+    """By data path and number what properties hold on frames, by their curves or else as they were before."""
+    by_path = _by_path(armature)
+    for bone, path, index in found:
+        held = before.get((bone, path.rpartition(".")[2]))
+        for number in range(len(held or "wxyz")) if index < 0 else (index,):
+            curve = by_path.get((path, number))
+            if curve is not None and len(curve.keyframe_points):
+                yield (path, number), [curve.evaluate(frame) for frame in frames]
+            elif held is not None:
+                yield (path, number), [held[number]] * len(frames)
+
+
+def key_in_steps(armature: bpy.types.Object, path: str, frame: float, before: float | None = None) -> None:
+    """Key a number, by its path, that is at no time between two values.
+
+    The nearest frames before and after it on which the armature has keys keep the value that they have; before: that
+    value where it has no curve.
     """
-    has_earlier = any(keys_beside(curve, frame)[0] > -inf for curve in curves(armature))
+    beside, curve = frames_beside(armature, frame), _by_path(armature).get((path, 0))
+    held = [before if curve is None else curve.evaluate(each) for each in beside]
     armature.keyframe_insert(path, frame=frame)
-    curve = next(each for each in curves(armature) if each.data_path == path)
-    if before is not None and has_earlier and keys_beside(curve, frame)[0] == -inf:
-        curve.keyframe_points.insert(frame - 1.0, before)
+    curve = _by_path(armature)[path, 0]
+    make_steps(curve)
+    for each, value in zip(beside, held, strict=True):
+        if value is not None and curve.evaluate(each) != value:
+            curve.keyframe_points.insert(each, value)
     make_steps(curve)
 
 

@@ -1,6 +1,6 @@
 """Writing a tree's pose, once, or over and over as dragging does: only what is turned, and what has changed."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,14 +37,18 @@ class ChannelGroup:
     rotations: FloatArray
     locked: BoolArray
 
-    def write(self, armature: bpy.types.Object, rotations: FloatArray) -> None:
-        """Turn the bones to (K, 4); locked channels, and those of what hardly turns, hold what they held."""
+    def write(self, armature: bpy.types.Object, rotations: FloatArray, but: Collection[str] = ()) -> None:
+        """Rotate the bones, but some of them, to (K, 4).
+
+        Locked channels, and those of bones that hardly rotate, hold what they held.
+        """
         still = angle_between(self.rotations, rotations) < _LEAST_TURN
         channel, values = to_channels(self.mode, rotations[None], previous=self.before)
         found = np.where(still[:, None] | self.locked, self.before, values[0]).tolist()
         bones = armature.pose.bones
         for name, each in zip(self.names, found, strict=True):
-            setattr(bones[name], channel, each)
+            if name not in but:
+                setattr(bones[name], channel, each)
 
 
 def channel_groups(armature: bpy.types.Object, names: Sequence[str]) -> list[ChannelGroup]:
@@ -83,11 +87,14 @@ class HeldChannels:
             if names is None or name in names:
                 setattr(self._armature.pose.bones[name], channel, values)
 
-    def changed(self) -> Iterator[tuple[str, str]]:
-        """(bone, channel) of what holds something else."""
-        for (name, channel), values in self._held.items():
-            if np.abs(np.array(getattr(self._armature.pose.bones[name], channel)) - values).max() > _ROUNDING:
-                yield name, channel
+    def changed(self) -> dict[tuple[str, str], tuple[float, ...]]:
+        """By (bone, channel) what those held that hold something else now."""
+        bones = self._armature.pose.bones
+        return {
+            (name, channel): values
+            for (name, channel), values in self._held.items()
+            if np.abs(np.array(getattr(bones[name], channel)) - values).max() > _ROUNDING
+        }
 
 
 def write_pose(
@@ -140,8 +147,8 @@ class PoseWriter:
             root = self._root
             root.location = root_location_channel(root, head).tolist()
 
-    def changed(self) -> Iterator[tuple[str, str]]:
-        """(bone, channel) of what no longer holds what it held at the start."""
+    def changed(self) -> dict[tuple[str, str], tuple[float, ...]]:
+        """By (bone, channel) what those held at the start that hold something else now."""
         return self._held.changed()
 
     @property

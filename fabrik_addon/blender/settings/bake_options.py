@@ -55,20 +55,11 @@ RANGES: Final = (
 
 
 @overridable
-class BakeOptions:
-    """What keys are written, and how their poses are found.
-
-    A mixin: of the rig's settings, of the operator, and of what the bake is told.
-    """
+class KeyOptions:
+    """What keys are written. A mixin: of the rig's settings, of the operators, and of what a bake is told."""
 
     step: IntProperty(name="Step", description="Frames from one key to the next", default=1, min=1, soft_max=10)
-    start: EnumProperty(name="Start From", description="The pose that each frame is solved from", items=STARTS)
     action: EnumProperty(name="Action", description="Where the keyframes are written", items=ACTIONS)
-    mend_jumps: BoolProperty(
-        name="Mend Jumps",
-        description="Solve frames on which a limb jumps, or that failed, again from the frames about them",
-    )
-    source: EnumProperty(name="Follow", description="What the rig follows", items=SOURCES)
     bones: EnumProperty(name="Bones", description="Which bones get keys", items=BAKED_BONES)
     root_motion: EnumProperty(name="Root Motion", description="What travels where the root is free", items=ROOT_MOTIONS)
     key_angle: FloatProperty(
@@ -87,6 +78,18 @@ class BakeOptions:
         min=0.0,
         soft_max=0.1,
         precision=4,
+    )
+
+
+@overridable
+class BakeOptions:
+    """How the poses of a bake are found. A mixin as well."""
+
+    source: EnumProperty(name="Follow", description="What the rig follows", items=SOURCES)
+    start: EnumProperty(name="Start From", description="The pose that each frame is solved from", items=STARTS)
+    mend_jumps: BoolProperty(
+        name="Mend Jumps",
+        description="Solve frames on which a limb jumps, or that failed, again from the frames about them",
     )
 
 
@@ -112,7 +115,7 @@ class MarkerOptions:
         min=0.0,
         soft_max=30.0,
     )
-    plant_feet: BoolProperty(name="Plant Feet", description="Keep feet from sliding while they stand")
+    plant_feet: BoolProperty(name="Plant Feet", description="Keep feet in place while they are in contact")
     key_error: BoolProperty(
         name="Key Error",
         description="Key each frame's RMS error as the custom property fabrik_error, to be seen in the Graph Editor",
@@ -141,8 +144,8 @@ class RetargetOptions:
         max=1.0,
     )
     contacts: BoolProperty(
-        name="Keep Contacts",
-        description="Feet that stand in the source stand, and none goes under the floor",
+        name="Plant Feet",
+        description="Keep feet in place while the source's are in contact, and above the floor",
         default=True,
     )
     use_reference: BoolProperty(
@@ -153,12 +156,16 @@ class RetargetOptions:
 
 
 # Every option by name, with the function that declares it and that function's keywords.
-OPTIONS: Final[dict[str, Any]] = {**get_annotations(BakeOptions), **get_annotations(MarkerOptions)}
+OPTIONS: Final[dict[str, Any]] = {
+    name: declared
+    for kind in (KeyOptions, BakeOptions, MarkerOptions)
+    for name, declared in get_annotations(kind).items()
+}
 RETARGET_OPTIONS: Final[dict[str, Any]] = get_annotations(RetargetOptions)
 
 
 @overridable
-class FabrikBakeSettings(BakeOptions, PropertyGroup):
+class FabrikBakeSettings(KeyOptions, BakeOptions, PropertyGroup):
     """What the sidebar's Bake button uses, beside what is kept with the markers."""
 
     frame_range: EnumProperty(name="Range", description="Which frames are baked", items=RANGES)

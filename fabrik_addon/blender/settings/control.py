@@ -17,6 +17,7 @@ from bpy.props import (
 from bpy.types import Context, PropertyGroup
 
 from .overrides import overridable
+from .unset import seen
 
 # Constraints that turn and move nothing, or only keep what an animator does within bounds.
 _BOUNDS: Final = ("LIMIT_ROTATION", "LIMIT_LOCATION", "LIMIT_SCALE", "LIMIT_DISTANCE", "MAINTAIN_VOLUME", "COPY_SCALE")
@@ -32,10 +33,10 @@ LIMBS: tuple[tuple[str, str, str], ...] = (
     (
         "AUTO",
         "Automatic",
-        "Limbs on IK that have a pin stay on it, unstretched where possible: IK controls are placed; others go to FK",
+        "Each limb stays on IK or FK when it is posed. Bakes put limbs on FK, except limbs on IK that have a pin",
     ),
-    ("FK", "FK", "Limbs go to FK"),
-    ("IK", "IK", "Limbs on IK stay on IK: their IK controls and poles are placed as near to the pose as they can be"),
+    ("FK", "FK", "Limbs on IK go to FK when they are posed, and in bakes"),
+    ("IK", "IK", "Each limb stays on IK or FK, in bakes too"),
 )
 
 
@@ -108,9 +109,7 @@ class FabrikControlRig(PropertyGroup):
     uncarried: StringProperty(
         name="Ride Along", description="Bones of the mesh that no control turns, separated by commas"
     )
-    limbs: EnumProperty(
-        name="Limbs on IK", description="What becomes of limbs on IK when the body is posed", items=LIMBS
-    )
+    limbs: EnumProperty(name="Limbs on IK", description="Whether limbs on IK stay on IK", items=LIMBS)
     use: BoolProperty(name="Control Rig", description="Pose the body and write its controls", default=True)
 
 
@@ -119,7 +118,7 @@ CLASSES = (FabrikCarrier, FabrikControl, FabrikSwitch, FabrikAlong, FabrikContro
 
 def control_rig(rig: bpy.types.Object) -> FabrikControlRig | None:
     """What is kept of a rig as a control rig; None where it is none, or is not to be used as one."""
-    kept: FabrikControlRig = rig.fabrik.control  # type: ignore[attr-defined]  # see `rig_settings`
+    kept: FabrikControlRig = seen(rig).control
     return kept if kept.use and len(kept.carriers) else None
 
 
@@ -154,5 +153,5 @@ def moves(constraint: Any) -> bool:
 
 def may_be_control_rig(rig: bpy.types.Object) -> bool:
     """Whether constraints move bones of a rig, and nobody has looked yet for the controls that carry them."""
-    kept: FabrikControlRig = rig.fabrik.control  # type: ignore[attr-defined]  # see `rig_settings`
+    kept: FabrikControlRig = seen(rig).control
     return not len(kept.carriers) and any(moves(each) for bone in rig.pose.bones for each in bone.constraints)

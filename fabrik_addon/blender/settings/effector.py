@@ -1,5 +1,7 @@
 """What is kept of one effector: a point on a bone, and what it goes to."""
 
+from typing import Any
+
 import bpy
 from bpy.props import (
     BoolProperty,
@@ -11,8 +13,9 @@ from bpy.props import (
     StringProperty,
 )
 from bpy.types import PropertyGroup
+from mathutils import Vector
 
-from .live import poses_live_rigs
+from .live import poses_live_rigs, solved_anew
 from .overrides import overridable
 
 POINTS = (
@@ -26,13 +29,25 @@ KINDS = (
 )
 
 
+def _kind_switched(effector: "FabrikEffector", context: bpy.types.Context) -> None:
+    """Blender calls this where the kind is chosen: a pin holds its point where it is now."""
+    rig: Any = effector.id_data
+    bone = rig.pose.bones.get(effector.bone) if rig.pose is not None else None
+    if effector.kind == "PIN" and bone is not None:
+        own = Vector(effector.offset) if effector.point == "OFFSET" else Vector()
+        effector.pin_location = bone.tail if effector.point == "TAIL" else bone.matrix @ own
+        effector.pin_rotation = bone.matrix.to_quaternion()
+    solved_anew(effector, context)
+
+
 @overridable
 @poses_live_rigs
 class FabrikEffector(PropertyGroup):
     """A point on a bone, and the object that it is to reach or the place where it is held."""
 
-    kind: EnumProperty(name="Kind", description="What the point goes to", items=KINDS)
+    kind: EnumProperty(name="Kind", description="What the point goes to", items=KINDS, update=_kind_switched)
     bone: StringProperty(name="Bone", description="The bone that is to reach the target")
+    control: StringProperty(name="Control", description="The control that was chosen for the bone, on a control rig")
     point: EnumProperty(name="Point", description="Which point of the bone is to reach the target", items=POINTS)
     offset: FloatVectorProperty(
         name="Offset",
@@ -93,3 +108,9 @@ class FabrikEffector(PropertyGroup):
         name="Bend Bone",
         description="Where the bend target is another armature: its bone whose head the limb bends toward",
     )
+
+    @property
+    def shown_bone(self) -> str:
+        """The bone that people chose: a control, or the bone itself."""
+        rig: Any = self.id_data
+        return str(self.control if self.control in rig.pose.bones else self.bone)

@@ -2,7 +2,8 @@
 
 They are plain ID properties, in radians, so that they are saved, appended and linked whether or not the extension is
 on. Every limited bone has those of all types but the window: on a library override only what its library has can be
-set, and there the type can be changed too.
+set, and there the type can be changed too. A bone without a limit has only those that say something, such as its
+stiffness.
 """
 
 from collections.abc import Callable, Collection
@@ -214,13 +215,16 @@ def read_settings(pose_bone: bpy.types.PoseBone) -> LimitSettings:
 
 
 def write_settings(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> None:
-    """Keep all values of a limit on a bone.
+    """Keep the values of a limit on a bone: all of a kind's, and of a free bone only those that say something.
 
     Raises LimitPropertyError for what makes no sense or can't be kept there; then nothing is changed.
     """
     check_writable(pose_bone, settings)
-    for field in _PROPERTIES:
-        _put(pose_bone, field, getattr(settings, field))
+    every = settings.type != FREE or has_limit(pose_bone)
+    for field, own in _PROPERTIES.items():
+        value = getattr(settings, field)
+        if every or value != getattr(_FREE_BONE, field) or own.name in held(pose_bone):
+            _put(pose_bone, field, value)
     pose_bone.id_data.update_tag(refresh={"DATA"})
 
 
@@ -265,7 +269,7 @@ def why_not_writable(pose_bone: bpy.types.PoseBone) -> str:
         return ""
     if rig.override_library.is_system_override:
         return f"The library override of {rig.name!r} is not editable: make it editable first"
-    if not is_overridable(pose_bone, LIMIT):
+    if not any(is_overridable(pose_bone, name) for name in PROPERTIES):
         library = library_name(pose_bone)
         return f"Bone {pose_bone.name!r} has no limit in {library!r}, so an override can't keep one: set it there first"
     return ""

@@ -7,6 +7,8 @@ import bpy
 from bpy.props import CollectionProperty
 from bpy.types import PropertyGroup
 
+from .in_use import note
+
 _Group = TypeVar("_Group", bound=type)
 
 # Called with each armature whose live posing is switched on or off; who poses it puts itself in here.
@@ -23,6 +25,8 @@ def live_switched(kept: PropertyGroup, _context: bpy.types.Context) -> None:
 def solved_anew(group: PropertyGroup, _context: bpy.types.Context) -> None:
     """Blender calls this where something that a live rig's pose depends on has been changed."""
     rig: Any = group.id_data
+    if type(group).__name__ == "FabrikEffector":
+        note("effectors")
     if rig.fabrik.live:
         rig.update_tag(refresh={"OBJECT"})
 
@@ -31,5 +35,5 @@ def poses_live_rigs(group: _Group) -> _Group:
     """The class, a group of properties, each change of which has a live rig posed anew; lists tell of none."""
     for declared in group.__annotations__.values():
         if declared.function is not CollectionProperty:
-            declared.keywords["update"] = solved_anew
+            declared.keywords.setdefault("update", solved_anew)
     return group

@@ -19,6 +19,8 @@ from bpy.props import (
 from bpy.types import PropertyGroup
 
 from .bake_options import MarkerOptions
+from .in_use import noting
+from .moment import Moment
 from .overrides import overridable
 
 # Custom properties of each imported empty: the marker's name in its file, and the frames from one sample to the next.
@@ -27,6 +29,8 @@ MARKER_STEP: Final = "fabrik_marker_step"
 # Those of a collection of them: whether somebody stands in it, as for a static trial; that it was there when some rig
 # was matched.
 TAKE_STATIC: Final = "fabrik_static"
+# The frames a second that the scene played when it was imported.
+TAKE_RATE: Final = "fabrik_rate"
 TAKE_SEEN: Final = "fabrik_seen"
 
 POINTS: Final = (
@@ -35,8 +39,8 @@ POINTS: Final = (
     ("OFFSET", "Offset", "The marker is at a point fixed on the bone"),
 )
 PROPORTIONS: Final = (
-    ("UNIFORM", "One Scale", "The recording is made as large as the rig, by one factor"),
     ("LIMBS", "Each Limb", "Each limb has the length that was recorded while the motion is worked out"),
+    ("UNIFORM", "One Scale", "The recording is made as large as the rig, by one factor"),
     ("REST", "Fit the Rig", "The rig's rest pose takes on the recorded person's build and size"),
     ("NONE", "As Recorded", "The recording keeps its size"),
 )
@@ -46,7 +50,12 @@ PROPORTIONS: Final = (
 class FabrikMarker(PropertyGroup):
     """A marker, and the point of a bone that it is fixed to."""
 
-    target: PointerProperty(name="Marker", description="The object that moves as the marker did", type=bpy.types.Object)
+    target: PointerProperty(
+        name="Marker",
+        description="The object that moves as the marker did",
+        type=bpy.types.Object,
+        update=noting("markers"),
+    )
     target_bone: StringProperty(
         name="Marker Bone",
         description="Where the markers are bones of another armature: the one whose head is the marker",
@@ -107,6 +116,28 @@ class FabrikFactor(PropertyGroup):
 
 
 @overridable
+class OfATake:
+    """What a rig has of one take. A mixin: for the take that it follows, and for what it keeps of others."""
+
+    markers: CollectionProperty(name="Markers", description="The markers that this rig follows", type=FabrikMarker)
+    active_marker: IntProperty(name="Active Marker", description="The marker whose details are shown")
+    preset: StringProperty(name="Preset", description="The set of labels that the markers were matched with")
+    factors: CollectionProperty(
+        name="Proportions",
+        description="The recorded person's bones where they are not as long as the rig's",
+        type=FabrikFactor,
+    )
+    calibrated: StringProperty(name="Calibrated", description="What the last calibration found, a line each")
+    worst_frame: IntProperty(name="Worst Frame", description="The frame of the last bake that was met least well")
+    report: PointerProperty(name="Report", description="The report of the last bake, as text", type=bpy.types.Text)
+
+
+@overridable
+class FabrikOtherTake(OfATake, PropertyGroup):
+    """What a rig keeps of a take while it follows another one."""
+
+
+@overridable
 class FabrikTake(PropertyGroup):
     """How far a rig has come with a take."""
 
@@ -119,20 +150,15 @@ class FabrikTake(PropertyGroup):
     action: PointerProperty(
         name="Action", description="The action that the take was last baked to", type=bpy.types.Action
     )
+    kept: PointerProperty(
+        name="Kept", description="Its markers and their report while another take is followed", type=FabrikOtherTake
+    )
 
 
 @overridable
-class FabrikCapture(MarkerOptions, PropertyGroup):
+class FabrikCapture(OfATake, MarkerOptions, PropertyGroup):
     """The markers of a rig, and how they are calibrated and baked."""
 
-    markers: CollectionProperty(name="Markers", description="The markers that this rig follows", type=FabrikMarker)
-    active_marker: IntProperty(name="Active Marker", description="The marker whose details are shown")
-    preset: StringProperty(name="Preset", description="The set of labels that the markers were matched with")
-    factors: CollectionProperty(
-        name="Proportions",
-        description="The recorded person's bones where they are not as long as the rig's",
-        type=FabrikFactor,
-    )
     take: PointerProperty(name="Take", description="The collection of the markers", type=bpy.types.Collection)
     take_armature: PointerProperty(
         name="Marker Armature",
@@ -141,9 +167,6 @@ class FabrikCapture(MarkerOptions, PropertyGroup):
         poll=lambda _self, thing: thing.type == "ARMATURE",
     )
     takes: CollectionProperty(name="Takes", description="How far the rig has come with each take", type=FabrikTake)
-    chosen_take: PointerProperty(
-        name="Chosen Take", description="The take that is matched next", type=bpy.types.Collection
-    )
     static: PointerProperty(
         name="Static Take",
         description="A recording of the same person standing, to calibrate from; the take itself when empty",
@@ -168,11 +191,14 @@ class FabrikCapture(MarkerOptions, PropertyGroup):
         description="Move the markers up or down so that the feet stand on the floor that the rig stands on",
         default=True,
     )
-    calibrated: StringProperty(name="Calibrated", description="What the last calibration found, a line each")
-    doubts: StringProperty(name="Doubts", description="What may be wrong with the last match or bake, a line each")
-    show_errors: BoolProperty(name="Show Errors", description="Draw a line from each marker to its point on the bone")
-    worst_frame: IntProperty(name="Worst Frame", description="The frame of the last bake that was met least well")
-    report: PointerProperty(name="Report", description="The report of the last bake, as text", type=bpy.types.Text)
+    # What may be wrong with the last calibration, and with the last match or bake, a line each.
+    calibration_doubts = Moment(per_take=True)
+    doubts = Moment(per_take=True)
+    show_errors: BoolProperty(
+        name="Show Errors",
+        description="Draw a line from each marker to its point on the bone",
+        update=noting("errors"),
+    )
 
 
-CLASSES = (FabrikMarker, FabrikFactor, FabrikTake, FabrikCapture)
+CLASSES = (FabrikMarker, FabrikFactor, FabrikOtherTake, FabrikTake, FabrikCapture)

@@ -13,6 +13,7 @@ from bpy.props import (
 from bpy.types import PropertyGroup
 
 from .effector import POINTS
+from .in_use import noting
 from .overrides import overridable
 
 
@@ -28,7 +29,12 @@ class FabrikHold(PropertyGroup):
     ease: FloatProperty(name="Ease", description="Frames over which it comes to its place before and leaves it after")
     target: PointerProperty(name="Object", description="What it stays with; empty: the world", type=bpy.types.Object)
     target_bone: StringProperty(name="Bone of the Object", description="The bone of that armature that it stays with")
-    changed: StringProperty(name="Changed", description="What it has changed of the keys, to be taken back")
+    is_contact: BoolProperty(name="Contact", description="Whether it is one of a foot's contacts that were found")
+    replaced: PointerProperty(
+        name="Replaced Keys",
+        description="The keys as they were before and after, so that they can be put back",
+        type=bpy.types.Action,
+    )
 
 
 @overridable
@@ -39,11 +45,16 @@ class FabrikMotionView(PropertyGroup):
         name="Trails",
         description="Show the way of the selected bones' tails over the frames, with their keys as dots. "
         "A point of it can be dragged like the bone on that frame",
+        update=noting("motion"),
     )
     trail_frames: IntProperty(
         name="Frames", description="So many frames before and after this one", default=60, min=1, soft_max=250
     )
-    show_ghosts: BoolProperty(name="Ghosts", description="Show the pose some frames before and after, as thin bones")
+    show_ghosts: BoolProperty(
+        name="Ghosts",
+        description="Show the pose some frames before and after, as thin bones",
+        update=noting("motion"),
+    )
     ghost_count: IntProperty(
         name="Count", description="So many ghosts before, and as many after", default=3, min=1, soft_max=20
     )

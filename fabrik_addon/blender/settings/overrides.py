@@ -1,11 +1,14 @@
 """Settings that a library override may change, and keeping them when the file is saved."""
 
-from typing import Any, TypeVar
+from contextlib import suppress
+from typing import Any, Final, TypeVar
 
 import bpy
 from bpy.app.handlers import persistent
 from bpy.props import CollectionProperty
 
+# What has settings only while a file is saved, and the name of the property that they are.
+_LENT: Final[list[tuple[Any, str]]] = []
 _Group = TypeVar("_Group", bound=type)
 
 
@@ -19,21 +22,44 @@ def overridable(group: _Group) -> _Group:
 
 @persistent  # type: ignore[untyped-decorator]
 def keep_overrides(*_arguments: object) -> None:
-    """Give the linked original of every overridden armature its settings, empty ones, before a file is saved.
+    """Give the linked original of every overridden rig with settings empty ones, while a file is saved.
 
     Blender 5.0 compares an override with its original property by property only if the original has the group that
     they are in. Otherwise it notes that the group as a whole is replaced, and can't do that when the file is opened.
     """
-    rigs = [thing for thing in bpy.data.objects if thing.type == "ARMATURE" and thing.override_library is not None]
-    for rig in rigs:
+    _forget_lent()
+    for rig in bpy.data.objects:
+        if rig.type != "ARMATURE" or rig.override_library is None or not rig.is_property_set("fabrik"):
+            continue
         original: Any = rig.override_library.reference
         if original is not None:
-            _make_groups(original.fabrik)
+            _lend(original, "fabrik")
+    if _LENT:
+        bpy.app.handlers.save_post.append(_forget_lent)
+        bpy.app.handlers.save_post_fail.append(_forget_lent)
 
 
-def _make_groups(group: bpy.types.PropertyGroup) -> None:
-    """Make the groups in a group, and those in them: Blender makes one when it is first looked at."""
-    for name in {*group.bl_rna.properties.keys()} - {"rna_type"}:
-        inner = getattr(group, name)
-        if isinstance(inner, bpy.types.PropertyGroup):
-            _make_groups(inner)
+def _forget_lent(*_arguments: object) -> None:
+    """Leave linked originals as they were before the file was saved."""
+    for handlers in (bpy.app.handlers.save_post, bpy.app.handlers.save_post_fail):
+        if _forget_lent in handlers:
+            handlers.remove(_forget_lent)
+    while _LENT:
+        with suppress(ReferenceError):
+            holder, name = _LENT.pop()
+            holder.property_unset(name)
+
+
+def _lend(holder: Any, name: str, *, is_new: bool = False) -> None:
+    """Make a group of properties, and those in it: Blender makes one when it is first looked at.
+
+    is_new: what holds it is lent itself, and takes it along when it goes.
+    """
+    if not (is_new or holder.is_property_set(name)):
+        is_new = True
+        _LENT.append((holder, name))
+    group = getattr(holder, name)
+    for inner in group.bl_rna.properties:
+        is_group = inner.type == "POINTER" and inner.identifier != "rna_type"
+        if is_group and isinstance(getattr(group, inner.identifier), bpy.types.PropertyGroup):
+            _lend(group, inner.identifier, is_new=is_new)

@@ -1,9 +1,10 @@
 """What is kept on a rig of how it stands: the pose that it likes best, its balance and its floor."""
 
-from bpy.props import BoolProperty, CollectionProperty, EnumProperty, FloatProperty, FloatVectorProperty, StringProperty
+from bpy.props import BoolProperty, CollectionProperty, EnumProperty, FloatProperty, FloatVectorProperty
 from bpy.types import PropertyGroup
 
 from .live import poses_live_rigs
+from .moment import Moment
 from .overrides import overridable
 
 PREFERRED_POSES = (
@@ -51,7 +52,8 @@ class PostureSettings:
     solved_from: CollectionProperty(
         name="Solved From", description="The pose before the present one was solved", type=FabrikStoredBone
     )
-    solved: StringProperty(name="Solved", description="What tells the solved pose from any other", options={"HIDDEN"})
+    # What tells the solved pose from any other.
+    solved = Moment()
     balance: EnumProperty(name="Balance", description="Whether the body keeps its balance", items=BALANCES)
     free_limbs_hang: BoolProperty(
         name="Free Limbs Hang",
@@ -60,6 +62,14 @@ class PostureSettings:
         default=True,
     )
     use_floor: BoolProperty(name="Floor", description="Feet, hands and knees do not go through the floor")
+    use_self_collision: BoolProperty(
+        name="Self-Collision",
+        description="Arms, legs, head and trunk of a human rig do not go into each other",
+        default=True,
+    )
+    show_capsules: BoolProperty(
+        name="Show Capsules", description="Draw the capsules that Self-Collision keeps out of each other"
+    )
     floor_height: FloatProperty(
         name="Floor Height",
         description="Where the floor is, along the world's Z axis",

@@ -13,7 +13,6 @@ from bpy.props import (
     FloatProperty,
     IntProperty,
     PointerProperty,
-    StringProperty,
 )
 from bpy.types import PropertyGroup
 
@@ -24,6 +23,7 @@ from .effector import FabrikEffector
 from .live import live_switched, solved_anew
 from .markers import CLASSES as MARKER_CLASSES
 from .markers import FabrikCapture
+from .moment import Moment
 from .motion import FabrikHold, FabrikMotionView
 from .overrides import overridable
 from .posture import FabrikStoredBone, PostureSettings
@@ -34,6 +34,11 @@ ROOTS = (
     ("FIXED", "Pinned", "The root bone turns but its head stays where it is", 0),
     ("FREE", "Free", "The root bone moves as well, so the whole rig follows the targets", 1),
     ("FOLLOW", "Follow", "As Free; while nothing is pinned, a dragged bone pulls it along as by a rope", 3),
+)
+KEY_BONES = (
+    ("POSED", "Posed", "The bones that drags have changed since their last key, and those that the targets pose"),
+    ("WHOLE", "Whole Body", "All bones that can be keyed; of a control rig the controls that pose its body"),
+    ("SELECTED", "Selected", "The selected bones"),
 )
 REACHES = (
     ("WHOLE", "Whole Rig", "All bones up to the root follow"),
@@ -124,6 +129,10 @@ class FabrikRig(PostureSettings, PropertyGroup):
     retarget: PointerProperty(
         name="Retarget", description="What another armature's motion is brought over by", type=FabrikRetarget
     )
+    key_bones: EnumProperty(name="Key Bones", description="Which bones Key Pose inserts keys for", items=KEY_BONES)
+    unkeyed: CollectionProperty(
+        name="Unkeyed", description="How bones were that have been dragged since their last key", type=FabrikStoredBone
+    )
     drag: PointerProperty(name="Drag", description="How bones are dragged", type=FabrikDragSettings)
     control: PointerProperty(name="Control Rig", description="The rig's controls", type=FabrikControlRig)
     holds: CollectionProperty(
@@ -148,10 +157,9 @@ class FabrikRig(PostureSettings, PropertyGroup):
     stored_pose: CollectionProperty(
         name="Stored Pose", description="The pose when live was switched on", type=FabrikStoredBone
     )
-    live_trouble: StringProperty(name="Live Trouble", description="What keeps live from posing the rig")
-    last_result: StringProperty(
-        name="Last Result", description="How well the last bake met its targets, in short lines"
-    )
+    # What keeps live from posing the rig, and how well the last bake met its targets, in short lines.
+    live_trouble = Moment()
+    last_result = Moment(per_take=True)
 
 
 def rig_settings(rig: bpy.types.Object) -> FabrikRig:

@@ -32,18 +32,34 @@ def selected_bones(context: bpy.types.Context, rig: bpy.types.Object) -> list[bp
     return _meant(rig, [bone for bone in rig.pose.bones if _is_selected(bone)])
 
 
+def picked_bones(context: bpy.types.Context, rig: bpy.types.Object) -> list[bpy.types.PoseBone]:
+    """The selected bones as they are, controls included. Raises FabrikError where none is selected."""
+    picked = (
+        context.selected_pose_bones if rig.mode == "POSE" else [each for each in rig.pose.bones if _is_selected(each)]
+    )
+    found = [bone for bone in picked or () if bone.id_data == rig]
+    if not found:
+        raise FabrikError(f"No bone of {rig.name!r} is selected: select some in Pose mode first")
+    return found
+
+
 def chosen_bones(context: bpy.types.Context, rig: bpy.types.Object, names: str = "") -> Sequence[bpy.types.PoseBone]:
     """The bones named, "" for the selected ones, or the active one where none is selected; as in `selected_bones`.
 
     names: separated by commas. Raises FabrikError for a name that no bone has, and where nothing is selected.
     """
     if names:
-        return _meant(rig, [_named(rig, name) for name in ([names] if names in rig.pose.bones else names.split(","))])
+        return _meant(rig, named_bones(rig, names))
     active = active_bone(rig)
     chosen = selected_bones(context, rig) or ([] if active is None else [active])
     if not chosen:
         raise FabrikError(f"No bone of {rig.name!r} is selected: select some in Pose mode first")
     return chosen
+
+
+def named_bones(rig: bpy.types.Object, names: str) -> list[bpy.types.PoseBone]:
+    """The bones of names separated by commas, controls included. Raises FabrikError for a name that no bone has."""
+    return [_named(rig, name) for name in ([names] if names in rig.pose.bones else names.split(","))]
 
 
 def chosen_bone(context: bpy.types.Context, rig: bpy.types.Object, name: str) -> bpy.types.PoseBone:

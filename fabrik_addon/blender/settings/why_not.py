@@ -10,8 +10,9 @@ from typing import Any, Final, TypeVar
 import bpy
 
 from .effector import FabrikEffector
+from .in_use import Use
 from .markers import FabrikMarker
-from .rig import rig_settings
+from .unset import seen
 
 _Thing = TypeVar("_Thing", bound=bpy.types.ID)
 
@@ -19,15 +20,19 @@ _Thing = TypeVar("_Thing", bound=bpy.types.ID)
 class Armatures:
     """The file's armatures, kept from one redraw to the next: going through 10,000 objects takes some 2 ms.
 
-    They are found when they are first asked for, and again once objects may have come or gone.
+    They are found when they are first asked for, and again once objects may have come or gone. Handlers tell of that.
+    As long as no rig has effectors or markers there are neither handlers nor armatures.
     """
 
     def __init__(self) -> None:
+        self._is_needed = False
         self._found: list[bpy.types.Object] | None = None
         self._count = 0
 
     def in_file(self) -> list[bpy.types.Object]:
-        """All of them."""
+        """All of them; none as long as no rig has effectors or markers."""
+        if not self._is_needed:
+            return []
         # A script may have made or deleted some without the scene having been evaluated since.
         count = len(bpy.data.armatures)
         if self._found is None or count != self._count or not self._is_current(self._found):
@@ -40,9 +45,13 @@ class Armatures:
         """Those that can be seen in the context's view layer."""
         return [rig for rig in self.in_file() if rig.visible_get()]
 
+    def note(self, use: Use) -> None:
+        """Something is used: see `in_use`."""
+        self._is_needed |= use in {"effectors", "markers"}
+
     def forget(self) -> None:
-        """Leave nothing behind."""
-        self._found = None
+        """Leave nothing behind, until the next rig has effectors or markers."""
+        self._is_needed, self._found = False, None
         self._watch(on=False)
 
     def _is_current(self, found: list[bpy.types.Object]) -> bool:
@@ -95,7 +104,7 @@ def rig_at_hand(context: bpy.types.Context) -> bpy.types.Object | None:
 
 def _is_for(thing: bpy.types.Object, rig: bpy.types.Object) -> bool:
     """Whether an object is a target, a bend target or a marker of a rig."""
-    kept = rig_settings(rig)
+    kept = seen(rig)
     if any(thing in {effector.target, effector.bend_target} for effector in kept.effectors):
         return True
     return any(marker.target == thing for marker in kept.capture.markers)
@@ -125,11 +134,26 @@ def of_a_rig(reason: Callable[[bpy.types.Object], str]) -> Callable[[bpy.types.O
 @of_a_rig
 def why_no_solve(rig: bpy.types.Object) -> str:
     """What keeps an object from being solved or baked, and what to do; "" where nothing does."""
-    if not len(rig_settings(rig).effectors):
+    if not len(seen(rig).effectors):
         return f"{rig.name!r} has no effector: pick a bone in Pose mode and add one"
     if not enabled_effectors(rig):
         return f"All effectors of {rig.name!r} are switched off: enable one"
     return ""
+
+
+def shared_targets(rig: bpy.types.Object) -> list[bpy.types.Object]:
+    """The empties that a rig reaches for and another one as well, as after a rig is duplicated without its targets."""
+    others = {
+        each.target for other in ARMATURES.in_file() if other != rig for each in seen(other).effectors if each.target
+    }
+    own = dict.fromkeys(each.target for each in seen(rig).effectors if each.target in others)
+    return [target for target in own if target.type == "EMPTY" and target.library is None]
+
+
+@of_a_rig
+def why_no_own_targets(rig: bpy.types.Object) -> str:
+    """What keeps an object from getting targets of its own, and what to do; "" where nothing does."""
+    return "" if shared_targets(rig) else f"{rig.name!r} has its targets for itself: select a rig that shares some"
 
 
 @of_a_rig
@@ -144,14 +168,20 @@ def why_no_bake(rig: bpy.types.Object) -> str:
     return "" if mapped_markers(rig) else why_no_solve(rig)
 
 
+def has_motion(rig: bpy.types.Object) -> bool:
+    """Whether a rig has an action, or NLA strips as edits on layers of their own leave it."""
+    animation = rig.animation_data
+    return animation is not None and (animation.action is not None or len(animation.nla_tracks) > 0)
+
+
 def enabled_effectors(rig: bpy.types.Object) -> list[FabrikEffector]:
     """The effectors that count: switched on, with a weight."""
-    return [effector for effector in rig_settings(rig).effectors if effector.enabled and effector.weight > 0.0]
+    return [effector for effector in seen(rig).effectors if effector.enabled and effector.weight > 0.0]
 
 
 def mapped_markers(rig: bpy.types.Object) -> list[FabrikMarker]:
     """The markers that count: on a bone, switched on, with a weight."""
-    markers = rig_settings(rig).capture.markers
+    markers = seen(rig).capture.markers
     return [marker for marker in markers if marker.bone and marker.enabled and marker.weight > 0.0]
 
 

@@ -1,18 +1,17 @@
-"""Marker files dragged onto the 3D viewport."""
+"""Files of motion capture dragged onto the 3D viewport."""
 
 from bpy.types import Context, FileHandler
 
-from ...markers.files.suffixes import SUFFIXES
-from .operators.import_markers import FABRIK_OT_import_markers
+from .operators.import_markers import MOTION_SUFFIXES, FABRIK_OT_import_markers
 
 
 class FABRIK_FH_markers(FileHandler):
-    """Imports marker files that are dropped on the 3D viewport"""
+    """Imports files of motion capture that are dropped on the 3D viewport"""
 
     bl_idname = "FABRIK_FH_markers"
     bl_label = "Motion-capture markers"
     bl_import_operator = FABRIK_OT_import_markers.bl_idname
-    bl_file_extensions = ";".join(SUFFIXES)
+    bl_file_extensions = ";".join(MOTION_SUFFIXES)
 
     @classmethod
     def poll_drop(cls, context: Context) -> bool:

@@ -5,14 +5,13 @@ from typing import Final
 import bpy
 from bpy.types import Context, Menu
 
-from ...markers.files.suffixes import SUFFIXES
 from ..settings.why_not import rig_at_hand, why_no_rig
 from .operators import limit_tools, limits
 from .operators.bake import FABRIK_OT_bake
 from .operators.calibrate_markers import FABRIK_OT_calibrate_markers
 from .operators.drag import FABRIK_OT_drag
 from .operators.effectors import FABRIK_OT_add_effector, FABRIK_OT_pin
-from .operators.import_markers import FABRIK_OT_import_markers
+from .operators.import_markers import MOTION_SUFFIXES, FABRIK_OT_import_markers
 from .operators.match_markers import FABRIK_OT_match_markers
 from .operators.posing import (
     FABRIK_OT_key_pose,
@@ -63,7 +62,8 @@ def _draw_entry(self: Menu, context: Context) -> None:
 
 def _draw_import(self: Menu, _context: Context) -> None:
     """The line in File > Import."""
-    self.layout.operator(FABRIK_OT_import_markers.bl_idname, text=f"Motion-capture Markers ({', '.join(SUFFIXES)})")
+    suffixes = ", ".join(MOTION_SUFFIXES)
+    self.layout.operator(FABRIK_OT_import_markers.bl_idname, text=f"Motion Capture ({suffixes})")
 
 
 ENTRIES: Final = (

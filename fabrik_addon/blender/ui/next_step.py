@@ -5,7 +5,7 @@ from bpy.types import Context
 
 from ..capture.takes import imported_takes, record_of
 from ..settings.control import may_be_control_rig
-from ..settings.rig import rig_settings
+from ..settings.unset import seen
 from ..settings.why_not import mapped_markers, why_no_rig
 
 
@@ -14,7 +14,7 @@ def next_in_pose(rig: bpy.types.Object | None) -> str:
     reason = why_no_rig(rig)
     if reason or rig is None:
         return reason
-    kept = rig_settings(rig)
+    kept = seen(rig)
     if may_be_control_rig(rig):
         return "Constraints move its bones: use it as a control rig, then drag controls"
     if any(effector.kind == "TARGET" for effector in kept.effectors):
@@ -28,7 +28,7 @@ def next_in_pose(rig: bpy.types.Object | None) -> str:
 
 def _next_with_targets(rig: bpy.types.Object) -> str:
     """What comes next where the rig reaches for targets."""
-    if not rig_settings(rig).live:
+    if not seen(rig).live:
         return "Switch Live on and move the targets"
     # A click in Pose mode selects bones only.
     in_pose_mode = rig.mode == "POSE"
@@ -46,17 +46,19 @@ def next_in_motion(context: Context, rig: bpy.types.Object | None) -> str:
     if not mapped_markers(rig):
         return "Match the markers to the bones"
     record = record_of(rig)
+    if record is not None and record.action is not None:
+        return "Baked: the report is below"
     if record is None or not record.calibrated:
         return "Calibrate the markers on the rig"
-    if record.action is None:
-        return "Bake the take onto the rig"
-    return "Baked: the report is below"
+    return "Bake the take onto the rig"
 
 
 def _without_a_take(rig: bpy.types.Object | None) -> str:
     """What comes next where no markers were imported: other armatures have motion too."""
-    kept = None if rig is None else rig_settings(rig).retarget
-    if kept is not None and kept.source is not None:
+    kept = None if rig is None else seen(rig).retarget
+    if rig is not None and kept is not None and kept.source is not None:
+        if may_be_control_rig(rig):
+            return "Constraints move its bones: use it as a control rig first"
         if kept.brought == kept.source.name:
             return "Retargeted: the report is below"
         return "Press Retarget: the source's motion comes onto the rig"

@@ -5,7 +5,7 @@ Blender draws sliders only on what is there. This one keeps nothing: it reads an
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import bpy
 from bpy.props import FloatProperty
@@ -14,7 +14,7 @@ STIFFNESS_SLIDER: Final = "fabrik_stiffness_of_selected"
 
 
 def start() -> None:
-    """Put it on scenes, where what is changed can be undone."""
+    """Put it on objects, where what is changed can be undone."""
     slider = FloatProperty(
         name="Stiffness",
         description="How much the bone and the selected ones keep their rotation while others turn: "
@@ -26,33 +26,29 @@ def start() -> None:
         set=_stiffen,
         options=set(),
     )
-    setattr(bpy.types.Scene, STIFFNESS_SLIDER, slider)
+    setattr(bpy.types.Object, STIFFNESS_SLIDER, slider)
 
 
 def stop() -> None:
     """Take it off again."""
-    delattr(bpy.types.Scene, STIFFNESS_SLIDER)
+    delattr(bpy.types.Object, STIFFNESS_SLIDER)
 
 
-def _stiffness(_scene: bpy.types.Scene) -> float:
+def _stiffness(rig: bpy.types.Object) -> float:
     """The active bone's; 0 where there is none or where it makes no sense."""
     from ..settings.limit_properties import read_settings
     from ..settings.selection import active_bone
-    from ..settings.why_not import rig_at_hand
 
-    rig: Any = rig_at_hand(bpy.context)
-    bone = active_bone(rig) if rig is not None and rig.pose else None
+    bone = active_bone(rig) if rig.pose else None
     return min(max(read_settings(bone).stiffness, 0.0), 1.0) if bone else 0.0
 
 
-def _stiffen(_scene: bpy.types.Scene, stiffness: float) -> None:
+def _stiffen(rig: bpy.types.Object, stiffness: float) -> None:
     """Give it to the active bone and the selected ones, but those that can't keep it."""
     from ..settings.limit_properties import LimitPropertyError, read_settings, write_settings
     from ..settings.selection import active_bone, selected_bones
-    from ..settings.why_not import rig_at_hand
 
-    rig: Any = rig_at_hand(bpy.context)
-    if rig is None or not rig.pose:
+    if not rig.pose:
         return
     bones = {bone.name: bone for bone in (*selected_bones(bpy.context, rig), active_bone(rig)) if bone}
     for bone in bones.values():

@@ -1,7 +1,6 @@
-"""The take that is chosen in the Motion tab, as a place among all collections: Blender's lists want a number.
+"""The take that a rig follows, as its index among all collections: Blender's lists want a number.
 
-It keeps nothing: it reads and writes what the rig at hand has chosen. It is no setting of the rig, as Blender would
-call it while it compares library overrides, when other data can't be asked for.
+It keeps nothing: it reads and writes what the rig follows. It is a property of objects, so that it knows its rig.
 """
 
 from typing import Any, Final
@@ -9,36 +8,37 @@ from typing import Any, Final
 import bpy
 from bpy.props import IntProperty
 
-from ..settings.rig import rig_settings
-from ..settings.why_not import rig_at_hand, why_no_rig
+from ..capture.takes import follow_take
+from ..settings.unset import seen
 
 TAKE_INDEX: Final = "fabrik_take_index"
 
 
 def start() -> None:
-    """Put it on scenes."""
+    """Put it on objects."""
     index = IntProperty(
-        name="Take", description="The take that is matched next", get=_place, set=_choose, options=set()
+        name="Take",
+        description="The take that everything below is about",
+        get=_index,
+        set=_follow,
+        options={"SKIP_SAVE"},
     )
-    setattr(bpy.types.Scene, TAKE_INDEX, index)
+    setattr(bpy.types.Object, TAKE_INDEX, index)
 
 
 def stop() -> None:
     """Take it off again."""
-    delattr(bpy.types.Scene, TAKE_INDEX)
+    delattr(bpy.types.Object, TAKE_INDEX)
 
 
-def _place(_scene: bpy.types.Scene) -> int:
-    """That of the take chosen, else of the one that the rig follows; -1 where there is none."""
-    rig = rig_at_hand(bpy.context)
-    if rig is None or why_no_rig(rig):
+def _index(rig: bpy.types.Object) -> int:
+    """That of the take that a rig follows; -1 where there is none, and while Blender compares library overrides."""
+    collections: Any = getattr(bpy.data, "collections", None)
+    if rig.type != "ARMATURE" or not rig.is_property_set("fabrik") or collections is None:
         return -1
-    capture = rig_settings(rig).capture
-    chosen = capture.chosen_take or capture.take
-    return -1 if chosen is None else bpy.data.collections.find(chosen.name)
+    take = seen(rig).capture.take
+    return -1 if take is None else collections.find(take.name)
 
 
-def _choose(_scene: bpy.types.Scene, place: int) -> None:
-    rig: Any = rig_at_hand(bpy.context)
-    if not why_no_rig(rig):
-        rig_settings(rig).capture.chosen_take = bpy.data.collections[place]
+def _follow(rig: bpy.types.Object, index: int) -> None:
+    follow_take(rig, bpy.data.collections[index])

@@ -26,11 +26,12 @@ class FABRIK_WT_drag(WorkSpaceTool):
         """How bones are dragged, in the tool's header."""
         if why_no_rig(context.object):
             return
-        settings = rig_settings(context.object).drag
+        kept = rig_settings(context.object)
+        settings = kept.drag
         layout.prop(settings, "reach")
         if settings.reach == "BONES":
             layout.prop(settings, "bones")
-        layout.prop(settings, "root")
+        layout.prop(kept, "root")
 
 
 def start() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...core.arrays import FloatArray
 from ..posing.drag.view import DragView
-from ..settings.rig import rig_settings
+from ..settings.unset import seen
 
 # Pixels from the mouse to a point that it takes hold of.
 _NEAR: Final = 10.0
@@ -20,15 +20,15 @@ def nearest_on_trails(
 
     The present frame's is none: that is the bone itself.
     """
-    if not rig_settings(rig).view.show_trails or context.mode != "POSE":
+    if not seen(rig).view.show_trails or context.mode != "POSE":
         return None
     from .overlays.motion import trail_points  # noqa: PLC0415  Blender's start needs none of it
 
     best, found = _NEAR * context.preferences.system.ui_scale, None
     for bone, frames, points in trail_points(context, rig):
         for frame, point in zip(frames.tolist(), points, strict=True):
-            seen = view.on_screen(point)
-            away = np.inf if seen is None else float(np.linalg.norm(seen - mouse))
+            at = view.on_screen(point)
+            away = np.inf if at is None else float(np.linalg.norm(at - mouse))
             if away < best:
                 best, found = away, (bone, round(frame))
     return None if found is None or found[1] == context.scene.frame_current else found

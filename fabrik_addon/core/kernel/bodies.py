@@ -23,6 +23,8 @@ Motions: TypeAlias = tuple[FloatArray, FloatArray]
 # (3, 9) what a point adds to the matrix that makes a × p of a.
 _CROSSING = np.zeros((3, 9))
 _CROSSING[(2, 0, 1), (1, 5, 6)], _CROSSING[(1, 2, 0), (2, 3, 7)] = 1.0, -1.0
+# Points that touch are others at each step, so that not all are kept of which columns move them.
+_KEPT = 64
 _YZX, _ZXY = [1, 2, 0], [2, 0, 1]
 
 
@@ -235,6 +237,8 @@ class Bodies:
         """(n, 1, D) 1 where a column moves a body (n,)."""
         key = on.tobytes()
         if key not in self._moves_of:
+            if len(self._moves_of) >= _KEPT:
+                self._moves_of.clear()
             self._moves_of[key] = self.above[self.body_of][:, on].T[:, None].astype(float)
         return self._moves_of[key]
 

@@ -1,4 +1,4 @@
-"""What a body keeps to besides its joints' limits: the floor, and its centre of mass over what it stands on."""
+"""What a body keeps to besides its joints' limits: the floor, itself, and its centre of mass over what it stands on."""
 
 from dataclasses import dataclass
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray
 from .bodies import Bodies, Motions, Pose
+from .capsules import Capsules, SelfCollision
 from .joint_limits import ConstraintRows
 from .posture import Away, PostureTerm
 
@@ -54,10 +55,16 @@ class Support:
 
 
 class Bounds:
-    """The sides that a floor and a support are, for one body. Bones that do not take part bear no floor."""
+    """The constraints that floor, support and capsules are, for one body. Bones that take no part bear no floor.
 
-    def __init__(self, bodies: Bodies, floor: Floor | None, support: Support | None) -> None:
-        self._bodies, self._support = bodies, support
+    Attributes:
+        capsules: those of the body.
+    """
+
+    def __init__(
+        self, bodies: Bodies, floor: Floor | None, support: Support | None, collision: SelfCollision | None = None
+    ) -> None:
+        self._bodies, self._support, self.capsules = bodies, support, Capsules(bodies, collision)
         place = {bodies.skeleton.names[bone]: body for body, bone in enumerate(bodies.bones)}
         borne = [] if floor is None else [(place[name], point) for name, point in floor.points if name in place]
         self._on: IntArray = np.array([body for body, _ in borne], dtype=np.int64)
@@ -122,8 +129,8 @@ class Bounds:
         return ConstraintRows.straight(rows[near], gaps[near], _FLOOR_KEYS + near)
 
     def cost(self, pose: Pose, away: Away, price: float) -> float:
-        """What it costs to be through the floor, at a price a metre, and out of balance."""
-        cost = 0.0
+        """What it costs to be through the floor or in itself, at a price a metre, and out of balance."""
+        cost = price * float(self.capsules.depths(pose).sum())
         if len(self._on):
             heights = pose.points(self._on, self._points) @ self._normal
             cost += price * float(np.maximum(self._height - heights, 0.0).sum())

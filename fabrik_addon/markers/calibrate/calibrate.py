@@ -13,8 +13,9 @@ from typing import Literal
 import numpy as np
 
 from ...core import Effector, Options, Skeleton, Solution, Solver
-from ...core.arrays import IntArray
+from ...core.arrays import IntArray, lengths
 from ...core.limits.base import Limit
+from ...human.naming_schemes import match
 from ..clip import Clip, FloatArray
 from ..mapping.marker_map import MappedMarker
 from ..steps import at_once, within
@@ -33,6 +34,10 @@ _TAKE_FRAMES = 80
 # The share of a take's frames that counts as still, among those on which this share of the most markers is seen.
 _STILL_SHARE = 0.1
 _NEARLY_ALL = 0.9
+# People are upright on frames on which their heads are this share as far from their feet as on the take's tallest: on
+# all frames of three walks, on 78 % of a sports take's, on none of a jump's crouch.
+_UPRIGHT_SHARE = 0.92
+_TALLEST_PERCENT = 95.0
 # The share of the time until the reference has been measured, if the take refines it.
 MEASURED = 0.3
 
@@ -51,6 +56,8 @@ class Calibration:
         residuals: (M,) RMS distances of the markers from where the pose has them; NaN if never seen.
         guesses: (M, 3) offsets as the mapping had them.
         pose: which pose the person is assumed to hold at the reference.
+        stature: how far the head is from the feet in the pose at the reference, as a share of that at rest; NaN if the
+            names of bones do not say which they are.
         poses: those of the frames that were measured last, the reference's or some of the take's.
     """
 
@@ -63,6 +70,7 @@ class Calibration:
     residuals: FloatArray
     guesses: FloatArray
     pose: Kind
+    stature: float
     poses: Solution
 
     @cached_property
@@ -117,7 +125,7 @@ def calibrate_steps(
     """
     mapping = _used(mapping, clip)
     positions = positions_of(clip, mapping)
-    reference = _reference(positions, frames)
+    reference = _reference(positions, frames, _statures(skeleton, mapping, positions))
     guesses = guessed_offsets(skeleton, mapping)
     fit = Fit(skeleton, mapping, guesses, dict(limits or {}), np.ones(len(skeleton)), moving_pose(skeleton))
     resize = isinstance(scale, str)
@@ -165,8 +173,13 @@ def refined_steps(
     )
     fit, poses = yield from over_take(fit, positions, resize=resize)
     found = _result(fit, poses, positions, calibration.guesses)
-    rotations, root = calibration.rotations, calibration.root_location
-    return replace(found, rotations=rotations, root_location=root, pose=calibration.pose)
+    return replace(
+        found,
+        rotations=calibration.rotations,
+        root_location=calibration.root_location,
+        pose=calibration.pose,
+        stature=calibration.stature,
+    )
 
 
 refined = at_once(refined_steps)
@@ -195,11 +208,27 @@ def _used(mapping: Sequence[MappedMarker], clip: Clip) -> tuple[MappedMarker, ..
     return used
 
 
-def _reference(positions: FloatArray, frames: tuple[int, int] | None) -> FloatArray:
+def _statures(skeleton: Skeleton, mapping: Sequence[MappedMarker], positions: FloatArray) -> FloatArray:
+    """(F,) distances from the feet's markers to the highest markers of the trunk; NaN where either are not seen."""
+    roles = match(skeleton.names)
+    parts = [roles[entry.bone].part if entry.bone in roles else "" for entry in mapping]
+    ends = []
+    for groups in (("foot", "toe"), ("shin",)), (("head", "neck"), ("chest", "shoulder", "upper_arm")):
+        columns = next((found for group in groups if (found := [part in group for part in parts]) and any(found)), None)
+        if columns is None:
+            return np.full(len(positions), np.nan)
+        points = positions[:, columns]
+        seen = ~np.isnan(points).any(axis=2)
+        middle = np.nansum(points, axis=1) / np.maximum(seen.sum(axis=1), 1)[:, None]
+        ends.append(np.where(seen.all(axis=1)[:, None], middle, np.nan))
+    return lengths(ends[1] - ends[0])
+
+
+def _reference(positions: FloatArray, frames: tuple[int, int] | None, statures: FloatArray) -> FloatArray:
     """Some frames (F, M, 3) of the reference, each with some marker seen.
 
-    Without a range those on which markers move least, among the frames that show nearly the most; several, since one
-    alone may be the turning point of a jump.
+    Without a range those on which markers move least, among the frames that show nearly the most and the person
+    upright; several, since one alone may be the turning point of a jump. statures: (F,) see `_statures`.
     """
     if frames is not None:
         first, last = frames
@@ -213,6 +242,9 @@ def _reference(positions: FloatArray, frames: tuple[int, int] | None) -> FloatAr
     steps[0] = steps[1] if len(steps) > 1 else 0.0
     speeds = np.nansum(steps, axis=1) / np.maximum((~np.isnan(steps)).sum(axis=1), 1)
     good = np.flatnonzero(count >= max(_NEARLY_ALL * count.max(initial=0), 1))
+    if np.isfinite(statures[good]).any():
+        tallest = np.nanpercentile(statures[good], _TALLEST_PERCENT)
+        good = good[statures[good] >= _UPRIGHT_SHARE * tallest]
     still = good[np.argsort(speeds[good], kind="stable")[: max(1, round(_STILL_SHARE * len(good)))]]
     return _spread(positions[np.sort(still)], _REFERENCE_FRAMES)
 
@@ -245,5 +277,22 @@ def _result(fit: Fit, poses: Solution, positions: FloatArray, guesses: FloatArra
         residuals=np.where(count > 0, np.sqrt(squares), np.nan),
         guesses=guesses,
         pose=fit.expected.kind,
+        stature=_stature(solution),
         poses=solution,
     )
+
+
+def _stature(solution: Solution) -> float:
+    """How far the head is from the feet in F poses, the median, as a share of that at rest; NaN without either."""
+    skeleton, roles = solution.skeleton, match(solution.skeleton.names)
+    heads, feet = (
+        [bone for bone, name in enumerate(skeleton.names) if name in roles and roles[name].part == part]
+        for part in ("head", "foot")
+    )
+    if not heads or not feet:
+        return np.nan
+    posed, rest = (
+        lengths(places[:, heads].mean(axis=1) - places[:, feet].mean(axis=1))
+        for places in (solution.heads, skeleton.rest[None, :, :3, 3])
+    )
+    return float(np.median(posed) / rest[0])

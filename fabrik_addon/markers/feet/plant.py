@@ -18,6 +18,10 @@ from .stances import FeetError, FootPoint, Stance, StandingSettings, drift, fade
 _PIN_WEIGHT: Final = 300.0
 _HIPS_WEIGHT: Final = 1e5
 _LEG_WEIGHT: Final = 10.0
+# How far from its head the points are that hold a bone as it is, as a share of the longest bone's length: the same for
+# all, or toes do all the rotating where feet are pinned, 16 degrees a frame in a walk at 60 Hz. So they do 12, and feet
+# drift by 9 mm instead of 8.
+_LEVER: Final = 0.35
 # The poses are near already.
 _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=1e-6)
 
@@ -128,10 +132,10 @@ def _solved(
 def _anchors(skeleton: Skeleton, points: Sequence[FootPoint]) -> list[Effector]:
     """Points that hold the bones from the root to the feet as they are: two for each, beside its axis and along it."""
     bones = sorted({bone for point in points for bone in skeleton.path(skeleton.index(point.bone))})
-    shared = _trunk(skeleton, points)
+    shared, longest = _trunk(skeleton, points), float(skeleton.lengths[bones].max())
     anchors = []
     for bone in bones:
-        length = float(skeleton.lengths[bone]) or 1e-3
+        length = _LEVER * longest
         weight = _HIPS_WEIGHT if bone in shared else _LEG_WEIGHT
         anchors.append(Effector(skeleton.names[bone], (0.0, length, 0.0), weight))
         anchors.append(Effector(skeleton.names[bone], (length, 0.0, 0.0), weight))

@@ -3,18 +3,27 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from ..clip import Clip, ClipError, MarkerFileError
 from ..mapping.labels import body_labels
+from .arrays import NPY_START, NPZ_START, PICKLE_START, PICKLED
 from .c3d import parse_c3d
+from .keypoints import parse_csv, parse_npy
+from .motive import START as MOTIVE_START
+from .motive import parse_motive
+from .nexus import has_trajectories, parse_nexus
+from .npz import parse_npz
 from .reading import Parser, read_file
 from .suffixes import SUFFIXES
 from .trc import parse_trc
 
-_PARSERS: Final[Mapping[str, Parser]] = MappingProxyType({".trc": parse_trc, ".c3d": parse_c3d})
+_PARSERS: Final[Mapping[str, Parser]] = MappingProxyType(
+    {".trc": parse_trc, ".c3d": parse_c3d, ".npy": parse_npy, ".npz": parse_npz}
+)
 _C3D_MAGIC: Final = 0x50
 _TRC_START: Final = b"pathfiletype"
 # What may precede a label's first "_" without being a performer.
@@ -25,22 +34,43 @@ _SHARED_LABELS: Final = 5
 _LEAST_SHARE: Final = 0.25
 
 
-def read_markers(path: str | os.PathLike[str], units: str | None = None, up_axis: str | None = None) -> Clip:
-    """Read a TRC or C3D file into metres, told by what is in it, else by its suffix.
+def read_markers(
+    path: str | os.PathLike[str],
+    units: str | None = None,
+    up_axis: str | None = None,
+    layout: str | None = None,
+    rate: float | None = None,
+) -> Clip:
+    """Read a file of markers or keypoints into metres; its format is found by its content, else by its suffix.
 
     units: overrides what the file says ("mm", "cm", "m", "in", "ft"). up_axis: "Y" or "Z"; None takes what the file
-    says, or guesses. Raises MarkerFileError, one sentence that names the file, where it cannot be read or is neither.
+    says, or guesses. layout: the order of keypoints without names, a key of `layouts.LAYOUTS`; None finds it. rate:
+    frames a second instead of the file's. Raises MarkerFileError, one sentence that names the file, if it cannot be
+    read or is of no known format; LayoutError if the layout has to be chosen.
     """
     suffix = Path(path).suffix.lower()
-    return read_file(path, lambda *told: _parser(told[0][:64], suffix)(*told), units, up_axis)
+    clip = read_file(path, lambda *told: _parser(told[0], suffix, layout, rate)(*told), units, up_axis)
+    return clip if rate is None else replace(clip, rate=rate)
 
 
-def _parser(start: bytes, suffix: str) -> Parser:
-    """What reads a file that begins so."""
-    if _TRC_START in start.replace(b"\0", b"").lower():
+def _parser(content: bytes, suffix: str, layout: str | None, rate: float | None) -> Parser:
+    """What reads a file with such a content."""
+    start = content[:64]
+    letters = start.replace(b"\0", b"").lower()
+    if _TRC_START in letters:
         return parse_trc
+    if MOTIVE_START in letters:
+        return parse_motive
+    if start.startswith(NPY_START):
+        return partial(parse_npy, layout=layout, rate=rate)
+    if start.startswith(NPZ_START):
+        return partial(parse_npz, rate=rate)
+    if start.startswith(PICKLE_START) and b"." in content[-2:]:
+        raise MarkerFileError(PICKLED)
     if len(start) > 1 and start[1] == _C3D_MAGIC and start[0] < ord(" "):
         return parse_c3d
+    if suffix == ".csv":
+        return parse_nexus if has_trajectories(content) else partial(parse_csv, layout=layout, rate=rate)
     if suffix not in _PARSERS:
         kinds = "/".join(suffix.lstrip(".").upper() for suffix in SUFFIXES)
         raise MarkerFileError(f"this is no {kinds} file: choose one of these")

@@ -2,7 +2,9 @@
 
 import itertools
 import logging
+import math
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,9 +20,13 @@ Parser: TypeAlias = Callable[[bytes, str | None, UpAxis | None], Clip]
 
 _log = logging.getLogger(__name__)
 
+_NOT_SEEN: Final = re.compile(r"|--?|n/?a|null|none|[-+]?nan(\(\w*\))?|[-+]?1\.#(qnan|ind|inf)\d*", re.IGNORECASE)
+
 METRES: Final[Mapping[str, float]] = MappingProxyType(
     {"mm": 0.001, "cm": 0.01, "dm": 0.1, "m": 1.0, "in": 0.0254, "ft": 0.3048}
 )
+# Frames a second of most cameras.
+_USUAL_RATE: Final = 30.0
 _LONG_UNITS: Final[Mapping[str, str]] = MappingProxyType(
     {"millimeter": "mm", "centimeter": "cm", "meter": "m", "inch": "in", "inche": "in", "foot": "ft", "feet": "ft"}
 )
@@ -40,7 +46,9 @@ def read_file(path: str | os.PathLike[str], parse: Parser, units: str | None, up
             raise MarkerFileError(f"the up axis must be Y or Z, not {up_axis!r}")  # noqa: TRY301
         clip = replace(parse(_file_bytes(path), units, axes[told]), source=path.name)
     except MarkerFileError as trouble:
-        raise MarkerFileError(f"{path.name}: {trouble}") from None
+        # Its class may say more.
+        trouble.args = (f"{path.name}: {trouble}",)
+        raise
     for note in clip.notes:
         _log.warning("%s: %s", path.name, note)
     return clip
@@ -57,6 +65,31 @@ def _file_bytes(path: Path) -> bytes:
     if not content.strip():
         raise MarkerFileError("the file is empty: choose another")
     return content
+
+
+def decoded(content: bytes) -> str:
+    """The text: by its byte order mark, else UTF-8, else Latin-1, which fits any bytes."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return content.decode("utf-16", errors="replace")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1").removeprefix("\xef\xbb\xbf")
+
+
+def number_in(cell: str) -> float | None:
+    """A cell as a number: NaN for blanks and words that mean "not seen", None if it is no number.
+
+    A comma is read as a decimal point if there is no other.
+    """
+    if _NOT_SEEN.fullmatch(cell):
+        return math.nan
+    if cell.count(",") == 1 and "." not in cell:
+        cell = cell.replace(",", ".")
+    try:
+        return float(cell)
+    except ValueError:
+        return None
 
 
 def unit_name(told: str) -> str:
@@ -85,6 +118,12 @@ def without_unseen(points: FloatArray) -> FloatArray:
     """The (F, M, 3) points with NaN in all of a triple that is not a position."""
     unseen: BoolArray = ~np.isfinite(points).all(axis=-1) | (points == 0.0).all(axis=-1)
     return np.where(unseen[..., None], np.nan, points)
+
+
+def rate_or_usual(rate: float | None) -> tuple[float, tuple[str, ...]]:
+    """A rate in Hz and nothing; if it is not known that of most cameras, and a note."""
+    note = f"nothing says its rate; took {_USUAL_RATE:g} frames a second: choose another if it is wrong"
+    return (rate, ()) if rate else (_USUAL_RATE, (note,))
 
 
 def guessed_up(positions: FloatArray, default: UpAxis) -> tuple[UpAxis, tuple[str, ...]]:

@@ -22,9 +22,8 @@ from typing import Final
 import numpy as np
 
 from ..clip import Clip, FloatArray, MarkerFileError, UpAxis
-from .reading import METRES, guessed_up, unique_names, unit_name, without_unseen
+from .reading import METRES, decoded, guessed_up, number_in, unique_names, unit_name, without_unseen
 
-_NOT_SEEN: Final = re.compile(r"|--?|n/?a|null|none|[-+]?nan(\(\w*\))?|[-+]?1\.#(qnan|ind|inf)\d*", re.IGNORECASE)
 _AXIS_CELL: Final = re.compile(r"[XYZ]\d*", re.IGNORECASE)
 _COLUMNS_BEFORE: Final = 2  # Frame# and Time
 # Header and Time column may differ by this share before it is worth a warning.
@@ -65,7 +64,7 @@ def parse_trc(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip
     say). Raises MarkerFileError, which does not name the file yet, for a file that is empty, truncated in its header or
     not a TRC file; for unknown units; for no rate in header and times; and where no marker is ever seen.
     """
-    text = _decode(content)
+    text = decoded(content)
     table = _table(_lines(text))
     unit = unit_name(table.fields.get("units", "") if units is None else units)
     names = _marker_names(table)
@@ -84,16 +83,6 @@ def parse_trc(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip
         start_time=float(samples.times[0]) if math.isfinite(samples.times[0]) else 0.0,
         notes=(*_lies(table, samples, rate), *up_note),
     )
-
-
-def _decode(content: bytes) -> str:
-    """The text: by its byte order mark, else UTF-8, else Latin-1, which fits any bytes."""
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return content.decode("utf-16", errors="replace")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return content.decode("latin-1").removeprefix("\xef\xbb\xbf")
 
 
 def _lines(text: str) -> list[_Line]:
@@ -195,7 +184,7 @@ def _samples(table: _Table, marker_count: int, *, cut: bool) -> _Samples:
 
 def _count(table: _Table, key: str) -> float:
     """A count of the header; -1 where it says none."""
-    said = _number(table.fields.get(key, ""))
+    said = number_in(table.fields.get(key, ""))
     return said if said is not None and math.isfinite(said) else -1.0
 
 
@@ -207,7 +196,7 @@ def _numbers(line: _Line) -> list[float]:
         pass
     numbers = []
     for column, cell in enumerate(line.cells, start=1):
-        number = _number(cell)
+        number = number_in(cell)
         if number is None:
             raise MarkerFileError(
                 f"line {line.number}, column {column}: {cell!r} is not a number: mend it or export again"
@@ -216,21 +205,9 @@ def _numbers(line: _Line) -> list[float]:
     return numbers
 
 
-def _number(cell: str) -> float | None:
-    """One cell as a number, NaN for what says "not seen", None for what is no number."""
-    if _NOT_SEEN.fullmatch(cell):
-        return math.nan
-    if cell.count(",") == 1 and "." not in cell:
-        cell = cell.replace(",", ".")
-    try:
-        return float(cell)
-    except ValueError:
-        return None
-
-
 def _rate(told: str, samples: _Samples) -> float:
     """The header's rate in Hz, else that of the Time column; raise where neither is one."""
-    rate = _number(told)
+    rate = number_in(told)
     if rate is not None and math.isfinite(rate) and rate > 0.0:
         return rate
     from_times = _rate_of_times(samples)

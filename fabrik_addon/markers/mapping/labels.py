@@ -150,9 +150,15 @@ def _recognised(reader: _Reader, labels: Sequence[str]) -> str | None:
 
 def body_labels(labels: Sequence[str]) -> int:
     """How many of the labels of one person, or thing, name a place on a body."""
+    return len(landmarks_of(labels))
+
+
+def landmarks_of(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """The side ("L", "R" or "") and the landmark that each label of one person names, for those that name one."""
     reader = _Reader(labels)
     key = _recognised(reader, labels)
-    return sum(reader.meaning(label, PRESETS[key] if key else None) is not None for label in labels)
+    found = {label: reader.meaning(label, PRESETS[key] if key else None) for label in labels}
+    return {label: meaning[:2] for label, meaning in found.items() if meaning is not None}
 
 
 def parts_of(roles: Mapping[str, Role]) -> dict[Role, str]:

@@ -144,6 +144,7 @@ _ON_THE_BODY: Final[Mapping[str, Landmark]] = MappingProxyType(
         "rear of head": Landmark("head", "skull", front=-6.0, up=6.0),
         "temple": Landmark("head", "skull", front=3.0, out=4.2, up=5.5),
         "crown": Landmark("head", "skull", up=11.0),
+        "base of skull": Landmark("head", "skull", weight=0.5),
         "middle of head": Landmark("head", "skull", up=5.0, weight=0.5),
         "nose": Landmark("head", "skull", front=6.5, up=3.5, weight=0.5),
         "eye": Landmark("head", "skull", front=5.0, out=1.8, up=5.5, weight=0.3),

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 from ...core.errors import FabrikError
+from ...core.readers import shown
+from ..whole_files import write_text
 
 Point = Literal["HEAD", "TAIL", "OFFSET"]
 
@@ -23,6 +25,7 @@ _FORMAT: Final = "fabrik_marker_map"
 _VERSION: Final = 1
 # From here on, of 1, an unknown name is taken for a slip of a known one.
 _LIKENESS: Final = 0.7
+_LONGEST_WHOLE: Final = 15
 _ENTRY_KEYS: Final = frozenset({"bone", "point", "offset", "weight"})
 
 
@@ -71,6 +74,8 @@ def read_map(path: str | os.PathLike[str]) -> tuple[MappedMarker, ...]:
         return _parse(file_text(path))
     except MapError as trouble:
         raise MapError(f"{path.name}: {trouble}") from None
+    except RecursionError:
+        raise MapError(f"{path.name}: lists or objects are nested too deeply for a map: choose another") from None
 
 
 def write_map(path: str | os.PathLike[str], entries: Iterable[MappedMarker]) -> None:
@@ -85,9 +90,9 @@ def write_map(path: str | os.PathLike[str], entries: Iterable[MappedMarker]) -> 
 
 
 def write_json(path: Path, content: object) -> None:
-    """Write a file; raises MapError where it cannot be written."""
+    """Write a file, whole or not at all; raises MapError where it cannot be written."""
     try:
-        path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
     except OSError as trouble:
         raise MapError(f"{path.name}: cannot be written ({trouble.strerror}, {path}): choose another folder") from None
 
@@ -148,14 +153,19 @@ def _parse(text: str) -> tuple[MappedMarker, ...]:
 def json_map(text: str, key: str, version: int, what: str) -> dict[str, object]:
     """The JSON object of a map's text, whose key holds its version."""
     try:
-        content: object = json.loads(text, object_pairs_hook=_pairs_once)
+        content: object = json.loads(text, object_pairs_hook=_pairs_once, parse_int=_whole)
     except json.JSONDecodeError as trouble:
         raise MapError(f"not JSON, {trouble.msg} on line {trouble.lineno}: mend it") from None
     if not isinstance(content, dict) or key not in content:
         raise MapError(f"not a {what}, as there is no {key!r} in it: choose one")
     if content[key] != version:
-        raise MapError(f"version {content[key]!r} of the map is not known: save it again as version {version}")
+        raise MapError(f"version {shown(content[key])} of the map is not known: save it again as version {version}")
     return content
+
+
+def _whole(digits: str) -> float:
+    """A JSON integer; as a float if it is long, since Python refuses to read more than 4,300 digits as an integer."""
+    return int(digits) if len(digits) <= _LONGEST_WHOLE else float(digits)
 
 
 def _pairs_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -171,13 +181,13 @@ def _entry(marker: str, told: object) -> MappedMarker:
     if isinstance(told, str):
         return MappedMarker(marker, told)
     if not isinstance(told, dict):
-        raise MapError(f"marker {marker!r}: it must be a bone's name or an object, not {told!r}")
+        raise MapError(f"marker {marker!r}: it must be a bone's name or an object, not {shown(told)}")
     strange = sorted(set(told) - _ENTRY_KEYS)
     if strange:
         raise MapError(f"marker {marker!r}: {strange[0]!r} must be one of {sorted(_ENTRY_KEYS)}")
     bone = told.get("bone")
     if not isinstance(bone, str):
-        raise MapError(f"marker {marker!r}: 'bone' must be a bone's name, not {bone!r}")
+        raise MapError(f"marker {marker!r}: 'bone' must be a bone's name, not {shown(bone)}")
     offset = _offset(marker, told.get("offset"))
     point = _point(marker, told.get("point", "TAIL" if offset is None else "OFFSET"))
     return MappedMarker(marker, bone, point, offset, _real(marker, "weight", told.get("weight", 1.0)))
@@ -188,7 +198,7 @@ def _point(marker: str, told: object) -> Point:
     for point in ("HEAD", "TAIL", "OFFSET"):
         if isinstance(told, str) and told.upper() == point:
             return point
-    raise MapError(f"marker {marker!r}: the point must be HEAD, TAIL or OFFSET, not {told!r}")
+    raise MapError(f"marker {marker!r}: the point must be HEAD, TAIL or OFFSET, not {shown(told)}")
 
 
 def _offset(marker: str, told: object) -> tuple[float, float, float] | None:
@@ -196,7 +206,7 @@ def _offset(marker: str, told: object) -> tuple[float, float, float] | None:
     if told is None:
         return None
     if not isinstance(told, list) or len(told) != 3:
-        raise MapError(f"marker {marker!r}: the offset must be three numbers, not {told!r}")
+        raise MapError(f"marker {marker!r}: the offset must be three numbers, not {shown(told)}")
     x, y, z = (_real(marker, "offset", value) for value in told)
     return x, y, z
 
@@ -204,7 +214,7 @@ def _offset(marker: str, told: object) -> tuple[float, float, float] | None:
 def _real(marker: str, what: str, told: object) -> float:
     """A number that is not a truth value."""
     if isinstance(told, bool) or not isinstance(told, int | float):
-        raise MapError(f"marker {marker!r}: the {what} must be numbers, not {told!r}")
+        raise MapError(f"marker {marker!r}: the {what} must be numbers, not {shown(told)}")
     return float(told)
 
 

@@ -178,12 +178,13 @@ _KEYPOINTS: Final = {
 _OPENPOSE: Final = Preset(
     "Pose2Sim / OpenPose",
     "The keypoints of OpenPose, HALPE and COCO as Pose2Sim writes them",
-    _KEYPOINTS | {"bigtoe": "big toe", "smalltoe": "little toe", "hand": "middle of hand"},
+    _KEYPOINTS
+    | {"bigtoe": "big toe", "smalltoe": "little toe", "hand": "middle of hand", "ball": "second toe's ball"},
     {
         "hip": "middle of hips", "midhip": "middle of hips", "chip": "middle of hips", "pelvis": "middle of hips",
         "spinebase": "middle of hips", "bodycenter": "middle of hips",
         "neck": "middle of shoulders", "spineshoulder": "middle of shoulders",
-        "head": "crown", "nose": "nose",
+        "head": "crown", "nose": "nose", "headjoint": "base of skull", "thorax": "middle of shoulders",
     },
 )  # fmt: skip
 

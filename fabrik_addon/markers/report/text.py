@@ -22,25 +22,27 @@ rotation  the bone     (blank)                     its worst frame
 percentage of frames on which the marker was seen, of markers seen on the frame, or of all samples.
 ``status`` is the frame's, for the total the count of each, and for a gap what was done about it; a limit's coverage is
 the percentage of frames on which it binds. Where bones were to be turned in some way, ``mean_deg`` and ``max_deg`` are
-the degrees that they are off; there are no such columns elsewhere.
+the degrees that they are off; there are no such columns elsewhere. A name that a spreadsheet would run as a formula,
+such as ``=Head``, has a ``'`` in front.
 """
 
 import csv
 import io
 import math
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from ...core.errors import first_few
+from ..whole_files import write_text
 from .figures import Report, ReportError, Row
 
 COLUMNS: Final = ("scope", "name", "frame", "mean_m", "rms_m", "max_m", "worst", "coverage", "status")
 ROTATION_COLUMNS: Final = ("mean_deg", "max_deg")
+# https://owasp.org/www-community/attacks/CSV_Injection
+_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t")
 _TABLE_HEAD: Final = ("marker", "mean mm", "rms mm", "max mm", "worst frame", "seen %")
 # Gaps of this many frames and more are named under the table, at most so many of them.
 _LONG_SPAN: Final = 10
@@ -53,16 +55,19 @@ def csv_text(report: Report) -> str:
     columns = (*COLUMNS, *ROTATION_COLUMNS) if report.rotations else COLUMNS
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(_csv_rows(report))
+    writer.writerows({column: _cell(value) for column, value in row.items()} for row in _csv_rows(report))
     return text.getvalue()
 
 
-def write_csv(report: Report, path: str | os.PathLike[str]) -> None:
-    """Write the report, whole or not at all.
+def _cell(value: object) -> object:
+    """A value that no spreadsheet takes for a formula: text that begins as one gets a ' in front.
 
-    Raises ReportError, naming the file, where it cannot be written.
+    A carriage return would begin another row, as `csv` does not quote it.
     """
-    replace_file(Path(path), csv_text(report))
+    if not isinstance(value, str):
+        return value
+    text = value.replace("\r", " ")
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
 
 
 def table_text(report: Report) -> str:
@@ -158,20 +163,13 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Put the text in the file's place in one step, so that nobody ever reads half of it.
+    """Put a report in the file's place in one step, so that nobody ever reads half of it.
 
     Raises ReportError, naming the file, where it cannot be written.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with partial.open("w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        partial.replace(path)
+        write_text(path, text)
     except OSError as trouble:
         raise ReportError(
             f"{path.name}: cannot be written ({trouble.strerror}, {path}): choose another folder"
         ) from None
-    finally:
-        # Once it has taken the other's place there is nothing left to remove.
-        with suppress(OSError):
-            partial.unlink()

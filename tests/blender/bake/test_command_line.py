@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,12 +13,14 @@ import bpy
 import numpy as np
 import pytest
 from support import scenes
+from support.processes import run_python
 
 from fabrik_addon.blender.bake import command_line as cli
 from fabrik_addon.blender.rig import keyframes
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
+ROOT = Path(__file__).parents[3]
 FRAMES = 12
 # A name alone is a tail; the others are points beside the bones, in metres.
 POINTS = {
@@ -301,9 +305,20 @@ class TestWrongInput:
         assert files.written() == []
 
     @pytest.mark.parametrize(
+        ("recording", "words"),
+        [("walk.bvh", "use the command retarget"), ("walk.fbx", "use the command retarget"), ("walk.tak", ".c3d")],
+    )
+    def test_another_kind_of_recording(self, files, capfd, recording, words):
+        files.markers = files.folder / recording
+        files.markers.touch()
+        assert cli.run_command(files.arguments()) == 1
+        assert words in capfd.readouterr().err
+
+    @pytest.mark.parametrize(
         ("arguments", "words"),
         [
             ([], "required"),
+            (["rig.blend", "walk.trc", "--output", "o", "--jobs", "0"], "whole number above zero"),
             (["rig.blend", "walk.trc", "--map", "m", "--output", "o", "--scale", "-1"], "must be auto or a number"),
             (["rig.blend", "walk.trc", "--map", "m", "--output", "o", "--up", "X"], "--up"),
             (["rig.blend", "walk.trc", "--map", "m", "--output", "o", "--step", "two"], "--step"),
@@ -314,6 +329,151 @@ class TestWrongInput:
         assert cli.run_command(arguments) == 2
         (line,) = capfd.readouterr().err.splitlines()
         assert words in line
+
+
+FULL_DISK = """
+import os, resource, sys
+import bpy
+import fabrik_addon
+from fabrik_addon.blender.bake.command_line import run_command
+fabrik_addon.register()
+resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}))
+status = run_command(sys.argv[1:] if "--" not in sys.argv else sys.argv[sys.argv.index("--") + 1:])
+sys.stderr.flush()
+os._exit(status)
+"""
+
+
+class TestNothingIsLost:
+    """No file of a call is written over another, and files that were there stay unless all that is new is written."""
+
+    @pytest.mark.parametrize("name", ["rig", "markers", "map", "static", "output"])
+    @pytest.mark.parametrize("way", ["same", "relative", "symlink", "hardlink"])
+    def test_a_report_over_another_file_of_the_call(self, files, capfd, monkeypatch, name, way):
+        files.static = files.folder / "static.trc"
+        files.static.write_bytes(files.markers.read_bytes())
+        files.output.write_bytes(files.rig.read_bytes())
+        path = getattr(files, name)
+        files.report = files.folder / "link"
+        if way == "symlink":
+            files.report.symlink_to(path)
+        elif way == "hardlink":
+            files.report.hardlink_to(path)
+        elif way == "relative":
+            monkeypatch.chdir(files.folder)
+            files.report = Path(path.name)
+        else:
+            files.report = path
+        before = {path: path.read_bytes() for path in files.folder.iterdir()}
+        assert cli.run_command(files.arguments("--static", str(files.static))) == 1
+        assert f"{files.report}: would be written over {path}: choose another name" in capfd.readouterr().err
+        assert {path: path.read_bytes() for path in files.folder.iterdir()} == before
+
+    def test_the_rig_is_overwritten_only_if_asked(self, files, capfd):
+        before = files.rig.read_bytes()
+        files.output = files.rig
+        assert cli.run_command(files.arguments()) == 1
+        assert "rig.blend: choose another name, or add --overwrite" in capfd.readouterr().err
+        assert files.rig.read_bytes() == before
+        assert cli.run_command(files.arguments("--overwrite")) == 0
+        assert files.rig.read_bytes() != before
+        assert files.rig.with_name("rig.blend1").read_bytes() == before
+
+    def test_no_report_replaces_the_rig(self, files, capfd):
+        before = files.rig.read_bytes()
+        files.report = files.rig
+        assert cli.run_command(files.arguments("--overwrite")) == 1
+        files.output = files.rig
+        assert cli.run_command(files.arguments("--overwrite")) == 1
+        assert capfd.readouterr().err.count("would be written over") == 2
+        assert files.rig.read_bytes() == before
+
+    def test_a_rig_that_is_the_backup_of_the_output(self, files, capfd):
+        """Blender's habit would have it replaced."""
+        files.rig = files.rig.rename(files.folder / "out.blend1")
+        files.output.touch()
+        assert cli.run_command(files.arguments()) == 1
+        assert "would be written over" in capfd.readouterr().err
+
+    def test_a_folder_with_the_rig_in_it(self, files, capfd):
+        """Of several takes one would have the name of the rig."""
+        other = files.folder / "rig.trc"
+        other.write_bytes(files.markers.read_bytes())
+        before = files.rig.read_bytes()
+        arguments = [files.rig, files.markers, other, "--output", files.folder, "--overwrite"]
+        assert cli.run_command(list(map(str, arguments))) == 1
+        assert "would be written over" in capfd.readouterr().err
+        assert files.rig.read_bytes() == before
+
+    def test_a_file_that_the_rig_links(self, files, capfd):
+        library = files.folder / "library.blend"
+        linked_armature(files)
+        bpy.ops.wm.open_mainfile(filepath=str(files.rig))
+        bpy.data.libraries[0].filepath = "//library.blend"
+        (files.folder / "source.blend").rename(library)
+        bpy.context.view_layer.objects.active = bpy.data.objects["Rig"]
+        bpy.data.objects["Rig"].override_create(remap_local_usages=True)
+        bpy.ops.wm.save_mainfile()
+        files.output = library
+        before = library.read_bytes()
+        assert cli.run_command(files.arguments()) == 1
+        assert "library.blend: has data that the rig's file links" in capfd.readouterr().err
+        assert library.read_bytes() == before
+
+    def test_a_name_that_is_too_long(self, files, capfd):
+        files.output = files.folder / f"{'x' * 300}.blend"
+        assert cli.run_command(files.arguments()) == 1
+        assert "can't be used (File name too long)" in capfd.readouterr().err
+
+    def test_what_is_no_file(self, files, capfd):
+        files.report = Path(os.devnull)
+        assert cli.run_command(files.arguments()) == 1
+        assert "is no file that could be replaced" in capfd.readouterr().err
+        assert not files.report.is_file()
+
+    @pytest.mark.parametrize("room", [100, 10_000, 50_000])
+    def test_a_disk_that_is_full_leaves_what_was_there(self, files, room):
+        """A limit on the size of files stands for the full disk: too little for the report, or for the .blend.
+
+        Blender itself reports success when it can't write all of a compressed file.
+        """
+        pytest.importorskip("resource")
+        assert cli.run_command(files.arguments()) == 0
+        assert files.output.stat().st_size > room
+        before = {path: path.read_bytes() for path in files.folder.iterdir()}
+        done = run_python(FULL_DISK.format(room=room), *files.arguments("--range", "1", "10"), path=ROOT)
+        assert done.returncode == 1
+        assert "out.csv: cannot be written" in done.stderr
+        assert {path: path.read_bytes() for path in files.folder.iterdir()} == before
+
+    def test_one_slash_makes_a_folder_of_the_output(self, files):
+        arguments = files.arguments()
+        for option in ("--output", "--report"):
+            arguments[arguments.index(option) + 1] = str(files.folder / "baked" / "here") + "/"
+        assert cli.run_command(arguments) == 0
+        folder = files.folder / "baked" / "here"
+        assert sorted(path.name for path in folder.iterdir()) == ["walk.blend", "walk.csv"]
+
+    def test_python_in_the_rig_is_not_run(self, files, capfd):
+        mark = files.folder / "was here"
+
+        def add_script(rig):
+            text = bpy.data.texts.new("script.py")
+            text.write(f"open({str(mark)!r}, 'w')")
+            text.use_module = True
+            driver = rig.driver_add("pass_index").driver
+            driver.expression = f"open({str(mark)!r}, 'w').fileno()"
+
+        edit_rig(files, add_script)
+        mark.unlink(missing_ok=True)
+        before = bpy.context.preferences.filepaths.use_scripts_auto_execute
+        bpy.context.preferences.filepaths.use_scripts_auto_execute = True
+        try:
+            assert cli.run_command(files.arguments()) == 0
+        finally:
+            bpy.context.preferences.filepaths.use_scripts_auto_execute = before
+        assert not mark.exists()
+        assert "Note: Python in rig.blend was not run" in capfd.readouterr().out
 
 
 @pytest.fixture
@@ -332,6 +492,62 @@ def run_module(addon_folder):
 class TestModule:
     """`python -m fabrik_addon`, from the outside."""
 
+    def test_it_ends_where_python_evaluates_a_driver(self, files, run_module):
+        """Blender 4.5 waits for a thread of its own at the end of Python."""
+        edit_rig(files, lambda rig: setattr(rig.driver_add("pass_index").driver, "expression", "max([1,frame])"))
+        done = run_module("bake", *files.arguments())
+        assert (done.returncode, done.stderr) == (0, "")
+        assert files.written() == ["out.blend", "out.csv", "rig.blend1"]
+
+    @pytest.mark.parametrize("seconds", [0.1, 0.3, 0.6, 1.0])
+    def test_ctrl_c_in_the_first_second(self, files, addon_folder, seconds):
+        """Twice, as people do who are in a hurry."""
+        code = f"""
+import os, runpy, signal, sys, threading
+for wait in ({seconds}, {seconds} + 0.05):
+    threading.Timer(wait, os.kill, (os.getpid(), signal.SIGINT)).start()
+sys.argv[1:] = {["bake", *files.arguments()]!r}
+runpy.run_module("fabrik_addon", run_name="__main__")
+"""
+        done = subprocess.run([sys.executable, "-c", code], cwd=addon_folder, capture_output=True, text=True)
+        assert done.returncode == 130
+        assert re.fullmatch("fabrik_bake: stopped; .*\n", done.stderr)
+        assert files.written() == []
+
+    def test_nobody_reads_what_it_prints(self, files, addon_folder):
+        command = [sys.executable, "-m", "fabrik_addon", "bake", *files.arguments()]
+        read, write = os.pipe()
+        os.close(read)
+        done = subprocess.run(command, cwd=addon_folder, stdout=write, stderr=subprocess.PIPE, text=True, timeout=120)
+        os.close(write)
+        assert files.written() == ["out.blend", "out.csv"]
+        assert (done.returncode, done.stderr) == (
+            1,
+            "fabrik_bake: nobody reads what is printed: keep the output open\n",
+        )
+
+    def test_names_that_the_console_cannot_show(self, files, addon_folder):
+        """Those of another alphabet, and those that are no text."""
+        recordings = [files.folder / name for name in ("歩く.trc", os.fsdecode(b"walk\xff.trc"), "walk.trc")]
+        for recording in recordings[:2]:
+            recording.write_bytes(files.markers.read_bytes())
+        command = [sys.executable, "-m", "fabrik_addon", "bake", files.rig, *recordings, "--map", files.map]
+        done = subprocess.run(
+            [*command, "--output", files.folder / "out"],
+            cwd=addon_folder,
+            capture_output=True,
+            timeout=120,
+            env={**os.environ, "PYTHONIOENCODING": "cp1252"},
+        )
+        lines = done.stdout.decode("cp1252").splitlines()
+        assert done.stderr == b""
+        assert lines[0].startswith("\\u6b69\\u304f.trc: 11 bones")
+        assert lines[1].startswith("walk\\udcff.trc: ")
+        assert lines[2].startswith("walk.trc: 11 bones")
+        written = int("FAILED" not in lines[1]) + 2
+        assert lines[3] == f"{written} of 3 takes written"
+        assert len(list((files.folder / "out").iterdir())) == written
+
     def test_bake(self, files, run_module):
         done = run_module("bake", *files.arguments())
         assert (done.returncode, done.stderr) == (0, "")
@@ -347,7 +563,7 @@ class TestModule:
     def test_ctrl_c_stops_it_with_one_line(self, files, addon_folder):
         bad = files.folder / "bad.trc"
         bad.write_text("rubbish")
-        walk = Path(__file__).parents[3] / "sample_rigs" / "walk.trc"
+        walk = ROOT / "sample_rigs" / "walk.trc"
         command = [sys.executable, "-m", "fabrik_addon", "bake", files.rig, bad, walk, "--output", files.folder]
         pipe = subprocess.PIPE
         with subprocess.Popen(
@@ -406,10 +622,11 @@ class TestSeveralTakes:
         ("change", "sentence"),
         [
             (
-                lambda files, takes: (files.folder / "blends").rmdir(),
-                "there is no such folder to write several takes to",
+                lambda files, takes: ((files.folder / "blends").rmdir(), (files.folder / "blends").touch()),
+                "blends: can't be used (File exists)",
             ),
             (lambda files, takes: takes.append(takes[0]), "two recordings are called 'take1'"),
+            (lambda files, takes: files.rig.unlink(), "rig.blend: there is no such file"),
         ],
     )
     def test_what_cannot_be_written_is_said_at_once(self, files, capfd, change, sentence):
@@ -417,6 +634,33 @@ class TestSeveralTakes:
         change(files, recordings)
         assert cli.run_command(self.arguments(files, recordings)) == 1
         assert sentence in capfd.readouterr().err
+        assert not list((files.folder / "reports").iterdir())
+
+    def test_folders_are_made(self, files):
+        recordings = self.takes(files)
+        for name in ("blends", "reports"):
+            (files.folder / name).rmdir()
+        assert cli.run_command(self.arguments(files, recordings)) == 0
+        assert len(list((files.folder / "blends").iterdir())) == len(list((files.folder / "reports").iterdir())) == 2
+
+    def test_failures_are_listed_at_the_end(self, files, capfd):
+        recordings = self.takes(files, 3)
+        for recording in recordings[:2]:
+            recording.write_text("rubbish")
+        assert cli.run_command(self.arguments(files, recordings)) == 1
+        lines = capfd.readouterr().out.splitlines()
+        assert [line for line in lines[-3:] if "take" in line] == ["1 of 3 takes written", *lines[:2]]
+
+    def test_doubts_count_as_failures_where_they_are_to(self, files, capfd):
+        """The take is written all the same, and counted as such."""
+        recordings = self.takes(files)
+        few = ["LKnee", "LAnkle", "RKnee", "RAnkle", "LHip", "RHip"]
+        entries = json.loads(files.map.read_text())
+        entries["markers"] = {name: entry for name, entry in entries["markers"].items() if name in few}
+        files.map.write_text(json.dumps(entries))
+        assert cli.run_command(self.arguments(files, recordings)) == 0
+        assert cli.run_command(self.arguments(files, recordings, "--strict")) == 1
+        assert "2 of 2 takes written, 2 of them with warnings" in capfd.readouterr().out
 
 
 class TestChoices:

@@ -11,6 +11,7 @@ from support import scenes
 from fabrik_addon.blender.bake import command_line as cli
 from fabrik_addon.markers.clip import Clip, to_z_up
 from fabrik_addon.markers.files.any_file import read_markers
+from fabrik_addon.markers.mapping.marker_map import read_map
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -55,7 +56,8 @@ def test_a_cart_is_doubted(tmp_path, capfd, more, status):
     assert all(f"Warning: {doubt}" in printed for doubt in doubts)
     bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "o.blend"))
     rig = next(thing for thing in bpy.data.objects if thing.type == "ARMATURE")
-    assert rig.fabrik.capture.doubts.splitlines() == doubts
+    rows = csv.DictReader(rig.fabrik.capture.report.as_string().splitlines())
+    assert [row["name"] for row in rows if row["scope"] == "doubt"] == doubts, "the saved report has them"
 
 
 def test_a_person_passes(tmp_path, capfd):
@@ -114,3 +116,19 @@ def test_left_for_right(tmp_path, capfd):
     scenes.write_trc(tmp_path / "swapped.trc", names, to_z_up(clip).positions[:60], rate=clip.rate)
     assert cli.run_command(arguments(tmp_path, tmp_path / "swapped.trc", "--strict")) == 1
     assert "Warning: Markers are far from where their labels say: " in capfd.readouterr().out
+
+
+def test_markers_that_are_never_seen_are_on_no_bone(tmp_path, capfd):
+    """The arms' labels are in the file, and nothing else of them: the arms would rest without a word."""
+    clip = to_z_up(read_markers(SAMPLES / "walk.trc"))
+    entries = {entry.marker: entry.bone for entry in read_map(SAMPLES / "walk_map.json")}
+    hidden = [any(part in entries.get(name, "") for part in ("arm", "hand", "shoulder")) for name in clip.names]
+    positions = np.where(np.array(hidden)[None, :, None], np.nan, clip.positions)[:30]
+    scenes.write_trc(tmp_path / "armless.trc", clip.names, positions, rate=clip.rate)
+    more = ("--strict", "--map", SAMPLES / "walk_map.json")
+    assert cli.run_command(arguments(tmp_path, tmp_path / "armless.trc", *more)) == 1
+    printed = capfd.readouterr().out
+    (doubt,) = [line for line in printed.splitlines() if line.startswith("Warning: ")]
+    assert doubt.startswith("Warning: The markers on ")
+    assert doubt.endswith("are never seen on these frames: these bones only follow the others")
+    assert "upper_arm.L" in doubt

@@ -11,6 +11,7 @@ from fabrik_addon.blender.bake.bake import bake, run_bake
 from fabrik_addon.blender.bake.key_reduction import location_keys, rotation_keys
 from fabrik_addon.blender.bake.settings import BakeError, BakeSettings
 from fabrik_addon.blender.rig import keyframes
+from fabrik_addon.blender.rig.actions import KeyframeError
 from fabrik_addon.blender.rig.rotation_modes import from_channels, to_channels
 from fabrik_addon.core.errors import FabrikError
 from fabrik_addon.core.rotations import angle_between
@@ -238,3 +239,39 @@ def test_settings_that_make_no_sense(options, sentence):
     with pytest.raises(FabrikError, match=sentence):
         run(rig, **options)
     assert scenes.digest() == before
+
+
+class TestCurrentAction:
+    """What else is in it, or goes by it, stays as it is."""
+
+    def test_locked_curves_stay_and_are_named(self):
+        rig = traveller()
+        run(rig)
+        action = rig.animation_data.action
+        for curve in keyframes.curves(rig):
+            curve.lock = curve.data_path == keyframes.bone_path("spine", "rotation_quaternion")
+            curve.group.lock = curve.group.name == "head"
+            for key in curve.keyframe_points:
+                key.co_ui[1] += 0.25
+        before = {(each.data_path, each.array_index): keyframes.keys(each) for each in keyframes.curves(rig)}
+        result = run(rig, action="CURRENT")
+        assert rig.animation_data.action == action
+        for curve in keyframes.curves(rig):
+            same = np.array_equal(keyframes.keys(curve), before[curve.data_path, curve.array_index])
+            assert same == (curve.group.name in {"spine", "head"})
+        (said,) = [warning for warning in result.warnings if "locked" in warning]
+        assert said == f"Curves of action {action.name!r} are locked and have not changed: spine, head"
+
+    def test_a_slot_that_moves_another_rig_is_not_written(self):
+        rig = traveller()
+        run(rig)
+        other = scenes.make_rig(name="Other")
+        other.animation_data_create().action = rig.animation_data.action
+        other.animation_data.action_slot = rig.animation_data.action_slot
+        scenes.make_active(rig)
+        before = scenes.digest()
+        with pytest.raises(KeyframeError, match="moves 'Other' by the same slot: bake to a new action"):
+            run(rig, action="CURRENT")
+        assert scenes.digest() == before
+        run(rig)
+        assert other.animation_data.action != rig.animation_data.action

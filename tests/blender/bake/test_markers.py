@@ -276,3 +276,22 @@ def test_troubles_name_the_marker_and_change_nothing(spoil, sentence):
     with pytest.raises(FabrikError, match=sentence):
         run(rig)
     assert scenes.digest() == before
+
+
+def test_a_take_that_plays_at_another_speed_than_it_was_imported_at_is_named():
+    """Baked again at another rate its feet drifted 48 mm instead of 4, without a word."""
+    rig, _, _ = marked_rig()
+    take = next(iter(rig.fabrik.capture.markers)).target.users_collection[0]
+    rig.fabrik.capture.take = take
+    scene, name = bpy.context.scene, take.name
+    assert not said_of_speed(rig)
+    scene.render.fps *= 2
+    rate = scene.render.fps
+    (said,) = said_of_speed(rig)
+    told = f"{name!r} was imported at {rate // 2} frames a second, but the scene plays {rate} now"
+    assert said == f"{told}: set the scene's frame rate back, or import the recording again"
+
+
+def said_of_speed(rig):
+    found = bake(bpy.context, rig, frame_start=1, frame_end=6)
+    return [warning for warning in found.warnings if "imported" in warning]

@@ -342,7 +342,7 @@ def test_files_can_be_dropped_on_the_viewport_only():
     operator = bpy.ops.fabrik.import_markers.get_rna_type()
     assert {"filepath", "directory", "files"} <= set(operator.properties.keys())
     assert handler.bl_import_operator == "fabrik.import_markers"
-    assert handler.bl_file_extensions == ".trc;.c3d"
+    assert handler.bl_file_extensions == ".trc;.c3d;.csv;.npy;.npz;.mvnx"
     areas = [SimpleNamespace(area=SimpleNamespace(type=kind)) for kind in ("VIEW_3D", "FILE_BROWSER")]
     assert [handler.poll_drop(each) for each in areas] == [True, False]
     assert not handler.poll_drop(SimpleNamespace(area=None))
@@ -394,3 +394,14 @@ def test_operator_leaves_mode_selection_and_active_object():
 
     assert bpy.context.view_layer.objects.active == active
     assert bpy.context.selected_objects == [active]
+
+
+def test_a_scene_that_is_animated_keeps_its_rate(trc):
+    """An import changed the speed of what was animated already."""
+    scene = bpy.context.scene
+    bpy.ops.mesh.primitive_cube_add()
+    bpy.context.object.keyframe_insert("location", frame=1)
+    rate = scene.render.fps, scene.render.fps_base
+    bpy.ops.fabrik.import_markers(filepath=trc())
+    assert (scene.render.fps, scene.render.fps_base) == rate
+    bpy.data.actions.remove(bpy.context.scene.objects["Cube"].animation_data.action)

@@ -56,11 +56,12 @@ def stands_for(rig, control):
 def test_a_control_is_dragged_and_pinned_feet_stay(human, control, shift):
     bpy.ops.fabrik.pin(bones="foot_ik.L,foot_ik.R")
     bend_as_on_ik(human, "shin")
+    bend_as_on_ik(human, "forearm")
     feet = {bone: matrix(human, bone) for bone in (pin.bone for pin in human.fabrik.effectors)}
     assert set(feet) == {stands_for(human, "foot_ik.L"), stands_for(human, "foot_ik.R")}
     before, kept = channels(human), human.fabrik.control
     bone = stands_for(human, control)
-    meshes = {}
+    ends = {}
     for kept.limbs in ("AUTO", "FK"):
         drag = begin_drag(bpy.context, human, control)
         for share in (0.25, 0.5, 0.75, 1.0):
@@ -74,16 +75,20 @@ def test_a_control_is_dragged_and_pinned_feet_stay(human, control, shift):
         placing = {row.name for row in kept.controls if row.limb and kept.limbs == "AUTO"}
         controls = {row.control for row in kept.carriers} | {kept.place} | placing
         assert {name for name in before[0] if after[name] != before[0][name]} <= controls
-        on_ik = {row.name for row in kept.switches if human.path_resolve(row.name) == row.ik}
-        assert on_ik == {row.name for row in kept.switches if "thigh" in row.name and kept.limbs == "AUTO"}
-        meshes[kept.limbs] = np.array([matrix(human, each.name) for each in human.pose.bones if each.bone.use_deform])
+        on_fk = {row.name for row in kept.switches if human.path_resolve(row.name) == row.fk}
+        led = {kept.carriers[each].switch for each in (bone, *feet)} - {""}
+        assert on_fk == (led if kept.limbs == "FK" else set())
+        # How long they are, and so where elbows and knees are, is up to the rig's IK, which stretches limbs.
+        led -= {""}
+        ends[kept.limbs] = np.array([matrix(human, each.name) for each in kept.carriers if each.switch not in led])
         drag.cancel()
         assert channels(human) == before
-    assert_same(meshes["AUTO"], meshes["FK"])
+    assert_same(ends["AUTO"], ends["FK"])
 
 
 def test_a_cats_paw_is_dragged_its_spine_follows_and_the_other_paws_stay():
     cat = open_set_up("Animals.cat")
+    cat.fabrik.control.limbs = "FK"
     bpy.ops.fabrik.pin(bones="hand_ik.R,foot_ik.L,foot_ik.R")
     spine = [row.name for row in cat.fabrik.control.carriers if row.control.startswith("spine_fk")]
     held = [pin.bone for pin in cat.fabrik.effectors]
@@ -131,14 +136,16 @@ def test_a_drag_that_comes_back_to_its_start_changes_nothing(human):
 
 
 def test_the_pose_does_not_jump_where_limbs_go_from_ik_to_fk(human):
+    human.fabrik.control.limbs = "FK"
     human.pose.bones["torso"].location = (0.05, 0.0, -0.15)
     bpy.context.view_layer.update()
     body = [row.name for row in human.fabrik.control.carriers]
     before = {bone: matrix(human, bone) for bone in body}
     led(human, (0.0, -0.001, 0.0)).finish(bpy.context)
-    assert all(human.path_resolve(row.name) == row.fk for row in human.fabrik.control.switches)
+    on_fk = [row.name for row in human.fabrik.control.switches if human.path_resolve(row.name) == row.fk]
+    assert on_fk == ['pose.bones["upper_arm_parent.L"]["IK_FK"]']
     for bone in body:
-        # On IK the rig makes the thigh 2.5 % shorter, which FK does not.
+        # On IK the rig makes the upper arm 2.5 % shorter, which FK does not.
         turned, was = (
             each[:3, :3] / np.linalg.norm(each[:3, :3], axis=0) for each in (matrix(human, bone), before[bone])
         )
@@ -147,25 +154,29 @@ def test_the_pose_does_not_jump_where_limbs_go_from_ik_to_fk(human):
 
 
 @pytest.mark.usefixtures("preferences")
-def test_auto_keying_keys_controls_and_switches_alone(human):
+@pytest.mark.parametrize("limbs", ["AUTO", "FK"])
+def test_auto_keying_keys_controls_and_switches_alone(human, limbs):
+    human.fabrik.control.limbs = limbs
     bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
     drag = led(human)
     drag.finish(bpy.context)
-    paths = {path for path, _ in curves(human)}
-    bones = {path.split('"')[1] for path in paths}
-    controls = {row.control for row in human.fabrik.control.carriers} | {"torso"}
-    assert bones - controls == {f"{limb}_parent.{side}" for limb in ("thigh", "upper_arm") for side in "LR"}
-    assert {"upper_arm_fk.L", "forearm_fk.L"} <= bones
+    bones = {path.split('"')[1] for path, _ in curves(human)}
+    arm = {"hand_ik.L", "upper_arm_ik.L"} if limbs == "AUTO" else {"upper_arm_fk.L", "forearm_fk.L"}
+    assert arm <= bones
+    trunk = {row.control for row in human.fabrik.control.carriers if not row.switch} | {"torso"}
+    switch = {"upper_arm_parent.L", "hand_fk.L"} if limbs == "FK" else set()
+    assert bones <= trunk | arm | switch
 
 
 @pytest.mark.usefixtures("preferences")
-def test_frames_before_a_limb_was_handed_over_stay_as_they_were(human):
+def test_other_frames_stay_as_they_were_where_a_limb_goes_to_fk(human):
+    human.fabrik.control.limbs = "FK"
     hand = human.pose.bones["hand_ik.L"]
-    for frame, place in ((1, (0.0, 0.0, 0.0)), (10, (0.0, -0.2, 0.2))):
+    for frame, place in ((1, (0.0, 0.0, 0.0)), (10, (0.0, -0.2, 0.2)), (40, (0.0, -0.1, 0.1))):
         hand.location = place
         hand.keyframe_insert("location", frame=frame)
     scene = bpy.context.scene
-    frames = (1, 5, 10, 15, 19)
+    frames = (1, 5, 10, 40, 50)
     before = {}
     for frame in (*frames, 20):
         scene.frame_set(frame)
@@ -206,7 +217,7 @@ def test_key_pose_keys_controls(human):
     bpy.ops.fabrik.solve()
     bpy.ops.fabrik.key_pose()
     keyed = {path.split('"')[1] for path, _ in curves(human)}
-    assert {"upper_arm_fk.L", "forearm_fk.L", "spine_fk", "upper_arm_parent.L"} <= keyed
+    assert {"hand_ik.L", "upper_arm_ik.L", "spine_fk"} <= keyed
     assert not [name for name in keyed if name.startswith(("DEF-", "ORG-"))]
 
 
@@ -232,6 +243,7 @@ def test_key_pose_keys_the_controls_that_place_limbs_on_ik(human):
 
 @pytest.mark.parametrize("locks", [(False, True, True), (False, False, True)])
 def test_locked_channels_of_controls_are_kept(human, locks):
+    human.fabrik.control.limbs = "FK"
     elbow, wrist = (human.pose.bones[f"{name}_fk.L"] for name in ("forearm", "hand"))
     elbow.rotation_mode, wrist.rotation_mode = "XYZ", "XYZ"
     elbow.lock_rotation, wrist.lock_rotation = locks, (True, True, True)

@@ -35,10 +35,5 @@ def test_five_goals_live():
             assert np.array(bones[name].tail) == pytest.approx(np.array(target.location), abs=5e-4), (share, name)
         for name, place in feet.items():
             assert np.array(bones[name].matrix) == pytest.approx(place, abs=1e-4), (share, name)
-        for side in "LR":
-            hip, knee, ankle = (rig.pose.bones[f"ORG-{bone}.{side}"] for bone in ("thigh", "shin", "foot"))
-            assert np.linalg.norm(knee.head - hip.head) == pytest.approx(hip.bone.length, abs=1e-4), share
-            assert np.linalg.norm(ankle.head - knee.head) == pytest.approx(knee.bone.length, abs=1e-4), share
-    on_ik = {row.name.split('"')[1] for row in kept.switches if rig.path_resolve(row.name) == row.ik}
-    assert on_ik == {"thigh_parent.L", "thigh_parent.R"}
+    assert all(rig.path_resolve(row.name) == row.ik for row in kept.switches)
     rig.fabrik.live = False

@@ -73,11 +73,12 @@ def test_the_whole_body_is_found(rig):
 
 
 @pytest.mark.parametrize("bone", [HAND, HIPS])
-def test_pinned_feet_stay_on_ik_and_the_body_stands_as_on_fk(rig, bone):
+def test_limbs_stay_on_ik_and_the_body_stands_as_on_fk(rig, bone):
     shift = (0.0, -0.3, 0.1) if bone is HAND else (0.05, 0.0, -0.2)
     kept = set_up(rig)
     bpy.ops.fabrik.pin(bones=FEET[rig.name])
     bend_as_on_ik(rig, "shin")
+    bend_as_on_ik(rig, "forearm")
     found = {}
     for limbs in ("AUTO", "FK"):
         kept.limbs = limbs
@@ -86,10 +87,54 @@ def test_pinned_feet_stay_on_ik_and_the_body_stands_as_on_fk(rig, bone):
         assert dragged.left_alone == []
         found[limbs] = body(rig)
         assert np.abs(found[limbs] - before).max() > 0.1
-        assert on_ik(rig) == (2 if limbs == "AUTO" else 0)
+        led = 3 if bone is HAND else 2
+        assert on_ik(rig) == (4 if limbs == "AUTO" else 4 - led)
         dragged.cancel()
         assert body(rig) == pytest.approx(before, abs=1e-6)
     assert_same(found["AUTO"], found["FK"])
+
+
+def placing(rig, path):
+    """What the controls that place a limb on IK hold, and its switch, to the bit."""
+    names = [row.name for row in rig.fabrik.control.controls if row.limb == path]
+    names += [row.control for row in rig.fabrik.control.carriers if row.switch == path]
+    held = [tuple(value for row in rig.pose.bones[name].matrix_basis for value in row) for name in names]
+    return held, rig.path_resolve(path)
+
+
+def from_controls(rig):
+    """How far the end of each limb on IK is from where its IK control holds it at rest, in metres."""
+    bpy.context.view_layer.update()
+    rests, found = rig.data.bones, {}
+    for row in rig.fabrik.control.carriers:
+        if row.goes_by:
+            control, bone = rig.pose.bones[row.goes_by], rig.pose.bones[row.name]
+            wanted = control.matrix @ rests[row.goes_by].matrix_local.inverted() @ rests[row.name].matrix_local
+            found[row.name] = (wanted.translation - bone.matrix.translation).length
+    return found
+
+
+@pytest.mark.parametrize("bone", ["hand", "foot", "hips", "chest", "head"])
+@pytest.mark.parametrize("make", [arp_like, cloud_like, hand_made, only_ik])
+def test_limbs_that_a_drag_does_not_lead_are_left_alone(make, bone):
+    rig = make()
+    kept = set_up(rig)
+    hand = next(row.goes_by for row in kept.carriers if row.goes_by and "hand.L" in row.name)
+    foot = next(row.goes_by for row in kept.carriers if row.goes_by and "foot.R" in row.name)
+    name = {"hand": hand, "foot": foot, "hips": HIPS.get(rig.name, "hips")}.get(bone)
+    name = name or next(row.control for row in kept.carriers if bone in row.name)
+    shift = {"hand": (-0.05, -0.25, 0.1), "foot": (0.0, -0.15, 0.15)}.get(bone, (0.02, -0.04, -0.04))
+    mine = kept.carriers[kept.controls[name].stands_for].switch
+    before = {row.name: placing(rig, row.name) for row in kept.switches if row.name != mine}
+    dragged = drag(rig, name, shift)
+    bpy.context.view_layer.update()
+    assert dragged.left_alone == []
+    assert np.array(rig.pose.bones[kept.controls[name].stands_for].tail) == pytest.approx(
+        dragged.start + shift, abs=1e-4
+    )
+    assert {path: placing(rig, path) for path in before} == before
+    assert len(from_controls(rig)) == 4
+    assert max(from_controls(rig).values()) < 1e-3
 
 
 @pytest.mark.parametrize("limbs", ["FK", "IK"])

@@ -127,6 +127,27 @@ def test_trails_of_controls_are_those_of_the_bones_that_they_stand_for(human):
         assert np.abs(points[frame - HERE + 5] - tail(human, bone)).max() < 1e-4
 
 
+def test_trails_of_controls_follow_their_keys(human):
+    """They stayed as they were when keys changed."""
+    human.fabrik.view.show_trails, human.fabrik.view.trail_frames = True, 5
+    select(human, ("hand_fk.R",), "hand_fk.R")
+    assert motion.drawing_of(bpy.context, human) is None
+    assert bpy.app.timers.is_registered(motion.refresh_trails), "nobody has to ask for the trails"
+    motion.refresh_trails()
+    ((_, _, before),) = motion.trail_points(bpy.context, human)
+    drawn = motion.drawing_of(bpy.context, human)
+    go_to(HERE)
+    hand = human.pose.bones["hand_fk.R"].parent
+    hand.rotation_quaternion = (0.8, 0.6, 0.0, 0.0)
+    hand.keyframe_insert(property_name(hand.rotation_mode))
+    assert motion.drawing_of(bpy.context, human) is None, "what is not so any more is not drawn"
+    assert motion.refresh_trails() is None
+    ((_, _, after),) = motion.trail_points(bpy.context, human)
+    assert np.abs(after - before).max() > 0.01
+    assert motion.drawing_of(bpy.context, human) is not drawn
+    assert motion.drawing_of(bpy.context, human) is motion.drawing_of(bpy.context, human)
+
+
 def without_keys(rig):
     rig.animation_data.action = None
 

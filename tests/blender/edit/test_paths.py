@@ -106,3 +106,19 @@ def test_what_is_drawn_follows_switches_and_selection(walk):
     points = {bone: places for bone, _, places in motion.trail_points(bpy.context, walk)}
     assert set(points) == {"hand.R", "hand.L"}
     assert np.abs(points["hand.R"][20] - world(walk, "hand.R")).max() < 1e-5
+
+
+def test_another_file_has_its_own_trail(tmp_path):
+    """A rig of the same name in a new file showed the trail of the old one."""
+    rig = takes.walking_human(41)
+    animation = rig.animation_data
+    action, slot = animation.action, animation.action_slot
+    animation.action = None
+    animation.nla_tracks.new().strips.new("Walk", 1, action).action_slot = slot
+    select(rig, "hand.R")
+    rig.fabrik.view.show_trails = True
+    bpy.ops.fabrik.work_out_trails()
+    assert motion.trail_points(bpy.context, rig)
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "walk.blend"))
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "walk.blend"))
+    assert not motion.trail_points(bpy.context, bpy.data.objects["Rig"])

@@ -228,7 +228,7 @@ def test_the_next_markers_and_contacts_end_a_spread(walk):
     assert FRAMES[moved].tolist() == list(range(46, 70))
     take = Take(walk, tree_of(walk, "hips"))
     contacts = find_contacts(bpy.context.scene, walk, take, FRAMES.astype(float))
-    ends = sorted(end for contact in contacts for end in contact[1:])
+    ends = sorted(end for contact in contacts for end in (contact.first, contact.last))
     first, last = max(end for end in ends if end < HERE), min(end for end in ends if end > HERE)
     before = takes.poses(walk, FRAMES)[:, hand, :3, 3]
     drag(bone="hand.R", translation=(0.0, 0.0, 0.01), spread_to="CONTACTS")

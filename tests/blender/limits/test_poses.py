@@ -180,7 +180,7 @@ class TestCheckAction:
 
     def test_it_agrees_with_what_is_played(self, moving_rig):
         shown = breaks(moving_rig, FRAMES)
-        found = {breach.bone: breach for breach in check_action(moving_rig, moving_rig.pose.bones)}
+        found = {breach.bone: breach for breach in check_action(bpy.context, moving_rig, moving_rig.pose.bones)}
         for name, outside in shown.items():
             frames = np.array(FRAMES)[outside > 0.011]
             listed = found[name].frames if name in found else np.array([])
@@ -191,7 +191,7 @@ class TestCheckAction:
         bone = rig.pose.bones["forearm.L"]
         write_limit(bone, Hinge("X", 0.0, 1.0))
         key(bone, [Quaternion((1, 0, 0), angle) for angle in (0.5, 1.5, 2.0, 0.5, -0.2)])
-        (breach,) = check_action(rig, rig.pose.bones)
+        (breach,) = check_action(bpy.context, rig, rig.pose.bones)
         assert breach.frames.tolist() == [2, 3, 5]
         assert breach.excess == pytest.approx([0.5, 1.0, 0.2], abs=1e-5)
         assert breach.line == "'forearm.L' breaks its limit on frames 2-3, 5: 57.3° on frame 3"
@@ -230,11 +230,11 @@ class TestMend:
     """Mended, the action keeps the limits on every frame; what was inside is hardly touched."""
 
     def test_every_frame_is_inside(self, moving_rig):
-        mended, left = mend_action(bpy.context.scene, moving_rig, moving_rig.pose.bones)
+        mended, left = mend_action(bpy.context, moving_rig, moving_rig.pose.bones)
         assert len(mended) == 4
         assert left == []
         assert max(outside.max() for outside in breaks(moving_rig, FRAMES).values()) < 0.02
-        assert check_action(moving_rig, moving_rig.pose.bones) == []
+        assert check_action(bpy.context, moving_rig, moving_rig.pose.bones) == []
 
     def test_the_operator(self, moving_rig, capfd):
         bpy.ops.fabrik.check_action(mend=True)
@@ -247,7 +247,7 @@ class TestMend:
         bone.rotation_mode = "XYZ"
         write_limit(bone, Hinge("X", 0.0, 1.0))
         key(bone, [Quaternion((1, 0, 0), angle) for angle in (0.5, 0.6, 1.5, 0.7, 0.2)], 10)
-        mend_action(bpy.context.scene, rig, [bone])
+        mend_action(bpy.context, rig, [bone])
         curve = next(curve for curve in keyframes.curves(rig) if curve.array_index == 0)
         assert keyframes.keys(curve) == pytest.approx(
             np.array([(1, 0.5), (11, 0.6), (21, 1.0), (31, 0.7), (41, 0.2)]), abs=1e-5
@@ -266,7 +266,7 @@ class TestMend:
             if curve.array_index == 0:
                 first.handle_right, last.handle_left = (8.0, 2.0), (14.0, 2.0)
             curve.update()
-        mend_action(bpy.context.scene, rig, [bone])
+        mend_action(bpy.context, rig, [bone])
         for frame in range(1, 22):
             bpy.context.scene.frame_set(frame)
             assert excess(bone) < 0.02
@@ -280,7 +280,7 @@ class TestMend:
             bone.rotation_euler = (x, 0.8 if frame == 11 else 0.0, 0.1)
             for index in (0, 1):
                 bone.keyframe_insert("rotation_euler", index=index, frame=frame)
-        mend_action(bpy.context.scene, rig, [bone])
+        mend_action(bpy.context, rig, [bone])
         for frame in range(1, 22):
             bpy.context.scene.frame_set(frame)
             assert excess(bone) < 0.02
@@ -290,7 +290,7 @@ class TestMend:
     def test_the_frame_and_what_was_posed_by_hand_stay(self, moving_rig):
         bpy.context.scene.frame_set(7)
         limited.turn(moving_rig.pose.bones["shin.R"], Quaternion((1, 0, 0), 0.5))
-        mend_action(bpy.context.scene, moving_rig, moving_rig.pose.bones)
+        mend_action(bpy.context, moving_rig, moving_rig.pose.bones)
         assert bpy.context.scene.frame_current == 7
         assert limited.quaternion_of(moving_rig.pose.bones["shin.R"]) == pytest.approx(
             np.array(Quaternion((1, 0, 0), 0.5)), abs=1e-6

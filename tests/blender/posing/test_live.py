@@ -356,3 +356,29 @@ def test_any_place_and_scale_with_targets_parented_to_the_armature(scale):
         poses.append(turns(rig))
     assert poses[2] == pytest.approx(poses[0], abs=2e-4)
     assert poses[3] == pytest.approx(poses[1], abs=2e-4)
+
+
+def test_an_unforeseen_error_is_told_once_and_stops_the_rig(rig, monkeypatch, caplog):
+    """Blender printed its traceback again on each frame."""
+
+    def failing(*_arguments):
+        raise ZeroDivisionError("of all things")
+
+    rig.fabrik.live = True
+    with monkeypatch.context() as patched:
+        patched.setattr("fabrik_addon.blender.posing.live_pose.present_places", failing)
+        for frame in range(2, 6):
+            bpy.context.scene.frame_set(frame)
+    (record,) = [each for each in caplog.records if each.exc_info]
+    assert "'Rig' has stopped" in record.getMessage()
+    assert "of all things" in rig.fabrik.live_trouble
+    before = np.array([bone.matrix for bone in rig.pose.bones])
+    target = rig.fabrik.effectors[0].target
+    target.location.z -= 0.3
+    bpy.context.view_layer.update()
+    assert np.array_equal(np.array([bone.matrix for bone in rig.pose.bones]), before)
+    rig.fabrik.live = False
+    rig.fabrik.live = True
+    bpy.context.view_layer.update()
+    assert not rig.fabrik.live_trouble
+    assert not np.array_equal(np.array([bone.matrix for bone in rig.pose.bones]), before)

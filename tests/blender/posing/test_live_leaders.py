@@ -98,7 +98,13 @@ def test_one_that_rests_leaves_the_others_at_work(pair):
     bpy.context.scene.frame_set(21)
     assert np.linalg.norm(hand(leader) - np.array((0.5, 0.1, 1.4))) < NEAR
     assert hand(follower) == pytest.approx(before, abs=1e-5)
-    live.follow()
+    # Another rig that is switched off and on does not wake it.
+    leader.fabrik.live = False
+    leader.fabrik.live = True
+    bpy.context.scene.frame_set(11)
+    bpy.context.scene.frame_set(21)
+    assert hand(follower) == pytest.approx(before, abs=1e-5)
+    live.resume(follower)
     bpy.context.scene.frame_set(11)
     assert np.linalg.norm(hand(follower) - head_of(leader, HAND)) < NEAR
 

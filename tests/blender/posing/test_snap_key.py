@@ -235,7 +235,7 @@ class TestKeyPose:
         bpy.ops.fabrik.key_pose()
         assert bone.rotation_quaternion[0] > 0.9
 
-    def test_without_effectors_it_says_so(self):
+    def test_where_nothing_is_posed_it_says_so(self):
         scenes.make_active(scenes.make_rig())
-        with pytest.raises(RuntimeError, match="has no effector"):
+        with pytest.raises(RuntimeError, match="No bone of 'Rig' has been posed since its last key"):
             bpy.ops.fabrik.key_pose()

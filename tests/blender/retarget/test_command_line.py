@@ -44,6 +44,38 @@ def test_a_single_one_says_all_of_it_and_what_was_written(command, recording, tm
     assert done.stdout.splitlines()[-1] == f"Wrote {files[0]} and {files[1]}"
 
 
+# Blender's BVH importer leaves its file open.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_doubts_are_told_with_the_reference_and_strict_fails(recording, tmp_path, capfd):
+    """On a rig whose limits let neither trunk nor arms bend."""
+    bpy.ops.wm.open_mainfile(filepath=str(RIG))
+    rig = next(thing for thing in bpy.data.objects if thing.type == "ARMATURE")
+    for part in ("spine", "chest", "upper_chest", "upper_arm.L", "upper_arm.R"):
+        rig.pose.bones[part]["fabrik_limit"] = "FIXED"
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "stiff.blend"))
+    dab = str(recording("bvh/dab.bvh"))
+    for rig_file, more, status in (
+        (RIG, ["--strict"], 0),
+        (tmp_path / "stiff.blend", [], 0),
+        (tmp_path / "stiff.blend", ["--strict"], 1),
+    ):
+        files = ["--output", str(tmp_path / "out.blend"), "--report", str(tmp_path / "out.csv")]
+        assert run_command([str(rig_file), dab, *files, "--range", "100", "160", *more], COMMAND) == status
+        printed, report = capfd.readouterr().out, (tmp_path / "out.csv").read_text()
+        assert "Reference: the source's rest pose, standing upright, its arms in a T pose" in printed
+        stiff = rig_file != RIG
+        assert ("Warning: Far from where the source has them: hand" in printed) == stiff
+        assert ("Far from where the source has them: hand" in report) == stiff
+
+
+# Blender's BVH importer leaves its file open.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_reference_outside_the_motion_is_refused(recording, tmp_path, capfd):
+    told = [str(RIG), str(recording("bvh/dab.bvh")), "--output", str(tmp_path / "out.blend"), "--range", "10", "20"]
+    assert run_command([*told, "--reference", "3"], COMMAND) == 1
+    assert "The reference frame 3 is not in frames 10 to 20" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("motion", "output", "said"),
     [("walk.xyz", "walk.blend", "choose a .bvh"), ("walk.bvh", "walk.txt", "ends in .blend")],
@@ -52,3 +84,32 @@ def test_a_name_of_another_kind_of_file_is_said(motion, output, said, tmp_path, 
     assert run_command([str(RIG), str(tmp_path / motion), "--output", str(tmp_path / output)], COMMAND) == 1
     assert said in capfd.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+BROKEN = {
+    "its numbers are missing": "HIERARCHY\nROOT Hips\n{\n  OFFSET\n  JOINT Leg\n",
+    "it has no hierarchy": "HIERARCHY nonsense { foo\n",
+    "it is no text": "\x00\xff" * 100,
+    "it is empty": "",
+}
+
+
+@pytest.mark.parametrize("content", BROKEN.values(), ids=[*BROKEN])
+def test_a_broken_file_is_said_in_one_line(command, tmp_path, content):
+    """Blender's importer prints a traceback, on both streams."""
+    broken = tmp_path / "broken.bvh"
+    broken.write_text(content)
+    done = command(RIG, broken, "--output", tmp_path / "broken.blend")
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("fabrik_retarget: broken.bvh: ")
+    assert "not expected" not in line
+    assert [path.name for path in tmp_path.iterdir()] == ["broken.bvh"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("walk.trc", "use the command bake"), ("walk.c3d", "the command bake"), ("walk.amc", "to .bvh")]
+)
+def test_another_kind_of_recording(name, said, tmp_path, capfd):
+    assert run_command([str(RIG), str(tmp_path / name), "--output", str(tmp_path / "walk.blend")], COMMAND) == 1
+    assert said in capfd.readouterr().err

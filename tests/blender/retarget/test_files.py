@@ -10,7 +10,9 @@ from support.scenes import SNAKE, make_active, make_rig, pose, smooth_motion
 
 from fabrik_addon.blender.bake.command_line import run_command
 from fabrik_addon.blender.retarget.command_line import COMMAND
+from fabrik_addon.blender.retarget.door import is_file
 from fabrik_addon.blender.settings.rig import rig_settings
+from fabrik_addon.markers.files.suffixes import ARMATURE_SUFFIXES, SUFFIXES
 
 FRAMES = 12
 # The exporter's add-on, and its operator.
@@ -118,3 +120,8 @@ def test_what_cannot_be_brought_over_changes_neither_scene_nor_rate(exported):
         bpy.ops.fabrik.retarget(source=str(path))
     assert ({thing.name_full for thing in bpy.data.user_map()}, scene.render.fps, scene.render.fps_base) == before
     assert rig.animation_data is None
+
+
+def test_a_bake_sends_here_what_can_be_read_here():
+    assert all(is_file(f"walk{suffix}") for suffix in ARMATURE_SUFFIXES)
+    assert not any(is_file(f"walk{suffix}") for suffix in SUFFIXES)

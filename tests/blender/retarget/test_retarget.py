@@ -7,11 +7,14 @@ import re
 import bpy
 import numpy as np
 import pytest
+from support.layouts import drawn
 from support.limited import select
 from support.scenes import PERSON, SNAKE, make_rig
 
 from fabrik_addon.blender.rig.keyframes import curves
 from fabrik_addon.blender.settings.rig import rig_settings
+from fabrik_addon.blender.ui import panels
+from fabrik_addon.blender.ui.next_step import next_in_motion
 
 FRAMES = (1, 12, 24)
 
@@ -44,6 +47,29 @@ def test_a_rig_does_what_its_twin_does(moving):
         own, other = heads(rig, frame), heads(source, frame)
         assert max(np.linalg.norm(own[name] - other[name]) for name in own) < 1e-4
     assert "24 frames of 'Source'" in rig_settings(rig).last_result
+
+
+def test_a_retarget_keeps_to_the_range_that_is_set(moving):
+    """Its range could not be set in the sidebar, and that of an earlier bake did not count."""
+    _, rig = moving
+    rig.fabrik.retarget.source = bpy.data.objects["Source"]
+    kept = rig.fabrik.bake
+    kept.frame_range, kept.frame_start, kept.frame_end = "OWN", 5, 9
+    bpy.ops.fabrik.retarget()
+    assert tuple(rig.animation_data.action.frame_range) == (5.0, 9.0)
+    panel = drawn(panels.motion.armature.FABRIK_PT_retarget_output)
+    assert {"Range", "Action", "Step", "Bones", "Root Motion", "Fewer Keys"} <= set(panel.texts())
+
+
+def test_a_rig_that_constraints_move_is_to_be_used_as_a_control_rig_first(moving):
+    """It was told to press Retarget, which then named a bone as its error."""
+    source, rig = moving
+    rig.fabrik.retarget.source = source
+    assert next_in_motion(bpy.context, rig).startswith("Press Retarget")
+    copy = rig.pose.bones["shin.L"].constraints.new("COPY_TRANSFORMS")
+    copy.target, copy.subtarget = rig, "head"
+    assert next_in_motion(bpy.context, rig) == "Constraints move its bones: use it as a control rig first"
+    assert "Use as Control Rig" in drawn(panels.motion.armature.FABRIK_PT_from_armature).texts()
 
 
 def test_what_is_no_source_is_said_and_nothing_changes(moving):

@@ -97,7 +97,7 @@ class TestValues:
         assert read_stiffness(bone) == 0.5
 
     def test_they_are_real_properties(self, bone):
-        write_stiffness(bone, 0.5)
+        write_settings(bone, replace(read_settings(bone), stiffness=0.5, mass=0.25))
         for name, ends in ((STIFFNESS, (0.0, 1.0)), (MASS, (-1.0, 1.0))):
             shown = bone.id_properties_ui(name).as_dict()
             assert (shown["min"], shown["max"]) == ends
@@ -168,22 +168,22 @@ class TestOperator:
 class TestSlider:
     """The sidebar's slider stands for the property, whether or not it is there yet."""
 
-    def test_it_makes_the_property_when_it_is_moved(self, clean_scene, rig, bone):
+    def test_it_makes_the_property_when_it_is_moved(self, rig, bone):
         limited.select(rig, (bone.name, "head"), active=bone.name)
-        assert clean_scene.fabrik_stiffness_of_selected == 0.0
+        assert rig.fabrik_stiffness_of_selected == 0.0
         assert STIFFNESS not in bone
-        clean_scene.fabrik_stiffness_of_selected = 0.5
+        rig.fabrik_stiffness_of_selected = 0.5
         assert stiffnesses(rig) == {"upper_arm.L": 0.5, "head": 0.5}
         limited.select(rig, ("spine",), active="head")
-        assert clean_scene.fabrik_stiffness_of_selected == 0.5
+        assert rig.fabrik_stiffness_of_selected == 0.5
 
-    def test_nonsense_and_no_rig_are_0(self, clean_scene, rig, bone):
+    def test_nonsense_and_no_rig_are_0(self, rig, bone):
         limited.select(rig, (bone.name,), active=bone.name)
         bone[STIFFNESS] = 7.0
-        assert clean_scene.fabrik_stiffness_of_selected == 1.0
-        scenes.make_active(scenes.empty_at((0, 0, 0)))
-        clean_scene.fabrik_stiffness_of_selected = 0.5
-        assert clean_scene.fabrik_stiffness_of_selected == 0.0
+        assert rig.fabrik_stiffness_of_selected == 1.0
+        empty = scenes.empty_at((0, 0, 0))
+        empty.fabrik_stiffness_of_selected = 0.5
+        assert empty.fabrik_stiffness_of_selected == 0.0
         assert bone[STIFFNESS] == 7.0
 
 
@@ -219,5 +219,5 @@ class TestOverride:
 
     def test_the_slider_leaves_those_that_can_t_keep_it(self, own):
         limited.select(own, ("spine", "upper_arm.L"), active="upper_arm.L")
-        bpy.context.scene.fabrik_stiffness_of_selected = 0.75
+        own.fabrik_stiffness_of_selected = 0.75
         assert stiffnesses(own) == {"upper_arm.L": 0.75}

@@ -37,4 +37,4 @@ def test_the_menu_is_where_there_is_a_rig():
 
 
 def test_files_are_imported_from_the_file_menu():
-    assert listed(menus.ENTRIES[-1][1]) == ["Motion-capture Markers (.trc, .c3d)"]
+    assert listed(menus.ENTRIES[-1][1]) == ["Motion Capture (.trc, .c3d, .csv, .npy, .npz, .mvnx)"]

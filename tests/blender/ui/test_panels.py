@@ -227,7 +227,7 @@ class TestWalk:
         assert not self.motion()
         bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=12)
         take = bpy.data.collections["walk"]
-        assert person.fabrik.capture.chosen_take == take
+        assert person.fabrik.capture.take == take
         assert (self.step(person), state_of_take(person, take)) == ("Match the markers to the bones", "NEW")
         assert self.motion() == {"FABRIK_PT_marker_list"}
         bpy.ops.fabrik.match_markers()
@@ -244,6 +244,12 @@ class TestWalk:
         assert state_of_take(person, take) == "BAKED"
         assert "FABRIK_PT_marker_report" in self.motion()
         assert rig_settings(person).capture.takes[0].action == person.animation_data.nla_tracks[-1].strips[-1].action
+
+    def test_a_bake_without_a_calibration_is_done_too(self, person):
+        bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=12)
+        bpy.ops.fabrik.match_markers()
+        bpy.ops.fabrik.bake()
+        assert self.step(person) == "Baked: the report is below"
 
     def test_the_other_way_is_another_armature(self, person):
         source = scenes.make_rig(name="Source")
@@ -273,12 +279,60 @@ class TestWalk:
         bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=30)
         moving = bpy.data.collections["walk.001"]
         capture = person.fabrik.capture
-        assert capture.chosen_take == moving
-        assert bpy.data.collections[bpy.context.scene.fabrik_take_index] == moving
-        bpy.context.scene.fabrik_take_index = bpy.data.collections.find(still.name)
-        assert capture.chosen_take == still
-        bpy.ops.fabrik.match_markers(take=capture.chosen_take.name)
+        assert capture.take == moving
+        assert bpy.data.collections[person.fabrik_take_index] == moving
+        person.fabrik_take_index = bpy.data.collections.find(still.name)
+        assert capture.take == still
+        bpy.ops.fabrik.match_markers(take=capture.take.name)
         assert (state_of_take(person, still), state_of_take(person, moving)) == ("MATCHED", "NEW")
+
+    def test_everything_is_about_the_take_that_is_highlighted(self, person):
+        """Hint, list of markers, calibration, bake and report were those of the first take."""
+        takes = []
+        for first in (1, 200):
+            bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), first=first, last=first + 11)
+            assert self.step(person) == "Match the markers to the bones"
+            assert self.motion() - {"FABRIK_PT_edit"} == {"FABRIK_PT_marker_list"}
+            takes.append(person.fabrik.capture.take)
+            bpy.ops.fabrik.match_markers()
+            bpy.ops.fabrik.calibrate_markers(refine=False)
+            bpy.ops.fabrik.bake()
+            assert self.step(person).startswith("Baked")
+            assert person.animation_data.action.name == takes[-1].name
+        assert [each.name for each in takes] == ["walk", "walk.001"]
+        capture = person.fabrik.capture
+        before = self.of_take(capture)
+        person.fabrik_take_index = bpy.data.collections.find("walk")
+        assert self.step(person).startswith("Baked")
+        assert {marker.target for marker in capture.markers} == set(takes[0].objects)
+        assert capture.report.name == "walk FABRIK report.csv"
+        assert self.of_take(capture) != before
+        bpy.ops.fabrik.bake()
+        assert person.animation_data.action.name == "walk.002"
+        person.fabrik_take_index = bpy.data.collections.find("walk.001")
+        assert self.of_take(capture) == before
+        assert {state_of_take(person, each) for each in takes} == {"BAKED"}
+
+    def test_the_doubts_of_a_match_are_read_beside_the_markers(self, person):
+        """They were gone until the report, which comes after the bake."""
+        bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=12)
+        bpy.ops.fabrik.match_markers()
+        person.fabrik.capture.doubts = "A doubt"
+        assert "A doubt" in drawn(panels.motion.match.FABRIK_PT_marker_list).texts()
+
+    def test_auto_keying_is_beside_spread(self, person):
+        """It said after the drag that only one frame had changed."""
+        person.pose.bones["hips"].keyframe_insert("location", frame=1)
+        edit = panels.motion.edit.FABRIK_PT_edit
+        assert "Auto Keying" not in drawn(edit).texts()
+        person.fabrik.drag.spread = 10
+        assert "Auto Keying" in drawn(edit).texts()
+
+    @staticmethod
+    def of_take(capture):
+        """Each marker's empty, bone, place and error, and the report."""
+        rows = [(each.target.name, each.bone, tuple(each.offset), each.error, each.worst) for each in capture.markers]
+        return rows, capture.calibrated, capture.worst_frame, capture.report.as_string()
 
 
 @pytest.mark.parametrize(

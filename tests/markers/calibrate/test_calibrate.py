@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from support import walker
 
 from fabrik_addon.core import Ball, Skeleton, forward_kinematics
-from fabrik_addon.core.rotations import quaternion_from_matrix
+from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix, quaternion_from_rotation_vector
 from fabrik_addon.markers.calibrate.calibrate import calibrate, refined
 from fabrik_addon.markers.calibrate.offsets import points_on
 from fabrik_addon.markers.calibrate.proportions import height_factor, with_factors
 from fabrik_addon.markers.calibrate.size import CalibrationError
 from fabrik_addon.markers.clip import Clip
 from fabrik_addon.markers.mapping.marker_map import MappedMarker
+from fabrik_addon.markers.report.doubts import calibration_doubts
 from sample_rigs.recipe import markers
 
 MM = 1e-3
@@ -114,6 +115,26 @@ class TestFromAReference:
         heads = forward_kinematics(walker.skeleton(), found.rotations, found.root_location)[0, :3, 3]
         assert heads == pytest.approx(walker.true_matrices()[20, 0, :3, 3], abs=3 * MM)
 
+    def test_of_still_frames_those_are_chosen_on_which_the_person_is_upright(self):
+        """Somebody who waits in a crouch to jump: still only there."""
+        skeleton = walker.skeleton()
+        local, roots = np.array(walker.true_rotations()[SOME]), np.array(walker.true_matrices()[SOME, 0, :3, 3])
+        crouch = {"thigh": 85.0, "shin": -110.0, "spine": -40.0, "chest": -25.0}
+        for name in skeleton.names:
+            if (degrees := crouch.get(name.partition(".")[0])) is not None:
+                local[:15, skeleton.index(name)] = quaternion_from_rotation_vector(np.radians([-degrees, 0.0, 0.0]))
+        local[:15], roots[:15] = local[0], roots[0] - (0.0, 0.0, 0.35)
+        matrices = forward_kinematics(skeleton, local, roots)
+        bones = [skeleton.index(marker.bone) for marker in markers.markers()]
+        clip = replace(recorded(), positions=points_on(matrices, bones, true_offsets()))
+        found = calibrate(skeleton, guesses(0.01), clip)
+        assert found.stature > 0.93
+        crouching = calibrate(skeleton, guesses(0.01), clip, (0, 10))
+        assert crouching.stature < 0.8
+        (doubt,) = calibration_doubts(crouching.stature, None)
+        assert doubt.startswith("The person crouches on the frames of the calibration (")
+        assert not list(calibration_doubts(found.stature, None))
+
 
 class TestOverATake:
     def test_offsets_become_right_as_far_as_motion_tells(self):
@@ -188,6 +209,14 @@ class TestLimbs:
         assert relative[legs] == pytest.approx(factors[legs], abs=0.06)
         solution = found.solver().solve(found.targets(clip))
         assert np.sqrt((solution.errors**2).mean()) < 3 * MM
+
+    def test_joints_bend_as_the_person_s_did_and_better_than_with_one_scale(self, other, limbs):
+        """The default of a bake: of a person of other proportions one scale makes joint angles of the difference."""
+        (_, clip), off = other, []
+        for found in (limbs, calibrate(walker.skeleton(), guesses(), clip, (0, 39), refine=True)):
+            solution = found.solver().solve(found.targets(clip))
+            off.append(np.degrees(angle_between(solution.rotations, walker.true_rotations()[SOME]))[:, 1:])
+        assert np.median(off[0]) < 0.7 * np.median(off[1])
 
     def test_rotations_are_those_of_the_rig(self, other, limbs):
         (_, clip), found = other, limbs

@@ -84,6 +84,8 @@ def test_the_file_reads_well(path: Path) -> None:
         ({"bone": "b", "weight": True}, "weight must be numbers, not True"),
         ({"bone": "b", "weight": -1}, "weight must be 0 or more, not -1"),
         ({"bone": "b", "weight": math.inf}, "weight must be 0 or more"),
+        ({"bone": "b", "weight": 10**400}, "weight must be 0 or more, not inf"),
+        ({"bone": "b", "offset": [0, 0, 10**400]}, "offset must be finite"),
     ],
 )
 def test_an_entry_that_makes_no_sense(path: Path, entry: object, message: str) -> None:
@@ -108,6 +110,8 @@ def test_an_entry_that_makes_no_sense(path: Path, entry: object, message: str) -
             '{"fabrik_marker_map": 1, "markers": {"A": "b", "A": "c"}}',
             "'A' is there more than once",
         ),
+        (f'{{"fabrik_marker_map": 1, "markers": {"[" * 5000 + "]" * 5000}}}', "nested too deeply"),
+        (f'{{"fabrik_marker_map": {"9" * 5000}}}', "version inf"),
     ],
 )
 def test_a_file_that_is_no_map(path: Path, text: str, message: str) -> None:
@@ -157,3 +161,27 @@ class TestCheck:
         with pytest.raises(MapError, match="'LKnee' is mapped more than once"):
             write_map(path, twice)
         assert not path.exists()
+
+
+@pytest.mark.parametrize("levels", range(850, 1000, 5))
+def test_any_depth_is_read_or_refused(path: Path, levels: int) -> None:
+    """Also where the file can be parsed, and only what a message quotes of it is too deep."""
+    path.write_text(f'{{"fabrik_marker_map": 1, "markers": {{"A": {"[" * levels + "]" * levels}}}}}', encoding="utf-8")
+    with pytest.raises(MapError):
+        read_map(path)
+
+
+def test_a_disk_that_is_full_leaves_the_map_as_it_was(path: Path) -> None:
+    """A limit on the size of files stands for the full disk."""
+    resource = pytest.importorskip("resource")
+    entries = [MappedMarker(f"marker {number}", "head") for number in range(100)]
+    write_map(path, entries[:1])
+    before, (_, most) = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before), most))
+    try:
+        with pytest.raises(MapError, match="cannot be written"):
+            write_map(path, entries)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    assert path.read_bytes() == before
+    assert [*path.parent.iterdir()] == [path]

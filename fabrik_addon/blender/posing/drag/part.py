@@ -12,7 +12,7 @@ from ....core.arrays import FloatArray
 from ....core.drag import DragSolver
 from ....core.kernel.hanging import HangFrom
 from ....core.model.skeleton import Skeleton
-from ...control.body import locks_of
+from ...control.body import bones_of_limbs, locks_of
 from ...goals.goals import limits_of
 from ...goals.loops import turning_bones
 from ...goals.support import floor_of, up_of
@@ -35,12 +35,14 @@ class Grip:
         armature_rotation: (4,) the rotation that its bone is to have then, where the effector's rotation counts.
         shift_factors: (3,) what the drag's shift is multiplied by for it: zeros for what is held, (-1, 1, 1) for a
             mirrored point.
+        is_pin: whether somebody has pinned what is held; an IK control that holds a limb is no pin.
     """
 
     effector: Effector
     armature_position: FloatArray
     armature_rotation: FloatArray = field(default_factory=lambda: np.array((1.0, 0.0, 0.0, 0.0)))
     shift_factors: FloatArray = field(default_factory=lambda: np.zeros(3))
+    is_pin: bool = True
 
     @property
     def is_dragged(self) -> bool:
@@ -87,6 +89,7 @@ class DragPart:
         *,
         follows: bool,
         hangs: bool,
+        left: Collection[str] = (),
     ) -> None:
         """Make it ready.
 
@@ -98,16 +101,19 @@ class DragPart:
             root: "FIXED", "FREE" or "FOLLOW". What follows like a rope would leave its pins, so with pins it is free.
             follows: whether limbs without goals follow, and keep to the floor.
             hangs: whether they hang then.
+            left: bones of limbs that their IK brings where they are held: they are solved, but not written.
         """
         self.tree, self.grips, self.moves_root = tree, tuple(grips), root != "FIXED"
         is_rope = root == "FOLLOW" and all(grip.is_dragged for grip in grips)
         self.on_the_way = _on_the_way(tree.skeleton, grips)
         self.turned = sorted(tree.skeleton.index(name) for name in self.on_the_way if name not in frozen)
         free = _free_joints(armature, tree, {*self.on_the_way, *frozen}, hangs=hangs) if follows else []
-        self.written = sorted([*self.turned, *free])
+        self._solved = sorted([*self.turned, *free])
+        self.written = [bone for bone in self._solved if tree.skeleton.names[bone] not in left]
         self._positions = np.array([grip.armature_position for grip in grips])
         self._shift_factors = np.array([grip.shift_factors for grip in grips])
         self._dragged = self._shift_factors.any(axis=1)
+        self._pins = ~self._dragged & np.array([grip.is_pin for grip in grips])
         self._oriented = any(grip.effector.rotation_weight > 0.0 for grip in grips)
         self._ropes = _ropes(tree.skeleton, grips) if is_rope else []
         self._heads = forward_kinematics(tree.skeleton, tree.rotations, tree.root_location)[:, :3, 3]
@@ -117,7 +123,7 @@ class DragPart:
     def _begun(self, armature: bpy.types.Object, *, follows: bool, hangs: bool) -> DragSolver:
         """The session, in the pose as it stands."""
         tree = self.tree
-        names = [tree.skeleton.names[bone] for bone in self.written]
+        names = [tree.skeleton.names[bone] for bone in self._solved]
         session = make_solver(
             armature,
             tree.skeleton,
@@ -126,7 +132,7 @@ class DragPart:
             still=set(tree.skeleton.names) - set(names),
             root="FREE" if self.moves_root and not self._ropes else "FIXED",
             preferred=self._preferred,
-            pinned=[grip.effector.bone for grip in self.grips if not grip.is_dragged],
+            pinned=[grip.effector.bone for grip in self.grips if grip.is_pin and not grip.is_dragged],
             locks=locks_of(armature, tree.skeleton, self.turned, tree.rotations),
             hang_from=HangFrom(tree.rotations, tree.root_location, up_of(armature)[0], hangs) if follows else None,
         )
@@ -151,7 +157,7 @@ class DragPart:
             self._carry(targets)
         undecided = None if depth is None else np.where(self._shift_factors, self._shift_factors * depth, 0.0)
         found = self.session.solve(targets, target_rotations, undecided=undecided, eased=not settled, settled=settled)
-        error, pin_error = (found.errors[chosen].max(initial=0.0) for chosen in (self._dragged, ~self._dragged))
+        error, pin_error = (found.errors[chosen].max(initial=0.0) for chosen in (self._dragged, self._pins))
         deeper = 0.0
         if depth is not None:
             reached = self.session.points(found.rotations, found.root_location)[0]
@@ -202,7 +208,11 @@ def _on_the_way(skeleton: Skeleton, grips: Sequence[Grip]) -> set[str]:
 
 
 def _free_joints(armature: bpy.types.Object, tree: Tree, led: Collection[str], *, hangs: bool) -> list[int]:
-    """The joints, as places in the skeleton, of limbs without goals: those that hang or come down to the floor."""
+    """The joints, as places in the skeleton, of limbs without goals: those that hang or come down to the floor.
+
+    The limbs of a control rig follow as the rig has them follow.
+    """
+    led = {*led, *bones_of_limbs(armature)}
     names, shares, floor = tree.skeleton.names, masses_of(armature, tree.skeleton).hanging, floor_of(armature)
     limbs = set() if shares is None else {names[bone] for bone in np.flatnonzero(shares)}
     lowest = set() if floor is None else {bone for bone, _ in floor.points}

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from mathutils import Quaternion, Vector
 
 from ....core.arrays import FloatArray
-from ...control.writer import key_switches, make_writer, settle
+from ....core.errors import first_few
+from ...control.writer import ControlWriter, key_switches, make_writer, settle
 from ...goals.pins import take_pins_along
 from ...rig.armature import RigError, check_bones, check_editable, check_rig, nearest_rotations
 from ...rig.keying import check_auto_keying, is_auto_keying, key_channels, why_no_key
@@ -23,6 +24,7 @@ from ...rig.spaces import as_array, object_scale
 from ...settings.control import solved_bone
 from ...settings.rig import rig_settings
 from .. import live
+from ..key_pose import forget_posed, note_posed
 from ..snap_targets import snap_targets
 from .setup import DragSettings, DragSetup
 
@@ -64,6 +66,7 @@ class Drag:
     Attributes:
         left_alone: sentences on the bones that would have followed, did they not belong to something else; once it is
             finished, also on why auto-keying has set no key.
+        notice: what the drag is about to do to the rig besides posing it, in one line; "" for nothing.
         start: (3,) where the dragged point was at the start, in world space.
         axes: (3, 3) the dragged bone's own axes at the start as columns, in world space.
     """
@@ -82,6 +85,8 @@ class Drag:
             make_writer(context, armature, part.tree, part.written, moves_root=part.moves_root)
             for part in self._turning_parts
         ]
+        leaving = [bone for each in self._writers if isinstance(each, ControlWriter) for bone in each.leaving_ik]
+        self.notice = f"Limbs go from IK to FK: {first_few(leaving)}" if leaving else ""
         self._bones = armature.pose.bones.keys()
         world = as_array(armature.matrix_world)
         self._to_world, self._rotation_to_world = world[:3, :3], armature.matrix_world.to_quaternion()
@@ -163,9 +168,12 @@ class Drag:
             self.step(*self._asked, settled=True)
         context.view_layer.update()
         self.left_alone += settle(self._writers)
-        changed = [pair for writer in self._writers for pair in writer.changed()]
+        changed = {key: values for writer in self._writers for key, values in writer.changed().items()}
+        note_posed(self._armature, changed)
         if changed and is_auto_keying(context):
-            if key_channels(context, self._armature, changed, automatic=True):
+            keyed = key_channels(context, self._armature, changed, automatic=True, before=changed)
+            forget_posed(self._armature, keyed)
+            if keyed:
                 key_switches(context, self._writers)
             else:
                 self.left_alone.append(why_no_key(context, automatic=True))
@@ -179,7 +187,7 @@ class Drag:
         try:
             self._keeper.restore()
         finally:
-            live.follow()
+            live.resume(self._armature)
 
 
 def begin_drag(
@@ -223,4 +231,4 @@ def _follow_with_targets(context: bpy.types.Context, armature: bpy.types.Object)
         snap_targets(context, armature)
     except RigError:
         # None of its targets can be moved, so live posing has its way.
-        live.follow()
+        live.resume(armature)

@@ -11,6 +11,7 @@ import numpy as np
 from ....core import Effector
 from ....core.model.prismatic import moved_with
 from ...control.body import may_move_freely, owned_bones, read_trees, unkeyable_bones
+from ...control.limbs import held_by_ik
 from ...goals.effectors import closes, core_effector
 from ...goals.loops import Partner
 from ...goals.pins import pins
@@ -136,13 +137,16 @@ class DragSetup:
             grips.append(_turn_grip(grips[0]))
         grips += [_pin_grip(pin) for pin in self._held if pin.bone in names]
         grips += [grip for each, partner in self._loops for grip in self._loop_grips(each, partner, names)]
+        by_ik = held_by_ik(self._armature, [grip.effector.bone for grip in grips])
+        grips += [self._ik_grip(end) for end in by_ik if end in names]
         check_unscaled(self._armature, self._carrying(top, grips))
         factors = present_factors(self._armature, names)
         grips = [replace(grip, effector=moved_with([grip.effector], factors)[0]) for grip in grips]
         # Who names the bones that follow wants no others to; a body that stands on nothing rotates as a whole.
+        left = {bone for bones in by_ik.values() for bone in bones}
         follows = self._settings.reach == "WHOLE"
         hangs = follows and rig_settings(self._armature).free_limbs_hang and (bool(self._held) or not leads)
-        return DragPart(self._armature, tree, grips, self.frozen, root, follows=follows, hangs=hangs)
+        return DragPart(self._armature, tree, grips, self.frozen, root, follows=follows, hangs=hangs, left=left)
 
     def _carrying(self, top: str, grips: Sequence[Grip]) -> list[str]:
         """The bones from the tree's root to the bones that are held or dragged."""
@@ -195,6 +199,12 @@ class DragSetup:
         position = np.array(armature_point(pose_bone, self._point), dtype=np.float64)
         rotation = np.array(pose_bone.matrix.to_quaternion(), dtype=np.float64)
         return Grip(effector, position, rotation, self.dragged[bone])
+
+    def _ik_grip(self, bone: str) -> Grip:
+        """What keeps a limb's end at its IK control, as far as what is dragged goes where it should."""
+        priority = 2 + max((each.priority for each in self._kept), default=-1)
+        place = np.array(self._armature.pose.bones[bone].head, dtype=np.float64)
+        return Grip(Effector(bone, offset=BONE_HEAD, priority=priority), place, is_pin=False)
 
 
 def _turn_grip(grip: Grip) -> Grip:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from bpy.props import IntProperty, StringProperty
 from bpy.types import Context, Operator
 
-from ...settings.bake_options import OPTIONS, BakeOptions, MarkerOptions
-from ...settings.rig import rig_settings
+from ...settings.bake_options import OPTIONS, BakeOptions, KeyOptions, MarkerOptions
+from ...settings.rig import ASIDE, rig_settings
 from ...settings.why_not import rig_at_hand, why_no_bake
 from ..translations import told
 from .in_steps import InSteps
@@ -22,7 +22,9 @@ class ReportsBake:
 
     frame_start: IntProperty(name="Start", description="First frame; unless given that of the range, or of the source")
     frame_end: IntProperty(name="End", description="Last frame; unless given that of the range, or of the source")
-    action_name: StringProperty(name="Action Name", description="Name of a new action; the rig's when empty")
+    action_name: StringProperty(
+        name="Action Name", description="Name of a new action; the rig's when empty", options=ASIDE
+    )
 
     report: Callable[[set[str], str], None]
 
@@ -34,7 +36,7 @@ class ReportsBake:
         return {"FINISHED"}
 
 
-class FABRIK_OT_bake(ReportsBake, InSteps, BakeOptions, MarkerOptions, Operator):
+class FABRIK_OT_bake(ReportsBake, InSteps, KeyOptions, BakeOptions, MarkerOptions, Operator):
     """Key the rig's bones so that its effectors follow their targets; what is not given is taken from the sidebar"""
 
     bl_idname = "fabrik.bake"

@@ -60,6 +60,8 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
 
     def done(self, result: "CalibrationResult") -> set[str]:
         """Say what was found."""
+        for doubt in result.doubts:
+            self.report({"WARNING"}, told(doubt))
         self.report({"INFO"}, told(result.line))
         return {"FINISHED"}
 

@@ -122,7 +122,8 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
             "LMB, Enter: confirm   RMB, Esc: cancel   X, Y, Z: axis   Shift X, Y, Z: plane   "
             "R: turn   G: move   Ctrl: snap   Shift: precise   0-9: type"
         )
-        context.workspace.status_text_set(keys)
+        notice = told(self._drag.notice)
+        context.workspace.status_text_set("   ".join(filter(None, [notice, keys])))
         self._show(context)
         return {"RUNNING_MODAL"}
 
@@ -152,7 +153,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         from ...posing import live
 
         if self._watch.why_lost():
-            live.follow()
+            live.resume()
         else:
             self._drag.cancel()
             self._selection.restore(context)

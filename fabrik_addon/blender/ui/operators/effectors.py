@@ -7,8 +7,8 @@ from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
 from bpy.types import Context, Operator
 
 from ...settings.effector import POINTS
-from ...settings.rig import rig_settings
-from ...settings.why_not import named, of_a_rig
+from ...settings.rig import ASIDE, rig_settings
+from ...settings.why_not import named, of_a_rig, why_no_own_targets
 from ..chosen import start_as_chosen
 from .base import Bones, Done, OnBones, OnRig, bones_of
 
@@ -31,11 +31,17 @@ class FABRIK_OT_add_effector(OnRig, Operator):
     bl_idname = "fabrik.add_effector"
     bl_label = "Add Effector"
 
-    bone: StringProperty(name="Bone", description="The bone that is to reach the target; the active one when empty")
+    bone: StringProperty(
+        name="Bone", description="The bone that is to reach the target; the active one when empty", options=ASIDE
+    )
     point: EnumProperty(name="Point", description="Which point of the bone is to reach the target", items=POINTS[:2])
-    target: StringProperty(name="Target", description="The object to reach; a new empty when there is no name")
+    target: StringProperty(
+        name="Target", description="The object to reach; a new empty when there is no name", options=ASIDE
+    )
     target_bone: StringProperty(
-        name="Target Bone", description="Where the target is another armature: its bone whose head is to be reached"
+        name="Target Bone",
+        description="Where the target is another armature: its bone whose head is to be reached",
+        options=ASIDE,
     )
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
@@ -47,6 +53,19 @@ class FABRIK_OT_add_effector(OnRig, Operator):
         target = named(bpy.data.objects, self.target, "object")
         effector = add_effector(context, rig, bone, point=self.point, target=target, target_bone=self.target_bone)
         return f"{bone!r} now reaches for {effector.target.name!r}", []
+
+
+class FABRIK_OT_own_targets(OnRig, Operator):
+    """Give the rig copies of the targets that another rig reaches for too, as after it was duplicated"""
+
+    bl_idname = "fabrik.own_targets"
+    bl_label = "Make Targets Own"
+    why_not = staticmethod(why_no_own_targets)
+
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        from ...goals.effectors import own_targets
+
+        return f"{rig.name!r} has {len(own_targets(rig))} targets of its own now", []
 
 
 class FABRIK_OT_remove_effector(OnRig, Operator):
@@ -111,9 +130,19 @@ class FABRIK_OT_pin(OnBones, Operator):
         return f"Pinned {bones_of(len(bones))}", []
 
     def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
-        """The bones named, else the selected ones of all armatures in Pose mode, else the active one."""
-        selected = [] if self.bones or context.mode != "POSE" else context.selected_pose_bones
+        """The bones named, else the selected ones of all armatures in Pose mode, else the active one; controls too."""
+        from ...settings.selection import named_bones
+
+        if self.bones:
+            return named_bones(rig, self.bones)
+        selected = [] if context.mode != "POSE" else context.selected_pose_bones
         return selected or super().chosen(context, rig)
 
 
-CLASSES = (FABRIK_OT_add_effector, FABRIK_OT_remove_effector, FABRIK_OT_order_effectors, FABRIK_OT_pin)
+CLASSES = (
+    FABRIK_OT_add_effector,
+    FABRIK_OT_own_targets,
+    FABRIK_OT_remove_effector,
+    FABRIK_OT_order_effectors,
+    FABRIK_OT_pin,
+)

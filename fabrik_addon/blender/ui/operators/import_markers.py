@@ -1,6 +1,7 @@
-"""File > Import > Motion-capture markers, and the same by dragging files onto the viewport."""
+"""File > Import > Motion Capture, and the same by dragging files onto the viewport."""
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -11,7 +12,8 @@ from bpy.props import CollectionProperty, EnumProperty, FloatProperty, IntProper
 from bpy.types import Context, Event, Operator, OperatorFileListElement
 from bpy_extras.io_utils import ImportHelper
 
-from ....markers.files.suffixes import SUFFIXES
+from ....markers.files.suffixes import LAYOUTS, SUFFIXES
+from ....retarget.files.suffixes import SUFFIXES as POSE_SUFFIXES
 from ...settings.markers import TAKE_STATIC
 from ...settings.rig import rig_settings
 from ...settings.why_not import rig_at_hand, why_no_rig
@@ -20,6 +22,7 @@ from .base import chosen_path, says_why_not
 
 if TYPE_CHECKING:
     from ....markers.clip import Clip
+    from ....retarget.files.recorded import Recorded
 
 _UNITS = (
     ("AUTO", "From File", "The units that the file states"),
@@ -35,16 +38,31 @@ _UP_AXES = (
     ("Z", "Z", "The file's Z axis points up"),
 )
 _TIMINGS = (
+    ("AUTO", "Automatic", "The scene takes on the recording's frame rate, unless something in the file is animated"),
     ("SET_SCENE_RATE", "Set Scene's Rate", "The scene takes on the recording's frame rate, one sample a frame"),
     ("KEEP_TIME", "Keep Time", "The scene keeps its frame rate, and the recording is resampled to it"),
     ("KEEP_FRAMES", "Keep Frames", "The scene keeps its frame rate; one sample a frame, so the speed may change"),
 )
+_HOLDS = (
+    ("AUTO", "Automatic", "An armature if the file has poses, else markers"),
+    ("MARKERS", "Markers", "The markers or keypoints of the file, as empties"),
+    ("ARMATURE", "Armature", "The poses of the file, as an armature to retarget from"),
+)
+_LAYOUTS = (
+    ("AUTO", "Automatic", "Found by the names in the file, else by the number of points and the limbs"),
+    *((key, title, "The points without names are in this order") for key, title in LAYOUTS.items()),
+)
+# All files that can be imported.
+MOTION_SUFFIXES: Final = (*SUFFIXES, *(suffix for suffix in POSE_SUFFIXES if suffix not in SUFFIXES))
 # Frames a second: rates are kept in single precision.
 _SAME_RATE: Final = 1e-3
 # What is handed on where the dialogue has to be shown again.
 _CHOSEN: Final = (
+    "holds",
     "units",
     "up_axis",
+    "layout",
+    "rate",
     "timing",
     "start_frame",
     "step",
@@ -64,7 +82,7 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
     bl_options = {"REGISTER", "UNDO", "PRESET"}
 
     filename_ext = SUFFIXES[0]
-    filter_glob: StringProperty(default=";".join(f"*{suffix}" for suffix in SUFFIXES), options={"HIDDEN"})
+    filter_glob: StringProperty(default=";".join(f"*{suffix}" for suffix in MOTION_SUFFIXES), options={"HIDDEN"})
     files: CollectionProperty(type=OperatorFileListElement, options={"HIDDEN", "SKIP_SAVE"})
     directory: StringProperty(subtype="DIR_PATH", options={"HIDDEN", "SKIP_SAVE"})
     performer: StringProperty(
@@ -73,8 +91,19 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
         search=lambda chosen, context, _typed: performers_at_hand(chosen, context),
         options={"SKIP_SAVE"},
     )
+    holds: EnumProperty(
+        name="Import", description="Import markers or an armature from files that have both", items=_HOLDS
+    )
     units: EnumProperty(name="Units", description="Units of the positions in the file", items=_UNITS)
     up_axis: EnumProperty(name="Up Axis", description="Which axis of the file points up", items=_UP_AXES)
+    layout: EnumProperty(name="Layout", description="Order of keypoints that have no names in the file", items=_LAYOUTS)
+    rate: FloatProperty(
+        name="Rate",
+        description="Frames a second of the recording; 0 is what the file says, or 30 if it says nothing",
+        default=0.0,
+        min=0.0,
+        soft_max=1000.0,
+    )
     timing: EnumProperty(name="Timing", description="How the recording's frame rate meets the scene's", items=_TIMINGS)
     start_frame: IntProperty(name="Start Frame", description="The scene's frame for the first sample", default=1)
     first: IntProperty(
@@ -105,52 +134,82 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
     @says_why_not
     def execute(self, context: Context) -> set[str]:
         """Read every file, then import them: a file that can't be read leaves the scene as it was."""
+        from ....markers.files.layouts import LayoutError
         from ...capture.clip import scene_rate
-        from ...capture.import_markers import SeveralPerformersError, import_clip
+        from ...capture.import_markers import SeveralPerformersError
 
         try:
-            clips = [self._read(path) for path in _paths(self)]
-        except SeveralPerformersError as error:
+            recordings = [(path, self._read(path)) for path in _paths(self)]
+        except (SeveralPerformersError, LayoutError) as error:
             if bpy.app.background or not self.options.is_invoke:
                 raise
-            return self._ask(error.names)
-        _check_rates(clips, self.timing)
+            if isinstance(error, LayoutError):
+                return self._ask("The points have no names: choose their layout", layout=error.choices[0])
+            count = len(error.names)
+            return self._ask(f"There are {count} performers: choose whose markers to import", performer=error.names[0])
+        timing = self.timing
+        if timing == "AUTO":
+            # Another rate would change the speed of what is animated.
+            timing = "KEEP_TIME" if any(action.users for action in bpy.data.actions) else "SET_SCENE_RATE"
+        _check_rates([recording for _, recording in recordings], timing)
         before = scene_rate(context.scene)
-        for clip in clips:
-            take = import_clip(context, clip, timing=self.timing, start_frame=self.start_frame, scale=self.scale)
-            _choose(context, take)
-            for note in clip.notes:
-                self.report({"WARNING"}, f"{clip.source}: {told(note)}")
-            self.report({"INFO"}, told(_summary(clip, take.name)))
+        for path, recording in recordings:
+            self._import(context, path, recording, timing)
         after = scene_rate(context.scene)
         if abs(after - before) > _SAME_RATE:
             self.report({"WARNING"}, told(f"The scene plays {after:g} frames a second now, {before:g} before"))
         return {"FINISHED"}
 
-    def _ask(self, names: tuple[str, ...]) -> set[str]:
-        """Begin again with the dialogue, in which a performer is to be chosen."""
-        self.report({"INFO"}, told(f"There are {len(names)} performers: choose whose markers to import"))
+    def _import(self, context: Context, path: Path, recording: "Clip | Recorded", timing: str) -> None:
+        """Add what was read of one file to the scene, and tell what it is."""
+        from ....markers.clip import Clip
+        from ...capture.import_markers import import_clip
+        from ...retarget.recorded import add_recorded
+
+        how: Any = {"timing": timing, "start_frame": self.start_frame, "scale": self.scale}
+        for note in recording.notes:
+            self.report({"WARNING"}, f"{path.name}: {told(note)}")
+        if isinstance(recording, Clip):
+            take = import_clip(context, recording, **how)
+            _choose(context, take)
+            self.report({"INFO"}, told(_summary(recording, take.name)))
+            return
+        rig, source = rig_at_hand(context), add_recorded(context, recording, path.stem, **how)
+        if not why_no_rig(rig) and rig is not None:
+            kept = rig_settings(rig).retarget
+            kept.source = source
+            kept.pairs.clear()
+        self.report({"INFO"}, told(_body_summary(path, recording, source.name)))
+
+    def _ask(self, message: str, **values: str) -> set[str]:
+        """Begin again with the dialogue, in which a choice is to be made."""
+        self.report({"INFO"}, told(message))
         chosen = {name: getattr(self, name) for name in _CHOSEN}
         files = [{"name": file.name} for file in self.files]
         operators: Any = bpy.ops
-        operators.fabrik.import_markers("INVOKE_DEFAULT", **chosen, files=files, performer=names[0])
+        operators.fabrik.import_markers("INVOKE_DEFAULT", **{**chosen, **values}, files=files)
         return {"CANCELLED"}
 
-    def _read(self, path: Path) -> "Clip":
+    def _read(self, path: Path) -> "Clip | Recorded":
         from ....markers.files.any_file import read_markers
+        from ....retarget.files.any_file import holds_poses, read_recorded
         from ...capture.import_markers import choose_performer, part_of
 
-        units = None if self.units == "AUTO" else self.units
-        up_axis = None if self.up_axis == "AUTO" else self.up_axis
-        clip = choose_performer(read_markers(path, units=units, up_axis=up_axis), self.performer)
+        units, up_axis, layout = (None if told == "AUTO" else told for told in (self.units, self.up_axis, self.layout))
+        rate = self.rate or None
+        if self.holds == "ARMATURE" or (self.holds == "AUTO" and holds_poses(path)):
+            return read_recorded(path, up_axis, rate).part(self.first, self.last, self.step)
+        clip = choose_performer(read_markers(path, units, up_axis, layout, rate), self.performer)
         return part_of(clip, self.first, self.last, self.step)
 
 
 def _choose(context: Context, take: bpy.types.Collection) -> None:
-    """Let the rig at hand be matched with a take next, if somebody moves in it."""
+    """Let the rig at hand follow a take from now on, if somebody moves in it."""
+    from ...capture.takes import follow_take
+
     rig = rig_at_hand(context)
     if rig is not None and not why_no_rig(rig) and not take[TAKE_STATIC]:
-        rig_settings(rig).capture.chosen_take = take
+        follow_take(rig, take)
 
 
 def _paths(chosen: Any) -> list[Path]:
@@ -180,7 +239,7 @@ def _performers_in(path: Path, _changed: int) -> tuple[str, ...]:
     return ()
 
 
-def _check_rates(clips: "list[Clip]", timing: str) -> None:
+def _check_rates(clips: "Sequence[Clip | Recorded]", timing: str) -> None:
     """Raise ImportMarkersError where a scene would have to take on two rates."""
     from ...capture.import_markers import ImportMarkersError
 
@@ -189,6 +248,10 @@ def _check_rates(clips: "list[Clip]", timing: str) -> None:
         raise ImportMarkersError(
             f"The files have different frame rates ({rates[0]:g} to {rates[-1]:g} a second): choose Keep Time instead"
         )
+
+
+def _body_summary(path: Path, body: "Recorded", name: str) -> str:
+    return f"{path.name}: {len(body.names)} bones, {len(body.frames)} frames, {body.rate:g} a second, as {name!r}"
 
 
 def _summary(clip: "Clip", take: str) -> str:

@@ -62,7 +62,7 @@ class FABRIK_OT_limits_from_action(OnBones, Operator):
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         from ...limits.from_action import limits_from_action
 
-        return limits_from_action(rig, bones, self.margin, self.hinge_tolerance, self.shape)
+        return limits_from_action(context, rig, bones, self.margin, self.hinge_tolerance, self.shape)
 
 
 class FABRIK_OT_clamp_pose(OnBones, Operator):
@@ -74,7 +74,7 @@ class FABRIK_OT_clamp_pose(OnBones, Operator):
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         from ...limits.clamp_pose import clamp_pose
 
-        return clamp_pose(bones)
+        return clamp_pose(context, bones)
 
 
 class FABRIK_OT_check_action(OnBones, Operator):
@@ -97,9 +97,9 @@ class FABRIK_OT_check_action(OnBones, Operator):
         from ...limits.check_action import check_action, mend_action
 
         if not self.mend:
-            found = check_action(rig, bones)
+            found = check_action(context, rig, bones)
             return _summary(found, "break their limits"), [breach.line for breach in found]
-        mended, left = mend_action(context.scene, rig, bones)
+        mended, left = mend_action(context, rig, bones)
         return _summary(mended, "broke their limits and were mended"), [breach.line for breach in left]
 
 
@@ -112,7 +112,7 @@ class FABRIK_OT_limits_to_constraints(OnBones, Operator):
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         from ...limits.to_constraints import limits_to_constraints
 
-        return limits_to_constraints(bones), []
+        return limits_to_constraints(bones)
 
 
 class FABRIK_OT_limit_preset(OnBones, Operator):

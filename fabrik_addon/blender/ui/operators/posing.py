@@ -4,6 +4,7 @@ import bpy
 from bpy.props import EnumProperty
 from bpy.types import Context, Operator
 
+from ...settings.rig import ASIDE, KEY_BONES, rig_settings
 from ...settings.why_not import why_no_solve
 from .base import Done, OnRig
 
@@ -45,16 +46,23 @@ class FABRIK_OT_solve(OnRig, Operator):
 
 
 class FABRIK_OT_key_pose(OnRig, Operator):
-    """Insert keys on this frame for the bones that solving moves, and for no others"""
+    """Insert keys on this frame for bones posed since their last key, for the whole body, or for selected bones"""
 
     bl_idname = "fabrik.key_pose"
     bl_label = "Key Pose"
-    why_not = staticmethod(why_no_solve)
+
+    bones: EnumProperty(
+        name="Bones",
+        description="Which bones get keys; the rig's setting unless given",
+        items=KEY_BONES,
+        options=ASIDE,
+    )
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         from ...posing.key_pose import key_pose
 
-        return f"Keyed {len(key_pose(context, rig))} bones on frame {context.scene.frame_current}", []
+        keyed = key_pose(context, rig, self.given("bones").get("bones", rig_settings(rig).key_bones))
+        return f"Keyed {len(keyed)} bones on frame {context.scene.frame_current}", []
 
 
 class FABRIK_OT_snap_targets(OnRig, Operator):

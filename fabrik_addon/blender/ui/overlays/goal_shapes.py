@@ -10,11 +10,13 @@ from typing import Final
 
 import numpy as np
 
-from ....core.arrays import FloatArray, IntArray
+from ....core.arrays import TINY, FloatArray, IntArray
 
 # Shares of a mark's size.
 _DOT: Final = 0.35
 _DASHES: Final = 12
+# Lines of a circle.
+_AROUND: Final = 24
 
 _DIAMOND: Final = ((1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1))
 _DIAMOND_LINES: Final = ((0, 2), (2, 1), (1, 3), (3, 0), (0, 4), (4, 1), (1, 5), (5, 0), (2, 4), (4, 3), (3, 5), (5, 2))
@@ -85,6 +87,24 @@ def dashed(look: Look, start: FloatArray, end: FloatArray) -> Lines:
     """A dashed line from one place (3,) to another."""
     shares = np.linspace(0.0, 1.0, 2 * _DASHES)[:, None]
     return Lines(look, start + shares * (end - start), np.arange(2 * _DASHES).reshape(-1, 2))
+
+
+def capsule(look: Look, ends: FloatArray, aside: FloatArray, radius: float) -> Lines:
+    """A capsule: a ring at each end (2, 3) of its segment, and two outlines along it; aside: (3,) not along it."""
+    along = ends[1] - ends[0]
+    along = along / max(float(np.linalg.norm(along)), TINY)
+    first = aside - (aside @ along) * along
+    first /= max(float(np.linalg.norm(first)), TINY)
+    second = np.cross(along, first)
+    angle = np.linspace(0.0, 2.0 * np.pi, _AROUND, endpoint=False)[:, None]
+    cosine, sine = radius * np.cos(angle), radius * np.sin(angle)
+    rings = [end + cosine * first + sine * second for end in ends]
+    # Each outline goes along one side, over one end, back along the other side and over the other end.
+    near = np.where(sine[:, :1] > 0.0, ends[1], ends[0])
+    outlines = [near + cosine * side + sine * along for side in (first, second)]
+    points = np.stack([*rings, *outlines])
+    starts = np.arange(points.shape[0] * _AROUND).reshape(-1, _AROUND)
+    return Lines(look, points.reshape(-1, 3), np.stack([starts, np.roll(starts, -1, axis=1)], axis=-1).reshape(-1, 2))
 
 
 def _mark(

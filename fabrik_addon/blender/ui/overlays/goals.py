@@ -12,15 +12,17 @@ import numpy as np
 from mathutils import Vector
 
 from ....core.arrays import FloatArray
+from ...goals.self_collision import fitted
 from ...goals.support import support_of
 from ...rig.posture_masses import centre_of_mass
 from ...rig.spaces import armature_point, metres_per_unit
 from ...settings.effector import FabrikEffector
 from ...settings.limit_properties import LimitPropertyError
+from ...settings.rig import rig_settings
 from ...settings.why_not import enabled_effectors
 from ..chosen import color
 from .drawing import Drawing, colored, draw_over
-from .goal_shapes import Goal, Lines, Look, goal_lines
+from .goal_shapes import Goal, Lines, Look, capsule, goal_lines
 from .support_shapes import support_lines
 
 # Pixels.
@@ -79,12 +81,24 @@ def label(view: GoalView, scene: bpy.types.Scene) -> str:
 
 
 def lines_of(rig: bpy.types.Object) -> list[Lines]:
-    """All lines that are drawn for a rig: of its goals, and of its balance where it keeps that."""
+    """All lines that are drawn for a rig: of its goals, of its balance where it keeps that, and of its capsules."""
     shown = views(rig)
     lines = [
         line for view in shown for line in goal_lines(view.goal, view.effector, view.place, view.size, met=view.met)
     ]
-    return lines + balance_lines(rig)
+    return lines + balance_lines(rig) + capsule_lines(rig)
+
+
+def capsule_lines(rig: bpy.types.Object) -> list[Lines]:
+    """The lines of a rig's capsules, in world space; none unless they are to be shown."""
+    kept = rig_settings(rig)
+    found = fitted(rig) if kept.use_self_collision and kept.show_capsules else None
+    world, lines = np.array(rig.matrix_world), []
+    for each in () if found is None else found.capsules:
+        matrix = world @ np.array(rig.pose.bones[each.bone].matrix)
+        ends = np.array([each.start, each.end]) @ matrix[:3, :3].T + matrix[:3, 3]
+        lines.append(capsule(Look.PINNED, ends, matrix[:3, 0], each.radius * metres_per_unit(rig)))
+    return lines
 
 
 def balance_lines(rig: bpy.types.Object) -> list[Lines]:

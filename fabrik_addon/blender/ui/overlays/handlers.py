@@ -1,16 +1,20 @@
 """The overlays in the 3D viewport: their switches, and the handlers through which Blender has them drawn.
 
-The handlers are there from registration on, and called at every redraw. So they ask at once whether there may be
-anything to draw, and only where there is do they import what draws it.
+A handler is there once some rig uses its overlay, and called at every redraw. So it asks at once whether there may be
+anything to draw, and only then imports what draws it.
 """
 
 from collections.abc import Callable
 from typing import Any, Final
 
 import bpy
+from bpy.app.handlers import persistent
 
-from ...settings.rig import rig_settings
+from ...settings import in_use
+from ...settings.in_use import Use
+from ...settings.unset import seen
 from ...settings.why_not import ARMATURES
+from .later import call_later, drop_calls, shown_motion
 
 # Properties of the scene.
 LIMITS_SWITCH: Final = "fabrik_show_limits"
@@ -23,15 +27,18 @@ class DrawingHandlers:
     def __init__(self, *draws: tuple[Callable[[], None], str]) -> None:
         self._draws = draws
         self._handles: list[object] = []
+        self.is_on = False
 
     def start(self) -> None:
         """Draw from now on, where there are windows."""
-        if not bpy.app.background:
+        if not (self.is_on or bpy.app.background):
             for draw, kind in self._draws:
                 self._handles.append(bpy.types.SpaceView3D.draw_handler_add(draw, (), "WINDOW", kind))
+        self.is_on = True
 
     def stop(self) -> None:
         """Draw no more."""
+        self.is_on = False
         while self._handles:
             bpy.types.SpaceView3D.draw_handler_remove(self._handles.pop(), "WINDOW")
 
@@ -48,10 +55,11 @@ def draw_goals_switch(self: bpy.types.Panel, context: bpy.types.Context) -> None
 
 
 def shown_rigs(context: bpy.types.Context) -> list[bpy.types.Object]:
-    """The visible armatures with effectors, in Object and Pose mode; none where the overlay of goals is off."""
+    """The visible armatures with goals or capsules to draw, in Object and Pose mode; none if their overlay is off."""
     if not getattr(context.scene, GOALS_SWITCH) or context.mode not in {"OBJECT", "POSE"}:
         return []
-    return [rig for rig in ARMATURES.visible() if len(rig_settings(rig).effectors)]
+    kept = ((rig, seen(rig)) for rig in ARMATURES.visible())
+    return [rig for rig, settings in kept if len(settings.effectors) or settings.show_capsules]
 
 
 def shows_limits(context: bpy.types.Context) -> bool:
@@ -76,7 +84,7 @@ def _draw_marker_errors() -> None:
     rig = context.active_object
     if not context.space_data.overlay.show_overlays or rig is None or rig.type != "ARMATURE":
         return
-    if rig_settings(rig).capture.show_errors:
+    if seen(rig).capture.show_errors:
         from .markers import draw_errors
 
         draw_errors(rig, context)
@@ -102,15 +110,6 @@ def _draw_goal_labels() -> None:
         draw_labels(rigs, context)
 
 
-def shown_motion(context: bpy.types.Context) -> bpy.types.Object | None:
-    """The rig whose trails or ghosts are drawn: the active one in Pose mode; None where both are off."""
-    rig = context.active_object
-    if rig is None or rig.type != "ARMATURE" or context.mode != "POSE":
-        return None
-    view = rig_settings(rig).view
-    return rig if view.show_trails or view.show_ghosts else None
-
-
 def _draw_motion() -> None:
     """Blender's handler: trails and ghosts of the active rig."""
     context: Any = bpy.context
@@ -121,10 +120,57 @@ def _draw_motion() -> None:
         draw_motion(context, rig)
 
 
-HANDLERS: Final = DrawingHandlers(
-    (_draw_limits, "POST_VIEW"),
-    (_draw_marker_errors, "POST_VIEW"),
-    (_draw_motion, "POST_VIEW"),
-    (_draw_goals, "POST_VIEW"),
-    (_draw_goal_labels, "POST_PIXEL"),
-)
+# By what a rig uses. Without its type in words: `typing` would keep the class, and Blender's module hang at its exit.
+OVERLAYS: Final = {
+    "limits": DrawingHandlers((_draw_limits, "POST_VIEW")),
+    "errors": DrawingHandlers((_draw_marker_errors, "POST_VIEW")),
+    "motion": DrawingHandlers((_draw_motion, "POST_VIEW")),
+    "effectors": DrawingHandlers((_draw_goals, "POST_VIEW"), (_draw_goal_labels, "POST_PIXEL")),
+}
+
+
+def start() -> None:
+    """Draw what the file uses, and what it will use."""
+    in_use.LISTENERS.extend((_used, ARMATURES.note))
+    bpy.app.handlers.load_post.append(_after_load)
+    if hasattr(bpy.data, "objects"):
+        in_use.note_all(LIMITS_SWITCH)
+    elif not bpy.app.background:
+        # Blender hides its data while it switches an extension on.
+        call_later(_note_all, 0.0)
+
+
+def stop() -> None:
+    """Leave nothing behind."""
+    drop_calls()
+    bpy.app.handlers.load_post.remove(_after_load)
+    in_use.LISTENERS.clear()
+    _forget()
+
+
+def catch_up(rig: bpy.types.Object) -> None:
+    """Have effectors of a rig drawn that was appended: nobody tells of that. To be called while Blender draws."""
+    if len(seen(rig).effectors) and not OVERLAYS["effectors"].is_on:
+        call_later(_note_all, 0.0)
+
+
+def _note_all() -> None:
+    in_use.note_all(LIMITS_SWITCH)
+
+
+def _used(use: Use) -> None:
+    if use in OVERLAYS:
+        OVERLAYS[use].start()
+
+
+@persistent  # type: ignore[untyped-decorator]
+def _after_load(*_arguments: object) -> None:
+    """A file has been opened."""
+    _forget()
+    in_use.note_all(LIMITS_SWITCH)
+
+
+def _forget() -> None:
+    for overlay in OVERLAYS.values():
+        overlay.stop()
+    ARMATURES.forget()

@@ -1,6 +1,6 @@
 """Trails and ghosts drawn in the viewport; `handlers.py` has it done."""
 
-from typing import Any
+from typing import Any, Final
 
 import bpy
 import numpy as np
@@ -11,8 +11,11 @@ from ...settings.control import solved_bone
 from ...settings.rig import rig_settings
 from ...settings.selection import selected_bones
 from .drawing import Drawing, Lines, draw_over
+from .later import call_later, shown_motion
 from .motion_shapes import GHOST, HELD, ghost_lines, held_lines, joined, trail_lines
 
+# Seconds after which trails are worked out again: more than from one key of a bone to the next.
+_PAUSE: Final = 0.3
 # The active rig's; drawn things are kept while nothing that they are drawn of changes.
 KEEPER = PathKeeper()
 _DRAWN: dict[tuple[object, ...], Drawing] = {}
@@ -23,6 +26,9 @@ def drawing_of(context: bpy.types.Context, rig: bpy.types.Object) -> Drawing | N
     view, frame = rig_settings(rig).view, context.scene.frame_current_final
     paths, state = KEEPER.paths(rig, frame)
     if paths is None:
+        if not KEEPER.is_current(rig, frame):
+            # Other frames must not be gone to while Blender draws.
+            call_later(refresh_trails, _PAUSE)
         return None
     bones = trail_bones(context, rig, paths)
     world = np.array(rig.matrix_world)
@@ -49,6 +55,24 @@ def work_out(context: bpy.types.Context, rig: bpy.types.Object) -> bool:
     view = rig_settings(rig).view
     about = max(view.trail_frames * view.show_trails, view.ghost_count * view.ghost_step * view.show_ghosts)
     return KEEPER.sample(rig, context.scene.frame_current, float(about)) is not None
+
+
+def refresh_trails() -> float | None:
+    """Work out the trails of the active rig if its keys have changed; a timer, which waits while anything is going on.
+
+    Seconds until it is to be called again.
+    """
+    context = bpy.context
+    rig = shown_motion(context)
+    if rig is None or KEEPER.is_current(rig, context.scene.frame_current_final):
+        return None
+    windows = context.window_manager.windows
+    if any(len(window.modal_operators) or window.screen.is_animation_playing for window in windows):
+        return _PAUSE
+    work_out(context, rig)
+    for area in (area for window in windows for area in window.screen.areas if area.type == "VIEW_3D"):
+        area.tag_redraw()
+    return None
 
 
 def trail_points(context: bpy.types.Context, rig: bpy.types.Object) -> list[tuple[str, FloatArray, FloatArray]]:

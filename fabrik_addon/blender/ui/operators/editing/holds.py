@@ -69,7 +69,7 @@ class FABRIK_OT_add_hold(OnRig, Operator):
 
 
 class FABRIK_OT_remove_hold(OnRig, Operator):
-    """Let a bone go: what the hold has changed of the keys is taken back"""
+    """Put the keys back that the hold has replaced; keys that were set or changed since stay"""
 
     bl_idname = "fabrik.remove_hold"
     bl_label = "Remove Hold"
@@ -80,19 +80,34 @@ class FABRIK_OT_remove_hold(OnRig, Operator):
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         from ....edit.holds import remove_hold
 
-        return f"Removed hold {remove_hold(context, rig, self.index)!r}", []
+        name, left = remove_hold(context, rig, self.index)
+        return f"Removed hold {name!r}", [left] if left else []
 
 
 class FABRIK_OT_hold_contacts(OnRig, Operator):
-    """Hold the feet wherever they stand: each contact that is found becomes a hold"""
+    """Hold the feet while they are in contact with the floor. Holds that this has made before are removed first"""
 
     bl_idname = "fabrik.hold_contacts"
     bl_label = "Hold Standing Feet"
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        from ....edit.holds import holds_from_contacts
+    ease: IntProperty(
+        name="Ease",
+        description="Frames at most over which a foot comes to its place and leaves it; half a second unless given",
+        min=1,
+        soft_max=120,
+    )
 
-        said = holds_from_contacts(context, rig)
+    def invoke(self, context: Context, _event: Event) -> set[str]:
+        """Ask before the keys change."""
+        if not self.given("ease"):
+            self.ease = max(1, round(0.5 * context.scene.render.fps / context.scene.render.fps_base))
+        asked: Any = context.window_manager.invoke_props_dialog(self)
+        return asked
+
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        from ....edit.holds import hold_feet
+
+        said = hold_feet(context, rig, self.given("ease").get("ease"))
         return f"Holds added: {len(said)}", list(filter(None, said))
 
 

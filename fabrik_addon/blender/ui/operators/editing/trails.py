@@ -6,7 +6,7 @@ from bpy.types import Context, Operator
 from ....settings.control import control_rig
 from ....settings.rig import rig_settings
 from ....settings.why_not import of_a_rig
-from ...overlays.handlers import shown_motion
+from ...overlays.later import shown_motion
 from ..base import Done, OnRig
 
 
@@ -34,7 +34,7 @@ def _why_no_trails(rig: bpy.types.Object) -> str:
 
 
 class FABRIK_OT_work_out_trails(OnRig, Operator):
-    """Play the frames of trails and ghosts anew: of NLA strips and control rigs keys alone do not tell them"""
+    """Play the frames of trails and ghosts again: of NLA strips and control rigs keys alone don't show them"""
 
     bl_idname = "fabrik.work_out_trails"
     bl_label = "Work Out Trails"

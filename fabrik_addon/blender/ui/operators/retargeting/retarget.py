@@ -7,8 +7,8 @@ import bpy
 from bpy.props import StringProperty
 from bpy.types import Context, Operator
 
-from ....settings.bake_options import RETARGET_OPTIONS, BakeOptions, RetargetOptions
-from ....settings.rig import rig_settings
+from ....settings.bake_options import RETARGET_OPTIONS, KeyOptions, RetargetOptions
+from ....settings.rig import ASIDE, rig_settings
 from ....settings.why_not import rig_at_hand
 from ..bake import ReportsBake
 from ..in_steps import InSteps
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ....bake.bake import Steps
 
 
-class FABRIK_OT_retarget(ReportsBake, InSteps, RetargetOptions, BakeOptions, Operator):
+class FABRIK_OT_retarget(ReportsBake, InSteps, RetargetOptions, KeyOptions, Operator):
     """Key the rig's bones by another armature's motion; what is not given is taken from the sidebar"""
 
     bl_idname = "fabrik.retarget"
@@ -26,7 +26,9 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, RetargetOptions, BakeOptions, Ope
 
     source: StringProperty(
         name="Source",
-        description="The armature whose motion is wanted, or a .bvh, .fbx, .glb or .usd file; the rig's when empty",
+        description="The armature whose motion is wanted, or a .bvh, .fbx, .glb, .usd, .npz or .mvnx file; "
+        "the rig's when empty",
+        options=ASIDE,
     )
 
     def steps(self, context: Context) -> "Steps":
@@ -37,14 +39,12 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, RetargetOptions, BakeOptions, Ope
         rig = rig_at_hand(context)
         kept = rig_settings(rig)
         how: dict[str, Any] = {name: getattr(kept.retarget, name) for name in RETARGET_OPTIONS}
-        # The source of a bake is another thing: markers or effectors.
-        bake: dict[str, Any] = {
-            name: getattr(kept.bake, name) for name in get_annotations(BakeOptions) if name != "source"
-        }
-        for chosen in (how, bake):
-            chosen.update(self.given(*chosen))
+        bake: dict[str, Any] = {name: getattr(kept.bake, name) for name in get_annotations(KeyOptions)}
+        for options in (how, bake):
+            options.update(self.given(*options))
+        chosen = {"SCENE": context.scene, "OWN": kept.bake}.get(kept.bake.frame_range)
         given = self.given("frame_start", "frame_end")
-        frames = [given.get("frame_start"), given.get("frame_end")]
+        frames = [given.get(end, getattr(chosen, end, None)) for end in ("frame_start", "frame_end")]
         source = bpy.data.objects.get(self.source) or self.source or kept.retarget.source
         # The list is that of the rig's own source.
         pairs = pairs_of(rig) if source == kept.retarget.source else ()

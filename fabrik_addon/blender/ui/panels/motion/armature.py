@@ -4,15 +4,18 @@ import bpy
 from bpy.types import Context, Panel, UILayout, UIList
 
 from ....settings.bake_options import FabrikBonePair
+from ....settings.control import may_be_control_rig
 from ....settings.rig import rig_settings
+from ....settings.unset import seen
+from ...operators.posing import FABRIK_OT_use_control_rig
 from ...operators.retargeting.bone_list import (
     FABRIK_OT_load_bone_map,
     FABRIK_OT_match_bones,
     FABRIK_OT_save_bone_map,
 )
 from ...operators.retargeting.retarget import FABRIK_OT_retarget
-from ..base import AboutRig, MotionTab, Rows, chosen_in, draw_names, draw_switch
-from .bake import draw_result
+from ..base import AboutRig, MotionTab, Rows, chosen_in, draw_lines, draw_names, draw_switch
+from .bake import draw_output, draw_result
 
 
 class FABRIK_UL_bone_pairs(Rows, UIList):
@@ -47,7 +50,9 @@ class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
         layout.prop(kept, "use_reference")
         if kept.use_reference:
             layout.prop(kept, "reference")
-        layout.prop(rig_settings(rig).bake, "action")
+        if may_be_control_rig(rig):
+            draw_lines(layout, "Constraints move its bones: use it as a control rig first", "ERROR")
+            layout.operator(FABRIK_OT_use_control_rig.bl_idname, icon="CON_ARMATURE")
         layout.operator(FABRIK_OT_retarget.bl_idname, icon="ARMATURE_DATA")
         if rig_settings(rig).capture.report is None:
             draw_result(layout, rig)
@@ -62,7 +67,7 @@ class FABRIK_PT_bone_pairs(AboutRig, MotionTab, Panel):
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
         """Where there is a source."""
-        return rig_settings(rig).retarget.source is not None
+        return seen(rig).retarget.source is not None
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         kept = rig_settings(rig).retarget
@@ -83,4 +88,20 @@ class FABRIK_PT_bone_pairs(AboutRig, MotionTab, Panel):
                 layout.prop(pair, "share")
 
 
-CLASSES = (FABRIK_UL_bone_pairs, FABRIK_PT_from_armature, FABRIK_PT_bone_pairs)
+class FABRIK_PT_retarget_output(AboutRig, MotionTab, Panel):
+    """Which keys a retarget writes, and where to: the settings of a bake"""
+
+    bl_parent_id = "FABRIK_PT_from_armature"
+    bl_label = "Frames, Action, Keys"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    @classmethod
+    def shows(cls, rig: bpy.types.Object) -> bool:
+        """If there is a source."""
+        return seen(rig).retarget.source is not None
+
+    def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+        draw_output(layout, context.scene, rig)
+
+
+CLASSES = (FABRIK_UL_bone_pairs, FABRIK_PT_from_armature, FABRIK_PT_bone_pairs, FABRIK_PT_retarget_output)

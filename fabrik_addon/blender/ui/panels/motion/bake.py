@@ -57,19 +57,25 @@ class FABRIK_PT_bake_options(AboutRig, MotionTab, Panel):
     bl_options = {"DEFAULT_CLOSED"}
 
     def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        kept = rig_settings(rig)
-        _draw_range(layout.column(align=True), context.scene, kept.bake)
-        layout.prop(kept.bake, "action")
-        layout.prop(kept.bake, "step")
-        layout.prop(kept.bake, "bones")
-        if kept.root != "FIXED":
-            layout.prop(kept.bake, "root_motion")
-        layout.prop(kept.bake, "start")
-        if kept.bake.start == "REST":
-            layout.prop(kept.bake, "mend_jumps")
-        layout.prop(kept.bake, "key_angle")
-        if kept.bake.key_angle > 0.0:
-            layout.prop(kept.bake, "key_distance")
+        draw_output(layout, context.scene, rig)
+        kept = rig_settings(rig).bake
+        layout.prop(kept, "start")
+        if kept.start == "REST":
+            layout.prop(kept, "mend_jumps")
+
+
+def draw_output(layout: UILayout, scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
+    """Which keys are written, and where to."""
+    kept = rig_settings(rig)
+    _draw_range(layout.column(align=True), scene, kept.bake)
+    layout.prop(kept.bake, "action")
+    layout.prop(kept.bake, "step")
+    layout.prop(kept.bake, "bones")
+    if kept.root != "FIXED":
+        layout.prop(kept.bake, "root_motion")
+    layout.prop(kept.bake, "key_angle")
+    if kept.bake.key_angle > 0.0:
+        layout.prop(kept.bake, "key_distance")
 
 
 def draw_result(layout: UILayout, rig: bpy.types.Object) -> None:

@@ -4,6 +4,7 @@ import bpy
 from bpy.types import Context, Panel, UILayout
 
 from ....settings.rig import rig_settings
+from ....settings.why_not import has_motion
 from ...operators.editing.holds import FABRIK_OT_add_hold, FABRIK_OT_hold_contacts, FABRIK_OT_remove_hold
 from ...operators.editing.trails import FABRIK_OT_work_out_trails, has_to_be_played
 from ..base import AboutRig, MotionTab
@@ -18,10 +19,9 @@ class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
         """Where there is an action, or strips."""
-        animation = rig.animation_data
-        return animation is not None and (animation.action is not None or len(animation.nla_tracks) > 0)
+        return has_motion(rig)
 
-    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         kept = rig_settings(rig)
         column = layout.column(align=True)
         column.prop(kept.drag, "spread")
@@ -29,6 +29,8 @@ class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
             column.prop(kept.drag, "spread_to")
             column.prop(kept.drag, "falloff")
             column.prop(kept.drag, "layer")
+            # A drag over time changes keys: without this it changes one frame only.
+            column.prop(context.scene.tool_settings, "use_keyframe_insert_auto", text="Auto Keying", icon="REC")
         _draw_layers(layout, rig)
         _draw_switch(layout, kept.view, "show_trails", "trail_frames")
         _draw_switch(layout, kept.view, "show_ghosts", "ghost_count", "ghost_step")

@@ -8,6 +8,7 @@ from bpy.types import Context, Panel, UILayout, UIList
 from ....capture.takes import imported_takes
 from ....settings.markers import FabrikMarker
 from ....settings.rig import rig_settings
+from ....settings.unset import seen
 from ...marker_state import marker_state
 from ...operators import match_markers as matching
 from ...translations import said
@@ -47,13 +48,13 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
         """Where there is a recording."""
-        return len(rig_settings(rig).capture.markers) > 0 or len(imported_takes(bpy.context.scene)) > 0
+        return len(seen(rig).capture.markers) > 0 or len(imported_takes(bpy.context.scene)) > 0
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         capture = rig_settings(rig).capture
         buttons = layout.row(align=True)
         match = buttons.operator(matching.FABRIK_OT_match_markers.bl_idname, icon="VIEWZOOM")
-        match.take = capture.chosen_take.name if capture.chosen_take is not None else ""
+        match.take = capture.take.name if capture.take is not None else ""
         if not capture.markers:
             return
         buttons.operator(matching.FABRIK_OT_load_marker_map.bl_idname, text="", icon="FILE_FOLDER")
@@ -67,6 +68,8 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
         marker = active_marker(rig)
         if marker is not None:
             _draw_bone(layout, rig, marker)
+        for doubt in capture.doubts.splitlines() if capture.report is None else ():
+            draw_lines(layout, doubt, "ERROR")
 
 
 class FABRIK_PT_marker(AboutRig, MotionTab, Panel):
@@ -94,7 +97,7 @@ class FABRIK_PT_marker(AboutRig, MotionTab, Panel):
 
 def active_marker(rig: bpy.types.Object) -> Any:
     """The marker that is chosen in the list; None where none is."""
-    capture = rig_settings(rig).capture
+    capture = seen(rig).capture
     return chosen_in(capture.markers, capture.active_marker)
 
 

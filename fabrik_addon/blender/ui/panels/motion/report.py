@@ -5,6 +5,7 @@ from bpy.types import Context, Panel, UILayout
 
 from ....settings.markers import FabrikMarker
 from ....settings.rig import rig_settings
+from ....settings.unset import seen
 from ....settings.why_not import rig_at_hand
 from ...operators.report import FABRIK_OT_export_report, FABRIK_OT_worst_frame
 from ...translations import said
@@ -22,7 +23,7 @@ class FABRIK_PT_marker_report(AboutRig, MotionTab, Panel):
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
         """Where markers were baked."""
-        return rig_settings(rig).capture.report is not None
+        return seen(rig).capture.report is not None
 
     def draw_header_preset(self, context: Context) -> None:
         """Draw the switch of the lines from the markers to where they are met."""

@@ -56,7 +56,7 @@ class FABRIK_PT_take(MotionTab, Panel):
         self.layout.operator(FABRIK_OT_import_markers.bl_idname, icon="IMPORT")
         if rig is not None and not why_no_rig(rig) and imported_takes(context.scene):
             self.layout.template_list(
-                "FABRIK_UL_takes", "", bpy.data, "collections", context.scene, TAKE_INDEX, rows=1, maxrows=5
+                "FABRIK_UL_takes", "", bpy.data, "collections", rig, TAKE_INDEX, rows=1, maxrows=5
             )
 
 

@@ -7,6 +7,7 @@ from bpy.types import Context, Panel, UILayout, UIList
 
 from ....settings.control import FabrikCarrier, may_be_control_rig
 from ....settings.rig import rig_settings
+from ....settings.unset import seen
 from ....settings.why_not import rig_at_hand
 from ...operators.posing import FABRIK_OT_use_control_rig
 from ...translations import said
@@ -34,7 +35,7 @@ class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
         """Where there are controls, or may be."""
-        return may_be_control_rig(rig) or len(rig_settings(rig).control.carriers) > 0
+        return may_be_control_rig(rig) or len(seen(rig).control.carriers) > 0
 
     def draw_header(self, context: Context) -> None:
         """The switch, where there is something to switch."""

@@ -5,12 +5,14 @@ from bpy.types import Context, Panel, UILayout
 
 from ....settings.control import may_be_control_rig
 from ....settings.rig import FabrikRig, rig_settings
-from ....settings.why_not import rig_at_hand, why_no_rig, why_no_solve
+from ....settings.unset import seen
+from ....settings.why_not import has_motion, rig_at_hand, why_no_rig, why_no_solve
 from ...guide import draw_guide
 from ...next_step import next_in_pose
 from ...operators import posing
 from ...operators.drag import FABRIK_OT_drag
 from ...operators.effectors import FABRIK_OT_pin
+from ...overlays.handlers import catch_up
 from ..base import PoseTab, draw_lines
 
 # What a new user is to press first is as large as that beside Blender's buttons.
@@ -32,10 +34,11 @@ class FABRIK_PT_drag(PoseTab, Panel):
         draw_lines(self.layout, next_in_pose(rig), "INFO")
         if why_no_rig(rig) or rig is None:
             return
+        catch_up(rig)
         self.layout.use_property_split = True
         self.layout.use_property_decorate = False
         _draw_drag(self.layout, rig)
-        if not why_no_solve(rig) or rig_settings(rig).live:
+        if not why_no_solve(rig) or seen(rig).live:
             _draw_targets(self.layout, rig_settings(rig))
 
 
@@ -51,19 +54,22 @@ def _draw_drag(layout: UILayout, rig: bpy.types.Object) -> None:
     else:
         buttons.operator(FABRIK_OT_drag.bl_idname, icon="VIEW_PAN")
         buttons.operator(FABRIK_OT_pin.bl_idname, icon="PINNED")
+    keys = layout.row(align=True)
+    keys.operator(posing.FABRIK_OT_key_pose.bl_idname, icon="KEY_HLT")
+    keys.prop(kept, "key_bones", text="")
     layout.prop(kept, "root")
     layout.prop(kept.drag, "reach")
     if kept.drag.reach == "BONES":
         layout.prop(kept.drag, "bones")
     layout.prop(kept.drag, "keep_orientation")
-    if rig.animation_data is not None and rig.animation_data.action is not None:
+    if has_motion(rig):
         layout.prop(kept.drag, "spread")
         if kept.drag.spread:
             layout.prop(kept.drag, "falloff")
 
 
 def _draw_targets(layout: UILayout, kept: FabrikRig) -> None:
-    """Posing by targets: at once or on demand, and keys."""
+    """Posing by targets: at once or on demand."""
     live = layout.column(align=True)
     switch = live.row()
     switch.use_property_split = False
@@ -75,9 +81,7 @@ def _draw_targets(layout: UILayout, kept: FabrikRig) -> None:
     starts = layout.row(align=True)
     starts.operator(posing.FABRIK_OT_solve.bl_idname, text="Solve", icon="CON_KINEMATIC").start = "PRESENT"
     starts.operator(posing.FABRIK_OT_solve.bl_idname, text="From Rest").start = "REST"
-    keys = layout.row(align=True)
-    keys.operator(posing.FABRIK_OT_key_pose.bl_idname, icon="KEY_HLT")
-    keys.operator(posing.FABRIK_OT_snap_targets.bl_idname, text="Snap Targets", icon="SNAP_ON")
+    layout.operator(posing.FABRIK_OT_snap_targets.bl_idname, text="Snap Targets", icon="SNAP_ON")
 
 
 CLASSES = (FABRIK_PT_drag,)

@@ -50,7 +50,7 @@ def draw_active_limit(context: Context, layout: UILayout, rig: Object) -> None:
     body.enabled = not reason
     _draw_limit(body, bone)
     _draw_stretch(body, bone)
-    _draw_posture(context, body, bone)
+    _draw_posture(body, bone)
     _draw_buttons(body)
 
 
@@ -126,9 +126,9 @@ def _draw_stretch(layout: UILayout, bone: PoseBone) -> None:
         column.prop(bone, f'["{SLIDE}"]', index=index, text=label, slider=True)
 
 
-def _draw_posture(context: Context, layout: UILayout, bone: PoseBone) -> None:
+def _draw_posture(layout: UILayout, bone: PoseBone) -> None:
     """How much the bone keeps its rotation, and its mass where that is its own."""
-    layout.prop(context.scene, STIFFNESS_SLIDER, slider=True)
+    layout.prop(bone.id_data, STIFFNESS_SLIDER, slider=True)
     if read_settings(bone).mass >= 0.0:
         layout.prop(bone, f'["{MASS}"]', text="Mass")
 

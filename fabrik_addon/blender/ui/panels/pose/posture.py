@@ -24,6 +24,11 @@ class FABRIK_PT_posture(AboutRig, PoseTab, Panel):
             draw_lines(layout, "Press the pin to keep a pose", "INFO")
         layout.row().prop(kept, "balance", expand=True)
         layout.prop(kept, "free_limbs_hang")
+        collision = layout.row(align=True)
+        collision.prop(kept, "use_self_collision")
+        shown = collision.row(align=True)
+        shown.enabled = kept.use_self_collision
+        shown.prop(kept, "show_capsules", text="", icon="HIDE_OFF" if kept.show_capsules else "HIDE_ON")
         floor = layout.row(align=True, heading="Floor")
         floor.prop(kept, "use_floor", text="")
         height = floor.row(align=True)

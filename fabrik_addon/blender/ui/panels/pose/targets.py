@@ -6,11 +6,12 @@ import bpy
 from bpy.types import Context, Panel, UILayout, UIList
 
 from ....settings.effector import FabrikEffector
-from ....settings.rig import rig_settings
+from ....settings.unset import seen
+from ....settings.why_not import shared_targets
 from ...operators.effectors import (
     FABRIK_OT_add_effector,
     FABRIK_OT_order_effectors,
-    FABRIK_OT_pin,
+    FABRIK_OT_own_targets,
     FABRIK_OT_remove_effector,
 )
 from ...overlays.handlers import GOALS_SWITCH
@@ -26,7 +27,7 @@ class FABRIK_UL_effectors(Rows, UIList):
         names = draw_switch(layout, effector, active=effector.enabled)
         # What it goes to is named below the list.
         kind: Any = "PINNED" if effector.kind == "PIN" else "EMPTY_DATA" if effector.target else "ERROR"
-        draw_name(names, effector.bone or said("No bone"), "BONE_DATA", boxes=4)
+        draw_name(names, effector.shown_bone or said("No bone"), "BONE_DATA", boxes=4)
         names.label(text="", icon=kind)
 
 
@@ -41,7 +42,7 @@ class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
         self.layout.prop(context.scene, GOALS_SWITCH, text="", icon="OVERLAY")
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        kept = rig_settings(rig)
+        kept = seen(rig)
         if rig.data.bones.active is None and not len(kept.effectors):
             draw_lines(layout, "Click a bone, then add a target for it", "INFO")
             return
@@ -49,9 +50,15 @@ class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
         row.use_property_split = False
         if len(kept.effectors):
             row.template_list("FABRIK_UL_effectors", "", kept, "effectors", kept, "active_effector", rows=4)
-            _draw_buttons(row.column(align=True), rig, text="")
-        else:
-            _draw_buttons(row, rig, text="Add Target")
+            buttons = row.column(align=True)
+            buttons.operator(FABRIK_OT_remove_effector.bl_idname, text="", icon="REMOVE")
+            buttons.operator(FABRIK_OT_order_effectors.bl_idname, text="", icon="SORTSIZE")
+        add = layout.row(align=True)
+        add.enabled = rig.data.bones.active is not None
+        add.operator(FABRIK_OT_add_effector.bl_idname, text="Add Target", icon="ADD")
+        if shared_targets(rig):
+            draw_lines(layout, "Another rig has the same targets", "INFO")
+            layout.operator(FABRIK_OT_own_targets.bl_idname)
         effector = active_effector(rig)
         if effector is not None and effector.kind == "TARGET":
             layout.prop(effector, "target")
@@ -111,20 +118,9 @@ class FABRIK_PT_effector_ways(AboutEffector, PoseTab, Panel):
 
 def active_effector(rig: bpy.types.Object) -> FabrikEffector | None:
     """The one that is chosen in the list."""
-    kept = rig_settings(rig)
+    kept = seen(rig)
     found: FabrikEffector | None = chosen_in(kept.effectors, kept.active_effector)
     return found
-
-
-def _draw_buttons(layout: UILayout, rig: bpy.types.Object, *, text: str) -> None:
-    """Add, pin, and where there are some also remove and order."""
-    add = layout.row(align=True) if text else layout.column(align=True)
-    add.enabled = rig.data.bones.active is not None
-    add.operator(FABRIK_OT_add_effector.bl_idname, text=text, icon="ADD")
-    if not text:
-        add.operator(FABRIK_OT_pin.bl_idname, text="", icon="PINNED")
-        layout.operator(FABRIK_OT_remove_effector.bl_idname, text="", icon="REMOVE")
-        layout.operator(FABRIK_OT_order_effectors.bl_idname, text="", icon="SORTSIZE")
 
 
 CLASSES = (FABRIK_UL_effectors, FABRIK_PT_effectors, FABRIK_PT_effector_point, FABRIK_PT_effector_ways)

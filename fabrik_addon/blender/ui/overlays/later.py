@@ -1,0 +1,35 @@
+"""What drawing must not do itself is done a moment later, by timers that go with the add-on."""
+
+from collections.abc import Callable
+from typing import Final
+
+import bpy
+
+from ...settings.unset import seen
+
+_TIMERS: Final[list[Callable[[], float | None]]] = []
+
+
+def call_later(timer: Callable[[], float | None], seconds: float) -> None:
+    """Have Blender call a timer."""
+    if timer not in _TIMERS:
+        _TIMERS.append(timer)
+    if not bpy.app.timers.is_registered(timer):
+        bpy.app.timers.register(timer, first_interval=seconds)
+
+
+def drop_calls() -> None:
+    """Have none called any more."""
+    while _TIMERS:
+        timer = _TIMERS.pop()
+        if bpy.app.timers.is_registered(timer):
+            bpy.app.timers.unregister(timer)
+
+
+def shown_motion(context: bpy.types.Context) -> bpy.types.Object | None:
+    """The rig whose trails or ghosts are drawn: the active one in Pose mode; None where both are off."""
+    rig = context.active_object
+    if rig is None or rig.type != "ARMATURE" or context.mode != "POSE":
+        return None
+    view = seen(rig).view
+    return rig if view.show_trails or view.show_ghosts else None

@@ -1,0 +1,207 @@
+"""Self-collision: capsules on the bones of a body that do not go into each other.
+
+The distance of two capsules is that of their segments minus their radii (Ericson, *Real-Time Collision Detection*,
+2005, section 5.1.9). Each pair that is near gives inequalities rows · x <= gap: one at the closest points of the
+segments, and one at each end whose own closest point is near. The latter keep two capsules that lie along each other
+from rocking about a single point of contact.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from ..arrays import ROUNDING, TINY, FloatArray, IntArray, lengths, squares, times
+from ..model.kinematics import forward_kinematics
+from .bodies import Bodies, Motions, Pose, cross
+from .joint_limits import ConstraintRows
+
+# Keys of these rows, beyond those of joints, floor and support. Each pair has five.
+_KEYS = 3_000_000
+_KINDS = 5
+# An end whose closest point is within this share of the segment from the closest points of both says the same.
+_SAME = 0.15
+# An end counts if its gap is larger than that of its pair by at most this share of how far capsules count as near.
+_BESIDE = 0.2
+# Segments whose angle has a smaller squared sine are parallel.
+_PARALLEL = 1e-8
+
+
+Place: TypeAlias = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Capsule:
+    """A capsule on a bone.
+
+    Attributes:
+        bone: its name. A bone that the skeleton does not have stays where it is.
+        start, end: the ends of its segment, (x, y, z) in the bone's frame; in armature space for a bone that the
+            skeleton does not have.
+        radius: in armature units.
+    """
+
+    bone: str
+    start: Place
+    end: Place
+    radius: float
+
+
+@dataclass(frozen=True)
+class SelfCollision:
+    """Capsules, and the pairs of them, by index, that do not go into each other."""
+
+    capsules: tuple[Capsule, ...]
+    pairs: tuple[tuple[int, int], ...]
+
+
+class Capsules:
+    """The capsules of one body, for one pose or with frames in front."""
+
+    def __init__(self, bodies: Bodies, collision: SelfCollision | None) -> None:
+        self._bodies = bodies
+        skeleton = bodies.skeleton
+        capsules = () if collision is None else collision.capsules
+        self._bones: IntArray = np.array(
+            [skeleton.index(each.bone) if each.bone in skeleton.names else -1 for each in capsules], dtype=np.int64
+        )
+        carrier = np.where(self._bones >= 0, bodies.carrier[self._bones], -1)
+        pairs = [] if collision is None else [pair for pair in collision.pairs if carrier[pair[0]] != carrier[pair[1]]]
+        self._pairs: IntArray = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        radii = np.array([each.radius for each in capsules])
+        self._radii: FloatArray = radii[self._pairs].sum(axis=0) if pairs else np.zeros(0)
+        # (2, C, 3) the segments' ends in the frames of bones.
+        self._ends: FloatArray = (
+            np.array([[each.start, each.end] for each in capsules]).reshape(-1, 2, 3).swapaxes(0, 1)
+        )
+        self._on = np.maximum(carrier, 0)
+        self._moves = (carrier >= 0).astype(float)
+        self._allowed: FloatArray = np.zeros(len(pairs))
+        self._carried = self._ends
+        # The points, their bodies and the normals of the last rows.
+        self._contacts = np.zeros((0, 3)), np.zeros(0, dtype=np.int64), np.zeros((0, 3))
+        # The last pose and what was measured of it: a step asks for its rows after its merit.
+        self._measured: tuple[Pose, tuple[FloatArray, FloatArray, FloatArray, FloatArray]] | None = None
+
+    def __bool__(self) -> bool:
+        return len(self._radii) > 0
+
+    def carry(self, rotations: FloatArray, location: FloatArray) -> None:
+        """From now on bones that do not take part are as in a pose: (..., J, 4) and the root's head at (..., 3)."""
+        if not self:
+            return
+        posed = forward_kinematics(self._bodies.skeleton, rotations, location)
+        own, carrying = posed[..., None, self._bones, :, :], posed[..., None, self._bodies.bones[self._on], :, :]
+        away = own[..., :3, 3] + times(own[..., :3, :3], self._ends) - carrying[..., :3, 3]
+        carried = times(np.swapaxes(carrying[..., :3, :3], -1, -2), away)
+        self._carried = np.where(self._moves[:, None] > 0.0, carried, self._ends)
+        self._measured = None
+
+    def allow(self, pose: Pose) -> None:
+        """Let pairs that are in each other in a pose be so, but no deeper."""
+        if self:
+            self._allowed, self._measured = np.zeros(len(self._radii)), None
+            self._allowed, self._measured = np.minimum(self._measure(pose)[0], 0.0), None
+
+    def depths(self, pose: Pose) -> FloatArray:
+        """(..., P) how far the pairs are in each other, beyond what is allowed."""
+        return np.maximum(-self._measure(pose)[0], 0.0) if self else np.zeros(0)
+
+    def rows(self, pose: Pose, motions: Motions, within: float) -> ConstraintRows:
+        """Those of one pose whose gap is at most `within`."""
+        if not self:
+            none = np.zeros((0, self._bodies.columns))
+            return ConstraintRows.straight(none, np.zeros(0), np.zeros(0, dtype=np.int64))
+        gaps, one, two, segments = self._measure(pose)
+        near = np.flatnonzero(gaps <= within)
+        one, two, (first, second) = one[near], two[near], segments[:, :, near]
+        ones, twos = np.tile(one, (_KINDS, 1)), np.tile(two, (_KINDS, 1))
+        for end in (0, 1):
+            ones[1 + end], twos[1 + end] = end, nearest(second, first[end])
+            ones[3 + end], twos[3 + end] = nearest(first, second[end]), end
+        at, on = _between(first, ones), _between(second, twos)
+        distances = lengths(at - on)
+        found = distances - (self._radii + self._allowed)[near]
+        kept = (np.abs(ones - one) > _SAME) | (np.abs(twos - two) > _SAME)
+        kept &= found <= gaps[near] + _BESIDE * within
+        kept[0] = True
+        kind, pair = np.nonzero(kept)
+        rows = self._rows(pose, motions, at[kind, pair], on[kind, pair], segments[:, :, near[pair]], near[pair])
+        return ConstraintRows.straight(rows, found[kind, pair], _KEYS + _KINDS * near[pair] + kind)
+
+    def sides(self, pose: Pose, motions: Motions, within: float) -> tuple[FloatArray, FloatArray]:
+        """(F, K, D) rows of F poses and (F, K) gaps, at closest points only; infinite if larger than `within`."""
+        if not self:
+            return np.zeros((len(pose.root), 0, self._bodies.columns)), np.zeros((len(pose.root), 0))
+        gaps, one, two, segments = self._measure(pose)
+        near = np.flatnonzero((gaps <= within).any(axis=0))
+        gaps, segments = gaps[:, near], segments[..., near, :]
+        at, on = _between(segments[:, 0], one[:, near]), _between(segments[:, 1], two[:, near])
+        return self._rows(pose, motions, at, on, segments, near), np.where(gaps <= within, gaps, np.inf)
+
+    def _rows(
+        self, pose: Pose, motions: Motions, at: FloatArray, on: FloatArray, segments: FloatArray, pairs: IntArray
+    ) -> FloatArray:
+        """(..., n, D) by how much columns bring points (..., n, 3) on both capsules of pairs (n,) together."""
+        across = at - on
+        distances = lengths(across)[..., None]
+        if distances.min(initial=1.0) <= ROUNDING:
+            # Segments that cross are pushed apart along their common perpendicular.
+            first, second = np.moveaxis(segments[..., 1, :, :] - segments[..., 0, :, :], -3, 0)
+            across = np.where(distances > ROUNDING, across, cross(first, second))
+            distances = lengths(across)[..., None]
+        normals = across / np.maximum(distances, TINY)
+        capsules = self._pairs[:, pairs].ravel()
+        signed = np.concatenate([normals, -normals], axis=-2) * self._moves[capsules, None]
+        points, bodies = np.concatenate([at, on], axis=-2), self._on[capsules]
+        self._contacts = points, bodies, signed
+        work = (signed[..., None, :] @ self._bodies.shifts(pose, motions, points, bodies))[..., 0, :]
+        return np.asarray(-work[..., : len(pairs), :] - work[..., len(pairs) :, :])
+
+    def forces(self, pushes: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
+        """(2 K, 3) points, their bodies (2 K,) and forces (2 K, 3) that pushes (K,) of the last rows are."""
+        points, on, signed = self._contacts
+        return points, on, np.tile(pushes, 2)[:, None] * signed
+
+    def _measure(self, pose: Pose) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """(..., P) the gaps of the pairs, shares along both segments, and (..., 2, 2, P, 3) their ends."""
+        if self._measured is None or self._measured[0] is not pose:
+            heads, turns = pose.heads[..., None, self._on, :], pose.orientations[..., None, self._on, :, :]
+            ends = heads + times(turns, self._carried)
+            if not self._moves.all():
+                ends = np.where(self._moves[:, None] > 0.0, ends, self._ends)
+            segments = np.moveaxis(ends[..., self._pairs, :], -3, -4)
+            distances, one, two = closest(segments[..., 0, :, :, :], segments[..., 1, :, :, :])
+            self._measured = pose, (distances - self._radii - self._allowed, one, two, segments)
+        return self._measured[1]
+
+
+def closest(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(..., n) how far n pairs of segments (..., 2, n, 3) are apart, and shares along both at which they are closest.
+
+    Of parallel segments, one pair of the closest points.
+    """
+    start, other = first[..., 0, :, :], second[..., 0, :, :]
+    vectors = np.stack([first[..., 1, :, :] - start, second[..., 1, :, :] - other, start - other])
+    (own, both, ahead), (_, its, beyond), (_, _, apart) = np.einsum("a...x,b...x->ab...", vectors, vectors)
+    own, its = np.maximum(own, TINY), np.maximum(its, TINY)
+    least = own * its - both**2
+    one = np.clip((both * beyond - its * ahead) / np.maximum(least, TINY), 0.0, 1.0)
+    one = np.where(least > _PARALLEL * own * its, one, 0.5)
+    two = np.clip((both * one + beyond) / its, 0.0, 1.0)
+    one = np.clip((both * two - ahead) / own, 0.0, 1.0)
+    squared = apart + one * (one * own + 2.0 * ahead) + two * (two * its - 2.0 * beyond - 2.0 * one * both)
+    return np.sqrt(np.maximum(squared, 0.0)), one, two
+
+
+def nearest(segments: FloatArray, points: FloatArray) -> FloatArray:
+    """(..., n) the shares along segments (..., 2, n, 3) at which they are closest to points (..., n, 3)."""
+    start, along = segments[..., 0, :, :], segments[..., 1, :, :] - segments[..., 0, :, :]
+    along_points = ((points - start) * along).sum(axis=-1)
+    return np.asarray(np.clip(along_points / np.maximum(squares(along), TINY), 0.0, 1.0))
+
+
+def _between(segments: FloatArray, shares: FloatArray) -> FloatArray:
+    """(..., n, 3) the points at shares (..., n) along segments (..., 2, n, 3)."""
+    start, end = segments[..., 0, :, :], segments[..., 1, :, :]
+    return np.asarray(start + shares[..., None] * (end - start))

@@ -1,0 +1,190 @@
+"""Capsules on a human's bones, so that hands do not go into the trunk and limbs not through each other. Plain Python.
+
+They are fitted to the vertices that bones carry, or to the person's height where there are none. A trunk is wider than
+deep: each of its bones has two capsules side by side.
+"""
+
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from ..core.arrays import FloatArray, lengths
+from ..core.kernel.capsules import Capsule, SelfCollision, closest
+from .rest_body import BodyAxes, RestBody, RestBone, square, unit
+
+TRUNK: Final = ("hips", "spine", "chest")
+# Capsules that are moved by the trunk alone: its own joints' limits keep them apart.
+_MIDDLE: Final = (*TRUNK, "neck", "head")
+# Half the trunk's width and depth as shares of the height, those of the sample person.
+_WIDTH: Final = {"hips": 0.077, "spine": 0.082, "chest": 0.088}
+_DEPTH: Final = {"hips": 0.058, "spine": 0.059, "chest": 0.063}
+
+
+class _Limb(NamedTuple):
+    """Where a limb's capsule begins and ends, as shares of its bone, and its radius as a share of the height.
+
+    A capsule that begins beyond the joint leaves room for the flesh that hip and shoulder press together. tip: whether
+    the capsule, and not only its segment, ends there. percentile: of the vertices' distances, what the radius is: a
+    hand is flat.
+    """
+
+    radius: float
+    start: float = 0.0
+    is_tip: bool = False
+    percentile: float = 50.0
+
+
+_LIMBS: Final = {
+    "neck": _Limb(0.035),
+    "head": _Limb(0.046, 0.3, is_tip=True),
+    "upper_arm": _Limb(0.026, 0.35),
+    "forearm": _Limb(0.024),
+    "hand": _Limb(0.013, is_tip=True, percentile=25.0),
+    "finger": _Limb(0.006, is_tip=True),
+    "thigh": _Limb(0.040, 0.3),
+    "shin": _Limb(0.031),
+    "foot": _Limb(0.021, is_tip=True, percentile=25.0),
+}
+# A mesh is believed as far as its radii are these multiples of those of its height: skirts and capes are none.
+_THINNEST, _THICKEST = 0.6, 1.6
+# Fewer vertices tell nothing.
+_ENOUGH: Final = 8
+# Percentiles of the distances across an oval that are its half axes: those of most of its outline.
+_ASIDE, _FRONT, _BACK = 80.0, 10.0, 90.0
+# A trunk's bone that is shorter, as a share of the height, has no capsules of its own.
+_SHORT: Final = 0.02
+# The number of a finger's second bone.
+_SECOND: Final = 2
+
+
+class _Placed(NamedTuple):
+    """A capsule at rest in armature space; ends: (2, 3)."""
+
+    bone: str
+    ends: FloatArray
+    radius: float
+
+
+def self_collision(bones: Mapping[str, RestBone], vertices: Mapping[str, FloatArray]) -> SelfCollision | None:
+    """The capsules of a person and the pairs that do not go into each other; None where bones are not a human's.
+
+    Pairs that touch at rest are left out, as are bones that are joined, and the trunk's own.
+
+    Args:
+        bones: at rest.
+        vertices: (N, 3) in armature space at rest, by the bone that carries them.
+    """
+    body = RestBody(bones)
+    if body.axes is None or not all(body.named(part) for part in ("hips", "upper_arm", "forearm", "thigh", "shin")):
+        return None
+    ends = [place for name, role in body.roles.items() if role.part in {"head", "foot", "hips"}
+            for place in (bones[name].head, body.end(name))]  # fmt: skip
+    height = float(np.ptp(np.array(ends) @ body.axes.up))
+    placed = _trunk(body, body.axes, vertices, height) + _limbs(body, vertices, height)
+    return SelfCollision(
+        tuple(_in_bone(bones[each.bone], each) for each in placed),
+        tuple(
+            (one, two)
+            for one, two in combinations(range(len(placed)), 2)
+            if _may_meet(body, placed[one].bone, placed[two].bone) and _gap(placed[one], placed[two]) > 0.0
+        ),
+    )
+
+
+def _trunk(body: RestBody, axes: BodyAxes, vertices: Mapping[str, FloatArray], height: float) -> list[_Placed]:
+    """Two capsules for each bone of the trunk, from the hips' joints up to the neck."""
+    found = sorted(
+        body.named("hips") + body.named("spine") + body.named("chest"), key=lambda name: body.bones[name].head @ axes.up
+    )
+    joints: list[FloatArray] = []
+    names: list[str] = []
+    for name in found:
+        head = body.bones[name].head
+        if not joints or (head - joints[-1]) @ axes.up > _SHORT * height:
+            joints.append(head)
+            names.append(name)
+    top = body.head_of("neck")
+    joints.append(body.end(names[-1]) if top is None else top)
+    hips = body.head_of("thigh")
+    if hips is not None and (hips - joints[0]) @ axes.up < 0.0:
+        joints[0] = joints[0] + ((hips - joints[0]) @ axes.up) * axes.up
+    cloud = np.concatenate([*(vertices.get(name, np.zeros((0, 3))) for name in found), np.zeros((0, 3))])
+    placed = []
+    for name, start, end in zip(names, joints, joints[1:], strict=False):
+        if not (end - start) @ axes.up > 0.0:
+            continue
+        part = body.roles[name].part
+        half, deep, center = _WIDTH[part] * height, _DEPTH[part] * height, 0.0
+        share = ((cloud - start) @ axes.up) / ((end - start) @ axes.up)
+        slab = (share >= 0.0) & (share <= 1.0)
+        if slab.sum() >= _ENOUGH:
+            off = cloud[slab] - start - share[slab, None] * (end - start)
+            front, back = np.percentile(off @ axes.forward, (_FRONT, _BACK))
+            half = _believed(float(np.percentile(np.abs(off @ axes.left), _ASIDE)), half)
+            deep, center = _believed(0.5 * float(back - front), deep), 0.5 * float(back + front)
+        aside = max(half - deep, 0.0) * axes.left
+        middle = np.array([start, end]) + center * axes.forward
+        placed += [_Placed(name, middle + side * aside, deep) for side in (1.0, -1.0)]
+    return placed
+
+
+def _limbs(body: RestBody, vertices: Mapping[str, FloatArray], height: float) -> list[_Placed]:
+    """A capsule for each bone of the limbs, neck and head."""
+    placed = []
+    for name, role in body.roles.items():
+        limb = _LIMBS.get(role.part)
+        # Of the fingers the middle one, whose second bone has a capsule to its tip.
+        if limb is None or (role.part == "finger" and (role.finger != "middle" or role.number > _SECOND)):
+            continue
+        beyond = body.named("toe", role.side, number=1) if role.part == "foot" else []
+        if role.part == "finger" and role.number == _SECOND:
+            beyond = body.named("finger", role.side, "middle", _SECOND + 1)
+        head, tip = body.bones[name].head, body.end([name, *beyond][-1])
+        if not np.linalg.norm(tip - head) > 0.0:
+            continue
+        along, radius = unit(tip - head), limb.radius * height
+        ends = np.array([head + limb.start * (tip - head), tip])
+        cloud = np.concatenate([vertices.get(each, np.zeros((0, 3))) for each in (name, *beyond)])
+        share = ((cloud - head) @ along) / np.linalg.norm(tip - head)
+        inside = (share >= limb.start) & (share <= 1.0)
+        if inside.sum() >= _ENOUGH:
+            off = np.array([square(each, along) for each in cloud[inside] - head])
+            ends += off.mean(axis=0)
+            radius = _believed(float(np.percentile(lengths(off - off.mean(axis=0)), limb.percentile)), radius)
+        if limb.is_tip:
+            ends[1] -= min(radius, float(np.linalg.norm(ends[1] - ends[0]))) * along
+        placed.append(_Placed(name, ends, radius))
+    return placed
+
+
+def _believed(measured: float, usual: float) -> float:
+    return float(np.clip(measured, _THINNEST * usual, _THICKEST * usual))
+
+
+def _may_meet(body: RestBody, one: str, two: str) -> bool:
+    """Whether two bones can come together: not the trunk's own, nor a hand's, nor those that are joined."""
+    roles = body.roles[one], body.roles[two]
+    parts = {role.part for role in roles}
+    if parts <= {"hand", "finger"} and roles[0].side == roles[1].side:
+        return False
+    return not parts <= set(_MIDDLE) and one != two and _above(body, one) != two and _above(body, two) != one
+
+
+def _above(body: RestBody, name: str) -> str:
+    """The nearest bone above one that has a capsule; "" for none."""
+    above = body.bones[name].parent
+    while above in body.bones and (above not in body.roles or body.roles[above].part not in (*TRUNK, *_LIMBS)):
+        above = body.bones[above].parent
+    return above
+
+
+def _gap(one: _Placed, two: _Placed) -> float:
+    """How far two capsules are apart."""
+    return float(closest(one.ends[:, None], two.ends[:, None])[0][0]) - one.radius - two.radius
+
+
+def _in_bone(bone: RestBone, placed: _Placed) -> Capsule:
+    start, end = ((place - bone.head) @ bone.axes for place in placed.ends)
+    return Capsule(placed.bone, tuple(start.tolist()), tuple(end.tolist()), placed.radius)

@@ -1,0 +1,286 @@
+"""Reading keypoints in three dimensions: CSV files with a header such as nose_x, nose_y, nose_z, and NumPy arrays.
+
+CSV: three columns a point, named with an axis at the end ("nose_x", "nose.x", "noseX") or at the beginning ("x0"), as
+FreeMoCap's `…_3d_xyz.csv` and `…_by_trajectory.csv`, anipose and others write them; or FreeMoCap's tidy
+`…_by_frame.csv`: a row for each frame and keypoint with the columns frame, keypoint, x, y, z. (`DataSaver` in
+freemocap/freemocap.) Other columns are skipped; those of time give the rate. Arrays: (F, N, 3), (F, N, 4) with a
+confidence last, (F, 3 N), with or without an axis of length 1 for one person.
+
+Nothing states units, axes or the rate of an array: units follow from how large a person is, up is where heads are from
+feet, the rate is 30 frames a second unless given. Points that no bone has a name for, such as those of a face, are left
+out.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from ...core.errors import first_few
+from ..clip import Clip, FloatArray, MarkerFileError, UpAxis
+from ..mapping.labels import landmarks_of
+from .arrays import array_in
+from .layouts import hand_names, names_of
+from .reading import METRES, guessed_up, rate_or_usual, unique_names, unit_name, without_unseen
+from .tables import CsvRows
+
+_COLUMN: Final = re.compile(r"(?P<name>.+?)(?:[\s_.:\-]+(?P<axis>[xyz])|(?P<cap>[XYZ]))", re.ASCII | re.IGNORECASE)
+_AXIS_FIRST: Final = re.compile(r"(?P<axis>[xyz])[\s_]?(?P<name>\d+)", re.IGNORECASE)
+_NAMELESS: Final = re.compile(r"(?:points?|joints?|landmarks?|key_?points?|kpt?|lm|[pjk])?[\s_]?\d+", re.IGNORECASE)
+_TIMES: Final = ("time", "times", "timestamp", "timestamps", "t", "seconds", "time_s", "time_seconds")
+_TIDY: Final = frozenset({"frame", "keypoint", "x", "y", "z"})
+_BODY: Final = re.compile(r"(?:body|pose)[_.](?=.)", re.IGNORECASE)
+_HAND_POINT: Final = re.compile(r"(left|right)_hand_(\d+)", re.IGNORECASE)
+_NO_BONE: Final = re.compile(r"face[_.]\w+|(?:\w+[_.])?(?:com|center_of_mass)(?:[_.]\w+)?", re.IGNORECASE)
+# Rates that a recording may have; a column of time outside them is in other units than seconds.
+_SLOWEST, _FASTEST = 1.0, 1000.0
+# How large the points of a person are in each unit: children to arms overhead, sitting or standing.
+_SIZES: Final[Mapping[str, tuple[float, float]]] = {"m": (0.3, 4.0), "cm": (30.0, 300.0), "mm": (300.0, 4000.0)}
+# Up is a coordinate axis only if the body is along it by this much.
+_ALONG: Final = 0.7
+# Points that differ by less than this share of their size in one direction are those of an image.
+_FLAT: Final = 1e-3
+# A hand's own wrist is this close to the body's, as a share of the forearm.
+_AT_WRIST: Final = 0.6
+_HIGH: Final = frozenset({"shoulder", "acromion", "nose", "eye", "ear", "crown"})
+_LOW: Final = frozenset({"ankle", "heel", "knee"})
+_HIPS: Final = frozenset({"hip"})
+_NAMED: Final = 3
+_NO_COLUMNS: Final = "it has no columns of points: a header such as nose_x, nose_y, nose_z is needed"
+
+
+def parse_csv(
+    content: bytes, units: str | None, up_axis: UpAxis | None, *, layout: str | None = None, rate: float | None = None
+) -> Clip:
+    """The keypoints in a CSV file's bytes, as a clip in metres.
+
+    units, up_axis, layout, rate: see `read_markers`. Raises MarkerFileError if there are no columns of points, if the
+    points have no names and no known layout, and for units that are neither given nor clear.
+    """
+    rows = CsvRows(content)
+    header = rows.next() or []
+    while header and not any(header):
+        header = rows.next() or []
+    lowered = [cell.lower() for cell in header]
+    names, points, times = _tidy(rows, lowered) if set(lowered) >= _TIDY else _wide(rows, header)
+    return _clip(points, names, units, up_axis, layout, rate or _rate_of(times))
+
+
+def parse_npy(
+    content: bytes, units: str | None, up_axis: UpAxis | None, *, layout: str | None = None, rate: float | None = None
+) -> Clip:
+    """The keypoints in a NumPy array's bytes, as a clip in metres; see `parse_csv`.
+
+    Raises MarkerFileError for other shapes as well, and for arrays of Python objects, which are never unpickled.
+    """
+    array = array_in(content)
+    shape = array.shape
+    while array.ndim > 3 and 1 in array.shape[:-2]:
+        array = array.squeeze(axis=array.shape[:-2].index(1))
+    if array.ndim == 2 and array.shape[1] > 4 and array.shape[1] % 3 == 0:
+        array = array.reshape(len(array), -1, 3)
+    elif array.ndim == 2:
+        array = array[None]
+    if array.ndim != 3 or array.shape[2] not in (3, 4) or not array.size:
+        flat = "points in two dimensions" if array.ndim == 3 and array.shape[2] == 2 else f"an array of shape {shape}"
+        raise MarkerFileError(f"it holds {flat}: frames of points with three coordinates, (F, N, 3), are needed")
+    return _clip(np.asarray(array[:, :, :3], dtype=np.float64), None, units, up_axis, layout, rate)
+
+
+def _wide(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArray, FloatArray]:
+    """Names, (F, N, 3) points and (F,) times of a table with three columns a point; names None if it has no header."""
+    if not header:
+        raise MarkerFileError(_NO_COLUMNS)
+    if not any(re.search("[a-z]", cell, re.IGNORECASE) and cell.lower() != "nan" for cell in header):
+        rows.back(header)
+        numbers = rows.columns(range(len(header)))
+        if len(header) % 3:
+            raise MarkerFileError(f"it has no header and {len(header)} columns: three a point are needed")
+        return None, numbers.reshape(len(numbers), -1, 3), np.empty(0)
+    columns: dict[str, dict[str, int]] = {}
+    for place, cell in enumerate(header):
+        told = _AXIS_FIRST.fullmatch(cell) or _COLUMN.fullmatch(cell)
+        if told is not None:
+            axis = (told["axis"] or told["cap"]).lower()
+            columns.setdefault(told["name"], {}).setdefault(axis, place)
+    whole = {name: axes for name, axes in columns.items() if len(axes) == 3}
+    if not whole:
+        if any(len(axes) == 2 for axes in columns.values()):
+            raise MarkerFileError("its points have two coordinates: points in three dimensions are needed")
+        raise MarkerFileError(_NO_COLUMNS)
+    wanted = [axes[axis] for axes in whole.values() for axis in "xyz"]
+    timed = next((place for place, cell in enumerate(header) if cell.lower() in _TIMES), None)
+    numbers = rows.columns([*wanted, *([] if timed is None else [timed])])
+    points = numbers[:, : len(wanted)].reshape(len(numbers), -1, 3)
+    return list(whole), points, np.empty(0) if timed is None else numbers[:, -1]
+
+
+def _tidy(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArray, FloatArray]:
+    """Names, (F, N, 3) points and (F,) times of a table with a row for each frame and point."""
+    frame, keypoint, *axes = (header.index(name) for name in ("frame", "keypoint", "x", "y", "z"))
+    model = header.index("model") if "model" in header else None
+    timed = next((header.index(name) for name in _TIMES if name in header), None)
+    order: dict[str, int] = {}
+    places: list[int] = []
+    wanted = [frame, *axes, *([] if timed is None else [timed])]
+
+    def place_of(row: list[str]) -> None:
+        name = row[keypoint] if keypoint < len(row) else ""
+        # The model of a hand is "mediapipe_hand", and its points are "left_0000".
+        if model is not None and row[model].endswith("_hand"):
+            name = name.replace("_", "_hand_", 1)
+        elif model is not None and row[model].endswith("_face"):
+            name = f"face_{name}"
+        places.append(order.setdefault(name, len(order)))
+
+    numbers = rows.columns(wanted, place_of)
+    frames, row_of = np.unique(numbers[:, 0], return_inverse=True)
+    points = np.full((len(frames), len(order), 3), np.nan)
+    points[row_of, places[: len(numbers)]] = numbers[:, 1:4]
+    times = np.full(len(frames), np.nan)
+    if timed is not None:
+        times[row_of] = numbers[:, 4]
+    return list(order), points, times
+
+
+def _clip(
+    points: FloatArray,
+    names: list[str] | None,
+    units: str | None,
+    up_axis: UpAxis | None,
+    layout: str | None,
+    rate: float | None,
+) -> Clip:
+    """Named points in metres and upright; names None if the file has none, rate None if it is not known."""
+    points = without_unseen(points)
+    if np.isnan(points).all():
+        raise MarkerFileError("no point is seen on any frame: choose another recording")
+    _check_solid(points)
+    notes: list[str] = []
+    if layout is not None or names is None or all(_NAMELESS.fullmatch(name) for name in names):
+        own = list(names_of(points, layout))
+    else:
+        own = [_plain(name) for name in names]
+    kept = [place for place, name in enumerate(own) if name and not _NO_BONE.fullmatch(name)]
+    if not kept:
+        raise MarkerFileError("it has only points that no bone has a name for: choose the file of the body")
+    if len(kept) < len(own):
+        notes.append(f"left out {len(own) - len(kept)} points that no bone has a name for")
+    points, own = points[:, kept], list(unique_names([own[place] for place in kept]))
+    unit = unit_name(units) if units is not None else unit_of(points)
+    points = METRES[unit] * points
+    points, own = _with_hands_on_wrists(points, own, notes)
+    if up_axis is None:
+        points, up_axis = _upright(points, own, notes)
+    rate, rate_notes = rate_or_usual(rate)
+    return Clip(tuple(own), rate, points, up_axis, unit, notes=(*notes, *rate_notes))
+
+
+def _plain(name: str) -> str:
+    """The name without "body_" in front; numbered points of hands by their own names."""
+    hand = _HAND_POINT.fullmatch(name)
+    if hand is not None:
+        points = hand_names(hand[1].lower())
+        return points[int(hand[2])] if int(hand[2]) < len(points) else ""
+    return _BODY.sub("", name, count=1)
+
+
+def _rate_of(times: FloatArray) -> float | None:
+    """Frames a second by (F,) times in seconds, or in thousandths, millionths, billionths; None if they say nothing."""
+    seen = times[np.isfinite(times)]
+    if len(seen) < 2 or not seen[-1] > seen[0]:
+        return None
+    rate = (len(seen) - 1) / float(seen[-1] - seen[0])
+    for _ in range(3):
+        if rate >= _SLOWEST:
+            break
+        rate *= 1000.0
+    return rate if _SLOWEST <= rate <= _FASTEST else None
+
+
+def _check_solid(points: FloatArray) -> None:
+    """Raise MarkerFileError if (F, N, 3) points are those of an image: all in a plane."""
+    extents = np.nanmax(points, axis=(0, 1)) - np.nanmin(points, axis=(0, 1))
+    if points.shape[1] > 1 and extents.min() <= _FLAT * extents.max():
+        raise MarkerFileError("its points are in a plane, as those of an image: points in three dimensions are needed")
+
+
+def unit_of(points: FloatArray) -> str:
+    """The unit in which (F, N, 3) points are about as large as a person; raise MarkerFileError if there is none."""
+    frames = points[np.isfinite(points).all(axis=2).sum(axis=1) > 1]
+    size = float(np.median((np.nanmax(frames, axis=1) - np.nanmin(frames, axis=1)).max(axis=1))) if len(frames) else 0.0
+    for unit, (least, most) in _SIZES.items():
+        if least <= size < most:
+            return unit
+    raise MarkerFileError(
+        f"nothing says its units, and {size:.3g} is no person's size in m, cm or mm: say which they are "
+        f"({', '.join(METRES)})"
+    )
+
+
+def _upright(points: FloatArray, names: Sequence[str], notes: list[str]) -> tuple[FloatArray, UpAxis]:
+    """The points with Y or Z up, and which: the axis from feet to head, rotated by 180° if it points down."""
+    landmarks = {label: landmark for label, (_side, landmark) in landmarks_of(names).items()}
+
+    def middles(wanted: frozenset[str]) -> FloatArray:
+        """(F, 3) the middle of some landmarks, NaN if none of them is seen."""
+        places = [place for place, name in enumerate(names) if landmarks.get(name) in wanted]
+        seen = np.isfinite(points[:, places])
+        counts = np.where(seen.any(axis=1), seen.sum(axis=1), np.nan)
+        middle: FloatArray = np.nansum(points[:, places], axis=1) / counts
+        return middle
+
+    low, hips, high = map(middles, (_LOW, _HIPS, _HIGH))
+    low = np.where(np.isfinite(low), low, hips)
+    along = np.where(np.isfinite(high), high, hips) - low
+    along = along[np.isfinite(along).all(axis=1)]
+    if len(along):
+        along = np.median(along, axis=0)
+        axis = 1 + int(np.argmax(np.abs(along[1:])))
+        if 0.0 < np.linalg.norm(along) * _ALONG <= abs(along[axis]):
+            name: UpAxis = "Y" if axis == 1 else "Z"
+            if along[axis] > 0.0:
+                return points, name
+            if name == "Y" and np.nanmin(points[..., :2]) >= 0.0 and np.nanmax(points[..., :2]) <= 1.0:
+                raise MarkerFileError("its points are shares of an image (0 to 1): use the world landmarks instead")
+            notes.append(f"{name} points down in it; rotated upright")
+            return points * np.array([1.0, -1.0, -1.0]), name
+    up, up_notes = guessed_up(points, "Y")
+    notes.extend(up_notes)
+    return points, up
+
+
+def _with_hands_on_wrists(points: FloatArray, names: list[str], notes: list[str]) -> tuple[FloatArray, list[str]]:
+    """The hands' points under the side whose wrist they are at; hands that are at neither are left out."""
+    hands = {
+        side: [place for place, name in enumerate(names) if name.startswith(f"{side}_hand_")]
+        for side in ("left", "right")
+    }
+    if not any(hands.values()) or not {"left_wrist", "right_wrist", "left_elbow", "right_elbow"} <= set(names):
+        return points, names
+
+    def apart(one: str, other: str) -> float:
+        steps = np.linalg.norm(points[:, names.index(one)] - points[:, names.index(other)], axis=1)
+        seen = steps[np.isfinite(steps)]
+        return float(np.median(seen)) if len(seen) else math.nan
+
+    near = _AT_WRIST * np.nanmean([apart(f"{side}_elbow", f"{side}_wrist") for side in hands])
+    named = list(names)
+    for side, places in hands.items():
+        wrist = f"{side}_hand_wrist"
+        if wrist not in names:
+            continue
+        own, other = (apart(wrist, f"{one}_wrist") for one in (side, "right" if side == "left" else "left"))
+        if other < own and other <= near:
+            swapped = "right" if side == "left" else "left"
+            for place in places:
+                named[place] = names[place].replace(side, swapped, 1)
+        elif own > near:
+            for place in places:
+                named[place] = ""
+    kept = [place for place, name in enumerate(named) if name]
+    if len(kept) < len(named):
+        notes.append(f"left out hands that are not at the wrists: {first_few(sorted(set(names) - set(named)), _NAMED)}")
+    return points[:, kept], list(unique_names([named[place] for place in kept]))

@@ -1,0 +1,170 @@
+"""Reading CSV exports of OptiTrack's Motive, format versions 1.2x: markers, and rigid bodies as clusters of markers.
+
+The first line has pairs of keys and values ("Format Version,1.23,…,Export Frame Rate,120,…,Length Units,Meters"). Then,
+after a blank line, for each column: what it belongs to (Marker, Rigid Body, Rigid Body Marker, Bone, Bone Marker), its
+name, its ID (from 1.25 on the parent too), Rotation or Position or an error, and at last "Frame,Time (Seconds),X,Y,…".
+Source: docs.optitrack.com, Data Export: CSV, and files of versions 1.22 to 1.25. Y is up unless Motive was told
+otherwise, which the file does not state.
+
+A rigid body's markers are called by the body, "Thigh_1", so that they are one bone's cluster. A body without markers
+of its own has its pivot and three points on its axes instead, 5 cm away. Measured markers count before those that
+Motive has solved. The bones of a skeleton are left out.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from ...core.errors import first_few
+from ...core.rotations import matrix_from_quaternion
+from ..clip import Clip, FloatArray, MarkerFileError, UpAxis
+from .reading import METRES, guessed_up, number_in, unique_names, unit_name, without_unseen
+from .tables import CsvRows
+
+START: Final = b"format version"
+_TYPES: Final = frozenset({"marker", "rigidbody", "rigidbodymarker", "bone", "bonemarker"})
+_KINDS: Final = frozenset({"position", "rotation"})
+# Solved and measured markers of one name: the first of these kinds that a name has counts.
+_MEASURED_FIRST: Final = ("marker", "rigidbodymarker", "bonemarker")
+# Metres from a rigid body's pivot to the points on its axes.
+_ARM: Final = 0.05
+_NAMED: Final = 3
+
+
+@dataclass(frozen=True)
+class _Column:
+    """What a column of numbers is: the kind of its owner, the owner's name, what is told of it, and the axis."""
+
+    kind: str
+    name: str
+    told: str
+    axis: str
+    place: int
+
+
+def parse_motive(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip:
+    """The clip in a file's bytes, metres in the file's own axes; units, up_axis: see `read_markers`.
+
+    Raises MarkerFileError, which does not name the file yet, if there is no header, no marker or rigid body, no frame,
+    no rate or no known unit.
+    """
+    rows = CsvRows(content)
+    first = rows.next() or []
+    fields = {_plain(key): value for key, value in zip(first[::2], first[1::2], strict=False)}
+    columns, timed = _columns(rows)
+    unit = unit_name(fields.get("lengthunits", "") if units is None else units)
+    wanted = [column.place for column in columns]
+    numbers = rows.columns([*wanted, *([] if timed is None else [timed])])
+    of_owner: dict[tuple[str, str], dict[tuple[str, str], FloatArray]] = {}
+    for place, column in enumerate(columns):
+        of_owner.setdefault((column.kind, column.name), {})[column.told, column.axis] = numbers[:, place]
+    markers = _markers(of_owner, METRES[unit])
+    bones = [name for kind, name in of_owner if kind == "bone"]
+    positions = without_unseen(np.stack(list(markers.values()), axis=1)) if markers else np.empty((0, 0, 3))
+    if np.isnan(positions).all():
+        if bones:
+            raise MarkerFileError("it has only the bones of a skeleton: export markers, or BVH to retarget")
+        raise MarkerFileError("no marker is seen on any frame: choose another recording")
+    left_out = f"left out the bones of a skeleton: {first_few(bones, _NAMED)}; export BVH to retarget them"
+    notes = [left_out] if bones else []
+    up, up_notes = (up_axis, ()) if up_axis else guessed_up(positions, "Y")
+    rate = _rate(fields, numbers[:, -1] if timed is not None else np.empty(0))
+    return Clip(unique_names(list(markers)), rate, positions, up, unit, notes=(*notes, *up_notes))
+
+
+def _plain(text: str) -> str:
+    """A word of the header in small letters, without spaces."""
+    return text.lower().replace(" ", "")
+
+
+def _columns(rows: CsvRows) -> tuple[list[_Column], int | None]:
+    """The columns of positions and rotations, and the place of that of the time; leaves the first row of numbers."""
+    above: list[list[str]] = []
+    while (row := rows.next()) is not None:
+        if row and row[0].lower() == "frame":
+            break
+        above.append(row)
+    kinds = next((row for row in above if _TYPES & {_plain(cell) for cell in row}), None)
+    told = next((row for row in reversed(above) if _KINDS & {cell.lower() for cell in row}), None)
+    if row is None or kinds is None or told is None:
+        raise MarkerFileError("the header is truncated: lines of types, names and axes are needed: export it again")
+    names = above[next(place for place, other in enumerate(above) if other is kinds) + 1]
+    columns = [
+        _Column(_plain(kind), name.strip('"'), what.lower(), axis.lower(), place)
+        for place, (kind, name, what, axis) in enumerate(zip(kinds, names, told, row, strict=False))
+        if _plain(kind) in _TYPES and what.lower() in _KINDS
+    ]
+    if not columns:
+        raise MarkerFileError("it has neither markers nor rigid bodies: export them with positions")
+    timed = next((place for place, cell in enumerate(row) if cell.lower().startswith("time")), None)
+    return columns, timed
+
+
+def _markers(
+    owners: Mapping[tuple[str, str], Mapping[tuple[str, str], FloatArray]], metre: float
+) -> dict[str, FloatArray]:
+    """(F, 3) positions in metres by marker, those of rigid bodies by the body's name and a number."""
+    bodies = [name for kind, name in owners if kind == "rigidbody"]
+    found: dict[str, FloatArray] = {}
+    used: set[str] = set()
+    for kind in _MEASURED_FIRST:
+        for (own, name), channels in owners.items():
+            position = _position(channels)
+            if own != kind or name in used or position is None:
+                continue
+            used.add(name)
+            body = next((body for body in bodies if name.startswith(f"{body}:")), None)
+            found[name if body is None else _of_body(body, name)] = metre * position
+    for body in bodies:
+        channels = owners["rigidbody", body]
+        pivot = _position(channels)
+        if pivot is None or any(name.startswith(f"{body}:") for name in used):
+            continue
+        found[_of_body(body, "1")] = metre * pivot
+        quaternion = [channels.get(("rotation", axis)) for axis in "wxyz"]
+        if all(part is not None for part in quaternion):
+            axes = _axes(np.stack([part for part in quaternion if part is not None], axis=1))
+            for place in range(3):
+                found[_of_body(body, str(place + 2))] = metre * pivot + _ARM * axes[:, :, place]
+    return found
+
+
+def _of_body(body: str, name: str) -> str:
+    """The name of a body's marker: the body's, and the marker's number."""
+    number = re.search(r"\d+$", name)
+    return (
+        f"{body.replace(':', '_')}_{int(number[0])}"
+        if number
+        else f"{body.replace(':', '_')}_{name.rpartition(':')[2]}"
+    )
+
+
+def _position(channels: Mapping[tuple[str, str], FloatArray]) -> FloatArray | None:
+    """(F, 3), None if an axis is missing."""
+    axes = [channels[key] for axis in "xyz" if (key := ("position", axis)) in channels]
+    return np.stack(axes, axis=1) if len(axes) == 3 else None
+
+
+def _axes(quaternions: FloatArray) -> FloatArray:
+    """(F, 3, 3) rotation matrices of (F, 4) quaternions w x y z, NaN if they have no length."""
+    length = np.linalg.norm(quaternions, axis=1, keepdims=True)
+    unit = quaternions / np.where(length > 0.0, length, np.nan)
+    matrices: FloatArray = np.where(
+        np.isfinite(unit).all(axis=1)[:, None, None], matrix_from_quaternion(np.nan_to_num(unit)), np.nan
+    )
+    return matrices
+
+
+def _rate(fields: Mapping[str, str], times: FloatArray) -> float:
+    """Frames a second by the header, else by the times; raise MarkerFileError if neither says it."""
+    for key in ("exportframerate", "captureframerate"):
+        rate = number_in(fields.get(key, ""))
+        if rate is not None and np.isfinite(rate) and rate > 0.0:
+            return rate
+    seen = times[np.isfinite(times)]
+    if len(seen) < 2 or not seen[-1] > seen[0]:
+        raise MarkerFileError("the frame rate is not known, neither by the header nor by times: export it again")
+    return (len(seen) - 1) / float(seen[-1] - seen[0])

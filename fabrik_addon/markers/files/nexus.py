@@ -1,0 +1,62 @@
+"""Reading CSV (ASCII) exports of Vicon Nexus: the section "Trajectories".
+
+The section's name is in a line of its own, the rate in the next one; then the names, each over the first column of its
+marker, with a subject's name and a colon in front; "Frame,Sub Frame,X,Y,Z,X,Y,Z,…"; the units of each column; and a
+row for each frame down to a blank line. Velocities (X', X'') are skipped, and so are other sections: devices, joints,
+model outputs. Source: Vicon Nexus User Guide, "Export data to an ASCII file", and files of Nexus 2. Z is up unless the
+markers show otherwise.
+"""
+
+import re
+from typing import Final
+
+import numpy as np
+
+from ..clip import Clip, MarkerFileError, UpAxis
+from .reading import METRES, guessed_up, number_in, unique_names, unit_name, without_unseen
+from .tables import CsvRows
+
+_SECTION: Final = "trajectories"
+_SECTION_LINE: Final = re.compile(rb"(?:\A(?:\xef\xbb\xbf)?|[\r\n])\"?trajectories\"?[,;\t ]*[\r\n]", re.IGNORECASE)
+
+
+def has_trajectories(content: bytes) -> bool:
+    """Whether a line of a file says that trajectories follow."""
+    return _SECTION_LINE.search(content) is not None
+
+
+def parse_nexus(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip:
+    """The clip in a file's bytes, metres in the file's own axes; units, up_axis: see `read_markers`.
+
+    Raises MarkerFileError, which does not name the file yet, if there is no whole section of trajectories, no rate, no
+    known unit, and if no marker is ever seen.
+    """
+    rows = CsvRows(content)
+    while (row := rows.next()) is not None and (not row or row[0].lower() != _SECTION):
+        pass
+    told, names, axes, unit_row = ((rows.next() or []) for _ in range(4))
+    rate = number_in(told[0]) if told else None
+    if not axes or axes[0].lower() != "frame":
+        raise MarkerFileError("the header of its trajectories is truncated: export it again")
+    if rate is None or not rate > 0.0 or not np.isfinite(rate):
+        raise MarkerFileError(f"the frame rate under Trajectories is {told[0] if told else ''!r}: export it again")
+    # A name is over the first column of its marker; the columns after it up to the next name are that marker's.
+    places: dict[str, list[int]] = {}
+    owner = ""
+    for place, axis in enumerate(axes):
+        name = names[place] if place < len(names) else ""
+        if name:
+            owner = unique_names([*places, name])[-1]
+        if axis.upper() in ("X", "Y", "Z") and owner:
+            places.setdefault(owner, []).append(place)
+    whole = {name: three for name, three in places.items() if len(three) == 3}
+    if not whole:
+        raise MarkerFileError("it has no markers with columns X, Y and Z under Trajectories: export it again")
+    wanted = [place for three in whole.values() for place in three]
+    unit = unit_name((unit_row[wanted[0]] if wanted[0] < len(unit_row) else "") if units is None else units)
+    points = rows.columns(wanted).reshape(-1, len(whole), 3)
+    positions = without_unseen(points) * METRES[unit]
+    if np.isnan(positions).all():
+        raise MarkerFileError("no marker is seen on any frame: choose another recording")
+    up, notes = (up_axis, ()) if up_axis else guessed_up(positions, "Z")
+    return Clip(tuple(whole), rate, positions, up, unit, notes=notes)

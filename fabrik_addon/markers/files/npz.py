@@ -1,0 +1,48 @@
+"""Reading the markers in AMASS's .npz files: `marker_data` (F, M, 3) and `marker_labels`, metres, Z up.
+
+Source: the keys that AMASS's notebook 01-AMASS_Visualization lists (nghorbani/amass). Their rate is
+`mocap_framerate`, later `mocap_frame_rate`. SOMA calls them `markers`, `labels` and `frame_rate`, in millimetres
+(nghorbani/soma): units that are not given follow from how large the person is.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from ..clip import Clip, MarkerFileError, UpAxis
+from .arrays import RATES, arrays_in, rate_in
+from .keypoints import unit_of
+from .reading import METRES, guessed_up, rate_or_usual, unique_names, unit_name, without_unseen
+
+_POSITIONS: Final = ("marker_data", "markers")
+_LABELS: Final = ("marker_labels", "labels")
+
+
+def parse_npz(content: bytes, units: str | None, up_axis: UpAxis | None, *, rate: float | None = None) -> Clip:
+    """The markers in a file's bytes, as a clip in metres; units, up_axis, rate: see `read_markers`.
+
+    Raises MarkerFileError, which does not name the file yet, for a file that is cut off, without markers or a rate, or
+    whose markers would have to be unpickled.
+    """
+    found = arrays_in(content, (*_POSITIONS, *_LABELS, *RATES))
+    positions = next((found[key] for key in _POSITIONS if key in found), None)
+    if positions is None:
+        raise MarkerFileError("it has no markers (marker_data): use its poses, if it has some, to retarget")
+    if positions.ndim != 3 or positions.shape[2] != 3 or positions.dtype.kind not in "fiu" or not positions.size:
+        raise MarkerFileError(f"its markers have the shape {positions.shape}: export them as (frames, markers, 3)")
+    labels = next((found[key] for key in _LABELS if key in found), None)
+    count = positions.shape[1]
+    names = [f"*{place}" for place in range(1, count + 1)]
+    notes: tuple[str, ...] = ()
+    if labels is not None and labels.size == count:
+        names = [label.decode("utf-8", "replace") if isinstance(label, bytes) else str(label) for label in labels.flat]
+    else:
+        notes = ("its markers have no labels: say by a map which is on which bone",)
+    points = without_unseen(np.asarray(positions, dtype=np.float64))
+    if np.isnan(points).all():
+        raise MarkerFileError("no marker is seen on any frame: choose another recording")
+    unit = unit_name(units) if units is not None else unit_of(points)
+    up, up_notes = (up_axis, ()) if up_axis else guessed_up(points * METRES[unit], "Z")
+    rate, rate_notes = rate_or_usual(rate or rate_in(found))
+    notes = (*notes, *up_notes, *rate_notes)
+    return Clip(unique_names(names), rate, points * METRES[unit], up, unit, notes=notes)

@@ -1,0 +1,1 @@
+"""Files of bodies whose joints rotate, read without Blender."""

@@ -1,0 +1,47 @@
+"""Files of poses told by what is in them."""
+
+import math
+import os
+from pathlib import Path
+
+from ...core.errors import FabrikError
+from ...markers.files.arrays import NPZ_START
+from ..motion import RetargetError
+from .mvnx import parse_mvnx
+from .recorded import Recorded
+from .smpl import has_poses, parse_smpl
+
+
+def read_recorded(path: str | os.PathLike[str], up_axis: str | None = None, rate: float | None = None) -> Recorded:
+    """The body in an MVNX file or a .npz file of SMPL's poses.
+
+    up_axis: "Y" or "Z", None for what the poses show; MVNX has Z up always. rate: frames a second instead of the
+    file's. Raises RetargetError, one sentence that names the file, if it cannot be read.
+    """
+    path = Path(path)
+    if up_axis not in (None, "Y", "Z"):
+        raise RetargetError(f"the up axis is {up_axis!r}: it must be Y or Z")
+    if rate is not None and not 0.0 < rate < math.inf:
+        raise RetargetError(f"the rate is {rate}: it must be a positive number of frames a second")
+    try:
+        content = path.read_bytes()
+        return parse_mvnx(content, rate) if path.suffix.lower() == ".mvnx" else parse_smpl(content, up_axis, rate)
+    except FileNotFoundError:
+        raise RetargetError(f"{path}: there is no such file: choose another") from None
+    except OSError as trouble:
+        raise RetargetError(f"{path.name}: cannot be read ({trouble.strerror}): choose another") from None
+    except FabrikError as trouble:
+        raise RetargetError(f"{path.name}: {trouble}") from None
+
+
+def holds_poses(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is one of poses: by its suffix, and for .npz files by what is in them."""
+    path = Path(path)
+    if path.suffix.lower() != ".npz":
+        return path.suffix.lower() == ".mvnx"
+    try:
+        content = path.read_bytes()
+        return content.startswith(NPZ_START) and has_poses(content)
+    except (OSError, FabrikError):
+        # What is wrong with it will be said when it is read.
+        return True

@@ -1,0 +1,206 @@
+"""Reading MVNX, the XML files of Xsens MVN: segments with their orientations, and where the pelvis is.
+
+mvnx/subject has `frameRate`; subject/segments/segment the labels, and in points/point/pos_b places on the segment,
+metres in its own axes; subject/joints/joint connects two of them ("Pelvis/jL5S1"); frames/frame of the type "normal"
+have `orientation`, a quaternion w x y z of each segment, and `position`, three numbers of each, in the world: X to the
+front (or north), Y to the left, Z up. With all orientations 1 0 0 0 ("identity") the body stands in a T-pose and faces
+X. Fingers (fingerTrackingSegmentsLeft and -Right) and props, which are joined to nothing, are left out. Source: the MVN
+User Manual, section MVNX, and Andres FR's io_anim_mvnx.
+
+Documents with a DOCTYPE are refused, as entities can be made to grow without end; MVN writes none.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Final
+from xml.parsers import expat
+
+import numpy as np
+
+from ...core.arrays import FloatArray, IntArray
+from ...core.errors import first_few
+from ...core.rotations import matrix_from_quaternion
+from ..motion import RetargetError
+from .recorded import Recorded, in_other_axes, local_rotations, whole_frames
+
+# X to the front becomes -Y: a quarter turn about Z to the right.
+_TO_FRONT: Final = np.array([math.sqrt(0.5), 0.0, 0.0, -math.sqrt(0.5)])
+_NORMAL: Final = "normal"
+# The ends of segments that nothing is joined to.
+_ENDS: Final = ("pTopOfHead", "pRightTopOfHand", "pLeftTopOfHand", "pRightToe", "pLeftToe")
+# A bone without a known end, metres.
+_SHORT: Final = 0.03
+_NO_LENGTH: Final = 1e-4
+_TEXTS: Final = frozenset({"pos_b", "connector1", "connector2", "orientation", "position"})
+_CHANNELS: Final = (("orientation", 4), ("position", 3))
+_NAMED: Final = 3
+
+
+@dataclass
+class _Document:
+    """What is read of a document, as it goes by."""
+
+    rate: str = ""
+    segments: dict[str, dict[str, FloatArray]] = field(default_factory=dict)
+    joints: list[list[str]] = field(default_factory=list)
+    fingers: int = 0
+    frames: list[dict[str, FloatArray]] = field(default_factory=list)
+    _path: list[str] = field(default_factory=list)
+    _label: str = ""
+    _frame: dict[str, FloatArray] | None = None
+    _text: list[str] = field(default_factory=list)
+
+    def begin(self, tag: str, attributes: dict[str, str]) -> None:
+        """An element begins."""
+        name = tag.rpartition(" ")[2]
+        self._path.append(name)
+        self._text = []
+        if name == "subject":
+            self.rate = self.rate or attributes.get("frameRate", "")
+        elif name == "segment":
+            if "segments" in self._path:
+                self.segments.setdefault(attributes.get("label", ""), {})
+            else:
+                self.fingers += 1
+        elif name == "point":
+            self._label = attributes.get("label", "")
+        elif name == "joint":
+            self.joints.append([])
+        elif name == "frame":
+            self._frame = {} if attributes.get("type", _NORMAL) == _NORMAL else None
+
+    def text(self, text: str) -> None:
+        """Text, or a part of one."""
+        if self._path and self._path[-1] in _TEXTS:
+            self._text.append(text)
+
+    def end(self, _tag: str) -> None:
+        """An element ends."""
+        name = self._path.pop()
+        text = "".join(self._text)
+        self._text = []
+        if name == "pos_b" and self.segments and "segments" in self._path:
+            self.segments[next(reversed(self.segments))][self._label] = _numbers(text, name)
+        elif name in ("connector1", "connector2") and self.joints:
+            self.joints[-1].append(text.strip())
+        elif name == "frame" and self._frame is not None:
+            self.frames.append(self._frame)
+            self._frame = None
+        elif name in _TEXTS and self._frame is not None:
+            self._frame[name] = _numbers(text, name)
+
+
+def _numbers(text: str, name: str) -> FloatArray:
+    try:
+        return np.array(text.split(), dtype=np.float64)
+    except ValueError:
+        raise RetargetError(f"its {name} {text.strip()[:20]!r} is not numbers: export it again") from None
+
+
+def _doctype(*_told: object) -> None:
+    raise RetargetError("it has a DOCTYPE, which MVN does not write: export it again")
+
+
+def _read(content: bytes) -> _Document:
+    """The document in a file's bytes; raises RetargetError for what is no whole document."""
+    document = _Document()
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.buffer_text = True
+    parser.StartElementHandler, parser.EndElementHandler = document.begin, document.end
+    parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = document.text, _doctype
+    try:
+        parser.Parse(content, True)
+    except expat.ExpatError as trouble:
+        raise RetargetError(f"it is no whole MVNX document ({trouble}): export it again") from None
+    return document
+
+
+def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
+    """The body in a file's bytes; rate: frames a second instead of the file's.
+
+    Raises RetargetError, which does not name the file, for what is no whole MVNX document, has no segments, frames or
+    rate, or whose frames have other numbers than its segments.
+    """
+    document = _read(content)
+    if not document.segments or not document.frames:
+        missing = "segments" if not document.segments else "frames of the type normal"
+        raise RetargetError(f"it has no {missing}: export it from MVN again")
+    try:
+        told = float(document.rate) if rate is None else rate
+    except ValueError:
+        told = math.nan
+    if not (math.isfinite(told) and told > 0.0):
+        raise RetargetError(f"its frameRate is {document.rate!r}: export it again")
+    labels = list(document.segments)
+    orientations, positions = (_of_frames(document, channel, len(labels), width) for channel, width in _CHANNELS)
+    order, parents, heads, tails = _rest(document, labels)
+    names = [labels[place] for place in order]
+    orientations, positions = orientations[:, order], positions[:, order]
+    frames, notes = whole_frames(orientations, positions[:, 0])
+    props = [label for label in labels if label not in names]
+    notes += (f"left out what is joined to nothing: {first_few(props, _NAMED)}",) * bool(props)
+    notes += (f"left out {document.fingers} segments of fingers",) * bool(document.fingers)
+    length = np.linalg.norm(orientations[frames], axis=2, keepdims=True)
+    if (length == 0.0).any():
+        raise RetargetError("it has orientations of 0 0 0 0: export it again")
+    world = in_other_axes(orientations[frames] / length, _TO_FRONT)
+    change = matrix_from_quaternion(_TO_FRONT).T
+    root = positions[frames, 0] @ change
+    rotations = local_rotations(world, parents)
+    return Recorded(names, parents, heads @ change, tails @ change, frames, rotations, root, told, notes)
+
+
+def _of_frames(document: _Document, channel: str, count: int, width: int) -> FloatArray:
+    """(F, N, n) a channel of all frames; raises RetargetError if one has other numbers."""
+    rows = [frame.get(channel, np.empty(0)) for frame in document.frames]
+    odd = next((place for place, row in enumerate(rows) if len(row) != count * width), None)
+    if odd is not None:
+        raise RetargetError(
+            f"frame {odd} has {len(rows[odd])} numbers as its {channel}, but {count} segments need {count * width}: "
+            "export it again"
+        )
+    return np.array(rows).reshape(len(rows), count, width)
+
+
+def _rest(document: _Document, labels: list[str]) -> tuple[list[int], IntArray, FloatArray, FloatArray]:
+    """The segments of the largest tree, parents first; their parents, heads and tails in the T-pose, in MVN's axes.
+
+    The lowest point is on the floor. Raises RetargetError if joints go round in a circle.
+    """
+    joined: dict[int, tuple[int, FloatArray]] = {}
+    for joint in document.joints:
+        (first, point), (second, other) = (
+            (end.partition("/")[0], end.partition("/")[2]) for end in [*joint, "", ""][:2]
+        )
+        if first in labels and second in labels and first != second:
+            offset = _place(document, first, point) - _place(document, second, other)
+            joined[labels.index(second)] = labels.index(first), offset
+    trees = [[place] for place in range(len(labels)) if place not in joined]
+    for tree in trees:
+        for place in tree:
+            tree.extend(child for child, (parent, _) in joined.items() if parent == place)
+    order = max(trees, key=len, default=[])
+    if not order:
+        raise RetargetError("its joints go round in a circle: export it again")
+    parents = np.array([order.index(joined[place][0]) if place in joined else -1 for place in order])
+    heads = np.zeros((len(order), 3))
+    for row, place in enumerate(order[1:], start=1):
+        heads[row] = heads[parents[row]] + joined[place][1]
+    tails = heads.copy()
+    low = heads[:, 2].min()
+    for row, place in enumerate(order):
+        points = document.segments[labels[place]]
+        ends = [heads[child] for child in np.flatnonzero(parents == row)[:1]]
+        ends += [heads[row] + _place(document, labels[place], point) for point in _ENDS if point in points]
+        way = ends[0] - heads[row] if ends else np.zeros(3)
+        if np.linalg.norm(way) < _NO_LENGTH:
+            way = np.array([0.0, 0.0, _SHORT])
+        tails[row] += way
+        low = min([low, *(heads[row, 2] + _place(document, labels[place], point)[2] for point in points)])
+    return order, parents, heads - [0.0, 0.0, low], tails - [0.0, 0.0, low]
+
+
+def _place(document: _Document, label: str, point: str) -> FloatArray:
+    """(3,) where a point is on its segment; its origin if that is not known."""
+    place = document.segments[label].get(point)
+    return place if place is not None and place.shape == (3,) and np.isfinite(place).all() else np.zeros(3)

@@ -1,0 +1,94 @@
+"""What a file of poses holds: a body at rest and how its joints rotate."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...core.arrays import FloatArray, IntArray
+from ...core.rotations import conjugate, matrix_from_quaternion, product
+from ..motion import RetargetError
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """F frames of a body of N bones, metres, Z up; at rest it faces -Y, as Blender's people do.
+
+    Attributes:
+        names: N bone names, parents before their children.
+        parents: (N,) index of each bone's parent, -1 for the root, which is the first bone and the only one.
+        heads: (N, 3) where bones begin at rest.
+        tails: (N, 3) where they end at rest.
+        frames: (F,) which frames of the file these are, counted from 0; frames that are not whole are missing.
+        rotations: (F, N, 4) unit quaternions: how each bone is rotated from its rest, relative to its parent, about
+            the axes that the rest pose is in; for the root relative to the world.
+        root: (F, 3) where the root bone's head is.
+        rate: frames a second.
+        notes: what was assumed or left out, a sentence each.
+    """
+
+    names: Sequence[str]
+    parents: IntArray
+    heads: FloatArray
+    tails: FloatArray
+    frames: IntArray
+    rotations: FloatArray
+    root: FloatArray
+    rate: float
+    notes: tuple[str, ...] = ()
+
+    def part(self, first: int = 1, last: int = 0, step: int = 1) -> "Recorded":
+        """The frames from `first` to `last`, counted from 1 (0: to the end), every `step`-th of them.
+
+        Raises RetargetError if there are none.
+        """
+        wanted = (self.frames >= first - 1) & (self.frames < (last or np.inf)) & ((self.frames - first + 1) % step == 0)
+        if not wanted.any():
+            raise RetargetError(
+                f"there are no frames {first} to {last or 'the end'}: choose some from 1 to {self.frames[-1] + 1}"
+            )
+        frames = (self.frames[wanted] - first + 1) // step
+        return replace(
+            self, frames=frames, rotations=self.rotations[wanted], root=self.root[wanted], rate=self.rate / step
+        )
+
+    def positions(self) -> FloatArray:
+        """(F, N, 3) where the bones' heads are."""
+        heads, world = np.empty((len(self.frames), len(self.names), 3)), np.empty(self.rotations.shape)
+        for place, parent in enumerate(self.parents.tolist()):
+            if parent < 0:
+                world[:, place], heads[:, place] = self.rotations[:, place], self.root
+                continue
+            world[:, place] = product(world[:, parent], self.rotations[:, place])
+            offset = matrix_from_quaternion(world[:, parent]) @ (self.heads[place] - self.heads[parent])
+            heads[:, place] = heads[:, parent] + offset
+        return heads
+
+
+def whole_frames(*arrays: FloatArray) -> tuple[IntArray, tuple[str, ...]]:
+    """The frames on which all numbers of (F, …) arrays are finite, and a note if there are others.
+
+    Raises RetargetError if there is none.
+    """
+    whole = np.logical_and.reduce([np.isfinite(array.reshape(len(array), -1)).all(axis=1) for array in arrays])
+    frames = np.flatnonzero(whole)
+    if not len(frames):
+        raise RetargetError("it has no frame whose numbers are all finite: export it again")
+    lost = len(whole) - len(frames)
+    return frames, (f"left out {lost} frames that are not whole; poses go from the frame before to the one after",) * (
+        lost > 0
+    )
+
+
+def local_rotations(world: FloatArray, parents: IntArray) -> FloatArray:
+    """(F, N, 4) rotations relative to the parents of (F, N, 4) rotations in the world."""
+    local = world.copy()
+    for place, parent in enumerate(parents.tolist()):
+        if parent >= 0:
+            local[:, place] = product(conjugate(world[:, parent]), world[:, place])
+    return local
+
+
+def in_other_axes(rotations: FloatArray, change: FloatArray) -> FloatArray:
+    """(..., 4) rotations about axes that were rotated by a (4,) quaternion."""
+    return product(product(change, rotations), conjugate(change))

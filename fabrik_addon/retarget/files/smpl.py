@@ -1,0 +1,293 @@
+"""Reading poses of SMPL, SMPL-H and SMPL-X in .npz files, as AMASS and tools for video write them.
+
+Keys: `poses` (F, 3 J), axis times angle of each joint relative to its parent (J is 22 to 24 for SMPL, 52 for SMPL-H, 55
+for SMPL-X); or `root_orient` (F, 3) and `pose_body` (F, 63), with `pose_hand` (F, 90) where there is one; `trans` (F,
+3), metres; `mocap_framerate` or `mocap_frame_rate`. In the package smplx these are `global_orient`, `body_pose`,
+`left_hand_pose`, `right_hand_pose` and `transl`. Rotations may be (F, J, 3) or matrices (F, J, 3, 3) as well. Sources:
+nghorbani/amass (notebook 01) and vchoutas/smplx (joint_names.py). `betas`, `dmpls`, eyes, jaw and gender are not used.
+
+At zero all of these models stand with their arms stretched out to the sides, Y up, facing Z. The skeleton is ours, in
+that pose, of an average adult of 1.72 m: no data of the models. Legs are 5° apart, knees bent by 5° and toes 17° out,
+since the models' zero is such a stance and rotations count from there. While a foot is planted and the body goes on,
+the legs' length follows from how far it goes; the skeleton is scaled by that. AMASS has Z up, tools for video Y up or
+down: up is where the trunk points on most frames.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...core.arrays import FloatArray
+from ...core.rotations import (
+    matrix_from_quaternion,
+    product,
+    quaternion_from_matrix,
+    quaternion_from_rotation_vector,
+)
+from ...human.body_parts import FINGERS
+from ...markers.files.arrays import RATES, arrays_in, names_in, rate_in
+from ...markers.files.reading import rate_or_usual
+from ..motion import RetargetError
+from .recorded import Recorded, in_other_axes, whole_frames
+
+_ROOT: Final = ("root_orient", "global_orient")
+_BODY: Final = ("pose_body", "body_pose")
+_HANDS: Final = ("pose_hand", "hand_pose")
+_LEFT_HAND, _RIGHT_HAND = "left_hand_pose", "right_hand_pose"
+_TRANS: Final = ("trans", "transl")
+_KEYS: Final = ("poses", *_ROOT, *_BODY, *_HANDS, _LEFT_HAND, _RIGHT_HAND, *_TRANS, *RATES)
+
+
+class _Joint(NamedTuple):
+    """A joint at rest: its parent, where it is (metres, X to the left, Y to the back, Z up), and the bone's tail."""
+
+    parent: str
+    head: tuple[float, float, float]
+    tail: tuple[float, float, float]
+
+
+# Left and middle joints, by Winter's proportions of an adult of 1.72 m (2009, figure 4.1).
+_REST: Final = {
+    "pelvis": _Joint("", (0.0, 0.0, 0.95), (0.0, 0.0, 1.05)),
+    "left_hip": _Joint("pelvis", (0.08, 0.0, 0.91), (0.117, 0.0, 0.49)),
+    "spine1": _Joint("pelvis", (0.0, 0.0, 1.05), (0.0, 0.0, 1.18)),
+    "left_knee": _Joint("left_hip", (0.117, 0.0, 0.49), (0.105, 0.036, 0.07)),
+    "spine2": _Joint("spine1", (0.0, 0.0, 1.18), (0.0, 0.0, 1.26)),
+    "left_ankle": _Joint("left_knee", (0.105, 0.036, 0.07), (0.14, -0.08, 0.02)),
+    "spine3": _Joint("spine2", (0.0, 0.0, 1.26), (0.0, 0.0, 1.46)),
+    "left_foot": _Joint("left_ankle", (0.14, -0.08, 0.02), (0.16, -0.145, 0.02)),
+    "neck": _Joint("spine3", (0.0, 0.0, 1.46), (0.0, -0.01, 1.55)),
+    "left_collar": _Joint("spine3", (0.03, 0.0, 1.41), (0.17, 0.0, 1.42)),
+    "head": _Joint("neck", (0.0, -0.01, 1.55), (0.0, -0.01, 1.72)),
+    "left_shoulder": _Joint("left_collar", (0.17, 0.0, 1.42), (0.45, 0.02, 1.42)),
+    "left_elbow": _Joint("left_shoulder", (0.45, 0.02, 1.42), (0.7, 0.02, 1.42)),
+    "left_wrist": _Joint("left_elbow", (0.7, 0.02, 1.42), (0.79, 0.02, 1.42)),
+}
+_SPINE: Final = (
+    "pelvis left_hip right_hip spine1 left_knee right_knee spine2 left_ankle right_ankle spine3 left_foot right_foot"
+    " neck left_collar right_collar head left_shoulder right_shoulder left_elbow right_elbow left_wrist right_wrist"
+)
+# From the wrist of the left hand: where a finger's first joint is, and how long its three bones are.
+_KNUCKLES: Final = {
+    "index": ((0.09, -0.025, 0.0), (0.04, 0.024, 0.02)),
+    "middle": ((0.092, -0.003, 0.0), (0.044, 0.027, 0.021)),
+    "pinky": ((0.08, 0.037, 0.0), (0.032, 0.018, 0.017)),
+    "ring": ((0.088, 0.018, 0.0), (0.04, 0.025, 0.02)),
+    "thumb": ((0.025, -0.03, -0.01), (0.045, 0.032, 0.026)),
+}
+# The thumb points to the side and to the front.
+_THUMB_WAY: Final = (0.7071, -0.7071, 0.0)
+_BODY_JOINTS: Final = 22
+_HAND_JOINTS: Final = 15
+# How many joints there are between the body's and the hands': none, or SMPL-X's jaw and eyes.
+_BETWEEN: Final = {22: 0, 24: 0, 52: 0, 55: 3}
+# Quaternions that rotate Y up, or Y down, to Z up.
+_Y_UP: Final = np.array([np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0])
+_Y_DOWN: Final = np.array([np.sqrt(0.5), -np.sqrt(0.5), 0.0, 0.0])
+_Z_DOWN: Final = np.array([0.0, 1.0, 0.0, 0.0])
+_SAME: Final = np.array([1.0, 0.0, 0.0, 0.0])
+# A trunk points along an axis if it is within 45° of it, on this share of the frames.
+_ALONG: Final = np.sqrt(0.5)
+_MOST: Final = 0.7
+# Metres: feet are planted within this height over the lowest of all frames; a body that goes less far while they are
+# says nothing of its size.
+_PLANTED_HEIGHT: Final = 0.04
+_GOES: Final = 0.5
+# Seconds that a foot is planted at least: a third of the stance of a fast walk.
+_SPAN: Final = 0.2
+# A person's size against the skeleton's; beyond that feet slide, as on a treadmill.
+_SMALLEST, _LARGEST = 0.75, 1.25
+# The lowest foot of all frames is on the floor; this share of the frames may be lower.
+_LOWER: Final = 0.05
+# Metres by which AMASS's floor, which is at 0, may be off.
+_FLOOR_OFF: Final = 0.3
+
+
+def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = None) -> Recorded:
+    """The body in a file's bytes.
+
+    up_axis: "Y" or "Z", None to find it. rate: frames a second instead of the file's. Raises RetargetError if there are
+    no poses, if they are of another form, or if no frame is whole; MarkerFileError for a file that is cut off or would
+    have to be unpickled. Neither names the file.
+    """
+    found = arrays_in(content, _KEYS)
+    poses = _poses(found)
+    count = poses.shape[1]
+    trans = _first(found, _TRANS)
+    notes: tuple[str, ...] = ()
+    if trans is None:
+        trans, notes = np.zeros((len(poses), 3)), ("it has no place of the body (trans); the body stays where it is",)
+    trans = np.asarray(trans, dtype=np.float64).reshape(-1, 3) if trans.size % 3 == 0 else trans
+    if trans.shape != (len(poses), 3):
+        raise RetargetError(f"its trans has the shape {trans.shape} and there are {len(poses)} poses: export it again")
+    frames, lost = whole_frames(poses, trans)
+    rotations, root = poses[frames], np.asarray(trans[frames], dtype=np.float64)
+    names, parents, heads, tails = _skeleton(count)
+    change, up_notes = _upright(rotations, up_axis)
+    # At rest the models have Y up, and the skeleton Z: all axes of rotation change. The world may have Z up already.
+    rotations = in_other_axes(rotations, _Y_UP)
+    root_change = product(change, np.array([_Y_UP[0], -_Y_UP[1], 0.0, 0.0]))
+    rotations[:, 0] = product(root_change, rotations[:, 0])
+    root = root @ matrix_from_quaternion(change).T
+    told_rate, rate_notes = rate_or_usual(rate or rate_in(found))
+    notes = (*notes, *lost, *up_notes, *rate_notes)
+    body = Recorded(names, parents, heads, tails, frames, rotations, root, told_rate, notes)
+    return _on_floor(_scaled(body), known=change is _SAME)
+
+
+def has_poses(content: bytes) -> bool:
+    """Whether a .npz file has poses. Raises MarkerFileError for one that is cut off."""
+    return bool({"poses", *_ROOT} & set(names_in(content)))
+
+
+def _first(found: Mapping[str, npt.NDArray[Any]], keys: tuple[str, ...]) -> npt.NDArray[Any] | None:
+    return next((found[key] for key in keys if key in found), None)
+
+
+def _poses(found: Mapping[str, npt.NDArray[Any]]) -> FloatArray:
+    """(F, J, 4) the quaternions of a file's joints, NaN for what is not a number.
+
+    Raises RetargetError for other shapes.
+    """
+    if "poses" in found:
+        poses = _quaternions("poses", found["poses"])
+    else:
+        parts = {key: _first(found, keys) for key, keys in (("root_orient", _ROOT), ("pose_body", _BODY))}
+        if any(part is None for part in parts.values()):
+            missing = " and ".join(key for key, part in parts.items() if part is None)
+            raise RetargetError(f"it has neither poses nor {missing}: choose a file of SMPL, SMPL-H or SMPL-X poses")
+        quaternions = [_quaternions(key, part) for key, part in parts.items() if part is not None]
+        hands = [_first(found, _HANDS)] if _first(found, _HANDS) is not None else []
+        hands = hands or [found[key] for key in (_LEFT_HAND, _RIGHT_HAND) if key in found]
+        joints = [_quaternions("pose_hand", hand) for hand in hands if hand is not None and _is_rotations(hand)]
+        if sum(part.shape[1] for part in joints) == 2 * _HAND_JOINTS:
+            quaternions += joints
+        if len({len(part) for part in quaternions}) > 1:
+            raise RetargetError("its parts have different numbers of frames: export it again")
+        # SMPL has 23 joints besides the root, the last two of them hands.
+        poses = np.concatenate([quaternions[0], quaternions[1][:, : _BODY_JOINTS - 1], *quaternions[2:]], axis=1)
+    if poses.shape[1] not in _BETWEEN or not len(poses):
+        counts = ", ".join(map(str, _BETWEEN))
+        raise RetargetError(
+            f"it has {len(poses)} poses of {poses.shape[1]} joints: export {counts} joints, as SMPL has"
+        )
+    hands_from = _BODY_JOINTS + _BETWEEN[poses.shape[1]]
+    return np.concatenate([poses[:, :_BODY_JOINTS], poses[:, hands_from:]], axis=1)
+
+
+def _is_rotations(array: npt.NDArray[Any]) -> bool:
+    """Whether an array has three numbers, or a matrix, for each joint of hands, and no principal components."""
+    return array.shape[-2:] == (3, 3) or array.reshape(len(array), -1).shape[1] % (3 * _HAND_JOINTS) == 0
+
+
+def _quaternions(name: str, array: npt.NDArray[Any]) -> FloatArray:
+    """(F, J, 4) of (F, 3 J) or (F, J, 3) axes times angles, or of (F, J, 3, 3) matrices."""
+    if array.dtype.kind not in "fiu":
+        raise RetargetError(f"its {name} are no numbers: export it again")
+    values = np.asarray(array, dtype=np.float64)
+    if values.ndim == 4 and values.shape[2:] == (3, 3):
+        lost = ~np.isfinite(values).all(axis=(2, 3))
+        quaternions = quaternion_from_matrix(np.where(lost[..., None, None], np.eye(3), values))
+        return np.where(lost[..., None], np.nan, quaternions)
+    if values.ndim < 2 or values.shape[-1] % 3 or values.ndim > 3 or (values.ndim == 3 and values.shape[2] != 3):
+        raise RetargetError(f"its {name} has the shape {array.shape}: export axis times angle, three for each joint")
+    vectors = values.reshape(len(values), values.shape[1] // 3 if values.ndim == 2 else values.shape[1], 3)
+    lost = ~np.isfinite(vectors).all(axis=2, keepdims=True)
+    return np.where(lost, np.nan, quaternion_from_rotation_vector(np.where(lost, 0.0, vectors)))
+
+
+def _skeleton(count: int) -> tuple[list[str], npt.NDArray[np.intp], FloatArray, FloatArray]:
+    """Names, parents, heads and tails of the first joints of the body, and of the hands if there are more."""
+    joints: dict[str, _Joint] = {}
+    rest = dict(_REST)
+    if count > _BODY_JOINTS + 2:
+        wrist = np.array(_REST["left_wrist"].head)
+        for finger, (knuckle, lengths) in _KNUCKLES.items():
+            way = np.array(_THUMB_WAY if finger == FINGERS[0] else (1.0, 0.0, 0.0))
+            ends = wrist + knuckle + np.append(0.0, np.cumsum(lengths))[:, None] * way
+            for number in range(3):
+                parent = f"left_{finger}{number}" if number else "left_wrist"
+                rest[f"left_{finger}{number + 1}"] = _Joint(parent, tuple(ends[number]), tuple(ends[number + 1]))
+    elif count > _BODY_JOINTS:
+        rest["left_hand"] = _Joint("left_wrist", (0.79, 0.02, 1.42), (0.88, 0.02, 1.42))
+    names = _SPINE.split()
+    names += [name for name in rest if name not in names]
+    names += [name.replace("left", "right") for name in names[_BODY_JOINTS:]]
+    for name in names:
+        joint = rest[name.replace("right", "left")]
+        side = -1.0 if name.startswith("right") else 1.0
+        joints[name] = _Joint(
+            joint.parent.replace("left", "right") if side < 0 else joint.parent,
+            (side * joint.head[0], *joint.head[1:]),
+            (side * joint.tail[0], *joint.tail[1:]),
+        )
+    parents = np.array([names.index(joint.parent) if joint.parent else -1 for joint in joints.values()])
+    heads, tails = (np.array([getattr(joint, end) for joint in joints.values()]) for end in ("head", "tail"))
+    return names, parents, heads, tails
+
+
+def _upright(rotations: FloatArray, up_axis: str | None) -> tuple[FloatArray, tuple[str, ...]]:
+    """The quaternion that rotates the file's world to Z up, and a note.
+
+    rotations: (F, J, 4) in the models' own axes.
+    """
+    trunks = matrix_from_quaternion(rotations[:, 0])[:, :, 1]
+    if up_axis is not None:
+        up = bool(np.median(trunks[:, "XYZ".index(up_axis)]) >= 0.0)
+        return {("Y", True): _Y_UP, ("Y", False): _Y_DOWN, ("Z", True): _SAME, ("Z", False): _Z_DOWN}[up_axis, up], ()
+    shares = {(axis, sign): float(np.mean(sign * trunks[:, axis] >= _ALONG)) for axis in (1, 2) for sign in (1.0, -1.0)}
+    axis, sign = max(shares, key=lambda key: shares[key])
+    if shares[axis, sign] < _MOST:
+        note = "nothing says which axis is up; took Z: choose the other one if the person stands or lies wrongly"
+        return _SAME, (note,)
+    if axis == 2:
+        return (_SAME, ()) if sign > 0.0 else (_Z_DOWN, ("Z points down in it; rotated upright",))
+    return (_Y_UP, ()) if sign > 0.0 else (_Y_DOWN, ("Y points down in it; rotated upright",))
+
+
+def _feet(body: Recorded) -> FloatArray:
+    """(F, 4, 3) where ankles and balls of the feet are."""
+    names = list(body.names)
+    feet = [names.index(f"{side}_{joint}") for side in ("left", "right") for joint in ("ankle", "foot")]
+    positions: FloatArray = body.positions()[:, feet]
+    return positions
+
+
+def _scaled(body: Recorded) -> Recorded:
+    """The body as large as makes its planted feet stay in place, if it goes far enough to tell.
+
+    With s the size, a foot at trans + s · d stays if Δtrans + s · Δd = 0: least squares on the floor's plane over spans
+    on which one foot is the lower one and planted. They are long enough for jitter not to count.
+    """
+    lag = max(1, round(_SPAN * body.rate))
+    if len(body.frames) <= lag or body.frames[-1] - body.frames[0] >= len(body.frames):
+        return body
+    balls = _feet(body)[:, 1::2]
+    heights = balls[:, :, 2]
+    low = np.quantile(heights.min(axis=1), _LOWER) + _PLANTED_HEIGHT
+    planted = (heights <= low) & (heights == heights.min(axis=1, keepdims=True))
+    counts = np.cumsum(np.vstack([np.zeros((1, 2), dtype=int), planted]), axis=0)
+    first, foot = np.nonzero(counts[lag + 1 :] - counts[: -lag - 1] == lag + 1)
+    relative = balls - body.root[:, None]
+    back = (relative[first + lag, foot] - relative[first, foot])[:, :2]
+    along = (body.root[first + lag] - body.root[first])[:, :2]
+    if np.linalg.norm(back, axis=1).sum() < _GOES * lag:
+        return body
+    size = -float((along * back).sum() / (back * back).sum())
+    if not _SMALLEST <= size <= _LARGEST:
+        return body
+    return replace(body, heads=size * body.heads, tails=size * body.tails)
+
+
+def _on_floor(body: Recorded, *, known: bool) -> Recorded:
+    """The body moved up or down until its lowest foot is where it is at rest; known: the floor is near 0 already."""
+    feet = _feet(body)
+    rest = body.heads[[list(body.names).index(f"left_{joint}") for joint in ("ankle", "foot")], 2]
+    heights = (feet[:, :, 2] - np.tile(rest, 2)).min(axis=1)
+    lift = -float(np.quantile(heights, _LOWER))
+    if known and abs(lift) > _FLOOR_OFF:
+        return body
+    return replace(body, root=body.root + np.array([0.0, 0.0, lift]))

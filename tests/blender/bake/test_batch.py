@@ -1,0 +1,199 @@
+"""Many takes at once: in processes of this machine, and on a Dask cluster of two workers."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import bpy
+import pytest
+
+from fabrik_addon.blender.bake.command_line import run_command
+from fabrik_addon.blender.retarget.command_line import COMMAND
+
+pytestmark = pytest.mark.skipif(bool(bpy.app.binary_path), reason="this Blender is a program, and no module of Python")
+TAKES = 6
+
+
+@pytest.fixture
+def call(request, tmp_path):
+    """The arguments of a bake of six takes, each of some seconds, and one that fails."""
+    rigs = request.config.rootpath / "sample_rigs"
+    takes = [tmp_path / f"take{number}.trc" for number in range(TAKES)]
+    for take in takes:
+        take.write_bytes((rigs / "walk.trc").read_bytes())
+    bad = tmp_path / "bad.trc"
+    bad.write_text("rubbish")
+    out = ["--output", tmp_path / "out", "--report", tmp_path / "out"]
+    return [*map(str, [rigs / "human.blend", bad, *takes, "--map", rigs / "walk_map.json", *out])]
+
+
+def check_lines(lines, call):
+    """A line for each take in any order, one for all, and the failures."""
+    takes, end = lines[: TAKES + 1], lines[TAKES + 1 :]
+    assert sorted(line.split(":")[0] for line in takes) == ["bad.trc", *(f"take{n}.trc" for n in range(TAKES))]
+    assert len({re.sub(r"^take\d.trc|-> .*", "", line) for line in takes}) == 2
+    assert end == [f"{TAKES} of {TAKES + 1} takes written", next(line for line in takes if line.startswith("bad"))]
+    assert end[1].startswith("bad.trc: FAILED: this is not a TRC file")
+
+
+def check_files(folder):
+    """All files are there, whole, and nothing else."""
+    names = [f"take{number}.{end}" for number in range(TAKES) for end in ("blend", "csv")]
+    assert sorted(path.name for path in (folder / "out").iterdir()) == names
+    for name in names[::2]:
+        bpy.ops.wm.open_mainfile(filepath=str(folder / "out" / name))
+        assert bpy.context.scene.frame_end > 100
+
+
+def processes(parent):
+    """The numbers of a process's children, theirs and so on."""
+    children = [
+        int(path.parent.name)
+        for path in Path("/proc").glob("[0-9]*/stat")
+        if (stat := path.read_text().rpartition(")")[2].split())[1] == str(parent) and stat[0] != "Z"
+    ]
+    return [*children, *(each for child in children for each in processes(child))]
+
+
+class TestJobs:
+    def test_takes_are_baked_in_two_processes(self, call, tmp_path, capfd):
+        assert run_command([*call, "--jobs", "2"]) == 1
+        check_lines(capfd.readouterr().out.splitlines(), call)
+        check_files(tmp_path)
+
+    def test_the_files_are_those_of_one_process(self, call, tmp_path):
+        assert run_command([*call, "--jobs", "2"]) == 1
+        reports = {path.name: path.read_text() for path in (tmp_path / "out").glob("*.csv")}
+        assert run_command(call) == 1
+        assert {path.name: path.read_text() for path in (tmp_path / "out").glob("*.csv")} == reports
+
+    def test_motions_of_armatures_too(self, request, recording, tmp_path, capfd):
+        rig = request.config.rootpath / "sample_rigs" / "human.blend"
+        arguments = [rig, recording("bvh/dab.bvh"), tmp_path / "none.bvh", "--range", 1, 10, "--jobs", 2]
+        assert run_command([*map(str, arguments), "--output", str(tmp_path / "out")], COMMAND) == 1
+        lines = capfd.readouterr().out.splitlines()
+        assert "1 of 2 takes written" in lines
+        assert [path.name for path in (tmp_path / "out").iterdir()] == ["dab.blend"]
+
+    def test_a_process_that_crashes_costs_one_take(self, call, addon_folder, tmp_path):
+        running = start(call, "--jobs", "2", folder=addon_folder)
+        first = next(line for line in running.stdout if line.startswith("take"))
+        # By then both are at work again.
+        time.sleep(0.3)
+        os.kill(processes(running.pid)[0], signal.SIGKILL)
+        out, err = running.communicate(timeout=300)
+        assert (running.returncode, err) == (1, "")
+        assert f"{first.split(':')[0]}: FAILED" not in out
+        assert "Blender ended with status -9: try this take alone" in out
+        assert f"{TAKES - 1} of {TAKES + 1} takes written" in out
+        assert len(list((tmp_path / "out").iterdir())) == 2 * (TAKES - 1)
+
+    @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+    def test_stopping_stops_all(self, call, addon_folder, tmp_path, how):
+        running = start(call, "--jobs", "2", folder=addon_folder)
+        assert any(line.startswith("take") for line in running.stdout)
+        children = processes(running.pid)
+        assert len(children) == 2
+        running.send_signal(how)
+        _, err = running.communicate(timeout=60)
+        wait_for(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
+        files = [path.name for path in (tmp_path / "out").iterdir()]
+        if how == signal.SIGINT:
+            assert (running.returncode, err) == (130, "fabrik_bake: stopped; what was written before is kept\n")
+        else:
+            files = [name for name in files if not re.fullmatch(r"\..*\.part@?", name)]
+        assert 0 < len(files) < 2 * TAKES
+        assert {name.split(".")[1] for name in files} == {"blend", "csv"}
+        assert len({name.split(".")[0] for name in files}) == len(files) / 2
+
+
+def start(call, *more, folder, **environment):
+    """A bake in a process of its own, in another session, as a terminal's."""
+    command = [sys.executable, "-m", "fabrik_addon", "bake", *call, *more]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True, env={**os.environ, **environment})
+
+
+def wait_for(found, seconds=60):
+    """What a function returns once that is true."""
+    until = time.monotonic() + seconds
+    while not (result := found()):
+        assert time.monotonic() < until, "it has not come"
+        time.sleep(0.05)
+    return result
+
+
+class TestDask:
+    @pytest.fixture
+    def cluster(self, addon_folder, tmp_path):
+        """The address of a scheduler, and its two workers with a thread each."""
+        pytest.importorskip("distributed")
+        path = os.pathsep.join([str(addon_folder), os.environ.get("PYTHONPATH", "")])
+        environment = {**os.environ, "PYTHONPATH": path, "DASK_TEMPORARY_DIRECTORY": str(tmp_path / "dask")}
+        begun = []
+
+        def begin(*arguments):
+            command = [sys.executable, "-m", "distributed.cli.dask_" + arguments[0], *arguments[1:]]
+            log = (tmp_path / f"{len(begun)}.log").open("w")
+            begun.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=tmp_path))
+            log.close()
+            return begun[-1]
+
+        file = tmp_path / "scheduler.json"
+        begin("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file))
+        address = wait_for(lambda: file.exists() and re.search('"(tcp://[^"]*)"', file.read_text()))[1]
+        worker = ("worker", address, "--nthreads", "1", "--nworkers", "1", "--no-nanny", "--no-dashboard")
+        workers = [begin(*worker) for _ in range(2)]
+        yield address, workers
+        for process in reversed(begun):
+            process.kill()
+            process.wait()
+
+    def test_a_worker_is_killed_on_the_way(self, cluster, call, addon_folder, tmp_path):
+        """Its take goes to the other one: nothing is lost, and nothing comes twice."""
+        address, workers = cluster
+        running = start(call, "--dask", address, folder=addon_folder)
+        killed = wait_for(lambda: [w for w in workers if processes(w.pid)] == workers and workers[0])
+        time.sleep(5)
+        child = processes(killed.pid)
+        assert running.poll() is None
+        killed.kill()
+        out, err = running.communicate(timeout=300)
+        check_lines(out.splitlines(), call)
+        assert running.returncode == 1, err
+        check_files(tmp_path)
+        assert not any(Path(f"/proc/{each}").exists() for each in child)
+
+    def test_ctrl_c(self, cluster, call, addon_folder, tmp_path):
+        running = start(call, "--dask", cluster[0], folder=addon_folder)
+        assert any(line.startswith("take") for line in running.stdout)
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=60)
+        assert (running.returncode, err) == (130, "fabrik_bake: stopped; what was written before is kept\n")
+        # Takes that have begun are finished, and no other begins.
+        wait_for(lambda: not any(".part" in path.name for path in (tmp_path / "out").iterdir()))
+        time.sleep(5)
+        assert len(list((tmp_path / "out").iterdir())) < 2 * TAKES
+
+    def test_nobody_there(self, call, capfd):
+        pytest.importorskip("distributed")
+        assert run_command([*call, "--dask", "nonsense"]) == 1
+        assert "nonsense: there is no Dask scheduler" in capfd.readouterr().err
+
+    def test_without_the_package(self, call, addon_folder):
+        code = f"import sys; sys.modules['distributed'] = None; import runpy; sys.argv[1:] = {['bake', *call]!r}"
+        code += "; sys.argv += ['--dask', 'tcp://127.0.0.1:1']; runpy.run_module('fabrik_addon', run_name='__main__')"
+        done = subprocess.run([sys.executable, "-c", code], cwd=addon_folder, capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == "fabrik_bake: --dask needs the package distributed: use pip install distributed\n"
+
+    def test_it_is_loaded_only_when_it_is_asked_for(self, call, addon_folder, tmp_path):
+        (tmp_path / "distributed.py").write_text("raise SystemExit('loaded')")
+        running = start(["--help"], folder=addon_folder, PYTHONPATH=str(tmp_path))
+        assert running.communicate(timeout=60)[1] == ""
+        running = start([*call, "--jobs", "2", "--samples", "1", "20"], folder=addon_folder, PYTHONPATH=str(tmp_path))
+        assert f"{TAKES} of {TAKES + 1} takes written" in running.communicate(timeout=300)[0]

@@ -1,0 +1,98 @@
+"""The job type for Flamenco, under node, with the API that Flamenco gives to scripts."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fabrik_addon.blender.bake.command_line import BAKE, run_command
+from fabrik_addon.blender.registration import _commands
+from fabrik_addon.blender.retarget.command_line import COMMAND
+
+pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
+ROOT = Path(__file__).parents[3]
+RIGS = ROOT / "sample_rigs"
+COMMANDS = {f"fabrik_{command.name}": command for command in (BAKE, COMMAND)}
+# The schema AvailableJobSetting of Flamenco's API.
+TYPES = {"string", "int32", "float", "bool"}
+SUBTYPES = {"file_path", "dir_path", "file_name", "hashed_file_path"}
+KEYS = {
+    *("key", "type", "subtype", "choices", "propargs", "description", "label", "default", "eval", "evalInfo"),
+    *("visible", "required", "editable"),
+}
+
+
+def compiled(**settings):
+    """What the script makes of a job's settings; what is not given has its default, as in Flamenco."""
+    stub = ROOT / "tests" / "support" / "flamenco.js"
+    call = ["node", stub, ROOT / "farm" / "fabrik_bake.js"]
+
+    def run(told):
+        done = subprocess.run([*call, json.dumps(told)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    known = run({"takes": ""})["type"]["settings"]
+    assert set(settings) <= {setting["key"] for setting in known}
+    return run({setting["key"]: setting.get("default", "") for setting in known} | settings)
+
+
+def test_the_settings_are_those_that_flamenco_knows():
+    for setting in compiled(takes="")["type"]["settings"]:
+        assert set(setting) <= KEYS
+        assert setting["type"] in TYPES
+        assert setting.get("subtype", "file_path") in SUBTYPES
+        assert setting.get("visible", "web") in {"visible", "hidden", "submission", "web"}
+        assert setting.get("default", "") in setting.get("choices", [setting.get("default", "")])
+
+
+def test_a_task_for_each_take():
+    takes = ["/mocap/a.c3d", "/mocap/b c.c3d", "Z:\\mocap\\d.trc"]
+    more = {"map": "/mocap/map.json", "armature": "Rig", "strict": True, "options": "--plant-feet  --scale auto"}
+    found = compiled(blendfile="/rigs/human.blend", takes=";".join(takes), output="/baked/", **more)["tasks"]
+    assert [task["name"] for task in found] == ["a", "b c", "d"]
+    for task, take in zip(found, takes, strict=True):
+        assert (task["type"], task["dependencies"]) == ("blender", [])
+        (command,) = task["commands"]
+        assert (command["name"], command["parameters"]["exe"]) == ("exec", "{blender}")
+        files = ["/rigs/human.blend", take, "--output", "/baked/", "--report", "/baked/", "--map", "/mocap/map.json"]
+        told = [*files, "--armature", "Rig", "--strict", "--plant-feet", "--scale", "auto"]
+        assert command["parameters"]["args"] == ["--command", "fabrik_bake", *told]
+
+
+@pytest.mark.parametrize(
+    ("takes", "said"), [("", "There are no recordings"), ("/a/walk.c3d; /b/walk.trc", "Two recordings are called walk")]
+)
+def test_jobs_that_make_no_sense_are_refused(takes, said):
+    assert said in compiled(blendfile="/rigs/human.blend", takes=takes, output="/baked")["refused"]
+
+
+def test_the_recordings_are_found_when_a_job_is_submitted(tmp_path):
+    """Flamenco's add-on evaluates this in Blender."""
+    for name in ("b.c3d", "a.c3d", "a.trc"):
+        (tmp_path / name).touch()
+    (setting,) = [each for each in compiled(takes="")["type"]["settings"] if each["key"] == "takes"]
+    settings = type("Settings", (), {"folder": str(tmp_path), "pattern": "*.c3d"})
+    assert eval(setting["eval"], {"settings": settings, "abspath": Path}) == f"{tmp_path}/a.c3d;{tmp_path}/b.c3d"
+
+
+# Blender's BVH importer leaves its file open.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(("command", "options"), [("bake", "--samples 1 20"), ("retarget", "--range 1 20")])
+def test_the_tasks_do_what_they_are_to(tmp_path, recording, clean_scene, command, options):
+    """As `blender --command` hands their arguments on."""
+    takes = [RIGS / "walk.trc", tmp_path / "again.trc"] if command == "bake" else [recording("bvh/dab.bvh")]
+    if command == "bake":
+        takes[1].write_bytes(takes[0].read_bytes())
+    told = {"command": command, "takes": ";".join(map(str, takes)), "options": options}
+    found = compiled(blendfile=str(RIGS / "human.blend"), output=str(tmp_path / "baked"), **told)
+    for task in found["tasks"]:
+        first, name, *arguments = task["commands"][0]["parameters"]["args"]
+        assert first == "--command"
+        assert re.sub("^fabrik_", "", name) in _commands()
+        assert run_command(arguments, COMMANDS[name]) == 0
+    names = [f"{take.stem}.{end}" for take in takes for end in ("blend", "csv")]
+    assert sorted(path.name for path in (tmp_path / "baked").iterdir()) == sorted(names)

@@ -1,0 +1,61 @@
+"""Control rigs from the command line: they are set up where nobody has done so."""
+
+import bpy
+import pytest
+from support import scenes
+from support.control_rigs import hand_made, only_ik
+from support.rigify import rigify_file
+
+from fabrik_addon.blender.bake.command_line import run_command
+from fabrik_addon.blender.bake.file import open_rig
+from fabrik_addon.blender.retarget.command_line import COMMAND
+from fabrik_addon.blender.rig.keyframes import curves
+
+pytestmark = pytest.mark.usefixtures("clean_scene")
+
+
+def keyed(path):
+    """The bones with keys in a file's rig, whose controls are known there."""
+    bpy.ops.wm.open_mainfile(filepath=str(path))
+    rig = next(thing for thing in bpy.data.objects if thing.type == "ARMATURE")
+    assert len(rig.fabrik.control.carriers)
+    return {curve.data_path.split('"')[1] for curve in curves(rig) if curve.data_path.startswith("pose.bones")}
+
+
+def test_a_generated_rigify_is_baked_by_its_controls(tmp_path, request, capfd):
+    walk = request.config.rootpath / "sample_rigs" / "walk.trc"
+    arguments = [rigify_file("Basic.basic_human"), walk, "--samples", 1, 40, "--output", tmp_path / "walk.blend"]
+    assert run_command(list(map(str, arguments))) == 0
+    printed = capfd.readouterr().out
+    assert float(printed.split("RMS ")[1].split()[0]) < 5.0
+    assert "Note: " in printed
+    assert "are posed by their controls" in printed
+    assert {"thigh_fk.L", "upper_arm_fk.R", "spine_fk", "torso"} <= keyed(tmp_path / "walk.blend")
+
+
+# Blender's BVH importer leaves its file open.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_generated_rigify_gets_another_armature_s_motion(tmp_path, recording, capfd):
+    arguments = [rigify_file("Basic.basic_human"), recording("bvh/dab.bvh"), "--range", 1, 10]
+    assert run_command([*map(str, arguments), "--output", str(tmp_path / "dab.blend")], COMMAND) == 0
+    assert "are posed by their controls" in capfd.readouterr().out
+    assert {"thigh_fk.L", "upper_arm_fk.R"} <= keyed(tmp_path / "dab.blend")
+
+
+@pytest.mark.parametrize(("bone", "kind"), [("eye.L", "DAMPED_TRACK"), ("shin.L", "IK")])
+def test_what_no_control_moves_is_no_reason_to_use_controls(tmp_path, bone, kind):
+    """An eye that looks at something, and a leg that follows an empty: all bones are posed as they are."""
+    rig = scenes.make_rig((*scenes.PERSON, ("eye.L", "head", (0.03, -0.1, 1.7), (0.03, -0.15, 1.7))))
+    rig.pose.bones[bone].constraints.new(kind).target = scenes.empty_at((0.1, -1.0, 0.1))
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "rig.blend"))
+    rig, notes = open_rig(tmp_path / "rig.blend", "")
+    assert (len(rig.fabrik.control.carriers), notes) == (0, [])
+
+
+@pytest.mark.parametrize("made", [hand_made, only_ik])
+def test_legs_on_ik_of_their_controls(tmp_path, made):
+    made()
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "rig.blend"))
+    rig, notes = open_rig(tmp_path / "rig.blend", "")
+    assert len(rig.fabrik.control.carriers) > 10
+    assert "are posed by their controls" in notes[0]

@@ -1,0 +1,196 @@
+"""Drags of a keyed Rigify human: the controls follow, limbs stay on IK or FK, and other keys keep their poses."""
+
+import bpy
+import numpy as np
+import pytest
+from mathutils import Matrix, Vector
+from support.rigify import open_set_up
+from support.takes import curves
+
+from fabrik_addon.blender.posing.drag.session import begin_drag
+
+pytestmark = pytest.mark.usefixtures("clean_scene", "preferences")
+
+FIRST, LAST = 1, 40
+LIMBS = {f"{limb}.{side}": f"{limb}_parent.{side}" for limb in ("upper_arm", "thigh") for side in "LR"}
+IK = {"upper_arm": ("hand_ik", "upper_arm_ik", "upper_arm_ik_target"), "thigh": ("foot_ik", "thigh_ik", "toe_ik")}
+FK = {
+    "upper_arm": ("upper_arm_fk", "forearm_fk", "hand_fk"),
+    "thigh": ("thigh_fk", "shin_fk", "foot_fk", "toe_fk"),
+}
+ENDS = {"upper_arm": ("hand_ik", "ORG-hand"), "thigh": ("foot_ik", "ORG-foot")}
+# A drag's shift, and the limb that it touches.
+DRAGS = {
+    "hand_ik.L": ((0.05, -0.3, 0.15), "upper_arm.L"),
+    "foot_ik.R": ((-0.05, -0.2, 0.15), "thigh.R"),
+    "torso": ((0.05, 0.0, -0.1), ""),
+    "chest": ((0.0, -0.08, -0.03), ""),
+    "head": ((0.03, -0.06, -0.03), ""),
+}
+# Metres.
+EXACT, CLOSE = 1e-4, 1e-3
+
+
+def keyed_human(on_fk=()):
+    """A generated human with keys on two frames for the controls of its limbs and its torso."""
+    rig = open_set_up("Basic.basic_human")
+    for limb, holder in LIMBS.items():
+        rig.pose.bones[holder]["IK_FK"] = float(limb in on_fk)
+    rig.update_tag()
+    keys = {
+        "torso": ((0.0, 0.0, -0.05), (0.05, 0.05, -0.02)),
+        "hand_ik.L": ((0.0, -0.1, -0.1), (0.0, -0.25, 0.1)),
+        "hand_ik.R": ((0.0, -0.2, 0.0), (0.0, -0.1, -0.2)),
+        "foot_ik.L": ((0.0, 0.0, 0.0), (0.0, -0.1, 0.05)),
+        "foot_ik.R": ((0.0, 0.05, 0.0), (0.0, 0.0, 0.0)),
+    }
+    for name, places in keys.items():
+        for frame, place in zip((FIRST, LAST), places, strict=True):
+            rig.pose.bones[name].location = place
+            rig.pose.bones[name].keyframe_insert("location", frame=frame)
+    for limb in on_fk:
+        part, side = limb.split(".")
+        for frame, angle in ((FIRST, 0.1), (LAST, 0.3)):
+            for name in FK[part]:
+                bone = rig.pose.bones[f"{name}.{side}"]
+                bone.rotation_mode = "XYZ"
+                bone.rotation_euler = (angle, 0.0, 0.0)
+                bone.keyframe_insert("rotation_euler", frame=frame)
+    return rig
+
+
+def go_to(frame):
+    bpy.context.scene.frame_set(frame)
+
+
+def body(rig):
+    """(J, 4, 4) how the bones of the body are."""
+    bpy.context.view_layer.update()
+    return np.array([rig.pose.bones[row.name].matrix for row in rig.fabrik.control.carriers])
+
+
+def controls_of(limb):
+    part, side = limb.split(".")
+    return [f"{name}.{side}" for name in (*IK[part], *FK[part])]
+
+
+def channels(rig, limb):
+    """What the controls of a limb and its switch hold, and their keys, to the bit."""
+    bones = [rig.pose.bones[name] for name in (*controls_of(limb), LIMBS[limb])]
+    names = ("location", "rotation_quaternion", "rotation_euler", "scale", "ik_stretch")
+    held = [np.array(getattr(bone, name), dtype=np.float32).tobytes() for bone in bones for name in names]
+    own = [(key, value) for key, value in sorted(bones[-1].items()) if isinstance(value, (int, float))]
+    mine = {bone.name for bone in bones}
+    keys = {path: each.tobytes() for path, each in curves(rig).items() if path[0].split('"')[1] in mine}
+    return held, own, keys
+
+
+def apart(rig, limb):
+    """The limb's end as its IK control has it: the distances of its head and tail from where they are at rest."""
+    part, side = limb.split(".")
+    control, bone = (f"{name}.{side}" for name in ENDS[part])
+    rests = rig.data.bones
+    wanted = rig.pose.bones[control].matrix @ rests[control].matrix_local.inverted() @ rests[bone].matrix_local
+    arm = Vector((0.0, rests[bone].length, 0.0))
+    here = rig.pose.bones[bone].matrix
+    return max((wanted.translation - here.translation).length, (wanted @ arm - here @ arm).length)
+
+
+def drag_in_steps(rig, control, shift):
+    drag = begin_drag(bpy.context, rig, control)
+    for share in (0.25, 0.5, 0.75, 1.0):
+        drag.step(drag.start + share * np.array(shift))
+    drag.finish(bpy.context)
+    bpy.context.view_layer.update()
+    return drag
+
+
+@pytest.mark.parametrize("on_fk", [(), ("upper_arm.L", "thigh.L")], ids=["IK", "mixed"])
+@pytest.mark.parametrize("frame", [20, LAST])
+@pytest.mark.parametrize("auto_key", [True, False])
+@pytest.mark.parametrize("control", list(DRAGS))
+def test_a_drag_moves_what_is_dragged_and_leaves_the_rest(control, auto_key, frame, on_fk):
+    rig = keyed_human(on_fk)
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = auto_key
+    others = [each for each in (FIRST, LAST) if each != frame]
+    before = {}
+    for each in others:
+        go_to(each)
+        before[each] = body(rig)
+    go_to(frame)
+    shift, touched = DRAGS[control]
+    untouched = [limb for limb in LIMBS if limb != touched]
+    held = {limb: channels(rig, limb) for limb in untouched}
+    switches = {limb: rig.pose.bones[holder]["IK_FK"] for limb, holder in LIMBS.items()}
+    was_keyed = {path: each.tobytes() for path, each in curves(rig).items()}
+    drag = drag_in_steps(rig, control, shift)
+    assert drag.left_alone == []
+    tail = rig.pose.bones[rig.fabrik.control.controls[control].stands_for].tail
+    assert np.array(tail) == pytest.approx(drag.start + shift, abs=EXACT)
+    assert {limb: rig.pose.bones[holder]["IK_FK"] for limb, holder in LIMBS.items()} == switches
+    for limb in LIMBS:
+        if limb not in on_fk:
+            assert apart(rig, limb) < CLOSE, limb
+    assert {limb: channels(rig, limb) for limb in untouched} == held
+    keys = curves(rig)
+    if not auto_key:
+        assert {path: each.tobytes() for path, each in keys.items()} == was_keyed
+        return
+    posed = body(rig)
+    moved = FK["upper_arm"][0] + ".L" if touched in on_fk and control == "hand_ik.L" else control
+    if control in ("hand_ik.L", "foot_ik.R", "torso"):
+        assert any(moved in path and frame in each[:, 0] for (path, _), each in keys.items())
+    for each in others:
+        go_to(each)
+        assert np.abs(body(rig) - before[each])[:, :3, 3].max() < EXACT, each
+    go_to(frame)
+    assert np.abs(body(rig) - posed)[:, :3, 3].max() < EXACT
+
+
+def test_a_paw_that_is_dragged_stays_on_ik_at_its_control():
+    """A cat's paws bend at three joints, and their toes have controls of their own."""
+    cat = open_set_up("Animals.cat")
+    kept, hand = cat.fabrik.control, cat.pose.bones["hand_ik.L"]
+    toe = cat.pose.bones[kept.controls["hand_ik.L"].stands_for]
+    switches = {row.name: cat.path_resolve(row.name) for row in kept.switches}
+    others = [row.name for row in kept.controls if row.limb and "upper_arm_parent.L" not in row.limb]
+    before = {name: np.array(cat.pose.bones[name].matrix_basis).tobytes() for name in others}
+    bpy.context.view_layer.update()
+    held = np.array(hand.matrix.inverted() @ toe.matrix)
+    shift = np.array((0.0, -0.02, 0.02))
+    drag = drag_in_steps(cat, "hand_ik.L", shift)
+    assert drag.left_alone == []
+    assert np.array(toe.tail) == pytest.approx(drag.start + shift, abs=EXACT)
+    assert np.array(hand.matrix.inverted() @ toe.matrix)[:3, 3] == pytest.approx(held[:3, 3], abs=CLOSE)
+    assert {row.name: cat.path_resolve(row.name) for row in kept.switches} == switches
+    assert {name: np.array(cat.pose.bones[name].matrix_basis).tobytes() for name in others} == before
+
+
+def test_undo_takes_controls_and_keys_back_and_esc_leaves_them():
+    rig = keyed_human()
+    bpy.ops.object.mode_set(mode="POSE")
+    go_to(20)
+    held = {limb: channels(rig, limb) for limb in LIMBS}
+    drag = begin_drag(bpy.context, rig, "hand_ik.L")
+    drag.step(drag.start + np.array((0.0, -0.2, 0.1)))
+    drag.cancel()
+    assert {limb: channels(rig, limb) for limb in LIMBS} == held
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
+    bpy.ops.ed.undo_push(message="before")
+    assert bpy.ops.fabrik.drag(bone="hand_ik.L", translation=(0.0, -0.2, 0.1)) == {"FINISHED"}
+    bpy.ops.ed.undo_push(message="drag")
+    assert {limb: channels(rig, limb) for limb in LIMBS} != held
+    bpy.ops.ed.undo()
+    rig = bpy.data.objects["Generated"]
+    assert {limb: channels(rig, limb) for limb in LIMBS} == held
+
+
+def test_the_control_is_moved_on_by_hand_after_a_drag():
+    """What the animator does next with G: the hand follows its control."""
+    rig = keyed_human()
+    go_to(20)
+    drag_in_steps(rig, "hand_ik.L", (0.0, -0.1, 0.1))
+    before = np.array(rig.pose.bones["ORG-hand.L"].head)
+    rig.pose.bones["hand_ik.L"].matrix = Matrix.Translation((0.0, -0.03, 0.02)) @ rig.pose.bones["hand_ik.L"].matrix
+    bpy.context.view_layer.update()
+    assert np.array(rig.pose.bones["ORG-hand.L"].head) - before == pytest.approx((0.0, -0.03, 0.02), abs=EXACT)

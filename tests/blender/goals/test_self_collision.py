@@ -1,0 +1,145 @@
+"""The sample person's capsules against its skin, and drags, live posing and Solve that keep out of the body."""
+
+from pathlib import Path
+
+import bpy
+import numpy as np
+import pytest
+from support import scenes
+
+from fabrik_addon.blender.goals.effectors import add_effector
+from fabrik_addon.blender.goals.pins import pin_bones
+from fabrik_addon.blender.goals.self_collision import collision_of, fitted
+from fabrik_addon.blender.posing.drag.session import begin_drag
+from fabrik_addon.blender.posing.drag.setup import DragSettings
+from fabrik_addon.blender.posing.solve_frame import solve_frame
+from fabrik_addon.blender.rig.armature import read_trees
+from fabrik_addon.blender.ui.overlays.goals import capsule_lines
+
+HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
+SHARES = np.linspace(0.0, 1.0, 61)[:, None]
+# Meters. The hand starts beside the hips and goes to the other side, through the belly.
+THROUGH = (-1.0, 0.1, 0.1)
+# To the side and down: the trunk leans, and its other flank meets the arm that hangs there.
+LEANING = (0.5, -0.1, -0.8)
+
+
+@pytest.fixture
+def human(clean_scene):
+    bpy.ops.wm.open_mainfile(filepath=str(HUMAN))
+    rig = bpy.data.objects["Rig"]
+    scenes.make_active(rig)
+    bpy.ops.object.mode_set(mode="POSE")
+    pin_bones(rig, ["foot.L", "foot.R"])
+    return rig
+
+
+def along(rig):
+    """(C, n, 3) points along the capsules as the rig is posed, and their radii (C,)."""
+    bpy.context.view_layer.update()
+    capsules, points = fitted(rig).capsules, []
+    for each in capsules:
+        matrix = np.array(rig.pose.bones[each.bone].matrix)
+        start, end = np.array([each.start, each.end]) @ matrix[:3, :3].T + matrix[:3, 3]
+        points.append(start + SHARES * (end - start))
+    return np.array(points), np.array([each.radius for each in capsules])
+
+
+def deepest(rig):
+    """Meters that a pair of capsules is in each other at most."""
+    points, radii = along(rig)
+    return max(
+        radii[one] + radii[two] - np.linalg.norm(points[one][:, None] - points[two], axis=-1).min()
+        for one, two in fitted(rig).pairs
+    )
+
+
+def test_the_capsules_are_near_the_skin(human):
+    """Most of the skin is within 1.5 cm of the nearest capsule's surface; between parts it is farther inside."""
+    points, radii = along(human)
+    (mesh,) = [child for child in human.children if child.type == "MESH"]
+    skin = np.array([vertex.co[:] for vertex in mesh.data.vertices])
+    distances = np.linalg.norm(skin[:, None, None] - points[:, ::6], axis=-1).min(axis=2) - radii
+    outside = distances.min(axis=1)
+    assert np.mean(np.abs(outside) < 0.015) > 0.7
+    assert np.percentile(outside, 5) > -0.025
+
+
+def test_nothing_overlaps_at_rest(human):
+    assert deepest(human) < 0.0
+
+
+def drag(rig, shift, settings=None):
+    """The deepest that the rig is in itself on the steps of a drag of the hand, and after release."""
+    held = begin_drag(bpy.context, rig, "hand.L", settings=settings)
+    depths = []
+    for share in np.arange(1, 51) / 50:
+        held.step(held.start + share * np.array(shift))
+        depths.append(deepest(rig))
+    held.finish(bpy.context)
+    return max(depths), deepest(rig)
+
+
+def test_a_dragged_hand_stays_out_of_the_body(human):
+    human.fabrik.free_limbs_hang = False
+    during, after = drag(human, THROUGH)
+    assert during < 5e-3
+    assert after < 1e-4
+
+
+@pytest.mark.parametrize("switch", [True, False])
+def test_an_arm_that_hangs_stays_out_of_the_trunk(human, switch):
+    """A trunk that leans to the side takes its flank to the arm that hangs there."""
+    human.fabrik.use_self_collision = switch
+    during, after = drag(human, LEANING)
+    if switch:
+        assert during < 5e-3
+        assert after < 1e-4
+    else:
+        assert during > 0.02
+
+
+def test_without_it_the_hand_goes_through(human):
+    human.fabrik.use_self_collision = False
+    assert drag(human, THROUGH)[0] > 0.02
+
+
+def test_an_arm_that_is_dragged_alone_stays_out_of_the_trunk(human):
+    """The trunk does not follow: its capsules stay where they are."""
+    during, after = drag(human, (-0.75, 0.05, 0.1), DragSettings(reach="BONES", bones=3))
+    assert during < 5e-3
+    assert after < 1e-4
+
+
+def test_a_solved_and_a_live_rig_stay_out_of_the_body(human):
+    target = add_effector(bpy.context, human, "hand.L").target
+    target.location = (0.0, 0.0, 1.15)
+    solve_frame(bpy.context, human)
+    assert deepest(human) < 1e-3
+    human.fabrik.live = True
+    target.location = (-0.1, 0.0, 1.2)
+    assert deepest(human) < 1e-3
+    human.fabrik.use_self_collision = False
+    assert deepest(human) > 0.02
+
+
+def test_other_rigs_and_rigs_with_it_off_have_none(human):
+    (tree,) = read_trees(human)
+    assert collision_of(human, tree.skeleton) is not None
+    human.fabrik.use_self_collision = False
+    assert collision_of(human, tree.skeleton) is None
+    bpy.ops.object.mode_set(mode="OBJECT")
+    assert fitted(scenes.make_rig(scenes.SNAKE, "Snake")) is None
+
+
+def test_capsules_are_drawn_when_asked_for(human):
+    assert not capsule_lines(human)
+    human.fabrik.show_capsules = True
+    points, radii = along(human)
+    lines = capsule_lines(human)
+    assert len(lines) == len(radii)
+    for line, own, radius in zip(lines, points, radii, strict=True):
+        far = np.linalg.norm(line.points[:, None] - own, axis=-1).min(axis=1)
+        assert far == pytest.approx(radius, rel=2e-3)
+    human.fabrik.use_self_collision = False
+    assert not capsule_lines(human)

@@ -1,0 +1,133 @@
+"""What an animator met in the first hour: small things of buttons, lists and texts."""
+
+import bpy
+import numpy as np
+import pytest
+from mathutils import Vector
+from support import scenes
+from support.control_rigs import arp_like
+from support.dragging import person
+from support.layouts import Layout, drawn
+from support.limited import refusal
+from support.rigify import open_set_up
+from support.takes import walking_human
+
+from fabrik_addon.blender.settings.bake_options import RETARGET_OPTIONS
+from fabrik_addon.blender.ui.panels.motion.edit import FABRIK_PT_edit
+from fabrik_addon.blender.ui.panels.pose.drag import FABRIK_PT_drag
+from fabrik_addon.blender.ui.panels.pose.targets import FABRIK_PT_effectors
+from fabrik_addon.blender.ui.tool import FABRIK_WT_drag
+
+pytestmark = pytest.mark.usefixtures("clean_scene")
+
+
+def texts(panel):
+    """All that a panel shows: labels, and names of properties and operators."""
+    return str(drawn(panel).texts())
+
+
+@pytest.mark.parametrize("point", ["TAIL", "HEAD", "OFFSET"])
+def test_an_effector_that_becomes_a_pin_holds_its_bone_where_it_is(point):
+    rig = person()
+    bpy.ops.fabrik.add_effector(bone="forearm.L", target=scenes.empty_at((0.2, -0.5, 1.2)).name)
+    effector = rig.fabrik.effectors[0]
+    effector.point, effector.offset = point, (0.02, 0.1, 0.0)
+    bpy.ops.fabrik.solve()
+    bone = rig.pose.bones["forearm.L"]
+    own = {"TAIL": (0.0, bone.length, 0.0), "HEAD": (0.0, 0.0, 0.0), "OFFSET": tuple(effector.offset)}[point]
+    bpy.context.view_layer.update()
+    before = np.array(bone.matrix @ Vector(own))
+    effector.kind = "PIN"
+    bpy.ops.fabrik.solve()
+    bpy.context.view_layer.update()
+    assert np.array(bone.matrix @ Vector(own)) == pytest.approx(before, abs=1e-4)
+
+
+def test_the_tools_header_shows_the_rigs_root():
+    rig = person()
+    layout = Layout(split=True)
+    FABRIK_WT_drag.draw_settings(bpy.context, layout, None)
+    # What has no name of its own does not exist.
+    assert "Root" in str(layout.texts())
+    assert rig.fabrik.root == "AUTO"
+
+
+def test_retargeting_has_no_options_that_do_nothing():
+    names = bpy.ops.fabrik.retarget.get_rna_type().properties.keys()
+    assert not {"start", "mend_jumps"} & set(names)
+    assert {"step", "action", "key_angle", *RETARGET_OPTIONS} <= set(names)
+
+
+@pytest.mark.parametrize(
+    ("operator", "names"),
+    [("retarget", ("source", "action_name")), ("bake", ("action_name",)), ("add_effector", ("bone", "target"))],
+)
+def test_what_was_given_once_is_not_given_the_next_time(operator, names):
+    properties = getattr(bpy.ops.fabrik, operator).get_rna_type().properties
+    assert all(properties[name].is_skip_save for name in names)
+
+
+def test_spread_stays_once_edits_are_layers():
+    rig = walking_human(frames=21)
+    bpy.ops.fabrik.drag(bone="forearm.L", translation=(0.0, 0.0, 0.1), spread=5, layer=True)
+    assert rig.animation_data.action is None
+    assert "Spread" in texts(FABRIK_PT_drag)
+    assert "Spread" in texts(FABRIK_PT_edit)
+
+
+def test_a_set_up_that_fails_leaves_the_one_before():
+    rig = arp_like()
+    bpy.ops.object.mode_set(mode="POSE")
+    bpy.ops.fabrik.use_control_rig()
+    kept = rig.fabrik.control
+    before = [(row.name, row.control, row.parent, row.switch) for row in kept.carriers], kept.place, len(kept.controls)
+    for bone in rig.pose.bones:
+        # A little rotates every bone, but none goes where it is posed to.
+        limit = bone.constraints.new("LIMIT_ROTATION")
+        limit.owner_space = "LOCAL"
+        for axis in "xyz":
+            setattr(limit, f"use_limit_{axis}", True)
+            setattr(limit, f"min_{axis}", -0.05)
+            setattr(limit, f"max_{axis}", 0.05)
+    assert "brings a bone where it is posed to" in refusal(bpy.ops.fabrik.use_control_rig)
+    after = [(row.name, row.control, row.parent, row.switch) for row in kept.carriers], kept.place, len(kept.controls)
+    assert after == before
+
+
+def test_add_target_has_its_text_beside_pins():
+    person()
+    bpy.ops.fabrik.pin(bones="shin.L")
+    assert "Add Target" in texts(FABRIK_PT_effectors)
+
+
+def test_a_pin_of_a_control_has_the_controls_name():
+    rig = open_set_up("Basic.basic_human")
+    bpy.ops.fabrik.pin(bones="foot_ik.L,foot_ik.R")
+    assert [each.shown_bone for each in rig.fabrik.effectors] == ["foot_ik.L", "foot_ik.R"]
+    assert [each.bone for each in rig.fabrik.effectors] == ["ORG-foot.L", "ORG-foot.R"]
+    assert rig.fabrik.effectors[0].name == "foot_ik.L pin"
+    bpy.ops.fabrik.add_effector(bone="hand_ik.L")
+    assert rig.fabrik.effectors[2].shown_bone == "hand_ik.L"
+    assert rig.fabrik.effectors[2].target.name == "hand_ik.L target"
+    bpy.ops.fabrik.pin(bones="foot_ik.L", action="UNPIN")
+    assert np.array_equal([each.shown_bone for each in rig.fabrik.effectors], ["foot_ik.R", "hand_ik.L"])
+
+
+def test_a_duplicated_rig_gets_targets_of_its_own():
+    rig = person()
+    bpy.ops.fabrik.add_effector(bone="forearm.L")
+    assert "same targets" not in texts(FABRIK_PT_effectors)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    copy = rig.copy()
+    copy.data = rig.data.copy()
+    bpy.context.scene.collection.objects.link(copy)
+    bpy.context.view_layer.update()
+    scenes.make_active(copy)
+    assert "same targets" in texts(FABRIK_PT_effectors)
+    assert bpy.ops.fabrik.own_targets() == {"FINISHED"}
+    first, second = (each.fabrik.effectors[0].target for each in (rig, copy))
+    assert first != second
+    assert second.location == first.location
+    assert set(second.users_collection) == set(first.users_collection)
+    assert "same targets" not in texts(FABRIK_PT_effectors)
+    assert not bpy.ops.fabrik.own_targets.poll()

@@ -1,0 +1,91 @@
+"""Drives the import of the newer formats as people do: drops, the dialogue, a layout that is asked for; `test_gui.py`.
+
+From the drop to keys: an .npz of SMPL's poses in three actions (drop, OK, Retarget). Leaves formats_dropped.png,
+formats_layout.png and formats_retargeted.png.
+"""
+
+from pathlib import Path
+
+import bpy
+import gui_drive as g
+import numpy as np
+
+FRAMES = 30
+
+
+def rig():
+    return bpy.data.objects["Rig"]
+
+
+def write_poses():
+    """Somebody stands, and lets the arms down."""
+    down = np.linspace(0.0, 1.2, FRAMES)
+    poses = np.zeros((FRAMES, 24, 3))
+    poses[:, 0] = [np.pi / 2, 0.0, 0.0]
+    poses[:, 16, 2], poses[:, 17, 2] = -down, down
+    path = Path(g.OUT) / "arms.npz"
+    np.savez(path, poses=poses.reshape(FRAMES, -1), trans=np.tile([0.0, 0.0, 0.93], (FRAMES, 1)), mocap_framerate=30.0)
+    return path
+
+
+def drop(path):
+    g.goto(*g.center())
+    yield
+    with g.override():
+        bpy.ops.fabrik.import_markers("INVOKE_DEFAULT", filepath=str(path))
+    yield 1.0
+
+
+def steps():
+    with g.override():
+        bpy.ops.object.select_all(action="DESELECT")
+        bpy.context.view_layer.objects.active = rig()
+        rig().select_set(True)
+    yield from poses_become_keys()
+    yield from a_layout_is_asked_for()
+
+
+def poses_become_keys():
+    yield from drop(write_poses())
+    g.shot("formats_dropped.png")
+    assert "arms" not in bpy.data.armatures, "nothing was asked"
+    g.key("RET")
+    yield 2.0
+    assert len(bpy.data.armatures["arms"].bones) == 24, "the dialogue imported nothing"
+    assert rig().fabrik.retarget.source.name == "arms"
+    g.area().spaces.active.show_region_ui = True
+    yield 1.0
+    g.region(rtype="UI").active_panel_category = "FABRIK Motion"
+    yield 1.0
+    yield from g.find_button("fabrik.retarget", xfrac=0.4, step=6)
+    g.click()
+    for _ in range(60):
+        yield 1.0
+        if rig().animation_data and rig().animation_data.action:
+            break
+    assert f"{FRAMES} frames of 'arms'" in rig().fabrik.last_result, rig().fabrik.last_result
+    heights = []
+    for frame in (1, FRAMES):
+        bpy.context.scene.frame_set(frame)
+        heights.append(rig().pose.bones["hand.L"].head.z)
+    assert heights[0] - heights[1] > 0.3, "the arm is not let down"
+    g.goto(*g.center())
+    yield 1.0
+    g.shot("formats_retargeted.png")
+
+
+def a_layout_is_asked_for():
+    """17 points that are no person's: the dialogue is shown again with a layout to choose."""
+    path = Path(g.OUT) / "odd.npy"
+    np.save(path, np.random.default_rng(3).uniform(0.0, 1.7, size=(8, 17, 3)))
+    yield from drop(path)
+    g.key("RET")
+    yield 1.5
+    g.shot("formats_layout.png")
+    assert "odd" not in bpy.data.collections, "no layout was asked for"
+    g.key("RET")
+    yield 1.5
+    assert len(bpy.data.collections["odd"].objects) == 17, "the layout that was offered imported nothing"
+
+
+g.run(steps, limit=180.0)

@@ -1,0 +1,95 @@
+"""Capsules of a person: near the skin of the sample person, and the same on other rigs."""
+
+import numpy as np
+import pytest
+from support.humans import human, rest_bones
+
+from fabrik_addon.core.kernel.capsules import closest
+from fabrik_addon.human.capsules import self_collision
+
+
+def in_armature(bones, capsule):
+    bone = bones[capsule.bone]
+    return bone.head + np.array([capsule.start, capsule.end]) @ bone.axes.T
+
+
+def gaps(bones, found):
+    placed = [in_armature(bones, each) for each in found.capsules]
+    result = {}
+    for one, two in found.pairs:
+        (apart,), *_ = closest(placed[one][:, None], placed[two][:, None])
+        result[one, two] = apart - found.capsules[one].radius - found.capsules[two].radius
+    return result
+
+
+@pytest.mark.parametrize("arms", [0.0, 45.0, 80.0])
+def test_nothing_overlaps_at_rest(arms):
+    bones = rest_bones(human(arms=arms))
+    found = self_collision(bones, {})
+    assert min(gaps(bones, found).values()) > 0.0
+    names = {(found.capsules[one].bone, found.capsules[two].bone) for one, two in found.pairs}
+    assert {("chest", "hand.L"), ("hips", "forearm.R")} <= names or {("hand.L", "chest")} <= names
+    assert not any({one, two} == {"upper_arm.L", "forearm.L"} or {one, two} == {"hips", "chest"} for one, two in names)
+
+
+def test_the_two_sides_are_alike():
+    bones = rest_bones(human(arms=45.0))
+    found = {each.bone: (in_armature(bones, each), each.radius) for each in self_collision(bones, {}).capsules}
+    for bone, (ends, radius) in found.items():
+        if bone.endswith(".L"):
+            other, as_wide = found[bone[:-1] + "R"]
+            assert other == pytest.approx(ends * (-1.0, 1.0, 1.0), abs=1e-9)
+            assert as_wide == pytest.approx(radius)
+
+
+def test_it_does_not_depend_on_the_unit():
+    rows = human(arms=45.0)
+    small = self_collision(rest_bones(rows), {})
+    bones = rest_bones(rows)
+    large = {
+        name: type(bone)(bone.parent, 100.0 * bone.head, bone.axes, 100.0 * bone.length) for name, bone in bones.items()
+    }
+    found = self_collision(large, {})
+    assert found.pairs == small.pairs
+    assert [each.radius for each in found.capsules] == pytest.approx([100.0 * each.radius for each in small.capsules])
+
+
+def test_an_oval_trunk_and_round_limbs_are_fitted():
+    """Vertices on a cylinder about the forearm and on an oval about the chest, both off their bones."""
+    bones = rest_bones(human(arms=45.0))
+    random = np.random.default_rng(0)
+    angle, share = random.uniform(0.0, 2.0 * np.pi, (2, 4000))
+    share /= 2.0 * np.pi
+    forearm, chest = bones["forearm.L"], bones["chest"]
+    around = 0.05 * (np.cos(angle)[:, None] * forearm.axes[:, 0] + np.sin(angle)[:, None] * forearm.axes[:, 2])
+    off = 0.01 * forearm.axes[:, 2]
+    arm = forearm.head + off + around + share[:, None] * forearm.length * forearm.axes[:, 1]
+    oval = np.stack([0.16 * np.cos(angle), 0.11 * np.sin(angle) - 0.02, 0.2 * share], axis=1) + chest.head
+    found = self_collision(bones, {"forearm.L": arm, "chest": oval})
+    by_bone = {}
+    for each in found.capsules:
+        by_bone.setdefault(each.bone, []).append(each)
+    (on_arm,) = by_bone["forearm.L"]
+    assert on_arm.radius == pytest.approx(0.05, abs=1e-3)
+    assert in_armature(bones, on_arm)[0] == pytest.approx(forearm.head + off, abs=2e-3)
+    left, right = by_bone["chest"]
+    middles = [in_armature(bones, each).mean(axis=0) for each in (left, right)]
+    # 95 % of the oval's half axes, which is as far as most of it goes.
+    assert middles[0][0] + left.radius == pytest.approx(0.95 * 0.16, abs=4e-3)
+    assert left.radius == pytest.approx(0.95 * 0.11, abs=4e-3)
+    assert np.mean(middles, axis=0)[1] == pytest.approx(chest.head[1] - 0.02, abs=4e-3)
+
+
+def test_a_skirt_is_not_the_hips():
+    bones = rest_bones(human(arms=45.0))
+    angle = np.linspace(0.0, 2.0 * np.pi, 500)
+    thigh = bones["thigh.L"]
+    skirt = thigh.head + np.stack([np.cos(angle), np.sin(angle), -0.25 + 0.1 * np.sin(9.0 * angle)], axis=1)
+    (bare,) = [each for each in self_collision(bones, {}).capsules if each.bone == "thigh.L"]
+    (clad,) = [each for each in self_collision(bones, {"thigh.L": skirt}).capsules if each.bone == "thigh.L"]
+    assert clad.radius == pytest.approx(1.6 * bare.radius)
+
+
+def test_a_rig_that_is_no_human_has_none():
+    bones = {name: bone for name, bone in rest_bones(human()).items() if not name.startswith("thigh")}
+    assert self_collision(bones, {}) is None

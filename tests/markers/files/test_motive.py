@@ -1,0 +1,176 @@
+"""CSV exports of Motive and of Nexus, and the markers in AMASS's .npz files."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.keypoints import y_up
+from support.marker_tables import FRAMES, Motive, nexus_text, of_markers, truth
+
+from fabrik_addon.markers.clip import MarkerFileError, to_z_up
+from fabrik_addon.markers.files.any_file import performers, read_markers
+
+
+def written(path: Path, text: str, encoding="utf-8") -> Path:
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+class TestMotive:
+    @pytest.mark.parametrize("version", ["1.21", "1.23", "1.25"])
+    @pytest.mark.parametrize(("units", "factor"), [("Meters", 1.0), ("Millimeters", 1000.0), ("Centimeters", 100.0)])
+    @pytest.mark.parametrize("axes", [y_up, np.asarray], ids=["Y up", "Z up"])
+    def test_markers(self, tmp_path, version, units, factor, axes):
+        file = of_markers(version, units, factor, axes=axes)
+        clip = read_markers(written(tmp_path / "take.csv", file.text()))
+        positions, names = truth()
+        assert (clip.names, clip.rate, clip.up_axis) == (tuple(names), 120.0, "Y" if axes is y_up else "Z")
+        np.testing.assert_allclose(to_z_up(clip).positions, positions, atol=1e-6)
+        assert not clip.notes
+
+    def test_skeletons_are_performers(self, tmp_path):
+        clip = read_markers(written(tmp_path / "take.csv", of_markers(prefix="Anna:").text()))
+        assert performers(clip) == ("Anna",)
+
+    def test_a_rigid_body_is_a_cluster_of_its_measured_markers(self, tmp_path):
+        rng = np.random.default_rng(5)
+        solved, measured = rng.normal(size=(2, 3, FRAMES, 3))
+        measured[0, 2] = np.nan
+        file = Motive().add("Rigid Body", "Left Thigh", "Rotation", "XYZW", np.tile([0, 0, 0, 1], (FRAMES, 1)))
+        file.add("Rigid Body", "Left Thigh", "Position", "XYZ", rng.normal(size=(FRAMES, 3)))
+        file.add("Rigid Body", "Left Thigh", "Mean Marker Error", [""], np.zeros((FRAMES, 1)))
+        for place in range(3):
+            file.add("Rigid Body Marker", f"Left Thigh:Marker{place + 1}", "Position", "XYZ", solved[place])
+            file.add("Rigid Body Marker", f"Left Thigh:Marker{place + 1}", "Marker Quality", [""], np.ones((FRAMES, 1)))
+        for place in range(2):
+            file.add("Marker", f"Left Thigh:Marker{place + 1}", "Position", "XYZ", measured[place])
+        clip = read_markers(written(tmp_path / "take.csv", file.text()), up_axis="Y")
+        assert clip.names == ("Left Thigh_1", "Left Thigh_2", "Left Thigh_3")
+        np.testing.assert_allclose(clip.positions, np.stack([*measured[:2], solved[2]], axis=1), atol=1e-6)
+        assert np.argwhere(~clip.seen).tolist() == [[2, 0]]
+
+    def test_a_rigid_body_alone_has_points_on_its_axes(self, tmp_path):
+        half = np.sqrt(0.5)
+        pivot = np.random.default_rng(6).normal(size=(FRAMES, 3))
+        turned = np.tile([0.0, 0.0, half, half], (FRAMES, 1))
+        pivot[3], turned[3] = np.nan, np.nan
+        file = Motive(units="Millimeters").add("Rigid Body", "Head", "Rotation", "XYZW", turned)
+        file.add("Rigid Body", "Head", "Position", "XYZ", 1000.0 * pivot)
+        clip = read_markers(written(tmp_path / "take.csv", file.text()), up_axis="Y")
+        assert clip.names == ("Head_1", "Head_2", "Head_3", "Head_4")
+        # A quarter turn about Z: X points along Y, and Y along -X.
+        ways = 0.05 * np.array([[0, 0, 0], [0, 1, 0], [-1, 0, 0], [0, 0, 1]])
+        np.testing.assert_allclose(clip.positions, pivot[:, None] + ways, atol=1e-6)
+
+    def test_bones_are_left_out_with_a_note(self, tmp_path):
+        file = of_markers().add("Bone", "Anna:Hip", "Position", "XYZ", np.ones((FRAMES, 3)))
+        clip = read_markers(written(tmp_path / "take.csv", file.text()))
+        assert len(clip.names) == len(truth()[1])
+        assert clip.notes == ("left out the bones of a skeleton: Anna:Hip; export BVH to retarget them",)
+
+    @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+    def test_encodings_and_one_frame(self, tmp_path, encoding):
+        clip = read_markers(written(tmp_path / "take.csv", of_markers().text(1), encoding))
+        np.testing.assert_allclose(to_z_up(clip).positions, truth()[0][:1], atol=1e-6)
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (lambda text: text.replace("Meters", "Furlongs"), "the units 'Furlongs' are not known; say which they are"),
+            (lambda text: text.replace("Length Units,Meters,", ""), "the header says no units; say which they are"),
+            (lambda text: text.split("Frame,Time")[0], "the header is truncated"),
+            (lambda text: text.replace("Marker", "Device"), "the header is truncated"),
+            (lambda text: "\n".join(text.splitlines()[:7]) + "\n", "there are no frames after the header"),
+            (lambda text: text.replace("\n2,0.016667,", "\n2,0.016667,left"), r"line 10, column 3: 'left"),
+        ],
+    )
+    def test_refused(self, tmp_path, change, message):
+        with pytest.raises(MarkerFileError, match=rf"^take\.csv: {message}") as caught:
+            read_markers(written(tmp_path / "take.csv", change(of_markers().text())))
+        assert "\n" not in str(caught.value)
+
+    def test_bones_alone_are_refused(self, tmp_path):
+        file = Motive().add("Bone", "Anna:Hip", "Position", "XYZ", np.ones((FRAMES, 3)))
+        with pytest.raises(MarkerFileError, match="it has only the bones of a skeleton: export markers, or BVH"):
+            read_markers(written(tmp_path / "take.csv", file.text()))
+
+
+class TestNexus:
+    @pytest.mark.parametrize(("unit", "factor"), [("mm", 1000.0), ("m", 1.0)])
+    @pytest.mark.parametrize("before", ["", "\n\n", "Devices\n1000\n,,Force\nFrame,Sub Frame,Fx\n,,N\n1,0,3\n\n"])
+    @pytest.mark.parametrize("extra", [False, True])
+    def test_trajectories(self, tmp_path, unit, factor, before, extra):
+        after = "\nModel Outputs\n100\n,,Anna:LKneeAngles\nFrame,Sub Frame,X\n,,deg\n101,0,5\n"
+        text = nexus_text(unit, factor, before=before, after=after, extra=extra)
+        clip = read_markers(written(tmp_path / "walk.csv", text))
+        positions, names = truth()
+        assert (clip.names, clip.rate) == (tuple(f"Anna:{name}" for name in names), 100.0)
+        assert (clip.units, clip.up_axis) == (unit, "Z")
+        np.testing.assert_allclose(clip.positions, positions, atol=1e-5)
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            (nexus_text(rate="none"), "the frame rate under Trajectories is 'none'"),
+            (nexus_text(unit=""), "the header says no units; say which they are"),
+            ("Trajectories\n100\n", "the header of its trajectories is truncated"),
+            ("Trajectories\n100\n,,A\nFrame,Sub Frame,X,Y\n,,mm,mm\n1,0,2,3\n", "it has no markers with columns X, Y"),
+            ("Trajectories\n100\n,,A\nFrame,Sub Frame,X,Y,Z\n,,mm,mm,mm\n", "there are no frames after the header"),
+            ("Trajectories\n100\n,,A\nFrame,Sub Frame,X,Y,Z\n,,mm,mm,mm\n1,0,,,\n", "no marker is seen on any frame"),
+        ],
+    )
+    def test_refused(self, tmp_path, text, message):
+        with pytest.raises(MarkerFileError, match=rf"^walk\.csv: {message}") as caught:
+            read_markers(written(tmp_path / "walk.csv", text))
+        assert "\n" not in str(caught.value)
+
+    @given(cut=st.integers(0, 3000))
+    def test_cut_off_anywhere(self, tmp_path_factory, cut):
+        text = nexus_text()[:cut]
+        path = written(tmp_path_factory.mktemp("cut") / "walk.csv", text)
+        with suppress(MarkerFileError):
+            clip = read_markers(path)
+            known = truth()[0][: clip.frame_count]
+            np.testing.assert_allclose(clip.positions[clip.seen], known[clip.seen], atol=1e-5)
+
+
+class TestNpz:
+    def test_markers_of_amass(self, tmp_path):
+        positions, names = truth()
+        for key in ("mocap_framerate", "mocap_frame_rate"):
+            gender = {"gender": np.array("neutral", dtype=object)}
+            arrays = {"marker_data": positions, "marker_labels": names, key: 120.0, "poses": np.zeros((FRAMES, 156))}
+            np.savez(tmp_path / "walk.npz", **arrays, **gender)
+            clip = read_markers(tmp_path / "walk.npz")
+            assert (clip.names, clip.rate, clip.units, clip.up_axis) == (tuple(names), 120.0, "m", "Z")
+            np.testing.assert_allclose(clip.positions, positions)
+            assert not clip.notes
+
+    @pytest.mark.parametrize(
+        ("arrays", "message"),
+        [
+            (
+                {"poses": np.zeros((4, 72))},
+                r"it has no markers \(marker_data\): use its poses",
+            ),
+            ({"marker_data": np.zeros((4, 6))}, r"its markers have the shape \(4, 6\)"),
+            ({"marker_data": np.zeros((4, 2, 3))}, "no marker is seen on any frame"),
+            ({"marker_data": np.array([{}], dtype=object)}, "it holds pickled Python objects, which may run code"),
+            ({"marker_data": np.ones((4, 2, 3)) * [[[0], [9e9]]]}, "nothing says its units"),
+        ],
+    )
+    def test_refused(self, tmp_path, arrays, message):
+        np.savez(tmp_path / "walk.npz", **arrays)
+        with pytest.raises(MarkerFileError, match=rf"^walk\.npz: {message}"):
+            read_markers(tmp_path / "walk.npz")
+
+    def test_cut_off(self, tmp_path):
+        np.savez(tmp_path / "walk.npz", marker_data=np.ones((4, 2, 3)))
+        content = (tmp_path / "walk.npz").read_bytes()
+        for end in range(4, len(content) - 1, 7):
+            (tmp_path / "walk.npz").write_bytes(content[:end])
+            with pytest.raises(MarkerFileError, match=r"^walk\.npz: it is cut off"):
+                read_markers(tmp_path / "walk.npz")

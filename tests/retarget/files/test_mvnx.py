@@ -1,0 +1,125 @@
+"""MVNX: segments as an armature, against the positions that the file itself has, and documents that are refused."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.poses import MVN, mvn_positions, mvnx_text
+
+from fabrik_addon.human.naming_schemes import match
+from fabrik_addon.retarget.files.any_file import read_recorded
+from fabrik_addon.retarget.motion import RetargetError
+
+FRAMES = 6
+# From MVN's axes, X to the front, to ours, -Y to the front.
+TO_FRONT = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+
+
+def motion(seed=2):
+    rng = np.random.default_rng(seed)
+    orientations = rng.normal(loc=(3.0, 0.0, 0.0, 0.0), size=(FRAMES, len(MVN), 4))
+    orientations /= np.linalg.norm(orientations, axis=2, keepdims=True)
+    return orientations, rng.normal(loc=(0.0, 0.0, 1.0), size=(FRAMES, 3))
+
+
+def written(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def mvnx(tmp_path):
+    return tmp_path / "walk.mvnx"
+
+
+def test_segments_are_where_the_file_has_them(mvnx):
+    orientations, pelvis = motion()
+    body = read_recorded(written(mvnx, mvnx_text(orientations, pelvis)))
+    assert sorted(body.names) == sorted(MVN)
+    assert (body.rate, body.frames.tolist(), body.notes) == (240.0, [*range(FRAMES)], ())
+    truth = mvn_positions(orientations, pelvis) @ TO_FRONT.T
+    order = [list(MVN).index(name) for name in body.names]
+    np.testing.assert_allclose(body.positions(), truth[:, order], atol=1e-6)
+
+
+def test_the_rest_is_a_t_pose_on_the_floor_that_faces_the_front(mvnx):
+    body = read_recorded(written(mvnx, mvnx_text(*motion())))
+    at, tail = (dict(zip(body.names, ends, strict=True)) for ends in (body.heads, body.tails))
+    # Soles are 2 cm under the toes.
+    np.testing.assert_allclose(at["LeftToe"], (0.09, -0.16, 0.02), atol=1e-12)
+    np.testing.assert_allclose(tail["LeftToe"], (0.09, -0.23, 0.02), atol=1e-12)
+    np.testing.assert_allclose(at["LeftHand"] - at["LeftUpperArm"], (0.54, 0.0, 0.0), atol=1e-12)
+    np.testing.assert_allclose(tail["Head"] - at["Head"], (0.0, 0.0, 0.17), atol=1e-12)
+    np.testing.assert_allclose(tail["Pelvis"], at["L5"], atol=1e-12)
+
+
+def test_names_tell_the_bones(mvnx):
+    roles = match(read_recorded(written(mvnx, mvnx_text(*motion()))).names)
+    parts = {name: role.part for name, role in roles.items()}
+    assert [parts[name] for name in ("Pelvis", "L5", "L3", "T12", "T8")] == ["hips", "spine", "spine", "spine", "chest"]
+    assert (roles["LeftUpperArm"].part, roles["LeftUpperArm"].side) == ("upper_arm", "L")
+    assert len(roles) == len(MVN)
+
+
+def test_one_frame_another_rate_and_frames_that_are_not_whole(mvnx):
+    orientations, pelvis = motion()
+    orientations[2, 3], pelvis[4] = np.nan, np.nan
+    body = read_recorded(written(mvnx, mvnx_text(orientations, pelvis)), rate=60.0)
+    assert (body.rate, body.frames.tolist()) == (60.0, [0, 1, 3, 5])
+    assert body.notes[0].startswith("left out 2 frames that are not whole")
+    assert read_recorded(written(mvnx, mvnx_text(orientations[:1], pelvis[:1]))).frames.tolist() == [0]
+
+
+def test_props_and_fingers_are_left_out(mvnx):
+    text = mvnx_text(*motion())
+    fingers = '<fingerTrackingSegmentsLeft><segment label="LeftCarpus"/></fingerTrackingSegmentsLeft>'
+    body = read_recorded(written(mvnx, text.replace("<joints>", f"{fingers}<joints>")))
+    assert body.notes == ("left out 1 segments of fingers",)
+    loose = text.replace("<connector2>Head/jC1Head", "<connector2>Hat/jC1Head")
+    body = read_recorded(written(mvnx, loose))
+    assert "Head" not in body.names
+    assert body.notes == ("left out what is joined to nothing: Head",)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text[: len(text) // 2], "it is no whole MVNX document"),
+        (lambda text: "hello", "it is no whole MVNX document"),
+        (lambda text: text.replace('frameRate="240"', 'frameRate="fast"'), "its frameRate is 'fast'"),
+        (lambda text: text.replace('frameRate="240"', ""), "its frameRate is ''"),
+        (lambda text: text.replace('type="normal"', 'type="tpose"'), "it has no frames of the type normal"),
+        (lambda text: text.replace("<segment ", "<other "), "it is no whole MVNX document"),
+        (lambda text: text.replace("segment", "other"), "it has no segments"),
+        (lambda text: text.replace("</orientation>", " 1</orientation>"), "frame 0 has 93 numbers as its orientation"),
+        (lambda text: text.replace("<position>", "<position>x "), "its position 'x .*' is not numbers"),
+        (lambda text: text.replace("<connector1>", "<connector1>x"), "."),
+    ],
+)
+def test_refused(mvnx, change, message):
+    text = change(mvnx_text(*motion()))
+    if message == ".":
+        # Joints of segments that are not there: every segment is joined to nothing.
+        assert len(read_recorded(written(mvnx, text)).names) == 1
+        return
+    with pytest.raises(RetargetError, match=rf"^walk\.mvnx: {message}") as caught:
+        read_recorded(written(mvnx, text))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_entities_do_not_grow(mvnx, encoding):
+    """A billion laughs: ten entities, each ten times the one before."""
+    grown = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 10))
+    text = mvnx_text(*motion(), head=f'<!DOCTYPE mvnx [<!ENTITY a0 "ha">{grown}]>').replace("UTF-8", encoding)
+    mvnx.write_bytes(text.replace("Anna", "&a9;").encode(encoding))
+    with pytest.raises(RetargetError, match=r"^walk\.mvnx: it has a DOCTYPE, which MVN does not write"):
+        read_recorded(mvnx)
+
+
+@given(content=st.binary(max_size=100))
+def test_any_bytes_are_refused(tmp_path_factory, content):
+    path = tmp_path_factory.mktemp("any") / "walk.mvnx"
+    path.write_bytes(content)
+    with pytest.raises(RetargetError, match=r"^walk\.mvnx: "):
+        read_recorded(path)

@@ -1,0 +1,248 @@
+"""Poses of SMPL, SMPL-H and SMPL-X: where joints are, which way is up, sizes, rates, and what is refused."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.poses import SMPL, SMPL_PARENTS, UPRIGHT, places, rotation
+
+from fabrik_addon.human.naming_schemes import match
+from fabrik_addon.retarget.files.any_file import holds_poses, read_recorded
+from fabrik_addon.retarget.motion import RetargetError
+
+NAMES = SMPL.split()
+FRAMES = 5
+# From the file's world to Z up, by what is up in the file.
+WORLDS = {
+    "Z": np.eye(3),
+    "Y": np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]]),
+    "-Y": np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]]),
+}
+
+
+def motion(seed=1, joints=22, up="Z"):
+    """(F, J, 3) poses and (F, 3) places of somebody upright, in a world with that axis up."""
+    rng = np.random.default_rng(seed)
+    poses = rng.normal(scale=0.3, size=(FRAMES, joints, 3))
+    poses[:, 0] = {"Z": UPRIGHT, "Y": [0.0, 0.4, 0.0], "-Y": [np.pi, 0.0, 0.0]}[up]
+    return poses, rng.normal(size=(1, 3)) + np.zeros((FRAMES, 1))
+
+
+def saved(path, **arrays):
+    np.savez(path, **arrays)
+    return path
+
+
+def in_rest_axes(body):
+    """(N, 3) the body's heads at rest in SMPL's own axes, Y up."""
+    return body.heads @ WORLDS["Y"]
+
+
+@pytest.fixture
+def npz(tmp_path):
+    return tmp_path / "walk.npz"
+
+
+class TestPlaces:
+    @pytest.mark.parametrize("up", WORLDS)
+    @pytest.mark.parametrize("joints", [22, 24, 52, 55])
+    def test_joints_are_where_the_models_have_them(self, npz, up, joints):
+        """Joint by joint by rotation matrices in the file's own world, whichever way is up there."""
+        poses, trans = motion(joints=joints, up=up)
+        body = read_recorded(saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, mocap_framerate=120.0))
+        assert (body.rate, body.names[:22]) == (120.0, NAMES)
+        truth = places(in_rest_axes(body)[:22], SMPL_PARENTS, rotation(poses[:, :22]), trans) @ WORLDS[up].T
+        found = body.positions()[:, :22]
+        lift = (found - truth)[0, 0]
+        np.testing.assert_allclose(lift[:2], 0.0, atol=1e-9)
+        np.testing.assert_allclose(found - lift, truth, atol=1e-9)
+
+    def test_fingers_rotate_by_their_own_numbers(self, npz):
+        poses, trans = motion(joints=55)
+        body = read_recorded(saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, mocap_frame_rate=30))
+        assert len(body.names) == 52
+        names = list(body.names)
+        order = [22, *range(25, 55)][1:]
+        whole = np.concatenate([poses[:, :22], poses[:, order]], axis=1)
+        truth = places(in_rest_axes(body), body.parents, rotation(whole), trans)
+        found = body.positions()
+        np.testing.assert_allclose(found - found[:, :1], truth - truth[:, :1], atol=1e-9)
+        assert [names[int(parent)] for parent in body.parents[[22, 23, 24]]] == [
+            "left_wrist",
+            "left_index1",
+            "left_index2",
+        ]
+        assert names[22:25] == ["left_index1", "left_index2", "left_index3"]
+        assert names[37:40] == ["right_index1", "right_index2", "right_index3"]
+
+    def test_at_zero_it_is_a_t_pose_that_faces_the_front(self, npz):
+        body = read_recorded(saved(npz, poses=np.tile(UPRIGHT.tolist() + [0.0] * 153, (1, 1)), trans=np.zeros((1, 3))))
+        at = dict(zip(body.names, body.positions()[0], strict=True))
+        np.testing.assert_allclose(body.positions()[0] - at["pelvis"], body.heads - body.heads[0], atol=1e-12)
+        assert at["left_wrist"][0] > at["left_elbow"][0] > at["left_shoulder"][0] > 0.0 > at["right_shoulder"][0]
+        assert at["left_foot"][1] < at["left_ankle"][1] - 0.1
+        assert 1.4 < at["head"][2] - at["left_foot"][2] < 1.6
+        np.testing.assert_allclose(at["left_shoulder"][2], at["left_wrist"][2])
+
+    @pytest.mark.parametrize(("joint", "vector", "moved", "way"), [
+        ("left_shoulder", (0, 0, -np.pi / 2), "left_elbow", (0, 0, -1)),
+        ("right_shoulder", (0, 0, np.pi / 2), "right_elbow", (0, 0, -1)),
+        ("left_knee", (np.pi / 2, 0, 0), "left_ankle", (0, 1, 0)),
+        ("right_hip", (-np.pi / 2, 0, 0), "right_knee", (0, -1, 0)),
+        ("left_elbow", (0, -np.pi / 2, 0), "left_wrist", (0, -1, 0)),
+    ])  # fmt: skip
+    def test_limbs_bend_as_people_do(self, npz, joint, vector, moved, way):
+        """Arms down, heel to the back, knee to the front, forearm to the front: facing -Y."""
+        poses = np.zeros((1, 24, 3))
+        poses[0, 0], poses[0, NAMES.index(joint)] = UPRIGHT, vector
+        body = read_recorded(saved(npz, poses=poses.reshape(1, -1), trans=np.zeros((1, 3)), mocap_framerate=60))
+        at = dict(zip(body.names, body.positions()[0], strict=True))
+        step = at[moved] - at[joint]
+        np.testing.assert_allclose(step / np.linalg.norm(step), way, atol=0.12)
+
+    def test_names_tell_the_bones(self, npz):
+        poses, trans = motion(joints=52)
+        body = read_recorded(saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans))
+        roles = match(body.names)
+        assert roles["left_shoulder"].part == "upper_arm"
+        assert (roles["right_thumb2"].finger, roles["right_thumb2"].number) == ("thumb", 2)
+        assert len(roles) == 52
+
+
+class TestKeys:
+    @pytest.mark.parametrize(("root", "own", "trans"), [
+        ("root_orient", "pose_body", "trans"), ("global_orient", "body_pose", "transl"),
+    ])  # fmt: skip
+    @pytest.mark.parametrize("hands", [True, False])
+    def test_parts(self, npz, root, own, trans, hands):
+        poses, moved = motion(joints=52)
+        parts = {root: poses[:, 0], own: poses[:, 1:22].reshape(FRAMES, -1), trans: moved, "mocap_frame_rate": 50}
+        if hands:
+            parts["pose_hand"] = poses[:, 22:].reshape(FRAMES, -1)
+        body = read_recorded(saved(npz, **parts))
+        whole = read_recorded(
+            saved(npz, poses=poses[:, : 52 if hands else 22].reshape(FRAMES, -1), trans=moved, fps=50)
+        )
+        np.testing.assert_allclose(body.positions(), whole.positions(), atol=1e-12)
+        assert body.rate == whole.rate == 50.0
+
+    def test_components_of_hands_are_left_out(self, npz):
+        poses, trans = motion()
+        parts = {"root_orient": poses[:, 0], "pose_body": poses[:, 1:].reshape(FRAMES, -1), "trans": trans}
+        assert len(read_recorded(saved(npz, **parts, pose_hand=np.zeros((FRAMES, 24)))).names) == 22
+
+    def test_matrices_and_vectors_are_the_same(self, npz):
+        poses, trans = motion(joints=24)
+        found = [
+            read_recorded(saved(npz, poses=each, trans=trans)).positions()
+            for each in (poses.reshape(FRAMES, -1), poses, rotation(poses))
+        ]
+        np.testing.assert_allclose(found[1], found[0], atol=1e-12)
+        np.testing.assert_allclose(found[2], found[0], atol=1e-9)
+
+    def test_the_rate_given_counts_and_a_missing_one_is_told(self, npz):
+        poses, trans = motion()
+        path = saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans)
+        assert read_recorded(path).rate == 30.0
+        assert any("nothing says its rate; took 30" in note for note in read_recorded(path).notes)
+        assert (read_recorded(path, rate=59.94).rate, read_recorded(path, rate=59.94).notes) == (59.94, ())
+
+    def test_without_a_place_the_body_stays(self, npz):
+        poses, _ = motion()
+        body = read_recorded(saved(npz, poses=poses.reshape(FRAMES, -1), mocap_framerate=30))
+        assert np.ptp(body.root, axis=0).max() == 0.0
+        assert body.notes == ("it has no place of the body (trans); the body stays where it is",)
+
+    def test_the_axis_given_counts(self, npz):
+        poses, trans = motion(up="Y")
+        path = saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans)
+        lying = read_recorded(path, "Z").positions()
+        assert lying[0, NAMES.index("head"), 2] - lying[0, 0, 2] < 0.3
+        np.testing.assert_allclose(read_recorded(path, "Y").positions(), read_recorded(path).positions())
+
+    def test_who_lies_has_z_up_with_a_note(self, npz):
+        poses, trans = motion()
+        poses[:, 0] = [0.0, 0.0, np.pi / 2]
+        body = read_recorded(saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, mocap_framerate=30))
+        assert body.notes == (
+            "nothing says which axis is up; took Z: choose the other one if the person stands or lies wrongly",
+        )
+        np.testing.assert_allclose(body.positions()[:, 0, :2], trans[:, :2])
+
+    def test_files_with_poses_are_told_from_those_with_markers(self, npz):
+        poses, trans = motion()
+        assert holds_poses(saved(npz, poses=poses, trans=trans))
+        assert not holds_poses(saved(npz, marker_data=trans[:, None]))
+
+
+class TestSize:
+    @pytest.mark.parametrize("size", [0.8, 1.0, 1.15])
+    @pytest.mark.parametrize("jitter", [0.0, 0.02])
+    def test_the_size_follows_from_planted_feet(self, npz, size, jitter):
+        """Somebody walks: legs swing, and the lower foot stays; with jitter, in radians, too."""
+        count = 120
+        phase = 2.0 * np.pi * np.arange(count) / 30.0
+        poses = np.zeros((count, 22, 3))
+        poses[:, 0] = UPRIGHT
+        poses[:, 1, 0], poses[:, 2, 0] = 0.4 * np.sin(phase), -0.4 * np.sin(phase)
+        poses[:, 4, 0], poses[:, 5, 0] = (0.8 * np.maximum(0.0, sign * np.cos(phase)) for sign in (-1.0, 1.0))
+        still = read_recorded(saved(npz, poses=poses.reshape(count, -1), trans=np.zeros((count, 3)), fps=30))
+        rest = in_rest_axes(still)
+        legs = size * places(rest, SMPL_PARENTS, rotation(poses), np.zeros((count, 3)))[:, [10, 11]]
+        trans = np.zeros((count, 3))
+        for frame in range(1, count):
+            lower = legs[frame - 1, :, 2].argmin()
+            trans[frame] = trans[frame - 1] + legs[frame - 1, lower] - legs[frame, lower]
+        trans += [0.3, 0.2, 0.0]
+        trans[:, 2] = -legs[:, :, 2].min(axis=1)
+        poses[:, 1:] += np.random.default_rng(8).normal(scale=jitter, size=poses[:, 1:].shape)
+        body = read_recorded(saved(npz, poses=poses.reshape(count, -1), trans=trans, fps=30))
+        assert np.ptp(trans[:, 1]) > 1.5
+        assert np.linalg.norm(body.heads[4] - body.heads[1]) == pytest.approx(
+            size * np.linalg.norm(still.heads[4] - still.heads[1]), rel=0.02
+        )
+        np.testing.assert_allclose(np.diff(body.root[:, :2], axis=0), np.diff(trans[:, :2], axis=0), atol=1e-12)
+        # The lowest ankle or ball is as high over the floor as at rest.
+        low = (body.positions()[:, [7, 8, 10, 11]] - body.heads[[7, 8, 10, 11]])[..., 2].min(axis=1)
+        assert np.quantile(low, 0.05) == pytest.approx(0.0, abs=0.005 + jitter)
+
+
+class TestCrooked:
+    def test_frames_that_are_not_whole_are_left_out(self, npz):
+        poses, trans = motion()
+        poses[1, 3, 0], trans[3, 2] = np.nan, np.inf
+        body = read_recorded(saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, fps=30))
+        assert body.frames.tolist() == [0, 2, 4]
+        assert body.notes[0].startswith("left out 2 frames that are not whole")
+
+    @pytest.mark.parametrize(("arrays", "message"), [
+        ({"poses": np.zeros((4, 30))}, "it has 4 poses of 10 joints: export 22, 24, 52, 55 joints, as SMPL has"),
+        ({"poses": np.zeros((4, 71))}, r"its poses has the shape \(4, 71\): export axis times angle"),
+        ({"poses": np.zeros((0, 72))}, "it has 0 poses of 24 joints"),
+        ({"poses": np.zeros((4, 72)), "trans": np.zeros((3, 3))}, r"its trans has the shape \(3, 3\)"),
+        ({"poses": np.full((4, 72), np.nan)}, "it has no frame whose numbers are all finite"),
+        ({"poses": np.array([{}], dtype=object)}, "it holds pickled Python objects, which may run code"),
+        ({"results": np.array([{}], dtype=object)}, "it has neither poses nor root_orient and pose_body: choose"),
+        ({"root_orient": np.zeros((4, 3)), "pose_body": np.zeros((3, 63))}, "its parts have different numbers"),
+        ({"poses": np.array(["a"])}, "its poses are no numbers"),
+    ])  # fmt: skip
+    def test_refused(self, npz, arrays, message):
+        with pytest.raises(RetargetError, match=rf"^walk\.npz: {message}") as caught:
+            read_recorded(saved(npz, **arrays))
+        assert "\n" not in str(caught.value)
+
+    @given(cut=st.floats(0.0, 0.999))
+    def test_cut_off(self, tmp_path_factory, cut):
+        path = saved(tmp_path_factory.mktemp("cut") / "walk.npz", poses=np.zeros((2, 72)))
+        content = path.read_bytes()
+        path.write_bytes(content[: int(cut * len(content))])
+        with pytest.raises(RetargetError, match=r"^walk\.npz: "):
+            read_recorded(path)
+
+    def test_no_such_file_and_odd_choices(self, npz):
+        with pytest.raises(RetargetError, match="there is no such file"):
+            read_recorded(npz)
+        with pytest.raises(RetargetError, match="the up axis is 'X': it must be Y or Z"):
+            read_recorded(npz, "X")
+        with pytest.raises(RetargetError, match="the rate is -1: it must be a positive number"):
+            read_recorded(npz, rate=-1)

@@ -1,0 +1,160 @@
+"""A retargeted motion that is not the source's is doubted, one that is passes; and which pose of the source is used."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support import humans, motions
+
+from fabrik_addon.core import Ball, Fixed
+from fabrik_addon.core.rotations import product, quaternion_from_rotation_vector
+from fabrik_addon.retarget.bodies import find_pairs
+from fabrik_addon.retarget.goals import RetargetSettings
+from fabrik_addon.retarget.take import retarget
+
+ROWS = humans.human(arms=45.0, bend=5.0, fingers=False)
+PERSON = motions.skeleton_of(ROWS)
+FRAMES = 40
+
+
+def posed(**rotations):
+    """The person's local rotations (F, J, 4): rotation vectors in degrees, (3,) or (F, 3), by bone; __ for a dot."""
+    local = np.tile([1.0, 0.0, 0.0, 0.0], (FRAMES, len(PERSON), 1))
+    for name, degrees in rotations.items():
+        vectors = np.broadcast_to(np.radians(degrees), (FRAMES, 3))
+        local[:, PERSON.index(name.replace("__", "."))] = quaternion_from_rotation_vector(vectors)
+    return local
+
+
+def walked():
+    """Somebody who swings arms and legs."""
+    swing = 30.0 * np.sin(np.linspace(0.0, 4.0 * np.pi, FRAMES))[:, None] * (1.0, 0.0, 0.0)
+    knee = np.maximum(swing, 0.0)
+    return posed(thigh__L=swing, thigh__R=-swing, shin__L=knee, shin__R=knee, upper_arm__L=-swing, upper_arm__R=swing)
+
+
+def source(local, *, rest=True):
+    roots = np.tile(PERSON.rest[0, :3, 3], (FRAMES, 1))
+    return motions.motion_of(PERSON, local, roots) if rest else motions.in_no_rest(PERSON, local, roots)
+
+
+def doubts(motion, target=PERSON, **how):
+    return retarget(motion, target, how.pop("settings", RetargetSettings()), **how).doubts
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ROWS,
+        humans.in_proportion(humans.human(arms=0.0, fingers=False), 0.8, 1.2),
+        humans.in_proportion(humans.human(arms=80.0, fingers=False), 1.2, 0.8),
+    ],
+)
+@pytest.mark.parametrize("rest", [True, False])
+def test_a_walk_onto_other_people_is_not_doubted(rows, rest):
+    assert doubts(source(walked(), rest=rest), motions.skeleton_of(rows, 100.0, motions.about_z(90.0))) == ()
+
+
+def test_limits_that_hold_the_trunk_are_doubted():
+    motion = source(posed(spine=(0.0, 0.0, 60.0)))
+    (doubt,) = doubts(motion, limits={"spine": Fixed()})
+    assert doubt.startswith("Far from the source's directions: the ")
+    assert "line across the shoulders (60°) and trunk (4" in doubt
+    assert doubt.endswith("see that the limits of spine let them rotate as far")
+    assert doubts(motion, limits={"spine": Ball(1.2)}) == ()
+
+
+def test_hips_that_are_not_where_the_source_has_them_are_doubted():
+    limits = {f"{part}.{side}": Fixed() for part in ("thigh", "shin") for side in "LR"}
+    found = doubts(source(posed(thigh__L=(-80.0, 0.0, 0.0), thigh__R=(-80.0, 0.0, 0.0))), limits=limits)
+    assert any(doubt.startswith("Far from where the source has them: ") and "hips (" in doubt for doubt in found)
+
+
+def test_left_for_right_is_doubted():
+    motion = source(walked())
+    sides = str.maketrans("LR", "RL")
+    swapped = [
+        replace(pair, source=pair.source[:-1] + pair.source[-1].translate(sides)) for pair in find_pairs(motion, PERSON)
+    ]
+    assert any("left and right are not swapped" in doubt for doubt in doubts(motion, pairs=swapped))
+
+
+def test_arms_that_no_bone_of_the_source_is_known_for_are_doubted():
+    motion = source(walked())
+    pairs = [pair for pair in find_pairs(motion, PERSON) if "arm" not in pair.bone and "hand" not in pair.bone]
+    (doubt,) = doubts(motion, pairs=pairs)
+    assert doubt.startswith("No bone of the source is known for the left arm and right arm: ")
+
+
+def test_a_body_of_other_proportions_than_its_bones_are_mapped_to_is_doubted():
+    target = motions.skeleton_of(humans.in_proportion(ROWS, 1.0, 0.3))
+    (doubt,) = doubts(source(walked()), target)
+    assert doubt.startswith("Beside its legs the rig has another size: arms (0.3 times the source's)")
+
+
+def test_a_source_that_never_stands_upright_is_doubted():
+    """Its trunk is bent to the ground on all frames, and its rest pose is none."""
+    bent = posed(hips=(50.0, 0.0, 0.0), thigh__L=(-50.0, 0.0, 0.0), thigh__R=(-50.0, 0.0, 0.0))
+    found = retarget(source(bent, rest=False), PERSON, RetargetSettings())
+    assert found.reference.pose.startswith("leaning by ")
+    assert any(doubt.startswith("The source leans by ") for doubt in found.doubts)
+
+
+def kicked(standing):
+    """Somebody who kicks and turns hips and shoulders against each other, but for one frame."""
+    sway = np.sin(np.linspace(0.3, 9.0, FRAMES))[:, None]
+    parts = {
+        "hips": (-10.0, 30.0, 5.0),
+        "spine": (20.0, -25.0, 10.0),
+        "chest": (-15.0, 25.0, 0.0),
+        "thigh__L": (-90.0, 10.0, 20.0),
+        "shin__L": (40.0, 0.0, 0.0),
+        "upper_arm__L": (40.0, 0.0, 50.0),
+        "upper_arm__R": (-60.0, 0.0, 30.0),
+    }
+    moved = {name: (0.75 + 0.25 * sway) * np.array(vector) for name, vector in parts.items()}
+    for vectors in moved.values():
+        vectors[standing] = 0.0
+    return posed(**moved)
+
+
+def rotations_off(found, local, name):
+    """(F,) degrees between a bone's rotation and that of the source, whose skeleton is the rig's."""
+    bone = PERSON.index(name)
+    own, _ = motions.turned_by(PERSON, found.solution.rotations, found.solution.root_location)
+    wanted, _ = motions.turned_by(PERSON, local)
+    return motions.degrees_between(own[:, bone], wanted[:, bone])
+
+
+def test_the_frame_on_which_the_whole_body_stands_is_the_reference_and_is_told():
+    """One frame of a kick is a T pose; others have their thighs and feet nearer to the rig's."""
+    local = kicked(standing=23)
+    found = retarget(source(local, rest=False), PERSON, RetargetSettings(places=0.0))
+    assert found.reference.frame == 23
+    assert found.reference.pose == "standing upright, its arms in an A pose"
+    for name in ("hips", "spine", "chest", "thigh.L"):
+        assert rotations_off(found, local, name).max() < 0.1
+
+
+@pytest.mark.parametrize("reference", [None, 5, 17, 31])
+def test_hips_and_chest_face_as_the_source_does_whatever_the_frame_of_reference(reference):
+    """Without a frame on which anybody stands: hips and shoulders of that frame are each compared with the rig's."""
+    local = kicked(standing=slice(0, 0))
+    found = retarget(source(local, rest=False), PERSON, RetargetSettings(places=0.0, reference=reference))
+    _, wanted = motions.turned_by(PERSON, local)
+    _, heads = motions.turned_by(PERSON, found.solution.rotations, found.solution.root_location)
+    for part in ("thigh", "upper_arm"):
+        left, right = (PERSON.index(f"{part}.{side}") for side in "LR")
+        lines = [points[:, left] - points[:, right] for points in (heads, wanted)]
+        cosine = (lines[0] * lines[1]).sum(axis=1) / np.prod(np.linalg.norm(lines, axis=2), axis=0)
+        # Collars move the shoulders as well.
+        assert np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))).max() < (0.1 if part == "thigh" else 6.0)
+
+
+def test_up_is_where_heads_are_on_most_frames():
+    """Rotated as a whole by 90 degrees on 15 of 40 frames."""
+    local = walked()
+    local[:15, 0] = product(quaternion_from_rotation_vector(np.radians([-90.0, 0.0, 0.0])), local[:15, 0])
+    found = retarget(source(local, rest=False), PERSON, RetargetSettings(places=0.0))
+    assert found.reference.frame >= 15
+    assert found.doubts == ()
