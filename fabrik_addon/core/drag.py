@@ -243,8 +243,7 @@ class DragSolver:
         """From now on stay near a pose: (J, 4) local rotations and the root's head at (3,)."""
         self.preferred = np.asarray(rotations, dtype=np.float64), np.asarray(location, dtype=np.float64)
         self.posture = PostureTerm(self.bodies, self.masses, *self.preferred, self._free)
-        self._bounds.prefer(self.posture)
-        self._bounds.capsules.carry(*self.preferred)
+        self._bounds.prefer(self.posture, *self.preferred)
 
     def lock(self, locks: Mapping[int, Lock]) -> None:
         """From now on keep to these locks, by index of a bone."""

@@ -14,6 +14,7 @@ from ...human.soles import Point, convex_hull, floor_points, soles
 from ..limits.preset import rest_key, rest_of
 from ..rig.spaces import armature_point
 from ..settings.rig import rig_settings
+from .self_collision import fitted
 
 # Soles are told anew only where bones have changed: the overlay asks at each redraw. So many rigs are kept in mind.
 _RIGS_KEPT: Final = 8
@@ -57,14 +58,17 @@ def support_of(armature: bpy.types.Object, pinned: Collection[str]) -> Support |
 
 
 def floor_of(armature: bpy.types.Object) -> Floor | None:
-    """The floor that feet, hands and knees do not go through; None where there is none."""
+    """The floor that feet, hands, knees and the capsules of a person do not go through; None where there is none."""
     kept = rig_settings(armature)
     if not kept.use_floor:
         return None
     up, scale = up_of(armature)
     height = (kept.floor_height - armature.matrix_world.translation.z) / scale
     _, points = _where_it_stands(*rest_key(armature))
-    return Floor(points, (up[0], up[1], up[2]), height)
+    found = fitted(armature)
+    capsules = () if found is None else found.capsules
+    balls = tuple((each.bone, place, each.radius) for each in capsules for place in (each.start, each.end))
+    return Floor(points, (up[0], up[1], up[2]), height, balls)
 
 
 def up_of(armature: bpy.types.Object) -> tuple[FloatArray, float]:

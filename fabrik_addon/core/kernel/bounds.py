@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import FloatArray, IntArray, times
+from ..model.kinematics import forward_kinematics
 from .bodies import Bodies, Motions, Pose
-from .capsules import Capsules, SelfCollision
+from .capsules import Capsules, Place, SelfCollision
 from .joint_limits import ConstraintRows
 from .posture import Away, PostureTerm
 
@@ -18,11 +19,10 @@ _NO_ROOM = 1e-9
 # By how much the support gives way to a goal's force of 1: goals count ten times as much, the posture a thirtieth. With
 # 3 and 10, a hand that is led a centimetre beyond its reach is let go by 117 and 60 mm, for the sake of balance.
 _BALANCE_YIELDS = 0.03
-# So much of the way to the support's edge the centre of mass goes as it will; beyond, hips go back, as people's do.
-# That gives way by so much more, and a metre that it is lowered counts as so many on the way: who bends down brings
-# the hips back farther than who reaches out. Without, and with 0.28 and a lowering of 0 and 0.03, it goes 11.6, 6.3 and
-# 11.6, 6.3 and 5.9 cm for a hand on the floor, and the hips 1.8, 2.0 and 2.0 cm for a hand 70 cm to the front; with 0.3
-# and 0.05, and an arm that hangs, 5.6 and 1.9 cm.
+# The share of the way to the support's edge that the center of mass goes freely; beyond, the hips go back, as people's
+# do. That gives way by so much, and a meter that the center is lowered counts as this many on the way: who bends down
+# brings the hips back farther than who reaches out. With 0.3 and 0.05 hips go 2.3 cm for a hand 70 cm to the front and
+# the center of mass 5.4 cm for a hand on the floor, with these 1.2 and 5.8 cm.
 _AT_EASE, _EASE_YIELDS, _LOWERED = 0.37, 0.03, 0.1
 
 
@@ -31,7 +31,8 @@ class Floor:
     """Points that do not go through the floor, all in armature space.
 
     Attributes:
-        points: bones and where on them, (x, y, z) in the bone's frame.
+        points: bones and where on them, (x, y, z) in the bone's frame. Their limbs bend at the floor.
+        balls: further points, with a radius each; bones without a joint of their own follow what carries them.
         normal: (3,) up from the floor.
         height: how far up it is from the armature's origin.
     """
@@ -39,6 +40,7 @@ class Floor:
     points: tuple[tuple[str, tuple[float, float, float]], ...]
     normal: tuple[float, float, float]
     height: float
+    balls: tuple[tuple[str, Place, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,21 +67,32 @@ class Bounds:
         self, bodies: Bodies, floor: Floor | None, support: Support | None, collision: SelfCollision | None = None
     ) -> None:
         self._bodies, self._support, self.capsules = bodies, support, Capsules(bodies, collision)
-        place = {bodies.skeleton.names[bone]: body for body, bone in enumerate(bodies.bones)}
-        borne = [] if floor is None else [(place[name], point) for name, point in floor.points if name in place]
-        self._on: IntArray = np.array([body for body, _ in borne], dtype=np.int64)
-        self._points: FloatArray = np.array([point for _, point in borne]).reshape(-1, 3)
+        names = bodies.skeleton.names
+        own = [] if floor is None else [(name, point, 0.0) for name, point in floor.points]
+        borne = [each for each in [*own, *(floor.balls if floor else ())] if each[0] in bodies.skeleton]
+        self._bones: IntArray = np.array([names.index(name) for name, _, _ in borne], dtype=np.int64)
+        self._places: FloatArray = np.array([place for _, place, _ in borne]).reshape(-1, 3)
+        self._on: IntArray = bodies.carrier[self._bones]
+        self._radii: FloatArray = np.array([radius for _, _, radius in borne])
         self._normal: FloatArray = np.array((0.0, 0.0, 1.0) if floor is None else floor.normal)
         self._height = 0.0 if floor is None else floor.height
         self._normals: FloatArray = np.zeros((0, 3))
         self._shifted = 0.0
 
-    def prefer(self, posture: PostureTerm) -> None:
+    def prefer(self, posture: PostureTerm, rotations: FloatArray, location: FloatArray) -> None:
         """Take the outline of the support, wide enough for a pose that begins out of balance; `shift` narrows it.
 
-        And a smaller outline inside it, in which the body is at ease.
+        And a smaller outline inside it, in which the body is at ease. What is below the floor may stay as low.
         """
         self._posture = posture
+        self.capsules.carry(rotations, location)
+        if len(self._bones):
+            posed = forward_kinematics(self._bodies.skeleton, rotations, location)
+            own, carrying = posed[self._bones], posed[self._bodies.bones[self._on]]
+            places = own[:, :3, 3] + times(own[:, :3, :3], self._places)
+            self._points = times(np.swapaxes(carrying[:, :3, :3], -1, -2), places - carrying[:, :3, 3])
+            self._heights = self._height + self._radii
+            self._heights += np.where(self._radii > 0.0, np.minimum(places @ self._normal - self._heights, 0.0), 0.0)
         if self._support is None or len(self._support.corners) < _LEAST_CORNERS:
             return
         normals, reaches = _outline(self._support)
@@ -123,7 +136,7 @@ class Bounds:
                 np.zeros((0, self._bodies.columns)), np.zeros(0), np.zeros(0, dtype=np.int64)
             )
         points = pose.points(self._on, self._points)
-        gaps = points @ self._normal - self._height
+        gaps = points @ self._normal - self._heights
         rows = -self._normal @ self._bodies.shifts(pose, motions, points, self._on)
         near = np.flatnonzero(gaps <= within)
         return ConstraintRows.straight(rows[near], gaps[near], _FLOOR_KEYS + near)
@@ -133,7 +146,7 @@ class Bounds:
         cost = price * float(self.capsules.depths(pose).sum())
         if len(self._on):
             heights = pose.points(self._on, self._points) @ self._normal
-            cost += price * float(np.maximum(self._height - heights, 0.0).sum())
+            cost += price * float(np.maximum(self._heights - heights, 0.0).sum())
         if len(self._normals):
             out = np.maximum(
                 self._normals @ self._posture.centre_of_mass(away) - self._reaches + self._shifted * self._too_wide, 0.0
