@@ -101,11 +101,11 @@ def measure_take():
     result, beside, _ = takes[TAKE_FRAMES]
     solving, together = (1000.0 * seconds / TAKE_FRAMES for seconds in _solve_and_all(result))
     slope = np.log(beside / takes[TAKE_FRAMES // 10][1]) / np.log(10.0)
-    what = f"take of {TAKE_FRAMES:,} frames, 40 markers, 22 bones"
+    what = f"Recording of {TAKE_FRAMES:,} frames, 40 markers, 22 bones"
     aims = (
-        Aim.at_most(f"{what}: solve, a frame", 0.5, solving, "ms"),
-        Aim.at_most(f"{what}: all together, a frame", 1.0, together, "ms"),
-        Aim.at_most(f"{what}: memory beside the result, slope", 0.1, slope, ""),
+        Aim.at_most(f"{what}: solve, per frame", 0.5, solving, "ms"),
+        Aim.at_most(f"{what}: whole bake, per frame", 1.0, together, "ms"),
+        Aim.at_most(f"{what}: memory besides the result, slope", 0.1, slope, ""),
     )
     return Part(text, aims)
 

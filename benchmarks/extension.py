@@ -5,7 +5,7 @@ from support import plain_fabrik
 
 from benchmarks import cases
 from benchmarks.one_pose import BlenderIK
-from benchmarks.tables import Part, table
+from benchmarks.tables import Aim, Part, table
 
 SHARES = (0.5, 0.9, 0.99, 0.999, 0.9999)
 TARGETS = 20
@@ -27,7 +27,14 @@ def measure():
     rows = [_row(case, share, targets[share], theirs[share]) for share in SHARES]
     header = ("reach %", "this: sweeps and steps", "this: error", "plain FABRIK: sweeps", "Blender's IK: error")
     title = f"Near full extension: chain of {BONES}, medians of {TARGETS} targets, errors as shares of the length"
-    return Part(f"{table(title, header, rows)}\nPlain FABRIK to {TOLERANCE:g}, at most {MOST_SWEEPS:,} sweeps.\n")
+    aims = [
+        Aim.at_most(
+            "Error near full extension, share of the length", TOLERANCE, float(row[2]), "", case=f"reach {row[0]} %",
+            other=f"{row[4]} (Blender's IK)",
+        )
+        for row in rows
+    ]  # fmt: skip
+    return Part(table(title, header, rows), tuple(aims))
 
 
 def _row(case, share, targets, theirs):

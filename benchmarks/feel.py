@@ -145,7 +145,9 @@ def measure_paths():
         median, worst = np.percentile(angles, (50, 100))
         met = f"{len(angles)} of {sum(map(len, goals.values()))}"
         rows.append((balance, met, f"{differ:.0f} %", f"{median:.1f}°", f"{worst:.0f}°", f"{100.0 * max(apart):.0f}"))
-        aims.append(Aim.at_most(f"feel, balance {balance}: goals whose pose depends on the way", 5, differ, "%"))
+        aims.append(
+            Aim.at_most("Goals reached with another pose by another path", 5, differ, "%", case=f"balance {balance}")
+        )
     header = (
         "balance", "goals met by all four", f"joints differ by more than {SAME_POSE:g}°", "median", "worst",
         "worst joint cm apart",
@@ -205,7 +207,7 @@ def measure_self_collision():
             ("on" if switch else "off", f"{outside.sum()} of {len(found)}", f"{deep:.1f} %",
              f"{1000.0 * max(depths[outside].max(), 0.0):.0f}", f"{missed:.1f} %", f"{1000.0 * np.median(seconds):.1f}")
         )  # fmt: skip
-    aims.append(Aim.at_most(f"feel: deeper than {1000.0 * DEPTH:g} mm in the body, of goals outside it", 1, deep, "%"))
+    aims.append(Aim.at_most(f"Hands deeper than {1000.0 * DEPTH:g} mm in the body on release", 1, deep, "%"))
     header = (
         "self-collision", "goals outside the body", f"deeper than {1000.0 * DEPTH:g} mm", "deepest mm",
         "missed by more than 1 mm", "ms a step, median",
@@ -275,7 +277,15 @@ def measure_play():
                 ("", "") if times is None else [f"{1000.0 * value:.1f}" for value in np.percentile(times, (50, 100))]
             )
             rows.append((len(bones), order, f"{differ:.0f} %", f"{turned.max():.2f}°", *spent))
-            aims.append(Aim.at_most(f"feel, {len(bones)} live targets, {order}: differs", SAME_PLAY, turned.max(), "°"))
+            aims.append(
+                Aim.at_most(
+                    "Live frame played in another order: rotation differs by",
+                    SAME_PLAY,
+                    turned.max(),
+                    "°",
+                    case=f"{len(bones)} targets, {order}",
+                )
+            )
     header = (
         "targets", "against forward", f"frames that differ by more than {SAME_PLAY:g}°", "worst", "ms a frame, median",
         "most",
@@ -324,7 +334,7 @@ def measure_cost():
         figures = [f"{1000.0 * value:.1f}" for times in spent.values() for value in (np.median(times), max(times))]
         ratio = np.median(spent[0.2]) / np.median(spent[0.01])
         rows.append((name, *figures, f"{ratio:.1f}"))
-        aims.append(Aim.at_most(f"feel, {name}: a move of 20 cm beside one of 1 cm", 4, ratio, "times"))
+        aims.append(Aim.at_most("Time of a move of 20 cm, relative to 1 cm", 4, ratio, "times", case=name))
     header = ("dragged", "1 cm: median ms", "most", "20 cm: median ms", "most", "ratio of medians")
     return Part(table(f"Feel: one move, {MOVES} directions", header, rows), tuple(aims))
 
@@ -383,9 +393,17 @@ def measure_out_of_reach():
                  f"{(turned < UNMOVED).sum()} of {len(turned)}",
                  *(f"{1000.0 * value:.1f}" for value in np.percentile(track.seconds[out], (50, 99))))
             )  # fmt: skip
-            what = f"feel, {name} out of reach, balance {balance}"
-            aims.append(Aim.at_most(f"{what}: turns back", 0, track.reversals(), ""))
-            aims.append(Aim.at_most(f"{what}: shorter than the best, median", 5, np.median(more), "mm"))
+            case = f"{name}, balance {balance}"
+            aims.append(Aim.at_most("Out of reach: steps that rotate back", 0, track.reversals(), "", case=case))
+            aims.append(
+                Aim.at_most(
+                    "Out of reach: farther from the target than the best pose, median",
+                    5,
+                    np.median(more),
+                    "mm",
+                    case=case,
+                )
+            )
     header = (
         "dragged", "balance", "mm short at the end", "the best", "mm shorter than the best: median", "most",
         "turns back", "largest turn as it trembles", "trembles ignored", "ms a move, median", "99th percentile",
@@ -433,7 +451,7 @@ def measure_balance():
         shares = [100.0 * np.mean(np.array(errors) > least) for least in (MET, SEEN)]
         rows.append((balance, len(errors), *(f"{share:.0f} %" for share in shares)))
     lost = 100.0 * np.mean((np.array(missed["on"]) > MET) & (np.array(missed["off"]) <= MET))
-    aims.append(Aim.at_most("feel: reachable goals that balance takes away", 4, lost, "%"))
+    aims.append(Aim.at_most("Reachable goals missed because of balance", 4, lost, "%"))
     header = ("balance", "reachable goals", "missed by more than 1 mm", "by more than 3 cm")
     text = table("Feel: what balance costs in reach, feet pinned", header, rows)
     return Part(f"{text}\nTaken away by balance: {lost:.0f} %.\n", tuple(aims))

@@ -103,6 +103,8 @@ def _row(curve):
 def _aims(curves):
     for curve in curves:
         time, memory = curve.slopes(_SLOPE_FROM[curve.what])
-        yield Aim.at_most(f"growth with {curve.what}, {curve.rig}: time, slope", 1.15, time, "")
+        yield Aim.at_most(
+            "Time against size: slope of the logarithms", 1.15, time, "", case=f"{curve.what}, {curve.rig}"
+        )
         if curve.what == "frames":
-            yield Aim.at_most("growth with frames: memory beside the result, slope", 0.1, memory, "")
+            yield Aim.at_most("Memory besides the result, against frames: slope of the logarithms", 0.1, memory, "")

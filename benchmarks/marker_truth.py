@@ -34,7 +34,7 @@ def measure_sets():
         rows.append((name, len(published.labels), len(matched), len(bones), example))
     header = ("set or spelling", "labels", "matched", "bones", "such as")
     share = min(row[2] / row[1] for row in rows)
-    aims = (Aim.at_least("marker sets: matched of the labels, the least", 1.0, share, ""),)
+    aims = (Aim.at_least("Labels that are matched, the lowest share of 25 marker sets", 1.0, share, ""),)
     return Part(table("Marker sets: what is matched by labels alone", header, rows), aims)
 
 
@@ -96,13 +96,15 @@ def measure_rest():
     slope = float(np.polyfit(np.concatenate(true), np.concatenate(found), 1)[0])
     off = 100.0 * float(np.median(np.abs(np.exp(np.concatenate(found) - np.concatenate(true)) - 1.0)))
     aims = (
-        Aim.at_most("rest: median joint error, median of the seeds", 4.0, float(np.median(joints)), "mm"),
-        Aim.at_most("rest: median joint error, the worst seed", 4.0, float(joints.max()), "mm"),
-        Aim.at_most("rest: median angle, the worst seed", 2.0, float(angles[:, 0].max()), "°"),
-        Aim.at_most("rest: 95th percentile of angles, the worst seed", 6.0, float(angles[:, 1].max()), "°"),
-        Aim.at_least("limbs: slope of log length", 0.85, slope, ""),
-        Aim.at_most("limbs: median length", 3.0, off, "%"),
-        Aim.at_most("limbs: worst joint", 15.0, max(float(row[3]) for row in rows[REST_SEEDS:]), "mm"),
+        Aim.at_most(
+            "Calibrated rest pose: median joint error, median of the seeds", 4.0, float(np.median(joints)), "mm"
+        ),
+        Aim.at_most("Calibrated rest pose: median joint error, worst seed", 4.0, float(joints.max()), "mm"),
+        Aim.at_most("Calibrated rest pose: median angle, worst seed", 2.0, float(angles[:, 0].max()), "°"),
+        Aim.at_most("Calibrated rest pose: 95th percentile of angles, worst seed", 6.0, float(angles[:, 1].max()), "°"),
+        Aim.at_least("Calibrated limbs: slope of log length", 0.85, slope, ""),
+        Aim.at_most("Calibrated limbs: median error of length", 3.0, off, "%"),
+        Aim.at_most("Calibrated limbs: worst joint", 15.0, max(float(row[3]) for row in rows[REST_SEEDS:]), "mm"),
     )
     header = ("scale", "seed", "joints mm, median", "worst", "angles °, median", "95th", "lengths off %", "taken for")
     return Part(table("A body at rest, markers 10 mm off on each axis: what calibration finds", header, rows), aims)

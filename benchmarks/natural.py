@@ -93,15 +93,11 @@ def _turns_in_reach(track):
 def _smooth_aims(name, track):
     bent, straight = _turns_in_reach(track)
     return [
-        Aim.at_most(
-            f"natural, {name}: steps above {JUMP:g}° in reach, straight limbs apart", 0, (bent > JUMP).sum(), ""
-        ),
-        Aim.at_most(
-            f"natural, {name}: a step in reach at a straight limb", STRAIGHT_JUMP, straight.max(initial=0.0), "°"
-        ),
-        Aim.at_most(f"natural, {name}: turns back", 0, track.reversals(), ""),
-        Aim.at_most(f"natural, {name}: closes to", 0.1, track.closing, "°"),
-        Aim.at_most(f"natural, {name}: a pin is off", 0.5, 1000.0 * track.pin_errors.max(), "mm"),
+        Aim.at_most(f"Steps in reach that rotate a bone by more than {JUMP:g}°", 0, (bent > JUMP).sum(), "", case=name),
+        Aim.at_most("Largest step at a straight limb", STRAIGHT_JUMP, straight.max(initial=0.0), "°", case=name),
+        Aim.at_most("Steps that rotate back", 0, track.reversals(), "", case=name),
+        Aim.at_most("There and back: pose differs by", 0.1, track.closing, "°", case=name),
+        Aim.at_most("Distance of a pin from its place", 0.5, 1000.0 * track.pin_errors.max(), "mm", case=name),
     ]
 
 
@@ -116,8 +112,8 @@ def measure_lines():
                 (path.name, method, *(f"{distance:.1f}" for distance in moved), f"{1000 * track.errors[-1]:.2f}")
             )
         aims += [
-            Aim.at_most(f"natural, hand {path.name}: {what}", limit, distance, "cm")
-            for what, limit, distance in zip(("hips", "centre of mass"), most, moved, strict=True)
+            Aim.at_most(f"Hand in a straight line: {what} moves", limit, distance, "cm", case=path.name)
+            for what, limit, distance in zip(("hips", "center of mass"), most, moved, strict=True)
             if limit is not None
         ]
     header = ("the hand goes", "solved", "hips go cm", "centre of mass goes cm, seen from above", "mm short")
@@ -146,7 +142,7 @@ def measure_sides():
             other = follow(rig, mirrored(path), mirrored(path).out(), make)
             worst.append(_unlike(own, other) / size)
         rows.append((method, len(worst), f"{max(worst):.1e}"))
-    aims.append(Aim.at_most("natural, left and right alike: joints apart, of the size", 1e-4, max(worst), ""))
+    aims.append(Aim.at_most("Left and right mirrored: joints differ, share of size", 1e-4, max(worst), ""))
     return Part(table("Natural: left and right", ("solved", "paths", "joints apart, of the size"), rows), tuple(aims))
 
 
@@ -175,7 +171,7 @@ def measure_cost():
                 times = 1000.0 * np.percentile(track.seconds[chosen], (50, 99)) if chosen.any() else (np.nan, np.nan)
                 rows.append((case.name, where, method, int(chosen.sum()), *(f"{time:.1f}" for time in times)))
             for what, limit, time in zip(("median", "99th percentile"), (least, most), times, strict=True):
-                aims.append(Aim.at_most(f"natural, {case.name}, a step {where}: {what}", limit, time, "ms"))
+                aims.append(Aim.at_most(f"{case.name}, a step {where}: {what}", limit, time, "ms"))
     header = ("rig", "where", "solved", "steps", "median ms", "99th percentile ms")
     return Part(table("Natural: from the mouse to posed bones, five goals", header, rows), tuple(aims))
 

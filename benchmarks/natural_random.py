@@ -47,7 +47,7 @@ def measure_random():
             found = followed(follow(rig, Path3("", bone, ()), steps, make))
             rows.append((f"{number}, {bone}", method, *_row(found)))
             if method in NOW:
-                aims += _aims(f"natural, random path {number}, {bone}, {method}", found)
+                aims += _aims(f"path {number}, {bone}, {method}", found)
     header = (
         "path", "solved", "steps in reach", "a joint as far as the target", "which, on which step", f"above {LOOSE:g}×",
         "steps out of reach", "largest turn", f"above {POP:g}°", "ms in reach, 99th", "ms out of reach, 99th",
@@ -96,8 +96,16 @@ def _row(found):
 
 def _aims(name, found):
     return [
-        Aim.at_most(f"{name}: a joint goes as far as the target", LOOSE, _largest(found.ratios), "times"),
-        Aim.at_most(f"{name}: turns above {POP:g}° out of reach", 0, int((found.turns > POP).sum()), ""),
+        Aim.at_most(
+            "Random paths: distance of a joint, relative to the target's",
+            LOOSE,
+            _largest(found.ratios),
+            "times",
+            case=name,
+        ),
+        Aim.at_most(
+            f"Random paths: steps above {POP:g}° out of reach", 0, int((found.turns > POP).sum()), "", case=name
+        ),
     ]
 
 

@@ -80,7 +80,7 @@ def measure():
         title = "Redraw: the whole window of 800 × 900, drawn in software, the least of 20, ms"
         parts.append(_table(title, "what is shown", redraws))
     panels_ms = 1000 * spent["300 bones"][_PANELS]
-    aim = Aim.at_most("redraw: the sidebar's panels on 300 bones, Python's part", 1, panels_ms, "ms")
+    aim = Aim.at_most("Redraw of the sidebar with 300 bones, Python part", 1, panels_ms, "ms")
     return Part("\n".join(parts), (aim,))
 
 

@@ -55,7 +55,7 @@ def measure_retarget():
             copy = Figures(take, skeleton, limits, copied, found.stances)
             own = Figures(take, skeleton, limits, found, found.stances)
             rows += [(take, rig, "copy", *copy.row, "-"), (take, rig, "retargeted", *own.row, f"{spent:.2f}")]
-            aims += own.aims(f"{take} onto {rig}")
+            aims += own.aims(f"{take} onto {rig}", copy)
     return Part(table("Retargeting, beside a plain copy of rotations", HEADER, rows), tuple(aims))
 
 
@@ -86,7 +86,7 @@ def measure_retarget_whole():
         clock = sum(result.timings.values())
         stages = [f"{100.0 * result.timings[stage] / clock:.0f} %" for stage in ("sample", "solve", "write")]
         rows.append((frames, len(result.trees[0].bones), f"{spent[frames]:.2f}", *stages, f"{most_memory():.0f}"))
-    aim = Aim.at_most(f"retargeting {WHOLE[-1]} frames, all together", 1.5, spent[WHOLE[-1]], "ms a frame")
+    aim = Aim.at_most(f"Retargeting {WHOLE[-1]:,} frames, whole operator", 1.5, spent[WHOLE[-1]], "ms a frame")
     return Part(table(title, header, rows), (aim,))
 
 
@@ -180,12 +180,17 @@ class Figures:
         figures = (self.drift, self.depth, self.ways, self.outside, self.turns, self.touch)
         return tuple("-" if figure is None else f"{figure:.1f}" for figure in figures)
 
-    def aims(self, what):
-        """The aims beside their figures."""
-        yield Aim.at_most(f"{what}: drift of standing feet", 5.0, self.drift, "mm")
-        yield Aim.at_most(f"{what}: below the floor", 5.0, self.depth, "mm")
-        yield Aim.at_most(f"{what}: limbs' ways off, median", 8.0, self.ways, "°")
-        yield Aim.at_most(f"{what}: outside limits", 0.01, self.outside, "°")
-        if self.touch is not None:
-            yield Aim.at_most(f"{what}: hands that touch", 30.0, self.touch, "mm")
-        yield Aim.at_most(f"{what}: turns more than the source a frame", 20.0, self.turns, "°")
+    def aims(self, case, copy):
+        """The aims, with the figures of copied rotations as the other method's."""
+        for what, most, name, unit in (
+            ("Drift of planted feet", 5.0, "drift", "mm"),
+            ("Depth below the floor", 5.0, "depth", "mm"),
+            ("Directions of limbs differ, median", 8.0, "ways", "°"),
+            ("Rotation outside limits", 0.01, "outside", "°"),
+            ("Error of the distance of hands that touch", 30.0, "touch", "mm"),
+            ("Rotation from frame to frame beyond the source's", 20.0, "turns", "°"),
+        ):
+            own, copied = getattr(self, name), getattr(copy, name)
+            if own is not None:
+                other = "" if copied is None else f"{copied:.3g} {unit} (copied rotations)"
+                yield Aim.at_most(what, most, own, unit, case=case, other=other)

@@ -1,10 +1,12 @@
-"""`make bench`: everything measured on one machine, as Markdown tables with figures, in docs/bench.
+"""`make bench`: everything that is measured: tables in docs/bench/results.md, and every row in results.csv beside it.
 
-Each part runs in a process of its own and keeps its result in build/bench as it ends. The tables of the parts that are
-there are put together as soon as every part has been tried. A part that fails is named; its last result is dropped.
+Each part runs in a process of its own, which writes its result to build/bench. Once every part has been run, the
+results in build/bench, which may come from several runs, are put together. A part that fails is named, and its result
+is removed.
 """
 
 import argparse
+import csv
 import json
 import os
 import platform
@@ -13,48 +15,68 @@ import sys
 import time
 from dataclasses import asdict
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
-# The parts in the order of the results, each with its module in this folder and the function that measures it.
-PARTS = {
-    "one-pose": "one_pose.measure",
-    "drag": "drag_step.measure",
-    "feel-paths": "feel.measure_paths",
-    "feel-play": "feel.measure_play",
-    "feel-cost": "feel.measure_cost",
-    "feel-out-of-reach": "feel.measure_out_of_reach",
-    "feel-balance": "feel.measure_balance",
-    "feel-self-collision": "feel.measure_self_collision",
-    "edit": "edit.measure",
-    "many-frames": "many_frames.measure",
-    "natural": "natural.measure_paths",
-    "natural-rigs": "natural.measure_other_rigs",
-    "natural-lines": "natural.measure_lines",
-    "natural-sides": "natural.measure_sides",
-    "natural-cost": "natural.measure_cost",
-    "natural-hidden": "natural_hidden.measure_hidden",
-    "natural-random": "natural_random.measure_random",
-    "whole-bake": "whole_bake.measure",
-    "bake": "baking.measure_bake",
-    "take": "baking.measure_take",
-    "gait": "recordings.measure_gait",
-    "takes": "takes.measure_takes",
-    "take-variants": "takes.measure_variants",
-    "marker-sets": "marker_truth.measure_sets",
-    "unlabelled": "marker_truth.measure_unlabelled",
-    "rest": "marker_truth.measure_rest",
-    "extension": "extension.measure",
-    "growth": "growth.measure",
-    "limits": "limited.measure_families",
-    "retarget": "retarget.measure_retarget",
-    "retarget-whole": "retarget.measure_retarget_whole",
-    "start-up": "start_up.measure",
-    "redraw": "redraw.measure",
+# The questions in the order of the results. Each has parts, which name their module in this folder and its function.
+QUESTIONS = {
+    "How fast and exact is one pose?": {
+        "one-pose": "one_pose.measure",
+        "extension": "extension.measure",
+        "limits": "limited.measure_families",
+    },
+    "How long does a step of a drag take?": {
+        "drag": "drag_step.measure",
+        "natural-cost": "natural.measure_cost",
+        "feel-cost": "feel.measure_cost",
+    },
+    "Does a dragged body move smoothly, and back the way it came?": {
+        "natural": "natural.measure_paths",
+        "natural-rigs": "natural.measure_other_rigs",
+        "natural-random": "natural_random.measure_random",
+        "feel-out-of-reach": "feel.measure_out_of_reach",
+    },
+    "Does the same target give the same pose?": {
+        "feel-paths": "feel.measure_paths",
+        "feel-play": "feel.measure_play",
+        "natural-sides": "natural.measure_sides",
+    },
+    "Does a body move as a body does?": {
+        "natural-lines": "natural.measure_lines",
+        "natural-hidden": "natural_hidden.measure_hidden",
+        "feel-balance": "feel.measure_balance",
+        "feel-self-collision": "feel.measure_self_collision",
+    },
+    "How fast is editing over time?": {"edit": "edit.measure"},
+    "How fast are many frames?": {
+        "many-frames": "many_frames.measure",
+        "whole-bake": "whole_bake.measure",
+        "bake": "baking.measure_bake",
+        "growth": "growth.measure",
+    },
+    "How well and how fast are recordings baked?": {
+        "take": "baking.measure_take",
+        "gait": "recordings.measure_gait",
+        "takes": "takes.measure_takes",
+        "take-variants": "takes.measure_variants",
+    },
+    "Are markers matched and calibrated?": {
+        "marker-sets": "marker_truth.measure_sets",
+        "unlabelled": "marker_truth.measure_unlabelled",
+        "rest": "marker_truth.measure_rest",
+    },
+    "How good is retargeting?": {
+        "retarget": "retarget.measure_retarget",
+        "retarget-whole": "retarget.measure_retarget_whole",
+    },
+    "What does the extension cost when it is not used?": {"start-up": "start_up.measure", "redraw": "redraw.measure"},
 }
+PARTS = {part: function for parts in QUESTIONS.values() for part, function in parts.items()}
 KEPT = ROOT / "build" / "bench"
 RESULTS = ROOT / "docs" / "bench" / "results.md"
+SHORT = 8  # rows of a table that is shown whole where its part has no aim
 
 
 def main():
@@ -70,7 +92,7 @@ def main():
         # One that breaks, or takes Blender down, leaves the others alone.
         if subprocess.run([sys.executable, __file__, "--here", name]).returncode:
             failed.append(name)
-            _keep(name, text=f"## {name}\n\nThis part failed.\n", aims=[], seconds=0.0, software="")
+            (KEPT / f"{name}.json").unlink(missing_ok=True)
     _put_together()
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
@@ -96,14 +118,14 @@ def _measure(name):
     import fabrik_addon
     from benchmarks.tables import Part, aims_table
 
-    began = time.monotonic()
+    began, load = time.monotonic(), os.getloadavg()[0]
     fabrik_addon.register()
     found = function_of(name)()
     part = found if isinstance(found, Part) else Part(found)
-    print(part.text, aims_table(part.aims) if part.aims else "", sep="\n", flush=True)
+    print(part.text, aims_table("Aims", part.aims) if part.aims else "", sep="\n", flush=True)
     software = f"Blender {bpy.app.version_string}, Python {platform.python_version()}, numpy {np.__version__}"
     aims = [asdict(aim) for aim in part.aims]
-    _keep(name, text=part.text, aims=aims, seconds=time.monotonic() - began, software=software)
+    _keep(name, text=part.text, aims=aims, seconds=time.monotonic() - began, software=software, load=load)
     os._exit(0)  # Blender's module is not always able to leave in peace
 
 
@@ -114,25 +136,55 @@ def _keep(name, **result):
 
 
 def _put_together():
-    """Write the results where there is one of every part, which may be of several runs."""
-    from benchmarks.tables import Aim, aims_table
-
-    paths = [KEPT / f"{name}.json" for name in PARTS]
-    missing = [path.stem for path in paths if not path.exists()]
+    """Write the results if there is one of every part."""
+    missing = [part for part in PARTS if not (KEPT / f"{part}.json").exists()]
     if missing:
         print(f"{RESULTS.relative_to(ROOT)} is left as it is until there is a result of {', '.join(missing)}")
         return
-    kept = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
-    aims = aims_table([Aim(**aim) for part in kept for aim in part["aims"]])
-    texts = [f"{part['text']}\n{part['day']}, {part['seconds']:.0f} s\n" for part in kept]
-    software = " and ".join(sorted({part["software"] for part in kept if part["software"]}))
-    heading = f"""# Measured
-
-`make bench` on {software}; {_processor()}, {os.cpu_count()} cores, {platform.system()}. Comparisons are made within
-a part, by medians of repeats that take turns, so that ratios hold where the machine is noisy.
-"""
+    kept = {part: json.loads((KEPT / f"{part}.json").read_text(encoding="utf-8")) for part in PARTS}
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text("\n".join([heading, aims, *texts]), encoding="utf-8")
+    RESULTS.write_text(results_page(kept), encoding="utf-8")
+    with RESULTS.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(all_rows(kept))
+
+
+def results_page(kept):
+    """The page: one table a question, with what is not met first; short tables of parts without an aim below it."""
+    from benchmarks.tables import Aim, aims_table
+
+    software = " and ".join(sorted({part["software"] for part in kept.values()}))
+    days = sorted({part["day"] for part in kept.values()})
+    loads = [part["load"] for part in kept.values()]
+    sections = [
+        f"""# Measured
+
+By `make bench`, {" to ".join(dict.fromkeys((days[0], days[-1])))}, with {software};
+{_processor()}, {os.cpu_count()} cores, {platform.system()}. Each table answers one question. A figure in bold does not
+meet its aim; if an aim has several cases, the worst is shown. Times that are compared are medians of repeats that take
+turns. When the parts began, the machine's load was {min(loads):.1f} to {max(loads):.1f} processes; with
+more than {os.cpu_count()} times are too long. [results.csv](results.csv) has every row of every part.
+"""
+    ]
+    for question, parts in QUESTIONS.items():
+        aims = [Aim(**aim) for part in parts for aim in kept[part]["aims"]]
+        sections.append(aims_table(question, aims))
+        for part in parts:
+            rows = sum(line.startswith("|") for line in kept[part]["text"].splitlines()) - 2
+            if not kept[part]["aims"] and 0 < rows <= SHORT:
+                sections.append(kept[part]["text"].replace("## ", "### "))
+    return "\n".join(sections)
+
+
+def all_rows(kept):
+    """Every cell of every part's tables: its part, table, row and column, and its value."""
+    from benchmarks.tables import rows_of
+
+    yield "part", "table", "row", "column", "value"
+    for part, result in kept.items():
+        numbers = count(1)
+        for title, row in rows_of(result["text"]):
+            number = next(numbers)
+            yield from ((part, title, number, column, value) for column, value in row.items())
 
 
 def _processor():

@@ -57,7 +57,7 @@ def measure():
         _row("- of that, telling Blender of its classes", registered),
         _row("what the first bake or drag loads besides", used),
     ]
-    aim = Aim.at_most("enabling the extension, processor time", 50, enabled[1], "ms")
+    aim = Aim.at_most("Enabling the extension, processor time", 50, enabled[1], "ms")
     return Part(table(f"Start-up, median of {PROCESSES} processes", ("what", "ms", "processor ms"), rows), (aim,))
 
 

@@ -8,27 +8,35 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Aim:
-    """A figure that was aimed at, and what has come of it."""
+    """A measured figure and its aim.
+
+    badness: larger is worse, to find the worst of several cases of the same aim; case: the rig, path or recording that
+    was measured; other: the figure of the best other method, with its name.
+    """
 
     what: str
     aim: str
     figure: str
     met: bool
+    badness: float
+    case: str = ""
+    other: str = ""
 
     @classmethod
-    def at_least(cls, what, least, figure, unit="×"):
+    def at_least(cls, what, least, figure, unit="×", **more):
         """More is better."""
-        return cls(what, f"≥ {least:g}{unit}", f"{figure:.3g}{unit}", figure >= least)
+        return cls(what, f"≥ {least:g}{unit}", f"{figure:.3g}{unit}", bool(figure >= least), -float(figure), **more)
 
     @classmethod
-    def at_most(cls, what, most, figure, unit):
+    def at_most(cls, what, most, figure, unit, **more):
         """Less is better."""
-        return cls(what, f"≤ {most:g} {unit}", f"{figure:.3g} {unit}", figure <= most)
+        figures = (f"{sign}{value:.3g} {unit}".strip() for sign, value in (("≤ ", most), ("", figure)))
+        return cls(what, *figures, bool(figure <= most), float(figure), **more)
 
 
 @dataclass(frozen=True)
 class Part:
-    """One part of the results: Markdown, and the aims that it speaks of."""
+    """One part of the results: tables in Markdown, and the aims."""
 
     text: str
     aims: tuple[Aim, ...] = ()
@@ -41,10 +49,34 @@ def table(title, header, rows):
     return "\n".join(lines) + "\n"
 
 
-def aims_table(aims):
-    """Every aim with its figure beside it."""
-    rows = [(aim.what, aim.aim, aim.figure, "yes" if aim.met else "**no**") for aim in aims]
-    return table("Aims", ("what", "aim", "measured", "met"), rows)
+def aims_table(title, aims):
+    """One row for each aim, with the worst of its cases; aims that are not met come first."""
+    cases = {}
+    for aim in aims:
+        cases.setdefault((aim.what, aim.aim), []).append(aim)
+    rows = []
+    for (what, wanted), found in sorted(cases.items(), key=lambda item: all(aim.met for aim in item[1])):
+        worst = max(found, key=lambda aim: aim.badness)
+        met = sum(aim.met for aim in found)
+        ours = worst.figure if met == len(found) else f"**{worst.figure}**"
+        if len(found) > 1:
+            ours += f" ({worst.case}; {met} of {len(found)} met)"
+        rows.append((what, ours, worst.other, wanted))
+    return table(title, ("what", "ours, the worst case", "best other", "aim"), rows)
+
+
+def rows_of(text):
+    """The cells of all tables of a Markdown text: pairs of a table's title and a dictionary of a row by its columns."""
+    title, header = "", []
+    for line in text.splitlines():
+        if line.startswith("## "):
+            title, header = line[3:], []
+        elif line.startswith("|"):
+            cells = [cell.strip() for cell in line[1:].rstrip("|").split("|")]
+            if not header:
+                header = cells
+            elif set(line) != set("|-"):
+                yield title, dict(zip(header, cells, strict=True))
 
 
 class Clock:

@@ -82,8 +82,8 @@ def measure_takes():
     title = "Takes on human.blend, played forward and backward: the processor's time by stage"
     most = max(float(row[-1]) for row in rows)
     aims = (
-        Aim.at_most("takes: a frame, all stages, the slowest row", MOST_MS, most, "ms"),
-        Aim.at_most("takes: calibration, the slowest", MOST_CALIBRATION, max(float(row[3]) for row in rows), "s"),
+        Aim.at_most("Recordings: time per frame, all stages, slowest", MOST_MS, most, "ms"),
+        Aim.at_most("Recordings: calibration, slowest", MOST_CALIBRATION, max(float(row[3]) for row in rows), "s"),
     )
     return Part(table(title, header, rows), aims)
 

@@ -44,9 +44,19 @@ def measure():
         _row("this: human.blend, 5 goals, limits", HUMAN_FRAMES, person, None),
     ]
     aims = [
-        Aim.at_least("whole bake: faster than nla.bake of Blender's IK", 20, baked / frame),
-        Aim.at_least("whole bake: faster than a keyframe_insert loop", 100, inserted / frame),
-        Aim.at_most("whole bake, human.blend: a frame", 1.0, 1000 * sum(person.values()) / HUMAN_FRAMES, "ms"),
+        Aim.at_least(
+            "Chain of 9: speed relative to nla.bake of Blender's IK",
+            20,
+            baked / frame,
+            other=f"{1000 * baked:.3g} ms a frame",
+        ),
+        Aim.at_least(
+            "Chain of 9: speed relative to a loop of keyframe_insert",
+            100,
+            inserted / frame,
+            other=f"{1000 * inserted:.3g} ms a frame",
+        ),
+        Aim.at_most("human.blend: whole bake, per frame", 1.0, 1000 * sum(person.values()) / HUMAN_FRAMES, "ms"),
     ]
     return Part(table("The whole bake: empties with keys to keyframed bones", HEADER, rows), tuple(aims))
 

@@ -28,6 +28,29 @@ from .recipe.skin import build_skin
 # In front of the left shoulder and a little above it: the arm bends, and the trunk goes along. Metres.
 FIRST_TARGET = (0.3, -0.45, 1.45)
 TARGET_SIZE = 0.05
+# Shown in the file beside the person.
+STEPS = """\
+FABRIK: your first pose
+
+1. Put the mouse over the 3D viewport and press N.
+   Open the tab FABRIK Pose.
+
+2. The target of the left hand is selected.
+   Press G and move the mouse. The person follows,
+   the pinned feet stay. Click to finish.
+   If the hand can't reach the target, an orange
+   line shows the distance.
+
+3. Click the armature and press Ctrl Tab for
+   Pose mode. Click the bone of the head, press F
+   and move the mouse. Click to finish.
+
+4. Drag the hips down in the same way: a squat.
+   Esc while you drag restores the old pose.
+
+5. Key Pose inserts keys on the solved bones.
+   The question mark opens the user guide.
+"""
 # Of the paper's models, the one with the joints of a human.
 LIMITED = "hand"
 
@@ -51,6 +74,7 @@ def build(folder: Path) -> None:
     fabrik_addon.register()
     try:
         first_pose(rig)
+        blend_files.show_text("Steps", STEPS)
         blend_files.save_file(folder / "first_pose.blend")
     finally:
         fabrik_addon.unregister()

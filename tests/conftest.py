@@ -34,8 +34,13 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.blender_profile = tempfile.mkdtemp(prefix="fabrik-profile-")
-    os.environ["BLENDER_USER_RESOURCES"] = config.blender_profile
+    running = getattr(sys.modules.get("bpy"), "app", None)
+    if config.option.extension_zip and running is not None and running.binary_path:
+        # A Blender that is a program has chosen its profile, which has to be a fresh one, before pytest began.
+        config.blender_profile = os.environ["BLENDER_USER_RESOURCES"]
+    else:
+        config.blender_profile = tempfile.mkdtemp(prefix="fabrik-profile-")
+        os.environ["BLENDER_USER_RESOURCES"] = config.blender_profile
     if HAS_BLENDER:
         importlib.import_module("bpy")  # `mathutils` is there from now on
     if config.option.extension_zip:

@@ -41,6 +41,19 @@ def frame(rig: bpy.types.Object) -> None:
                 view.view_location, view.view_distance = (low + high) / 2, _AWAY * max(high - low)
 
 
+def show_text(name: str, content: str) -> None:
+    """Show a text at the right of the layout that is opened, in place of the Properties editor."""
+    text = bpy.data.texts.new(name)
+    text.write(content)
+    text.cursor_set(0)
+    window = bpy.context.window
+    (area,) = (area for area in window.screen.areas if area.type == "PROPERTIES")
+    with bpy.context.temp_override(window=window, area=area):
+        bpy.ops.screen.space_type_set_or_cycle(space_type="TEXT_EDITOR")
+    editor = area.spaces.active
+    editor.text, editor.show_line_numbers, editor.font_size = text, False, 14
+
+
 def save_file(path: Path) -> None:
     """Save compressed, without a backup of what was there."""
     bpy.context.preferences.filepaths.save_version = 0

@@ -1,26 +1,20 @@
 """The extension as it is built: what the zip holds, and that an installed one is what these tests test."""
 
 import py_compile
-import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import addon_utils
 import bpy
 import pytest
+from support.processes import extension_tool
 
 import fabrik_addon
+from fabrik_addon.blender.ui.guide import address_of
 
 ROOT = Path(__file__).parents[2]
-BUILDER = Path(bpy.utils.system_resource("SCRIPTS")) / "addons_core" / "bl_pkg" / "cli" / "blender_ext.py"
-
-
-def build_tool(*arguments):
-    """What `blender --command extension` runs; gives all that it says."""
-    done = subprocess.run([sys.executable, str(BUILDER), *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +24,7 @@ def extension_zip(pytestconfig, tmp_path_factory):
         return pytestconfig.option.extension_zip
     path = tmp_path_factory.mktemp("build") / "fabrik.zip"
     py_compile.compile(str(ROOT / "fabrik_addon" / "__init__.py"))  # an import leaves them, too
-    build_tool("build", "--source-dir", ROOT, "--output-filepath", path)
+    extension_tool("build", "--source-dir", ROOT, "--output-filepath", path)
     return path
 
 
@@ -42,17 +36,21 @@ def installed(pytestconfig):
     return fabrik_addon.PACKAGE
 
 
-def test_zip_holds_the_addon_its_guide_and_nothing_else(extension_zip):
-    folders = ROOT / "fabrik_addon", ROOT / "docs" / "guide"
-    files = {path for top in folders for path in top.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+def test_zip_holds_the_addon_and_nothing_else(extension_zip):
+    files = {path for path in (ROOT / "fabrik_addon").rglob("*") if path.is_file() and path.suffix != ".pyc"}
     expected = {str(path.relative_to(ROOT)) for path in files} | {"__init__.py", "blender_manifest.toml", "LICENSE"}
     with zipfile.ZipFile(extension_zip) as archive:
         held = {name for name in archive.namelist() if not name.endswith("/")}
     assert held == expected
 
 
+def test_zip_is_small(extension_zip, installed):
+    """As `make zip` packs it."""
+    assert extension_zip.stat().st_size <= 800_000
+
+
 def test_zip_is_valid(extension_zip):
-    assert "Success" in build_tool("validate", extension_zip)
+    assert "Success" in extension_tool("validate", extension_zip)
 
 
 def test_every_module_under_test_is_the_installed_one(installed, pytestconfig):
@@ -66,6 +64,12 @@ def test_every_module_under_test_is_the_installed_one(installed, pytestconfig):
 def test_package_is_the_name_that_blender_enabled(installed):
     assert installed in bpy.context.preferences.addons
     assert addon_utils.check(installed) == (True, True)
+
+
+def test_the_guide_is_on_the_website_of_the_manifest():
+    """Read from the manifest beside the package, installed or not."""
+    website = tomllib.loads((ROOT / "blender_manifest.toml").read_text(encoding="utf-8"))["website"]
+    assert address_of("drag") == f"{website}/guide/drag.html"
 
 
 def test_installed_extension_switches_off_and_on(installed):

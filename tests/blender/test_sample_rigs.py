@@ -15,7 +15,7 @@ from mathutils import Matrix, Quaternion, Vector
 from fabrik_addon.markers.clip import to_z_up
 from fabrik_addon.markers.files.any_file import read_markers
 from fabrik_addon.markers.mapping.marker_map import check_map, read_map
-from sample_rigs import contact_sheet
+from sample_rigs import build, contact_sheet
 from sample_rigs.recipe import markers, skin, trunk, walk
 from sample_rigs.recipe.bones import other_side
 from sample_rigs.recipe.human import STATURE, human_bones
@@ -93,6 +93,13 @@ def test_the_first_pose_is_live_and_its_target_ready_to_be_pulled():
         bpy.context.view_layer.update()
         assert (rig.pose.bones["hand.L"].tail - target.location).length < 1e-3
         assert (rig.pose.bones["foot.R"].head - rig.data.bones["foot.R"].head_local).length < 1e-3
+
+
+def test_the_first_pose_shows_its_steps_beside_the_person():
+    bpy.ops.wm.open_mainfile(filepath=str(FOLDER / "first_pose.blend"), load_ui=True)
+    (editor,) = (area.spaces.active for area in bpy.context.window.screen.areas if area.type == "TEXT_EDITOR")
+    assert editor.text.as_string() == build.STEPS
+    assert max(map(len, build.STEPS.splitlines())) <= 50
 
 
 @pytest.mark.parametrize("name", ["human", "first_pose"])

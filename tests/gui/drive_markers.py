@@ -1,6 +1,6 @@
 """Drives the Markers panels on the sample person as people do: import, match, calibrate, bake; run by `test_gui.py`.
 
-Leaves markers_baked.png for the manual.
+Leaves markers_baked.png to look at.
 """
 
 from math import radians

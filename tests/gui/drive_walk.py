@@ -1,7 +1,8 @@
 """Drives the two walks of somebody who has never seen the extension, and counts what they do; run by `test_gui.py`.
 
 From the rig that is open to the first drag, and from a C3D file to a baked take. Prints WALK with the actions and the
-seconds. Leaves guide_drag.png, pose_panel.png, markers_panel.png, sidebar.png and preferences.png for the manual.
+seconds. Leaves guide_drag.png, pose_panel.png, markers_panel.png and preferences.png for the manual, and sidebar.png
+to look at.
 """
 
 import sys

@@ -1,7 +1,8 @@
-"""Python in a process of its own, with the `bpy` that these tests run with."""
+"""Processes of their own: Python with the `bpy` of these tests, and Blender's tool for extensions."""
 
 import subprocess
 import sys
+from pathlib import Path
 
 import bpy
 
@@ -14,3 +15,11 @@ def run_python(code, *arguments, path="", **options):
         [program, "-b", "--factory-startup", "--python-expr", code, "--"] if program else [sys.executable, "-c", code]
     )
     return subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, timeout=300, **options)
+
+
+def extension_tool(*arguments):
+    """Run what `blender --command extension` runs; returns its output."""
+    tool = Path(bpy.utils.system_resource("SCRIPTS")) / "addons_core" / "bl_pkg" / "cli" / "blender_ext.py"
+    done = subprocess.run([sys.executable, str(tool), *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

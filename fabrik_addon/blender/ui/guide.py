@@ -1,32 +1,39 @@
-"""The user guide, a click away: in the tabs' headers and in the preferences."""
+"""The button that opens the user guide, in the tabs' headers and in the preferences."""
 
 from pathlib import Path
+from typing import Final
 
 import bpy
 from bpy.props import StringProperty
 from bpy.types import Context, Operator, UILayout
 
+_MANIFEST: Final = Path(__file__).parents[3] / "blender_manifest.toml"
+
 
 class FABRIK_OT_guide(Operator):
-    """Open the user guide, which comes with the extension, in a browser"""
+    """Open the user guide on the extension's website"""
 
     bl_idname = "fabrik.guide"
     bl_label = "User Guide"
 
-    page: StringProperty(name="Page", description="The page of the guide", default="README")
+    page: StringProperty(name="Page", description="The page of the guide", default="index")
 
     def execute(self, _context: Context) -> set[str]:
         """Open it."""
-        from .guide_pages import write_pages  # noqa: PLC0415  Blender's start has no use for it
-
-        folder = Path(bpy.app.tempdir) / "fabrik_guide"
-        write_pages(folder)
-        bpy.ops.wm.url_open(url=(folder / f"{self.page}.html").as_uri())
+        bpy.ops.wm.url_open(url=address_of(self.page))
         return {"FINISHED"}
 
 
+def address_of(page: str) -> str:
+    """The address of a page of the guide, below the website that the manifest names."""
+    import tomllib  # noqa: PLC0415  Blender's start has no use for it
+
+    website: str = tomllib.loads(_MANIFEST.read_text(encoding="utf-8"))["website"]
+    return f"{website}/guide/{page}.html"
+
+
 def draw_guide(layout: UILayout, page: str) -> None:
-    """The button in a panel's header."""
+    """Draw the button, for a panel's header."""
     layout.operator(FABRIK_OT_guide.bl_idname, text="", icon="HELP", emboss=False).page = page
 
 

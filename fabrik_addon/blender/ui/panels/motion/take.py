@@ -48,7 +48,7 @@ class FABRIK_PT_take(MotionTab, Panel):
 
     def draw_header_preset(self, _context: Context) -> None:
         """Draw the way to the guide."""
-        draw_guide(self.layout, "motion")
+        draw_guide(self.layout, "markers")
 
     def draw(self, context: Context) -> None:
         rig = rig_at_hand(context)

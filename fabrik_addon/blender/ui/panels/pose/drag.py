@@ -27,7 +27,7 @@ class FABRIK_PT_drag(PoseTab, Panel):
 
     def draw_header_preset(self, _context: Context) -> None:
         """Draw the way to the guide."""
-        draw_guide(self.layout, "posing")
+        draw_guide(self.layout, "drag")
 
     def draw(self, context: Context) -> None:
         rig = rig_at_hand(context)

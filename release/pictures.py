@@ -1,0 +1,61 @@
+"""Make the listing's icon, and the film, from what `listing.py` has left in a folder; `make listing`.
+
+    python release/pictures.py FOLDER FILM.webp
+
+extensions.blender.org asks for an icon of 256 × 256 pixels (PNG), and for a featured image and previews of 1920 × 1080.
+"""
+
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from PIL import Image
+
+ICON = 256
+FILM_WIDTH = 800
+MILLISECONDS = 120  # a frame of the film is shown for
+PAUSE = 1000  # milliseconds for the last one
+MOST_BYTES = 3_000_000
+
+
+def main(folder: Path, film: Path) -> None:
+    """Make both, and check the sizes."""
+    icon(folder / "icon.png")
+    animate(sorted(folder.glob("film_*.png")), film)
+    for name in ("drag", "limits", "markers", "retarget", "edit"):
+        assert Image.open(folder / f"{name}.png").size == (1920, 1080), name
+    assert film.stat().st_size <= MOST_BYTES, film.stat().st_size
+    print(f"{folder}: icon.png, five previews; {film}: {film.stat().st_size:,} bytes")
+
+
+def icon(path: Path) -> None:
+    """Draw a chain of three bones that reaches for its target."""
+    figure = Figure(figsize=(1.0, 1.0), dpi=ICON, facecolor="#2b2b2b")
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0), xlim=(0, 1), ylim=(0, 1), facecolor="#2b2b2b")
+    axes.axis("off")
+    joints = np.array([(0.22, 0.14), (0.24, 0.50), (0.52, 0.74), (0.82, 0.62)])
+    for head, tail in pairwise(joints):
+        along = tail - head
+        across = 0.16 * np.array([-along[1], along[0]])
+        outline = [head, head + 0.2 * along + across, tail, head + 0.2 * along - across]
+        axes.fill(*np.array(outline).T, facecolor="#c8c8c8", edgecolor="#101010", linewidth=0.5)
+    axes.scatter(*joints[:-1].T, s=26, color="#e8e8e8", edgecolors="#101010", linewidths=0.5, zorder=3)
+    axes.scatter(*joints[-1], s=60, marker="D", color="#56b4e9", edgecolors="#101010", linewidths=0.5, zorder=4)
+    figure.savefig(path, dpi=ICON)
+
+
+def animate(frames: list[Path], film: Path) -> None:
+    """Join the frames to an animated WebP."""
+    images = []
+    for path in frames:
+        with Image.open(path) as image:
+            height = FILM_WIDTH * image.height // image.width
+            images.append(image.convert("RGB").resize((FILM_WIDTH, height), Image.Resampling.LANCZOS))
+    durations = [MILLISECONDS] * (len(images) - 1) + [PAUSE]
+    images[0].save(film, save_all=True, append_images=images[1:], duration=durations, loop=0, quality=60, method=6)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
