@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with tempfile.TemporaryDirectory() as folder:
             posed = Path(folder) / "posed.blend"
             _pose(options, posed)
-            _draw(options, posed, Path(folder))
+            draw(options, posed, Path(folder))
     finally:
         fabrik_addon.unregister()
     print(f"wrote {options.picture}")
@@ -70,7 +70,7 @@ def _pose(options: argparse.Namespace, path: Path) -> None:
     bpy.context.view_layer.objects.active = rig
     bpy.ops.object.mode_set(mode="POSE")
     pin_bones(rig, options.pin)
-    _key(rig, 1)
+    key(rig, 1)
     point = "HEAD" if options.head else "TAIL"
     drag = begin_drag(bpy.context, rig, options.bone, point=point, settings=DragSettings(root="FREE"))
     way = _way(options)
@@ -78,7 +78,7 @@ def _pose(options: argparse.Namespace, path: Path) -> None:
     for place, shift in enumerate(way):
         drag.step(drag.start + shift)
         for frame in np.flatnonzero(shown == place):
-            _key(rig, int(frame) + 1)
+            key(rig, int(frame) + 1)
     bpy.context.scene.frame_start, bpy.context.scene.frame_end = 1, options.steps
     bpy.ops.wm.save_as_mainfile(filepath=str(path))
 
@@ -94,14 +94,14 @@ def _way(options: argparse.Namespace) -> NDArray[np.float64]:
     return np.concatenate([way, way[-2::-1]]) if options.there_and_back else way
 
 
-def _key(rig: bpy.types.Object, frame: int) -> None:
+def key(rig: bpy.types.Object, frame: int) -> None:
     """Key the pose as it is."""
     for bone in rig.pose.bones:
         bone.keyframe_insert("rotation_quaternion", frame=frame)
         bone.keyframe_insert("location", frame=frame)
 
 
-def _draw(options: argparse.Namespace, posed: Path, folder: Path) -> None:
+def draw(options: argparse.Namespace, posed: Path, folder: Path) -> None:
     """One strip for each angle, one above the other."""
     strips = []
     for place, angle in enumerate(options.angles):

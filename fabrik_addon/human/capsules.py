@@ -83,7 +83,9 @@ def self_collision(bones: Mapping[str, RestBone], vertices: Mapping[str, FloatAr
     ends = [place for name, role in body.roles.items() if role.part in {"head", "foot", "hips"}
             for place in (bones[name].head, body.end(name))]  # fmt: skip
     height = float(np.ptp(np.array(ends) @ body.axes.up))
-    placed = _trunk(body, body.axes, vertices, height) + _evened(body, body.axes, _limbs(body, vertices, height))
+    placed = _trunk(body, body.axes, vertices, height) + _evened(
+        body, body.axes, _limbs(body, vertices, height), vertices
+    )
     return SelfCollision(
         tuple(_in_bone(bones[each.bone], each) for each in placed),
         tuple(
@@ -160,7 +162,7 @@ def _limbs(body: RestBody, vertices: Mapping[str, FloatArray], height: float) ->
     return placed
 
 
-def _evened(body: RestBody, axes: BodyAxes, placed: list[_Placed]) -> list[_Placed]:
+def _evened(body: RestBody, axes: BodyAxes, placed: list[_Placed], vertices: Mapping[str, FloatArray]) -> list[_Placed]:
     """The capsules with left and right alike where they nearly are: a drag and its mirror image are alike then."""
     left, middle = axes.left, body.bones[body.named("hips")[0]].head
 
@@ -172,7 +174,8 @@ def _evened(body: RestBody, axes: BodyAxes, placed: list[_Placed]) -> list[_Plac
     for each in placed:
         role = body.roles[each.bone]
         other = by_role.get(replace(role, side={"L": "R", "R": "L"}.get(role.side, role.side)))
-        if other is not None and lengths(mirrored(other.ends) - each.ends).max() < each.radius:
+        alike = other is not None and (each.bone in vertices) == (other.bone in vertices)
+        if other is not None and alike and lengths(mirrored(other.ends) - each.ends).max() < each.radius:
             ends = 0.5 * (each.ends + mirrored(other.ends))
             result.append(_Placed(each.bone, ends, 0.5 * (each.radius + other.radius)))
         else:
