@@ -130,11 +130,13 @@ def front():
 
 
 def squat():
-    """The hips go down: knees bend, the trunk stays upright, feet stay flat."""
+    """The hips go down: knees bend, the trunk leans forward, feet stay flat."""
     place = tail("hips") - Vector((0.0, -0.05, 0.3))
     yield from lead("hips", place)
     trunk = (tail("head") - rig().matrix_world @ bone("hips").head).normalized()
-    assert trunk.z > 0.98, trunk
+    assert trunk.z > 0.75, trunk
+    assert abs(trunk.x) < 0.01, trunk
+    assert trunk.y < 0.0, trunk
     assert bone("shin.L").head.y < -0.1
     yield from show("pose_squat.png", ASIDE)
 

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 TOOLS = os.environ.get("FABRIK_GUI_TOOLS", "")
 # What draws much gets a small window.
-SIZES = {"drive_poses": "720x760", "drive_posture": "1200x800"}
+SIZES = {"drive_poses": "720x760", "drive_posture": "1200x1000"}
 DRIVERS = sorted(Path(__file__).parent.glob("drive_*.py"))
 
 pytestmark = pytest.mark.skipif(not TOOLS, reason="FABRIK_GUI_TOOLS is not set")

@@ -148,6 +148,7 @@ def _run(command: Command, chosen: argparse.Namespace) -> int:
     except BrokenPipeError:
         return fail("nobody reads what is printed: keep the output open", command.name)
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         fail("stopped; what was written before is kept", command.name)
         return _STOPPED
     finally:
@@ -156,8 +157,7 @@ def _run(command: Command, chosen: argparse.Namespace) -> int:
 
 
 def _stop(*_arguments: object) -> NoReturn:
-    """Ctrl-C: stop, and let nobody disturb that."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Ctrl-C: stop. Blender may swallow it where it calls Python; pressing again tries again."""
     raise KeyboardInterrupt
 
 
