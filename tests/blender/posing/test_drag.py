@@ -77,9 +77,20 @@ class TestHuman:
         result = drag_by(human, "hand.L", (0.0, -0.6, 1.5))
         after = [world(human, foot, end) for foot in FEET for end in ("head", "tail")]
         assert result.error > 0.3
-        assert result.line.endswith("mm short")
+        assert result.line.endswith("cm short: foot.R is pinned")
         assert np.linalg.norm(np.subtract(after, before), axis=1).max() < 1e-3
         assert farthest_outside(human) < 1e-4
+
+    @pytest.mark.parametrize(
+        ("system", "meters", "unit"), [("METRIC", 0.01, " cm"), ("IMPERIAL", 0.0254, '"'), ("NONE", 1.0, "")]
+    )
+    def test_what_is_short_is_told_in_the_scenes_units_and_why(self, human, system, meters, unit):
+        human.fabrik.use_floor = True
+        bpy.context.scene.unit_settings.system = system
+        pin_bones(human, ("foot.R",))
+        result = drag_by(human, "foot.L", (0.0, 0.0, -0.3))
+        assert result.error > 0.25
+        assert result.line == f"{result.error / meters:.3g}{unit} short: foot.L is on the floor"
 
     @pytest.mark.parametrize("root", ["FIXED", "FREE", "FOLLOW"])
     def test_back_where_it_began_from_anywhere(self, human, root):

@@ -85,6 +85,11 @@ class DragSetup:
         """How the root goes along; None for the rig's own setting."""
         return self._settings.root
 
+    @property
+    def pinned(self) -> dict[str, str]:
+        """The bones that pins hold, with the names that people know them by."""
+        return {pin.bone: pin.shown_bone for pin in self._held}
+
     @cached_property
     def tops(self) -> list[str]:
         """The uppermost bones that follow; none of them is below another one."""
