@@ -290,12 +290,16 @@ class DragSolver:
         if not let_go.any():
             return None
         forces = lengths(self._forces[: self.goals.count])
-        found = [(forces[row], Holder("GOAL", self.effectors[row].bone)) for row in np.flatnonzero(~let_go)]
-        for key, multiplier in zip(self._active.keys.tolist(), self._active.multipliers, strict=True):
+        found = {Holder("GOAL", self.effectors[row].bone): float(forces[row]) for row in np.flatnonzero(~let_go)}
+        for key, multiplier in zip(self._active.keys.tolist(), self._active.multipliers.tolist(), strict=True):
             holder = self._limits.holder(key) or self._bounds.holder(key)
-            found.append((multiplier / (_TURNS * self.size if holder.kind == "LIMIT" else 1.0), holder))
-        strongest = max(found, key=lambda each: each[0], default=(0.0, OUT_OF_REACH))
-        return strongest[1] if strongest[0] > _HOLDS * forces[let_go].max() else OUT_OF_REACH
+            lever = _TURNS * self.size if holder.kind == "LIMIT" else 1.0
+            found[holder] = found.get(holder, 0.0) + multiplier / lever
+        # The floor bears what all of its points bear.
+        if floor := {holder: force for holder, force in found.items() if holder.kind == "FLOOR"}:
+            found[max(floor, key=floor.__getitem__)] = sum(floor.values())
+        strongest = max(found, key=found.__getitem__, default=OUT_OF_REACH)
+        return strongest if found.get(strongest, 0.0) > _HOLDS * forces[let_go].max() else OUT_OF_REACH
 
     def center_of_mass(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
         """(3,) in a pose, in armature space."""

@@ -9,6 +9,7 @@ import bpy
 import numpy as np
 
 from ....core import Effector
+from ....core.arrays import FloatArray
 from ....core.model.prismatic import moved_with
 from ...control.body import may_move_freely, owned_bones, read_trees, unkeyable_bones
 from ...control.limbs import held_by_ik
@@ -41,12 +42,15 @@ class DragSettings:
         bones: that number, the dragged bone included.
         root: "AUTO", "FIXED", "FREE" or "FOLLOW"; None for the rig's own setting.
         keep_orientation: feet and heads keep their orientation in the world while they are dragged.
+        others: bones that are dragged by the same shift. Left out are those that are pinned, that constraints
+            move, and that are above or below another dragged bone.
     """
 
     reach: str = "WHOLE"
     bones: int = 3
     root: str | None = None
     keep_orientation: bool = True
+    others: tuple[str, ...] = ()
 
 
 class DragSetup:
@@ -64,10 +68,18 @@ class DragSetup:
         self.owned, self.frozen = owned_bones(armature), unkeyable_bones(armature)
         if bone in self.owned:
             raise RigError(f"Bone {bone!r} can't be dragged: {self.owned[bone]}; {OTHERWISE}")
-        self.dragged = {bone: _ALONG}
-        other = opposite_bone(armature, armature.pose.bones[bone]) if armature.pose.use_mirror_x else None
-        if other is not None and other.name not in self.owned:
-            self.dragged[other.name] = _MIRRORED
+        self.dragged: dict[str, FloatArray] = {}
+        left_out = {*self.owned, *(pin.bone for pin in pins(armature))}
+        others = [name for name in settings.others if name not in left_out]
+        # The end of a limb is meant if all of it is selected.
+        others.sort(key=lambda name: -len(armature.pose.bones[name].parent_recursive))
+        for name in (bone, *others):
+            if name in self._lines():
+                continue
+            self.dragged[name] = _ALONG
+            other = opposite_bone(armature, armature.pose.bones[name]) if armature.pose.use_mirror_x else None
+            if other is not None and other.name not in self.owned and other.name not in self._lines():
+                self.dragged[other.name] = _MIRRORED
         self._held = [pin for pin in pins(armature) if pin.bone not in self.dragged]
         self._loops = [
             (each, partner)
@@ -75,6 +87,11 @@ class DragSetup:
             if (partner := closes(armature, each)) and each.bone in armature.pose.bones and each.bone != partner.bone
         ]
         self._trees = {name: tree for tree in self._present_trees() for name in tree.skeleton.names}
+
+    def _lines(self) -> set[str]:
+        """The dragged bones, and all above and below them."""
+        bones = [self._armature.pose.bones[name] for name in self.dragged]
+        return {each.name for bone in bones for each in (bone, *bone.parent_recursive, *bone.children_recursive)}
 
     def _present_trees(self) -> Iterator[Tree]:
         """The rig's bones, as long as they are now: dragging does not stretch them."""
@@ -92,10 +109,12 @@ class DragSetup:
 
     @cached_property
     def tops(self) -> list[str]:
-        """The uppermost bones that follow; none of them is below another one."""
+        """The uppermost bones that follow; none of them is below another one. The first is that of the first bone."""
         found = dict.fromkeys(self._top(bone) for bone in self.dragged)
         bones = self._armature.pose.bones
-        return [top for top in found if not any(above.name in found for above in bones[top].parent_recursive)]
+        tops = [top for top in found if not any(above.name in found for above in bones[top].parent_recursive)]
+        path = self._path(next(iter(self.dragged)))
+        return sorted(tops, key=lambda top: top not in path)
 
     def parts(self, *, turning: bool) -> list[DragPart]:
         """The pieces of the rig that follow; `turning`: how the dragged bones are turned counts as well."""

@@ -43,6 +43,12 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
     _timer: Timer | None = None
 
     bone: StringProperty(name="Bone", description="The bone to drag; the active one when empty", options=ASIDE)
+    others: StringProperty(
+        name="Other Bones",
+        description="Bones that are dragged by the same distance, separated by commas; the other selected ones when no "
+        "bone is given",
+        options={*ASIDE, "HIDDEN"},
+    )
     point: EnumProperty(name="Point", description="Which end of the bone is dragged", items=POINTS[:2], options=ASIDE)
     translation: FloatVectorProperty(
         name="Move", description="How far the point goes, in world space", subtype="TRANSLATION", options=ASIDE
@@ -183,15 +189,20 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         from ...edit.begin import begin_any_drag
         from ...edit.span import Spread
         from ...posing.drag.setup import DragSettings
-        from ...settings.selection import clicked_bone
+        from ...settings.control import solved_bone
+        from ...settings.selection import chosen_bones, clicked_bone, selected_bones
 
         rig = rig_at_hand(context)
-        self.bone = self.bone or clicked_bone(rig).name
+        if not self.bone:
+            self.bone = clicked_bone(rig).name
+            chosen, own = [each.name for each in selected_bones(context, rig)], solved_bone(rig, self.bone)
+            self.others = ",".join(name for name in chosen if name != own) if own in chosen else ""
         start_as_chosen(rig)
         kept = rig_settings(rig)
         for name in set(_KEPT) - self.given(*_KEPT).keys():
             setattr(self, name, getattr(kept if name == "root" else kept.drag, name))
-        settings = DragSettings(self.reach, self.bones, self.root, self.keep_orientation)
+        others = [bone.name for bone in chosen_bones(context, rig, self.others)] if self.others else []
+        settings = DragSettings(self.reach, self.bones, self.root, self.keep_orientation, tuple(others))
         frame = self.given("frame").get("frame")
         spread = Spread(self.spread, self.spread, self.falloff, frame, self.layer, self.spread_to)
         return begin_any_drag(context, rig, self.bone, self.point, settings, spread)
