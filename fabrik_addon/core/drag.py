@@ -295,8 +295,13 @@ class DragSolver:
             holder = self._limits.holder(key) or self._bounds.holder(key)
             lever = _TURNS * self.size if holder.kind == "LIMIT" else 1.0
             found[holder] = found.get(holder, 0.0) + multiplier / lever
-        # The floor bears what all of its points bear.
-        if floor := {holder: force for holder, force in found.items() if holder.kind == "FLOOR"}:
+        # The floor bears the sum of its points; on a bone that a goal holds as well, it only presses against that.
+        floor = {holder: force for holder, force in found.items() if holder.kind == "FLOOR"}
+        for holder in [each for each in floor if Holder("GOAL", each.bone) in found]:
+            goal, pressing = Holder("GOAL", holder.bone), floor.pop(holder)
+            found[goal] = abs(found[goal] - pressing)
+            del found[holder]
+        if floor:
             found[max(floor, key=floor.__getitem__)] = sum(floor.values())
         strongest = max(found, key=found.__getitem__, default=OUT_OF_REACH)
         return strongest if found.get(strongest, 0.0) > _HOLDS * forces[let_go].max() else OUT_OF_REACH
