@@ -93,10 +93,9 @@ def _outside_limits(rig: bpy.types.Object) -> list[str]:
     outside = sorted((name for name in found if found[name] > _OUTSIDE), key=lambda name: -found[name])
     if not outside:
         return []
-    return [
-        f"Bones outside their limits, by up to {found[outside[0]]:.0f}°: {first_few(outside)}; solving would rotate them "
-        "inside, so use Clamp Pose first"
-    ]
+    worst = f"{found[outside[0]]:.0f}"
+    sentence = "Bones outside their limits, by up to {}°: {}; solving would rotate them inside, so use Clamp Pose first"
+    return [sentence.format(worst, first_few(outside))]
 
 
 def _loops(rig: bpy.types.Object) -> set[tuple[str, str | None]]:

@@ -58,6 +58,25 @@ class TestHuman:
         drag_by(human, "foot.L", (0.0, 0.0, 0.3), keep_orientation=False)
         assert np.degrees(human.pose.bones["shin.L"].rotation_quaternion.angle) < 30.0
 
+    def test_orientation_can_be_let_go_and_kept_again_in_a_drag(self, human):
+        """The same as if it had been so from the start, and a drag that comes back ends where it began."""
+        before = channels(human)
+        pin_bones(human, ("foot.R",))
+        drag, rise, knees = begin_drag(bpy.context, human, "foot.L"), np.array((0.0, 0.0, 0.3)), []
+        for keep in (True, False, True):
+            drag.keep_orientation(bpy.context, keep=keep)
+            for share in np.linspace(0.1, 1.0, 10):
+                drag.step(drag.start + share * rise)
+            drag.step(drag.start + rise, settled=True)
+            bpy.context.view_layer.update()
+            knees.append(np.degrees(human.pose.bones["shin.L"].rotation_quaternion.angle))
+        assert knees[0] > 75.0
+        assert knees[1] < 30.0
+        assert knees[2] == pytest.approx(knees[0], abs=1.0)
+        drag.step(drag.start)
+        drag.finish(bpy.context)
+        assert changed(human, before) == set()
+
     def test_hips_rotated_with_nothing_pinned_take_the_whole_body_along(self, human):
         bones = ("head", "hand.L", "foot.R")
         before = [np.array(human.pose.bones[name].matrix.to_3x3()) for name in ("hips", *bones)]

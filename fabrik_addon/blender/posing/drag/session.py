@@ -4,7 +4,7 @@ Every step goes on from the pose before, and stays near the one at the drag's st
 back ends where it began.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import bpy
@@ -78,7 +78,7 @@ class Drag:
     def __init__(self, context: bpy.types.Context, armature: bpy.types.Object, setup: DragSetup) -> None:
         """Take note of how things are. Raises RigError where nothing can follow."""
         bone = next(iter(setup.dragged))
-        self._armature, self._dragged, self._pinned = armature, tuple(setup.dragged), setup.pinned
+        self._armature, self._dragged, self._setup = armature, tuple(setup.dragged), setup
         self._parts, self._turning_parts = setup.parts(turning=False), setup.parts(turning=True)
         self._last_parts = self._parts
         self._asked: tuple[npt.ArrayLike, npt.ArrayLike | None, npt.ArrayLike | None] | None = None
@@ -155,8 +155,20 @@ class Drag:
             self._scale * max(pose.pin_error for pose in poses),
             any(pose.is_on_the_way for pose in poses),
             0.0 if armature_depth is None else self._scale * poses[0].deeper,
-            why_short(parts[worst].session.holding(), self._pinned),
+            why_short(parts[worst].session.holding(), self._setup.pinned),
         )
+
+    def keep_orientation(self, context: bpy.types.Context, *, keep: bool) -> None:
+        """Whether dragged feet and heads keep their orientation from now on.
+
+        The next step goes on from the present pose.
+        """
+        self._keeper.restore()
+        context.view_layer.update()
+        setup = DragSetup(
+            self._armature, self._dragged[0], self._setup.point, replace(self._setup.settings, keep_orientation=keep)
+        )
+        self._setup, self._parts = setup, setup.parts(turning=False)
 
     def _is_there(self) -> bool:
         """Whether the armature has the bones that it had: undo, or another window, may have taken some away."""

@@ -57,6 +57,7 @@ class DragSetup:
     """An armature as it stands when a bone of it is taken hold of.
 
     Attributes:
+        point, settings: which end of the bones is dragged, and how.
         dragged: the bones that are dragged, the one that was taken hold of first, with (3,) their factors on a shift.
         owned: bones that constraints move, with the reason: nothing above them follows.
         frozen: bones that nobody could key, with the reason: they ride along.
@@ -64,7 +65,7 @@ class DragSetup:
 
     def __init__(self, armature: bpy.types.Object, bone: str, point: str, settings: DragSettings) -> None:
         """Look around. Raises RigError where the bone can't be dragged."""
-        self._armature, self._point, self._settings = armature, point, settings
+        self._armature, self.point, self.settings = armature, point, settings
         self.owned, self.frozen = owned_bones(armature), unkeyable_bones(armature)
         if bone in self.owned:
             raise RigError(f"Bone {bone!r} can't be dragged: {self.owned[bone]}; {OTHERWISE}")
@@ -100,7 +101,7 @@ class DragSetup:
     @property
     def root(self) -> str | None:
         """How the root goes along; None for the rig's own setting."""
-        return self._settings.root
+        return self.settings.root
 
     @property
     def pinned(self) -> dict[str, str]:
@@ -133,14 +134,14 @@ class DragSetup:
     def _top(self, bone: str) -> str:
         """The uppermost bone that follows when a bone is dragged."""
         path = self._path(bone)
-        if self._settings.reach == "PIN":
+        if self.settings.reach == "PIN":
             pinned = {pin.bone for pin in self._held}
             places = [place for place, name in enumerate(path[:-1]) if name in pinned]
             return path[places[-1] + 1] if places else path[0]
-        if self._settings.reach == "BONES":
+        if self.settings.reach == "BONES":
             # A bone that is held by its head does not turn itself.
-            turning = path[:-1] if self._point == "HEAD" and len(path) > 1 else path
-            return turning[max(0, len(turning) - self._settings.bones)]
+            turning = path[:-1] if self.point == "HEAD" and len(path) > 1 else path
+            return turning[max(0, len(turning) - self.settings.bones)]
         return path[0]
 
     def _path(self, bone: str) -> list[str]:
@@ -172,7 +173,7 @@ class DragSetup:
         grips = [replace(grip, effector=moved_with([grip.effector], factors)[0]) for grip in grips]
         # Who names the bones that follow wants no others to; a body that stands on nothing rotates as a whole.
         left = {bone for bones in by_ik.values() for bone in bones}
-        follows = self._settings.reach == "WHOLE"
+        follows = self.settings.reach == "WHOLE"
         hangs = follows and rig_settings(self._armature).free_limbs_hang and (bool(self._held) or not leads)
         return DragPart(self._armature, tree, grips, self.frozen, root, follows=follows, hangs=hangs, left=left)
 
@@ -188,7 +189,7 @@ class DragSetup:
             return "FIXED"
         pinned = any(pin.bone in names for pin in self._held)
         dragged = top if top in self.dragged else next(iter(self.dragged))
-        return root_mode(self._armature, pinned=pinned, dragged=dragged, top=top, setting=self._settings.root)
+        return root_mode(self._armature, pinned=pinned, dragged=dragged, top=top, setting=self.settings.root)
 
     @property
     def _kept(self) -> list[FabrikEffector]:
@@ -217,14 +218,14 @@ class DragSetup:
     def _grip(self, bone: str, *, turning: bool, stays: bool) -> Grip:
         """What takes hold of a bone; it gives way to all pins. stays: its head can't move."""
         pose_bone = self._armature.pose.bones[bone]
-        kept = keeps_orientation(self._armature, bone) if self._settings.keep_orientation and not stays else 0.0
+        kept = keeps_orientation(self._armature, bone) if self.settings.keep_orientation and not stays else 0.0
         effector = Effector(
             bone,
-            offset=None if self._point == "TAIL" else BONE_HEAD,
+            offset=None if self.point == "TAIL" else BONE_HEAD,
             rotation_weight=1.0 if turning else kept,
             priority=1 + max((each.priority for each in self._kept), default=-1),
         )
-        position = np.array(armature_point(pose_bone, self._point), dtype=np.float64)
+        position = np.array(armature_point(pose_bone, self.point), dtype=np.float64)
         rotation = np.array(pose_bone.matrix.to_quaternion(), dtype=np.float64)
         return Grip(effector, position, rotation, self.dragged[bone])
 

@@ -126,7 +126,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         context.window_manager.modal_handler_add(self)
         keys = told(
             "LMB, Enter: confirm   RMB, Esc: cancel   X, Y, Z: axis   Shift X, Y, Z: plane   "
-            "R: turn   G: move   Ctrl: snap   Shift: precise   0-9: type"
+            "R: turn   G: move   O: keep orientation   Ctrl: snap   Shift: precise   0-9: type"
         )
         notice = told(self._drag.notice)
         context.workspace.status_text_set("   ".join(filter(None, [notice, keys])))
@@ -147,7 +147,9 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
             if event.value == "PRESS" and event.type in _CANCEL:
                 self.cancel(context)
                 return {"CANCELLED"}
-            if self._heeds(event):
+            if event.value == "PRESS" and event.type == "O":
+                self._toggle_orientation(context)
+            elif self._heeds(event):
                 self._step(context)
         except BaseException:
             self.cancel(context)
@@ -318,6 +320,15 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         self._line = result.line
         self._go_on(context, goes_on=result.is_on_the_way)
         self._show(context)
+
+    def _toggle_orientation(self, context: Context) -> None:
+        """Keep the orientation of what is dragged, or let it go; drags over time turn as they will."""
+        from ...posing.drag.session import Drag
+
+        if isinstance(self._drag, Drag):
+            self.keep_orientation = not self.keep_orientation
+            self._drag.keep_orientation(context, keep=self.keep_orientation)
+            self._step(context)
 
     def _go_on(self, context: Context, *, goes_on: bool) -> None:
         """Whether to step on while the mouse rests."""
