@@ -27,7 +27,7 @@ from .kernel.bounds import Bounds, Floor, Support
 from .kernel.capsules import SelfCollision
 from .kernel.goals import Goals, Wanted
 from .kernel.hanging import HangFrom, HangingTerm
-from .kernel.joint_limits import ConstraintRows, JointLimits
+from .kernel.joint_limits import OUT_OF_REACH, ConstraintRows, Holder, JointLimits
 from .kernel.posture import Away, Masses, PostureTerm
 from .limits.base import Limit
 from .model.bodies import participants
@@ -107,6 +107,8 @@ _ABOUT: Final = 1.1
 _SHIFTED: Final = 0.1
 # A rotation by a radian counts as this share of the body's size: a person's bone rotates by 8 degrees a centimeter.
 _TURNS: Final = 0.17
+# What bears a smaller share of the force on targets that are out of reach does not keep the body from them.
+_HOLDS: Final = 0.05
 
 
 @dataclass(frozen=True)
@@ -279,6 +281,31 @@ class DragSolver:
         """(E, 3) where the effectors are in a pose, in armature space."""
         return self.goals.points(self.bodies.pose(rotations[self.bodies.bones], location))[: self.goals.count]
 
+    def holding(self) -> Holder | None:
+        """The strongest of what keeps effectors from their targets in the last pose; None if all targets can be met.
+
+        Multipliers are compared as forces. That of a joint limit is a torque; its lever is _TURNS of the body's size.
+        """
+        let_go = self._compliance[: self.goals.count] > _RIGID
+        if not let_go.any():
+            return None
+        forces = lengths(self._forces[: self.goals.count])
+        found = {Holder("GOAL", self.effectors[row].bone): float(forces[row]) for row in np.flatnonzero(~let_go)}
+        for key, multiplier in zip(self._active.keys.tolist(), self._active.multipliers.tolist(), strict=True):
+            holder = self._limits.holder(key) or self._bounds.holder(key)
+            lever = _TURNS * self.size if holder.kind == "LIMIT" else 1.0
+            found[holder] = found.get(holder, 0.0) + multiplier / lever
+        # The floor bears the sum of its points; on a bone that a goal holds as well, it only presses against that.
+        floor = {holder: force for holder, force in found.items() if holder.kind == "FLOOR"}
+        for holder in [each for each in floor if Holder("GOAL", each.bone) in found]:
+            goal, pressing = Holder("GOAL", holder.bone), floor.pop(holder)
+            found[goal] = abs(found[goal] - pressing)
+            del found[holder]
+        if floor:
+            found[max(floor, key=floor.__getitem__)] = sum(floor.values())
+        strongest = max(found, key=found.__getitem__, default=OUT_OF_REACH)
+        return strongest if found.get(strongest, 0.0) > _HOLDS * forces[let_go].max() else OUT_OF_REACH
+
     def center_of_mass(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
         """(3,) in a pose, in armature space."""
         pose = self.bodies.pose(rotations[self.bodies.bones], location)
@@ -434,11 +461,13 @@ class DragSolver:
         if not from_far or not self._is_missed(self._last).any():
             return found
         here, start = self._last, self._from_far(points, target_rotations)
+        kept = self._forces, self._compliance, self._active
         self._restart(start.rotations, start.root_location)
         other = self.solve(points, target_rotations, settled=True)
         if self._last.merit < here.merit:
             return other
         self._restart(found.rotations, found.root_location)
+        self._last, (self._forces, self._compliance, self._active) = here, kept
         return found
 
     def _from_far(self, points: npt.ArrayLike, target_rotations: npt.ArrayLike | None) -> Solution:

@@ -8,6 +8,7 @@ import pytest
 from fabrik_addon.core import Ball, Effector, Hinge, Skeleton, forward_kinematics
 from fabrik_addon.core.drag import DragSolver
 from fabrik_addon.core.kernel.bounds import Floor, Support
+from fabrik_addon.core.kernel.capsules import Capsule, SelfCollision
 from fabrik_addon.core.kernel.posture import Masses
 from fabrik_addon.core.rotations import angle_between
 
@@ -331,3 +332,61 @@ def test_the_unit_of_length_does_not_matter(scale):
             pose = solver.solve(targets)
         found.append(pose.rotations)
     assert np.degrees(angle_between(*found).max()) < 0.01
+
+
+class TestHolding:
+    """What keeps a body from its targets."""
+
+    def held(self, shift, **options):
+        """What holds a hand that is led far, and how far off it ends."""
+        solver, rest, points = person(**options)
+        solver.begin(rest, skeleton().rest[0, :3, 3])
+        targets = points.copy()
+        targets[HAND] += shift
+        return solver.holding, solver.solve(targets, settled=True).errors[HAND]
+
+    def arm(self, **options):
+        """A solver of a hand on a root that stays."""
+        bones = skeleton()
+        masses = Masses(np.array(WEIGHTS) / sum(WEIGHTS), np.full(len(bones), 0.5), np.ones(len(bones)))
+        return DragSolver(bones, [Effector("forearm.L")], masses, **options)
+
+    def test_nothing_holds_what_is_in_reach(self):
+        holding, error = self.held((0.1, -0.2, 0.1))
+        assert error < 1e-4
+        assert holding() is None
+
+    def test_feet_that_are_held(self):
+        holding, error = self.held((0.0, 0.0, 1.5), limits={})
+        assert error > 0.1
+        assert holding().kind == "GOAL"
+        assert holding().bone in {"shin.L", "shin.R"}
+
+    def test_without_a_limit_that_holds_it_the_hand_gets_nearer(self):
+        limits = {"spine": Ball(0.05), "upper_arm.L": Ball(0.1), "forearm.L": Hinge("X", -0.05, 0.05)}
+        solver = self.arm(limits=limits, still=["hips"])
+        error = solver.solve([[0.3, -0.4, 1.4]], settled=True).errors[0]
+        kind, bone, _ = solver.holding()
+        assert kind == "LIMIT"
+        del limits[bone]
+        assert self.arm(limits=limits, still=["hips"]).solve([[0.3, -0.4, 1.4]], settled=True).errors[0] < 0.8 * error
+
+    def test_the_floor(self):
+        floor = Floor((("forearm.L", (0.0, 0.3, 0.0)),), (0.0, 0.0, 1.0), 0.0)
+        holding, _ = self.held((0.0, -0.2, -1.5), floor=floor)
+        assert holding() == ("FLOOR", "forearm.L", "")
+
+    def test_capsules(self):
+        capsules = (
+            Capsule("spine", (0.0, 0.0, 0.0), (0.0, 0.3, 0.0), 0.1),
+            Capsule("forearm.L", (0.0, 0.0, 0.0), (0.0, 0.25, 0.0), 0.03),
+        )
+        solver = self.arm(collision=SelfCollision(capsules, ((0, 1),)), still=["hips", "spine"])
+        solver.solve([[0.0, 0.0, 1.3]], settled=True)
+        assert solver.holding() == ("BODY", "spine", "forearm.L")
+
+    def test_the_lengths_of_bones(self):
+        solver = self.arm()
+        found = solver.solve_anew([[3.0, 0.0, 1.2]], from_far=True)
+        assert found.errors[0] > 1.0
+        assert solver.holding().kind == "REACH"

@@ -216,7 +216,8 @@ def _turning(
     below = [name for name in names if tops & set(skeleton.path(skeleton.index(name)))]
     open_ = [name for name in below if name not in setup.frozen and not _is_partly_locked(armature, tree, name)]
     dragged = next(iter(setup.dragged))
-    check_on_fk(armature, dragged)
+    for name in setup.dragged:
+        check_on_fk(armature, name)
     keyed = take.keyed - bones_on_ik(armature)
     turning = [name for name in open_ if name in keyed]
     if not turning:

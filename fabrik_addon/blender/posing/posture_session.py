@@ -9,6 +9,7 @@ from ...core import Effector
 from ...core.arrays import FloatArray
 from ...core.drag import DragSolver
 from ...core.kernel.hanging import HangFrom
+from ...core.kernel.joint_limits import Holder
 from ...core.limits.base import Limit
 from ...core.model.skeleton import Skeleton
 from ..goals.goals import Goals
@@ -87,6 +88,20 @@ def session_for(
         locks=locks,
         pinned=goals.pinned,
     )
+
+
+def why_short(holder: Holder | None, pinned: Mapping[str, str]) -> str:
+    """What keeps a body from its targets, for people; "" for nothing. pinned: bones, and the names that people know."""
+    if holder is None:
+        return ""
+    return {
+        "LIMIT": f"{holder.bone} is at its limit",
+        "GOAL": f"{pinned[holder.bone]} is pinned" if holder.bone in pinned else f"{holder.bone} is held by its target",
+        "FLOOR": f"{holder.bone} is on the floor",
+        "BALANCE": "the body keeps its balance",
+        "BODY": f"{holder.bone} touches {holder.other}",
+        "REACH": "out of reach",
+    }[holder.kind]
 
 
 def depends_on(rig: bpy.types.Object, goals: Goals) -> tuple[Any, ...]:

@@ -8,12 +8,15 @@ import numpy as np
 from mathutils import Matrix, Quaternion, Vector
 
 from ...core.arrays import FloatArray
+from ...core.errors import first_few
 from ..control.body import read_trees
 from ..goals.effectors import check_effectors
 from ..goals.goals import Goals, gather_goals
 from ..goals.pins import set_pin
 from ..goals.places import present_places, tree_space
+from ..limits.clamp_pose import clamp_pose
 from ..rig.armature import RigError, check_editable
+from ..rig.legal import excess
 from ..rig.spaces import armature_point
 from ..settings.effector import FabrikEffector
 from ..settings.markers import MARKER_NAME
@@ -26,6 +29,8 @@ from .stored_pose import store_pose
 # bend target goes that is on that line.
 _BENT = 1e-3
 _AWAY = 0.5
+# Degrees: a rotation that is outside its limit by less does not show.
+_OUTSIDE = 0.5
 
 
 @dataclass(frozen=True)
@@ -38,11 +43,12 @@ class _Move:
     rotation: Quaternion | None = None
 
 
-def snap_targets(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[int, list[str]]:
+def snap_targets(context: bpy.types.Context, rig: bpy.types.Object, *, clamp: bool = False) -> tuple[int, list[str]]:
     """Move targets, bend targets and pins to where the present pose has them; rotations too, where they count.
 
-    Returns how many have been moved, and sentences on targets that can't be moved and stay. Raises a
-    FabrikError, with nothing moved, where none can be.
+    clamp: rotate bones that are outside their limits inside first. Returns how many have been moved, and sentences on
+    targets that can't be moved and on bones outside their limits. Raises a FabrikError, with nothing moved, where none
+    can be.
     """
     check_effectors(context.scene, rig)
     check_editable(rig)
@@ -60,6 +66,12 @@ def snap_targets(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[int
         raise RigError(stays[0])
     live.pause(rig)
     try:
+        if clamp and _outside_limits(rig):
+            stays += clamp_pose(context, list(rig.pose.bones))[1]
+            context.view_layer.update()
+            moves = [*(_to_effector(rig, each) for each in reaching), *_to_bends(context, rig)]
+            going = [move for move in moves if not _why_stays(move)]
+        stays += _outside_limits(rig)
         for pin in pins:
             set_pin(pin, rig.pose.bones[pin.bone])
         _move_all(context, going)
@@ -68,6 +80,22 @@ def snap_targets(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[int
             store_pose(rig, rig_settings(rig).stored_pose)
         live.resume(rig)
     return len(pins) + len(going), stays
+
+
+def _outside_limits(rig: bpy.types.Object) -> list[str]:
+    """A sentence on the bones that solving would move inside their limits, the farthest first; none if all are."""
+    found: dict[str, float] = {}
+    for goals in gather_goals(rig, read_trees(rig)):
+        for bone in goals.bones:
+            name = goals.tree.skeleton.names[bone]
+            if name in goals.limits:
+                found[name] = float(np.degrees(excess(goals.limits[name], goals.tree.rotations[bone][None])[0]))
+    outside = sorted((name for name in found if found[name] > _OUTSIDE), key=lambda name: -found[name])
+    if not outside:
+        return []
+    worst = f"{found[outside[0]]:.0f}"
+    sentence = "Bones outside their limits, by up to {}°: {}; solving would rotate them inside, so use Clamp Pose first"
+    return [sentence.format(worst, first_few(outside))]
 
 
 def _loops(rig: bpy.types.Object) -> set[tuple[str, str | None]]:

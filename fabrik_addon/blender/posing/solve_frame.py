@@ -17,10 +17,11 @@ from ..goals.goals import Goals, gather_goals
 from ..goals.places import Places, present_places, tree_space
 from ..goals.root import moves_root
 from ..rig.armature import Tree, check_editable, check_rig
-from ..rig.spaces import object_scale
+from ..rig.spaces import length_text, object_scale
 from ..rig.stretch import write_stretches
+from ..settings.why_not import enabled_effectors
 from .locked import solve_around_locks
-from .posture_session import session_for
+from .posture_session import session_for, why_short
 from .solved import asked_of, began, recall, remember
 
 
@@ -29,22 +30,26 @@ class FrameResult:
     """How the effectors of a rig met their targets.
 
     errors: (E,) world metres, NaN where not seen. met: how many of them are within the solver's tolerance.
-    left_alone: sentences on bones on the way that were not turned.
+    left_alone: sentences on bones on the way that were not turned. why: what keeps the worst of them from its target,
+    such as "foot.L is at its limit"; "" if unknown.
     """
 
     errors: FloatArray
     met: int
     left_alone: tuple[str, ...] = ()
+    why: str = ""
 
     @property
     def line(self) -> str:
-        """The result in one line, such as "5 of 5 effectors met, worst 0.2 mm"."""
+        """The result in one line and the scene's units, such as "5 of 5 effectors met, worst 0.2 mm"."""
         unseen = int(np.isnan(self.errors).sum())
         if unseen == len(self.errors):
             return "No target is seen on this frame: the pose is as before"
-        hidden = f", {unseen} not seen" if unseen else ""
         seen = len(self.errors) - unseen
-        return f"{self.met} of {seen} effectors met, worst {1000.0 * np.nanmax(self.errors):.1f} mm{hidden}"
+        worst = length_text(float(np.nanmax(self.errors)))
+        worst += f": {self.why}" if self.why and self.met < seen else ""
+        worst += f", {unseen} not seen" if unseen else ""
+        return f"{self.met} of {seen} effectors met, worst {worst}"
 
 
 def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: str = "PRESENT") -> FrameResult:
@@ -60,17 +65,18 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
     trees = [goals.pins_first() for goals in gather_goals(armature, read_trees(armature))]
     before = recall(armature) if start == "PRESENT" else ()
     begins = [_begin(armature, goals, start, again=bool(before)) for goals in trees]
-    errors, met, asked = [], 0, []
+    errors, met, asked, why, worst = [], 0, [], "", 0.0
     for goals, begin in zip(trees, begins, strict=True):
         places = _present_places(context, armature, goals)
         asked.append(asked_of(armature, goals, places))
         stays = asked[-1] in before and is_by_posture(goals, places)
-        solution = _solve(context, armature, goals, places, begin, stays=stays)
+        solution, holds = _solve(context, armature, goals, places, begin, stays=stays)
         errors.append(solution.errors * float(object_scale(tree_space(armature, goals))))
         met += int(_met(goals, solution).sum())
-    result = FrameResult(
-        np.concatenate(errors), met, tuple(sentence for goals in trees for sentence in goals.left_alone)
-    )
+        if (farthest := float(np.nan_to_num(errors[-1]).max())) > worst:
+            why, worst = holds, farthest
+    left_alone = tuple(sentence for goals in trees for sentence in goals.left_alone)
+    result = FrameResult(np.concatenate(errors), met, left_alone, why)
     if not np.isnan(result.errors).all():
         remember(armature, begins, asked)
     return result
@@ -95,18 +101,19 @@ def _present_places(context: bpy.types.Context, armature: bpy.types.Object, goal
 
 def _solve(
     context: bpy.types.Context, armature: bpy.types.Object, goals: Goals, places: Places, begin: Tree, *, stays: bool
-) -> Solution | DragPose:
-    """Pose one tree, near the pose that it begins in; stays: it is the answer already."""
+) -> tuple[Solution | DragPose, str]:
+    """Pose one tree near the pose that it begins in, and say what keeps it from its targets; stays: it is solved."""
     if not is_by_posture(goals, places):
         solution: Solution | DragPose = solve_tree(armature, goals, places, begin.rotations, begin.root_location)
+        why = ""
     else:
-        solution = _solve_by_posture(armature, goals, places, begin, stays=stays)
+        solution, why = _solve_by_posture(armature, goals, places, begin, stays=stays)
     if not stays and not np.isnan(places.points).any(axis=1).all():
         if isinstance(solution, Solution):
             write_stretches(armature, stretch_factors(goals, solution))
         location = solution.root_location if moves_root(armature, goals) else None
         write_pose(armature, goals.tree.skeleton, solution.rotations, location, bones=goals.bones, context=context)
-    return solution
+    return solution, why
 
 
 def is_by_posture(goals: Goals, places: Places) -> bool:
@@ -116,8 +123,11 @@ def is_by_posture(goals: Goals, places: Places) -> bool:
 
 def _solve_by_posture(
     armature: bpy.types.Object, goals: Goals, places: Places, begin: Tree, *, stays: bool
-) -> DragPose:
-    """The pose of one tree for its targets, near the one that the rig prefers, as a rule that in which it begins."""
+) -> tuple[DragPose, str]:
+    """The pose of one tree for its targets, near the pose that the rig prefers, and what keeps it from them.
+
+    As a rule that is the pose in which it begins.
+    """
     session = session_for(
         armature,
         goals,
@@ -125,12 +135,14 @@ def _solve_by_posture(
         locks=locks_of(armature, goals.tree.skeleton, goals.bones, begin.rotations),
     )
     asked, present = (places.points, places.rotations), (goals.tree.rotations, goals.tree.root_location)
+    found = session.solve_anew(*asked, from_far=True)
+    # The answer again, so that it also says why.
     if stays:
         errors = session.misses(*present, *asked)[: len(goals.effectors)]
         found = DragPose(*present, errors, np.full(len(errors), np.nan), 0)
-    else:
-        found = session.solve_anew(*asked, from_far=True)
-    return replace(found, errors=np.where(np.isnan(places.points).any(axis=1), np.nan, found.errors))
+    found = replace(found, errors=np.where(np.isnan(places.points).any(axis=1), np.nan, found.errors))
+    names = {each.bone: each.shown_bone for each in enabled_effectors(armature)}
+    return found, why_short(session.holding(), {bone: names.get(bone, bone) for bone in goals.pinned})
 
 
 def solve_tree(

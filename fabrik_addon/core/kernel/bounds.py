@@ -8,7 +8,7 @@ from ..arrays import FloatArray, IntArray, times
 from ..model.kinematics import forward_kinematics
 from .bodies import Bodies, Motions, Pose
 from .capsules import Capsules, Place, SelfCollision
-from .joint_limits import ConstraintRows
+from .joint_limits import ConstraintRows, Holder
 from .posture import Away, PostureTerm
 
 # Keys of these sides, beyond those of all joints.
@@ -140,6 +140,12 @@ class Bounds:
         rows = -self._normal @ self._bodies.shifts(pose, motions, points, self._on)
         near = np.flatnonzero(gaps <= within)
         return ConstraintRows.straight(rows[near], gaps[near], _FLOOR_KEYS + near)
+
+    def holder(self, key: int) -> Holder:
+        """What a row with a key is of."""
+        if key < _SUPPORT_KEYS:
+            return Holder("FLOOR", self._bodies.skeleton.names[self._bones[key - _FLOOR_KEYS]])
+        return self.capsules.holder(key) or Holder("BALANCE")
 
     def cost(self, pose: Pose, away: Away, price: float) -> float:
         """What it costs to be through the floor or in itself, at a price a metre, and out of balance."""

@@ -17,7 +17,7 @@ from ..model.effector import Effector
 from ..model.kinematics import forward_kinematics
 from ..model.skeleton import Skeleton
 from .bodies import Bodies, Motions, Pose, cross
-from .joint_limits import ConstraintRows
+from .joint_limits import ConstraintRows, Holder
 
 # Keys of these rows, beyond those of joints, floor and support. Each pair has five.
 _KEYS = 3_000_000
@@ -85,6 +85,7 @@ class Capsules:
         self._bodies = bodies
         skeleton = bodies.skeleton
         capsules = () if collision is None else collision.capsules
+        self._names = [each.bone for each in capsules]
         self._bones: IntArray = np.array(
             [skeleton.index(each.bone) if each.bone in skeleton.names else -1 for each in capsules], dtype=np.int64
         )
@@ -151,6 +152,13 @@ class Capsules:
         kind, pair = np.nonzero(kept)
         rows = self._rows(pose, motions, at[kind, pair], on[kind, pair], segments[:, :, near[pair]], near[pair])
         return ConstraintRows.straight(rows, found[kind, pair], _KEYS + _KINDS * near[pair] + kind)
+
+    def holder(self, key: int) -> Holder | None:
+        """The pair of bones that a row with a key is of; None for keys of other constraints."""
+        if key < _KEYS:
+            return None
+        first, second = self._pairs[:, (key - _KEYS) // _KINDS]
+        return Holder("BODY", self._names[first], self._names[second])
 
     def sides(self, pose: Pose, motions: Motions, within: float) -> tuple[FloatArray, FloatArray]:
         """(F, K, D) rows of F poses and (F, K) gaps, at closest points only; infinite if larger than `within`."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from copy import copy
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,24 @@ _AXES = np.array([(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)])
 _SMALL, _FLAT = 1e-6, 1e-3
 # ConstraintRows of one joint have keys of their own up to this.
 _KEYS = 32
+
+
+class Holder(NamedTuple):
+    """What keeps a body from its targets.
+
+    Attributes:
+        kind: "LIMIT" of a joint, a "GOAL" that is met, the "FLOOR", "BALANCE", the "BODY" itself, or "REACH": the
+            lengths of bones.
+        bone: the bone that it is about; "" for balance and reach.
+        other: the bone that this one touches, if the body itself is in the way.
+    """
+
+    kind: str
+    bone: str = ""
+    other: str = ""
+
+
+OUT_OF_REACH: Final = Holder("REACH")
 
 
 class ConstraintRows(NamedTuple):
@@ -113,6 +131,7 @@ class JointLimits:
     """
 
     def __init__(self, bodies: Bodies, limits: Sequence[Limit | None]) -> None:
+        self._names = [bodies.skeleton.names[bone] for bone in bodies.bones]
         turning = [
             (body, limit) for body, limit in enumerate(limits) if limit and limit.freedom and bodies.counts[body]
         ]
@@ -125,6 +144,11 @@ class JointLimits:
             self._kinds += (_Balls(bodies, balls),)
         if others:
             self._kinds += (_Others(bodies, others),)
+
+    def holder(self, key: int) -> Holder | None:
+        """The limit that a row with a key is of; None for keys of other constraints."""
+        body = key // _KEYS
+        return Holder("LIMIT", self._names[body]) if body < len(self._names) else None
 
     def with_ranges(self, low: FloatArray, high: FloatArray) -> "JointLimits":
         """The same with other ranges of the H hinges on each of F frames, (F, H) radians."""

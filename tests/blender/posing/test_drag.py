@@ -6,13 +6,13 @@ import bpy
 import numpy as np
 import pytest
 from mathutils import Matrix, Quaternion, Vector
-from support import scenes
+from support import limited, scenes
 from support.dragging import active, changed, channels, drag_by, farthest_outside, heads, person, world
 
 from fabrik_addon.blender.goals.pins import pin_bones
 from fabrik_addon.blender.posing.drag.part import pull_rope
 from fabrik_addon.blender.posing.drag.session import begin_drag
-from fabrik_addon.blender.posing.drag.setup import DragSettings
+from fabrik_addon.blender.posing.drag.setup import DragSettings, DragSetup
 from fabrik_addon.blender.rig.armature import RigError
 
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
@@ -58,6 +58,25 @@ class TestHuman:
         drag_by(human, "foot.L", (0.0, 0.0, 0.3), keep_orientation=False)
         assert np.degrees(human.pose.bones["shin.L"].rotation_quaternion.angle) < 30.0
 
+    def test_orientation_can_be_let_go_and_kept_again_in_a_drag(self, human):
+        """The same as if it had been so from the start, and a drag that comes back ends where it began."""
+        before = channels(human)
+        pin_bones(human, ("foot.R",))
+        drag, rise, knees = begin_drag(bpy.context, human, "foot.L"), np.array((0.0, 0.0, 0.3)), []
+        for keep in (True, False, True):
+            drag.keep_orientation(bpy.context, keep=keep)
+            for share in np.linspace(0.1, 1.0, 10):
+                drag.step(drag.start + share * rise)
+            drag.step(drag.start + rise, settled=True)
+            bpy.context.view_layer.update()
+            knees.append(np.degrees(human.pose.bones["shin.L"].rotation_quaternion.angle))
+        assert knees[0] > 75.0
+        assert knees[1] < 30.0
+        assert knees[2] == pytest.approx(knees[0], abs=1.0)
+        drag.step(drag.start)
+        drag.finish(bpy.context)
+        assert changed(human, before) == set()
+
     def test_hips_rotated_with_nothing_pinned_take_the_whole_body_along(self, human):
         bones = ("head", "hand.L", "foot.R")
         before = [np.array(human.pose.bones[name].matrix.to_3x3()) for name in ("hips", *bones)]
@@ -77,9 +96,20 @@ class TestHuman:
         result = drag_by(human, "hand.L", (0.0, -0.6, 1.5))
         after = [world(human, foot, end) for foot in FEET for end in ("head", "tail")]
         assert result.error > 0.3
-        assert result.line.endswith("mm short")
+        assert result.line.endswith("cm short: foot.R is pinned")
         assert np.linalg.norm(np.subtract(after, before), axis=1).max() < 1e-3
         assert farthest_outside(human) < 1e-4
+
+    @pytest.mark.parametrize(
+        ("system", "meters", "unit"), [("METRIC", 0.01, " cm"), ("IMPERIAL", 0.0254, '"'), ("NONE", 1.0, "")]
+    )
+    def test_what_is_short_is_told_in_the_scenes_units_and_why(self, human, system, meters, unit):
+        human.fabrik.use_floor = True
+        bpy.context.scene.unit_settings.system = system
+        pin_bones(human, ("foot.R",))
+        result = drag_by(human, "foot.L", (0.0, 0.0, -0.3))
+        assert result.error > 0.25
+        assert result.line == f"{result.error / meters:.3g}{unit} short: foot.L is on the floor"
 
     @pytest.mark.parametrize("root", ["FIXED", "FREE", "FOLLOW"])
     def test_back_where_it_began_from_anywhere(self, human, root):
@@ -257,6 +287,52 @@ class TestTurning:
         drag.step(drag.start, (0.4, 0.0, 0.0))
         drag.step(drag.start, (0.0, 0.0, 0.0))
         assert changed(rig, before) == set()
+
+
+class TestOthers:
+    """Several bones that are dragged at once."""
+
+    SHIFT = (0.05, -0.2, 0.15)
+
+    def gone(self, rig, before):
+        return {bone: world(rig, bone) - place for bone, place in before.items()}
+
+    @pytest.mark.parametrize("pinned", [(), ("hand.R",)])
+    def test_all_selected_bones_go_the_same_way_but_those_that_are_pinned(self, human, pinned):
+        pin_bones(human, (*FEET, *pinned))
+        limited.select(human, ["hand.L", "hand.R", *FEET], active="hand.L")
+        before = {bone: world(human, bone) for bone in ("hand.L", "hand.R", *FEET)}
+        assert bpy.ops.fabrik.drag(translation=self.SHIFT) == {"FINISHED"}
+        held = {*pinned, *FEET}
+        for bone, gone in self.gone(human, before).items():
+            np.testing.assert_allclose(gone, np.zeros(3) if bone in held else self.SHIFT, atol=1e-3, err_msg=bone)
+
+    def test_only_the_bone_that_a_script_names(self, human):
+        limited.select(human, ["hand.L", "hand.R"], active="hand.L")
+        pin_bones(human, FEET)
+        before = {bone: world(human, bone) for bone in ("hand.L", "hand.R")}
+        assert bpy.ops.fabrik.drag(bone="hand.R", translation=self.SHIFT) == {"FINISHED"}
+        gone = self.gone(human, before)
+        np.testing.assert_allclose(gone["hand.R"], self.SHIFT, atol=1e-3)
+        assert np.linalg.norm(gone["hand.L"]) < 0.05
+
+    @pytest.mark.parametrize(
+        ("bone", "others", "dragged"),
+        [
+            ("hand.L", ("upper_arm.L", "forearm.L"), {"hand.L"}),
+            ("hand.L", ("upper_arm.R", "forearm.R", "head"), {"hand.L", "forearm.R", "head"}),
+            ("hips", ("hand.L", "hand.R"), {"hips"}),
+        ],
+    )
+    def test_of_one_limb_its_end(self, human, bone, others, dragged):
+        assert DragSetup(human, bone, "TAIL", DragSettings(others=others)).dragged.keys() == dragged
+
+    def test_the_mirrored_bone_keeps_going_the_mirrored_way(self, human):
+        human.pose.use_mirror_x = True
+        before = {bone: world(human, bone) for bone in ("hand.L", "hand.R")}
+        drag_by(human, "hand.L", self.SHIFT, others=("hand.R",))
+        gone = self.gone(human, before)
+        np.testing.assert_allclose(gone["hand.R"], np.multiply(gone["hand.L"], (-1.0, 1.0, 1.0)), atol=1e-3)
 
 
 class TestMirror:

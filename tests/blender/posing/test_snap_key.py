@@ -63,6 +63,39 @@ def pose_inside_limits(rig, rng):
         bone.rotation_quaternion = wanted
 
 
+class TestOutsideLimits:
+    """A pose outside its limits, to which no solving can go."""
+
+    @pytest.fixture
+    def bent(self):
+        """A person whose elbow is bent to the back by 60 degrees."""
+        bpy.ops.wm.open_mainfile(filepath=str(HUMAN))
+        rig = bpy.data.objects["Rig"]
+        scenes.make_active(rig)
+        for bone in HUMAN_ENDS:
+            scenes.aim(rig, bone, scenes.empty_at((0.1, 0.2, 0.3), f"{bone} target"))
+        rig.pose.bones["forearm.L"].rotation_quaternion = Quaternion((1.0, 0.0, 0.0), np.radians(-60.0))
+        update()
+        return rig
+
+    def test_they_are_named_with_what_to_do(self, bent):
+        before = rotations(bent)
+        count, sentences = snap_targets(bpy.context, bent)
+        assert count == len(HUMAN_ENDS)
+        (sentence,) = sentences
+        assert sentence.startswith("Bones outside their limits, by up to ")
+        assert "forearm.L; " in sentence
+        assert sentence.endswith("use Clamp Pose first")
+        assert apart_deg(rotations(bent), before) < 1e-6
+        assert not snap_targets(bpy.context, bent, clamp=True)[1]
+
+    def test_clamped_first_solving_then_changes_nothing(self, bent):
+        assert bpy.ops.fabrik.snap_targets(clamp=True) == {"FINISHED"}
+        before = rotations(bent)
+        bpy.ops.fabrik.solve()
+        assert apart_deg(rotations(bent), before) < FK_TO_IK_DEG
+
+
 class TestSnap:
     def test_targets_go_to_where_the_effectors_are(self, rig):
         assert bpy.ops.fabrik.snap_targets() == {"FINISHED"}

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from support import scenes
 
+from fabrik_addon.blender.goals.pins import pin_bones
 from fabrik_addon.blender.posing.solve_frame import solve_frame
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
@@ -57,15 +58,28 @@ def test_errors_are_world_metres():
     scenes.aim(rig, "forearm.L", scenes.empty_at((50.0, 0.0, 0.0)))
     result = solve_frame(bpy.context, rig)
     assert np.allclose(result.errors, distances(rig), atol=1e-3)
-    assert result.line == f"0 of 1 effectors met, worst {1000 * result.errors[0]:.1f} mm"
+    assert result.line == f"0 of 1 effectors met, worst {result.errors[0]:.1f} m: out of reach"
+
+
+def test_what_keeps_a_target_from_being_met_is_said_again_and_in_other_units():
+    """Pressed again the pose stays, and so does what is said of it."""
+    rig = scenes.make_rig()
+    scenes.aim(rig, "forearm.L", scenes.empty_at((1.0, 0.0, 3.0)))
+    scenes.make_active(rig)
+    bpy.ops.object.mode_set(mode="POSE")
+    pin_bones(rig, ("shin.R",))
+    bpy.context.scene.unit_settings.system = "IMPERIAL"
+    lines = [solve_frame(bpy.context, rig).line for _ in range(2)]
+    assert lines[0] == lines[1]
+    assert lines[0].endswith("': shin.R is pinned")
 
 
 def test_line_counts_what_is_met_and_what_is_seen():
     rig = reaching_rig(2)
-    assert solve_frame(bpy.context, rig).line.startswith("5 of 5 effectors met, worst 0.")
+    assert solve_frame(bpy.context, rig).line.startswith("5 of 5 effectors met, worst 0 m")
     hidden = scenes.import_positions(np.full((3, 1, 3), np.nan), ["hidden"])["hidden"]
     scenes.aim(rig, "spine", hidden)
-    assert solve_frame(bpy.context, rig).line.endswith("mm, 1 not seen")
+    assert solve_frame(bpy.context, rig).line.endswith("m, 1 not seen")
 
 
 def test_without_a_seen_target_the_pose_stays():

@@ -1,5 +1,7 @@
 """A drag by the mouse that ends with Esc, or that can't begin, leaves the selection as it was."""
 
+from types import SimpleNamespace
+
 import bpy
 import pytest
 from support import limited, scenes
@@ -46,3 +48,13 @@ def test_so_does_a_bone_that_can_not_be_dragged(rig, press):
     with pytest.raises(RuntimeError, match=r"forearm\.L"):
         press(pick=True)
     assert chosen(rig) == before
+
+
+def test_a_key_lets_go_of_the_orientation_and_keeps_it_again(rig, press):
+    limited.select(rig, ["shin.L"], active="shin.L")
+    (drag,) = press()
+    for keeps in (False, True):
+        assert drag.modal(bpy.context, SimpleNamespace(type="O", value="PRESS")) == {"RUNNING_MODAL"}
+        assert drag.keep_orientation is keeps
+    assert drag.modal(bpy.context, ESC) == {"CANCELLED"}
+    assert not rig.fabrik.drag.is_property_set("keep_orientation")

@@ -56,6 +56,14 @@ def test_values_stay_in_their_places(language):
         ),
         ("14 bones turned, 3.2 mm short", "14 Bones gedreht, 3.2 mm zu kurz"),
         (
+            "3 bones turned, 15.4 cm short: foot.L is at its limit, a pin is 2 mm off",
+            "3 Bones gedreht, 15.4 cm zu kurz: foot.L ist an seiner Grenze, ein Pin ist 2 mm daneben",
+        ),
+        (
+            "0 of 2 effectors met, worst 3.2 cm: foot.R is pinned, 1 not seen",
+            "0 von 2 Effektoren am Ziel, am weitesten weg 3.2 cm: foot.R ist gepinnt, 1 nicht zu sehen",
+        ),
+        (
             "36 markers of 'walk' calibrated: RMS 2.2 mm, worst C7 3.4 mm, scaled by 1.2",
             "36 Marker von 'walk' kalibriert: RMS 2.2 mm, am schlechtesten C7 3.4 mm, skaliert mit 1.2",
         ),

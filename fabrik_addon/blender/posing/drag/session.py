@@ -4,7 +4,7 @@ Every step goes on from the pose before, and stays near the one at the drag's st
 back ends where it began.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import bpy
@@ -20,11 +20,12 @@ from ...rig.armature import RigError, check_bones, check_editable, check_rig, ne
 from ...rig.keying import check_auto_keying, is_auto_keying, key_channels, why_no_key
 from ...rig.pose_keeper import PoseKeeper
 from ...rig.posture_masses import is_hips
-from ...rig.spaces import as_array, object_scale
+from ...rig.spaces import as_array, length_text, object_scale
 from ...settings.control import solved_bone
 from ...settings.rig import rig_settings
 from .. import live
 from ..key_pose import forget_posed, note_posed
+from ..posture_session import why_short
 from ..snap_targets import snap_targets
 from .setup import DragSettings, DragSetup
 
@@ -42,22 +43,25 @@ class StepResult:
 
     error: how far the dragged point is from where it was dragged to. pin_error: how far a pin is from its place.
     is_on_the_way: whether the same step once more goes on, as joints do not run ahead of what is dragged.
-    deeper: how much farther along the `depth` of the step the dragged point is than asked.
+    deeper: how much farther along the `depth` of the step the dragged point is than asked. why: what keeps the dragged
+    point from there, such as "foot.L is at its limit"; "" if nothing does.
     """
 
     error: float = 0.0
     pin_error: float = 0.0
     is_on_the_way: bool = False
     deeper: float = 0.0
+    why: str = ""
 
     @property
     def line(self) -> str:
-        """What is amiss, in one line; "" where nothing is."""
-        parts = [
-            f"{1000.0 * self.error:.1f} mm short" if self.error > _SHOWN else "",
-            f"a pin is {1000.0 * self.pin_error:.1f} mm off" if self.pin_error > _SHOWN else "",
-        ]
-        return ", ".join(filter(None, parts))
+        """How far off the dragged point and pins are, in the scene's units and in one line; "" if all are in place."""
+        parts = []
+        if self.error > _SHOWN:
+            parts.append(f"{length_text(self.error)} short" + (f": {self.why}" if self.why else ""))
+        if self.pin_error > _SHOWN:
+            parts.append(f"a pin is {length_text(self.pin_error)} off")
+        return ", ".join(parts)
 
 
 class Drag:
@@ -74,7 +78,7 @@ class Drag:
     def __init__(self, context: bpy.types.Context, armature: bpy.types.Object, setup: DragSetup) -> None:
         """Take note of how things are. Raises RigError where nothing can follow."""
         bone = next(iter(setup.dragged))
-        self._armature, self._dragged = armature, tuple(setup.dragged)
+        self._armature, self._dragged, self._setup = armature, tuple(setup.dragged), setup
         self._parts, self._turning_parts = setup.parts(turning=False), setup.parts(turning=True)
         self._last_parts = self._parts
         self._asked: tuple[npt.ArrayLike, npt.ArrayLike | None, npt.ArrayLike | None] | None = None
@@ -145,12 +149,26 @@ class Drag:
             pose = part.solve(armature_shift, armature_turn, depth=armature_depth, settled=settled)
             writer.write(pose.local_rotations, pose.armature_head)
             poses.append(pose)
+        worst = int(np.argmax([pose.error for pose in poses]))
         return StepResult(
-            self._scale * max(pose.error for pose in poses),
+            self._scale * poses[worst].error,
             self._scale * max(pose.pin_error for pose in poses),
             any(pose.is_on_the_way for pose in poses),
             0.0 if armature_depth is None else self._scale * poses[0].deeper,
+            why_short(parts[worst].session.holding(), self._setup.pinned),
         )
+
+    def keep_orientation(self, context: bpy.types.Context, *, keep: bool) -> None:
+        """Whether dragged feet and heads keep their orientation from now on.
+
+        The next step goes on from the present pose.
+        """
+        self._keeper.restore()
+        context.view_layer.update()
+        setup = DragSetup(
+            self._armature, self._dragged[0], self._setup.point, replace(self._setup.settings, keep_orientation=keep)
+        )
+        self._setup, self._parts = setup, setup.parts(turning=False)
 
     def _is_there(self) -> bool:
         """Whether the armature has the bones that it had: undo, or another window, may have taken some away."""

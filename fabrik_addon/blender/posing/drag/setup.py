@@ -9,6 +9,7 @@ import bpy
 import numpy as np
 
 from ....core import Effector
+from ....core.arrays import FloatArray
 from ....core.model.prismatic import moved_with
 from ...control.body import may_move_freely, owned_bones, read_trees, unkeyable_bones
 from ...control.limbs import held_by_ik
@@ -41,18 +42,22 @@ class DragSettings:
         bones: that number, the dragged bone included.
         root: "AUTO", "FIXED", "FREE" or "FOLLOW"; None for the rig's own setting.
         keep_orientation: feet and heads keep their orientation in the world while they are dragged.
+        others: bones that are dragged by the same shift. Left out are those that are pinned, that constraints
+            move, and that are above or below another dragged bone.
     """
 
     reach: str = "WHOLE"
     bones: int = 3
     root: str | None = None
     keep_orientation: bool = True
+    others: tuple[str, ...] = ()
 
 
 class DragSetup:
     """An armature as it stands when a bone of it is taken hold of.
 
     Attributes:
+        point, settings: which end of the bones is dragged, and how.
         dragged: the bones that are dragged, the one that was taken hold of first, with (3,) their factors on a shift.
         owned: bones that constraints move, with the reason: nothing above them follows.
         frozen: bones that nobody could key, with the reason: they ride along.
@@ -60,14 +65,22 @@ class DragSetup:
 
     def __init__(self, armature: bpy.types.Object, bone: str, point: str, settings: DragSettings) -> None:
         """Look around. Raises RigError where the bone can't be dragged."""
-        self._armature, self._point, self._settings = armature, point, settings
+        self._armature, self.point, self.settings = armature, point, settings
         self.owned, self.frozen = owned_bones(armature), unkeyable_bones(armature)
         if bone in self.owned:
             raise RigError(f"Bone {bone!r} can't be dragged: {self.owned[bone]}; {OTHERWISE}")
-        self.dragged = {bone: _ALONG}
-        other = opposite_bone(armature, armature.pose.bones[bone]) if armature.pose.use_mirror_x else None
-        if other is not None and other.name not in self.owned:
-            self.dragged[other.name] = _MIRRORED
+        self.dragged: dict[str, FloatArray] = {}
+        left_out = {*self.owned, *(pin.bone for pin in pins(armature))}
+        others = [name for name in settings.others if name not in left_out]
+        # The end of a limb is meant if all of it is selected.
+        others.sort(key=lambda name: -len(armature.pose.bones[name].parent_recursive))
+        for name in (bone, *others):
+            if name in self._lines():
+                continue
+            self.dragged[name] = _ALONG
+            other = opposite_bone(armature, armature.pose.bones[name]) if armature.pose.use_mirror_x else None
+            if other is not None and other.name not in self.owned and other.name not in self._lines():
+                self.dragged[other.name] = _MIRRORED
         self._held = [pin for pin in pins(armature) if pin.bone not in self.dragged]
         self._loops = [
             (each, partner)
@@ -76,6 +89,11 @@ class DragSetup:
         ]
         self._trees = {name: tree for tree in self._present_trees() for name in tree.skeleton.names}
 
+    def _lines(self) -> set[str]:
+        """The dragged bones, and all above and below them."""
+        bones = [self._armature.pose.bones[name] for name in self.dragged]
+        return {each.name for bone in bones for each in (bone, *bone.parent_recursive, *bone.children_recursive)}
+
     def _present_trees(self) -> Iterator[Tree]:
         """The rig's bones, as long as they are now: dragging does not stretch them."""
         return (stretched(self._armature, tree) for tree in read_trees(self._armature))
@@ -83,14 +101,21 @@ class DragSetup:
     @property
     def root(self) -> str | None:
         """How the root goes along; None for the rig's own setting."""
-        return self._settings.root
+        return self.settings.root
+
+    @property
+    def pinned(self) -> dict[str, str]:
+        """The bones that pins hold, with the names that people know them by."""
+        return {pin.bone: pin.shown_bone for pin in self._held}
 
     @cached_property
     def tops(self) -> list[str]:
-        """The uppermost bones that follow; none of them is below another one."""
+        """The uppermost bones that follow; none of them is below another one. The first is that of the first bone."""
         found = dict.fromkeys(self._top(bone) for bone in self.dragged)
         bones = self._armature.pose.bones
-        return [top for top in found if not any(above.name in found for above in bones[top].parent_recursive)]
+        tops = [top for top in found if not any(above.name in found for above in bones[top].parent_recursive)]
+        path = self._path(next(iter(self.dragged)))
+        return sorted(tops, key=lambda top: top not in path)
 
     def parts(self, *, turning: bool) -> list[DragPart]:
         """The pieces of the rig that follow; `turning`: how the dragged bones are turned counts as well."""
@@ -109,14 +134,14 @@ class DragSetup:
     def _top(self, bone: str) -> str:
         """The uppermost bone that follows when a bone is dragged."""
         path = self._path(bone)
-        if self._settings.reach == "PIN":
+        if self.settings.reach == "PIN":
             pinned = {pin.bone for pin in self._held}
             places = [place for place, name in enumerate(path[:-1]) if name in pinned]
             return path[places[-1] + 1] if places else path[0]
-        if self._settings.reach == "BONES":
+        if self.settings.reach == "BONES":
             # A bone that is held by its head does not turn itself.
-            turning = path[:-1] if self._point == "HEAD" and len(path) > 1 else path
-            return turning[max(0, len(turning) - self._settings.bones)]
+            turning = path[:-1] if self.point == "HEAD" and len(path) > 1 else path
+            return turning[max(0, len(turning) - self.settings.bones)]
         return path[0]
 
     def _path(self, bone: str) -> list[str]:
@@ -148,7 +173,7 @@ class DragSetup:
         grips = [replace(grip, effector=moved_with([grip.effector], factors)[0]) for grip in grips]
         # Who names the bones that follow wants no others to; a body that stands on nothing rotates as a whole.
         left = {bone for bones in by_ik.values() for bone in bones}
-        follows = self._settings.reach == "WHOLE"
+        follows = self.settings.reach == "WHOLE"
         hangs = follows and rig_settings(self._armature).free_limbs_hang and (bool(self._held) or not leads)
         return DragPart(self._armature, tree, grips, self.frozen, root, follows=follows, hangs=hangs, left=left)
 
@@ -164,7 +189,7 @@ class DragSetup:
             return "FIXED"
         pinned = any(pin.bone in names for pin in self._held)
         dragged = top if top in self.dragged else next(iter(self.dragged))
-        return root_mode(self._armature, pinned=pinned, dragged=dragged, top=top, setting=self._settings.root)
+        return root_mode(self._armature, pinned=pinned, dragged=dragged, top=top, setting=self.settings.root)
 
     @property
     def _kept(self) -> list[FabrikEffector]:
@@ -193,14 +218,14 @@ class DragSetup:
     def _grip(self, bone: str, *, turning: bool, stays: bool) -> Grip:
         """What takes hold of a bone; it gives way to all pins. stays: its head can't move."""
         pose_bone = self._armature.pose.bones[bone]
-        kept = keeps_orientation(self._armature, bone) if self._settings.keep_orientation and not stays else 0.0
+        kept = keeps_orientation(self._armature, bone) if self.settings.keep_orientation and not stays else 0.0
         effector = Effector(
             bone,
-            offset=None if self._point == "TAIL" else BONE_HEAD,
+            offset=None if self.point == "TAIL" else BONE_HEAD,
             rotation_weight=1.0 if turning else kept,
             priority=1 + max((each.priority for each in self._kept), default=-1),
         )
-        position = np.array(armature_point(pose_bone, self._point), dtype=np.float64)
+        position = np.array(armature_point(pose_bone, self.point), dtype=np.float64)
         rotation = np.array(pose_bone.matrix.to_quaternion(), dtype=np.float64)
         return Grip(effector, position, rotation, self.dragged[bone])
 

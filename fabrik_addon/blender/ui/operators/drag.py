@@ -43,6 +43,12 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
     _timer: Timer | None = None
 
     bone: StringProperty(name="Bone", description="The bone to drag; the active one when empty", options=ASIDE)
+    others: StringProperty(
+        name="Other Bones",
+        description="Bones that are dragged by the same distance, separated by commas; the other selected ones when no "
+        "bone is given",
+        options={*ASIDE, "HIDDEN"},
+    )
     point: EnumProperty(name="Point", description="Which end of the bone is dragged", items=POINTS[:2], options=ASIDE)
     translation: FloatVectorProperty(
         name="Move", description="How far the point goes, in world space", subtype="TRANSLATION", options=ASIDE
@@ -120,7 +126,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         context.window_manager.modal_handler_add(self)
         keys = told(
             "LMB, Enter: confirm   RMB, Esc: cancel   X, Y, Z: axis   Shift X, Y, Z: plane   "
-            "R: turn   G: move   Ctrl: snap   Shift: precise   0-9: type"
+            "R: turn   G: move   O: keep orientation   Ctrl: snap   Shift: precise   0-9: type"
         )
         notice = told(self._drag.notice)
         context.workspace.status_text_set("   ".join(filter(None, [notice, keys])))
@@ -141,7 +147,9 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
             if event.value == "PRESS" and event.type in _CANCEL:
                 self.cancel(context)
                 return {"CANCELLED"}
-            if self._heeds(event):
+            if event.value == "PRESS" and event.type == "O":
+                self._toggle_orientation(context)
+            elif self._heeds(event):
                 self._step(context)
         except BaseException:
             self.cancel(context)
@@ -183,15 +191,20 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         from ...edit.begin import begin_any_drag
         from ...edit.span import Spread
         from ...posing.drag.setup import DragSettings
-        from ...settings.selection import clicked_bone
+        from ...settings.control import solved_bone
+        from ...settings.selection import chosen_bones, clicked_bone, selected_bones
 
         rig = rig_at_hand(context)
-        self.bone = self.bone or clicked_bone(rig).name
+        if not self.bone:
+            self.bone = clicked_bone(rig).name
+            chosen, own = [each.name for each in selected_bones(context, rig)], solved_bone(rig, self.bone)
+            self.others = ",".join(name for name in chosen if name != own) if own in chosen else ""
         start_as_chosen(rig)
         kept = rig_settings(rig)
         for name in set(_KEPT) - self.given(*_KEPT).keys():
             setattr(self, name, getattr(kept if name == "root" else kept.drag, name))
-        settings = DragSettings(self.reach, self.bones, self.root, self.keep_orientation)
+        others = [bone.name for bone in chosen_bones(context, rig, self.others)] if self.others else []
+        settings = DragSettings(self.reach, self.bones, self.root, self.keep_orientation, tuple(others))
         frame = self.given("frame").get("frame")
         spread = Spread(self.spread, self.spread, self.falloff, frame, self.layer, self.spread_to)
         return begin_any_drag(context, rig, self.bone, self.point, settings, spread)
@@ -307,6 +320,15 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         self._line = result.line
         self._go_on(context, goes_on=result.is_on_the_way)
         self._show(context)
+
+    def _toggle_orientation(self, context: Context) -> None:
+        """Keep the orientation of what is dragged, or let it go; drags over time turn as they will."""
+        from ...posing.drag.session import Drag
+
+        if isinstance(self._drag, Drag):
+            self.keep_orientation = not self.keep_orientation
+            self._drag.keep_orientation(context, keep=self.keep_orientation)
+            self._step(context)
 
     def _go_on(self, context: Context, *, goes_on: bool) -> None:
         """Whether to step on while the mouse rests."""

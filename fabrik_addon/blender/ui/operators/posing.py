@@ -1,7 +1,7 @@
 """Into Pose mode, posing the present frame, and between poses, keys and targets."""
 
 import bpy
-from bpy.props import EnumProperty
+from bpy.props import BoolProperty, EnumProperty
 from bpy.types import Context, Operator
 
 from ...settings.rig import ASIDE, KEY_BONES, rig_settings
@@ -72,10 +72,16 @@ class FABRIK_OT_snap_targets(OnRig, Operator):
     bl_label = "Snap Targets to Pose"
     why_not = staticmethod(why_no_solve)
 
+    clamp: BoolProperty(
+        name="Clamp Pose",
+        description="Rotate bones that are outside their limits inside first, so that solving does not",
+        options=ASIDE,
+    )
+
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         from ...posing.snap_targets import snap_targets
 
-        count, stays = snap_targets(context, rig)
+        count, stays = snap_targets(context, rig, clamp=self.clamp)
         return f"{count} targets are where the pose is", stays
 
 

@@ -15,7 +15,7 @@ from ....core.arrays import FloatArray
 from ...goals.self_collision import fitted
 from ...goals.support import support_of
 from ...rig.posture_masses import centre_of_mass
-from ...rig.spaces import armature_point, metres_per_unit
+from ...rig.spaces import armature_point, length_text, metres_per_unit
 from ...settings.effector import FabrikEffector
 from ...settings.limit_properties import LimitPropertyError
 from ...settings.rig import rig_settings
@@ -74,9 +74,7 @@ def label(view: GoalView, scene: bpy.types.Scene) -> str:
     """What is written beside a goal that is missed: how far away its effector is; "" beside others."""
     if view.met or view.goal is Goal.BEND:
         return ""
-    units = scene.unit_settings
-    distance = view.error * units.scale_length
-    text = bpy.utils.units.to_string(units.system, "LENGTH", distance, precision=3, split_unit=False)
+    text = length_text(view.error, scene)
     return f"pin {text}" if view.goal is Goal.PIN else text
 
 
