@@ -94,25 +94,25 @@ class Kind:
 
 KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
     {
-        FREE: Kind("Free", "Turns without limits", (), lambda _core, _kept: None),
+        FREE: Kind("Free", "No rotation limits", (), lambda _core, _kept: None),
         "BALL": Kind(
             "Ball",
-            "Leans within a cone of four angles, and twists within a range",
+            "Limit swing in four directions, and twist to a range",
             ("cone", "twist"),
             lambda core, kept: core.Ball(kept.cone, kept.twist),
             lambda limit: {"cone": limit.angles, "twist": tuple(limit.twist)},
         ),
         "HINGE": Kind(
             "Hinge",
-            "Turns about one axis only, within a range",
+            "Allow rotation about one axis only, within a range",
             ("axis", "hinge"),
             lambda core, kept: core.Hinge(kept.axis, *kept.hinge),
             lambda limit: {"axis": limit.axis, "hinge": (limit.low, limit.high)},
         ),
-        "FIXED": Kind("Fixed", "Does not turn", (), lambda core, _kept: core.Fixed()),
+        "FIXED": Kind("Fixed", "Allow no rotation", (), lambda core, _kept: core.Fixed()),
         "POLYGON": Kind(
             "Polygon",
-            "Leans within a window of any outline, and twists within a range",
+            "Limit swing to an outline of any shape, and twist to a range",
             ("window", "twist"),
             lambda core, kept: core.Polygon(points(kept.window), kept.twist),
             lambda limit: {"window": flat(limit.window), "twist": tuple(limit.twist)},
@@ -123,7 +123,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
 LIMIT_TYPES: Final = tuple((identifier, kind.name, kind.about) for identifier, kind in KINDS.items())
 LIMIT_AXES: Final = (
     ("X", "X", "The bone's X axis"),
-    ("Y", "Y", "Along the bone, like a pivot"),
+    ("Y", "Y", "The bone's Y axis, for a pivot joint"),
     ("Z", "Z", "The bone's Z axis"),
 )
 

@@ -95,7 +95,7 @@ def test_blender_shows_them():
         pytest.skip("this Blender has no languages")
     view.use_translate_interface = True
     try:
-        assert translations.said("Press F over a bone and move") == "F über einem Bone drücken und bewegen"
+        assert translations.said("Press F over a bone and move the mouse") == "F über einem Bone drücken und bewegen"
         assert translations.told("'Rig' has no hold: add one first") == "'Rig' hat keinen Halt: erst einen hinzufügen"
         assert translations.said("Seen on {share:.0f} % of the frames", share=99.6) == "Auf 100 % der Bilder gesehen"
     finally:

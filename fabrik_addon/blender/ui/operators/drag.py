@@ -35,17 +35,17 @@ _KEPT: Final = ("root", *get_annotations(DragOptions))
 
 
 class FABRIK_OT_drag(DragOptions, OnRig, Operator):
-    """Drag a bone and let the rig follow, inside its limits and with pinned bones held"""
+    """Drag a bone, and the rig follows within its limits while pinned bones stay in place"""
 
     bl_idname = "fabrik.drag"
-    bl_label = "Drag"
+    bl_label = "Drag Bone"
     bl_options = {"REGISTER", "UNDO", "BLOCKING", "GRAB_CURSOR"}
     _timer: Timer | None = None
 
-    bone: StringProperty(name="Bone", description="The bone to drag; the active one when empty", options=ASIDE)
+    bone: StringProperty(name="Bone", description="The bone to drag. Defaults to the active bone", options=ASIDE)
     point: EnumProperty(name="Point", description="Which end of the bone is dragged", items=POINTS[:2], options=ASIDE)
     translation: FloatVectorProperty(
-        name="Move", description="How far the point goes, in world space", subtype="TRANSLATION", options=ASIDE
+        name="Move", description="Translation of the dragged point in world space", subtype="TRANSLATION", options=ASIDE
     )
     location: FloatVectorProperty(
         name="Location",
@@ -55,14 +55,14 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         options={*ASIDE, "HIDDEN"},
     )
     rotation: FloatVectorProperty(
-        name="Turn",
-        description="How far the bone is turned, in world space; unless given the bone turns as it will",
+        name="Rotate",
+        description="Rotation of the bone in world space. If not set, the solver chooses the rotation",
         subtype="EULER",
         options=ASIDE,
     )
     root: EnumProperty(
         name="Root",
-        description="What the root bone does; the rig's setting unless given",
+        description="How the root bone moves. Defaults to the rig's setting",
         items=ROOTS,
         options=ASIDE,
     )
@@ -119,8 +119,8 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         self._lines.start()
         context.window_manager.modal_handler_add(self)
         keys = told(
-            "LMB, Enter: confirm   RMB, Esc: cancel   X, Y, Z: axis   Shift X, Y, Z: plane   "
-            "R: turn   G: move   Ctrl: snap   Shift: precise   0-9: type"
+            "LMB, Enter: confirm   RMB, Esc: cancel   X, Y, Z: axis   Shift X, Y, Z: plane   R: "
+            "rotate   G: move   Ctrl: snap   Shift: precise   0-9: type"
         )
         notice = told(self._drag.notice)
         context.workspace.status_text_set("   ".join(filter(None, [notice, keys])))

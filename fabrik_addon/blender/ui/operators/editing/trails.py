@@ -34,10 +34,10 @@ def _why_no_trails(rig: bpy.types.Object) -> str:
 
 
 class FABRIK_OT_work_out_trails(OnRig, Operator):
-    """Play the frames of trails and ghosts again: of NLA strips and control rigs keys alone don't show them"""
+    """Recalculate trails and ghosts of control rigs and NLA strips by playing the frames"""
 
     bl_idname = "fabrik.work_out_trails"
-    bl_label = "Work Out Trails"
+    bl_label = "Update Trails"
     why_not = staticmethod(_why_no_trails)
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
