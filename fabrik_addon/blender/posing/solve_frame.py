@@ -41,7 +41,7 @@ class FrameResult:
         """The result in one line, such as "5 of 5 effectors met, worst 0.2 mm"."""
         unseen = int(np.isnan(self.errors).sum())
         if unseen == len(self.errors):
-            return "No target is seen on this frame: the pose is as before"
+            return "No target is seen on this frame: the pose was not changed"
         hidden = f", {unseen} not seen" if unseen else ""
         seen = len(self.errors) - unseen
         return f"{self.met} of {seen} effectors met, worst {1000.0 * np.nanmax(self.errors):.1f} mm{hidden}"

@@ -88,7 +88,7 @@ def test_several_performers(tmp_path, capfd):
 def test_markers_are_not_solved_in_order(tmp_path, capfd):
     more = ("--start", "previous", "--map", SAMPLES / "walk_map.json", "--samples", 1, 3)
     assert cli.run_command(arguments(tmp_path, SAMPLES / "walk.trc", *more)) == 1
-    assert "Markers are solved frame by frame" in capfd.readouterr().err
+    assert "Markers can't be solved from the previous frame" in capfd.readouterr().err
     assert not (tmp_path / "o.blend").exists()
 
 

@@ -51,10 +51,10 @@ def test_values_stay_in_their_places(language):
     [
         ("'Rig' has no effector: add one first", "'Rig' hat keinen Effektor: erst einen hinzufügen"),
         (
-            "Bone 'Head' is left alone: constraint 'Aim' moves it",
+            "Bone 'Head' was not changed: constraint 'Aim' moves it",
             "Bone 'Head' bleibt, wie er ist: Constraint 'Aim' bewegt ihn",
         ),
-        ("14 bones turned, 3.2 mm short", "14 Bones gedreht, 3.2 mm zu kurz"),
+        ("14 bones rotated, 3.2 mm short", "14 Bones gedreht, 3.2 mm zu kurz"),
         (
             "36 markers of 'walk' calibrated: RMS 2.2 mm, worst C7 3.4 mm, scaled by 1.2",
             "36 Marker von 'walk' kalibriert: RMS 2.2 mm, am schlechtesten C7 3.4 mm, skaliert mit 1.2",
@@ -73,7 +73,7 @@ def test_a_message_is_told_by_its_pattern_with_its_values_in_it(message, german)
 
 def test_every_message_that_is_told_in_english_is_itself():
     """Whatever its values are, and though patterns may be made of one another."""
-    values = ["'Head'", "walk.trc", "3.5", "", "LASI, RASI and 4 more", "a driver turns it", "1", "2"]
+    values = ["'Head'", "walk.trc", "3.5", "", "LASI, RASI and 4 more", "a driver rotates it", "1", "2"]
     for text in all_messages():
         message = text.format(*values[: text.count("{}")])
         assert translations.translate(message, lambda known, _context: known) == message

@@ -133,7 +133,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         lost = self._watch.why_lost()
         if lost:
             self.cancel(context)
-            self.report({"ERROR"}, told(f"{lost}, so the drag has ended: start it again"))
+            self.report({"ERROR"}, told(f"{lost}, so the drag was canceled: start it again"))
             return {"CANCELLED"}
         try:
             if self._confirms(event):
@@ -346,7 +346,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         play_again(context, self.spread)
         for sentence in drag.left_alone:
             self.report({"WARNING"}, told(sentence))
-        moved = f"{bones_of(count)} turned"
+        moved = f"{bones_of(count)} rotated"
         self.report({"INFO"}, f"{self.bone}: {told(', '.join(filter(None, [moved, line])))}")
         return {"FINISHED"}
 

@@ -63,7 +63,7 @@ class FABRIK_OT_own_targets(OnRig, Operator):
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         from ...goals.effectors import own_targets
 
-        return f"{rig.name!r} has {len(own_targets(rig))} targets of its own now", []
+        return f"{rig.name!r} now has {len(own_targets(rig))} targets of its own", []
 
 
 class FABRIK_OT_remove_effector(OnRig, Operator):

@@ -163,7 +163,7 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
             self._import(context, path, recording, timing)
         after = scene_rate(context.scene)
         if abs(after - before) > _SAME_RATE:
-            self.report({"WARNING"}, told(f"The scene plays {after:g} frames a second now, {before:g} before"))
+            self.report({"WARNING"}, told(f"The scene's frame rate is now {after:g} fps (was {before:g})"))
         return {"FINISHED"}
 
     def _import(self, context: Context, path: Path, recording: "Clip | Recorded", timing: str) -> None:
@@ -252,18 +252,18 @@ def _check_rates(clips: "Sequence[Clip | Recorded]", timing: str) -> None:
     rates = sorted({clip.rate for clip in clips})
     if timing == "SET_SCENE_RATE" and len(rates) > 1:
         raise ImportMarkersError(
-            f"The files have different frame rates ({rates[0]:g} to {rates[-1]:g} a second): choose Keep Time instead"
+            f"The files have different frame rates ({rates[0]:g} to {rates[-1]:g} fps): choose Keep Time"
         )
 
 
 def _body_summary(path: Path, body: "Recorded", name: str) -> str:
-    return f"{path.name}: {len(body.names)} bones, {len(body.frames)} frames, {body.rate:g} a second, as {name!r}"
+    return f"{path.name}: {len(body.names)} bones, {len(body.frames)} frames at {body.rate:g} fps, imported as {name!r}"
 
 
 def _summary(clip: "Clip", take: str) -> str:
     return (
-        f"{clip.source}: {len(clip.names)} markers, {clip.frame_count} frames, {clip.rate:g} a second, "
-        f"{clip.units}, {clip.up_axis} up, as {take!r}"
+        f"{clip.source}: {len(clip.names)} markers, {clip.frame_count} frames at {clip.rate:g} "
+        f"fps, {clip.units}, {clip.up_axis} up, imported as {take!r}"
     )
 
 

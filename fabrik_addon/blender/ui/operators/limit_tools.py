@@ -98,9 +98,9 @@ class FABRIK_OT_check_action(OnBones, Operator):
 
         if not self.mend:
             found = check_action(context, rig, bones)
-            return _summary(found, "break their limits"), [breach.line for breach in found]
+            return _summary(found, "exceed their limits"), [breach.line for breach in found]
         mended, left = mend_action(context, rig, bones)
-        return _summary(mended, "broke their limits and were mended"), [breach.line for breach in left]
+        return _summary(mended, "exceeded their limits and were fixed"), [breach.line for breach in left]
 
 
 class FABRIK_OT_limits_to_constraints(OnBones, Operator):
@@ -137,7 +137,7 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
         if doubt:
             self.anyway = True
             manager = context.window_manager
-            title, go_on = "Limit It as a Human?", "Limit Anyway"
+            title, go_on = "Apply Human Limits to This Rig?", "Apply"
             return set(manager.invoke_confirm(self, event, title=title, message=doubt, confirm_text=go_on))
         return self.execute(context)
 
@@ -153,14 +153,14 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
 
         doubt = "" if self.anyway else doubt_of_human(rig)
         if doubt:
-            raise RigError(f"{doubt}; switch Anyway on to limit it all the same")
+            raise RigError(f"{doubt}; turn Force on to apply the limits")
         return described(apply_preset(rig, bones))
 
 
 def _summary(found: "Sequence[Breach]", what: str) -> str:
     """How many bones and frames."""
     if not found:
-        return "The action keeps all limits"
+        return "The action is within all limits"
     frames = {int(frame) for breach in found for frame in breach.frames}
     return f"{len(found)} bones on {len(frames)} frames {what}"
 

@@ -57,8 +57,11 @@ class FABRIK_OT_match_markers(OnRig, Operator):
         guessed = [guess.entry.marker for guess in guess_markers(context, rig)] if self.guess else []
         labels = PRESETS[found.preset].title if found.preset else "no known labels"
         free = tuple(entry.name for entry in rig_settings(rig).capture.markers if not entry.bone)
-        by_motion = f", {len(guessed)} guessed by motion" if guessed else ""
-        what = f"{len(found.markers)} markers{of_take(take_name(rig))} on bones ({labels}){by_motion}{_listed(free)}"
+        by_motion = f", {len(guessed)} guessed from motion" if guessed else ""
+        what = (
+            f"{len(found.markers)} markers{of_take(take_name(rig))} matched to bones "
+            f"({labels}){by_motion}{_listed(free)}"
+        )
         doubts = matching_doubts_of(rig)
         rig_settings(rig).capture.doubts = "\n".join(doubts)
         return what, doubts
@@ -90,7 +93,7 @@ class FABRIK_OT_marker_bone(OnRig, Operator):
         capture = rig_settings(rig).capture
         marker = capture.markers[min(max(capture.active_marker, 0), len(capture.markers) - 1)]
         marker.bone, marker.enabled, marker.guess = rig.data.bones.active.name, True, -1.0
-        return f"{marker.name!r} is on bone {marker.bone!r}", []
+        return f"{marker.name!r} is now assigned to bone {marker.bone!r}", []
 
 
 class FABRIK_OT_save_marker_map(OnJson, Operator, ExportHelper):
@@ -117,7 +120,7 @@ class FABRIK_OT_load_marker_map(OnJson, Operator, ImportHelper):
         from ...capture.matching import load_map
 
         found, count = load_map(rig, chosen_path(self))
-        return f"{found} of the map's {count} markers are in the list, and on its bones now", []
+        return f"Assigned {found} of the map's {count} markers to bones", []
 
 
 CLASSES = (FABRIK_OT_match_markers, FABRIK_OT_marker_bone, FABRIK_OT_save_marker_map, FABRIK_OT_load_marker_map)

@@ -26,7 +26,7 @@ class FABRIK_OT_pose_mode(OnRig, Operator):
         context.view_layer.objects.active = rig
         rig.select_set(True)
         bpy.ops.object.mode_set(mode="POSE")
-        return f"{rig.name!r} is posed now", []
+        return f"{rig.name!r} is now active in Pose mode", []
 
 
 class FABRIK_OT_solve(OnRig, Operator):
@@ -76,7 +76,7 @@ class FABRIK_OT_snap_targets(OnRig, Operator):
         from ...posing.snap_targets import snap_targets
 
         count, stays = snap_targets(context, rig)
-        return f"{count} targets are where the pose is", stays
+        return f"Snapped {count} targets to the pose", stays
 
 
 class FABRIK_OT_keep_pose(OnRig, Operator):

@@ -53,7 +53,7 @@ class FABRIK_OT_worst_frame(OnRig, Operator):
 
         capture = rig_settings(rig).capture
         if self.marker and self.marker not in capture.markers:
-            raise RigError(f"There is no marker {self.marker!r} in the list: choose one that is")
+            raise RigError(f"Marker {self.marker!r} is not in the list: choose another")
         frame = (capture.markers[self.marker] if self.marker else capture).worst_frame
         context.scene.frame_set(frame)
         return f"Frame {frame}", []

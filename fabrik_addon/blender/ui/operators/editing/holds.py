@@ -67,7 +67,7 @@ class FABRIK_OT_add_hold(OnRig, Operator):
         target = named(bpy.data.objects, self.target, "object")
         settings = HoldSettings(self.point, self.hold_rotation, self.ease, target, self.target_bone)
         missed = add_hold(context, rig, bone, (self.first, self.last), settings)
-        return f"{bone!r} is held from frame {self.first} to {self.last}", [missed] if missed else []
+        return f"{bone!r} is now held from frame {self.first} to {self.last}", [missed] if missed else []
 
 
 class FABRIK_OT_remove_hold(OnRig, Operator):

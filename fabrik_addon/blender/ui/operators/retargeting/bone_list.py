@@ -16,7 +16,7 @@ class FABRIK_OT_match_bones(OnRig, Operator):
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         from ....retarget.matching import match_bones
 
-        return f"{len(match_bones(context, rig))} bones matched", []
+        return f"{len(match_bones(context, rig))} bones mapped", []
 
 
 class FABRIK_OT_save_bone_map(OnJson, Operator, ExportHelper):
