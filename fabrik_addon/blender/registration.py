@@ -59,7 +59,7 @@ def register() -> None:
         bpy.utils.register_class(cls)
     bpy.types.Object.fabrik = PointerProperty(  # type: ignore[attr-defined]
         name="FABRIK",
-        description="Effectors of this rig and how it is baked",
+        description="FABRIK settings of this object",
         type=settings.FabrikRig,
         override={"LIBRARY_OVERRIDABLE"},
     )
@@ -68,7 +68,7 @@ def register() -> None:
         drawing_handlers.LIMITS_SWITCH,
         BoolProperty(
             name="Joint Limits",
-            description="Show how far the active bone and the selected ones may turn, while posing",
+            description="Show the limits of the active and selected bones in Pose mode",
             default=False,
             update=noting("limits"),
         ),
@@ -77,8 +77,8 @@ def register() -> None:
         bpy.types.Scene,
         drawing_handlers.GOALS_SWITCH,
         BoolProperty(
-            name="Goals",
-            description="Show targets, pins and bend targets of rigs, and how far their effectors are from them",
+            name="Targets and Pins",
+            description="Show targets, pins and pole targets of rigs, and their distance from the effectors",
             default=True,
         ),
     )

@@ -157,5 +157,5 @@ def _chosen(
         chosen.append(replace(tree, bones=kept, travels=choice == "MAPPED" or root in wanted))
     if not any(tree.bones for tree in chosen):
         what = "selected" if choice == "SELECTED" else "followed by a marker or an effector"
-        raise BakeError(f"None of the bones to be keyed is {what}: choose All Solved")
+        raise BakeError(f"No bone to key is {what}: choose All Solved")
     return tuple(chosen)

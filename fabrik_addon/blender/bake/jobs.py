@@ -94,7 +94,7 @@ def sample(
     """The trees to be solved, and (F, 4, 4) world matrices of the armature; yields the share done."""
     scene, frames, by_markers = context.scene, settings.frames, follows_markers(armature, settings.source)
     if by_markers and settings.start == "PREVIOUS":
-        raise BakeError("Markers are solved frame by frame, not from the frame before: choose Rest as the start")
+        raise BakeError("Markers can't be solved from the previous frame: set Start From to Rest")
     goals = _goals_at(context, armature, settings)
     rate = scene_rate(scene) / settings.step
     smooth = partial(low_pass, rate=rate, cutoff=settings.low_pass) if by_markers else None

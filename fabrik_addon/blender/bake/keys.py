@@ -66,9 +66,13 @@ def check_root_motion(armature: bpy.types.Object, root_motion: str, trees: Seque
     if root_motion == "BONE" or not any(moves_root(armature, goals) for goals in trees):
         return
     if len(trees) > 1:
-        raise BakeError(f"{armature.name!r} has several roots, which the object can't stand for: choose Root Bone")
+        raise BakeError(
+            f"{armature.name!r} has several roots, so the object can't carry its motion: set Root Motion to Root Bone"
+        )
     if root_motion == "OBJECT" and is_led(armature):
-        raise BakeError(f"{armature.name!r} is moved by a parent, constraint, driver or NLA strip: choose Root Bone")
+        raise BakeError(
+            f"{armature.name!r} is moved by a parent, constraint, driver or NLA strip: set Root Motion to Root Bone"
+        )
 
 
 def write_keys(writing: Writing) -> Generator[float, None, list[str]]:
@@ -100,7 +104,7 @@ def write_keys(writing: Writing) -> Generator[float, None, list[str]]:
     if settings.action == "NLA":
         add_strip(armature, action)
     names = ", ".join(dict.fromkeys(locked))
-    kept = [f"Curves of action {action.name!r} are locked and have not changed: {names}"] if locked else []
+    kept = [f"Locked curves of action {action.name!r} were not changed: {names}"] if locked else []
     return kept + [sentence for take in takes if take is not None for sentence in take.left]
 
 

@@ -85,7 +85,7 @@ def take_notes(trees: Sequence[BakedTree], metre: float) -> Iterator[str]:
     if stances:
         before = max(stance.drift_before for stance in stances) / metre
         after = max(stance.drift_after for stance in stances) / metre
-        yield f"Feet: {len(stances)} stances, drift at most {1000 * before:.1f} mm, planted {1000 * after:.1f} mm"
+        yield f"Feet: {len(stances)} contacts, drift at most {1000 * before:.1f} mm, planted {1000 * after:.1f} mm"
 
 
 def note_results(rig: bpy.types.Object, report: Report, take: str) -> None:
@@ -217,9 +217,9 @@ def _moved_by_constraints(armature: bpy.types.Object) -> list[str]:
 def _warnings(armature: bpy.types.Object, bones: Sequence[str]) -> Iterator[str]:
     """What keeps the rig from showing the keys it has got."""
     if armature.data.pose_position == "REST":
-        yield f"{armature.name!r} is shown in its rest position: switch it to pose position to see the motion"
+        yield f"{armature.name!r} is in rest position: switch it to pose position to see the motion"
     for bone in bones if control_rig(armature) is None else ():
         kinds = armature.pose.bones[bone].constraints
         active = [kind.name for kind in kinds if not kind.mute and kind.influence > 0.0 and not is_own(kind)]
         if active:
-            yield f"Bone {bone!r} has constraints that change what was baked: {', '.join(active)}"
+            yield f"Bone {bone!r} has constraints that change the baked motion: {', '.join(active)}"

@@ -46,11 +46,11 @@ _SCALES: Final[Mapping[str, Scale]] = MappingProxyType(
 # What a calibration takes the person to do on the frames that it measures on.
 _POSES: Final[Mapping[Kind, str]] = MappingProxyType(
     {
-        "REST": "standing like the rig at rest",
-        "STANDING": "standing with hanging arms",
+        "REST": "standing in the rig's rest pose",
+        "STANDING": "standing with arms hanging",
         "A_POSE": "standing in an A pose",
         "T_POSE": "standing in a T pose",
-        "MOVING": "in no pose of calibration",
+        "MOVING": "not in a calibration pose",
     }
 )
 
@@ -93,8 +93,8 @@ class CalibrationResult:
         name, distance = self.worst
         return (
             f"RMS {1000.0 * self.rms:.1f} mm, worst {name} {1000.0 * distance:.1f} mm",
-            f"scaled by {self.scale:.4g}" + (f", up by {100.0 * self.lift:.1f} cm" if self.lift else ""),
-            f"person taken to be {_POSES[self.pose]}",
+            f"scaled by {self.scale:.4g}" + (f", moved up by {100.0 * self.lift:.1f} cm" if self.lift else ""),
+            f"detected pose: {_POSES[self.pose]}",
         )
 
     @property
@@ -293,7 +293,8 @@ def _within(reference: Frames | None, span: Frames) -> Frames | None:
     first, last = reference
     if not span[0] <= first <= last <= span[1]:
         raise CalibrateError(
-            f"The reference is frames {first} to {last}: it must be in {span[0]} to {span[1]}, where markers have keys"
+            f"The reference is frames {first} to {last}: it must be within {span[0]} to {span[1]}, "
+            "the frames of the markers"
         )
     return first - span[0], last - span[0]
 

@@ -68,15 +68,14 @@ def check_scalable(markers: Iterable[SceneMarker]) -> None:
     for holder in _holders(markers):
         if holder.library is not None:
             raise MarkerError(
-                f"{holder.name!r} is linked from another file, so it can't be scaled to the rig: "
-                "choose As Recorded for the proportions"
+                f"{holder.name!r} is linked from another file and can't be scaled: set Proportions to As Recorded"
             )
         own = (curve for curve in keyframes.curves(holder) if not curve.data_path.startswith("pose.bones"))
         moved = any(curve.data_path != "location" or curve.modifiers for curve in own)
         if is_led(holder) or moved:
             raise MarkerError(
-                f"{holder.name!r} is moved by more than keys of its location, so it can't be scaled to the rig: "
-                "choose As Recorded for the proportions"
+                f"{holder.name!r} is moved by more than location keys and can't be scaled: set "
+                "Proportions to As Recorded"
             )
 
 
@@ -106,6 +105,6 @@ def why_another_speed(scene: bpy.types.Scene, rig: bpy.types.Object) -> str:
     if take is None or rate is None or abs(now - rate) < _SAME_RATE:
         return ""
     return (
-        f"{take.name!r} was imported at {rate:g} frames a second, but the scene plays {now:g} now: "
-        "set the scene's frame rate back, or import the recording again"
+        f"{take.name!r} was imported at {rate:g} fps, but the scene now plays at {now:g} fps: set "
+        "the scene's frame rate back, or import the recording again"
     )

@@ -51,7 +51,7 @@ def choose_performer(clip: Clip, name: str) -> Clip:
     """
     there = performers(clip)
     if name and name not in there:
-        known = _listed(there) or "labels without one"
+        known = _listed(there) or "labels without a prefix"
         raise ImportMarkersError(f"{clip.source}: there is no performer {name!r}: choose {known}")
     if len(there) > 1 and not name:
         raise SeveralPerformersError(clip.source, there)
@@ -74,7 +74,7 @@ def part_of(clip: Clip, first: int = 1, last: int = 0, step: int = 1) -> Clip:
         part = trim(clip, first - 1, end - 1)
     except ClipError:
         raise ImportMarkersError(
-            f"{clip.source}: there are no frames {first} to {end}: choose some from 1 to {clip.frame_count}"
+            f"{clip.source}: there are no frames {first} to {end}: choose a range within 1 to {clip.frame_count}"
         ) from None
     if step == 1:
         return part
@@ -149,7 +149,7 @@ def _check(clip: Clip, timing: str, scale: float) -> None:
         raise ImportMarkersError(f"{name}: there are no markers to import: choose another recording")
     if not 0.0 < clip.rate <= FASTEST_RATE:
         raise ImportMarkersError(
-            f"{name}: its rate is {clip.rate}, but must be above 0 and at most {FASTEST_RATE:g} frames a second"
+            f"{name}: the frame rate is {clip.rate}, but must be above 0 and at most {FASTEST_RATE:g} frames per second"
         )
     if not (math.isfinite(scale) and scale > 0.0):
         raise ImportMarkersError(f"The scale must be a positive number, not {scale}")
@@ -160,7 +160,7 @@ def _check_frames(clip: Clip, frames: FloatArray) -> None:
     if np.abs(frames[[0, -1]]).max() > LAST_FRAME:
         name = clip.source or "The recording"
         raise ImportMarkersError(
-            f"{name}: frames {frames[0]:.0f} to {frames[-1]:.0f} are beyond what Blender can hold: import fewer samples"
+            f"{name}: frames {frames[0]:.0f} to {frames[-1]:.0f} are outside Blender's range: import fewer samples"
         )
 
 

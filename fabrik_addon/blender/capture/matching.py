@@ -62,7 +62,7 @@ def match_markers(
     rest = read_rest(rig)
     roles = match_bones(rest)
     if not roles:
-        raise MarkerError(f"No bone of {rig.name!r} is named as one of a human: choose each marker's bone by hand")
+        raise MarkerError(f"No bone of {rig.name!r} has the name of a human bone: choose each marker's bone by hand")
     labels = [marker.label for marker in markers]
     matched = match(labels, parts_of(roles), rest, None if preset == "AUTO" else preset)
     capture = rig_settings(rig).capture
@@ -99,14 +99,14 @@ def find_markers(
         return in_collection(take)
     markers = [SceneMarker(_label(thing), thing) for thing in context.selected_objects if thing.type == "EMPTY"]
     if not markers:
-        raise MarkerError("There are no markers: import some, or select the empties that are markers with the rig")
+        raise MarkerError("No markers found: import some, or select the rig and its marker empties")
     return _unique(markers)
 
 
 def _bones_of(rig: bpy.types.Object, armature: bpy.types.Object) -> list[SceneMarker]:
     """The bones of an armature as markers."""
     if armature == rig or armature.type != "ARMATURE":
-        raise MarkerError(f"{armature.name!r} can't hold the markers of {rig.name!r}: choose another armature")
+        raise MarkerError(f"{armature.name!r} can't be the marker armature of {rig.name!r}: choose another armature")
     return [SceneMarker(bone.name, armature, bone.name) for bone in armature.data.bones]
 
 
@@ -114,7 +114,7 @@ def in_collection(take: bpy.types.Collection) -> list[SceneMarker]:
     """The empties of a collection as markers."""
     markers = [SceneMarker(_label(thing), thing) for thing in take.all_objects if thing.type == "EMPTY"]
     if not markers:
-        raise MarkerError(f"There are no empties in collection {take.name!r} to take for markers: choose another")
+        raise MarkerError(f"Collection {take.name!r} has no empties to use as markers: choose another")
     return _unique(markers)
 
 
@@ -252,7 +252,7 @@ def save_map(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
     """
     entries = mapping_of(rig_settings(rig).capture)
     if not entries:
-        raise MarkerError(f"{rig.name!r} has no marker on a bone that could be saved: match its markers first")
+        raise MarkerError(f"{rig.name!r} has no mapped markers to save: match its markers to bones first")
     write_map(path, [scaled_entry(entry, metres_per_unit(rig)) for entry in entries])
     return len(entries)
 
@@ -267,7 +267,7 @@ def load_map(rig: bpy.types.Object, path: str | os.PathLike[str]) -> tuple[int, 
     missing = next((entry for entry in entries if entry.bone not in rig.data.bones), None)
     if missing is not None:
         raise MarkerError(
-            f"The map puts {missing.marker!r} on {missing.bone!r}: choose a map of bones that {rig.name!r} has"
+            f"The map assigns {missing.marker!r} to {missing.bone!r}: choose a map with bones that {rig.name!r} has"
         )
     markers = rig_settings(rig).capture.markers
     for entry in markers:

@@ -15,10 +15,10 @@ def check_fittable(rig: bpy.types.Object) -> None:
     """Raise RigError where a rig's bones can't be edited."""
     if rig.override_library is not None or rig.data.library is not None or rig.data.override_library is not None:
         raise RigError(
-            f"The bones of {rig.name!r} are linked from another file: choose other proportions than Fit the Rig"
+            f"The bones of {rig.name!r} are linked from another file: set Proportions to an option other than Fit Rig"
         )
     if rig.data.users > 1:
-        raise RigError(f"The bones of {rig.name!r} belong to {rig.data.users} objects: make them single-user first")
+        raise RigError(f"The armature of {rig.name!r} is used by {rig.data.users} objects: make it single-user first")
 
 
 def fit_rest(context: bpy.types.Context, rig: bpy.types.Object, skeletons: Sequence[tuple[Skeleton, float]]) -> None:

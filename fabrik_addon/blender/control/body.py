@@ -37,7 +37,7 @@ def read_trees(rig: bpy.types.Object, *, at_rest: bool = False) -> list[Tree]:
     gone = gone or next((row.name for row in (*kept.switches, *kept.along) if not has_switch(rig, row.name)), None)
     if gone is not None:
         raise plain.RigError(
-            f"{rig.name!r} no longer has {gone!r} (was a bone renamed?): press Use as Control Rig again"
+            f"{rig.name!r} no longer has {gone!r} (was a bone renamed?): press Set Up Control Rig again"
         )
     return [_tree(rig, rows, at_rest=at_rest) for rows in _by_root(list(kept.carriers))]
 

@@ -82,7 +82,7 @@ def _placed(
     writer.put_on_ik()
     for row in range(len(heads) if found else 0):
         writer.write(rotations[row], heads[row], exactly=True)
-        left += [f"{sentence} on one of the frames" for sentence in writer.leave_ik()]
+        left += [f"{sentence} on one frame" for sentence in writer.leave_ik()]
         staying = {name for limb in writer.limbs.values() for name in limb.controls}
         found = {name: channels for name, channels in found.items() if name in staying}
         for name, channels in found.items():

@@ -55,15 +55,15 @@ def use_control_rig(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[
     check_rig(rig)
     check_editable(rig)
     if rig.data.pose_position == "REST":
-        raise RigError(f"Armature {rig.name!r} is shown in its rest position: switch to its pose position")
+        raise RigError(f"Armature {rig.name!r} is in rest position: switch it to pose position")
     if not constrained_bones(rig):
-        raise RigError(f"No bone of {rig.name!r} is owned by constraints: drag its bones as they are")
+        raise RigError(f"{rig.name!r} is not a control rig (no bone is moved by constraints): drag its bones directly")
     kept = rig_settings(rig).control
     by_hand = {carrier.name: carrier.control for carrier in kept.carriers if carrier.found == "HAND"}
     _at_rest(context, rig, lambda: _find(context, rig, by_hand))
     names = kept.uncarried.split(", ") if kept.uncarried else []
-    left = f"No control carries {first_few(names)}: they ride along"
-    return f"{len(kept.carriers)} bones of {rig.name!r} are posed by their controls", [left] if names else []
+    left = f"No control moves {first_few(names)}: these bones only follow their parents"
+    return f"{len(kept.carriers)} bones of {rig.name!r} are posed with controls", [left] if names else []
 
 
 def _at_rest(context: bpy.types.Context, rig: bpy.types.Object, look: Callable[[], None]) -> None:
@@ -85,14 +85,14 @@ def _find(context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[st
     after, kept = dependents(rig), rig_settings(rig).control
     found = _try(context, rig, by_hand, after)
     if not found.carriers:
-        raise RigError(f"No control of {rig.name!r} turns a bone of its mesh: drag its bones as they are")
+        raise RigError(f"No control of {rig.name!r} rotates a deform bone: drag its bones directly")
     with _kept_if_failing(kept):
         _keep(kept, found, by_hand)
         _set(rig, found.switches)
         with _unlocked(rig, kept.place):
             leave_out_unruly(context, rig, kept, after)
         if not len(kept.carriers):
-            raise RigError(f"No control of {rig.name!r} brings a bone where it is posed to: drag its bones as they are")
+            raise RigError(f"No control of {rig.name!r} can move a deform bone to its pose: drag its bones directly")
         find_limb_controls(context, rig, kept, _movable(rig, constrained_bones(rig)), after)
     left = [carrier.bone for carrier in found.carriers if carrier.bone not in kept.carriers]
     kept.uncarried = ", ".join([*_uncarried(found), *left])
@@ -143,7 +143,7 @@ def _try(
     switches = possible_switches(context, rig)
     controls = [name for name in _movable(rig, _owned(context, rig, switches)) if _turns(rig, name)]
     if not controls:
-        raise RigError(f"{rig.name!r} has no control that can be turned: drag its bones as they are")
+        raise RigError(f"{rig.name!r} has no control that can be rotated: drag its bones directly")
     found = _tried(context, rig, controls, switches, by_hand, after)
     left = sum(1 << int(place) for place in np.flatnonzero(found.bones.deform & ~_has_own_control(found)))
     lone = [each for each in lone_iks(rig) if any(after[bone] & left for bone in each.bones)]

@@ -180,7 +180,9 @@ class ControlWriter:
         for path in [path for path in self.limbs if path in off and self.may_leave_ik(path)]:
             self._held[-1].put_back(self.limbs.pop(path).controls)
             hand_over(self._rig, self._kept, {path: self._kept.switches[path].fk})
-            left.append(f"The limb of {off[path].bone!r} went to FK: its IK would leave it off by {_apart(off[path])}")
+            left.append(
+                f"The limb of {off[path].bone!r} was switched to FK: with IK it would be off by {_apart(off[path])}"
+            )
         return left
 
     def take_back(self) -> None:
@@ -278,7 +280,7 @@ def said(kept: FabrikControlRig, deviation: Deviation, on_ik: Collection[str] = 
     """A sentence on a bone that its control can't bring where it should be; on_ik: the switches of limbs on IK."""
     row = kept.carriers[deviation.bone]
     control = row.goes_by if row.switch in on_ik and row.goes_by else row.control
-    return f"Bone {deviation.bone!r} is off by {_apart(deviation)}: control {control!r} can't bring it there"
+    return f"Bone {deviation.bone!r} is off by {_apart(deviation)}: control {control!r} can't move it there"
 
 
 def _distance(deviation: Deviation) -> float:

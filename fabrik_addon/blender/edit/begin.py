@@ -42,12 +42,12 @@ def begin_any_drag(
         return begin_spread(context, armature, bone, spread, point=point, settings=settings)
     drag = begin_drag(context, armature, bone, point=point, settings=settings)
     if spread.before:
-        drag.left_alone.append(f"Only this frame has changed: {trouble}")
+        drag.left_alone.append(f"Only this frame was changed: {trouble}")
     return drag
 
 
 def why_no_spread(context: bpy.types.Context, armature: bpy.types.Object) -> str:
     """What keeps drags from changing keys on other frames; "" where nothing does."""
     if not is_animated(armature):
-        return f"{armature.name!r} has no keys to spread the change over: bake or key a motion first"
-    return "" if is_auto_keying(context) else "Auto Keying is off, so no key may be changed: switch it on"
+        return f"{armature.name!r} has no keys to edit: bake or key some motion first"
+    return "" if is_auto_keying(context) else "Auto Keying is off, so keys can't be changed: enable it"

@@ -118,8 +118,8 @@ def remove_hold(context: bpy.types.Context, armature: bpy.types.Object, number: 
         bpy.data.actions.remove(record)
     PoseKeeper(context.scene, armature).restore(armature.pose.bones.keys())
     if not is_found:
-        return name, f"No action has the keys of hold {name!r} any more, so none were put back"
-    return name, f"Keys on {stay} frames were changed after hold {name!r} and stay" if stay else ""
+        return name, f"No action contains the keys of hold {name!r} anymore, so none were restored"
+    return name, f"Keys on {stay} frames were changed after hold {name!r} was added and are kept" if stay else ""
 
 
 def hold_feet(context: bpy.types.Context, armature: bpy.types.Object, ease: float | None = None) -> list[str]:
@@ -136,14 +136,12 @@ def hold_feet(context: bpy.types.Context, armature: bpy.types.Object, ease: floa
     takes = [Take(armature, tree) for tree in read_trees(armature)]
     keys = np.unique(np.concatenate([take.key_frames(take.skeleton.names) for take in takes]))
     if not len(keys):
-        raise RigError(
-            f"{armature.name!r} has no keys, so no motion in which its feet could stand: bake or key one first"
-        )
+        raise RigError(f"{armature.name!r} has no animation to find foot contacts in: bake or key some first")
     first, last = max(scene.frame_start, keys[0]), min(scene.frame_end, keys[-1])
     frames = np.arange(first, last + 1.0)
     contacts = [contact for take in takes for contact in find_contacts(scene, armature, take, frames)]
     if not contacts:
-        raise RigError(f"No foot of {armature.name!r} stands in frames {first:g}-{last:g}: add holds by hand")
+        raise RigError(f"No planted foot of {armature.name!r} found in frames {first:g}-{last:g}: add holds by hand")
     for bone in dict.fromkeys(contact.bone for contact in contacts):
         check_on_fk(armature, bone)
     most = _EASE * scene_rate(scene) if ease is None else ease
@@ -214,7 +212,9 @@ def _add(
     if miss < _MISSED * span.model.skeleton.size:
         return hold, ""
     shown = 1000.0 * miss * metres_per_unit(armature)
-    return hold, f"{bone!r} could not follow: it is up to {shown:.1f} mm off; hold fewer frames, or let other bones go"
+    return hold, (
+        f"{bone!r} could not follow and is up to {shown:.1f} mm off; hold fewer frames, or release other bones"
+    )
 
 
 def _check(armature: bpy.types.Object, bone: str, frames: tuple[float, float], settings: HoldSettings) -> None:
@@ -224,12 +224,10 @@ def _check(armature: bpy.types.Object, bone: str, frames: tuple[float, float], s
     check_action(armature, new=False)
     check_bones(armature, bone)
     if not is_animated(armature):
-        raise RigError(
-            f"{armature.name!r} has no keys, but a hold changes a motion that is there: bake or key one first"
-        )
+        raise RigError(f"{armature.name!r} has no animation to hold: bake or key some first")
     if frames[1] <= frames[0]:
         raise RigError(
-            f"A hold from frame {frames[0]:g} to {frames[1]:g} has no length: choose a last frame after the first"
+            f"A hold from frame {frames[0]:g} to {frames[1]:g} is empty: choose a last frame after the first"
         )
     if settings.target is not None:
         reason = why_no_target(armature, settings.target, settings.target_bone)

@@ -48,8 +48,8 @@ def _layers(old: Motion, new: NewChannels) -> Iterator[tuple[str, str, FloatArra
         mode = bone.rotation_mode
         if mode == "AXIS_ANGLE":
             raise RigError(
-                f"Bone {bone.name!r} turns by axis and angle, which no layer can: "
-                "set its rotation mode to quaternions or Euler angles"
+                f"Bone {bone.name!r} uses the axis angle rotation mode, which layers can't blend: set it "
+                "to quaternion or Euler"
             )
         if mode == "QUATERNION":
             values = product(conjugate(before), after)

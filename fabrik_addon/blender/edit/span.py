@@ -111,7 +111,10 @@ def make_span(
     span = span_over(armature, setup, point, take, Extent(whole, (before, after), spread.curve), also=(frame,))
     if whole == (first, last):
         return span
-    sentence = f"Bone {bone!r} stands from frame {first:g} to {last:g}, beyond the span: it goes back before the end"
+    sentence = (
+        f"Bone {bone!r} is in contact from frame {first:g} to {last:g}, longer than the edited "
+        "range: it returns before the contact ends"
+    )
     return replace(span, left_alone=(*span.left_alone, sentence))
 
 
@@ -170,9 +173,9 @@ def _within_a_round(take: Take, turning: list[str], extent: Extent) -> tuple[tup
     if after - before <= length:
         return extent.ends, ()
     if last - first >= length:
-        raise RigError(f"Frames {first:g} to {last:g} are more than one round of {length:g} frames: choose fewer")
+        raise RigError(f"Frames {first:g} to {last:g} are longer than one cycle of {length:g} frames: choose fewer")
     share = (length - (last - first)) / (after - before - (last - first))
-    sentence = f"The motion goes round in {length:g} frames: the change fades out within one round"
+    sentence = f"The motion repeats every {length:g} frames: the change fades out within one cycle"
     return (first - share * (first - before), last + share * (after - last)), (sentence,)
 
 
@@ -221,16 +224,14 @@ def _turning(
     keyed = take.keyed - bones_on_ik(armature)
     turning = [name for name in open_ if name in keyed]
     if not turning:
-        raise RigError(
-            f"No bone that follows {dragged!r} has keys, so there is no motion to change: bake or key one first"
-        )
+        raise RigError(f"No bone that follows {dragged!r} has keys: bake or key some motion first")
     return turning
 
 
 def check_on_fk(armature: bpy.types.Object, bone: str) -> None:
     """Raise RigError where a control rig's IK has a bone: it holds itself, and its keys are others'."""
     if bone in bones_on_ik(armature):
-        raise RigError(f"Bone {bone!r} is on IK here: put its limb on FK, with keys, to edit its motion")
+        raise RigError(f"Bone {bone!r} is on IK here: switch its limb to FK, with keys, to edit its motion")
 
 
 def _is_partly_locked(armature: bpy.types.Object, tree: Tree, name: str) -> bool:

@@ -127,7 +127,7 @@ class SpreadDrag:
         """Write the poses to the keys there are, or to a layer of their own; how many bones have changed."""
         span, armature = self._span, self._armature
         new = new_channels(armature, span.take, span.motion, found.rotations, found.roots)
-        self.left_alone += [f"Control {name!r} has no keys, so it stays as it is: key it first" for name in new.unkeyed]
+        self.left_alone += [f"Control {name!r} has no keys and was not changed: key it first" for name in new.unkeyed]
         if self._layer or span.take.is_layered:
             return write_layer(armature, span.motion, new)
         write_changes(armature, changes_of(span.take, span.motion, new), (span.frame,), span.ends)
@@ -185,9 +185,9 @@ def begin_spread(
     check_bones(armature, bone)
     bone = solved_bone(armature, bone)
     if rig_settings(armature).live:
-        raise RigError(f"{armature.name!r} is live, which would pose it anew: switch Live off to edit its motion")
+        raise RigError(f"{armature.name!r} is posed by Live: turn Live off to edit its motion")
     if not is_animated(armature):
-        raise RigError(f"{armature.name!r} has no keys to spread a change over: bake or key a motion first")
+        raise RigError(f"{armature.name!r} has no keys to edit: bake or key some motion first")
     check_action(armature, new=False)
     context.view_layer.update()
     return SpreadDrag(context, armature, DragSetup(armature, bone, point, settings or DragSettings()), point, spread)

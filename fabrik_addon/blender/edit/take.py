@@ -229,6 +229,6 @@ def _check_plain(armature: bpy.types.Object) -> None:
     if animation is None:
         return
     if animation.action_influence != 1.0 or animation.action_blend_type != "REPLACE":
-        raise RigError(f"The action of {armature.name!r} is blended with others: give it full influence to edit it")
+        raise RigError(f"The action of {armature.name!r} is blended with others: set its influence to 1 to edit it")
     if animation.use_tweak_mode:
-        raise RigError(f"{armature.name!r} has an NLA strip in tweak mode: leave it first")
+        raise RigError(f"{armature.name!r} has an NLA strip in tweak mode: leave tweak mode first")

@@ -76,7 +76,7 @@ def why_no_target(rig: bpy.types.Object, target: bpy.types.Object, bone: str) ->
     if target == rig and not bone:
         return f"{rig.name!r} can't be its own target: choose another object"
     if bone and target.type != "ARMATURE":
-        return f"{target.name!r} is no armature, so has no bone {bone!r}: choose an armature or no bone"
+        return f"{target.name!r} is not an armature and has no bone {bone!r}: choose an armature or no bone"
     if bone and bone not in target.pose.bones:
         return f"{target.name!r} has no bone {bone!r}: choose one that it has"
     return ""

@@ -34,7 +34,7 @@ def check_followed(scene: bpy.types.Scene, rig: bpy.types.Object, source: str) -
         raise RigError(trouble)
     markers = mapped_markers(rig)
     if not markers:
-        raise RigError(f"{rig.name!r} has no marker on a bone: match its markers first")
+        raise RigError(f"{rig.name!r} has no mapped markers: match its markers to bones first")
     for marker in markers:
         _check_marker(scene, rig, marker)
 
@@ -46,7 +46,7 @@ def _check_marker(scene: bpy.types.Scene, rig: bpy.types.Object, marker: FabrikM
             f"Marker {marker.name!r}: {rig.name!r} has no bone {marker.bone!r} (was it renamed?): choose it again"
         )
     if marker.target is None:
-        raise RigError(f"Marker {marker.name!r} has no object (was it deleted?): choose one, or switch the marker off")
+        raise RigError(f"Marker {marker.name!r} has no object (was it deleted?): choose one, or disable the marker")
     if not is_in_scene(scene, marker.target):
         raise RigError(
             f"Marker {marker.name!r}: its object {marker.target.name!r} is not in scene {scene.name!r}: choose another"

@@ -82,7 +82,7 @@ class Goals:
     @property
     def left_alone(self) -> list[str]:
         """Sentences on the bones between root and effectors that are not turned."""
-        return [f"Bone {name!r} is left alone: {reason}" for name, reason in self.held.items()]
+        return [f"Bone {name!r} was not changed: {reason}" for name, reason in self.held.items()]
 
     def solver(self, *, free_root: bool) -> Solver:
         """The solver for these effectors, inside the limits."""
@@ -155,11 +155,11 @@ def _check_loops(goals: Goals) -> None:
             continue
         if effector.rotation_weight > 0.0:
             raise RigError(
-                f"Effector {name!r} can't take over the rotation of {effector.target_bone!r}, which gives way itself: "
-                "switch Take Rotation off"
+                f"Effector {name!r} can't copy the rotation of {effector.target_bone!r}, a bone of the "
+                "same rig: turn Copy Rotation off"
             )
         if effector.target_bone == effector.bone or not turned.any():
-            raise RigError(f"Effector {name!r}: its target moves with bone {effector.bone!r} itself: choose another")
+            raise RigError(f"Effector {name!r}: its target moves with bone {effector.bone!r}: choose another")
 
 
 def _goals_of(
@@ -218,5 +218,5 @@ def _why_nothing_moves(rig: bpy.types.Object, goals: Sequence[Goals]) -> str:
     """Why none of the effectors can be moved."""
     alone = [sentence for goal in goals for sentence in goal.left_alone]
     if alone:
-        return f"No bone that may be turned moves an effector of {rig.name!r} ({alone[-1]}): choose other bones"
-    return f"The effectors of {rig.name!r} lie at its root's head, which no bone can move: choose others"
+        return f"No bone that can rotate moves an effector of {rig.name!r} ({alone[-1]}): choose other bones"
+    return f"The effectors of {rig.name!r} are at the root's head, which no bone can move: choose others"

@@ -32,12 +32,10 @@ def order_effectors(rig: bpy.types.Object) -> tuple[str, list[str]]:
         if effector.bone in roles and roles[effector.bone].part in _GROUP_OF
     }
     if not groups:
-        raise RigError(
-            f"No effector of {rig.name!r} is on a bone that is known by its name: set their priorities by hand"
-        )
+        raise RigError(f"No effector of {rig.name!r} is on a bone with a known name: set priorities by hand")
     order = [group for group, _ in _GROUPS if group in groups.values()]
     for place, group in groups.items():
         effectors[place].priority = order.index(group)
     left = [effector.name for place, effector in enumerate(effectors) if place not in groups]
-    alone = [f"Not known by their bones' names, so left as they are: {', '.join(map(repr, left))}"] if left else []
-    return f"{len(groups)} effectors are met in this order: {', '.join(order)}", alone
+    alone = [f"Not changed, because their bone names are unknown: {', '.join(map(repr, left))}"] if left else []
+    return f"{len(groups)} effectors have priorities in this order: {', '.join(order)}", alone

@@ -206,7 +206,7 @@ def _evaluated_object(graph: bpy.types.Depsgraph, holder: bpy.types.Object) -> b
     """An object as evaluated; raises TargetError where the scene's evaluation leaves it out."""
     evaluated = holder.evaluated_get(graph)
     if not evaluated.is_evaluated:
-        raise TargetError(f"Object {holder.name!r} is not in the view layer, or disabled in it: enable it first")
+        raise TargetError(f"Object {holder.name!r} is not in the view layer or is disabled: enable it first")
     return evaluated
 
 

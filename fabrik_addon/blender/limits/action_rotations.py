@@ -55,7 +55,7 @@ def rotation_curves(rig: bpy.types.Object, bones: list[bpy.types.PoseBone]) -> l
     """
     animation = rig.animation_data
     if animation is None or animation.action is None:
-        raise RigError(f"{rig.name!r} has no action: give it one first")
+        raise RigError(f"{rig.name!r} has no action: assign one first")
     by_path: dict[str, dict[int, bpy.types.FCurve]] = defaultdict(dict)
     for curve in curves(rig):
         if not curve.mute and len(curve.keyframe_points):
@@ -64,7 +64,7 @@ def rotation_curves(rig: bpy.types.Object, bones: list[bpy.types.PoseBone]) -> l
     found = [BoneCurves(each.bone, by_path[each.path]) for each in every if each.path in by_path]
     if not found:
         names = ", ".join(repr(bone.name) for bone in bones[:3]) + (", …" if len(bones) > 3 else "")
-        raise RigError(f"Action {animation.action.name!r} turns none of the bones ({names}): select others")
+        raise RigError(f"Action {animation.action.name!r} doesn't rotate any of the bones ({names}): select others")
     return found
 
 

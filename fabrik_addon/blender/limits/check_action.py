@@ -49,7 +49,7 @@ class Breach:
         spans = _spans(self.frames)
         frames = f"frames {spans}" if len(self.frames) > 1 else f"frame {spans}"
         most = f"{degrees(self.excess[worst]):.1f}° on frame {self.frames[worst]}"
-        return f"{self.bone!r} breaks its limit on {frames}: {most}"
+        return f"{self.bone!r} exceeds its limit on {frames}: {most}"
 
 
 def check_action(

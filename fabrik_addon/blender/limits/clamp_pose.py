@@ -46,7 +46,7 @@ def clamp_pose(context: bpy.types.Context, bones: Sequence[bpy.types.PoseBone]) 
     else:
         context.view_layer.update()
         turned, left, _ = clamp_body(context, rig, limits)
-    return f"{len(turned)} of {len(limits)} bones were outside their limits and are now inside", left
+    return f"{len(turned)} of {len(limits)} bones were clamped to their limits", left
 
 
 def clamp_body(

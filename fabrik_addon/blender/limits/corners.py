@@ -37,7 +37,7 @@ def add_point(bone: bpy.types.PoseBone, *, from_pose: bool = False) -> str:
     corners = list(points(settings.window))
     grown = _with_lean(bone, corners) if from_pose else _split(corners)
     write_settings(bone, replace(settings, window=flat(grown)))
-    return f"The window of {bone.name!r} now has {len(grown)} points"
+    return f"The outline of {bone.name!r} now has {len(grown)} points"
 
 
 def move_point(bone: bpy.types.PoseBone, index: int) -> str:
@@ -46,7 +46,7 @@ def move_point(bone: bpy.types.PoseBone, index: int) -> str:
     corners = _with_corner(bone, settings, index)
     corners[index] = present_lean(bone)
     write_settings(bone, replace(settings, window=flat(corners)))
-    return f"Point {index + 1} of the window of {bone.name!r} is where the bone leans now"
+    return f"Point {index + 1} of the outline of {bone.name!r} is now at the bone's swing"
 
 
 def remove_point(bone: bpy.types.PoseBone, index: int) -> str:
@@ -55,7 +55,7 @@ def remove_point(bone: bpy.types.PoseBone, index: int) -> str:
     corners = _with_corner(bone, settings, index)
     del corners[index]
     write_settings(bone, replace(settings, window=flat(corners)))
-    return f"The window of {bone.name!r} now has {len(corners)} points"
+    return f"The outline of {bone.name!r} now has {len(corners)} points"
 
 
 def _split(corners: Corners) -> Corners:
@@ -71,11 +71,13 @@ def _with_lean(bone: bpy.types.PoseBone, corners: Corners) -> Corners:
     """The corners with the bone's present lean put into the edge that it makes longer by least."""
     lean = present_lean(bone)
     if any(dist(lean, corner) < _SAME_POINT for corner in corners):
-        raise RigError(f"There is a point where {bone.name!r} leans now: lean it elsewhere first")
+        raise RigError(f"There is already a point at the current swing of {bone.name!r}: rotate the bone first")
     ways = [[*corners[:place], lean, *corners[place:]] for place in range(1, len(corners) + 1)]
     simple = [way for way in ways if _is_simple(way)]
     if not simple:
-        raise RigError(f"The outline would cross itself with a point where {bone.name!r} leans now: lean it elsewhere")
+        raise RigError(
+            f"A point at the current swing of {bone.name!r} would make the outline cross itself: rotate the bone first"
+        )
     return min(simple, key=lambda way: sum(_edges(way)))
 
 
@@ -95,7 +97,7 @@ def _edges(corners: Corners) -> list[float]:
 def _polygon(bone: bpy.types.PoseBone) -> LimitSettings:
     settings = read_settings(bone)
     if settings.type != "POLYGON":
-        raise RigError(f"The limit of bone {bone.name!r} is no polygon: choose Polygon as its type first")
+        raise RigError(f"The limit of bone {bone.name!r} is not a polygon: set its type to Polygon first")
     read_limit(bone)
     return settings
 
@@ -105,6 +107,6 @@ def _with_corner(bone: bpy.types.PoseBone, settings: LimitSettings, index: int) 
     corners = list(points(settings.window))
     if not 0 <= index < len(corners):
         raise RigError(
-            f"The window of {bone.name!r} has no point number {index}: choose one from 0 to {len(corners) - 1}"
+            f"The outline of {bone.name!r} has no point number {index}: choose one from 0 to {len(corners) - 1}"
         )
     return corners

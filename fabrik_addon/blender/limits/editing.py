@@ -104,7 +104,7 @@ def numbers_in(text: str) -> tuple[float, ...]:
             numbers.append(float(word.strip("[]()")))
         except ValueError:
             raise LimitError(
-                f"{word!r} in the window is not a number: give leans in radians, separated by commas"
+                f"{word!r} in the outline is not a number: give swings in radians, separated by commas"
             ) from None
     return tuple(numbers)
 
@@ -143,10 +143,10 @@ def copy_limit(source: bpy.types.PoseBone, bones: Bones) -> str:
     """Give bones the limit of another; returns a line for people. Raises LimitPropertyError, with nothing changed."""
     others = [bone for bone in bones if bone != source]
     if not others:
-        raise RigError(f"Only {source.name!r} is selected: select the bones that are to have its limit too")
+        raise RigError(f"Only {source.name!r} is selected: select more bones to copy its limit to")
     read_limit(source)
     write_all(others, [read_settings(source)] * len(others))
-    return f"{_limits(others)}: as of {source.name!r}"
+    return f"{_limits(others)}: copied from {source.name!r}"
 
 
 def _limits(bones: Bones) -> str:

@@ -50,8 +50,8 @@ def limits_from_action(
     wanted = [settings_of(limit, read_settings(bone)) for bone, limit in zip(turned, limits, strict=True)]
     write_all(turned, wanted)
     still = [bone.name for bone in bones if bone.name not in {each.name for each in turned}]
-    left = [f"Not turned by the action: {', '.join(map(repr, still))}"] if still else []
-    return f"{len(turned)} bones are now limited to what action {rig.animation_data.action.name!r} does", left
+    left = [f"Not rotated by the action: {', '.join(map(repr, still))}"] if still else []
+    return f"{len(turned)} bones are now limited to their rotations in action {rig.animation_data.action.name!r}", left
 
 
 def fitted_limit(

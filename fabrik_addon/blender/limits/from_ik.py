@@ -39,7 +39,7 @@ def limits_from_ik(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]
         try:
             settings = settings_in(_box(bone), read_settings(bone))
         except LimitError as error:
-            left.append(f"Bone {bone.name!r} was left: {error}")
+            left.append(f"Bone {bone.name!r} was skipped: {error}")
             continue
         if settings is not None:
             found.append((bone, settings))
@@ -47,7 +47,7 @@ def limits_from_ik(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]
         reason = "None of these bones has IK limits, IK locks or a Limit Rotation constraint in local space"
         raise RigError("; ".join([reason, *left]))
     write_all([bone for bone, _ in found], [settings for _, settings in found])
-    return f"Took over the limits of {len(found)} of {len(bones)} bones", left
+    return f"Converted the limits of {len(found)} of {len(bones)} bones", left
 
 
 def settings_in(box: Box, kept: LimitSettings) -> LimitSettings | None:
@@ -97,7 +97,7 @@ def _common(ranges: Sequence[Range | None]) -> Range | None:
         return None
     low, high = max(low for low, _ in closed), min(high for _, high in closed)
     if low > high:
-        raise LimitError("its IK limits and its constraints leave no angle between them: mend them first")
+        raise LimitError("its IK limits and constraints leave no allowed angle: fix them first")
     return low, high
 
 
@@ -135,7 +135,7 @@ def _local_constraints(bone: bpy.types.PoseBone) -> list[Any]:
 def _left_constraints(bone: bpy.types.PoseBone) -> Iterator[str]:
     """A sentence for each constraint that is not taken over."""
     for constraint in _active_constraints(bone):
-        where = f"Constraint {constraint.name!r} of bone {bone.name!r} was left"
+        where = f"Constraint {constraint.name!r} of bone {bone.name!r} was skipped"
         if constraint.owner_space != "LOCAL":
             yield f"{where}: it is not in local space"
         elif constraint.influence < 1.0:

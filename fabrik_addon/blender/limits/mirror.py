@@ -38,10 +38,10 @@ def mirror_limits(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) ->
     pairs = _pairs(rig, bones)
     if not pairs:
         names = ", ".join(repr(bone.name) for bone in bones)
-        raise RigError(f"No bone of another side was found for {names}: names such as 'arm.L' and 'arm.R' are needed")
+        raise RigError(f"No bone on the other side found for {names}: names such as 'arm.L' and 'arm.R' are needed")
     axes = {bone.name: _mirrored_axes(bone, other) for bone, other in pairs}
     left = [
-        f"The axes of {other.name!r} are not those of a mirror image of {bone.name!r}: give it the mirrored roll first"
+        f"The axes of {other.name!r} don't mirror those of {bone.name!r}: give it the mirrored roll first"
         for bone, other in pairs
         if axes[bone.name] is None
     ]
@@ -50,7 +50,7 @@ def mirror_limits(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) ->
         raise RigError(left[0])
     write_all([other for other, _ in wanted], [settings for _, settings in wanted])
     paired = {bone.name for pair in pairs for bone in pair}
-    left += [f"{bone.name!r} has no other side" for bone in bones if bone.name not in paired]
+    left += [f"{bone.name!r} has no bone on the other side" for bone in bones if bone.name not in paired]
     return f"Mirrored the limits of {len(wanted)} {'bone' if len(wanted) == 1 else 'bones'}", left
 
 
@@ -88,7 +88,7 @@ def _pairs(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> list[_
     for bone, other in pairs:
         if other.name in given and not side:
             raise RigError(
-                f"Both {bone.name!r} and {other.name!r} are selected: make one of the side to copy from active"
+                f"Both {bone.name!r} and {other.name!r} are selected: make a bone of the side to copy from active"
             )
     return [(bone, other) for bone, other in pairs if other.name not in given or _place(bone) * side > 0.0]
 

@@ -52,7 +52,7 @@ def rotations_of_action(
         return found
     times = [keys(curve)[:, 0] for curve in curves(rig) if len(curve.keyframe_points)]
     if not times:
-        raise RigError(f"{rig.name!r} has no action: give it one first")
+        raise RigError(f"{rig.name!r} has no action: assign one first")
     frames, keeper = whole_frames(np.concatenate(times)), PoseKeeper(context.scene, rig)
     try:
         poses = []
@@ -65,5 +65,5 @@ def rotations_of_action(
     every = [Rotations(bone, frames, np.array([pose[bone.name] for pose in poses])) for bone in bones]
     moving = [each for each in every if angle_between(each.rotations, each.rotations[:1]).max() > _STILL]
     if not moving:
-        raise RigError(f"Action {rig.animation_data.action.name!r} turns none of the bones: select others")
+        raise RigError(f"Action {rig.animation_data.action.name!r} doesn't rotate any of the bones: select others")
     return moving

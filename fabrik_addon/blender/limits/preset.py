@@ -67,15 +67,15 @@ def rest_of(names: tuple[str, ...], parents: tuple[str, ...], matrices: bytes, l
 
 def described(preset: Preset) -> tuple[str, list[str]]:
     """What a preset has done: a line, and a sentence for each thing that people should know."""
-    line = f"{len(preset.limits)} bones limited as a human's"
+    line = f"Human limits set on {len(preset.limits)} bones"
     if preset.unknown:
-        line += f"; left as they are, for their names: {first_few(preset.unknown)}"
+        line += f"; not changed, because of their names: {first_few(preset.unknown)}"
     reasons = dict.fromkeys(preset.unplaced.values())
     alike = {reason: [name for name, why in preset.unplaced.items() if why == reason] for reason in reasons}
     sentences = [f"{first_few(names)}: {reason}" for reason, names in alike.items()]
     if preset.turned:
         bones = first_few([f"{name} by {angle:.0f}°" for name, angle in preset.turned.items()])
-        sentences.append(f"Rolled away from their joint, so that their limits are too: {bones}")
+        sentences.append(f"Rolled relative to their joints, so their limits are rotated too: {bones}")
     return line, sentences
 
 
@@ -84,5 +84,5 @@ def _why_nothing(rig: bpy.types.Object, preset: Preset) -> str:
         name, reason = next(iter(preset.unplaced.items()))
         return f"{name}: {reason}; set its limit by hand"
     if preset.free:
-        return f"{first_few(preset.free)}: a root moves freely; choose other bones"
-    return f"No bone of {rig.name!r} is named as one of a human: set limits by hand"
+        return f"{first_few(preset.free)}: a root is not limited; choose other bones"
+    return f"No bone of {rig.name!r} has the name of a human bone: set limits by hand"

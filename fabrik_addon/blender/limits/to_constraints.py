@@ -60,7 +60,7 @@ def limits_to_constraints(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, lis
     boxes = [euler_box(read_limit(bone)) for bone in bones]
     holders = [_holder(rig, bone) for bone in bones]
     left = [
-        f"Bone {bone.name!r} has no control that rotates as it does, so its limit gets no constraint"
+        f"Bone {bone.name!r} has no control with the same rotation, so its limit gets no constraint"
         for bone, holder, box in zip(bones, holders, boxes, strict=True)
         if holder is None and any(box.ranges)
     ]
@@ -73,7 +73,7 @@ def limits_to_constraints(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, lis
             _remove_constraint(holder)
     pairs = zip(holders, boxes, strict=True)
     count = sum(holder is not None and any(box.ranges) for holder, box in pairs)
-    return f"{count} of {len(bones)} bones now have a constraint for their limit", left
+    return f"{count} of {len(bones)} bones now have a Limit Rotation constraint", left
 
 
 def _holder(rig: bpy.types.Object, bone: bpy.types.PoseBone) -> bpy.types.PoseBone | None:

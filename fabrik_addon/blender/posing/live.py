@@ -169,7 +169,7 @@ def _pose(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Obj
 
         logging.getLogger(__name__).exception("Live posing of %r has stopped", rig.name)
         _WATCHED.failed.add(rig.session_uid)
-        trouble = f"Stopped by an error that nobody foresaw ({error}): switch Live off and on to try again"
+        trouble = f"Stopped by an unexpected error ({error}): switch Live off and on to try again"
     if kept.live_trouble != trouble:
         kept.live_trouble = trouble
 

@@ -58,7 +58,7 @@ def snap_targets(context: bpy.types.Context, rig: bpy.types.Object, *, clamp: bo
     own = [each for each in effectors if each.target == rig and (each.bone, each.target_bone) in loops]
     reaching = [each for each in effectors if each.kind == "TARGET" and each not in own]
     moves = [*(_to_effector(rig, each) for each in reaching), *_to_bends(context, rig)]
-    stays = [f"Target {each.target_bone!r} stays: it is a bone of {rig.name!r} itself" for each in own]
+    stays = [f"Target {each.target_bone!r} was not moved: it is a bone of {rig.name!r}" for each in own]
     stays += [reason for reason in dict.fromkeys(_why_stays(move) for move in moves) if reason]
     pins = [effector for effector in effectors if effector.kind == "PIN"]
     going = [move for move in moves if not _why_stays(move)]
@@ -171,14 +171,14 @@ def _why_stays(move: _Move) -> str:
     """A sentence on why something can't be moved; "" where it can."""
     holder = move.holder
     if holder.library is not None:
-        return f"Target {holder.name!r} stays: it is linked from another file"
+        return f"Target {holder.name!r} was not moved: it is linked from another file"
     if not move.bone and holder.get(MARKER_NAME) is not None:
-        return f"Target {holder.name!r} stays: it is a recorded marker"
+        return f"Target {holder.name!r} was not moved: it is a recorded marker"
     owner = holder.pose.bones[move.bone] if move.bone else holder
     if any(not each.mute and each.influence > 0.0 for each in owner.constraints):
-        return f"Target {owner.name!r} stays: it has constraints"
+        return f"Target {owner.name!r} was not moved: it has constraints"
     if move.bone and owner.bone.use_connect:
-        return f"Target {owner.name!r} stays: it is connected to its parent"
+        return f"Target {owner.name!r} was not moved: it is connected to its parent"
     return ""
 
 

@@ -44,7 +44,7 @@ class FrameResult:
         """The result in one line and the scene's units, such as "5 of 5 effectors met, worst 0.2 mm"."""
         unseen = int(np.isnan(self.errors).sum())
         if unseen == len(self.errors):
-            return "No target is seen on this frame: the pose is as before"
+            return "No target is seen on this frame: the pose was not changed"
         seen = len(self.errors) - unseen
         worst = length_text(float(np.nanmax(self.errors)))
         worst += f": {self.why}" if self.why and self.met < seen else ""

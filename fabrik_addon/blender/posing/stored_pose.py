@@ -45,7 +45,7 @@ def keep_pose(rig: bpy.types.Object) -> str:
     kept = rig_settings(rig)
     store_pose(rig, kept.kept_pose)
     kept.preferred_pose = "KEPT"
-    return f"{rig.name!r} prefers the pose that it is in now"
+    return f"Stored the preferred pose of {rig.name!r}"
 
 
 def preferred_pose(

@@ -63,7 +63,7 @@ def retarget_from(
         if how["use_reference"]:
             if not first <= how["reference"] <= last:
                 raise RetargetError(
-                    f"The reference frame {how['reference']} is not in frames {first} to {last}: choose one of these"
+                    f"The reference frame {how['reference']} is not in the range {first} to {last}: choose one inside"
                 )
             reference = int(np.abs(baked.frames - how["reference"]).argmin())
         settings = RetargetSettings(how["places"], how["hands_in_world"], how["contacts"], reference)
@@ -141,7 +141,7 @@ def _armature_of(brought: Iterable[bpy.types.ID], path: Path) -> bpy.types.Objec
     things = [thing for thing in brought if isinstance(thing, bpy.types.Object) and thing.type == "ARMATURE"]
     things = [thing for thing in things if len(thing.data.bones)]
     if not things:
-        raise RetargetError(f"{path.name}: there is no armature with bones in it: choose another file")
+        raise RetargetError(f"{path.name}: no armature with bones found: choose another file")
     armature = min(things, key=lambda thing: (next(curves(thing), None) is None, thing.name))
     armature.name = path.stem
     return armature
@@ -151,7 +151,7 @@ def check_animated(source: bpy.types.Object) -> None:
     """Raise RetargetError where nothing moves a source: neither keys nor drivers, constraints, strips or a parent."""
     animated = source.animation_data is not None or source.parent is not None or len(source.constraints)
     if not animated and not any(len(bone.constraints) for bone in source.pose.bones):
-        raise RetargetError(f"{source.name!r} has no animation: choose an armature that moves")
+        raise RetargetError(f"{source.name!r} has no animation: choose an animated armature")
 
 
 def source_range(source: bpy.types.Object, scene: bpy.types.Scene) -> tuple[int, int]:

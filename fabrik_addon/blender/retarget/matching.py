@@ -52,7 +52,7 @@ def save_pairs(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
     """Write the list to a file; how many bones it has."""
     pairs = pairs_of(rig)
     if not pairs:
-        raise RetargetError(f"{rig.name!r} has no bones in its list: match them first")
+        raise RetargetError(f"{rig.name!r} has no mapped bones: press Map Bones first")
     write_bone_map(path, pairs)
     return len(pairs)
 

@@ -29,11 +29,11 @@ def add_recorded(
     RetargetError, with nothing changed, for rates and frames that Blender cannot hold.
     """
     if not 0.0 < body.rate <= FASTEST_RATE:
-        raise RetargetError(f"{name}: its rate is {body.rate:g}: it must be above 0 and at most {FASTEST_RATE:g}")
+        raise RetargetError(f"{name}: the frame rate is {body.rate:g}: it must be above 0 and at most {FASTEST_RATE:g}")
     step = scene_rate(context.scene) / body.rate if timing == "KEEP_TIME" else 1.0
     frames = start_frame + step * body.frames
     if np.abs(frames[[0, -1]]).max() > LAST_FRAME:
-        raise RetargetError(f"{name}: it has frames beyond {LAST_FRAME}, the last of Blender's: import fewer")
+        raise RetargetError(f"{name}: it has frames after {LAST_FRAME}, Blender's last frame: import fewer")
     if timing == "SET_SCENE_RATE":
         set_rate(context.scene, body.rate)
     widen_range(context.scene, frames)

@@ -44,7 +44,7 @@ def sample_source(
         yield min(1.0, part.stop / len(frames))
     lost = np.flatnonzero(~np.isfinite(heads).all(axis=(1, 2)) | ~np.isfinite(rotations).all(axis=(1, 2)))
     if len(lost):
-        raise RetargetError(f"{source.name!r} is at no finite place on frame {frames[lost[0]]}: mend its keys there")
+        raise RetargetError(f"{source.name!r} has an invalid position on frame {frames[lost[0]]}: fix its keys")
     rest = worlds[0] @ np.array([bone.matrix_local for bone in bones])
     rest[:, :3, :3] = nearest_rotations(rest[:, :3, :3])
     places = {bone.name: place for place, bone in enumerate(bones)}
@@ -92,11 +92,11 @@ def _rotations(matrices: FloatArray) -> FloatArray:
 def check_source(source: bpy.types.Object | str | None, rig: bpy.types.Object) -> bpy.types.Object:
     """The source; raises RetargetError where it can't be one for a rig."""
     if source is None or source == "":
-        raise RetargetError("There is no source: choose the armature whose motion is wanted")
+        raise RetargetError("There is no source: choose the armature to retarget from")
     if isinstance(source, str):
-        raise RetargetError(f"There is neither an armature nor a file {source!r}: choose the source again")
+        raise RetargetError(f"No armature or file is named {source!r}: choose the source again")
     if source.type != "ARMATURE":
-        raise RetargetError(f"The source {source.name!r} is no armature: choose one")
+        raise RetargetError(f"The source {source.name!r} is not an armature: choose one")
     if source == rig:
         raise RetargetError(f"{rig.name!r} is the rig itself: choose another armature as the source")
     return source

@@ -48,7 +48,9 @@ def check_not_shared(owner: bpy.types.Object) -> None:
     others = [] if slot is None else [each.name for each in slot.users() if each != owner]
     if others:
         name = animation.action.name
-        raise KeyframeError(f"Action {name!r} moves {others[0]!r} by the same slot: bake to a new action instead")
+        raise KeyframeError(
+            f"Action {name!r} also animates {others[0]!r} with the same slot: bake to a new action instead"
+        )
 
 
 def new_action_like(owner: bpy.types.Object, name: str, *, without: Collection[str] = ()) -> bpy.types.Action:
@@ -155,7 +157,7 @@ def _check_owner(owner: bpy.types.Object) -> None:
     if owner.library is not None:
         raise KeyframeError(f"{owner.name!r} is linked from another file: make a library override first")
     if owner.animation_data is not None and owner.animation_data.use_tweak_mode:
-        raise KeyframeError(f"{owner.name!r} has an NLA strip in tweak mode: leave it first")
+        raise KeyframeError(f"{owner.name!r} has an NLA strip in tweak mode: leave tweak mode first")
 
 
 def _new_slot(action: bpy.types.Action, owner: bpy.types.Object) -> bpy.types.ActionSlot:

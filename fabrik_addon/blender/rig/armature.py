@@ -90,7 +90,7 @@ def check_rig(armature: bpy.types.Object) -> None:
     if armature.mode == "EDIT":
         raise RigError(f"Armature {armature.name!r} is in Edit mode: leave it first")
     if armature.pose is None:
-        raise RigError(f"Armature {armature.name!r} has no pose yet: put it into a scene and update that")
+        raise RigError(f"Armature {armature.name!r} has no pose yet: add it to a scene and update the scene")
     _check_object_scale(armature)
 
 
@@ -114,7 +114,7 @@ def check_unscaled(armature: bpy.types.Object, bones: Iterable[str]) -> None:
         stretches = scale[1] > 0.0 and read_beside(pose_bone, "slide") != NO_SLIDE
         if np.abs(scale - 1.0)[[0, 2] if stretches else [0, 1, 2]].max() > _SCALE_TOLERANCE:
             shown = ", ".join(f"{value:.4g}" for value in scale)
-            raise RigError(f"Bone {name!r} is scaled ({shown}): set its scale to 1, as no other can be solved")
+            raise RigError(f"Bone {name!r} is scaled ({shown}): set its scale to 1")
 
 
 def check_bones(armature: bpy.types.Object, *names: str) -> None:

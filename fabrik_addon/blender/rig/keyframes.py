@@ -72,8 +72,8 @@ def write_curves(
     table = table[:, None] if table.ndim == 1 else table
     if not (np.isfinite(table).all() and np.isfinite(times).all()):
         raise KeyframeError(
-            f"A key of {data_path} in action {action.name!r} would not be a finite number: "
-            "move what it follows closer to the rig"
+            f"A key of {data_path} in action {action.name!r} would not be a finite number: move its "
+            "target closer to the rig"
         )
     channels = channels_of(action, owner)
     any_locked = False

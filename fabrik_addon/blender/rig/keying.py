@@ -125,12 +125,14 @@ def why_no_key(context: bpy.types.Context, *, automatic: bool) -> str:
     """A sentence on why bones that have changed may have got no key."""
     keying_set = _keying_set(context, automatic=automatic)
     if keying_set is not None:
-        return f"No key was set, as {keying_set.bl_label} has no property of these bones: choose another keying set"
+        return (
+            f"No keys inserted ({keying_set.bl_label} contains no property of these bones): choose another keying set"
+        )
     if "INSERTKEY_REPLACE" in _options(context, automatic=automatic):
-        return "No key was set, as auto-keying only replaces keys: press Key Pose for those that are not there yet"
+        return "No keys inserted (auto keying only replaces keys): press Keyframe Solved Bones to insert new ones"
     if "INSERTKEY_AVAILABLE" in _options(context, automatic=automatic):
-        return "No key was set, as Only Insert Available is on in the preferences: switch it off, or key the bones once"
-    return "No key was set, as the bones are where their keys have them: pose them first"
+        return "No keys inserted (Only Insert Available is on in the preferences): switch it off, or key the bones once"
+    return "No keys inserted (the bones are already at their keyed pose): pose them first"
 
 
 def _options(context: bpy.types.Context, *, automatic: bool) -> set[Any]:

@@ -17,7 +17,7 @@ from .locks import is_locked
 
 _CHAINS: Final = ("IK", "SPLINE_IK")
 # What to do about a bone that is not an animator's to move.
-OTHERWISE: Final = "drag another, or press Use as Control Rig"
+OTHERWISE: Final = "drag another, or press Set Up Control Rig"
 
 
 def constrained_bones(rig: bpy.types.Object) -> dict[str, str]:
@@ -44,7 +44,7 @@ def unkeyable_bones(rig: bpy.types.Object) -> dict[str, str]:
         **dict.fromkeys(flagged(rig.data.bones, "hide_select"), "it can't be selected"),
         **dict.fromkeys(_hidden_bones(rig), "it is hidden"),
         **dict.fromkeys(locked, "its rotation is locked"),
-        **dict.fromkeys(turned, "a driver turns it"),
+        **dict.fromkeys(turned, "a driver rotates it"),
     }
 
 

@@ -26,8 +26,8 @@ def solved_slides(rig: bpy.types.Object, bones: Collection[str]) -> dict[str, Sl
     slides = {name: slide for name, slide in read_slides(rig, bones).items() if not rig.pose.bones[name].lock_scale[1]}
     for child in _growing_children([rig.pose.bones[name] for name in slides]):
         raise RigError(
-            f"Bone {child.name!r} would grow with its parent {child.parent.name!r}, which may stretch: "
-            "set its Inherit Scale to None"
+            f"Bone {child.name!r} would be scaled by its stretching parent {child.parent.name!r}: set "
+            "its Inherit Scale to None"
         )
     return slides
 
@@ -62,8 +62,8 @@ def check_children(bones: Sequence[bpy.types.PoseBone]) -> None:
         data = rig.data
         if data.library is not None or data.override_library is not None:
             raise LimitPropertyError(
-                f"Bone {child.name!r} would grow with its parent, and its armature {data.name!r} is linked: "
-                "set its Inherit Scale to None there first"
+                f"Bone {child.name!r} would be scaled by its stretching parent, and its armature "
+                f"{data.name!r} is linked: set Inherit Scale to None there first"
             )
 
 

@@ -18,39 +18,43 @@ from bpy.types import PropertyGroup
 from .overrides import overridable
 
 STARTS = (
-    ("REST", "Rest", "Each frame is solved from the rest pose and depends on that frame's targets only"),
-    ("PREVIOUS", "Previous Frame", "Each frame is solved from the pose of the frame before it"),
+    ("REST", "Rest", "Solve each frame from the rest pose, so that it depends only on the targets of that frame"),
+    ("PREVIOUS", "Previous Frame", "Solve each frame from the pose of the previous frame"),
 )
 ACTIONS = (
-    ("NEW", "New", "Write to a new action; the present one is kept, and what is not baked is copied from it"),
-    ("CURRENT", "Current", "Write to the present action and replace its keys in the frame range"),
-    ("NLA", "NLA Strip", "Write to a new action that is played as an NLA strip, above the present action as a strip"),
+    (
+        "NEW",
+        "New",
+        "Write to a new action. The current action is kept, and channels that are not baked are copied from it",
+    ),
+    ("CURRENT", "Current", "Write to the current action and replace its keys in the frame range"),
+    ("NLA", "NLA Strip", "Write to a new action in an NLA strip above the current action, which becomes a strip too"),
 )
 SOURCES = (
-    ("AUTO", "Markers, if Any", "Follow the mapped markers where there are any, else the effectors"),
+    ("AUTO", "Automatic", "Follow the mapped markers if there are any, otherwise the targets"),
     ("MARKERS", "Markers", "Follow the mapped markers"),
-    ("EFFECTORS", "Effectors", "Follow the effectors' targets"),
+    ("EFFECTORS", "Targets", "Follow the effectors' targets"),
 )
 BAKED_BONES = (
-    ("SOLVED", "All Solved", "Key every bone that has been turned to meet the targets"),
-    ("MAPPED", "With Markers", "Key only bones that have a marker or an effector themselves"),
-    ("SELECTED", "Selected", "Key only those of the solved bones that are selected"),
+    ("SOLVED", "All Solved", "Key every bone that was rotated to meet the targets"),
+    ("MAPPED", "With Markers", "Key only bones that have a marker or an effector"),
+    ("SELECTED", "Selected", "Key only solved bones that are selected"),
 )
 ROOT_MOTIONS = (
-    ("BONE", "Root Bone", "The root bone travels"),
-    ("OBJECT", "Object", "The armature object travels, and the root bone only turns"),
-    ("IN_PLACE", "In Place", "Nothing travels over the ground: the root bone only turns, and goes up and down"),
+    ("BONE", "Root Bone", "Key the location and rotation of the root bone"),
+    ("OBJECT", "Object", "Move the armature object, and rotate the root bone"),
+    ("IN_PLACE", "In Place", "Remove travel over the ground. The root bone only rotates and moves up and down"),
 )
 GAPS = (
-    ("SOLVE", "Solve Through", "Bones go on by what is still seen, their limits and the time about the gap"),
-    ("HOLD", "Hold", "Bones without markers hold the pose before the gap"),
-    ("INTERPOLATE", "Interpolate", "Bones without markers go from the pose before the gap to the one after it"),
-    ("UNKEYED", "Leave Unkeyed", "Bones without markers get no keys on the frames of the gap"),
+    ("SOLVE", "Solve Through", "Solve bones from the remaining markers, their limits, and the frames around the gap"),
+    ("HOLD", "Hold", "Keep bones without markers in the pose before the gap"),
+    ("INTERPOLATE", "Interpolate", "Blend bones without markers from the pose before the gap to the pose after it"),
+    ("UNKEYED", "Leave Unkeyed", "Insert no keys for bones without markers during the gap"),
 )
 RANGES: Final = (
-    ("AUTO", "Take's", "The frames of the markers; the scene's where effectors are followed"),
-    ("SCENE", "Scene's", "The scene's frame range"),
-    ("OWN", "Own", "A range for this rig"),
+    ("AUTO", "Take", "The frames of the markers, or the scene's frame range when baking from targets"),
+    ("SCENE", "Scene", "The scene's frame range"),
+    ("OWN", "Custom", "A frame range for this rig"),
 )
 
 
@@ -58,13 +62,15 @@ RANGES: Final = (
 class KeyOptions:
     """What keys are written. A mixin: of the rig's settings, of the operators, and of what a bake is told."""
 
-    step: IntProperty(name="Step", description="Frames from one key to the next", default=1, min=1, soft_max=10)
-    action: EnumProperty(name="Action", description="Where the keyframes are written", items=ACTIONS)
+    step: IntProperty(name="Step", description="Number of frames between keys", default=1, min=1, soft_max=10)
+    action: EnumProperty(name="Action", description="Which action the keyframes are written to", items=ACTIONS)
     bones: EnumProperty(name="Bones", description="Which bones get keys", items=BAKED_BONES)
-    root_motion: EnumProperty(name="Root Motion", description="What travels where the root is free", items=ROOT_MOTIONS)
+    root_motion: EnumProperty(
+        name="Root Motion", description="What carries the motion of a free root", items=ROOT_MOTIONS
+    )
     key_angle: FloatProperty(
-        name="Fewer Keys",
-        description="Leave out keys as long as no bone is turned off by more than this; 0 keeps a key on every frame",
+        name="Simplify",
+        description="Remove keys while no rotation changes by more than this angle; 0 keeps a key on every frame",
         subtype="ANGLE",
         default=0.0,
         min=0.0,
@@ -72,7 +78,7 @@ class KeyOptions:
     )
     key_distance: FloatProperty(
         name="Root Tolerance",
-        description="Where keys are left out: how far off the root may be at most",
+        description="Maximum change of the root's position when keys are removed",
         unit="LENGTH",
         default=0.001,
         min=0.0,
@@ -85,11 +91,11 @@ class KeyOptions:
 class BakeOptions:
     """How the poses of a bake are found. A mixin as well."""
 
-    source: EnumProperty(name="Follow", description="What the rig follows", items=SOURCES)
-    start: EnumProperty(name="Start From", description="The pose that each frame is solved from", items=STARTS)
+    source: EnumProperty(name="Bake From", description="What the rig follows while baking", items=SOURCES)
+    start: EnumProperty(name="Start From", description="The pose from which each frame is solved", items=STARTS)
     mend_jumps: BoolProperty(
-        name="Mend Jumps",
-        description="Solve frames on which a limb jumps, or that failed, again from the frames about them",
+        name="Fix Pops",
+        description="Solve frames that failed or on which a limb pops again, starting from neighboring frames",
     )
 
 
@@ -97,20 +103,20 @@ class BakeOptions:
 class MarkerOptions:
     """What a bake does with markers: with those that are away, swapped or noisy, and with feet. A mixin as well."""
 
-    gaps: EnumProperty(name="Gaps", description="What bones do whose markers are not seen", items=GAPS)
+    gaps: EnumProperty(name="Gaps", description="How to pose bones while their markers are not seen", items=GAPS)
     robust: BoolProperty(
         name="Ignore Outliers",
-        description="Markers that are far from where the others say, such as swapped or fallen ones, do not count",
+        description="Ignore markers far from where the other markers predict them, such as swapped or fallen markers",
         default=True,
     )
     steady: BoolProperty(
-        name="Steady",
-        description="Bones that the markers leave undecided, such as a spine's, go by the frames before and after",
+        name="Stabilize",
+        description="Take rotations that the markers don't determine, such as the spine's, from neighboring frames",
         default=True,
     )
     low_pass: FloatProperty(
         name="Low-Pass",
-        description="Smooth the markers: what changes faster than so many times a second is taken out; 0 leaves them",
+        description="Smooth the markers by removing motion above this frequency in Hz; 0 turns smoothing off",
         default=0.0,
         min=0.0,
         soft_max=30.0,
@@ -118,7 +124,7 @@ class MarkerOptions:
     plant_feet: BoolProperty(name="Plant Feet", description="Keep feet in place while they are in contact")
     key_error: BoolProperty(
         name="Key Error",
-        description="Key each frame's RMS error as the custom property fabrik_error, to be seen in the Graph Editor",
+        description="Key the RMS error of each frame as the custom property fabrik_error, shown in the Graph Editor",
     )
 
 
@@ -127,8 +133,8 @@ class RetargetOptions:
     """How a motion is brought over. A mixin: of the rig's settings, of the operator, and of the command line."""
 
     places: FloatProperty(
-        name="Places",
-        description="At 0 rotations are kept, so the silhouette, at 1 the places of hands and feet, so the contacts",
+        name="Match Positions",
+        description="0 keeps rotations; 1 matches hand and foot positions",
         subtype="FACTOR",
         default=1.0,
         min=0.0,
@@ -136,8 +142,8 @@ class RetargetOptions:
     )
     hands_in_world: FloatProperty(
         name="Hands in World",
-        description="At 0 hands are as far from the body as the source's, by the length of the arms; "
-        "at 1 they are at the source's places, so that they keep hold of things",
+        description="0 scales the distance of the hands from the body to the arm length; 1 uses the source's "
+        "hand positions, so that hands stay on objects",
         subtype="FACTOR",
         default=0.0,
         min=0.0,
@@ -145,14 +151,14 @@ class RetargetOptions:
     )
     contacts: BoolProperty(
         name="Plant Feet",
-        description="Keep feet in place while the source's are in contact, and above the floor",
+        description="Keep feet in place while the source's feet are in contact, and above the floor",
         default=True,
     )
     use_reference: BoolProperty(
         name="Reference Frame",
-        description="Compare the rig's rest pose with the source on this frame, not with the source's own rest pose",
+        description="Compare the rig's rest pose with the source on a frame instead of the source's rest pose",
     )
-    reference: IntProperty(name="Frame", description="The frame on which the source stands as the rig does at rest")
+    reference: IntProperty(name="Frame", description="The frame on which the source is in the rig's rest pose")
 
 
 # Every option by name, with the function that declares it and that function's keywords.
@@ -181,21 +187,21 @@ def _is_armature(_settings: PropertyGroup, thing: bpy.types.Object) -> bool:
 class FabrikBonePair(PropertyGroup):
     """A bone of the rig, by its name, and what it goes by."""
 
-    source: StringProperty(name="Source Bone", description="The bone of the source that this one turns with")
+    source: StringProperty(name="Source Bone", description="The source bone whose rotation this bone follows")
     before: StringProperty(
         name="Before",
-        description="Where chains differ in number, the bone turns with what is between this bone of the source and "
-        "the other",
+        description="If the chains have different numbers of bones, the bone's rotation is between this "
+        "source bone's rotation and the other's",
     )
     share: FloatProperty(
         name="Share",
-        description="How far from the one bone to the other",
+        description="Blend factor from the first source bone to the second",
         subtype="FACTOR",
         default=1.0,
         min=0.0,
         max=1.0,
     )
-    enabled: BoolProperty(name="Enabled", description="Whether the bone goes by the source", default=True)
+    enabled: BoolProperty(name="Enabled", description="Retarget this bone", default=True)
 
 
 @overridable
@@ -204,14 +210,14 @@ class FabrikRetarget(RetargetOptions, PropertyGroup):
 
     source: PointerProperty(
         name="Source",
-        description="The armature whose motion is wanted",
+        description="The armature whose motion is retargeted",
         type=bpy.types.Object,
         poll=_is_armature,
     )
     pairs: CollectionProperty(
         name="Bones",
-        description="Which bone goes by which of the source; matched anew where empty",
+        description="Source bone for each bone of the rig. If empty, bones are mapped automatically",
         type=FabrikBonePair,
     )
     active_pair: IntProperty(name="Active Bone", description="The bone whose details are shown")
-    brought: StringProperty(name="Brought Over", description="The source whose motion the rig was last given")
+    brought: StringProperty(name="Retargeted", description="The source that was last retargeted to the rig")

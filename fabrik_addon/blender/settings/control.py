@@ -23,9 +23,9 @@ from .unset import seen
 _BOUNDS: Final = ("LIMIT_ROTATION", "LIMIT_LOCATION", "LIMIT_SCALE", "LIMIT_DISTANCE", "MAINTAIN_VOLUME", "COPY_SCALE")
 
 FOUND: tuple[tuple[str, str, str], ...] = (
-    ("TURNS", "Turns it", "Turning the control by a little turned the bone by as much"),
-    ("SWINGS", "Swings it", "Turning the control swung the bone by as much; its twist the rig makes itself"),
-    ("HAND", "By hand", "The control was chosen by hand"),
+    ("TURNS", "Rotates", "Rotating the control rotates the bone by the same amount"),
+    ("SWINGS", "Swings", "Rotating the control swings the bone by the same amount; the rig sets its twist"),
+    ("HAND", "Manual", "The control was chosen manually"),
 )
 
 
@@ -33,10 +33,10 @@ LIMBS: tuple[tuple[str, str, str], ...] = (
     (
         "AUTO",
         "Automatic",
-        "Each limb stays on IK or FK when it is posed. Bakes put limbs on FK, except limbs on IK that have a pin",
+        "Posing keeps each limb on IK or FK. Baking switches limbs to FK, except pinned limbs on IK",
     ),
-    ("FK", "FK", "Limbs on IK go to FK when they are posed, and in bakes"),
-    ("IK", "IK", "Each limb stays on IK or FK, in bakes too"),
+    ("FK", "FK", "Switch limbs to FK when they are posed or baked"),
+    ("IK", "IK", "Keep each limb on IK or FK, also when baking"),
 )
 
 
@@ -49,27 +49,33 @@ class FabrikCarrier(PropertyGroup):
     """A bone of the body, its name, and the control that carries it."""
 
     control: StringProperty(
-        name="Control", description="The control that turns this bone; none: it rides along", update=_chosen_by_hand
+        name="Control",
+        description="The control that rotates this bone; empty if it only follows its parent",
+        update=_chosen_by_hand,
     )
-    parent: StringProperty(name="Parent", description="The bone of the body that this one hangs on; none: it is a root")
+    parent: StringProperty(name="Parent", description="The parent deform bone; empty for a root")
     found: EnumProperty(name="Found", description="How the control was found", items=FOUND)
-    switch: StringProperty(name="Switch", description="The custom property that hands this bone from IK to FK")
-    goes_by: StringProperty(name="IK Control", description="The control that this bone goes with on IK")
-    hinge: StringProperty(name="Hinge", description="The bone's axis that its limb's IK bends it about; none: several")
-    hinge_low: FloatProperty(name="Low", description="How far its limb's IK bends it one way", subtype="ANGLE")
-    hinge_high: FloatProperty(name="High", description="How far its limb's IK bends it the other way", subtype="ANGLE")
+    switch: StringProperty(name="Switch", description="The custom property that switches this bone from IK to FK")
+    goes_by: StringProperty(name="IK Control", description="The control that this bone follows while its limb is on IK")
+    hinge: StringProperty(
+        name="Hinge", description="The axis about which IK bends this bone; empty if there are several"
+    )
+    hinge_low: FloatProperty(name="Min", description="Minimum bend by the limb's IK", subtype="ANGLE")
+    hinge_high: FloatProperty(name="Max", description="Maximum bend by the limb's IK", subtype="ANGLE")
 
 
 @overridable
 class FabrikControl(PropertyGroup):
     """A control, its name, and what it goes with when others are turned."""
 
-    turns_with: StringProperty(name="Turns With", description="The control that turns this one along, none: nothing")
-    shares_turn: StringProperty(name="Shares Turn", description="A second control, that turns this one by a share")
-    share: FloatProperty(name="Share", description="How much of the second one's turn", subtype="FACTOR")
-    moves_with: StringProperty(name="Moves With", description="The control that this one's head is fixed to")
-    stands_for: StringProperty(name="Stands For", description="The bone of the body that is dragged in its place")
-    limb: StringProperty(name="Limb", description="The switch of the limb that it places while that is on IK")
+    turns_with: StringProperty(
+        name="Rotates With", description="The control that also rotates this one; empty if there is none"
+    )
+    shares_turn: StringProperty(name="Shares Rotation", description="A second control that partly rotates this one")
+    share: FloatProperty(name="Share", description="Fraction of the second control's rotation", subtype="FACTOR")
+    moves_with: StringProperty(name="Moves With", description="The control that this control's head follows")
+    stands_for: StringProperty(name="Stands For", description="The deform bone that is dragged instead of the control")
+    limb: StringProperty(name="Limb", description="The IK/FK switch of the limb that this control moves on IK")
 
 
 @overridable
@@ -79,11 +85,11 @@ class FabrikSwitch(PropertyGroup):
     That is a custom property, or the influence of a limb's IK where the rig has no other.
     """
 
-    fk: FloatProperty(name="FK", description="Its value with the limb on FK")
-    ik: FloatProperty(name="IK", description="Its value with the limb on IK")
-    only_ik: BoolProperty(name="Only IK", description="The rig has no FK for the limb: it is placed on IK at all times")
+    fk: FloatProperty(name="FK", description="Value of the switch for FK")
+    ik: FloatProperty(name="IK", description="Value of the switch for IK")
+    only_ik: BoolProperty(name="Only IK", description="The rig has no FK for this limb, so it is always on IK")
     stretches: BoolProperty(
-        name="Stretches", description="The limb's IK makes its bones longer or shorter, and can't be kept from it"
+        name="Stretches", description="The limb's IK stretches its bones, and stretching can't be turned off"
     )
 
 
@@ -91,26 +97,34 @@ class FabrikSwitch(PropertyGroup):
 class FabrikAlong(PropertyGroup):
     """A number that is set along with a limb's switch, such as a bone's IK Stretch; its name is its path."""
 
-    switch: StringProperty(name="Switch", description="The path of what hands its limb from IK to FK")
-    fk: FloatProperty(name="FK", description="Its value with the limb on FK")
-    ik: FloatProperty(name="IK", description="Its value while the limb is placed on IK")
+    switch: StringProperty(name="Switch", description="The path of the property that switches its limb from IK to FK")
+    fk: FloatProperty(name="FK", description="Value of the switch for FK")
+    ik: FloatProperty(name="IK", description="Value while the limb is on IK")
 
 
 @overridable
 class FabrikControlRig(PropertyGroup):
     """The rig as a control rig; it is none while no bone is carried."""
 
-    carriers: CollectionProperty(name="Body", description="The bones of the body", type=FabrikCarrier)
+    carriers: CollectionProperty(name="Deform Bones", description="The deform bones of the rig", type=FabrikCarrier)
     controls: CollectionProperty(name="Controls", description="The controls of the rig", type=FabrikControl)
-    switches: CollectionProperty(name="Switches", description="What hands limbs from IK to FK", type=FabrikSwitch)
-    along: CollectionProperty(name="Set Along", description="What is set along with limbs' switches", type=FabrikAlong)
-    active: IntProperty(name="Active Bone", description="The bone of the body that is shown")
-    place: StringProperty(name="Place", description="The control that moves the whole body")
-    uncarried: StringProperty(
-        name="Ride Along", description="Bones of the mesh that no control turns, separated by commas"
+    switches: CollectionProperty(
+        name="Switches", description="The properties that switch limbs between IK and FK", type=FabrikSwitch
     )
-    limbs: EnumProperty(name="Limbs on IK", description="Whether limbs on IK stay on IK", items=LIMBS)
-    use: BoolProperty(name="Control Rig", description="Pose the body and write its controls", default=True)
+    along: CollectionProperty(
+        name="Also Set", description="Properties that are set together with the limbs' switches", type=FabrikAlong
+    )
+    active: IntProperty(name="Active Bone", description="The deform bone whose details are shown")
+    place: StringProperty(name="Root Control", description="The control that moves the whole rig")
+    uncarried: StringProperty(
+        name="Uncontrolled", description="Deform bones that no control rotates, separated by commas"
+    )
+    limbs: EnumProperty(
+        name="Limbs on IK", description="Whether limbs stay on IK when they are posed or baked", items=LIMBS
+    )
+    use: BoolProperty(
+        name="Control Rig", description="Pose the deform bones by writing to the rig's controls", default=True
+    )
 
 
 CLASSES = (FabrikCarrier, FabrikControl, FabrikSwitch, FabrikAlong, FabrikControlRig)

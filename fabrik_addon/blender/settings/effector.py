@@ -19,13 +19,13 @@ from .live import poses_live_rigs, solved_anew
 from .overrides import overridable
 
 POINTS = (
-    ("TAIL", "Tail", "The bone's tail goes to the target"),
-    ("HEAD", "Head", "The bone's head goes to the target"),
-    ("OFFSET", "Offset", "A point fixed on the bone goes to the target"),
+    ("TAIL", "Tail", "Move the bone's tail to the target"),
+    ("HEAD", "Head", "Move the bone's head to the target"),
+    ("OFFSET", "Offset", "Move a fixed point on the bone to the target"),
 )
 KINDS = (
-    ("TARGET", "Target", "The point reaches for an object"),
-    ("PIN", "Pin", "The point is held at a place in the armature's own space"),
+    ("TARGET", "Target", "Reach for an object"),
+    ("PIN", "Pin", "Hold the point at a position in armature space"),
 )
 
 
@@ -45,13 +45,18 @@ def _kind_switched(effector: "FabrikEffector", context: bpy.types.Context) -> No
 class FabrikEffector(PropertyGroup):
     """A point on a bone, and the object that it is to reach or the place where it is held."""
 
-    kind: EnumProperty(name="Kind", description="What the point goes to", items=KINDS, update=_kind_switched)
-    bone: StringProperty(name="Bone", description="The bone that is to reach the target")
-    control: StringProperty(name="Control", description="The control that was chosen for the bone, on a control rig")
-    point: EnumProperty(name="Point", description="Which point of the bone is to reach the target", items=POINTS)
+    kind: EnumProperty(
+        name="Kind",
+        description="Whether the effector reaches for a target or is pinned",
+        items=KINDS,
+        update=_kind_switched,
+    )
+    bone: StringProperty(name="Bone", description="The bone that reaches for the target")
+    control: StringProperty(name="Control", description="On a control rig, the control chosen for the bone")
+    point: EnumProperty(name="Point", description="The point on the bone that reaches for the target", items=POINTS)
     offset: FloatVectorProperty(
         name="Offset",
-        description="The point in the bone's own axes, measured from its head",
+        description="Position of the point relative to the bone's head, in the bone's local axes",
         subtype="XYZ",
         unit="LENGTH",
         precision=4,
@@ -59,54 +64,54 @@ class FabrikEffector(PropertyGroup):
     target: PointerProperty(name="Target", description="The object to reach", type=bpy.types.Object)
     target_bone: StringProperty(
         name="Target Bone",
-        description="Where the target is an armature: its bone whose head is to be reached. "
-        "A bone of this rig itself comes to meet the effector where it can: both sides give way",
+        description="If the target is an armature, the bone whose head is the target. If it is a bone of "
+        "this rig, both bones move toward each other",
     )
     pin_location: FloatVectorProperty(
         name="Pin Location",
-        description="Where the point is held, in the armature's own space",
+        description="Position of the pin in armature space",
         subtype="XYZ",
         unit="LENGTH",
         precision=4,
     )
     pin_rotation: FloatVectorProperty(
         name="Pin Rotation",
-        description="How the bone is held where its rotation is pinned too, in the armature's own space",
+        description="Rotation of the pinned bone in armature space, used if its rotation is pinned too",
         size=4,
         subtype="QUATERNION",
         default=(1.0, 0.0, 0.0, 0.0),
     )
-    hold_rotation: BoolProperty(name="Hold Rotation", description="Hold the bone's rotation as well as its place")
+    hold_rotation: BoolProperty(name="Hold Rotation", description="Hold the bone's rotation as well as its position")
     weight: FloatProperty(
         name="Weight",
-        description="How much this target counts where not all can be reached",
+        description="Influence of this target if not all targets can be reached",
         default=1.0,
         min=0.0,
         soft_max=10.0,
     )
-    enabled: BoolProperty(name="Enabled", description="Whether solving and baking heed this effector", default=True)
-    use_rotation: BoolProperty(name="Take Rotation", description="Turn the bone as its target is turned as well")
+    enabled: BoolProperty(name="Enabled", description="Use this effector for solving and baking", default=True)
+    use_rotation: BoolProperty(name="Copy Rotation", description="Match the rotation of the target as well")
     rotation_weight: FloatProperty(
         name="Rotation Weight",
-        description="How much the rotation counts beside the place where not both can be had",
+        description="Influence of the rotation relative to the position if both can't be met",
         default=1.0,
         min=0.0,
         soft_max=10.0,
     )
     priority: IntProperty(
         name="Priority",
-        description="Lower numbers are met first, and higher ones give way where not all can be met",
+        description="Targets with lower numbers are met first. Higher numbers give way if not all can be met",
         min=0,
         soft_max=5,
     )
     bend_target: PointerProperty(
-        name="Bend Target",
-        description="The object that the middle of the limb bends toward; without one it bends as now",
+        name="Pole Target",
+        description="The object that the middle of the limb points to. If empty, the limb keeps its bend direction",
         type=bpy.types.Object,
     )
     bend_bone: StringProperty(
-        name="Bend Bone",
-        description="Where the bend target is another armature: its bone whose head the limb bends toward",
+        name="Pole Bone",
+        description="If the pole target is an armature, the bone whose head the limb points to",
     )
 
     @property

@@ -113,7 +113,7 @@ _PROPERTIES: Final = {
     ),
     "mass": _Property(
         MASS,
-        "Share of the body's mass that the bone carries; below 0: by its name or its size",
+        "Share of the body's mass carried by the bone; a negative value estimates it from the bone's name or size",
         number,
         (-1.0, 1.0, -1.0, 0.5),
         "NONE",
@@ -271,7 +271,9 @@ def why_not_writable(pose_bone: bpy.types.PoseBone) -> str:
         return f"The library override of {rig.name!r} is not editable: make it editable first"
     if not any(is_overridable(pose_bone, name) for name in PROPERTIES):
         library = library_name(pose_bone)
-        return f"Bone {pose_bone.name!r} has no limit in {library!r}, so an override can't keep one: set it there first"
+        return (
+            f"Bone {pose_bone.name!r} has no limit in {library!r}, so the override can't store one: set it there first"
+        )
     return ""
 
 
@@ -284,10 +286,11 @@ def _why_not_kept(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> str
         name, value = _PROPERTIES[field].name, getattr(settings, field)
         if not is_overridable(pose_bone, name):
             if value != getattr(_FREE_BONE, field):
-                return f"An override can't keep {name!r} of bone {pose_bone.name!r}: set it in {library!r} first"
+                return f"The override can't store {name!r} of bone {pose_bone.name!r}: set it in {library!r} first"
         elif not fits(held(pose_bone)[name], value):
             return (
-                f"An override can't change how long {name!r} of bone {pose_bone.name!r} is: set it in {library!r} first"
+                f"The override can't change the length of {name!r} of bone {pose_bone.name!r}: set it in "
+                f"{library!r} first"
             )
     return ""
 

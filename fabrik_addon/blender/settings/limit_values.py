@@ -94,25 +94,25 @@ class Kind:
 
 KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
     {
-        FREE: Kind("Free", "Turns without limits", (), lambda _core, _kept: None),
+        FREE: Kind("Free", "No rotation limits", (), lambda _core, _kept: None),
         "BALL": Kind(
             "Ball",
-            "Leans within a cone of four angles, and twists within a range",
+            "Limit swing in four directions, and twist to a range",
             ("cone", "twist"),
             lambda core, kept: core.Ball(kept.cone, kept.twist),
             lambda limit: {"cone": limit.angles, "twist": tuple(limit.twist)},
         ),
         "HINGE": Kind(
             "Hinge",
-            "Turns about one axis only, within a range",
+            "Allow rotation about one axis only, within a range",
             ("axis", "hinge"),
             lambda core, kept: core.Hinge(kept.axis, *kept.hinge),
             lambda limit: {"axis": limit.axis, "hinge": (limit.low, limit.high)},
         ),
-        "FIXED": Kind("Fixed", "Does not turn", (), lambda core, _kept: core.Fixed()),
+        "FIXED": Kind("Fixed", "Allow no rotation", (), lambda core, _kept: core.Fixed()),
         "POLYGON": Kind(
             "Polygon",
-            "Leans within a window of any outline, and twists within a range",
+            "Limit swing to an outline of any shape, and twist to a range",
             ("window", "twist"),
             lambda core, kept: core.Polygon(points(kept.window), kept.twist),
             lambda limit: {"window": flat(limit.window), "twist": tuple(limit.twist)},
@@ -123,7 +123,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
 LIMIT_TYPES: Final = tuple((identifier, kind.name, kind.about) for identifier, kind in KINDS.items())
 LIMIT_AXES: Final = (
     ("X", "X", "The bone's X axis"),
-    ("Y", "Y", "Along the bone, like a pivot"),
+    ("Y", "Y", "The bone's Y axis, for a pivot joint"),
     ("Z", "Z", "The bone's Z axis"),
 )
 
@@ -141,9 +141,7 @@ def _check_slide(slide: Range) -> None:
 
     low, high = slide
     if not (0.0 < low <= high and isfinite(high)):
-        raise LimitError(
-            f"A bone can't stretch from {low:g} to {high:g}: give two factors above 0, the lower one first"
-        )
+        raise LimitError(f"The stretch range {low:g} to {high:g} is invalid: give two factors above 0, minimum first")
 
 
 def _check_stiffness(stiffness: float) -> None:
@@ -151,7 +149,7 @@ def _check_stiffness(stiffness: float) -> None:
     from ...core import LimitError  # noqa: PLC0415
 
     if not 0.0 <= stiffness <= 1.0:
-        raise LimitError(f"A stiffness of {stiffness:g} makes no sense: give one from 0 (none) to 1 (does not turn)")
+        raise LimitError(f"The stiffness is {stiffness:g}: it must be from 0 (none) to 1 (never rotates)")
 
 
 def _check_mass(mass: float) -> None:
@@ -159,7 +157,7 @@ def _check_mass(mass: float) -> None:
     from ...core import LimitError  # noqa: PLC0415
 
     if not isfinite(mass):
-        raise LimitError(f"A mass of {mass:g} makes no sense: give a share of the body's, 0 or more")
+        raise LimitError(f"The mass is {mass:g}: it must be a share of the body's mass, 0 or more")
 
 
 # What is kept with a limit of any type, and of a free bone as well, with what raises LimitError for nonsense.
@@ -173,7 +171,7 @@ def points(window: Sequence[float]) -> tuple[tuple[float, float], ...]:
     from ...core import LimitError  # noqa: PLC0415
 
     if len(window) % 2:
-        raise LimitError(f"A window has {len(window)} numbers: give an X and a Z lean for each point")
+        raise LimitError(f"The outline has {len(window)} numbers: give an X and a Z swing for each point")
     return tuple(zip(window[::2], window[1::2], strict=True))
 
 

@@ -39,10 +39,10 @@ POINTS: Final = (
     ("OFFSET", "Offset", "The marker is at a point fixed on the bone"),
 )
 PROPORTIONS: Final = (
-    ("LIMBS", "Each Limb", "Each limb has the length that was recorded while the motion is worked out"),
-    ("UNIFORM", "One Scale", "The recording is made as large as the rig, by one factor"),
-    ("REST", "Fit the Rig", "The rig's rest pose takes on the recorded person's build and size"),
-    ("NONE", "As Recorded", "The recording keeps its size"),
+    ("LIMBS", "Per Limb", "Solve the motion with the recorded length of each limb"),
+    ("UNIFORM", "Uniform Scale", "Scale the recording uniformly to the size of the rig"),
+    ("REST", "Fit Rig", "Change the rig's rest pose to the recorded person's proportions and size"),
+    ("NONE", "As Recorded", "Keep the size of the recording"),
 )
 
 
@@ -52,46 +52,54 @@ class FabrikMarker(PropertyGroup):
 
     target: PointerProperty(
         name="Marker",
-        description="The object that moves as the marker did",
+        description="The object that follows the recorded marker",
         type=bpy.types.Object,
         update=noting("markers"),
     )
     target_bone: StringProperty(
         name="Marker Bone",
-        description="Where the markers are bones of another armature: the one whose head is the marker",
+        description="If the markers are bones of another armature, the bone whose head is the marker",
     )
-    bone: StringProperty(name="Bone", description="The bone that the marker is fixed to")
-    point: EnumProperty(name="Point", description="Where on its bone the marker is", items=POINTS)
+    bone: StringProperty(name="Bone", description="The bone that the marker is attached to")
+    point: EnumProperty(name="Point", description="Position of the marker on its bone", items=POINTS)
     offset: FloatVectorProperty(
         name="Offset",
-        description="The marker's place in the bone's own axes, measured from its head",
+        description="Marker position relative to the bone's head, in the bone's local axes",
         subtype="XYZ",
         unit="LENGTH",
         precision=4,
     )
     weight: FloatProperty(
-        name="Weight", description="How much this marker counts beside the others", default=1.0, min=0.0, soft_max=10.0
+        name="Weight",
+        description="Influence of this marker relative to the others",
+        default=1.0,
+        min=0.0,
+        soft_max=10.0,
     )
-    enabled: BoolProperty(name="Enabled", description="Whether baking heeds this marker", default=True)
+    enabled: BoolProperty(name="Enabled", description="Use this marker for calibration and baking", default=True)
     guess: FloatProperty(
         name="Guess",
-        description="Where the bone is a guess by motion: how much the marker moves about on it; negative where not",
+        description="How far the marker moves on its bone if the bone was guessed from motion; negative if "
+        "it was not guessed",
         default=-1.0,
         unit="LENGTH",
         precision=4,
     )
     error: FloatProperty(
         name="Error",
-        description="Distance from the marker to its point on the bone in the last bake, RMS; negative before a bake",
+        description="RMS distance from the marker to its point on the bone in the last bake; negative before "
+        "the first bake",
         default=-1.0,
         unit="LENGTH",
         precision=4,
     )
-    worst: FloatProperty(name="Worst", description="The farthest that it was off in the last bake", unit="LENGTH")
-    worst_frame: IntProperty(name="Worst Frame", description="The frame on which it was farthest off")
+    worst: FloatProperty(
+        name="Worst", description="Largest distance of the marker from its point in the last bake", unit="LENGTH"
+    )
+    worst_frame: IntProperty(name="Worst Frame", description="The frame with the marker's largest distance")
     coverage: FloatProperty(
         name="Seen",
-        description="Share of the frames of the last bake on which it was seen",
+        description="Share of frames in the last bake on which the marker was seen",
         subtype="PERCENTAGE",
         min=0.0,
         max=100.0,
@@ -112,7 +120,7 @@ class FabrikMarker(PropertyGroup):
 class FabrikFactor(PropertyGroup):
     """How much longer than the rig's a bone of the recorded person is; its name is the bone's."""
 
-    factor: FloatProperty(name="Factor", description="The person's length over the rig's", default=1.0)
+    factor: FloatProperty(name="Factor", description="Ratio of the person's bone length to the rig's", default=1.0)
 
 
 @overridable
@@ -121,14 +129,14 @@ class OfATake:
 
     markers: CollectionProperty(name="Markers", description="The markers that this rig follows", type=FabrikMarker)
     active_marker: IntProperty(name="Active Marker", description="The marker whose details are shown")
-    preset: StringProperty(name="Preset", description="The set of labels that the markers were matched with")
+    preset: StringProperty(name="Preset", description="The marker set used to match the markers")
     factors: CollectionProperty(
         name="Proportions",
-        description="The recorded person's bones where they are not as long as the rig's",
+        description="Bones whose length differs between the recorded person and the rig",
         type=FabrikFactor,
     )
-    calibrated: StringProperty(name="Calibrated", description="What the last calibration found, a line each")
-    worst_frame: IntProperty(name="Worst Frame", description="The frame of the last bake that was met least well")
+    calibrated: StringProperty(name="Calibrated", description="Results of the last calibration, one per line")
+    worst_frame: IntProperty(name="Worst Frame", description="The frame with the largest error in the last bake")
     report: PointerProperty(name="Report", description="The report of the last bake, as text", type=bpy.types.Text)
 
 
@@ -143,15 +151,19 @@ class FabrikTake(PropertyGroup):
 
     collection: PointerProperty(
         name="Take",
-        description="The collection of its markers; none where they were picked one by one",
+        description="The collection of the take's markers; empty if they were selected one by one",
         type=bpy.types.Collection,
     )
-    calibrated: BoolProperty(name="Calibrated", description="Whether the markers' places were measured")
+    calibrated: BoolProperty(
+        name="Calibrated", description="Whether the marker positions on their bones have been calibrated"
+    )
     action: PointerProperty(
         name="Action", description="The action that the take was last baked to", type=bpy.types.Action
     )
     kept: PointerProperty(
-        name="Kept", description="Its markers and their report while another take is followed", type=FabrikOtherTake
+        name="Stored",
+        description="The take's markers and their report, stored while the rig follows another take",
+        type=FabrikOtherTake,
     )
 
 
@@ -162,33 +174,33 @@ class FabrikCapture(OfATake, MarkerOptions, PropertyGroup):
     take: PointerProperty(name="Take", description="The collection of the markers", type=bpy.types.Collection)
     take_armature: PointerProperty(
         name="Marker Armature",
-        description="Where the markers are bones, as another importer makes them: their armature",
+        description="The armature whose bones are the markers, if an importer created bones instead of empties",
         type=bpy.types.Object,
         poll=lambda _self, thing: thing.type == "ARMATURE",
     )
-    takes: CollectionProperty(name="Takes", description="How far the rig has come with each take", type=FabrikTake)
+    takes: CollectionProperty(name="Takes", description="Progress of the rig with each take", type=FabrikTake)
     static: PointerProperty(
         name="Static Take",
-        description="A recording of the same person standing, to calibrate from; the take itself when empty",
+        description="A recording of the same person standing still, used for calibration. Defaults to the take itself",
         type=bpy.types.Collection,
     )
     use_reference: BoolProperty(
-        name="Choose Reference",
-        description="Calibrate from a range of frames; otherwise those on which most markers are seen",
+        name="Reference Range",
+        description="Calibrate from a range of frames instead of the frames that show the most markers",
     )
     reference_start: IntProperty(name="Reference Start", description="First frame to calibrate from", default=1)
     reference_end: IntProperty(name="Reference End", description="Last frame to calibrate from", default=1)
     proportions: EnumProperty(
-        name="Proportions", description="How a recorded person of another build meets the rig", items=PROPORTIONS
+        name="Proportions", description="How to fit a person to a rig of different proportions", items=PROPORTIONS
     )
     refine: BoolProperty(
         name="Refine",
-        description="After the reference, improve the markers' places on their bones over the whole take",
+        description="After calibrating, improve the marker positions on their bones with the whole take",
         default=True,
     )
     on_floor: BoolProperty(
         name="Feet on the Floor",
-        description="Move the markers up or down so that the feet stand on the floor that the rig stands on",
+        description="Move the markers vertically so that the feet are on the rig's floor",
         default=True,
     )
     # What may be wrong with the last calibration, and with the last match or bake, a line each.

@@ -22,17 +22,23 @@ class FabrikHold(PropertyGroup):
     """A bone that stays where it is, in the world or with an object, from one frame to another; it is in the keys."""
 
     bone: StringProperty(name="Bone", description="The bone that is held")
-    point: EnumProperty(name="Point", description="Which of its ends stays where it is", items=POINTS[:2])
-    hold_rotation: BoolProperty(name="Hold Rotation", description="Whether its rotation is held too", default=True)
-    first: FloatProperty(name="First", description="The frame from which it is held")
-    last: FloatProperty(name="Last", description="The frame to which it is held")
-    ease: FloatProperty(name="Ease", description="Frames over which it comes to its place before and leaves it after")
-    target: PointerProperty(name="Object", description="What it stays with; empty: the world", type=bpy.types.Object)
-    target_bone: StringProperty(name="Bone of the Object", description="The bone of that armature that it stays with")
-    is_contact: BoolProperty(name="Contact", description="Whether it is one of a foot's contacts that were found")
+    point: EnumProperty(name="Point", description="The end of the bone that is held", items=POINTS[:2])
+    hold_rotation: BoolProperty(name="Hold Rotation", description="Whether the rotation is held too", default=True)
+    first: FloatProperty(name="First", description="First frame of the hold")
+    last: FloatProperty(name="Last", description="Last frame of the hold")
+    ease: FloatProperty(name="Ease", description="Number of frames to ease in and out of the hold")
+    target: PointerProperty(
+        name="Object",
+        description="The object that the bone stays with. If empty, it stays in world space",
+        type=bpy.types.Object,
+    )
+    target_bone: StringProperty(
+        name="Bone of the Object", description="The bone of that armature that the bone stays with"
+    )
+    is_contact: BoolProperty(name="Contact", description="Whether the hold was created from a detected foot contact")
     replaced: PointerProperty(
         name="Replaced Keys",
-        description="The keys as they were before and after, so that they can be put back",
+        description="The keys before and after the hold, used to restore them",
         type=bpy.types.Action,
     )
 
@@ -43,26 +49,40 @@ class FabrikMotionView(PropertyGroup):
 
     show_trails: BoolProperty(
         name="Trails",
-        description="Show the way of the selected bones' tails over the frames, with their keys as dots. "
-        "A point of it can be dragged like the bone on that frame",
+        description="Show the paths of the selected bones' tails, with keys as dots. Drag a point to edit "
+        "the bone on that frame",
         update=noting("motion"),
     )
     trail_frames: IntProperty(
-        name="Frames", description="So many frames before and after this one", default=60, min=1, soft_max=250
+        name="Frames",
+        description="Number of frames before and after the current frame",
+        default=60,
+        min=1,
+        soft_max=250,
     )
     show_ghosts: BoolProperty(
         name="Ghosts",
-        description="Show the pose some frames before and after, as thin bones",
+        description="Show poses before and after the current frame as thin bones",
         update=noting("motion"),
     )
     ghost_count: IntProperty(
-        name="Count", description="So many ghosts before, and as many after", default=3, min=1, soft_max=20
+        name="Count", description="Number of ghosts on each side of the current frame", default=3, min=1, soft_max=20
     )
-    ghost_step: IntProperty(name="Step", description="Frames from one to the next", default=5, min=1, soft_max=50)
+    ghost_step: IntProperty(name="Step", description="Number of frames between ghosts", default=5, min=1, soft_max=50)
     # Okabe and Ito's orange and blue: people who can't tell red from green can tell them apart.
     color_before: FloatVectorProperty(
-        name="Before", description="What was before", subtype="COLOR", min=0.0, max=1.0, default=(0.90, 0.62, 0.0)
+        name="Before",
+        description="Color of earlier poses and paths",
+        subtype="COLOR",
+        min=0.0,
+        max=1.0,
+        default=(0.90, 0.62, 0.0),
     )
     color_after: FloatVectorProperty(
-        name="After", description="What comes after", subtype="COLOR", min=0.0, max=1.0, default=(0.34, 0.71, 0.91)
+        name="After",
+        description="Color of later poses and paths",
+        subtype="COLOR",
+        min=0.0,
+        max=1.0,
+        default=(0.34, 0.71, 0.91),
     )

@@ -8,21 +8,21 @@ from .moment import Moment
 from .overrides import overridable
 
 PREFERRED_POSES = (
-    ("START", "Start", "The pose in which a drag begins, or that live goes on from"),
+    ("START", "Start", "The pose at the start of a drag, or the current pose when Live is on"),
     ("REST", "Rest", "The rest pose"),
-    ("KEPT", "Kept", "The pose that was kept by the button beside this"),
+    ("KEPT", "Stored", "The pose stored with the pin button"),
 )
 BALANCES = (
     (
         "AUTO",
         "Auto",
         (
-            "The center of mass stays over pinned feet and other pins as low as they are; "
-            "a higher pin holds the body, so it may lean"
+            "Keep the center of mass over pinned feet and other pins at their height. A higher pin "
+            "supports the body, so it may lean"
         ),
     ),
-    ("ON", "On", "The centre of mass stays over what is pinned of the feet, as far as the goals allow"),
-    ("OFF", "Off", "The centre of mass goes where the goals take it"),
+    ("ON", "On", "Keep the center of mass over the pinned feet if the targets allow it"),
+    ("OFF", "Off", "Do not keep the center of mass over the feet"),
 )
 
 
@@ -31,9 +31,13 @@ class FabrikStoredBone(PropertyGroup):
     """How a bone stood when its pose was kept; its name is the bone's."""
 
     rotation: FloatVectorProperty(
-        name="Rotation", description="Its local rotation", size=4, subtype="QUATERNION", default=(1.0, 0.0, 0.0, 0.0)
+        name="Rotation",
+        description="Local rotation of the bone",
+        size=4,
+        subtype="QUATERNION",
+        default=(1.0, 0.0, 0.0, 0.0),
     )
-    location: FloatVectorProperty(name="Location", description="What its location channels held", subtype="XYZ")
+    location: FloatVectorProperty(name="Location", description="Location channels of the bone", subtype="XYZ")
 
 
 @overridable
@@ -43,36 +47,36 @@ class PostureSettings:
 
     preferred_pose: EnumProperty(
         name="Preferred Pose",
-        description="The pose that the rig stays near to, of all that meet the goals",
+        description="The pose that the rig stays close to while it meets its targets",
         items=PREFERRED_POSES,
     )
     kept_pose: CollectionProperty(
-        name="Kept Pose", description="The pose that was kept to be preferred", type=FabrikStoredBone
+        name="Stored Pose", description="The pose stored as the preferred pose", type=FabrikStoredBone
     )
     solved_from: CollectionProperty(
-        name="Solved From", description="The pose before the present one was solved", type=FabrikStoredBone
+        name="Pose before Solving", description="The pose from which the current pose was solved", type=FabrikStoredBone
     )
     # What tells the solved pose from any other.
     solved = Moment()
-    balance: EnumProperty(name="Balance", description="Whether the body keeps its balance", items=BALANCES)
+    balance: EnumProperty(
+        name="Balance", description="Keep the center of mass over the supporting feet", items=BALANCES
+    )
     free_limbs_hang: BoolProperty(
         name="Free Limbs Hang",
-        description="In a drag of the whole rig, arms, legs and the head hang where nothing drags or pins them, "
-        "instead of following the trunk rigidly",
+        description="When the whole rig is dragged, let arms, legs and head hang if they are not dragged or "
+        "pinned, instead of following the trunk rigidly",
         default=True,
     )
-    use_floor: BoolProperty(name="Floor", description="Feet, hands and knees do not go through the floor")
+    use_floor: BoolProperty(name="Floor", description="Keep feet, hands and knees above the floor")
     use_self_collision: BoolProperty(
         name="Self-Collision",
-        description="Arms, legs, head and trunk of a human rig do not go into each other",
+        description="Keep arms, legs, head and trunk of a human rig from intersecting",
         default=True,
     )
-    show_capsules: BoolProperty(
-        name="Show Capsules", description="Draw the capsules that Self-Collision keeps out of each other"
-    )
+    show_capsules: BoolProperty(name="Show Capsules", description="Draw the capsules used by Self-Collision")
     floor_height: FloatProperty(
         name="Floor Height",
-        description="Where the floor is, along the world's Z axis",
+        description="Height of the floor on the world's Z axis",
         unit="LENGTH",
         precision=4,
     )

@@ -30,30 +30,38 @@ from .posture import FabrikStoredBone, PostureSettings
 
 # The numbers are what files hold: those of the first two are older than the others.
 ROOTS = (
-    ("AUTO", "Automatic", "The root bone moves once anything is pinned, and when it is dragged itself", 2),
-    ("FIXED", "Pinned", "The root bone turns but its head stays where it is", 0),
-    ("FREE", "Free", "The root bone moves as well, so the whole rig follows the targets", 1),
-    ("FOLLOW", "Follow", "As Free; while nothing is pinned, a dragged bone pulls it along as by a rope", 3),
+    ("AUTO", "Automatic", "The root bone moves if anything is pinned, or when it is dragged itself", 2),
+    ("FIXED", "Pinned", "The root bone rotates, but its head stays in place", 0),
+    ("FREE", "Free", "The root bone moves and rotates, so the whole rig follows the targets", 1),
+    ("FOLLOW", "Follow", "Like Free, but while nothing is pinned, a dragged bone pulls the rig along like a rope", 3),
 )
 KEY_BONES = (
-    ("POSED", "Posed", "The bones that drags have changed since their last key, and those that the targets pose"),
-    ("WHOLE", "Whole Body", "All bones that can be keyed; of a control rig the controls that pose its body"),
+    ("POSED", "Posed", "Bones that were dragged since their last key, and bones posed by targets"),
+    ("WHOLE", "Whole Body", "All bones that can be keyed. On a control rig, the controls that pose its deform bones"),
     ("SELECTED", "Selected", "The selected bones"),
 )
 REACHES = (
-    ("WHOLE", "Whole Rig", "All bones up to the root follow"),
-    ("PIN", "To Pin", "Bones up to the nearest pinned one follow"),
-    ("BONES", "Bones", "A number of bones follow, the dragged one included"),
+    ("WHOLE", "Whole Rig", "All bones up to the root follow a dragged bone"),
+    ("PIN", "To Pin", "Bones up to the nearest pinned bone follow"),
+    ("BONES", "Bones", "A fixed number of bones follow, including the dragged bone"),
 )
 SPREADS = (
-    ("FRAMES", "Frames", "So many frames before and after"),
-    ("MARKERS", "Markers", "At the timeline's markers before and after; where there is none, so many frames away"),
-    ("CONTACTS", "Contacts", "Where a foot comes down or leaves next; where none does, so many frames away"),
+    ("FRAMES", "Frames", "Use the number of frames before and after"),
+    (
+        "MARKERS",
+        "Markers",
+        "Fade out at the previous and next timeline markers, or after the number of frames if there are none",
+    ),
+    (
+        "CONTACTS",
+        "Contacts",
+        "Fade out at the previous and next foot contact changes, or after the number of frames if there are none",
+    ),
 )
 FALLOFFS = (
-    ("SMOOTH", "Smooth", "With as little jerk as can be"),
-    ("SHARP", "Sharp", "Narrow about this frame"),
-    ("FLAT", "Flat", "All of it over the inner half of the frames"),
+    ("SMOOTH", "Smooth", "Fade out with minimum jerk"),
+    ("SHARP", "Sharp", "Fade out quickly near the current frame"),
+    ("FLAT", "Flat", "Apply the full change to the inner half of the frames"),
 )
 
 
@@ -66,11 +74,11 @@ class DragOptions:
     """How bones are dragged. A mixin: of the rig's settings, and of the operator."""
 
     reach: EnumProperty(
-        name="Chain Length", description="How far up the rig follows a dragged bone", items=REACHES, options=ASIDE
+        name="Chain Length", description="Which bones follow a dragged bone", items=REACHES, options=ASIDE
     )
     bones: IntProperty(
         name="Bones",
-        description="How many bones follow, the dragged one included",
+        description="Number of bones that follow, including the dragged bone",
         default=3,
         min=1,
         soft_max=20,
@@ -84,23 +92,21 @@ class DragOptions:
     )
     spread: IntProperty(
         name="Spread",
-        description="Over how many frames before and after this one a drag of animated bones fades out; 0: this frame "
-        "only. A foot that stands takes its contact along, as far as it is inside these frames. It changes keys, so "
-        "Auto Keying has to be on",
+        description="Number of frames before and after the current frame over which a drag of animated bones "
+        "fades out; 0 changes only this frame. A planted foot moves together with its contact "
+        "inside this range. Requires Auto Keying",
         min=0,
         soft_max=120,
         options=ASIDE,
     )
     spread_to: EnumProperty(
-        name="Spread To", description="Where a drag over time fades out", items=SPREADS, options=ASIDE
+        name="Spread To", description="Where the effect of a drag over time ends", items=SPREADS, options=ASIDE
     )
-    falloff: EnumProperty(
-        name="Falloff", description="How a drag fades out over its frames", items=FALLOFFS, options=ASIDE
-    )
+    falloff: EnumProperty(name="Falloff", description="How a drag fades out over time", items=FALLOFFS, options=ASIDE)
     layer: BoolProperty(
         name="As Layer",
-        description="Put each drag over time on an NLA track of its own, so that the recording stays as it is "
-        "and the layer's influence blends it",
+        description="Put each drag over time on its own NLA track. The recording is kept, and the track's "
+        "influence blends the edit",
         options=ASIDE,
     )
 
@@ -114,40 +120,42 @@ class FabrikRig(PostureSettings, PropertyGroup):
     """All that the add-on keeps on one armature object."""
 
     effectors: CollectionProperty(
-        name="Effectors", description="The points of this rig that reach for targets", type=FabrikEffector
+        name="Effectors", description="The points of this rig that reach for targets or are pinned", type=FabrikEffector
     )
     active_effector: IntProperty(name="Active Effector", description="The effector whose details are shown")
     root: EnumProperty(
         name="Root",
-        description="Whether the root bone moves when bones are dragged, and in solving, live posing and bakes",
+        description="How the root bone moves when bones are dragged, solved or baked",
         items=ROOTS,
         default="AUTO",
         update=solved_anew,
     )
-    bake: PointerProperty(name="Bake", description="What the Bake button uses", type=FabrikBakeSettings)
+    bake: PointerProperty(name="Bake", description="Settings of the Bake panel", type=FabrikBakeSettings)
     capture: PointerProperty(name="Capture", description="The rig's markers", type=FabrikCapture)
     retarget: PointerProperty(
-        name="Retarget", description="What another armature's motion is brought over by", type=FabrikRetarget
+        name="Retarget", description="Settings for retargeting another armature's motion", type=FabrikRetarget
     )
-    key_bones: EnumProperty(name="Key Bones", description="Which bones Key Pose inserts keys for", items=KEY_BONES)
+    key_bones: EnumProperty(
+        name="Key Bones", description="Bones that Keyframe Solved Bones inserts keys for", items=KEY_BONES
+    )
     unkeyed: CollectionProperty(
-        name="Unkeyed", description="How bones were that have been dragged since their last key", type=FabrikStoredBone
+        name="Unkeyed", description="Last keyed transforms of bones that were dragged since", type=FabrikStoredBone
     )
-    drag: PointerProperty(name="Drag", description="How bones are dragged", type=FabrikDragSettings)
+    drag: PointerProperty(name="Drag", description="Settings for dragging bones", type=FabrikDragSettings)
     control: PointerProperty(name="Control Rig", description="The rig's controls", type=FabrikControlRig)
     holds: CollectionProperty(
-        name="Holds", description="Bones that stay where they are over some frames", type=FabrikHold
+        name="Holds", description="Bones that are held in place over a range of frames", type=FabrikHold
     )
-    view: PointerProperty(name="Motion View", description="What is shown of the motion", type=FabrikMotionView)
+    view: PointerProperty(name="Motion View", description="Settings for showing motion", type=FabrikMotionView)
     live: BoolProperty(
         name="Live",
-        description="Pose the rig at once whenever a target moves or the frame changes; renders need a bake",
+        description="Solve the rig whenever a target moves or the frame changes. Bake before rendering",
         update=live_switched,
     )
     influence: FloatProperty(
         name="Influence",
-        description="How far live goes from the keyed pose (0) to the targets (1); "
-        "for bones without keys, from the pose they had when it was switched on",
+        description="Blend from the keyed pose (0) to the targets (1). Bones without keys blend from the "
+        "pose when Live was switched on",
         subtype="FACTOR",
         default=1.0,
         min=0.0,

@@ -135,9 +135,9 @@ def of_a_rig(reason: Callable[[bpy.types.Object], str]) -> Callable[[bpy.types.O
 def why_no_solve(rig: bpy.types.Object) -> str:
     """What keeps an object from being solved or baked, and what to do; "" where nothing does."""
     if not len(seen(rig).effectors):
-        return f"{rig.name!r} has no effector: pick a bone in Pose mode and add one"
+        return f"{rig.name!r} has no target: select a bone in Pose mode and add one"
     if not enabled_effectors(rig):
-        return f"All effectors of {rig.name!r} are switched off: enable one"
+        return f"All effectors of {rig.name!r} are disabled: enable one"
     return ""
 
 
@@ -153,13 +153,13 @@ def shared_targets(rig: bpy.types.Object) -> list[bpy.types.Object]:
 @of_a_rig
 def why_no_own_targets(rig: bpy.types.Object) -> str:
     """What keeps an object from getting targets of its own, and what to do; "" where nothing does."""
-    return "" if shared_targets(rig) else f"{rig.name!r} has its targets for itself: select a rig that shares some"
+    return "" if shared_targets(rig) else f"{rig.name!r} shares no targets with other rigs: select a rig that does"
 
 
 @of_a_rig
 def why_no_mapped(rig: bpy.types.Object) -> str:
     """What keeps an object from having markers on its bones, and what to do; "" where nothing does."""
-    return "" if mapped_markers(rig) else "No marker is on a bone: match the markers first"
+    return "" if mapped_markers(rig) else "No marker is mapped to a bone: match the markers first"
 
 
 @of_a_rig

@@ -44,7 +44,7 @@ def draw_keys(layout: UILayout, context: Context) -> None:
         layout.context_pointer_set("keymap", keymap)
         rna_keymap_ui.draw_kmi([], config, keymap, item, layout, 0)
     if not items:
-        layout.label(text="This keymap uses F and P itself: use the drag tool", icon="INFO")
+        layout.label(text="This keymap already uses F and P: use the FABRIK Drag tool", icon="INFO")
 
 
 def stop() -> None:

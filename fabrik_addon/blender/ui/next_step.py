@@ -16,23 +16,23 @@ def next_in_pose(rig: bpy.types.Object | None) -> str:
         return reason
     kept = seen(rig)
     if may_be_control_rig(rig):
-        return "Constraints move its bones: use it as a control rig, then drag controls"
+        return "Constraints move its bones: set up a control rig, then drag controls"
     if any(effector.kind == "TARGET" for effector in kept.effectors):
         return _next_with_targets(rig)
     if rig.mode != "POSE":
         return "Enter Pose mode to drag bones"
     if rig.data.bones.active is None:
-        return "Press F over a bone and move"
-    return "F drags the bone; pins stay" if len(kept.effectors) else "F drags, P pins what must stay"
+        return "Press F over a bone and move the mouse"
+    return "F drags the bone; pins stay in place" if len(kept.effectors) else "F drags a bone; P pins bones in place"
 
 
 def _next_with_targets(rig: bpy.types.Object) -> str:
     """What comes next where the rig reaches for targets."""
     if not seen(rig).live:
-        return "Switch Live on and move the targets"
+        return "Turn on Live, then move the targets"
     # A click in Pose mode selects bones only.
     in_pose_mode = rig.mode == "POSE"
-    return "Leave Pose mode (Ctrl Tab) to move targets" if in_pose_mode else "Move the targets: the rig follows"
+    return "Leave Pose mode (Ctrl Tab) to move targets" if in_pose_mode else "Move the targets to pose the rig"
 
 
 def next_in_motion(context: Context, rig: bpy.types.Object | None) -> str:
@@ -44,13 +44,13 @@ def next_in_motion(context: Context, rig: bpy.types.Object | None) -> str:
     if reason or rig is None:
         return reason
     if not mapped_markers(rig):
-        return "Match the markers to the bones"
+        return "Match the markers to bones"
     record = record_of(rig)
     if record is not None and record.action is not None:
-        return "Baked: the report is below"
+        return "Baked: see the report below"
     if record is None or not record.calibrated:
-        return "Calibrate the markers on the rig"
-    return "Bake the take onto the rig"
+        return "Calibrate the markers"
+    return "Bake the take to keyframes"
 
 
 def _without_a_take(rig: bpy.types.Object | None) -> str:
@@ -58,10 +58,10 @@ def _without_a_take(rig: bpy.types.Object | None) -> str:
     kept = None if rig is None else seen(rig).retarget
     if rig is not None and kept is not None and kept.source is not None:
         if may_be_control_rig(rig):
-            return "Constraints move its bones: use it as a control rig first"
+            return "Constraints move its bones: set up a control rig first"
         if kept.brought == kept.source.name:
-            return "Retargeted: the report is below"
-        return "Press Retarget: the source's motion comes onto the rig"
+            return "Retargeted: see the report below"
+        return "Press Retarget Animation to copy the source's motion to the rig"
     if rig is not None and len(bpy.data.armatures) > 1:
-        return "Import markers, or choose a source below: an armature that moves"
-    return "Import markers here, or a .bvh or .fbx armature by File ▸ Import"
+        return "Import markers, or choose an animated armature as the source below"
+    return "Import markers here, or a .bvh or .fbx armature with File ▸ Import"

@@ -24,15 +24,15 @@ class FabrikPreferences(AddonPreferences):
 
     met: _color("met", "Met", "Targets that are met")
     missed: _color("missed", "Missed", "Targets and pins that are missed, and by how much")
-    pinned: _color("pinned", "Pins", "Pins that hold")
-    bend: _color("bend", "Bend Targets", "What limbs bend toward")
-    free: _color("free", "Limits", "How far bones may turn")
-    binds: _color("binds", "At a Limit", "Limits that keep a bone from turning farther")
+    pinned: _color("pinned", "Pins", "Pins that are met")
+    bend: _color("bend", "Pole Targets", "Pole targets of limbs")
+    free: _color("free", "Limits", "Range of rotation of bones")
+    binds: _color("binds", "At a Limit", "Limits that currently block a bone's rotation")
     balance: EnumProperty(
-        name="Balance", description="Whether rigs keep their balance from their first pin or target on", items=BALANCES
+        name="Balance", description="Balance setting that a rig gets with its first pin or target", items=BALANCES
     )
     use_floor: BoolProperty(
-        name="Floor", description="Whether rigs stand on a floor at height 0 from their first pin or target on"
+        name="Floor", description="Turn on a floor at height 0 when a rig gets its first pin or target"
     )
 
     def draw(self, context: Context) -> None:
@@ -45,14 +45,14 @@ class FabrikPreferences(AddonPreferences):
         _draw_colors(self, columns.column())
         start = columns.column()
         start.use_property_split = True
-        start.label(text="Rigs Begin With", icon="ARMATURE_DATA")
+        start.label(text="Defaults for New Rigs", icon="ARMATURE_DATA")
         start.row().prop(self, "balance", expand=True)
         start.prop(self, "use_floor")
 
 
 def _draw_colors(chosen: bpy.types.AddonPreferences, column: UILayout) -> None:
     column.use_property_split = True
-    column.label(text="Overlay Colours", icon="COLOR")
+    column.label(text="Overlay Colors", icon="COLOR")
     for name in COLORS:
         column.prop(chosen, name)
 

@@ -17,8 +17,8 @@ def start() -> None:
     """Put it on objects, where what is changed can be undone."""
     slider = FloatProperty(
         name="Stiffness",
-        description="How much the bone and the selected ones keep their rotation while others turn: "
-        "0 as their mass lets them, 1 wholly",
+        description="How strongly the active and selected bones keep their rotation while others rotate; 0 "
+        "depends only on their mass, 1 never rotates",
         subtype="FACTOR",
         min=0.0,
         max=1.0,

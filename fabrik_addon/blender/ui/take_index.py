@@ -18,7 +18,7 @@ def start() -> None:
     """Put it on objects."""
     index = IntProperty(
         name="Take",
-        description="The take that everything below is about",
+        description="The take used by the panels below",
         get=_index,
         set=_follow,
         options={"SKIP_SAVE"},

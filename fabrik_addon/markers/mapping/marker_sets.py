@@ -34,7 +34,7 @@ _VICON_LOWER: Final = {
 
 _PLUG_IN_GAIT: Final = Preset(
     "Plug-in Gait",
-    "Vicon's set for gait, of the legs or the full body, with the medial markers of its successors",
+    "Vicon's gait set for legs or full body, including the medial markers of newer versions",
     _VICON_UPPER
     | _VICON_LOWER
     | {
@@ -73,7 +73,7 @@ _VICON_41: Final = Preset(
 )  # fmt: skip
 _HELEN_HAYES: Final = Preset(
     "Helen Hayes / gait2354",
-    "The Helen Hayes set as Motion Analysis and OpenSim's gait2354 label it",
+    "The Helen Hayes set, with the labels used by Motion Analysis and OpenSim's gait2354",
     {
         "asis": "asis", "hip": "asis", "psis": "psis", "iliaccrest": "iliac crest", "trochanter": "trochanter",
         "thigh": "thigh", "thighupper": "upper thigh", "thighfront": "front of thigh", "thighrear": "rear of thigh",
@@ -119,7 +119,7 @@ _RAJAGOPAL: Final = Preset(
 )  # fmt: skip
 _BONY_LANDMARKS: Final = Preset(
     "Bony Landmarks",
-    "Codes of palpated landmarks: van Sint Jan's, which Qualisys and OptiTrack's Biomech use, ISB's and IOR's",
+    "Codes for palpated landmarks by van Sint Jan (used by Qualisys and OptiTrack Biomech), ISB and IOR",
     {
         "ah": "front of head", "ph": "back of head", "fhd": "front of head", "bhd": "back of head",
         "caj": "acromion", "sae": "acromion", "ac": "acromion", "a": "acromion", "hgt": "shoulder",
@@ -149,7 +149,7 @@ _BONY_LANDMARKS: Final = Preset(
 )  # fmt: skip
 _OPTITRACK: Final = Preset(
     "OptiTrack / Qualisys Animation",
-    "OptiTrack's Baseline set and the sets of Qualisys for animation and sports, with In and Out in their labels",
+    "OptiTrack's Baseline set, and Qualisys' animation and sports sets with In and Out in their labels",
     {
         "head": "temple", "back": "back", "shouldertop": "acromion", "shoulderback": "back of shoulder",
         "uarmhigh": "upper arm", "uarm": "upper arm", "arm": "upper arm",
@@ -177,7 +177,7 @@ _KEYPOINTS: Final = {
 }  # fmt: skip
 _OPENPOSE: Final = Preset(
     "Pose2Sim / OpenPose",
-    "The keypoints of OpenPose, HALPE and COCO as Pose2Sim writes them",
+    "The keypoints of OpenPose, HALPE and COCO, as written by Pose2Sim",
     _KEYPOINTS
     | {"bigtoe": "big toe", "smalltoe": "little toe", "hand": "middle of hand", "ball": "second toe's ball"},
     {
@@ -202,7 +202,7 @@ def _hand_keypoints() -> dict[str, str]:
 
 _MEDIAPIPE: Final = Preset(
     "MediaPipe / FreeMoCap",
-    "The landmarks of MediaPipe's body and hands as FreeMoCap names them",
+    "The body and hand landmarks of MediaPipe, with FreeMoCap's names",
     _KEYPOINTS
     | {
         "eyeinner": "inner eye", "eyeouter": "outer eye", "mouth": "mouth", "pinky": "little knuckle",

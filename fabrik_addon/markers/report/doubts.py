@@ -97,7 +97,7 @@ def result_doubts(report: Report, size: float = _PERSON, moved: Sequence[str] = 
     rms = report.total().rms
     if rms > _FAR * size and moved:
         yield (
-            f"RMS {1000.0 * rms:.0f} mm is far off, as constraints move {listed(moved)}: press Use as Control Rig, "
+            f"RMS {1000.0 * rms:.0f} mm is far off, as constraints move {listed(moved)}: press Set Up Control Rig, "
             "or mute these constraints, and bake again"
         )
         return

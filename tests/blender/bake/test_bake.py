@@ -378,7 +378,7 @@ class TestWrongInput:
     """One clear line that names the thing, and nothing is changed."""
 
     TROUBLES = (
-        (without_effectors, "'Rig' has no effector: pick a bone in Pose mode and add one"),
+        (without_effectors, "'Rig' has no target: select a bone in Pose mode and add one"),
         (renamed_bone, "Effector 'shin.L': 'Rig' has no bone 'shin.L' (was it renamed?): choose it again"),
         (deleted_target, "Effector 'forearm.R' has no target (was it deleted?): choose one"),
         (scaled_bone, "Bone 'spine' is scaled"),
@@ -499,7 +499,7 @@ class TestOperator:
         rig, _ = scenes.walking_rig(FRAMES, seed=25)
         rig.pose.bones["forearm.L"].constraints.new("LIMIT_ROTATION")
         (warning,) = run(rig).warnings
-        assert warning == "Bone 'forearm.L' has constraints that change what was baked: Limit Rotation"
+        assert warning == "Bone 'forearm.L' has constraints that change the baked motion: Limit Rotation"
 
 
 def test_a_live_rig_that_is_followed_is_posed_while_it_is_sampled():

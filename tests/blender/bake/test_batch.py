@@ -166,7 +166,7 @@ class TestDask:
         check_lines(out.splitlines(), call)
         assert running.returncode == 1, err
         check_files(tmp_path)
-        assert not any(Path(f"/proc/{each}").exists() for each in child)
+        wait_for(lambda: not any(Path(f"/proc/{each}").exists() for each in child))
 
     def test_ctrl_c(self, cluster, call, addon_folder, tmp_path):
         running = start(call, "--dask", cluster[0], folder=addon_folder)

@@ -88,7 +88,7 @@ def test_several_performers(tmp_path, capfd):
 def test_markers_are_not_solved_in_order(tmp_path, capfd):
     more = ("--start", "previous", "--map", SAMPLES / "walk_map.json", "--samples", 1, 3)
     assert cli.run_command(arguments(tmp_path, SAMPLES / "walk.trc", *more)) == 1
-    assert "Markers are solved frame by frame" in capfd.readouterr().err
+    assert "Markers can't be solved from the previous frame" in capfd.readouterr().err
     assert not (tmp_path / "o.blend").exists()
 
 
@@ -105,7 +105,7 @@ def test_legs_that_constraints_move_are_the_reason(tmp_path, capfd):
     told = arguments(tmp_path, SAMPLES / "walk.trc", "--samples", "1", "60")
     assert cli.run_command([str(tmp_path / "legs.blend"), *told[1:]]) == 0
     (doubt,) = [line for line in capfd.readouterr().out.splitlines() if line.startswith("Warning: ")]
-    assert "is far off, as constraints move thigh.L, shin.L, thigh.R and shin.R: press Use as Control Rig" in doubt
+    assert "is far off, as constraints move thigh.L, shin.L, thigh.R and shin.R: press Set Up Control Rig" in doubt
 
 
 def test_left_for_right(tmp_path, capfd):

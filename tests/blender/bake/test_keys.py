@@ -183,7 +183,7 @@ class TestWhichBones:
         rig = traveller()
         select(rig)
         before = scenes.digest()
-        with pytest.raises(FabrikError, match="None of the bones to be keyed is selected"):
+        with pytest.raises(FabrikError, match="No bone to key is selected"):
             run(rig, bones="SELECTED")
         assert scenes.digest() == before
 
@@ -230,7 +230,7 @@ class TestWhichBones:
         ({"root_motion": "NO"}, "root_motion is 'NO'"),
         ({"key_angle": -1.0}, "key_angle is -1.0: it must be 0 or more"),
         ({"key_distance": float("nan")}, "key_distance is nan"),
-        ({"source": "MARKERS"}, "'Rig' has no marker on a bone: match its markers first"),
+        ({"source": "MARKERS"}, "'Rig' has no mapped markers: match its markers to bones first"),
     ],
 )
 def test_settings_that_make_no_sense(options, sentence):
@@ -259,8 +259,8 @@ class TestCurrentAction:
         for curve in keyframes.curves(rig):
             same = np.array_equal(keyframes.keys(curve), before[curve.data_path, curve.array_index])
             assert same == (curve.group.name in {"spine", "head"})
-        (said,) = [warning for warning in result.warnings if "locked" in warning]
-        assert said == f"Curves of action {action.name!r} are locked and have not changed: spine, head"
+        (said,) = [warning for warning in result.warnings if "Locked" in warning]
+        assert said == f"Locked curves of action {action.name!r} were not changed: spine, head"
 
     def test_a_slot_that_moves_another_rig_is_not_written(self):
         rig = traveller()
@@ -270,7 +270,7 @@ class TestCurrentAction:
         other.animation_data.action_slot = rig.animation_data.action_slot
         scenes.make_active(rig)
         before = scenes.digest()
-        with pytest.raises(KeyframeError, match="moves 'Other' by the same slot: bake to a new action"):
+        with pytest.raises(KeyframeError, match="also animates 'Other' with the same slot: bake to a new action"):
             run(rig, action="CURRENT")
         assert scenes.digest() == before
         run(rig)

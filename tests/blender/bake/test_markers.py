@@ -265,7 +265,7 @@ def test_one_undo_step():
         (lambda markers: setattr(markers[0], "bone", "tail"), "Marker 'hips0': 'Rig' has no bone 'tail'"),
         (lambda markers: setattr(markers[0], "target", None), "Marker 'hips0' has no object"),
         (lambda markers: bpy.data.objects.remove(markers[0].target), "Marker 'hips0'"),
-        (lambda markers: setattr(markers[0], "target_bone", "x"), "Marker 'hips0': .* is no armature"),
+        (lambda markers: setattr(markers[0], "target_bone", "x"), "Marker 'hips0': .* is not an armature"),
     ],
 )
 def test_troubles_name_the_marker_and_change_nothing(spoil, sentence):
@@ -288,7 +288,7 @@ def test_a_take_that_plays_at_another_speed_than_it_was_imported_at_is_named():
     scene.render.fps *= 2
     rate = scene.render.fps
     (said,) = said_of_speed(rig)
-    told = f"{name!r} was imported at {rate // 2} frames a second, but the scene plays {rate} now"
+    told = f"{name!r} was imported at {rate // 2} fps, but the scene now plays at {rate} fps"
     assert said == f"{told}: set the scene's frame rate back, or import the recording again"
 
 

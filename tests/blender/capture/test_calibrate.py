@@ -70,7 +70,7 @@ class TestOneScale:
         found = calibrate_markers(bpy.context, rig, proportions="UNIFORM")
         kept = rig.fabrik.capture.calibrated
         assert f"RMS {1000.0 * found.rms:.1f} mm" in kept
-        assert "person taken to be" in kept
+        assert "detected pose:" in kept
 
     def test_markers_in_the_scene_are_scaled_about_the_rig(self):
         rig, _ = recorded(1.15, location=(0.5, -0.3, 0.2), turn=0.4)
@@ -190,11 +190,11 @@ def lead(rig):
         (
             lambda rig: None,
             {"reference": (3, 99)},
-            "The reference is frames 3 to 99: it must be in 1 to",
+            "The reference is frames 3 to 99: it must be within 1 to",
         ),
         (lambda rig: None, {"proportions": "BIG"}, "The proportions are 'BIG'"),
-        (lead, {}, "is moved by more than keys of its location"),
-        (lambda rig: rig.fabrik.capture.markers.clear(), {}, "'Rig' has no marker on a bone"),
+        (lead, {}, "is moved by more than location keys"),
+        (lambda rig: rig.fabrik.capture.markers.clear(), {}, "'Rig' has no mapped markers"),
         (lambda rig: bpy.data.objects.remove(rig.fabrik.capture.markers[0].target), {}, "has no object|not in scene"),
     ],
 )

@@ -185,8 +185,8 @@ def test_the_scene_s_range_is_widened_but_not_narrowed():
     [
         ({"clip": Clip((), 100.0, np.empty((5, 0, 3)), source="none.trc")}, "none.trc: there are no markers"),
         ({"clip": Clip(("A",), 100.0, np.empty((0, 1, 3)), source="none.trc")}, "none.trc: there are no markers"),
-        ({"clip": wandering_clip(rate=1e6)}, "walk.trc: its rate is 1000000.0, but must be above 0"),
-        ({"start_frame": 2_000_000}, "walk.trc: frames 2000000 to 2000029 are beyond"),
+        ({"clip": wandering_clip(rate=1e6)}, "walk.trc: the frame rate is 1000000.0, but must be above 0"),
+        ({"start_frame": 2_000_000}, "walk.trc: frames 2000000 to 2000029 are outside Blender's range"),
         ({"scale": 0.0}, "scale must be a positive number, not 0.0"),
         ({"scale": float("nan")}, "scale must be a positive number, not nan"),
         ({"timing": "SOON"}, "The timing is 'SOON': it must be one of"),
@@ -231,7 +231,7 @@ def test_operator_refuses_two_rates_for_one_scene(trc, tmp_path):
     files = [{"name": "walk.trc"}, {"name": "run.trc"}]
     before = digest()
 
-    with pytest.raises(RuntimeError, match=r"different frame rates \(60 to 100 a second\)"):
+    with pytest.raises(RuntimeError, match=r"different frame rates \(60 to 100 fps\)"):
         bpy.ops.fabrik.import_markers(directory=str(tmp_path), files=files)
 
     assert digest() == before
@@ -286,7 +286,7 @@ def test_part_of_a_recording():
 @pytest.mark.parametrize(
     ("choice", "sentence"),
     [
-        ((0, 5), "there are no frames 0 to 5: choose some from 1 to 20"),
+        ((0, 5), "there are no frames 0 to 5: choose a range within 1 to 20"),
         ((5, 4), "no frames 5 to 4"),
         ((1, 21), "no frames 1 to 21"),
         ((1, 5, 0), "the step is 0"),
@@ -313,7 +313,7 @@ def test_a_changed_rate_is_told_and_the_take_is_named(trc, capfd):
     bpy.context.scene.render.fps = 24
     bpy.ops.fabrik.import_markers(filepath=path)
     told = capfd.readouterr().out
-    assert "frames a second now, 24 before" in told
+    assert "fps (was 24)" in told
     assert f"as {bpy.context.scene.collection.children[0].name!r}" in told
     bpy.ops.fabrik.import_markers(filepath=path)
     assert "before" not in capfd.readouterr().out

@@ -142,9 +142,9 @@ def rename_bones(rig):
 @pytest.mark.parametrize(
     ("prepare", "sentence"),
     [
-        (lambda rig: None, "There are no markers: import some"),
-        (rename_bones, "No bone of 'Rig' is named as one of a human"),
-        (lambda rig: setattr(rig.fabrik.capture, "take_armature", rig), "'Rig' can't hold the markers of 'Rig'"),
+        (lambda rig: None, "No markers found: import some"),
+        (rename_bones, "No bone of 'Rig' has the name of a human bone"),
+        (lambda rig: setattr(rig.fabrik.capture, "take_armature", rig), "'Rig' can't be the marker armature of 'Rig'"),
     ],
 )
 def test_troubles(prepare, sentence):
@@ -190,12 +190,14 @@ class TestMaps:
         match_markers(bpy.context, rig)
         (tmp_path / "map.json").write_text('{"fabrik_marker_map": 1, "markers": {"LASI": "tail"}}')
         before = scenes.digest()
-        with pytest.raises(MarkerError, match="The map puts 'LASI' on 'tail': choose a map of bones that 'Rig' has"):
+        with pytest.raises(
+            MarkerError, match="The map assigns 'LASI' to 'tail': choose a map with bones that 'Rig' has"
+        ):
             load_map(rig, tmp_path / "map.json")
         assert scenes.digest() == before
 
     def test_nothing_to_save(self, tmp_path):
-        with pytest.raises(MarkerError, match="'Rig' has no marker on a bone"):
+        with pytest.raises(MarkerError, match="'Rig' has no mapped markers to save"):
             save_map(person(), tmp_path / "map.json")
 
 
@@ -236,8 +238,8 @@ class TestOperators:
         ("operator", "sentence"),
         [
             ("marker_bone", "There is no marker in the list"),
-            ("save_marker_map", "No marker is on a bone"),
-            ("calibrate_markers", "No marker is on a bone"),
+            ("save_marker_map", "No marker is mapped to a bone"),
+            ("calibrate_markers", "No marker is mapped to a bone"),
             ("export_report", "There is no report: bake the markers first"),
             ("worst_frame", "There is no report"),
         ],
@@ -306,7 +308,7 @@ class TestSeveralTakes:
         rig = person()
         take(source="walk.trc", frames=3)
         bpy.ops.fabrik.match_markers()
-        assert "5 markers of 'walk' on bones" in capfd.readouterr().out
+        assert "5 markers of 'walk' matched to bones" in capfd.readouterr().out
         bpy.ops.fabrik.calibrate_markers()
         assert "5 markers of 'walk' calibrated" in capfd.readouterr().out
         bpy.ops.fabrik.bake()

@@ -29,7 +29,7 @@ def test_a_generated_rigify_is_baked_by_its_controls(tmp_path, request, capfd):
     printed = capfd.readouterr().out
     assert float(printed.split("RMS ")[1].split()[0]) < 5.0
     assert "Note: " in printed
-    assert "are posed by their controls" in printed
+    assert "are posed with controls" in printed
     assert {"thigh_fk.L", "upper_arm_fk.R", "spine_fk", "torso"} <= keyed(tmp_path / "walk.blend")
 
 
@@ -38,7 +38,7 @@ def test_a_generated_rigify_is_baked_by_its_controls(tmp_path, request, capfd):
 def test_a_generated_rigify_gets_another_armature_s_motion(tmp_path, recording, capfd):
     arguments = [rigify_file("Basic.basic_human"), recording("bvh/dab.bvh"), "--range", 1, 10]
     assert run_command([*map(str, arguments), "--output", str(tmp_path / "dab.blend")], COMMAND) == 0
-    assert "are posed by their controls" in capfd.readouterr().out
+    assert "are posed with controls" in capfd.readouterr().out
     assert {"thigh_fk.L", "upper_arm_fk.R"} <= keyed(tmp_path / "dab.blend")
 
 
@@ -58,4 +58,4 @@ def test_legs_on_ik_of_their_controls(tmp_path, made):
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "rig.blend"))
     rig, notes = open_rig(tmp_path / "rig.blend", "")
     assert len(rig.fabrik.control.carriers) > 10
-    assert "are posed by their controls" in notes[0]
+    assert "are posed with controls" in notes[0]

@@ -95,9 +95,9 @@ def test_a_hold(human):
 
 def test_a_limb_on_ik_says_what_to_do(human):
     write_switches(human, {row.name: row.ik for row in human.fabrik.control.switches})
-    with pytest.raises(Exception, match="is on IK here: put its limb on FK"):
+    with pytest.raises(Exception, match="is on IK here: switch its limb to FK"):
         begin_spread(bpy.context, human, "hand_fk.R", Spread(SPREAD, SPREAD))
-    with pytest.raises(RuntimeError, match="is on IK here: put its limb on FK"):
+    with pytest.raises(RuntimeError, match="is on IK here: switch its limb to FK"):
         bpy.ops.fabrik.add_hold(bone="hand_fk.R", first=12, last=20)
 
 
@@ -167,9 +167,9 @@ def on_ik(rig):
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (without_keys, "has no keys, so no motion in which its feet could stand: bake or key one first"),
-        (without_a_foot_that_stands, "No foot of 'Generated' stands in frames 1-31: add holds by hand"),
-        (on_ik, "is on IK here: put its limb on FK, with keys, to edit its motion"),
+        (without_keys, "has no animation to find foot contacts in: bake or key some first"),
+        (without_a_foot_that_stands, "No planted foot of 'Generated' found in frames 1-31: add holds by hand"),
+        (on_ik, "is on IK here: switch its limb to FK, with keys, to edit its motion"),
     ],
 )
 def test_feet_that_can_not_be_held_are_refused_with_nothing_changed(human, make, told):

@@ -158,7 +158,7 @@ def test_a_key_that_was_set_since_stays(walk, capfd):
     forearm.rotation_quaternion = (0.8, 0.6, 0.0, 0.0)
     forearm.keyframe_insert("rotation_quaternion")
     bpy.ops.fabrik.remove_hold(index=0)
-    assert "Keys on 1 frames were changed after hold 'hand.R 40-60' and stay" in capfd.readouterr().out
+    assert "Keys on 1 frames were changed after hold 'hand.R 40-60' was added and are kept" in capfd.readouterr().out
     after = takes.curves(walk)
     for (path, index), before in keys.items():
         rows = np.ones(len(before), dtype=bool)

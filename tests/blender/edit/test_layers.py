@@ -108,7 +108,7 @@ def test_what_can_t_be_layered_is_left_as_it_is(walk):
         bone.keyframe_insert("rotation_axis_angle", frame=1)
         bone.keyframe_insert("rotation_axis_angle", frame=81)
     action = walk.animation_data.action
-    with pytest.raises(RuntimeError, match="to quaternions or Euler"):
+    with pytest.raises(RuntimeError, match="to quaternion or Euler"):
         drag(translation=(0.0, 0.05, 0.0))
     assert walk.animation_data.action == action
     assert not len(walk.animation_data.nla_tracks)

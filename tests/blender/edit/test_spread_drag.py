@@ -184,7 +184,7 @@ def test_a_foot_goes_back_before_the_end_of_a_span_inside_its_contact(walk):
     foot = walk.pose.bones.find("foot.R")
     before = takes.poses(walk, FRAMES)
     spread = begin_spread(bpy.context, walk, "foot.R", Spread(8, 8), point="HEAD")
-    assert [sentence for sentence in spread.left_alone if "'foot.R' stands from frame 8 to 76" in sentence]
+    assert [sentence for sentence in spread.left_alone if "'foot.R' is in contact from frame 8 to 76" in sentence]
     spread.cancel()
     drag(bone="foot.R", point="HEAD", translation=(-0.03, 0.0, 0.0), spread=8)
     after = takes.poses(walk, FRAMES)
@@ -303,7 +303,7 @@ def test_a_span_longer_than_a_loop_ends_within_one_round():
     rounds = np.arange(1, 202)
     before = takes.poses(rig, rounds)
     spread = begin_spread(bpy.context, rig, "hand.R", Spread(80, 80), point="HEAD")
-    assert spread.left_alone == ["The motion goes round in 100 frames: the change fades out within one round"]
+    assert spread.left_alone == ["The motion repeats every 100 frames: the change fades out within one cycle"]
     spread.step(spread.start + np.array((0.0, 0.0, 0.1)))
     spread.finish(bpy.context)
     moved = (takes.poses(rig, rounds) - before)[:, rig.pose.bones.find("hand.R"), :3, 3]
@@ -311,7 +311,7 @@ def test_a_span_longer_than_a_loop_ends_within_one_round():
     share = np.clip(1.0 - np.abs(np.arange(-20, 81) - 30) / 50, 0.0, 1.0)
     lift = 0.1 * share**3 * (10 - 15 * share + 6 * share**2)
     assert np.abs(moved[79:180] - lift[:, None] * (0.0, 0.0, 1.0)).max() < 1e-4
-    with pytest.raises(FabrikError, match="more than one round of 100 frames"):
+    with pytest.raises(FabrikError, match="longer than one cycle of 100 frames"):
         add_hold(bpy.context, rig, "hand.R", (10.0, 115.0))
 
 

@@ -94,7 +94,7 @@ def test_an_existing_object_can_be_the_target(rig):
         ({"bone": "head", "target": "Rig"}, "'Rig' can't be its own target: choose another object"),
         (
             {"bone": "head", "target": "Ball", "target_bone": "tip"},
-            "'Ball' is no armature, so has no bone 'tip': choose an armature or no bone",
+            "'Ball' is not an armature and has no bone 'tip': choose an armature or no bone",
         ),
     ],
 )
@@ -155,7 +155,7 @@ class TestPolls:
 
     @pytest.mark.parametrize("name", ["solve", "bake"])
     def test_no_effector(self, rig, name):
-        assert "'Rig' has no effector: pick a bone in Pose mode and add one" in refusal(getattr(bpy.ops.fabrik, name))
+        assert "'Rig' has no target: select a bone in Pose mode and add one" in refusal(getattr(bpy.ops.fabrik, name))
 
     @pytest.mark.parametrize("name", ["solve", "bake"])
     def test_all_switched_off(self, rig, name):
@@ -163,7 +163,7 @@ class TestPolls:
         bpy.ops.fabrik.add_effector(bone="shin.L")
         rig.fabrik.effectors[0].enabled = False
         rig.fabrik.effectors[1].weight = 0.0
-        assert "All effectors of 'Rig' are switched off: enable one" in refusal(getattr(bpy.ops.fabrik, name))
+        assert "All effectors of 'Rig' are disabled: enable one" in refusal(getattr(bpy.ops.fabrik, name))
 
 
 def complaint(rig):
@@ -207,7 +207,7 @@ class TestChecks:
         effector.target_bone = "tip"
         assert (
             complaint(rig)
-            == "Effector 'forearm.L': 'Target' is no armature, so has no bone 'tip': choose an armature or no bone"
+            == "Effector 'forearm.L': 'Target' is not an armature and has no bone 'tip': choose an armature or no bone"
         )
 
     def test_target_bone_that_is_not_there(self, rig, effector):

@@ -108,7 +108,7 @@ class TestSolving:
 class TestRefusals:
     def test_a_rotation_that_gives_way_can_not_be_taken(self, rig):
         rig.fabrik.effectors[0].use_rotation = True
-        with pytest.raises(RigError, match="switch Take Rotation off"):
+        with pytest.raises(RigError, match="turn Copy Rotation off"):
             solve_frame(bpy.context, rig)
 
     def test_a_stick_that_moves_by_itself(self, rig):
@@ -198,7 +198,7 @@ def test_targets_snap_to_the_pose_but_not_the_rigs_own_bones(rig):
     before = shown(rig)
     moved, stays = snap_targets(bpy.context, rig)
     assert moved == 1
-    assert stays == ["Target 'hand.R' stays: it is a bone of 'Rig' itself"]
+    assert stays == ["Target 'hand.R' was not moved: it is a bone of 'Rig'"]
     assert shown(rig) == pytest.approx(before)
 
 

@@ -66,7 +66,7 @@ def test_it_says_where_no_name_is_known():
     scenes.make_active(rig)
     assert not bpy.ops.fabrik.order_effectors.poll()
     scenes.aim(rig, "a", scenes.empty_at((0, 0, 1)))
-    with pytest.raises(RuntimeError, match="known by its name"):
+    with pytest.raises(RuntimeError, match="on a bone with a known name"):
         bpy.ops.fabrik.order_effectors()
 
 

@@ -342,7 +342,7 @@ def test_the_frame_is_put_back_when_a_target_fails():
     hidden.hide_viewport = True
     bpy.context.scene.frame_set(17)
 
-    with pytest.raises(TargetError, match="'Hidden' is not in the view layer, or disabled"):
+    with pytest.raises(TargetError, match="'Hidden' is not in the view layer or is disabled"):
         sample_targets(bpy.context.scene, [(rig, "a"), (hidden, "")], FRAMES)
 
     assert bpy.context.scene.frame_current == 17

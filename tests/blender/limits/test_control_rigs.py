@@ -123,4 +123,4 @@ def test_what_controls_can_not_be_constrained_to_is_said(human):
     write_limit(human.pose.bones["ORG-hand.L"], Ball(0.5))
     human.fabrik.control.carriers["ORG-hand.L"].control = ""
     told = refusal(bpy.ops.fabrik.limits_to_constraints, bones="ORG-hand.L")
-    assert "Bone 'ORG-hand.L' has no control that rotates as it does" in told
+    assert "Bone 'ORG-hand.L' has no control with the same rotation" in told

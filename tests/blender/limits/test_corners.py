@@ -63,7 +63,7 @@ class TestPoints:
 
     def test_one_that_is_there_already_is_refused(self, bone):
         lean_to(bone, 0.5, 0.5)
-        assert "There is a point" in limited.refusal(bpy.ops.fabrik.add_limit_point, from_pose=True)
+        assert "There is already a point" in limited.refusal(bpy.ops.fabrik.add_limit_point, from_pose=True)
         assert corners(bone) == pytest.approx(np.array(SQUARE))
 
     def test_a_point_is_moved_to_the_pose(self, bone):
@@ -79,7 +79,7 @@ class TestPoints:
 
     def test_only_polygons_have_points(self, bone):
         write_limit(bone, Fixed())
-        assert "is no polygon" in limited.refusal(bpy.ops.fabrik.move_limit_point, index=0)
+        assert "is not a polygon" in limited.refusal(bpy.ops.fabrik.move_limit_point, index=0)
 
 
 POINTS = st.lists(st.tuples(st.floats(-1.5, 1.5), st.floats(-1.5, 1.5)), min_size=1, max_size=40)

@@ -157,7 +157,7 @@ class TestSet:
             ({"window": "0 0 1 0"}, "at least three are needed"),
             ({"window": "0 0 1 0 1"}, "5 numbers"),
             ({"window": "0 0 1 1 1 0 0 1"}, "simple"),
-            ({"window": "0 0 1 x 1 0 0 1"}, "'x' in the window is not a number"),
+            ({"window": "0 0 1 x 1 0 0 1"}, "'x' in the outline is not a number"),
         ],
     )
     def test_what_makes_no_sense_is_refused_and_changes_nothing(self, rig, given, sentence):
@@ -276,7 +276,7 @@ class TestWindows:
     @pytest.mark.parametrize("operator", ["add_limit_point", "remove_limit_point"])
     def test_no_polygon(self, rig, operator):
         bpy.ops.fabrik.set_limit(bones="head", type="BALL")
-        assert "'head' is no polygon" in limited.refusal(getattr(bpy.ops.fabrik, operator), bones="head")
+        assert "'head' is not a polygon" in limited.refusal(getattr(bpy.ops.fabrik, operator), bones="head")
 
 
 class TestRefusals:
@@ -316,7 +316,7 @@ class TestRefusals:
             ("copy_limit", {"bones": "head"}, "No bone is active"),
             ("copy_limit", {"bones": "head", "source": "head"}, "Only 'head' is selected"),
             ("copy_limit", {"bones": "head", "source": "tail"}, "'Rig' has no bone 'tail'"),
-            ("mirror_limits", {"bones": "head"}, "No bone of another side was found for 'head'"),
+            ("mirror_limits", {"bones": "head"}, "No bone on the other side found for 'head'"),
             ("limits_from_ik", {"bones": "head"}, "None of these bones has IK limits"),
             ("limits_from_action", {"bones": "head"}, "'Rig' has no action"),
             ("clamp_pose", {"bones": "head"}, "None of these bones has a limit"),

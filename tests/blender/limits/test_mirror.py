@@ -93,7 +93,7 @@ def test_several_bones_and_those_without_another_side(rig, capfd):
     assert read_limits(rig).keys() == {"upper_arm.L", "upper_arm.R"}
     printed = capfd.readouterr()
     assert "Mirrored the limits of 2 bones" in printed.out + printed.err
-    assert "'head' has no other side" in printed.out + printed.err
+    assert "'head' has no bone on the other side" in printed.out + printed.err
 
 
 @pytest.mark.parametrize("side", ["L", "R"])
@@ -114,7 +114,7 @@ def test_with_both_sides_selected_and_neither_active_it_asks(rig, active):
     before = limited.kept(rig)
     limited.select(rig, ("forearm.L", "forearm.R"), active=active)
     sentence = limited.refusal(bpy.ops.fabrik.mirror_limits)
-    assert "Both 'forearm.L' and 'forearm.R' are selected: make one of the side to copy from active" in sentence
+    assert "Both 'forearm.L' and 'forearm.R' are selected: make a bone of the side to copy from active" in sentence
     assert limited.kept(rig) == before
 
 
@@ -122,7 +122,7 @@ def test_a_roll_that_is_no_mirror_image_is_named(rig):
     limited.set_rolls(rig, {"forearm.R": 0.8})
     for bone in ("forearm.L", "thigh.L"):
         write_limit(rig.pose.bones[bone], Fixed())
-    sentence = "The axes of 'forearm.R' are not those of a mirror image of 'forearm.L'"
+    sentence = "The axes of 'forearm.R' don't mirror those of 'forearm.L'"
     assert sentence in limited.refusal(bpy.ops.fabrik.mirror_limits, bones="forearm.L")
     bpy.ops.fabrik.mirror_limits(bones="forearm.L,thigh.L")
     assert read_limits(rig).keys() == {"forearm.L", "thigh.L", "thigh.R"}

@@ -194,26 +194,26 @@ class TestCheckAction:
         (breach,) = check_action(bpy.context, rig, rig.pose.bones)
         assert breach.frames.tolist() == [2, 3, 5]
         assert breach.excess == pytest.approx([0.5, 1.0, 0.2], abs=1e-5)
-        assert breach.line == "'forearm.L' breaks its limit on frames 2-3, 5: 57.3° on frame 3"
+        assert breach.line == "'forearm.L' exceeds its limit on frames 2-3, 5: 57.3° on frame 3"
 
     def test_one_frame(self):
-        assert Breach("a", np.array([7]), np.array([0.1])).line == "'a' breaks its limit on frame 7: 5.7° on frame 7"
+        assert Breach("a", np.array([7]), np.array([0.1])).line == "'a' exceeds its limit on frame 7: 5.7° on frame 7"
 
     def test_the_operator_reports_and_changes_nothing(self, moving_rig, capfd):
         before = scenes.digest()
         assert bpy.ops.fabrik.check_action() == {"FINISHED"}
         assert scenes.digest() == before
         printed = "".join(capfd.readouterr())
-        assert printed.count("breaks its limit on frame") == 4
+        assert printed.count("exceeds its limit on frame") == 4
         assert "4 bones on " in printed
-        assert "frames break their limits" in printed
+        assert "frames exceed their limits" in printed
 
     def test_all_is_well(self, rig, capfd):
         bone = rig.pose.bones["forearm.L"]
         write_limit(bone, Hinge("X", 0.0, 1.0))
         key(bone, [Quaternion((1, 0, 0), angle) for angle in (0.5, 0.9)])
         bpy.ops.fabrik.check_action()
-        assert "The action keeps all limits" in "".join(capfd.readouterr())
+        assert "The action is within all limits" in "".join(capfd.readouterr())
 
     def test_only_selected_bones(self, moving_rig, capfd):
         limited.select(moving_rig, ["forearm.L"])
@@ -223,7 +223,7 @@ class TestCheckAction:
     def test_other_bones_of_the_action_alone_are_refused(self, rig):
         key(rig.pose.bones["head"], [(1, 0, 0, 0)])
         write_limit(rig.pose.bones["forearm.L"], Hinge("X", 0.0, 1.0))
-        assert "turns none of the bones ('forearm.L')" in limited.refusal(bpy.ops.fabrik.check_action)
+        assert "doesn't rotate any of the bones ('forearm.L')" in limited.refusal(bpy.ops.fabrik.check_action)
 
 
 class TestMend:
@@ -240,7 +240,7 @@ class TestMend:
         bpy.ops.fabrik.check_action(mend=True)
         assert "4 bones on" in "".join(capfd.readouterr())
         bpy.ops.fabrik.check_action()
-        assert "The action keeps all limits" in "".join(capfd.readouterr())
+        assert "The action is within all limits" in "".join(capfd.readouterr())
 
     def test_keys_inside_stay_where_they_are(self, rig):
         bone = rig.pose.bones["forearm.L"]

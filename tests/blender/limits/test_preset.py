@@ -496,19 +496,19 @@ def test_what_it_says(clean_scene):
     build(rows)
     line, sentences = described(apply_preset(bpy.context.object, list(bpy.context.object.pose.bones)))
     assert (
-        line
-        == "20 bones limited as a human's; left as they are, for their names: tail_0, tail_1, tail_2, tail_3 and 2 more"
+        line == "Human limits set on 20 bones; not changed, because of their names: "
+        "tail_0, tail_1, tail_2, tail_3 and 2 more"
     )
     assert sentences == [
-        "Rolled away from their joint, so that their limits are too: forearm.L by 44°, forearm.R by 44°"
+        "Rolled relative to their joints, so their limits are rotated too: forearm.L by 44°, forearm.R by 44°"
     ]
 
 
 @pytest.mark.parametrize(
     ("bones", "names", "message"),
     [
-        ([("tail", "", (0, 0, 0), (0, 0, 1))], "", "No bone of 'Rig' is named as one of a human"),
-        ([("hips", "", (0, 0, 0), (0, 0, 1))], "", "hips: a root moves freely"),
+        ([("tail", "", (0, 0, 0), (0, 0, 1))], "", "No bone of 'Rig' has the name of a human bone"),
+        ([("hips", "", (0, 0, 0), (0, 0, 1))], "", "hips: a root is not limited"),
         ([("hips", "", (0, 0, 0), (0, 0, 1)), ("spine", "hips", (0, 0, 1), (0, 0, 2))], "", "up and forward"),
         (scenes.PERSON, "forearm.L,nobody", "'Rig' has no bone 'nobody'"),
     ],
@@ -614,7 +614,9 @@ class TestIsItAHuman:
         ]
         rig = scenes.make_rig(rows)
         scenes.make_active(rig)
-        with pytest.raises(RuntimeError, match="'Rig' does not look like a human: its trunk lies across its legs; swi"):
+        with pytest.raises(
+            RuntimeError, match="'Rig' does not look like a human: its trunk lies across its legs; turn Force on"
+        ):
             bpy.ops.fabrik.limit_preset()
         assert not read_limits(rig)
         bpy.ops.fabrik.limit_preset(anyway=True)

@@ -189,8 +189,8 @@ class TestConstraints:
         bpy.ops.fabrik.limits_from_ik(bones=bone.name)
         assert degrees_of(read_limit(bone)) == ("X", -30, 50)
         printed = "".join(capfd.readouterr())
-        assert "'in the world' of bone 'upper_arm.L' was left: it is not in local space" in printed
-        assert "'weak' of bone 'upper_arm.L' was left: its influence is not 1" in printed
+        assert "'in the world' of bone 'upper_arm.L' was skipped: it is not in local space" in printed
+        assert "'weak' of bone 'upper_arm.L' was skipped: its influence is not 1" in printed
 
     def test_only_others_is_refused_in_one_line(self, rig, bone):
         constrain(bone, space="POSE", x=(0, 10))
@@ -201,7 +201,7 @@ class TestConstraints:
     def test_what_excludes_each_other_is_named(self, rig, bone):
         constrain(bone, x=(20, 30))
         constrain(bone, x=(-30, 10))
-        assert "no angle between them" in limited.refusal(bpy.ops.fabrik.limits_from_ik, bones=bone.name)
+        assert "no allowed angle" in limited.refusal(bpy.ops.fabrik.limits_from_ik, bones=bone.name)
         assert read_limits(rig) == {}
 
     def test_our_own_constraint_is_no_source(self, rig, bone):
@@ -346,11 +346,13 @@ class TestAction:
         self.key(rig.pose.bones["forearm.L"], quaternions(((1, 0, 0), 0.3), ((1, 0, 0), 1.0)))
         bpy.ops.fabrik.limits_from_action(bones="forearm.L,head")
         assert read_limits(rig).keys() == {"forearm.L"}
-        assert "Not turned by the action: 'head'" in "".join(capfd.readouterr())
+        assert "Not rotated by the action: 'head'" in "".join(capfd.readouterr())
 
     def test_none_of_them_is_refused(self, rig):
         self.key(rig.pose.bones["forearm.L"], quaternions(((1, 0, 0), 0.3)))
-        assert "turns none of the bones ('head')" in limited.refusal(bpy.ops.fabrik.limits_from_action, bones="head")
+        assert "doesn't rotate any of the bones ('head')" in limited.refusal(
+            bpy.ops.fabrik.limits_from_action, bones="head"
+        )
 
     def test_the_pose_and_the_frame_stay(self, rig):
         self.key(rig.pose.bones["forearm.L"], quaternions(((1, 0, 0), 0.3), ((1, 0, 0), 1.0)))

@@ -370,7 +370,7 @@ class TestLeftAlone:
         drag = begin_drag(bpy.context, rig, "forearm.L")
         shift = np.array((-0.05, -0.08, 0.05))
         drag.step(drag.start + shift)
-        assert drag.left_alone == ["Bone 'spine' is left alone: constraint 'Copy Rotation' moves it"]
+        assert drag.left_alone == ["Bone 'spine' was not changed: constraint 'Copy Rotation' moves it"]
         assert changed(rig, before) == {"upper_arm.L", "forearm.L"}
         assert np.linalg.norm(world(rig, "forearm.L") - hand - shift) < 1e-3
 
@@ -399,9 +399,9 @@ class TestLeftAlone:
         bpy.context.view_layer.update()
         before = channels(rig)
         assert sorted(self.drag(rig)) == [
-            "Bone 'hips' is left alone: it can't be selected",
-            "Bone 'spine' is left alone: it is hidden",
-            "Bone 'upper_arm.L' is left alone: a driver turns it",
+            "Bone 'hips' was not changed: it can't be selected",
+            "Bone 'spine' was not changed: it is hidden",
+            "Bone 'upper_arm.L' was not changed: a driver rotates it",
         ]
         assert changed(rig, before) == {"forearm.L"}
 
@@ -412,7 +412,7 @@ class TestLeftAlone:
         collection.assign(rig.data.bones["upper_arm.L"])
         collection.is_visible = False
         before, hand = channels(rig), world(rig, "forearm.L")
-        assert self.drag(rig) == ["Bone 'upper_arm.L' is left alone: it is hidden"]
+        assert self.drag(rig) == ["Bone 'upper_arm.L' was not changed: it is hidden"]
         assert changed(rig, before) == {"hips", "spine", "forearm.L"}
         assert np.linalg.norm(world(rig, "forearm.L") - hand - (-0.05, -0.08, 0.05)) < 1e-3
 
@@ -421,6 +421,6 @@ class TestLeftAlone:
         for bone in rig.pose.bones:
             bone.lock_rotation = (True, True, True)
         before = scenes.digest()
-        with pytest.raises(RigError, match=r"'forearm\.L' can't be dragged: its rotation is locked, and no bone above"):
+        with pytest.raises(RigError, match=r"'forearm\.L' can't be dragged: its rotation is locked, and no parent"):
             begin_drag(bpy.context, rig, "forearm.L")
         assert scenes.digest() == before

@@ -154,14 +154,14 @@ class TestSnap:
         held.constraints.new("LIMIT_LOCATION")
         before = held.matrix_world.copy()
         moved, stays = snap_targets(bpy.context, rig)
-        assert (moved, stays) == (4, ["Target 'head target' stays: it has constraints"])
+        assert (moved, stays) == (4, ["Target 'head target' was not moved: it has constraints"])
         assert held.matrix_world == before
 
     def test_where_none_can_be_moved_it_says_why(self, rig):
         marker = scenes.import_positions(np.zeros((3, 1, 3)), ["m"])["m"]
         for effector in rig.fabrik.effectors:
             effector.target = marker
-        with pytest.raises(RuntimeError, match="'m' stays: it is a recorded marker"):
+        with pytest.raises(RuntimeError, match="'m' was not moved: it is a recorded marker"):
             bpy.ops.fabrik.snap_targets()
 
     def test_bend_targets_go_to_the_side_that_bends(self, rig):
@@ -270,5 +270,5 @@ class TestKeyPose:
 
     def test_where_nothing_is_posed_it_says_so(self):
         scenes.make_active(scenes.make_rig())
-        with pytest.raises(RuntimeError, match="No bone of 'Rig' has been posed since its last key"):
+        with pytest.raises(RuntimeError, match="No bone of 'Rig' was posed since its last key"):
             bpy.ops.fabrik.key_pose()

@@ -87,7 +87,7 @@ def test_without_a_seen_target_the_pose_stays():
     scenes.aim(rig, "head", scenes.import_positions(np.full((3, 1, 3), np.nan), ["hidden"])["hidden"])
     scenes.pose(rig, scenes.smooth_motion(rig, 1, 3)[0][0])
     before = scenes.digest()
-    assert solve_frame(bpy.context, rig).line == "No target is seen on this frame: the pose is as before"
+    assert solve_frame(bpy.context, rig).line == "No target is seen on this frame: the pose was not changed"
     assert scenes.digest() == before
 
 

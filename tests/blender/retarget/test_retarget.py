@@ -58,7 +58,7 @@ def test_a_retarget_keeps_to_the_range_that_is_set(moving):
     bpy.ops.fabrik.retarget()
     assert tuple(rig.animation_data.action.frame_range) == (5.0, 9.0)
     panel = drawn(panels.motion.armature.FABRIK_PT_retarget_output)
-    assert {"Range", "Action", "Step", "Bones", "Root Motion", "Fewer Keys"} <= set(panel.texts())
+    assert {"Range", "Action", "Step", "Bones", "Root Motion", "Simplify"} <= set(panel.texts())
 
 
 def test_a_rig_that_constraints_move_is_to_be_used_as_a_control_rig_first(moving):
@@ -68,13 +68,13 @@ def test_a_rig_that_constraints_move_is_to_be_used_as_a_control_rig_first(moving
     assert next_in_motion(bpy.context, rig).startswith("Press Retarget")
     copy = rig.pose.bones["shin.L"].constraints.new("COPY_TRANSFORMS")
     copy.target, copy.subtarget = rig, "head"
-    assert next_in_motion(bpy.context, rig) == "Constraints move its bones: use it as a control rig first"
-    assert "Use as Control Rig" in drawn(panels.motion.armature.FABRIK_PT_from_armature).texts()
+    assert next_in_motion(bpy.context, rig) == "Constraints move its bones: set up a control rig first"
+    assert "Set Up Control Rig" in drawn(panels.motion.armature.FABRIK_PT_from_armature).texts()
 
 
 def test_what_is_no_source_is_said_and_nothing_changes(moving):
     _, rig = moving
-    for source, said in (("", "no source"), ("Nobody", "neither an armature nor a file"), ("Rig", "the rig itself")):
+    for source, said in (("", "no source"), ("Nobody", "No armature or file is named"), ("Rig", "the rig itself")):
         with pytest.raises(RuntimeError, match=said):
             bpy.ops.fabrik.retarget(source=source)
     with pytest.raises(RuntimeError, match="no such file"):
@@ -108,7 +108,7 @@ def test_a_file_that_ends_too_soon_is_said_in_a_line(moving, recording, tmp_path
 def test_a_source_at_no_place_is_said_with_its_frame(moving):
     source, rig = moving
     next(iter(curves(source))).keyframe_points[1].co.y = np.nan
-    with pytest.raises(RuntimeError, match="'Source' is at no finite place on frame 2: mend"):
+    with pytest.raises(RuntimeError, match="'Source' has an invalid position on frame 2: fix"):
         bpy.ops.fabrik.retarget(source="Source")
     assert rig.animation_data is None
 

@@ -130,7 +130,7 @@ class TestOverride:
 
     def test_a_window_with_more_corners_is_refused(self, own):
         before = limited.kept(own)
-        with pytest.raises(LimitPropertyError, match=r"how long 'fabrik_window' of bone 'thigh\.L' is"):
+        with pytest.raises(LimitPropertyError, match=r"the length of 'fabrik_window' of bone 'thigh\.L'"):
             write_limit(own.pose.bones["thigh.L"], Polygon(((0, 0), (1, 0), (1, 1), (0, 1))))
         assert limited.kept(own) == before
 

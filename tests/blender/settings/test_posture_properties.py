@@ -92,7 +92,7 @@ class TestValues:
     @pytest.mark.parametrize("value", [-0.1, 1.5, nan])
     def test_nonsense_is_not_written(self, bone, value):
         write_stiffness(bone, 0.5)
-        with pytest.raises(LimitPropertyError, match=r"'upper_arm\.L': A stiffness of"):
+        with pytest.raises(LimitPropertyError, match=r"'upper_arm\.L': The stiffness is"):
             write_stiffness(bone, value)
         assert read_stiffness(bone) == 0.5
 

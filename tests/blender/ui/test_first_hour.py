@@ -89,7 +89,7 @@ def test_a_set_up_that_fails_leaves_the_one_before():
             setattr(limit, f"use_limit_{axis}", True)
             setattr(limit, f"min_{axis}", -0.05)
             setattr(limit, f"max_{axis}", 0.05)
-    assert "brings a bone where it is posed to" in refusal(bpy.ops.fabrik.use_control_rig)
+    assert "can move a deform bone to its pose" in refusal(bpy.ops.fabrik.use_control_rig)
     after = [(row.name, row.control, row.parent, row.switch) for row in kept.carriers], kept.place, len(kept.controls)
     assert after == before
 

@@ -21,10 +21,12 @@ def listed(draw):
 def test_what_people_search_for_is_in_the_menu():
     rig = scenes.make_rig()
     scenes.make_active(rig)
-    assert {"Pose Mode", "Human Preset", "Import Markers", "Bake"} <= set(listed(menus.FABRIK_MT_menu.draw))
+    assert {"Enter Pose Mode", "Apply Human Limits", "Import Mocap Markers", "Bake to Keyframes"} <= set(
+        listed(menus.FABRIK_MT_menu.draw)
+    )
     bpy.ops.object.mode_set(mode="POSE")
     found = listed(menus.FABRIK_MT_menu.draw)
-    assert found[:3] == ["Drag", "Pin", "Add Effector"]
+    assert found[:3] == ["Drag Bone", "Pin Bones", "Add Target"]
     assert len(set(found)) == len(found)
 
 

@@ -228,7 +228,7 @@ class TestWalk:
         bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=12)
         take = bpy.data.collections["walk"]
         assert person.fabrik.capture.take == take
-        assert (self.step(person), state_of_take(person, take)) == ("Match the markers to the bones", "NEW")
+        assert (self.step(person), state_of_take(person, take)) == ("Match the markers to bones", "NEW")
         assert self.motion() == {"FABRIK_PT_marker_list"}
         bpy.ops.fabrik.match_markers()
         assert self.step(person).startswith("Calibrate")
@@ -249,12 +249,12 @@ class TestWalk:
         bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=12)
         bpy.ops.fabrik.match_markers()
         bpy.ops.fabrik.bake()
-        assert self.step(person) == "Baked: the report is below"
+        assert self.step(person) == "Baked: see the report below"
 
     def test_the_other_way_is_another_armature(self, person):
         source = scenes.make_rig(name="Source")
         scenes.make_active(person)
-        assert "choose a source below" in self.step(person)
+        assert "as the source below" in self.step(person)
         person.fabrik.retarget.source = source
         assert self.step(person).startswith("Press Retarget")
         assert "FABRIK_PT_from_armature" in self.motion()
@@ -291,7 +291,7 @@ class TestWalk:
         takes = []
         for first in (1, 200):
             bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), first=first, last=first + 11)
-            assert self.step(person) == "Match the markers to the bones"
+            assert self.step(person) == "Match the markers to bones"
             assert self.motion() - {"FABRIK_PT_edit"} == {"FABRIK_PT_marker_list"}
             takes.append(person.fabrik.capture.take)
             bpy.ops.fabrik.match_markers()

@@ -51,10 +51,10 @@ def test_values_stay_in_their_places(language):
     [
         ("'Rig' has no effector: add one first", "'Rig' hat keinen Effektor: erst einen hinzufügen"),
         (
-            "Bone 'Head' is left alone: constraint 'Aim' moves it",
+            "Bone 'Head' was not changed: constraint 'Aim' moves it",
             "Bone 'Head' bleibt, wie er ist: Constraint 'Aim' bewegt ihn",
         ),
-        ("14 bones turned, 3.2 mm short", "14 Bones gedreht, 3.2 mm zu kurz"),
+        ("14 bones rotated, 3.2 mm short", "14 Bones gedreht, 3.2 mm zu kurz"),
         (
             "3 bones turned, 15.4 cm short: foot.L is at its limit, a pin is 2 mm off",
             "3 Bones gedreht, 15.4 cm zu kurz: foot.L ist an seiner Grenze, ein Pin ist 2 mm daneben",
@@ -81,7 +81,7 @@ def test_a_message_is_told_by_its_pattern_with_its_values_in_it(message, german)
 
 def test_every_message_that_is_told_in_english_is_itself():
     """Whatever its values are, and though patterns may be made of one another."""
-    values = ["'Head'", "walk.trc", "3.5", "", "LASI, RASI and 4 more", "a driver turns it", "1", "2"]
+    values = ["'Head'", "walk.trc", "3.5", "", "LASI, RASI and 4 more", "a driver rotates it", "1", "2"]
     for text in all_messages():
         message = text.format(*values[: text.count("{}")])
         assert translations.translate(message, lambda known, _context: known) == message
@@ -103,7 +103,7 @@ def test_blender_shows_them():
         pytest.skip("this Blender has no languages")
     view.use_translate_interface = True
     try:
-        assert translations.said("Press F over a bone and move") == "F über einem Bone drücken und bewegen"
+        assert translations.said("Press F over a bone and move the mouse") == "F über einem Bone drücken und bewegen"
         assert translations.told("'Rig' has no hold: add one first") == "'Rig' hat keinen Halt: erst einen hinzufügen"
         assert translations.said("Seen on {share:.0f} % of the frames", share=99.6) == "Auf 100 % der Bilder gesehen"
     finally:

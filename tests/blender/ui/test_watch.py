@@ -30,12 +30,12 @@ def test_nothing_has_happened(rig, watch):
 
 def test_the_rig_is_deleted(rig, watch):
     bpy.data.objects.remove(rig)
-    assert watch.why_lost() == "'Rig' was deleted while it was worked on"
+    assert watch.why_lost() == "'Rig' was deleted during processing"
 
 
 def test_the_rig_s_bones_are_edited(rig, watch):
     bpy.ops.object.mode_set(mode="EDIT")
-    assert "'Rig' was put into another mode" in watch.why_lost()
+    assert "The mode of 'Rig' changed" in watch.why_lost()
 
 
 @pytest.mark.parametrize("way", ["undo", "redo"])
@@ -47,7 +47,7 @@ def test_something_is_undone(rig, way):
     watch = Watch(bpy.data.objects["Rig"])
     getattr(bpy.ops.ed, way)()
     watch.stop()
-    assert watch.why_lost() == "Something was undone or redone while 'Rig' was worked on"
+    assert watch.why_lost() == "An undo or redo happened while 'Rig' was being processed"
 
 
 def test_it_leaves_no_handler_behind(rig):

@@ -208,7 +208,7 @@ class DragInput:
         typed = self.typing.texts.get(self.typing.place)
         turn = self.turn()
         if self.rotating and turn is not None:
-            amount = f"Turn {degrees(float(np.linalg.norm(turn))):.1f}°"
+            amount = f"Rotate {degrees(float(np.linalg.norm(turn))):.1f}°"
         else:
             # Adding zero takes the sign from a rounded zero.
             own = np.round(self.frame.T @ self.shift(), 4) + 0.0

@@ -90,7 +90,7 @@ class Drag:
             for part in self._turning_parts
         ]
         leaving = [bone for each in self._writers if isinstance(each, ControlWriter) for bone in each.leaving_ik]
-        self.notice = f"Limbs go from IK to FK: {first_few(leaving)}" if leaving else ""
+        self.notice = f"Limbs switched from IK to FK: {first_few(leaving)}" if leaving else ""
         self._bones = armature.pose.bones.keys()
         world = as_array(armature.matrix_world)
         self._to_world, self._rotation_to_world = world[:3, :3], armature.matrix_world.to_quaternion()
@@ -239,7 +239,7 @@ def begin_drag(
 def _why_nothing_follows(bone: str, setup: DragSetup) -> str:
     """Why a bone can't be dragged, and what to do."""
     if bone in setup.frozen:
-        return f"Bone {bone!r} can't be dragged: {setup.frozen[bone]}, and no bone above it can follow; drag another"
+        return f"Bone {bone!r} can't be dragged: {setup.frozen[bone]}, and no parent can follow; drag another"
     return f"Nothing can follow bone {bone!r} here: drag its tail, or let the root bone move"
 
 

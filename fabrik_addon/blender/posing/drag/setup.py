@@ -129,7 +129,7 @@ class DragSetup:
             above = self._armature.pose.bones[top].parent
             if above is not None and above.name in self.owned:
                 alone[above.name] = self.owned[above.name]
-        return [f"Bone {name!r} is left alone: {reason}" for name, reason in alone.items()]
+        return [f"Bone {name!r} was not changed: {reason}" for name, reason in alone.items()]
 
     def _top(self, bone: str) -> str:
         """The uppermost bone that follows when a bone is dragged."""

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 class ReportsBake:
     """An operator whose steps end with the result of a bake."""
 
-    frame_start: IntProperty(name="Start", description="First frame; unless given that of the range, or of the source")
-    frame_end: IntProperty(name="End", description="Last frame; unless given that of the range, or of the source")
+    frame_start: IntProperty(
+        name="Start", description="First frame. Defaults to the first frame of the range or source"
+    )
+    frame_end: IntProperty(name="End", description="Last frame. Defaults to the last frame of the range or source")
     action_name: StringProperty(
-        name="Action Name", description="Name of a new action; the rig's when empty", options=ASIDE
+        name="Action Name", description="Name of the new action. Defaults to the rig's name", options=ASIDE
     )
 
     report: Callable[[set[str], str], None]
@@ -37,10 +39,10 @@ class ReportsBake:
 
 
 class FABRIK_OT_bake(ReportsBake, InSteps, KeyOptions, BakeOptions, MarkerOptions, Operator):
-    """Key the rig's bones so that its effectors follow their targets; what is not given is taken from the sidebar"""
+    """Bake the rig's targets or markers to keyframes. Unset options use the sidebar's values"""
 
     bl_idname = "fabrik.bake"
-    bl_label = "Bake"
+    bl_label = "Bake to Keyframes"
     why_not = staticmethod(why_no_bake)
     doing = "baking"
 

@@ -102,7 +102,7 @@ class OnBones(OnRig):
 
     bones: StringProperty(
         name="Bones",
-        description="Names of the bones, separated by commas; the selected ones when empty, or the active one",
+        description="Bone names, separated by commas. Defaults to the selected bones, or the active bone",
         options={"SKIP_SAVE"},
     )
 

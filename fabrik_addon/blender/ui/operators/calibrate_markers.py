@@ -21,30 +21,30 @@ _KEPT = ("proportions", "refine", "on_floor")
 
 
 class FABRIK_OT_calibrate_markers(InSteps, Operator):
-    """Measure where each marker is on its bone, and how large the person is; what is not given is from the sidebar"""
+    """Measure the marker positions on their bones and the person's size. Unset options use the sidebar's values"""
 
     bl_idname = "fabrik.calibrate_markers"
-    bl_label = "Calibrate"
+    bl_label = "Calibrate Markers"
     why_not = staticmethod(why_no_mapped)
     doing = "calibrating"
 
     proportions: EnumProperty(
-        name="Proportions", description="How a recorded person of another build meets the rig", items=PROPORTIONS
+        name="Proportions", description="How to fit a person to a rig of different proportions", items=PROPORTIONS
     )
     static: StringProperty(
         name="Static Take",
-        description="Collection with the markers of the same person standing, to measure on instead of the take",
+        description="Collection with markers of the same person standing still, used instead of the take",
         search=lambda _self, _context, _typed: [collection.name for collection in bpy.data.collections],
     )
-    reference_start: IntProperty(name="Reference Start", description="First frame to measure on")
+    reference_start: IntProperty(name="Reference Start", description="First frame to calibrate with")
     reference_end: IntProperty(
-        name="Reference End", description="Last frame to measure on; the first alone if not given"
+        name="Reference End", description="Last frame to calibrate with. Defaults to the first frame"
     )
-    refine: BoolProperty(name="Refine", description="Improve the markers' places over the whole take", default=True)
+    refine: BoolProperty(name="Refine", description="Improve the marker positions with the whole take", default=True)
 
     on_floor: BoolProperty(
         name="Feet on the Floor",
-        description="Move the markers up or down so that the feet stand on the floor that the rig stands on",
+        description="Move the markers vertically so that the feet are on the rig's floor",
         default=True,
     )
 

@@ -35,23 +35,23 @@ _KEPT: Final = ("root", *get_annotations(DragOptions))
 
 
 class FABRIK_OT_drag(DragOptions, OnRig, Operator):
-    """Drag a bone and let the rig follow, inside its limits and with pinned bones held"""
+    """Drag a bone, and the rig follows within its limits while pinned bones stay in place"""
 
     bl_idname = "fabrik.drag"
-    bl_label = "Drag"
+    bl_label = "Drag Bone"
     bl_options = {"REGISTER", "UNDO", "BLOCKING", "GRAB_CURSOR"}
     _timer: Timer | None = None
 
-    bone: StringProperty(name="Bone", description="The bone to drag; the active one when empty", options=ASIDE)
+    bone: StringProperty(name="Bone", description="The bone to drag. Defaults to the active bone", options=ASIDE)
     others: StringProperty(
         name="Other Bones",
-        description="Bones that are dragged by the same distance, separated by commas; the other selected ones when no "
-        "bone is given",
+        description="Bones that are dragged by the same distance, separated by commas. "
+        "Defaults to the other selected bones when no bone is given",
         options={*ASIDE, "HIDDEN"},
     )
     point: EnumProperty(name="Point", description="Which end of the bone is dragged", items=POINTS[:2], options=ASIDE)
     translation: FloatVectorProperty(
-        name="Move", description="How far the point goes, in world space", subtype="TRANSLATION", options=ASIDE
+        name="Move", description="Translation of the dragged point in world space", subtype="TRANSLATION", options=ASIDE
     )
     location: FloatVectorProperty(
         name="Location",
@@ -61,14 +61,14 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         options={*ASIDE, "HIDDEN"},
     )
     rotation: FloatVectorProperty(
-        name="Turn",
-        description="How far the bone is turned, in world space; unless given the bone turns as it will",
+        name="Rotate",
+        description="Rotation of the bone in world space. If not set, the solver chooses the rotation",
         subtype="EULER",
         options=ASIDE,
     )
     root: EnumProperty(
         name="Root",
-        description="What the root bone does; the rig's setting unless given",
+        description="How the root bone moves. Defaults to the rig's setting",
         items=ROOTS,
         options=ASIDE,
     )
@@ -126,7 +126,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         context.window_manager.modal_handler_add(self)
         keys = told(
             "LMB, Enter: confirm   RMB, Esc: cancel   X, Y, Z: axis   Shift X, Y, Z: plane   "
-            "R: turn   G: move   O: keep orientation   Ctrl: snap   Shift: precise   0-9: type"
+            "R: rotate   G: move   O: keep orientation   Ctrl: snap   Shift: precise   0-9: type"
         )
         notice = told(self._drag.notice)
         context.workspace.status_text_set("   ".join(filter(None, [notice, keys])))
@@ -139,7 +139,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         lost = self._watch.why_lost()
         if lost:
             self.cancel(context)
-            self.report({"ERROR"}, told(f"{lost}, so the drag has ended: start it again"))
+            self.report({"ERROR"}, told(f"{lost}, so the drag was canceled: start it again"))
             return {"CANCELLED"}
         try:
             if self._confirms(event):
@@ -368,7 +368,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         play_again(context, self.spread)
         for sentence in drag.left_alone:
             self.report({"WARNING"}, told(sentence))
-        moved = f"{bones_of(count)} turned"
+        moved = f"{bones_of(count)} rotated"
         self.report({"INFO"}, f"{self.bone}: {told(', '.join(filter(None, [moved, line])))}")
         return {"FINISHED"}
 

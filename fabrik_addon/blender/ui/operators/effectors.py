@@ -13,9 +13,9 @@ from ..chosen import start_as_chosen
 from .base import Bones, Done, OnBones, OnRig, bones_of
 
 _PINNING = (
-    ("TOGGLE", "Toggle", "Unpin the bones if all of them are pinned, else pin them"),
-    ("PIN", "Pin", "Hold the bones where they are now"),
-    ("UNPIN", "Unpin", "Let the bones go"),
+    ("TOGGLE", "Toggle", "Unpin the bones if all of them are pinned, otherwise pin them"),
+    ("PIN", "Pin", "Hold the bones at their current positions"),
+    ("UNPIN", "Unpin", "Remove the pins of the bones"),
 )
 
 
@@ -26,21 +26,19 @@ def _why_no_effector(rig: bpy.types.Object) -> str:
 
 
 class FABRIK_OT_add_effector(OnRig, Operator):
-    """Let a point of the active bone reach for a target, a new empty at that point unless one is named"""
+    """Make the active bone reach for a target. By default, add an empty at the bone's tail or head"""
 
     bl_idname = "fabrik.add_effector"
-    bl_label = "Add Effector"
+    bl_label = "Add Target"
 
     bone: StringProperty(
-        name="Bone", description="The bone that is to reach the target; the active one when empty", options=ASIDE
+        name="Bone", description="The bone that reaches for the target. Defaults to the active bone", options=ASIDE
     )
-    point: EnumProperty(name="Point", description="Which point of the bone is to reach the target", items=POINTS[:2])
-    target: StringProperty(
-        name="Target", description="The object to reach; a new empty when there is no name", options=ASIDE
-    )
+    point: EnumProperty(name="Point", description="The point on the bone that reaches for the target", items=POINTS[:2])
+    target: StringProperty(name="Target", description="The object to reach. Defaults to a new empty", options=ASIDE)
     target_bone: StringProperty(
         name="Target Bone",
-        description="Where the target is another armature: its bone whose head is to be reached",
+        description="If the target is an armature, the bone whose head is the target",
         options=ASIDE,
     )
 
@@ -56,27 +54,30 @@ class FABRIK_OT_add_effector(OnRig, Operator):
 
 
 class FABRIK_OT_own_targets(OnRig, Operator):
-    """Give the rig copies of the targets that another rig reaches for too, as after it was duplicated"""
+    """Copy targets that the rig shares with another rig, for example after it was duplicated"""
 
     bl_idname = "fabrik.own_targets"
-    bl_label = "Make Targets Own"
+    bl_label = "Make Targets Single-User"
     why_not = staticmethod(why_no_own_targets)
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         from ...goals.effectors import own_targets
 
-        return f"{rig.name!r} has {len(own_targets(rig))} targets of its own now", []
+        return f"{rig.name!r} now has {len(own_targets(rig))} targets of its own", []
 
 
 class FABRIK_OT_remove_effector(OnRig, Operator):
-    """Remove an effector; its target object stays"""
+    """Remove the active target or pin from the list. The target object is kept"""
 
     bl_idname = "fabrik.remove_effector"
-    bl_label = "Remove Effector"
+    bl_label = "Remove Target or Pin"
     why_not = staticmethod(_why_no_effector)
 
     index: IntProperty(
-        name="Index", description="Place of the effector in the list; the active one when negative", default=-1, min=-1
+        name="Index",
+        description="Index of the effector in the list. A negative number means the active effector",
+        default=-1,
+        min=-1,
     )
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
@@ -87,10 +88,10 @@ class FABRIK_OT_remove_effector(OnRig, Operator):
 
 
 class FABRIK_OT_order_effectors(OnRig, Operator):
-    """Order the effectors of a human rig by its bones' names: feet are met first, then hands, trunk and head"""
+    """Set the priorities of a human rig's targets by bone name: feet first, then hands, trunk and head"""
 
     bl_idname = "fabrik.order_effectors"
-    bl_label = "Order Human Effectors"
+    bl_label = "Set Human Priorities"
     why_not = staticmethod(_why_no_effector)
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
@@ -100,15 +101,17 @@ class FABRIK_OT_order_effectors(OnRig, Operator):
 
 
 class FABRIK_OT_pin(OnBones, Operator):
-    """Hold the selected bones where they are while others are dragged, or let them go"""
+    """Hold the selected bones in place while others are dragged, or unpin them"""
 
     bl_idname = "fabrik.pin"
-    bl_label = "Pin"
+    bl_label = "Pin Bones"
 
-    action: EnumProperty(name="Action", description="What to do with the bones", items=_PINNING)
-    point: EnumProperty(name="Point", description="Which end is held where the rotation is not", items=POINTS[:2])
+    action: EnumProperty(name="Action", description="Whether to pin or unpin the bones", items=_PINNING)
+    point: EnumProperty(
+        name="Point", description="The end of the bone that is held if its rotation is not", items=POINTS[:2]
+    )
     hold_rotation: BoolProperty(
-        name="Hold Rotation", description="Hold the bones' rotation as well as their place", default=True
+        name="Hold Rotation", description="Hold the rotation of the bones as well as their position", default=True
     )
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:

@@ -25,32 +25,36 @@ if TYPE_CHECKING:
     from ....retarget.files.recorded import Recorded
 
 _UNITS = (
-    ("AUTO", "From File", "The units that the file states"),
-    ("mm", "Millimetres", "Positions are in millimetres, whatever the file states"),
-    ("cm", "Centimetres", "Positions are in centimetres, whatever the file states"),
-    ("m", "Metres", "Positions are in metres, whatever the file states"),
-    ("in", "Inches", "Positions are in inches, whatever the file states"),
-    ("ft", "Feet", "Positions are in feet, whatever the file states"),
+    ("AUTO", "From File", "Use the units given in the file"),
+    ("mm", "Millimeters", "Read positions as millimeters, regardless of the file's units"),
+    ("cm", "Centimeters", "Read positions as centimeters, regardless of the file's units"),
+    ("m", "Meters", "Read positions as meters, regardless of the file's units"),
+    ("in", "Inches", "Read positions as inches, regardless of the file's units"),
+    ("ft", "Feet", "Read positions as feet, regardless of the file's units"),
 )
 _UP_AXES = (
-    ("AUTO", "From File", "The axis that the file states, else the one along which the markers stand on the floor"),
+    ("AUTO", "From File", "Use the axis given in the file, or detect it from the markers"),
     ("Y", "Y", "The file's Y axis points up"),
     ("Z", "Z", "The file's Z axis points up"),
 )
 _TIMINGS = (
-    ("AUTO", "Automatic", "The scene takes on the recording's frame rate, unless something in the file is animated"),
-    ("SET_SCENE_RATE", "Set Scene's Rate", "The scene takes on the recording's frame rate, one sample a frame"),
-    ("KEEP_TIME", "Keep Time", "The scene keeps its frame rate, and the recording is resampled to it"),
-    ("KEEP_FRAMES", "Keep Frames", "The scene keeps its frame rate; one sample a frame, so the speed may change"),
+    ("AUTO", "Automatic", "Set the scene to the recording's frame rate, unless the scene is already animated"),
+    ("SET_SCENE_RATE", "Set Scene Rate", "Set the scene to the recording's frame rate, with one sample per frame"),
+    ("KEEP_TIME", "Keep Time", "Keep the scene's frame rate and resample the recording"),
+    (
+        "KEEP_FRAMES",
+        "Keep Frames",
+        "Keep the scene's frame rate with one sample per frame. The playback speed may change",
+    ),
 )
 _HOLDS = (
-    ("AUTO", "Automatic", "An armature if the file has poses, else markers"),
-    ("MARKERS", "Markers", "The markers or keypoints of the file, as empties"),
-    ("ARMATURE", "Armature", "The poses of the file, as an armature to retarget from"),
+    ("AUTO", "Automatic", "Import an armature if the file has poses, otherwise markers"),
+    ("MARKERS", "Markers", "Import the markers or keypoints of the file as empties"),
+    ("ARMATURE", "Armature", "Import the poses of the file as an armature to retarget from"),
 )
 _LAYOUTS = (
-    ("AUTO", "Automatic", "Found by the names in the file, else by the number of points and the limbs"),
-    *((key, title, "The points without names are in this order") for key, title in LAYOUTS.items()),
+    ("AUTO", "Automatic", "Detect the layout from the names in the file, or from the number of points and the limbs"),
+    *((key, title, "Read unnamed points in this order") for key, title in LAYOUTS.items()),
 )
 # All files that can be imported.
 MOTION_SUFFIXES: Final = (*SUFFIXES, *(suffix for suffix in POSE_SUFFIXES if suffix not in SUFFIXES))
@@ -75,10 +79,10 @@ _CHOSEN: Final = (
 
 
 class FABRIK_OT_import_markers(Operator, ImportHelper):
-    """Import motion-capture markers as animated empties, one for each marker"""
+    """Import motion capture markers as animated empties"""
 
     bl_idname = "fabrik.import_markers"
-    bl_label = "Import Markers"
+    bl_label = "Import Mocap Markers"
     bl_options = {"REGISTER", "UNDO", "PRESET"}
 
     filename_ext = SUFFIXES[0]
@@ -87,42 +91,44 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
     directory: StringProperty(subtype="DIR_PATH", options={"HIDDEN", "SKIP_SAVE"})
     performer: StringProperty(
         name="Performer",
-        description="Whose markers to import where a file has several people's, told apart by their labels' prefixes",
+        description="The person whose markers are imported if the file has several, identified by label prefix",
         search=lambda chosen, context, _typed: performers_at_hand(chosen, context),
         options={"SKIP_SAVE"},
     )
     holds: EnumProperty(
-        name="Import", description="Import markers or an armature from files that have both", items=_HOLDS
+        name="Import", description="What to import from files that contain both markers and poses", items=_HOLDS
     )
     units: EnumProperty(name="Units", description="Units of the positions in the file", items=_UNITS)
     up_axis: EnumProperty(name="Up Axis", description="Which axis of the file points up", items=_UP_AXES)
-    layout: EnumProperty(name="Layout", description="Order of keypoints that have no names in the file", items=_LAYOUTS)
+    layout: EnumProperty(name="Layout", description="Order of keypoints that are not named in the file", items=_LAYOUTS)
     rate: FloatProperty(
         name="Rate",
-        description="Frames a second of the recording; 0 is what the file says, or 30 if it says nothing",
+        description="Frames per second of the recording; 0 uses the rate in the file, or 30 if the file has none",
         default=0.0,
         min=0.0,
         soft_max=1000.0,
     )
-    timing: EnumProperty(name="Timing", description="How the recording's frame rate meets the scene's", items=_TIMINGS)
-    start_frame: IntProperty(name="Start Frame", description="The scene's frame for the first sample", default=1)
+    timing: EnumProperty(
+        name="Timing", description="How to convert the recording's frame rate to the scene's", items=_TIMINGS
+    )
+    start_frame: IntProperty(name="Start Frame", description="Scene frame of the first sample", default=1)
     first: IntProperty(
         name="First Sample",
-        description="First frame of the recording to import, counted from 1",
+        description="First frame of the recording to import, starting at 1",
         default=1,
         min=1,
         options={"SKIP_SAVE"},
     )
     last: IntProperty(
         name="Last Sample",
-        description="Last frame of the recording to import, counted from 1; 0 is the last that it has",
+        description="Last frame of the recording to import, starting at 1; 0 imports to the end",
         default=0,
         min=0,
         options={"SKIP_SAVE"},
     )
-    step: IntProperty(name="Step", description="Import every so many-th frame of the recording", default=1, min=1)
+    step: IntProperty(name="Step", description="Import every Nth frame of the recording", default=1, min=1)
     scale: FloatProperty(
-        name="Scale", description="Factor on all positions", default=1.0, min=1e-6, soft_min=0.01, soft_max=100.0
+        name="Scale", description="Scale factor for all positions", default=1.0, min=1e-6, soft_min=0.01, soft_max=100.0
     )
 
     def invoke(self, context: Context, event: Event) -> set[str]:
@@ -157,7 +163,7 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
             self._import(context, path, recording, timing)
         after = scene_rate(context.scene)
         if abs(after - before) > _SAME_RATE:
-            self.report({"WARNING"}, told(f"The scene plays {after:g} frames a second now, {before:g} before"))
+            self.report({"WARNING"}, told(f"The scene's frame rate is now {after:g} fps (was {before:g})"))
         return {"FINISHED"}
 
     def _import(self, context: Context, path: Path, recording: "Clip | Recorded", timing: str) -> None:
@@ -246,18 +252,18 @@ def _check_rates(clips: "Sequence[Clip | Recorded]", timing: str) -> None:
     rates = sorted({clip.rate for clip in clips})
     if timing == "SET_SCENE_RATE" and len(rates) > 1:
         raise ImportMarkersError(
-            f"The files have different frame rates ({rates[0]:g} to {rates[-1]:g} a second): choose Keep Time instead"
+            f"The files have different frame rates ({rates[0]:g} to {rates[-1]:g} fps): choose Keep Time"
         )
 
 
 def _body_summary(path: Path, body: "Recorded", name: str) -> str:
-    return f"{path.name}: {len(body.names)} bones, {len(body.frames)} frames, {body.rate:g} a second, as {name!r}"
+    return f"{path.name}: {len(body.names)} bones, {len(body.frames)} frames at {body.rate:g} fps, imported as {name!r}"
 
 
 def _summary(clip: "Clip", take: str) -> str:
     return (
-        f"{clip.source}: {len(clip.names)} markers, {clip.frame_count} frames, {clip.rate:g} a second, "
-        f"{clip.units}, {clip.up_axis} up, as {take!r}"
+        f"{clip.source}: {len(clip.names)} markers, {clip.frame_count} frames at {clip.rate:g} "
+        f"fps, {clip.units}, {clip.up_axis} up, imported as {take!r}"
     )
 
 

@@ -73,14 +73,14 @@ class InSteps(OnRig):
 
         if event.type == "ESC":
             self.cancel(context)
-            self.report({"INFO"}, told(f"Stopped {said(self.doing)}; nothing has changed"))
+            self.report({"INFO"}, told(f"Canceled {said(self.doing)}; nothing was changed"))
             return {"CANCELLED"}
         if event.type != "TIMER":
             return {"RUNNING_MODAL"}
         lost = self._watch.why_lost()
         if lost:
             self.cancel(context)
-            return self._failed(f"{lost}, so {said(self.doing)} it has stopped: start it again")
+            return self._failed(f"{lost}, so {said(self.doing)} it was canceled: start it again")
         try:
             self._show(context, self._work())
         except StopIteration as end:

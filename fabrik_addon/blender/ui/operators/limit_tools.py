@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class FABRIK_OT_limits_from_ik(OnBones, Operator):
-    """Limit the selected bones as their IK limits and locks and their local Limit Rotation constraints do"""
+    """Convert IK limits, IK locks and local Limit Rotation constraints of the selected bones to joint limits"""
 
     bl_idname = "fabrik.limits_from_ik"
-    bl_label = "Limits from IK"
+    bl_label = "Limits from IK and Constraints"
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         from ...limits.from_ik import limits_from_ik
@@ -29,22 +29,22 @@ class FABRIK_OT_limits_from_ik(OnBones, Operator):
 
 
 class FABRIK_OT_limits_from_action(OnBones, Operator):
-    """Limit the selected bones to what the present action does with them"""
+    """Limit the selected bones to the rotations in the current action"""
 
     bl_idname = "fabrik.limits_from_action"
     bl_label = "Limits from Action"
 
     shape: EnumProperty(
         name="Shape",
-        description="Kind of limit",
+        description="Type of limit",
         items=(
-            ("FITTED", "Hinge or Ball", "A hinge where the bone turns about one axis only, else a ball"),
-            ("POLYGON", "Polygon", "The outline of all leans, of any shape without dents, and the range of twist"),
+            ("FITTED", "Hinge or Ball", "A hinge if the bone rotates about one axis only, otherwise a ball"),
+            ("POLYGON", "Polygon", "The convex outline of all swings, and the range of twist"),
         ),
     )
     margin: FloatProperty(
         name="Margin",
-        description="How much farther than in the action the bones may turn, on each side",
+        description="Angle added to each side of the range in the action",
         subtype="ANGLE",
         default=radians(5.0),
         min=0.0,
@@ -52,7 +52,7 @@ class FABRIK_OT_limits_from_action(OnBones, Operator):
     )
     hinge_tolerance: FloatProperty(
         name="Hinge Tolerance",
-        description="How far off a single axis a bone may have turned and still become a hinge",
+        description="Maximum rotation off a single axis for a hinge",
         subtype="ANGLE",
         default=radians(3.0),
         min=0.0,
@@ -66,10 +66,10 @@ class FABRIK_OT_limits_from_action(OnBones, Operator):
 
 
 class FABRIK_OT_clamp_pose(OnBones, Operator):
-    """Turn the selected bones to the nearest rotation inside their limits"""
+    """Rotate the selected bones to the nearest rotation within their limits"""
 
     bl_idname = "fabrik.clamp_pose"
-    bl_label = "Clamp Pose"
+    bl_label = "Clamp Pose to Limits"
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         from ...limits.clamp_pose import clamp_pose
@@ -78,12 +78,12 @@ class FABRIK_OT_clamp_pose(OnBones, Operator):
 
 
 class FABRIK_OT_check_action(OnBones, Operator):
-    """List the bones and frames on which the present action breaks limits; of all bones where none is selected"""
+    """List bones and frames of the current action that exceed limits. Checks all bones if none is selected"""
 
     bl_idname = "fabrik.check_action"
-    bl_label = "Check Action"
+    bl_label = "Check Action Limits"
 
-    mend: BoolProperty(name="Mend", description="Bring the animation inside the limits, by keys where it is outside")
+    mend: BoolProperty(name="Fix Violations", description="Insert keys to clamp the animation to the limits")
 
     def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
         """The bones named, else the selected ones, else all."""
@@ -98,13 +98,13 @@ class FABRIK_OT_check_action(OnBones, Operator):
 
         if not self.mend:
             found = check_action(context, rig, bones)
-            return _summary(found, "break their limits"), [breach.line for breach in found]
+            return _summary(found, "exceed their limits"), [breach.line for breach in found]
         mended, left = mend_action(context, rig, bones)
-        return _summary(mended, "broke their limits and were mended"), [breach.line for breach in left]
+        return _summary(mended, "exceeded their limits and were fixed"), [breach.line for breach in left]
 
 
 class FABRIK_OT_limits_to_constraints(OnBones, Operator):
-    """Put Limit Rotation constraints on the selected bones that come as near to their limits as can be"""
+    """Add Limit Rotation constraints that approximate the limits of the selected bones"""
 
     bl_idname = "fabrik.limits_to_constraints"
     bl_label = "Limits to Constraints"
@@ -116,17 +116,15 @@ class FABRIK_OT_limits_to_constraints(OnBones, Operator):
 
 
 class FABRIK_OT_limit_preset(OnBones, Operator):
-    """Limit the bones of a human as the joints of a human are, told by their names and their rest pose"""
+    """Set the limits of human joints on a human rig, identified by bone names and rest pose"""
 
     bl_idname = "fabrik.limit_preset"
-    bl_label = "Human Preset"
+    bl_label = "Apply Human Limits"
 
-    only_selected: BoolProperty(
-        name="Only Selected", description="Leave bones that are not selected as they are", default=False
-    )
+    only_selected: BoolProperty(name="Only Selected", description="Change only selected bones", default=False)
     anyway: BoolProperty(
-        name="Anyway",
-        description="Limit its bones as a human's although it does not look like one",
+        name="Force",
+        description="Apply the limits even if the rig does not look human",
         default=False,
         options={"SKIP_SAVE"},
     )
@@ -139,7 +137,7 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
         if doubt:
             self.anyway = True
             manager = context.window_manager
-            title, go_on = "Limit It as a Human?", "Limit Anyway"
+            title, go_on = "Apply Human Limits to This Rig?", "Apply"
             return set(manager.invoke_confirm(self, event, title=title, message=doubt, confirm_text=go_on))
         return self.execute(context)
 
@@ -155,14 +153,14 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
 
         doubt = "" if self.anyway else doubt_of_human(rig)
         if doubt:
-            raise RigError(f"{doubt}; switch Anyway on to limit it all the same")
+            raise RigError(f"{doubt}; turn Force on to apply the limits")
         return described(apply_preset(rig, bones))
 
 
 def _summary(found: "Sequence[Breach]", what: str) -> str:
     """How many bones and frames."""
     if not found:
-        return "The action keeps all limits"
+        return "The action is within all limits"
     frames = {int(frame) for breach in found for frame in breach.frames}
     return f"{len(found)} bones on {len(frames)} frames {what}"
 

@@ -14,40 +14,42 @@ _ASIDE = {"SKIP_SAVE"}
 
 
 class FABRIK_OT_set_limit(OnBones, Operator):
-    """Limit how far the selected bones may turn; what is not given stays as it is"""
+    """Limit the rotation of the selected bones. Options that are not set are kept"""
 
     bl_idname = "fabrik.set_limit"
-    bl_label = "Set Limit"
+    bl_label = "Set Joint Limit"
 
-    type: EnumProperty(name="Type", description="Kind of joint", items=LIMIT_TYPES, options=_ASIDE)
+    type: EnumProperty(name="Type", description="Type of joint", items=LIMIT_TYPES, options=_ASIDE)
     cone: FloatVectorProperty(
-        name="Cone",
-        description="Ball: how far the bone may lean toward its +X, +Z, -X and -Z",
+        name="Swing",
+        description="Ball: maximum swing toward the bone's +X, +Z, -X and -Z",
         size=4,
         unit="ROTATION",
         options=_ASIDE,
     )
     twist: FloatVectorProperty(
         name="Twist",
-        description="Ball and polygon: lowest and highest twist about the bone",
+        description="Ball and polygon: minimum and maximum twist about the bone",
         size=2,
         unit="ROTATION",
         options=_ASIDE,
     )
-    axis: EnumProperty(
-        name="Axis", description="Hinge: the bone's axis that it turns about", items=LIMIT_AXES, options=_ASIDE
+    axis: EnumProperty(name="Axis", description="Hinge: the bone's axis of rotation", items=LIMIT_AXES, options=_ASIDE)
+    low: FloatProperty(
+        name="Min", description="Hinge: minimum rotation about its axis", subtype="ANGLE", options=_ASIDE
     )
-    low: FloatProperty(name="Low", description="Hinge: lowest turn about its axis", subtype="ANGLE", options=_ASIDE)
-    high: FloatProperty(name="High", description="Hinge: highest turn about its axis", subtype="ANGLE", options=_ASIDE)
+    high: FloatProperty(
+        name="Max", description="Hinge: maximum rotation about its axis", subtype="ANGLE", options=_ASIDE
+    )
     window: StringProperty(
-        name="Window",
-        description="Polygon: X and Z leans of its corners by turns, in radians, separated by commas",
+        name="Outline",
+        description="Polygon: alternating X and Z swings of its points in radians, separated by commas",
         options=_ASIDE,
     )
     slide: FloatVectorProperty(
         name="Stretch",
-        description="Least and greatest length that the bone may stretch to where targets can't be met else, "
-        "as factors of its own; 1 and 1: it keeps its length",
+        description="Minimum and maximum stretch as factors of the bone's length, used if targets can't be "
+        "met otherwise; 1 and 1 keep its length",
         size=2,
         min=0.01,
         max=100.0,
@@ -56,7 +58,8 @@ class FABRIK_OT_set_limit(OnBones, Operator):
     )
     stiffness: FloatProperty(
         name="Stiffness",
-        description="How much the bone keeps its rotation while others turn: 0 as its mass lets it, 1 wholly",
+        description="How strongly the bone keeps its rotation while others rotate; 0 depends only on its "
+        "mass, 1 never rotates",
         subtype="FACTOR",
         min=0.0,
         max=1.0,
@@ -64,7 +67,8 @@ class FABRIK_OT_set_limit(OnBones, Operator):
     )
     mass: FloatProperty(
         name="Mass",
-        description="Share of the body's mass that the bone carries; below 0: by its name or its size",
+        description="Share of the body's mass carried by the bone; a negative value estimates it from the "
+        "bone's name or size",
         min=-1.0,
         soft_max=0.5,
         options=_ASIDE,
@@ -94,10 +98,10 @@ class FABRIK_OT_set_limit(OnBones, Operator):
 
 
 class FABRIK_OT_clear_limit(OnBones, Operator):
-    """Let the selected bones turn freely; on a library override the limit stays, switched off"""
+    """Remove the limits of the selected bones. On a library override, they are turned off instead"""
 
     bl_idname = "fabrik.clear_limit"
-    bl_label = "Clear Limit"
+    bl_label = "Clear Joint Limit"
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         from ...limits.editing import clear_limits
@@ -106,13 +110,13 @@ class FABRIK_OT_clear_limit(OnBones, Operator):
 
 
 class FABRIK_OT_copy_limit(OnBones, Operator):
-    """Give the selected bones the limit of the active one"""
+    """Copy the limit of the active bone to the selected bones"""
 
     bl_idname = "fabrik.copy_limit"
     bl_label = "Copy Limit to Selected"
 
     source: StringProperty(
-        name="From", description="The bone whose limit is copied; the active one when empty", options=_ASIDE
+        name="From", description="The bone whose limit is copied. Defaults to the active bone", options=_ASIDE
     )
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
@@ -123,7 +127,7 @@ class FABRIK_OT_copy_limit(OnBones, Operator):
 
 
 class FABRIK_OT_mirror_limits(OnBones, Operator):
-    """Give the bones of the other side the limits of the selected ones; with both selected, the active side counts"""
+    """Copy the limits of the selected bones to the other side. If both sides are selected, copy from the active side"""
 
     bl_idname = "fabrik.mirror_limits"
     bl_label = "Mirror Limits"
@@ -145,12 +149,12 @@ class _OnPolygon(OnBones):
 
 
 class FABRIK_OT_add_limit_point(_OnPolygon, Operator):
-    """Add a corner to the window of a polygon limit, in the middle of its longest edge or where the bone leans now"""
+    """Add a point to the outline of a polygon limit, at the bone's current swing or on the longest edge"""
 
     bl_idname = "fabrik.add_limit_point"
-    bl_label = "Add Point"
+    bl_label = "Add Limit Point"
 
-    from_pose: BoolProperty(name="From Pose", description="Put the corner where the bone leans now", options=_ASIDE)
+    from_pose: BoolProperty(name="From Pose", description="Put the point at the bone's current swing", options=_ASIDE)
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         from ...limits.corners import add_point
@@ -161,14 +165,14 @@ class FABRIK_OT_add_limit_point(_OnPolygon, Operator):
 class _OnCorner(_OnPolygon):
     """An operator on one of its corners."""
 
-    index: IntProperty(name="Index", description="Place of the corner, from 0", min=0, options=_ASIDE)
+    index: IntProperty(name="Index", description="Index of the point, starting at 0", min=0, options=_ASIDE)
 
 
 class FABRIK_OT_move_limit_point(_OnCorner, Operator):
-    """Move a corner of the window of a polygon limit to where the bone leans now"""
+    """Move a point of a polygon limit to the bone's current swing"""
 
     bl_idname = "fabrik.move_limit_point"
-    bl_label = "Move Point Here"
+    bl_label = "Set Limit Point from Pose"
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         from ...limits.corners import move_point
@@ -177,10 +181,10 @@ class FABRIK_OT_move_limit_point(_OnCorner, Operator):
 
 
 class FABRIK_OT_remove_limit_point(_OnCorner, Operator):
-    """Remove a corner from the window of a polygon limit"""
+    """Remove a point from the outline of a polygon limit"""
 
     bl_idname = "fabrik.remove_limit_point"
-    bl_label = "Remove Point"
+    bl_label = "Remove Limit Point"
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         from ...limits.corners import remove_point

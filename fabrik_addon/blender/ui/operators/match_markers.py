@@ -11,7 +11,7 @@ from ...settings.why_not import named, of_a_rig, why_no_mapped
 from .base import Done, OnJson, OnRig, chosen_path
 
 _PRESETS = (
-    ("AUTO", "By Labels", "The set of labels that fits the markers best"),
+    ("AUTO", "Automatic", "Use the marker set that fits the labels best"),
     *((key, preset.title, preset.description) for key, preset in PRESETS.items()),
 )
 # So many labels without a bone are named, and the others counted.
@@ -19,29 +19,30 @@ _NAMED = 6
 
 
 class FABRIK_OT_match_markers(OnRig, Operator):
-    """List the scene's markers on the rig, each with the bone that its label stands for"""
+    """List the scene's markers on the rig, and choose the bone of each marker from its label"""
 
     bl_idname = "fabrik.match_markers"
-    bl_label = "Match Markers"
+    bl_label = "Match Markers to Bones"
 
-    preset: EnumProperty(name="Labels", description="The set of labels that the markers have", items=_PRESETS)
+    preset: EnumProperty(name="Marker Set", description="The marker set that the labels belong to", items=_PRESETS)
     take: StringProperty(
         name="Take",
-        description="Collection of the markers; without one the one imported since the last match, else the rig's own, "
-        "else the selected empties",
+        description="Collection of the markers. Defaults to the collection imported last, then the rig's "
+        "collection, then the selected empties",
         search=lambda _self, _context, _typed: [collection.name for collection in bpy.data.collections],
     )
     armature: StringProperty(
         name="Marker Armature",
-        description="Armature whose bones are the markers, as other importers make them",
+        description="Armature whose bones are the markers, if an importer created bones instead of empties",
         search=lambda _self, context, _typed: [
             thing.name for thing in context.scene.objects if thing.type == "ARMATURE"
         ],
     )
-    keep: BoolProperty(name="Keep", description="Leave markers that are on a bone already as they are")
+    keep: BoolProperty(name="Keep Existing", description="Keep markers that already have a bone")
     guess: BoolProperty(
         name="Guess by Motion",
-        description="Put what no label tells onto the bone that it moves with, at a low weight, once some are known",
+        description="Assign markers with unknown labels to the bones they move with, at a low weight. "
+        "Requires some known markers",
         default=True,
     )
 
@@ -56,8 +57,11 @@ class FABRIK_OT_match_markers(OnRig, Operator):
         guessed = [guess.entry.marker for guess in guess_markers(context, rig)] if self.guess else []
         labels = PRESETS[found.preset].title if found.preset else "no known labels"
         free = tuple(entry.name for entry in rig_settings(rig).capture.markers if not entry.bone)
-        by_motion = f", {len(guessed)} guessed by motion" if guessed else ""
-        what = f"{len(found.markers)} markers{of_take(take_name(rig))} on bones ({labels}){by_motion}{_listed(free)}"
+        by_motion = f", {len(guessed)} guessed from motion" if guessed else ""
+        what = (
+            f"{len(found.markers)} markers{of_take(take_name(rig))} matched to bones "
+            f"({labels}){by_motion}{_listed(free)}"
+        )
         doubts = matching_doubts_of(rig)
         rig_settings(rig).capture.doubts = "\n".join(doubts)
         return what, doubts
@@ -79,21 +83,21 @@ def _why_no_marker(rig: bpy.types.Object) -> str:
 
 
 class FABRIK_OT_marker_bone(OnRig, Operator):
-    """Put the marker chosen in the list on the active bone"""
+    """Assign the marker selected in the list to the active bone"""
 
     bl_idname = "fabrik.marker_bone"
-    bl_label = "Marker on Active Bone"
+    bl_label = "Assign Marker to Active Bone"
     why_not = staticmethod(_why_no_marker)
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         capture = rig_settings(rig).capture
         marker = capture.markers[min(max(capture.active_marker, 0), len(capture.markers) - 1)]
         marker.bone, marker.enabled, marker.guess = rig.data.bones.active.name, True, -1.0
-        return f"{marker.name!r} is on bone {marker.bone!r}", []
+        return f"{marker.name!r} is now assigned to bone {marker.bone!r}", []
 
 
 class FABRIK_OT_save_marker_map(OnJson, Operator, ExportHelper):
-    """Save which marker is on which bone as a JSON file"""
+    """Save the marker mapping to a JSON file"""
 
     bl_idname = "fabrik.save_marker_map"
     bl_label = "Save Marker Map"
@@ -107,7 +111,7 @@ class FABRIK_OT_save_marker_map(OnJson, Operator, ExportHelper):
 
 
 class FABRIK_OT_load_marker_map(OnJson, Operator, ImportHelper):
-    """Put the listed markers on the bones that a JSON file says"""
+    """Load the marker mapping from a JSON file"""
 
     bl_idname = "fabrik.load_marker_map"
     bl_label = "Load Marker Map"
@@ -116,7 +120,7 @@ class FABRIK_OT_load_marker_map(OnJson, Operator, ImportHelper):
         from ...capture.matching import load_map
 
         found, count = load_map(rig, chosen_path(self))
-        return f"{found} of the map's {count} markers are in the list, and on its bones now", []
+        return f"Assigned {found} of the map's {count} markers to bones", []
 
 
 CLASSES = (FABRIK_OT_match_markers, FABRIK_OT_marker_bone, FABRIK_OT_save_marker_map, FABRIK_OT_load_marker_map)

@@ -9,16 +9,16 @@ from ...settings.why_not import why_no_solve
 from .base import Done, OnRig
 
 STARTS = (
-    ("PRESENT", "Present Pose", "Go from the present pose to the nearest one that meets the targets"),
-    ("REST", "Rest", "Start from the rest pose, so that the result depends on the targets only"),
+    ("PRESENT", "Current Pose", "Find the pose nearest to the current pose that meets the targets"),
+    ("REST", "Rest", "Start from the rest pose, so that the result depends only on the targets"),
 )
 
 
 class FABRIK_OT_pose_mode(OnRig, Operator):
-    """Make the rig active and enter Pose mode, where bones are dragged"""
+    """Make the rig active and enter Pose mode to drag bones"""
 
     bl_idname = "fabrik.pose_mode"
-    bl_label = "Pose Mode"
+    bl_label = "Enter Pose Mode"
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         if context.mode != "OBJECT":
@@ -26,17 +26,17 @@ class FABRIK_OT_pose_mode(OnRig, Operator):
         context.view_layer.objects.active = rig
         rig.select_set(True)
         bpy.ops.object.mode_set(mode="POSE")
-        return f"{rig.name!r} is posed now", []
+        return f"{rig.name!r} is now active in Pose mode", []
 
 
 class FABRIK_OT_solve(OnRig, Operator):
-    """Pose the rig so that its effectors meet their targets on the present frame"""
+    """Pose the rig so that its bones reach their targets on the current frame"""
 
     bl_idname = "fabrik.solve"
-    bl_label = "Solve"
+    bl_label = "Solve IK"
     why_not = staticmethod(why_no_solve)
 
-    start: EnumProperty(name="Start From", description="The pose that solving starts from", items=STARTS)
+    start: EnumProperty(name="Start From", description="The pose from which to solve", items=STARTS)
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         from ...posing.solve_frame import solve_frame
@@ -46,14 +46,14 @@ class FABRIK_OT_solve(OnRig, Operator):
 
 
 class FABRIK_OT_key_pose(OnRig, Operator):
-    """Insert keys on this frame for bones posed since their last key, for the whole body, or for selected bones"""
+    """Insert keys on the current frame for bones posed since their last key, the whole body, or selected bones"""
 
     bl_idname = "fabrik.key_pose"
-    bl_label = "Key Pose"
+    bl_label = "Keyframe Solved Bones"
 
     bones: EnumProperty(
         name="Bones",
-        description="Which bones get keys; the rig's setting unless given",
+        description="Which bones get keys. Defaults to the rig's setting",
         items=KEY_BONES,
         options=ASIDE,
     )
@@ -66,7 +66,7 @@ class FABRIK_OT_key_pose(OnRig, Operator):
 
 
 class FABRIK_OT_snap_targets(OnRig, Operator):
-    """Move targets, bend targets and pins to where the pose is, so that solving goes on from it without a jump"""
+    """Move targets, pole targets and pins to the current pose, so that solving continues from it without a jump"""
 
     bl_idname = "fabrik.snap_targets"
     bl_label = "Snap Targets to Pose"
@@ -82,14 +82,14 @@ class FABRIK_OT_snap_targets(OnRig, Operator):
         from ...posing.snap_targets import snap_targets
 
         count, stays = snap_targets(context, rig, clamp=self.clamp)
-        return f"{count} targets are where the pose is", stays
+        return f"Snapped {count} targets to the pose", stays
 
 
 class FABRIK_OT_keep_pose(OnRig, Operator):
-    """Prefer the present pose from now on: what meets the goals stays near to it"""
+    """Store the current pose as the preferred pose. The rig stays close to it while it meets its targets"""
 
     bl_idname = "fabrik.keep_pose"
-    bl_label = "Keep This Pose"
+    bl_label = "Store Preferred Pose"
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         from ...posing.stored_pose import keep_pose
@@ -98,10 +98,10 @@ class FABRIK_OT_keep_pose(OnRig, Operator):
 
 
 class FABRIK_OT_use_control_rig(OnRig, Operator):
-    """Find the controls that carry this rig's bones, by turning each a little, and pose the rig through them"""
+    """Find the controls that move this rig's deform bones, by rotating each one slightly, and pose the rig with them"""
 
     bl_idname = "fabrik.use_control_rig"
-    bl_label = "Use as Control Rig"
+    bl_label = "Set Up Control Rig"
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         from ...control.set_up import use_control_rig

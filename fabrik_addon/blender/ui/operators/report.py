@@ -17,10 +17,10 @@ def _why_no_report(rig: bpy.types.Object) -> str:
 
 
 class FABRIK_OT_export_report(OnRig, Operator, ExportHelper):
-    """Save the report of the rig's last bake: errors by marker and by frame, gaps, limits"""
+    """Save the report of the rig's last bake: errors per marker and frame, gaps and limits"""
 
     bl_idname = "fabrik.export_report"
-    bl_label = "Export Report"
+    bl_label = "Export Bake Report"
     bl_options = {"REGISTER"}
     why_not = staticmethod(_why_no_report)
 
@@ -36,14 +36,16 @@ class FABRIK_OT_export_report(OnRig, Operator, ExportHelper):
 
 
 class FABRIK_OT_worst_frame(OnRig, Operator):
-    """Go to the frame that the last bake met least well"""
+    """Go to the frame with the largest error in the last bake"""
 
     bl_idname = "fabrik.worst_frame"
-    bl_label = "Worst Frame"
+    bl_label = "Go to Worst Frame"
     why_not = staticmethod(_why_no_report)
 
     marker: StringProperty(
-        name="Marker", description="Go to this marker's worst frame instead of the worst of all", options={"SKIP_SAVE"}
+        name="Marker",
+        description="Go to the worst frame of this marker instead of the whole rig",
+        options={"SKIP_SAVE"},
     )
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
@@ -51,7 +53,7 @@ class FABRIK_OT_worst_frame(OnRig, Operator):
 
         capture = rig_settings(rig).capture
         if self.marker and self.marker not in capture.markers:
-            raise RigError(f"There is no marker {self.marker!r} in the list: choose one that is")
+            raise RigError(f"Marker {self.marker!r} is not in the list: choose another")
         frame = (capture.markers[self.marker] if self.marker else capture).worst_frame
         context.scene.frame_set(frame)
         return f"Frame {frame}", []

@@ -26,12 +26,12 @@ class Watch:
     def why_lost(self) -> str:
         """What has happened to the rig that ends the work on it; "" where nothing has."""
         if self._undone:
-            return f"Something was undone or redone while {self.name!r} was worked on"
+            return f"An undo or redo happened while {self.name!r} was being processed"
         try:
             mode = self._rig.mode
         except ReferenceError:
-            return f"{self.name!r} was deleted while it was worked on"
-        return "" if mode == self._mode else f"{self.name!r} was put into another mode while it was worked on"
+            return f"{self.name!r} was deleted during processing"
+        return "" if mode == self._mode else f"The mode of {self.name!r} changed during processing"
 
     def _note_undo(self, *_arguments: object) -> None:
         self._undone = True

@@ -22,21 +22,23 @@ def _why_no_hold(rig: bpy.types.Object) -> str:
 
 
 class FABRIK_OT_add_hold(OnRig, Operator):
-    """Keep a hand or a foot where it is from one frame to another: its keys are changed, with the limits kept"""
+    """Keep a hand or foot in place over a range of frames by changing keys within the joint limits"""
 
     bl_idname = "fabrik.add_hold"
-    bl_label = "Hold"
+    bl_label = "Add Hold"
 
-    bone: StringProperty(name="Bone", description="The bone to hold; the active one when empty", options={"SKIP_SAVE"})
-    point: EnumProperty(name="Point", description="Which of its ends stays where it is", items=POINTS[:2])
-    hold_rotation: BoolProperty(name="Hold Rotation", description="Hold its rotation as well", default=True)
-    first: IntProperty(name="First", description="The frame from which it is held; this one unless given")
-    last: IntProperty(name="Last", description="The frame to which it is held")
-    ease: IntProperty(
-        name="Ease", description="Frames over which it comes there before and leaves after", default=10, min=0
+    bone: StringProperty(
+        name="Bone", description="The bone to hold. Defaults to the active bone", options={"SKIP_SAVE"}
     )
-    target: StringProperty(name="Object", description="What it stays with; the world when there is no name")
-    target_bone: StringProperty(name="Bone of the Object", description="The bone of that armature that it stays with")
+    point: EnumProperty(name="Point", description="The end of the bone that is held", items=POINTS[:2])
+    hold_rotation: BoolProperty(name="Hold Rotation", description="Hold the rotation as well", default=True)
+    first: IntProperty(name="First", description="First frame of the hold. Defaults to the current frame")
+    last: IntProperty(name="Last", description="Last frame of the hold")
+    ease: IntProperty(name="Ease", description="Frames to ease in and out of the hold", default=10, min=0)
+    target: StringProperty(name="Object", description="The object that the bone stays with. Defaults to world space")
+    target_bone: StringProperty(
+        name="Bone of the Object", description="The bone of that armature that the bone stays with"
+    )
 
     def invoke(self, context: Context, _event: Event) -> set[str]:
         """Ask for the frames: from this one on, unless they are given."""
@@ -65,17 +67,17 @@ class FABRIK_OT_add_hold(OnRig, Operator):
         target = named(bpy.data.objects, self.target, "object")
         settings = HoldSettings(self.point, self.hold_rotation, self.ease, target, self.target_bone)
         missed = add_hold(context, rig, bone, (self.first, self.last), settings)
-        return f"{bone!r} is held from frame {self.first} to {self.last}", [missed] if missed else []
+        return f"{bone!r} is now held from frame {self.first} to {self.last}", [missed] if missed else []
 
 
 class FABRIK_OT_remove_hold(OnRig, Operator):
-    """Put the keys back that the hold has replaced; keys that were set or changed since stay"""
+    """Restore the keys that the hold replaced. Keys changed since then are kept"""
 
     bl_idname = "fabrik.remove_hold"
     bl_label = "Remove Hold"
     why_not = staticmethod(_why_no_hold)
 
-    index: IntProperty(name="Number", description="Which of the holds, from 0", min=0)
+    index: IntProperty(name="Number", description="Index of the hold, starting at 0", min=0)
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         from ....edit.holds import remove_hold
@@ -85,14 +87,14 @@ class FABRIK_OT_remove_hold(OnRig, Operator):
 
 
 class FABRIK_OT_hold_contacts(OnRig, Operator):
-    """Hold the feet while they are in contact with the floor. Holds that this has made before are removed first"""
+    """Hold the feet while they are in contact with the floor. Replaces holds that this operator added before"""
 
     bl_idname = "fabrik.hold_contacts"
-    bl_label = "Hold Standing Feet"
+    bl_label = "Hold Planted Feet"
 
     ease: IntProperty(
         name="Ease",
-        description="Frames at most over which a foot comes to its place and leaves it; half a second unless given",
+        description="Maximum number of frames to ease in and out of a contact. Defaults to half a second",
         min=1,
         soft_max=120,
     )

@@ -30,14 +30,14 @@ def _why_no_trails(rig: bpy.types.Object) -> str:
     """What keeps an object's trails from being worked out, and what to do; "" where nothing does."""
     view = rig_settings(rig).view
     shown = view.show_trails or view.show_ghosts
-    return "" if shown else f"Neither trails nor ghosts of {rig.name!r} are shown: switch one of them on first"
+    return "" if shown else f"No trails or ghosts of {rig.name!r} are shown: switch one of them on first"
 
 
 class FABRIK_OT_work_out_trails(OnRig, Operator):
-    """Play the frames of trails and ghosts again: of NLA strips and control rigs keys alone don't show them"""
+    """Recalculate trails and ghosts of control rigs and NLA strips by playing the frames"""
 
     bl_idname = "fabrik.work_out_trails"
-    bl_label = "Work Out Trails"
+    bl_label = "Update Trails"
     why_not = staticmethod(_why_no_trails)
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
@@ -46,7 +46,7 @@ class FABRIK_OT_work_out_trails(OnRig, Operator):
 
         if not work_out(context, rig):
             raise RigError(f"{rig.name!r} has no keys, so nothing moves: bake or key a motion first")
-        return f"The trails of {rig.name!r} are worked out", []
+        return f"Updated the trails of {rig.name!r}", []
 
 
 CLASSES = (FABRIK_OT_work_out_trails,)

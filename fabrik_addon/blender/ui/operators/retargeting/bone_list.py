@@ -8,22 +8,22 @@ from ..base import Done, OnJson, OnRig, chosen_path
 
 
 class FABRIK_OT_match_bones(OnRig, Operator):
-    """List which bone of the rig goes by which of its source, by their names"""
+    """Map the source's bones to the rig's bones by name"""
 
     bl_idname = "fabrik.match_bones"
-    bl_label = "Match"
+    bl_label = "Map Bones"
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         from ....retarget.matching import match_bones
 
-        return f"{len(match_bones(context, rig))} bones matched", []
+        return f"{len(match_bones(context, rig))} bones mapped", []
 
 
 class FABRIK_OT_save_bone_map(OnJson, Operator, ExportHelper):
-    """Save which bone goes by which as a JSON file"""
+    """Save the bone mapping to a JSON file"""
 
     bl_idname = "fabrik.save_bone_map"
-    bl_label = "Save Map of Bones"
+    bl_label = "Save Bone Map"
     bl_options = {"REGISTER"}
 
     def run(self, _context: Context, rig: bpy.types.Object) -> Done:
@@ -33,10 +33,10 @@ class FABRIK_OT_save_bone_map(OnJson, Operator, ExportHelper):
 
 
 class FABRIK_OT_load_bone_map(OnJson, Operator, ImportHelper):
-    """Take which bone goes by which from a JSON file"""
+    """Load the bone mapping from a JSON file"""
 
     bl_idname = "fabrik.load_bone_map"
-    bl_label = "Load Map of Bones"
+    bl_label = "Load Bone Map"
 
     def run(self, _context: Context, rig: bpy.types.Object) -> Done:
         from ....retarget.matching import load_pairs

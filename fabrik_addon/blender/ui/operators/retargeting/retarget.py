@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 class FABRIK_OT_retarget(ReportsBake, InSteps, RetargetOptions, KeyOptions, Operator):
-    """Key the rig's bones by another armature's motion; what is not given is taken from the sidebar"""
+    """Copy another armature's motion to the rig as keyframes. Unset options use the sidebar's values"""
 
     bl_idname = "fabrik.retarget"
-    bl_label = "Retarget"
+    bl_label = "Retarget Animation"
     doing = "retargeting"
 
     source: StringProperty(
         name="Source",
-        description="The armature whose motion is wanted, or a .bvh, .fbx, .glb, .usd, .npz or .mvnx file; "
-        "the rig's when empty",
+        description="The armature to retarget from, or a .bvh, .fbx, .glb, .usd, .npz or .mvnx file. "
+        "Defaults to the rig's source",
         options=ASIDE,
     )
 

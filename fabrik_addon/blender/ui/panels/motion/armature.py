@@ -30,7 +30,7 @@ class FABRIK_UL_bone_pairs(Rows, UIList):
 class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
     """Another armature's motion onto the rig."""
 
-    bl_label = "From Armature"
+    bl_label = "Retarget"
     bl_order = 50
 
     @classmethod
@@ -51,7 +51,7 @@ class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
         if kept.use_reference:
             layout.prop(kept, "reference")
         if may_be_control_rig(rig):
-            draw_lines(layout, "Constraints move its bones: use it as a control rig first", "ERROR")
+            draw_lines(layout, "Constraints move its bones: set up a control rig first", "ERROR")
             layout.operator(FABRIK_OT_use_control_rig.bl_idname, icon="CON_ARMATURE")
         layout.operator(FABRIK_OT_retarget.bl_idname, icon="ARMATURE_DATA")
         if rig_settings(rig).capture.report is None:
@@ -62,7 +62,7 @@ class FABRIK_PT_bone_pairs(AboutRig, MotionTab, Panel):
     """Which bone goes by which."""
 
     bl_parent_id = "FABRIK_PT_from_armature"
-    bl_label = "Bones"
+    bl_label = "Bone Mapping"
 
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
@@ -92,7 +92,7 @@ class FABRIK_PT_retarget_output(AboutRig, MotionTab, Panel):
     """Which keys a retarget writes, and where to: the settings of a bake"""
 
     bl_parent_id = "FABRIK_PT_from_armature"
-    bl_label = "Frames, Action, Keys"
+    bl_label = "Output"
     bl_options = {"DEFAULT_CLOSED"}
 
     @classmethod

@@ -35,7 +35,7 @@ class FABRIK_PT_marker_bake(AboutRig, MotionTab, Panel):
     """What a bake does with gaps, noise and feet."""
 
     bl_parent_id = "FABRIK_PT_bake"
-    bl_label = "Gaps, Noise and Feet"
+    bl_label = "Cleanup"
     bl_options = {"DEFAULT_CLOSED"}
 
     @classmethod
@@ -53,7 +53,7 @@ class FABRIK_PT_bake_options(AboutRig, MotionTab, Panel):
     """Which keys a bake writes, and where to."""
 
     bl_parent_id = "FABRIK_PT_bake"
-    bl_label = "Frames, Action, Keys"
+    bl_label = "Output"
     bl_options = {"DEFAULT_CLOSED"}
 
     def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:

@@ -12,7 +12,7 @@ from ..base import AboutRig, MotionTab, draw_lines
 class FABRIK_PT_calibration(AboutRig, MotionTab, Panel):
     """How a recorded person is made to fit the rig."""
 
-    bl_label = "Calibrate"
+    bl_label = "Calibration"
     bl_order = 20
 
     @classmethod
@@ -31,7 +31,7 @@ class FABRIK_PT_calibration_ways(AboutRig, MotionTab, Panel):
     """What the person is measured on, and what happens where the rig is of another build."""
 
     bl_parent_id = "FABRIK_PT_calibration"
-    bl_label = "Proportions, Floor, Frames"
+    bl_label = "Calibration Options"
     bl_options = {"DEFAULT_CLOSED"}
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:

@@ -13,7 +13,7 @@ from ..base import AboutRig, MotionTab
 class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
     """Trails and ghosts of the rig's motion, and how far drags spread."""
 
-    bl_label = "Edit"
+    bl_label = "Motion Editing"
     bl_order = 50
 
     @classmethod

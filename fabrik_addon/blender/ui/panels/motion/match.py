@@ -42,7 +42,7 @@ class FABRIK_UL_markers(Rows, UIList):
 class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
     """Which marker is on which bone."""
 
-    bl_label = "Match"
+    bl_label = "Marker Mapping"
     bl_order = 10
 
     @classmethod
@@ -60,7 +60,7 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
         buttons.operator(matching.FABRIK_OT_load_marker_map.bl_idname, text="", icon="FILE_FOLDER")
         buttons.operator(matching.FABRIK_OT_save_marker_map.bl_idname, text="", icon="FILE_TICK")
         if any(not marker.bone for marker in capture.markers) and any(marker.bone for marker in capture.markers):
-            again = layout.operator(matching.FABRIK_OT_match_markers.bl_idname, text="Guess the Rest", icon="QUESTION")
+            again = layout.operator(matching.FABRIK_OT_match_markers.bl_idname, text="Guess Unmapped", icon="QUESTION")
             again.keep = True
         row = layout.row()
         row.use_property_split = False
@@ -76,7 +76,7 @@ class FABRIK_PT_marker(AboutRig, MotionTab, Panel):
     """What the marker that is chosen in the list is, and where on its bone."""
 
     bl_parent_id = "FABRIK_PT_marker_list"
-    bl_label = "Marker, Point, Weight"
+    bl_label = "Marker Settings"
     bl_options = {"DEFAULT_CLOSED"}
 
     @classmethod
@@ -107,7 +107,7 @@ def _draw_bone(layout: UILayout, rig: bpy.types.Object, marker: FabrikMarker) ->
     bone.prop_search(marker, "bone", rig.pose, "bones")
     bone.operator(matching.FABRIK_OT_marker_bone.bl_idname, text="", icon="EYEDROPPER")
     if marker.is_guess:
-        draw_lines(layout, said("A guess: moves {far:.0f} mm on this bone", far=1000.0 * marker.guess), "QUESTION")
+        draw_lines(layout, said("Guessed: moves {far:.0f} mm on this bone", far=1000.0 * marker.guess), "QUESTION")
 
 
 CLASSES = (FABRIK_UL_markers, FABRIK_PT_marker_list, FABRIK_PT_marker)

@@ -44,7 +44,7 @@ class FABRIK_PT_take(MotionTab, Panel):
     """What comes next, and the scene's recordings."""
 
     bl_order = 0
-    bl_label = "Import"
+    bl_label = "Takes"
 
     def draw_header_preset(self, _context: Context) -> None:
         """Draw the way to the guide."""

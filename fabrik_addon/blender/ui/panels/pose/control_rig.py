@@ -21,7 +21,7 @@ class FABRIK_UL_carriers(Rows, UIList):
 
     @staticmethod
     def draw_row(layout: UILayout, carrier: FabrikCarrier) -> None:
-        control = carrier.control or said("Rides along")
+        control = carrier.control or said("Not controlled")
         draw_names(layout, carrier.name, control, icon="BONE_DATA", second_icon=_ICONS[carrier.found])
 
 

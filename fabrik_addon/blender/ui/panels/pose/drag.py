@@ -23,7 +23,7 @@ class FABRIK_PT_drag(PoseTab, Panel):
     """What comes next, and what poses the rig."""
 
     bl_order = 0
-    bl_label = "Pose"
+    bl_label = "Drag and Solve"
 
     def draw_header_preset(self, _context: Context) -> None:
         """Draw the way to the guide."""
@@ -54,7 +54,8 @@ def _draw_drag(layout: UILayout, rig: bpy.types.Object) -> None:
     else:
         buttons.operator(FABRIK_OT_drag.bl_idname, icon="VIEW_PAN")
         buttons.operator(FABRIK_OT_pin.bl_idname, icon="PINNED")
-    keys = layout.row(align=True)
+    keys = layout.column(align=True)
+    keys.use_property_split = False
     keys.operator(posing.FABRIK_OT_key_pose.bl_idname, icon="KEY_HLT")
     keys.prop(kept, "key_bones", text="")
     layout.prop(kept, "root")
@@ -77,7 +78,7 @@ def _draw_targets(layout: UILayout, kept: FabrikRig) -> None:
     if kept.live:
         live.prop(kept, "influence", slider=True)
         draw_lines(layout, kept.live_trouble, "ERROR")
-        draw_lines(layout, "Off in renders: bake first", "INFO")
+        draw_lines(layout, "Not rendered: bake first", "INFO")
     starts = layout.row(align=True)
     starts.operator(posing.FABRIK_OT_solve.bl_idname, text="Solve", icon="CON_KINEMATIC").start = "PRESENT"
     starts.operator(posing.FABRIK_OT_solve.bl_idname, text="From Rest").start = "REST"

@@ -31,9 +31,9 @@ from ..base import draw_lines
 FIRST_STRETCH = (1.0, 1.5)
 # The sliders of each field: its property, and their labels.
 _SLIDERS = {
-    "cone": (CONE, ("Lean to +X", "+Z", "-X", "-Z")),
-    "twist": (TWIST, ("Twist from", "to")),
-    "hinge": (HINGE, ("Turn from", "to")),
+    "cone": (CONE, ("Swing to +X", "+Z", "-X", "-Z")),
+    "twist": (TWIST, ("Twist Min", "Max")),
+    "hinge": (HINGE, ("Rotation Min", "Max")),
 }
 
 
@@ -61,7 +61,7 @@ def _draw_bone(layout: UILayout, rig: Object, bone: PoseBone, selected: Sequence
     means = "" if control == bone.name else f"{control} ▸ "
     layout.label(text=f"{means}{bone.name}{others}", icon="BONE_DATA")
     if selected and bone not in selected:
-        layout.label(text="Not selected: buttons change the selected bones", icon="INFO")
+        layout.label(text="Buttons change the selected bones, not this one", icon="INFO")
 
 
 def _draw_limit(layout: UILayout, bone: PoseBone) -> None:
@@ -119,10 +119,10 @@ def _draw_stretch(layout: UILayout, bone: PoseBone) -> None:
     column = layout.column(align=True)
     if read_settings(bone).slide == NO_SLIDE:
         column.operator(
-            limits.FABRIK_OT_set_limit.bl_idname, text="Let It Stretch", icon="FULLSCREEN_ENTER"
+            limits.FABRIK_OT_set_limit.bl_idname, text="Allow Stretch", icon="FULLSCREEN_ENTER"
         ).slide = FIRST_STRETCH
         return
-    for index, label in enumerate(("Stretch from", "to")):
+    for index, label in enumerate(("Stretch Min", "Max")):
         column.prop(bone, f'["{SLIDE}"]', index=index, text=label, slider=True)
 
 

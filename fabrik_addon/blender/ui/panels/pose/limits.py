@@ -12,7 +12,7 @@ class FABRIK_PT_limits(AboutRig, PoseTab, Panel):
     """How far the active bone may turn."""
 
     bl_order = 30
-    bl_label = "Limits"
+    bl_label = "Joint Limits"
     bl_options = {"DEFAULT_CLOSED"}
 
     def draw_header_preset(self, context: Context) -> None:
@@ -28,7 +28,7 @@ class FABRIK_PT_limits(AboutRig, PoseTab, Panel):
 class FABRIK_PT_limit_tools(AboutRig, PoseTab, Panel):
     """Limits from what there is already, and what they can do besides solving."""
 
-    bl_label = "Tools"
+    bl_label = "Limit Tools"
     bl_parent_id = "FABRIK_PT_limits"
     bl_options = {"DEFAULT_CLOSED"}
 
@@ -42,7 +42,7 @@ class FABRIK_PT_limit_tools(AboutRig, PoseTab, Panel):
         column.operator(tools.FABRIK_OT_clamp_pose.bl_idname, text="Clamp Pose", icon="ARMATURE_DATA")
         row = column.row(align=True)
         row.operator(tools.FABRIK_OT_check_action.bl_idname, text="Check Action", icon="VIEWZOOM").mend = False
-        row.operator(tools.FABRIK_OT_check_action.bl_idname, text="Mend").mend = True
+        row.operator(tools.FABRIK_OT_check_action.bl_idname, text="Fix Violations").mend = True
 
 
 CLASSES = (FABRIK_PT_limits, FABRIK_PT_limit_tools)

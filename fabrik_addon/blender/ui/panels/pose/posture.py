@@ -21,7 +21,7 @@ class FABRIK_PT_posture(AboutRig, PoseTab, Panel):
         preferred.prop(kept, "preferred_pose")
         preferred.operator(FABRIK_OT_keep_pose.bl_idname, text="", icon="PINNED")
         if kept.preferred_pose == "KEPT" and not kept.kept_pose:
-            draw_lines(layout, "Press the pin to keep a pose", "INFO")
+            draw_lines(layout, "Store a pose with the pin button", "INFO")
         layout.row().prop(kept, "balance", expand=True)
         layout.prop(kept, "free_limbs_hang")
         collision = layout.row(align=True)

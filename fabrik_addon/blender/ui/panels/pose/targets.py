@@ -44,7 +44,7 @@ class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         kept = seen(rig)
         if rig.data.bones.active is None and not len(kept.effectors):
-            draw_lines(layout, "Click a bone, then add a target for it", "INFO")
+            draw_lines(layout, "Select a bone, then add a target", "INFO")
             return
         row = layout.row()
         row.use_property_split = False
@@ -81,7 +81,7 @@ class AboutEffector(AboutRig):
 class FABRIK_PT_effector_point(AboutEffector, PoseTab, Panel):
     """Which point of which bone the active effector is."""
 
-    bl_label = "Name, Bone, Point"
+    bl_label = "Effector"
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         effector: Any = active_effector(rig)
@@ -98,7 +98,7 @@ class FABRIK_PT_effector_point(AboutEffector, PoseTab, Panel):
 class FABRIK_PT_effector_ways(AboutEffector, PoseTab, Panel):
     """What the active effector does besides getting there."""
 
-    bl_label = "Bend, Rotation, Priority"
+    bl_label = "Pole, Rotation, Priority"
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         effector: Any = active_effector(rig)
