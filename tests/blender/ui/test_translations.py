@@ -56,7 +56,7 @@ def test_values_stay_in_their_places(language):
         ),
         ("14 bones rotated, 3.2 mm short", "14 Bones gedreht, 3.2 mm zu kurz"),
         (
-            "3 bones turned, 15.4 cm short: foot.L is at its limit, a pin is 2 mm off",
+            "3 bones rotated, 15.4 cm short: foot.L is at its limit, a pin is 2 mm off",
             "3 Bones gedreht, 15.4 cm zu kurz: foot.L ist an seiner Grenze, ein Pin ist 2 mm daneben",
         ),
         (
