@@ -65,7 +65,7 @@ def orange(picture):
 
 
 def prepare():
-    """Both feet pinned, hands and head at their targets, a bend target for an elbow, all live."""
+    """Both feet pinned, hands and head at their targets, a pole target for an elbow, all live."""
     space = g.area().spaces.active
     space.show_region_toolbar = False
     space.show_gizmo = False

@@ -1,4 +1,4 @@
-"""Drives the Limits panel and the overlay on the sample person; run by `test_gui.py`.
+"""Drives the Joint Limits panel and the overlay on the sample person; run by `test_gui.py`.
 
 Leaves limits_panel.png and limits_overlay.png for the manual.
 """
@@ -79,7 +79,7 @@ def vermilion(picture):
 
 
 def open_the_panel():
-    """Limits are folded at first: here they are not."""
+    """The panel is folded at first: open it."""
     kinds = [bpy.types.FABRIK_PT_limits, bpy.types.FABRIK_PT_limit_tools]
     for kind in reversed(kinds):
         bpy.utils.unregister_class(kind)

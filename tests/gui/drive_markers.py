@@ -1,4 +1,4 @@
-"""Drives the Markers panels on the sample person as people do: import, match, calibrate, bake; run by `test_gui.py`.
+"""Drives the Motion tab on the sample person as people do: import, match, calibrate, bake; run by `test_gui.py`.
 
 Leaves markers_baked.png to look at.
 """
@@ -122,7 +122,7 @@ def match():
     g.click()
     yield 1.0
     on_bones = [entry for entry in capture().markers if entry.bone]
-    assert len(on_bones) >= 0.9 * len(capture().markers), "Match Markers left many without a bone"
+    assert len(on_bones) >= 0.9 * len(capture().markers), "Match Markers to Bones left many without a bone"
 
 
 def places():
@@ -152,11 +152,11 @@ def calibrate():
         yield 1.0
         if places() != before:
             break
-    assert all(entry.point == "OFFSET" for entry in capture().markers if entry.bone), "Calibrate measured nothing"
+    assert all(entry.point == "OFFSET" for entry in capture().markers if entry.bone), "calibration measured nothing"
 
 
 def bake():
-    """The Bake button works while the window stays alive."""
+    """Bake to Keyframes works while the window stays alive."""
     bpy.context.scene.frame_end = 40
     with g.override():
         bpy.ops.fabrik.bake("INVOKE_DEFAULT")

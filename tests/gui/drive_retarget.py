@@ -1,4 +1,4 @@
-"""Drives *Motion ▸ From Armature* as people do: a BVH file imported, matched, retargeted; run by `test_gui.py`.
+"""Drives *Motion ▸ Retarget* as people do: a BVH file imported, matched, retargeted; run by `test_gui.py`.
 
 Leaves retarget_panel.png and retarget_done.png for the manual.
 """

@@ -102,7 +102,7 @@ def search_finds_it():
     yield
     g.key("F3")
     yield 1.0
-    g.text("human pre")
+    g.text("human lim")
     yield 1.5
     g.shot("walk_search.png")
     g.key("RET")
