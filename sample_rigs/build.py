@@ -48,7 +48,7 @@ FABRIK: your first pose
 4. Drag the hips down in the same way: a squat.
    Esc while you drag restores the old pose.
 
-5. Key Pose inserts keys on the solved bones.
+5. Keyframe Solved Bones saves the pose as keys.
    The question mark opens the user guide.
 """
 # Of the paper's models, the one with the joints of a human.
