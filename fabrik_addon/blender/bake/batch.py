@@ -25,6 +25,8 @@ from ...markers.whole_files import remove_parts
 
 # The name of the command that makes a process take calls.
 WORKER: Final = "worker"
+# Set once Ctrl-C is pressed.
+INTERRUPTED: Final = threading.Event()
 # Seconds.
 _DASK_TIMEOUT: Final = 20
 # Blender prints before Python runs: what comes before this line is no outcome.

@@ -18,6 +18,7 @@ from ...markers.report.text import table_text
 from ..capture.import_markers import Timing
 from ..settings.bake_options import OPTIONS
 from .batch import (
+    INTERRUPTED,
     WORKER,
     Call,
     Outcome,
@@ -157,7 +158,8 @@ def _run(command: Command, chosen: argparse.Namespace) -> int:
 
 
 def _stop(*_arguments: object) -> NoReturn:
-    """Ctrl-C: stop. Blender may swallow it where it calls Python; pressing again tries again."""
+    """Ctrl-C: stop. Where Blender calls Python it swallows the exception; then nothing is written."""
+    INTERRUPTED.set()
     raise KeyboardInterrupt
 
 

@@ -39,7 +39,7 @@ from ..settings.control import may_be_control_rig
 from ..settings.markers import MARKER_NAME
 from ..settings.rig import rig_settings
 from .bake import run_bake
-from .batch import Take, identity, modified
+from .batch import INTERRUPTED, Take, identity, modified
 from .report import BakeResult
 from .settings import BakeSettings
 
@@ -334,6 +334,8 @@ def write_files(result: BakeResult, take: Take) -> None:
 
     As Blender does when it saves, the .blend that was there before the call is kept as .blend1.
     """
+    if INTERRUPTED.is_set():
+        raise KeyboardInterrupt
     for library in bpy.data.libraries:
         path = Path(bpy.path.abspath(library.filepath, library=library.parent))
         if identity(path) in map(identity, take.files):

@@ -134,7 +134,7 @@ class RetargetOptions:
 
     places: FloatProperty(
         name="Match Positions",
-        description="0 keeps rotations; 1 matches hand and foot positions",
+        description="Keep rotations at 0, match hand and foot positions at 1",
         subtype="FACTOR",
         default=1.0,
         min=0.0,
@@ -142,8 +142,8 @@ class RetargetOptions:
     )
     hands_in_world: FloatProperty(
         name="Hands in World",
-        description="0 scales the distance of the hands from the body to the arm length; 1 uses the source's "
-        "hand positions, so that hands stay on objects",
+        description="Scale the distance of the hands from the body to the arm length at 0; use the source's "
+        "hand positions at 1, so that hands stay on objects",
         subtype="FACTOR",
         default=0.0,
         min=0.0,

@@ -158,7 +158,6 @@ class TestDask:
         address, workers = cluster
         running = start(call, "--dask", address, folder=addon_folder)
         killed = wait_for(lambda: [w for w in workers if processes(w.pid)] == workers and workers[0])
-        time.sleep(5)
         child = processes(killed.pid)
         assert running.poll() is None
         killed.kill()

@@ -218,4 +218,4 @@ def test_what_is_shown():
     now.typing.type("7")
     assert str(now) == "Move X 7.0000  (7.0000 m) global along X [7]"
     now.rotate(True)
-    assert str(now) == "Turn 0.0°"
+    assert str(now) == "Rotate 0.0°"
