@@ -334,8 +334,6 @@ def write_files(result: BakeResult, take: Take) -> None:
 
     As Blender does when it saves, the .blend that was there before the call is kept as .blend1.
     """
-    if INTERRUPTED.is_set():
-        raise KeyboardInterrupt
     for library in bpy.data.libraries:
         path = Path(bpy.path.abspath(library.filepath, library=library.parent))
         if identity(path) in map(identity, take.files):
@@ -349,6 +347,8 @@ def write_files(result: BakeResult, take: Take) -> None:
                 parts[1].write_text(csv_text(result.report), encoding="utf-8", newline="")
             bpy.ops.wm.save_as_mainfile(filepath=str(parts[0]), compress=True, copy=True)
             _check_complete(parts[0])
+            if INTERRUPTED.is_set():
+                raise KeyboardInterrupt
     except (OSError, RuntimeError) as trouble:
         reason = " ".join(str(getattr(trouble, "strerror", None) or trouble).split())
         names = " and ".join(str(path) for path in paths)

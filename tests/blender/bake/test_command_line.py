@@ -499,7 +499,7 @@ class TestModule:
         assert (done.returncode, done.stderr) == (0, "")
         assert files.written() == ["out.blend", "out.csv", "rig.blend1"]
 
-    @pytest.mark.parametrize("seconds", [0.05, 0.1, 0.3, 0.6])
+    @pytest.mark.parametrize("seconds", [0.05, 0.1, 0.2, 0.4])
     def test_ctrl_c_in_the_first_second(self, files, addon_folder, seconds):
         """Twice, as people do who are in a hurry."""
         code = f"""
