@@ -210,10 +210,8 @@ class DragSolver:
         self.bodies = Bodies(skeleton, bones, axes, root == "FREE")
         self.goals = Goals(self.bodies, self.effectors)
         self.lock(locks or {})
-        self._limits, self._bounds = (
-            JointLimits(self.bodies, own),
-            Bounds(self.bodies, floor, support, collision and collision.but_for(skeleton, self.effectors)),
-        )
+        self._limits = JointLimits(self.bodies, own)
+        self._bounds = Bounds(self.bodies, floor, support, collision and collision.but_for(skeleton, self.effectors))
         self._free: BoolArray = ~np.isin(bones, led)
         self._hanging = None if hang_from is None else self._hang(hang_from)
         self.prefer(np.tile(NO_TURN, (len(skeleton), 1)), skeleton.rest[0, :3, 3])
@@ -249,6 +247,7 @@ class DragSolver:
         self.preferred = np.asarray(rotations, dtype=np.float64), np.asarray(location, dtype=np.float64)
         self.posture = PostureTerm(self.bodies, self.masses, *self.preferred, self._free)
         self._bounds.prefer(self.posture, *self.preferred)
+        self._preferred_pose = self.bodies.pose(self.preferred[0][self.bodies.bones], self.preferred[1])
 
     def lock(self, locks: Mapping[int, Lock]) -> None:
         """From now on keep to these locks, by index of a bone."""
@@ -479,8 +478,7 @@ class DragSolver:
 
     def _led_by(self, wanted: Wanted) -> float:
         """How far the farthest target is from where the preferred pose has its effector."""
-        pose = self.bodies.pose(self.preferred[0][self.bodies.bones], self.preferred[1])
-        return float(lengths(self.goals.residual(pose, wanted)[: self.goals.count]).max(initial=0.0))
+        return float(lengths(self.goals.residual(self._preferred_pose, wanted)[: self.goals.count]).max(initial=0.0))
 
     def _gone(self, wanted: Wanted, state: _State) -> float:
         """How far the farthest target has gone since the last call; a rotation as far as it takes the body's end."""
@@ -672,11 +670,9 @@ class DragSolver:
             met = self._onto_goals(held, wanted, self._compliance <= _RIGID)
             if self._farthest(first, met) <= _ABOUT * most:
                 return met
-        return (
-            state
-            if farthest <= most
-            else self._onto_goals(held, wanted, self._caps > 2.0 * self._caps[: self.goals.count].min())
-        )
+        if farthest <= most:
+            return state
+        return self._onto_goals(held, wanted, self._caps > 2.0 * self._caps[: self.goals.count].min())
 
     def _farthest(self, first: _State, state: _State) -> float:
         """How far the joint, or center of mass of a bone, goes that goes farthest from one state to another."""

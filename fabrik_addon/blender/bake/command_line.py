@@ -326,28 +326,20 @@ def add_options(group: Any, options: Mapping[str, Any]) -> None:
             group.add_argument(flag, dest=name, type=kind, default=words["default"], metavar=unit, help=text)
 
 
-def _rate(text: str) -> float:
-    """A positive number."""
+def _rate(text: str, wanted: str = "a number above zero") -> float:
+    """A positive number; wanted: what the error says that it must be."""
     try:
         rate = float(text)
     except ValueError:
         rate = math.nan
     if not (math.isfinite(rate) and rate > 0.0):
-        raise argparse.ArgumentTypeError(f"{text!r} must be a number above zero")
+        raise argparse.ArgumentTypeError(f"{text!r} must be {wanted}")
     return rate
 
 
 def _scale(text: str) -> float | None:
     """A factor, None for "auto"."""
-    if text == "auto":
-        return None
-    try:
-        factor = float(text)
-    except ValueError:
-        factor = math.nan
-    if not (math.isfinite(factor) and factor > 0.0):
-        raise argparse.ArgumentTypeError(f"{text!r} must be auto or a number above zero")
-    return factor
+    return None if text == "auto" else _rate(text, "auto or a number above zero")
 
 
 def _bake(chosen: argparse.Namespace, take: Take) -> tuple[BakeResult, list[str]]:

@@ -33,14 +33,18 @@ def masses_of(armature: bpy.types.Object, skeleton: Skeleton) -> Masses:
 
 def keeps_orientation(armature: bpy.types.Object, bone: str) -> float:
     """How firmly a bone keeps its orientation when it is dragged, from 0 to 1; 0 for bones other than ends of limbs."""
-    role = match(solved_parents(armature)).get(bone)
-    return 0.0 if role is None else KEEPS_ORIENTATION.get(role.part, 0.0)
+    return KEEPS_ORIENTATION.get(_part(armature, bone), 0.0)
 
 
 def is_hips(armature: bpy.types.Object, bone: str) -> bool:
     """Whether a bone is a person's hips."""
+    return _part(armature, bone) == "hips"
+
+
+def _part(armature: bpy.types.Object, bone: str) -> str:
+    """The part of a human body that a bone is, by its name; "" for none."""
     role = match(solved_parents(armature)).get(bone)
-    return role is not None and role.part == "hips"
+    return "" if role is None else role.part
 
 
 def centre_of_mass(armature: bpy.types.Object) -> FloatArray:

@@ -113,9 +113,7 @@ class Bounds:
     def support_rows(self, pose: Pose, motions: Motions, away: Away) -> ConstraintRows:
         """All of the support's; gaps are in meters."""
         if not len(self._normals):
-            return ConstraintRows.straight(
-                np.zeros((0, self._bodies.columns)), np.zeros(0), np.zeros(0, dtype=np.int64)
-            )
+            return ConstraintRows.none(self._bodies.columns)
         posture = self._posture
         # Limbs that hang count where they are, but do not swing out for the sake of balance.
         shifts = self._bodies.shifts(pose, motions, away.balanced, posture.carrier)
@@ -132,9 +130,7 @@ class Bounds:
     def floor_rows(self, pose: Pose, motions: Motions, within: float) -> ConstraintRows:
         """Those of the floor that are nearer than `within` metres."""
         if not len(self._on):
-            return ConstraintRows.straight(
-                np.zeros((0, self._bodies.columns)), np.zeros(0), np.zeros(0, dtype=np.int64)
-            )
+            return ConstraintRows.none(self._bodies.columns)
         points = pose.points(self._on, self._points)
         gaps = points @ self._normal - self._heights
         rows = -self._normal @ self._bodies.shifts(pose, motions, points, self._on)

@@ -134,8 +134,7 @@ class Capsules:
     def rows(self, pose: Pose, motions: Motions, within: float) -> ConstraintRows:
         """Those of one pose whose gap is at most `within`."""
         if not self:
-            none = np.zeros((0, self._bodies.columns))
-            return ConstraintRows.straight(none, np.zeros(0), np.zeros(0, dtype=np.int64))
+            return ConstraintRows.none(self._bodies.columns)
         gaps, one, two, segments = self._measure(pose)
         near = np.flatnonzero(gaps <= within)
         one, two, (first, second) = one[near], two[near], segments[:, :, near]

@@ -21,6 +21,8 @@ _PULL = 0.008
 _OF_BONES = 0.5
 # A difference of rotation vectors for derivatives, in radians.
 _DIFFERENCE = 1e-6
+# (3, 3, 3) rotations about X, Y and Z by that, to first order.
+_SMALL_TURNS = np.eye(3) + _DIFFERENCE * np.cross(np.eye(3)[:, None], np.eye(3)).swapaxes(1, 2)
 
 
 class HangFrom(NamedTuple):
@@ -62,11 +64,9 @@ class HangingTerm:
         """
         skeleton = bodies.skeleton
         self._bodies, self._up = bodies, start.up
-        rows = [
-            (limb[0], limb[-1], carrier, share, 1.0)
-            for limb, carrier, share in zip(limbs, carriers, shares, strict=True)
-        ]
+        rows = []
         for limb, carrier, share in zip(limbs, carriers, shares, strict=True):
+            rows.append((limb[0], limb[-1], carrier, share, 1.0))
             rows += [(bone, bone, carrier, share, _OF_BONES) for bone in limb if len(limb) > 1]
         first, last, self._carriers = np.array([row[:3] for row in rows], dtype=np.int64).T
         self._shares, pull = np.array([row[3:] for row in rows]).T
@@ -102,7 +102,7 @@ class HangingTerm:
         rows = (strength / sizes)[:, None, None] * (shifts[0] - shifts[1])
         rows -= along[:, :, None] * (along[:, None] @ rows)
         by_carrier = np.empty((len(along), 3, 3))
-        for axis, turned in enumerate(_small_turns()):
+        for axis, turned in enumerate(_SMALL_TURNS):
             other, moved = self._wanted(turned @ carrying)
             by_carrier[..., axis] = (other - strength)[:, None] * along - (moved - pulled)
         rows += by_carrier / _DIFFERENCE @ self._bodies.turns(motions, self._carriers)
@@ -136,8 +136,3 @@ def _rotated(vectors: FloatArray, axes: FloatArray, angles: FloatArray) -> Float
     sine, cosine = np.sin(angles)[:, None], np.cos(angles)[:, None]
     along = (vectors * axes).sum(axis=1, keepdims=True)
     return np.asarray(cosine * vectors + sine * cross(axes, vectors) + (1.0 - cosine) * along * axes)
-
-
-def _small_turns() -> FloatArray:
-    """(3, 3, 3) rotations about X, Y and Z by the difference, to first order."""
-    return np.eye(3) + _DIFFERENCE * np.cross(np.eye(3)[:, None], np.eye(3)).swapaxes(1, 2)

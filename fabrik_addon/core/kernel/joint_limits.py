@@ -76,6 +76,11 @@ class ConstraintRows(NamedTuple):
         return cls(rows, gaps, keys, np.broadcast_to(compliance, len(gaps)), curvatures, columns)
 
     @classmethod
+    def none(cls, columns: int) -> "ConstraintRows":
+        """No rows, of so many columns."""
+        return cls.straight(np.zeros((0, columns)), np.zeros(0), np.zeros(0, dtype=np.int64))
+
+    @classmethod
     def joined(cls, found: Sequence["ConstraintRows"]) -> "ConstraintRows":
         """All of several."""
         return cls(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
