@@ -4,7 +4,6 @@ import numpy as np
 
 from .arrays import ROUNDING, TINY, BoolArray, FloatArray, IntArray, lengths, times
 from .backend import array
-from .fabrik.chain import pull_chain, solve_chain
 from .fabrik.limbs import BendLimb
 from .fabrik.start import align_root
 from .fabrik.sweeps import sweep_frames
@@ -44,26 +43,18 @@ def attempt(
     """
     options = problem.options
     bending = bending and bool(problem.bend_limbs) and not np.isnan(state.bend[:, problem.poles.effectors]).all()
-    if problem.follows_its_end and problem.is_chain and state.prior is None:
-        _pull(problem, state)
-        return
     if problem.free_root and not problem.follows_its_end:
         _align(problem, state)
     pose = state.pose
     missing = lengths(problem.goals.residual(pose, state.wanted)[:, : problem.goals.count])
     beyond = problem.beyond_lengths(state.wanted.points, state.weights, pose.root)
-    by_passes = problem.is_chain or options.plain or not options.finish
+    by_passes = options.plain or not options.finish
     far = (missing > _FAR * problem.goals.lengths).any(axis=1) & (not by_passes)
-    # A straight chain is the best there is for a target beyond its lengths.
     bent = bend_straight(problem, pose, far & ~beyond, state.bend if bending else None, state.weights)
     state.pose = problem.bodies.pose(bent, pose.root, pose.factors)
     if bending:
         _aim(problem, state)
-    if problem.is_chain and state.prior is None:
-        _reach(problem, state)
-        if bending:
-            _swivel(problem, state, problem.bend_limbs[0], 0)
-    elif options.plain or not options.finish:
+    if by_passes:
         sweep_frames(problem.passes, problem.bodies, problem.goals, state, options.max_sweeps)
     else:
         where = np.flatnonzero(far)
@@ -76,28 +67,6 @@ def attempt(
         for weight in POLE_WEIGHTS if bending else (0.0,):
             state.stationary[:] = False
             problem.least_squares.run(state, most, weight)
-
-
-def _pull(problem: Problem, state: State) -> None:
-    """Pull a chain along by its end."""
-    root, target = array.vector(state.pose.root), array.vector(state.wanted.points[:, 0])
-    rest = array.quaternions(state.pose.local, range(len(problem.bones)))
-    local, head = pull_chain(array, problem.links, rest, root, target)
-    frames = len(state.weights)
-    state.pose = problem.bodies.pose(array.stack(local, frames), array.stack([head], frames)[:, 0], state.pose.factors)
-    state.iterations += 1
-
-
-def _reach(problem: Problem, state: State) -> None:
-    """Solve a chain on points."""
-    frames = len(state.weights)
-    rest = array.quaternions(state.pose.local, range(len(problem.bones)))
-    root, target = array.vector(state.pose.root), array.vector(state.wanted.points[:, 0])
-    local, steps = solve_chain(
-        array, problem.links, rest, root, target, array.scalar(state.tolerances[:, 0]), problem.options, frames
-    )
-    state.iterations += np.asarray(steps).astype(np.int64)
-    state.pose = problem.bodies.pose(array.stack(local, frames), state.pose.root, state.pose.factors)
 
 
 def _align(problem: Problem, state: State) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from .arrays import BoolArray, FloatArray, lengths
 from .backend import array
+from .backend.protocol import Backend
 from .fabrik.chain import is_chain
 from .fabrik.limbs import BendLimb, HingeLimb, find_bend_limbs, find_hinge_limbs, straight_runs
 from .fabrik.passes import Passes
@@ -29,6 +30,15 @@ from .optimize.poles import Poles
 # An unlimited chain needs little memory for a frame, and many frames to be worth numpy's while.
 _CHUNKS_OF_A_CHAIN = 5
 _LEAST_TOLERANCE = 1e-12
+
+
+def one_pose_backend() -> Backend:
+    """What computes one pose: mathutils where there is one, which comes with Blender only."""
+    try:
+        from .backend.scalar import BACKEND  # noqa: PLC0415
+    except ImportError:
+        return array
+    return BACKEND
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +137,8 @@ class Problem:
 
     @cached_property
     def is_chain(self) -> bool:
-        """Whether points are all it takes: one unlimited chain, one effector at its end, a target in space."""
-        return not self.is_special and is_chain(self.links)
+        """Whether points are all it takes: one unlimited rigid chain, one effector at its end, a target in space."""
+        return not (self.is_special or self.slides) and is_chain(self.links)
 
     @cached_property
     def is_special(self) -> bool:
@@ -169,13 +179,12 @@ class Problem:
 
     @cached_property
     def passes_of_one(self) -> Passes:
-        """The same for one pose, by mathutils where there is one: two passes of a person take 2 ms, in arrays 10."""
-        try:
-            from .backend.scalar import BACKEND  # noqa: PLC0415  mathutils comes with Blender only
-        except ImportError:
+        """The same for one pose: two passes of a person take 2 ms in mathutils, in arrays 10."""
+        backend = one_pose_backend()
+        if backend is array:
             return self.passes
-        links = build_bodies(self.shape, with_partners(self._moved_effectors), self.limits, BACKEND)
-        return Passes(BACKEND, links, self.hinge_limbs, self.free_root, self.options.plain)
+        links = build_bodies(self.shape, with_partners(self._moved_effectors), self.limits, backend)
+        return Passes(backend, links, self.hinge_limbs, self.free_root, self.options.plain)
 
     @cached_property
     def least_squares(self) -> LeastSquares:

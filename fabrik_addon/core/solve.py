@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from .arrays import BoolArray, FloatArray, IntArray, lengths
 from .attempt import POLE_WEIGHTS, attempt
+from .backend import array
 from .limits.base import Limit
 from .model.effector import Effector
 from .model.options import Options
@@ -24,11 +25,11 @@ from .model.validation import (
     checked_weights,
 )
 from .optimize.least_squares import AT_POLE
-from .problem import Problem, make_problem
+from .problem import Problem, make_problem, one_pose_backend
 from .rotations import angle_between, quaternion_from_matrix
 from .solution import Solution, Status
 from .state import Prior, Start, State
-from .strategy.one_chain import OneChain
+from .strategy.chains import ChainSolver
 from .strategy.priorities import meet_groups
 from .strategy.restarts import restart, take_better
 from .strategy.temporal import repair_pops
@@ -102,16 +103,16 @@ class Solver:
         return self.problem.frames_at_once
 
     @cached_property
-    def _one_chain(self) -> OneChain | None:
-        """The short way to one pose, where there is nothing but a chain without limits."""
+    def _one_chain(self) -> ChainSolver | None:
+        """The short way to one pose, where there is nothing but a chain without limits, and its root is fixed."""
         problem = self.problem
-        if problem.free_root or problem.slides or not problem.is_chain:
-            return None
-        try:
-            from .backend.scalar import BACKEND  # noqa: PLC0415  mathutils comes with Blender only
-        except ImportError:
-            return None
-        return OneChain(problem, BACKEND)
+        backend = one_pose_backend() if problem.is_chain and not problem.free_root else array
+        return None if backend is array else ChainSolver(problem, backend)
+
+    @cached_property
+    def _chains(self) -> ChainSolver:
+        """The same for many poses, or with a target toward which it bends."""
+        return ChainSolver(self.problem, array)
 
     def solve(
         self,
@@ -130,15 +131,21 @@ class Solver:
         """
         special = [weights, target_rotations, bend_targets, prior]
         if self._one_chain is not None and all(each is None for each in special):
-            alone = self._one_chain.solve(targets, start, start_location)
+            alone = self._one_chain.solve_one(targets, start, start_location)
             if alone is not None:
                 return alone
         positions, is_one = checked_targets(targets, len(self.effectors))
         wanted = self._targets(positions, weights, target_rotations, bend_targets, prior)
         begun = self._start(start, start_location, len(wanted))
+        solution = Solution.empty(self.skeleton, len(wanted), len(self.effectors))
+        for first in range(0, len(wanted), self.frames_at_once):
+            part = slice(first, first + self.frames_at_once)
+            if self.problem.is_chain and prior is None:
+                self._chains.solve(begun.part(part), wanted.part(part), solution.part(part))
+            else:
+                solve_frames(self.problem, begun.part(part), wanted.part(part), solution.part(part))
         if is_one:
-            return solve_frames(self.problem, begun, wanted).single()
-        solution = solve_frames(self.problem, begun, wanted)
+            return solution.single()
         if self.options.repair_pops:
             list(self._repair(solution, begun, wanted))
         return solution
@@ -190,28 +197,24 @@ class Solver:
     def _start(self, start: npt.ArrayLike | None, start_location: npt.ArrayLike | None, frames: int) -> Start:
         rotations = checked_start(start, self.skeleton, frames)
         roots = checked_root_location(start_location, self.skeleton, frames)
-        return Start(rotations, roots)
+        return Start(self.problem.legal(rotations), roots)
 
 
-def solve_frames(problem: Problem, start: Start, targets: Targets) -> Solution:
-    """F frames, a chunk at a time: from the start by least squares or passes, then restarts, slides and priorities."""
-    solution = Solution.empty(problem.skeleton, len(targets), len(problem.effectors))
-    for first in range(0, len(targets), problem.frames_at_once):
-        part = slice(first, first + problem.frames_at_once)
-        begun, wanted, origins = _prepared(problem, start.part(part), targets.part(part))
-        state = _start_state(problem, begun, wanted)
-        frames = np.flatnonzero(_unfinished(problem, state))
-        if len(frames):
-            found = state.part(frames)
-            attempt(problem, found)
-            state.iterations[frames] = found.iterations
-            take_better(problem, state, frames, found)
-        restart(problem, begun, state)
-        if not problem.options.plain:
-            _slide(problem, state)
-            meet_groups(problem, begun, state)
-        _write(problem, begun, wanted, origins, state, solution.part(part))
-    return solution
+def solve_frames(problem: Problem, start: Start, targets: Targets, result: Solution) -> None:
+    """F frames from the start by passes and least squares, then restarts, slides and priorities, into a result."""
+    begun, wanted, origins = _prepared(problem, start, targets)
+    state = _start_state(problem, begun, wanted)
+    frames = np.flatnonzero(_unfinished(problem, state))
+    if len(frames):
+        found = state.part(frames)
+        attempt(problem, found)
+        state.iterations[frames] = found.iterations
+        take_better(problem, state, frames, found)
+    restart(problem, begun, state)
+    if not problem.options.plain:
+        _slide(problem, state)
+        meet_groups(problem, begun, state)
+    _write(problem, begun, wanted, origins, state, result)
 
 
 def refine_frame(problem: Problem, start: Start, targets: Targets) -> Solution:
@@ -229,14 +232,14 @@ def refine_frame(problem: Problem, start: Start, targets: Targets) -> Solution:
 
 
 def _prepared(problem: Problem, start: Start, targets: Targets) -> tuple[Start, Targets, FloatArray]:
-    """A start inside the limits and its targets, as seen from (F, 3) where the root is or, if free, will be."""
+    """A start and its targets, as seen from (F, 3) where the root is or, if free, will be."""
     origins = start.roots
     if problem.free_root:
         seen = ~np.isnan(targets.positions)
         counts = seen.sum(axis=1)
         middles = np.where(seen, targets.positions, 0.0).sum(axis=1) / np.maximum(counts, 1)
         origins = np.where(counts > 0, middles, origins)
-    return Start(problem.legal(start.rotations), start.roots - origins), targets.seen_from(origins), origins
+    return Start(start.rotations, start.roots - origins), targets.seen_from(origins), origins
 
 
 def _start_state(problem: Problem, start: Start, targets: Targets) -> State:

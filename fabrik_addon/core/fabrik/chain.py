@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 from ..arrays import IntArray
 from ..backend.protocol import Backend, Condition, Quaternion, Scalar, Vector
-from ..model.bodies import Body, SweepPose, carried_turn, effector_points, place_bodies
+from ..model.bodies import Body, SweepPose, carried_turn, effector_points
 from ..model.options import Options
 from .chord import first_direction, scale_to_chord
 from .spheres import joint_between
 
 _MET = 1e-6
-_OPENING_SWEEPS = 3
+_OPENING_SWEEPS = 2
 _ROUNDS = 12
 _NO_CHANGE = 0.01
 
@@ -72,46 +72,6 @@ def links_of(bodies: Sequence[Body]) -> list[int]:
 def chain_points(bodies: Sequence[Body], links: Sequence[int], pose: SweepPose) -> list[Vector]:
     """The points of a chain that stands in a pose: the heads of its links, and its tip."""
     return [pose.heads[index] for index in links] + effector_points(bodies, pose, 1)
-
-
-def solve_chain(
-    backend: Backend,
-    bodies: Sequence[Body],
-    rest: Sequence[Quaternion],
-    root: Vector,
-    target: Vector,
-    tolerance: Scalar,
-    options: Options,
-    frames: int,
-) -> tuple[list[Quaternion], Scalar]:
-    """Bring a chain's tip to its target on F frames: the local rotations from those in `rest`, and the steps taken."""
-    links = links_of(bodies)
-    if not links:
-        return list(rest), 0
-    points = chain_points(bodies, links, place_bodies(bodies, rest, root))
-    distances = [bodies[index].attachments[0].distance for index in links]
-    chain = Chain(points, distances, target.x * 0.0, frames)
-    reach(backend, chain, target, tolerance, options)
-    aims = dict(zip(links, chain.points[1:], strict=True))
-    return turn_bodies(backend, bodies, rest, root, aims)[0], chain.iterations
-
-
-def pull_chain(
-    backend: Backend, bodies: Sequence[Body], rest: Sequence[Quaternion], root: Vector, target: Vector
-) -> tuple[list[Quaternion], Vector]:
-    """Pull a chain without a base along by its tip: the first half of Algorithm 1, and the root follows.
-
-    Returns:
-        The local rotations from those in `rest`, and the root's head.
-    """
-    pose = place_bodies(bodies, rest, root)
-    links = links_of(bodies)
-    points = [target]
-    for index in reversed(links):
-        points.append(backend.point_on_line(points[-1], pose.heads[index], bodies[index].attachments[0].distance))
-    points.reverse()
-    aims = dict(zip(links, points[1:], strict=True))
-    return turn_bodies(backend, bodies, rest, points[0], aims)[0], points[0]
 
 
 def reach(backend: Backend, chain: Chain, target: Vector, tolerance: Scalar, options: Options) -> None:

@@ -1,4 +1,4 @@
-"""The short way to one pose of a chain gives what the general way gives; naming the weights asks for the latter."""
+"""One pose of a chain, in mathutils, is what arrays give; naming the weights asks for the latter."""
 
 import numpy as np
 import pytest

@@ -1,0 +1,236 @@
+"""Unlimited chains with one target: from targets to poses on points alone, many in arrays or one in mathutils.
+
+Points are all it takes (see `fabrik.chain`), so none of the kernel's matrices are made: in arrays a frame of ten bones
+takes 3 µs, 21 with them; one pose takes 60 µs in mathutils, 450 in arrays.
+"""
+
+import math
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import TINY, FloatArray
+from ..attempt import bend_straight
+from ..backend.protocol import Backend, Condition, Quaternion, Scalar, Vector
+from ..fabrik import chain as chains
+from ..fabrik.chord import first_direction
+from ..fabrik.passes import sum_vectors
+from ..fabrik.spheres import beside
+from ..model.bodies import build_bodies, place_bodies
+from ..model.targets import Targets
+from ..model.validation import FARTHEST, checked_root_location, checked_start
+from ..optimize.least_squares import AT_POLE
+from ..problem import Problem
+from ..readers import numbers
+from ..rotations import angle_between, quaternion_from_matrix
+from ..solution import Solution, Status
+from ..state import Start
+
+# The share of a chain's length beside its line below which a direction means less and less.
+_CLEAR = 1e-3
+
+
+class _Begun(NamedTuple):
+    """Start poses, their root at the origin; values are the same on every frame where there is one pose for all.
+
+    Attributes:
+        rotations: (F, J, 4) of all bones.
+        local: the local rotations of the B bodies.
+        bent: the same where straight limbs have been bent, if the root is fixed.
+        points: of the chain as it begins, root first.
+        bent_points: of the bent one.
+    """
+
+    rotations: FloatArray
+    local: list[Quaternion]
+    bent: list[Quaternion]
+    points: list[Vector]
+    bent_points: list[Vector]
+
+
+class _Found(NamedTuple):
+    """Local rotations, the root's head, how far the effector is from its target, and the steps taken."""
+
+    local: list[Quaternion]
+    root: Vector
+    error: Scalar
+    iterations: Scalar
+
+
+class ChainSolver:
+    """A chain made ready to be solved on one backend; see `Problem.is_chain`."""
+
+    def __init__(self, problem: Problem, backend: Backend) -> None:
+        self._problem, self._backend = problem, backend
+        self._bodies = build_bodies(problem.skeleton, problem.effectors, {}, backend)
+        self._tolerance = float(problem.tolerances[0])
+        self._links = chains.links_of(self._bodies)
+        self._distances = [self._bodies[index].attachments[0].distance for index in self._links]
+        self._origin = backend.Vector((0.0, 0.0, 0.0))
+
+    def solve(self, start: Start, targets: Targets, result: Solution) -> None:
+        """Solve F frames in arrays, into a result that has room for them."""
+        backend, frames, roots = self._backend, len(targets), start.roots
+        rotations, wish, poles = start.rotations, None, None
+        if len(self._links) > 1 and np.isfinite(targets.bend).any():
+            poles = targets.bend - roots[:, None]
+            wish = backend.vector(poles[:, 0])
+        elif rotations.strides[0] == 0:  # one pose for all frames needs to be looked at only once
+            rotations = rotations[:1]
+        begun = self._begun(rotations, poles)
+        counts = targets.weights[:, 0] > 0.0
+        goal = backend.vector(targets.positions[:, 0] - roots)
+        found = self._improved(begun, goal, frames, counts, wish)
+        result.rotations[:] = begun.rotations
+        backend.write(found.local, result.rotations, self._problem.bones)
+        result.root_location[:] = roots + backend.stack([found.root], frames)[:, 0]
+        result.errors[:, 0] = found.error
+        result.iterations[:] = found.iterations
+        if not np.isnan(targets.rotations).all():
+            pose = self._problem.bodies.pose(result.rotations[:, self._problem.bones], roots)
+            own = quaternion_from_matrix(pose.orientations[:, self._problem.goals.on])
+            result.rotation_errors[:] = angle_between(own, targets.rotations)
+        seen = counts & ~np.isnan(targets.positions[:, 0, 0])
+        beyond = self._problem.beyond_lengths(targets.positions, targets.weights, roots)
+        unmet = np.where(beyond, Status.UNREACHABLE, Status.STALLED)
+        status = np.where(np.asarray(found.error) <= self._tolerance, Status.SOLVED, unmet)
+        result.status[:] = np.where(seen, status, Status.UNSEEN)
+
+    def solve_one(
+        self, targets: npt.ArrayLike, start: npt.ArrayLike | None, start_location: npt.ArrayLike | None
+    ) -> Solution | None:
+        """The pose for one target that is seen, the root fixed; None for any other targets.
+
+        Raises:
+            TargetError: for a start that does not fit.
+        """
+        problem, target = self._problem, numbers(targets)
+        if target is None or target.shape != (1, 3):
+            return None
+        place = target[0].tolist()
+        if not all(abs(part) <= FARTHEST for part in place):  # NaN is not
+            return None
+        begun, location = self._rest, problem.skeleton.rest[0, :3, 3]
+        if start is not None:
+            begun = self._begun(problem.legal(checked_start(start, problem.skeleton, 1)))
+        if start_location is not None:
+            location = checked_root_location(start_location, problem.skeleton, 1)[0]
+        # As seen from the root: in single precision far places are rough.
+        away = [part - own for part, own in zip(place, location.tolist(), strict=True)]
+        found = self._improved(begun, self._backend.Vector(away), 1, True)
+        rotations = np.array(begun.rotations[0])
+        rotations[problem.bones] = self._backend.stack(found.local, 1)[0]
+        return Solution(
+            skeleton=problem.skeleton,
+            rotations=rotations,
+            root_location=np.array(location),
+            errors=np.array([found.error]),
+            rotation_errors=np.array([math.nan]),
+            status=_entry(self._status(math.hypot(*away), float(found.error))),
+            iterations=_entry(found.iterations),
+            binding=np.zeros(len(rotations), dtype=bool),
+            lengths=np.array(problem.skeleton.lengths),
+        )
+
+    def _status(self, distance: float, error: float) -> Status:
+        if error <= self._tolerance:
+            return Status.SOLVED
+        reaches = self._problem.reaches
+        return Status.STALLED if reaches.near[0] <= distance <= reaches.far[0] else Status.UNREACHABLE
+
+    @cached_property
+    def _rest(self) -> _Begun:
+        return self._begun(self._problem.legal(checked_start(None, self._problem.skeleton, 1)))
+
+    def _begun(self, rotations: FloatArray, poles: FloatArray | None = None) -> _Begun:
+        """Start poses (F, J, 4); straight ones bend toward poles (F, 1, 3) as seen from the root."""
+        backend, bodies, bones = self._backend, self._bodies, self._problem.bones
+        own, frames = rotations[:, bones], len(rotations)
+        bent = own
+        if not self._problem.free_root:
+            pose = self._problem.bodies.pose(own, np.zeros((frames, 3)))
+            bent = bend_straight(self._problem, pose, np.zeros(frames, dtype=bool), poles)
+        if frames == 1:
+            own, bent = (np.broadcast_to(each[0], each.shape) for each in (own, bent))
+        local, bent_local = (backend.quaternions(each, range(len(bodies))) for each in (own, bent))
+        points, bent_points = (
+            chains.chain_points(bodies, self._links, place_bodies(bodies, each, self._origin))
+            for each in (local, bent_local)
+        )
+        return _Begun(rotations, local, bent_local, points, bent_points)
+
+    def _improved(
+        self, begun: _Begun, goal: Vector, count: int, counts: Condition, wish: Vector | None = None
+    ) -> _Found:
+        """Poses that are no farther from their targets than at the start, and bend toward a wish (NaN: none)."""
+        backend = self._backend
+        before = (begun.points[-1] - goal).length
+        unmet = before > self._tolerance
+        if wish is not None:
+            unmet = unmet | (np.abs(_off_pole(backend, begun.points, wish)[1]) > AT_POLE)
+        frames = backend.frames_where(backend.logical_and(unmet, counts))
+        if not len(frames) or not self._links:
+            return _Found(begun.local, self._origin, before, 0)
+        target = backend.take(goal, frames)
+        start = begun._replace(
+            bent=[backend.take(rotation, frames) for rotation in begun.bent],
+            bent_points=[backend.take(point, frames) for point in begun.bent_points],
+        )
+        wish = None if wish is None else backend.take(wish, frames)
+        new = (
+            self._pulled(start, target) if self._problem.free_root else self._reached(start, target, wish, len(frames))
+        )
+        steps = backend.put(backend.scalar(np.zeros(count)), frames, new.iterations, count)
+        better = backend.frames_where(new.error <= backend.maximum(backend.take(before, frames), self._tolerance))
+        where = frames[better]
+        if len(where) == count:
+            return new
+        local = [
+            backend.replaced(old, where, backend.take(rotation, better), count)
+            for old, rotation in zip(begun.local, new.local, strict=True)
+        ]
+        root = backend.replaced(self._origin, where, backend.take(new.root, better), count)
+        return _Found(local, root, backend.put(before, where, backend.take(new.error, better), count), steps)
+
+    def _reached(self, start: _Begun, target: Vector, wish: Vector | None, frames: int) -> _Found:
+        """The tip is brought to its target."""
+        backend = self._backend
+        chain = chains.Chain(start.bent_points, self._distances, target.x * 0.0, frames)
+        chains.reach(backend, chain, target, self._tolerance, self._problem.options)
+        if wish is not None:
+            axis, angle = _off_pole(backend, chain.points, wish)
+            turn = backend.exp_map(axis * angle)
+            chain.points = [chain.points[0], *backend.turn_each(turn, chain.points[1:])]
+        aims = dict(zip(self._links, chain.points[1:], strict=True))
+        local, pose = chains.turn_bodies(backend, self._bodies, start.bent, self._origin, aims)
+        tip = pose.point(len(self._bodies) - 1, self._bodies[-1].attachments[0])
+        return _Found(local, self._origin, (tip - target).length, chain.iterations)
+
+    def _pulled(self, start: _Begun, target: Vector) -> _Found:
+        """A chain without a base is pulled along by its tip: the first half of Algorithm 1, and the root follows."""
+        backend, points = self._backend, [target]
+        for point, distance in zip(start.bent_points[-2::-1], self._distances[::-1], strict=True):
+            points.append(backend.point_on_line(points[-1], point, distance))
+        points.reverse()
+        aims = dict(zip(self._links, points[1:], strict=True))
+        local, _ = chains.turn_bodies(backend, self._bodies, start.bent, points[0], aims)
+        return _Found(local, points[0], target.x * 0.0, target.x * 0.0 + 1.0)
+
+
+def _off_pole(backend: Backend, points: list[Vector], wish: Vector) -> tuple[Vector, Scalar]:
+    """The line from the root, which is the origin, to the tip, and the angle about it from a chain's middle to a wish.
+
+    It fades where either is all but on the line: there the angle means little, and may jump. Zero where a wish is NaN.
+    """
+    axis = first_direction(backend, points[-1], points[1], points[1])
+    side, wanted = beside(sum_vectors(points[1:-1]), axis), beside(wish, axis)
+    angle = backend.atan2(axis.dot(side.cross(wanted)), side.dot(wanted))
+    clear = backend.minimum(side.length, wanted.length) / (_CLEAR * points[-1].length + TINY)
+    return axis, np.nan_to_num(angle * backend.minimum(clear, 1.0))
+
+
+def _entry(number: Scalar) -> Any:
+    """A whole number as one frame of many would hold it."""
+    return np.int64(number)
