@@ -22,7 +22,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import ROUNDING, BoolArray, FloatArray, lengths
+from .arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths
 from .kernel.bodies import Bodies, Motions, Pose, joint_axes
 from .kernel.bounds import Bounds, Floor, Support
 from .kernel.capsules import Contacts, SelfCollision
@@ -31,6 +31,7 @@ from .kernel.hanging import HangFrom, HangingTerm
 from .kernel.joint_limits import OUT_OF_REACH, ConstraintRows, Holder, JointLimits
 from .kernel.posture import Away, Masses, PostureTerm
 from .limits.base import Limit
+from .limits.hinge import Hinge
 from .model.bodies import participants
 from .model.effector import Effector
 from .model.loops import with_partners
@@ -300,6 +301,8 @@ class DragSolver:
         self.posture = PostureTerm(self.bodies, self.masses, *self.preferred, self._free)
         self.bounds.prefer(self.posture, *self.preferred)
         self._preferred_pose = self.bodies.pose(self.preferred[0][self.bodies.bones], self.preferred[1])
+        self._eases = self._find_eases()
+        self._eased = np.zeros(len(self._eases))
 
     def lock(self, locks: Mapping[int, Lock]) -> None:
         """From now on keep to these locks, by index of a bone."""
@@ -395,7 +398,7 @@ class DragSolver:
             None if target_rotations is None else np.asarray(target_rotations, dtype=np.float64),
             undecided,
         )
-        self.bounds.shift(min(1.0, self._led_by(wanted) / (_SHIFTED * self.size)))
+        self._lead(wanted)
         first = self._state(self.rotations[self.bodies.bones], self.location, wanted)
         gone, self._wanted = self._gone(first), wanted
         state, far = first, gone
@@ -526,9 +529,44 @@ class DragSolver:
         rotations, location = self.preferred
         return solver.solve(points, start=rotations, start_location=location, target_rotations=target_rotations)
 
-    def _led_by(self, wanted: Wanted) -> float:
-        """How far the farthest target is from where the preferred pose has its effector."""
-        return float(lengths(self.goals.residual(self._preferred_pose, wanted)[: self.goals.count]).max(initial=0.0))
+    def _lead(self, wanted: Wanted) -> None:
+        """Shift the body over what it stands on, and ease limbs, by how far targets have been led.
+
+        That is how far they are from where the preferred pose has their effectors. A limb at ease bends its hinge, and
+        the joint above the other way by half as much: a person's leg as it leaves the ground.
+        """
+        led = lengths(self.goals.residual(self._preferred_pose, wanted)[: self.goals.count])
+        led = np.minimum(1.0, led / (_SHIFTED * self.size))
+        self.bounds.shift(float(led.max(initial=0.0)))
+        eased = np.array([led[ends].max() for _, _, ends in self._eases])
+        if np.array_equal(eased, self._eased):
+            return
+        self._eased = eased
+        rotations = self.preferred[0].copy()
+        for share, (bone, bend, _) in zip(eased, self._eases, strict=True):
+            above = int(self.skeleton.parents[bone])
+            rotations[bone] = product(rotations[bone], quaternion_from_rotation_vector(share * bend))
+            back = -0.5 * share * self.skeleton.rest_turn(bone) @ bend
+            rotations[above] = product(rotations[above], quaternion_from_rotation_vector(back))
+        self.posture = PostureTerm(self.bodies, self.masses, rotations, self.preferred[1], self._free)
+
+    def _find_eases(self) -> list[tuple[int, FloatArray, IntArray]]:
+        """Hinges that are less bent in the preferred pose than at ease.
+
+        The bone, the rotation vector (3,) that bends it to that, and the effectors that lead its limb.
+        """
+        found: list[tuple[int, FloatArray, IntArray]] = []
+        for body in np.flatnonzero((self.bodies.counts > 0) & (self.bodies.parents >= 0)).tolist():
+            bone = int(self.bodies.bones[body])
+            limit = self._own_limits.get(self.skeleton.names[bone])
+            if self.masses.eased is None or not self.masses.eased[bone] or not isinstance(limit, Hinge):
+                continue
+            axis = np.sign(limit.bounds.middle) * np.array(limit.turn_axis)
+            lacking = self.masses.eased[bone] - rotation_vector_from_quaternion(self.preferred[0][bone]) @ axis
+            ends = np.flatnonzero(self.bodies.above[body, self.goals.on[: self.goals.count]])
+            if lacking > 0.0 and len(ends):
+                found.append((bone, lacking * axis, ends))
+        return found
 
     def _gone(self, state: _State) -> float:
         """How far the farthest target has gone since the last call; a rotation as far as it takes the body's end."""
