@@ -16,20 +16,22 @@ merit function accepts or shortens the step. Forces and the active set are carri
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import ROUNDING, BoolArray, FloatArray, lengths
+from .arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths
 from .kernel.bodies import Bodies, Motions, Pose, joint_axes
 from .kernel.bounds import Bounds, Floor, Support
-from .kernel.capsules import SelfCollision
+from .kernel.capsules import Contacts, SelfCollision
 from .kernel.goals import Goals, Wanted
 from .kernel.hanging import HangFrom, HangingTerm
 from .kernel.joint_limits import OUT_OF_REACH, ConstraintRows, Holder, JointLimits
 from .kernel.posture import Away, Masses, PostureTerm
 from .limits.base import Limit
+from .limits.hinge import Hinge
 from .model.bodies import participants
 from .model.effector import Effector
 from .model.loops import with_partners
@@ -69,10 +71,6 @@ _ALONG: Final = 10.0
 # How clearly positive definite, as a share of the mass matrix, and to what it is raised where it is not. With a margin
 # of 0.2 steps near a flat optimum converge by a fifth each, with this one quadratically.
 _MARGIN, _RAISED = 0.005, 0.1
-# Points that are farther from the floor, as a share of the body's size, do not come to it in a step.
-_NEAR_FLOOR: Final = 0.3
-# The same for capsules of the body.
-_NEAR_CAPSULES: Final = 0.05
 # The price of a unit of length below the floor, in caps of a goal.
 _PRICE: Final = 3.0
 # A share of the longest path: goals are met to this. They count as met up to _MET times as far off: with the caps of
@@ -132,17 +130,72 @@ class DragPose:
     is_held_back: bool = False
 
 
-class _State(NamedTuple):
-    """A pose of the bodies, its residual (E + O, 3), how far it is from the preferred one, and its merit.
+class _State:
+    """A pose of the bodies with its targets; what it costs and how it may change is worked out where it is asked for.
 
-    hanging: (L, 3) the residual of limbs that hang.
+    Attributes:
+        residual: (E + O, 3) what is missing to the targets.
     """
 
-    pose: Pose
-    residual: FloatArray
-    away: Away
-    hanging: FloatArray
-    merit: float
+    def __init__(self, solver: "DragSolver", pose: Pose, wanted: Wanted) -> None:
+        self._solver, self.pose, self.wanted = solver, pose, wanted
+        self.residual = solver.goals.residual(pose, wanted)
+
+    def toward(self, wanted: Wanted) -> "_State":
+        """The same pose with other targets."""
+        return _State(self._solver, self.pose, wanted)
+
+    @cached_property
+    def away(self) -> Away:
+        """How far the pose is from the preferred one."""
+        return self._solver.posture.away(self.pose)
+
+    @cached_property
+    def hanging(self) -> FloatArray:
+        """(L, 3) the residual of limbs that hang."""
+        term = self._solver.hanging
+        return _NOTHING if term is None else term.residual(self.pose)
+
+    @cached_property
+    def merit(self) -> float:
+        """What a step is to lessen."""
+        solver = self._solver
+        return (
+            solver.posture.value(self.away)
+            + 0.5 * float((self.hanging**2).sum())
+            + float(solver.caps @ np.maximum(lengths(self.residual) - _MET * solver.tolerance, 0.0))
+            + solver.bounds.cost(self.pose, self.away, _PRICE * _CAP * solver.size)
+        )
+
+    @cached_property
+    def model(self) -> "_Model":
+        """What a step goes by."""
+        solver, pose = self._solver, self.pose
+        motions = solver.bodies.motions(pose)
+        mass, gradient = solver.posture.equations(self.away, pose, motions)
+        if solver.hanging is not None:
+            pulled, pull = solver.hanging.equations(self.hanging, pose, motions)
+            mass, gradient = mass + pulled, gradient + pull
+        rows = solver.goals.rows(pose, motions, self.wanted).reshape(-1, solver.bodies.columns)
+        limits = solver.limits.rows(pose.local, _LONGEST_TURN)
+        bounds, contacts = solver.bounds.rows(pose, motions, self.away)
+        contacts = contacts._replace(rows=contacts.rows + len(limits.gaps))
+        return _Model(motions, mass, gradient, rows, ConstraintRows.joined([limits, bounds]), contacts)
+
+
+class _Model(NamedTuple):
+    """How a state changes along the D columns, to first order.
+
+    mass: (D, D) the Gauss-Newton matrix of all terms: posture, and limbs that hang. gradient: (D,) theirs.
+    rows: (3 (E + O), D) of the goals. constraints: all others, with their contacts.
+    """
+
+    motions: Motions
+    mass: FloatArray
+    gradient: FloatArray
+    rows: FloatArray
+    constraints: ConstraintRows
+    contacts: Contacts
 
 
 class _Active(NamedTuple):
@@ -210,15 +263,15 @@ class DragSolver:
         self.bodies = Bodies(skeleton, bones, axes, root == "FREE")
         self.goals = Goals(self.bodies, self.effectors)
         self.lock(locks or {})
-        self._limits = JointLimits(self.bodies, own)
-        self._bounds = Bounds(self.bodies, floor, support, collision and collision.but_for(skeleton, self.effectors))
+        self.limits = JointLimits(self.bodies, own)
+        self.bounds = Bounds(self.bodies, floor, support, collision and collision.but_for(skeleton, self.effectors))
         self._free: BoolArray = ~np.isin(bones, led)
-        self._hanging = None if hang_from is None else self._hang(hang_from)
+        self.hanging = None if hang_from is None else self._hang(hang_from)
         self.prefer(np.tile(NO_TURN, (len(skeleton), 1)), skeleton.rest[0, :3, 3])
         self.tolerance = _TOLERANCE * float(self.goals.lengths.max())
         ranks = np.unique([each.priority for each in effectors], return_inverse=True)[1].reshape(-1)
         caps = np.array([each.weight for each in effectors]) * _CAP * self.size * _FIRM ** (ranks.max() - ranks)
-        self._caps: FloatArray = np.concatenate([caps, caps[self.goals.oriented] * self.goals.shares])
+        self.caps: FloatArray = np.concatenate([caps, caps[self.goals.oriented] * self.goals.shares])
         self.begin(*self.preferred)
 
     def _hang(self, start: HangFrom) -> HangingTerm | None:
@@ -246,8 +299,10 @@ class DragSolver:
         """From now on stay near a pose: (J, 4) local rotations and the root's head at (3,)."""
         self.preferred = np.asarray(rotations, dtype=np.float64), np.asarray(location, dtype=np.float64)
         self.posture = PostureTerm(self.bodies, self.masses, *self.preferred, self._free)
-        self._bounds.prefer(self.posture, *self.preferred)
+        self.bounds.prefer(self.posture, *self.preferred)
         self._preferred_pose = self.bodies.pose(self.preferred[0][self.bodies.bones], self.preferred[1])
+        self._eases = self._find_eases()
+        self._eased = np.zeros(len(self._eases))
 
     def lock(self, locks: Mapping[int, Lock]) -> None:
         """From now on keep to these locks, by index of a bone."""
@@ -257,7 +312,7 @@ class DragSolver:
 
     def begin(self, rotations: FloatArray, location: FloatArray) -> None:
         """Be in a pose, (J, 4) and (3,), that nothing led to. Capsules that overlap in it may go on doing so."""
-        self._bounds.capsules.allow(self.bodies.pose(rotations[self.bodies.bones], location))
+        self.bounds.capsules.allow(self.bodies.pose(rotations[self.bodies.bones], location))
         self._restart(rotations, location)
 
     def _restart(self, rotations: FloatArray, location: FloatArray) -> None:
@@ -267,8 +322,8 @@ class DragSolver:
 
     def _forget(self) -> None:
         self._damping = 0.0
-        self._forces = np.zeros((len(self._caps), 3))
-        self._compliance = np.full(len(self._caps), _RIGID)
+        self._forces = np.zeros((len(self.caps), 3))
+        self._compliance = np.full(len(self.caps), _RIGID)
         self._active = _NONE_ACTIVE
         self._bends_straight = True
 
@@ -291,7 +346,7 @@ class DragSolver:
         forces = lengths(self._forces[: self.goals.count])
         found = {Holder("GOAL", self.effectors[row].bone): float(forces[row]) for row in np.flatnonzero(~let_go)}
         for key, multiplier in zip(self._active.keys.tolist(), self._active.multipliers.tolist(), strict=True):
-            holder = self._limits.holder(key) or self._bounds.holder(key)
+            holder = self.limits.holder(key) or self.bounds.holder(key)
             lever = _TURNS * self.size if holder.kind == "LIMIT" else 1.0
             found[holder] = found.get(holder, 0.0) + multiplier / lever
         # The floor bears the sum of its points; on a bone that a goal holds as well, it only presses against that.
@@ -343,40 +398,38 @@ class DragSolver:
             None if target_rotations is None else np.asarray(target_rotations, dtype=np.float64),
             undecided,
         )
-        start = self.bodies.pose(self._within(self.rotations[self.bodies.bones]), self.location)
-        self._bounds.shift(min(1.0, self._led_by(wanted) / (_SHIFTED * self.size)))
-        first = self._state(start, wanted)
-        gone, self._wanted = self._gone(wanted, first), wanted
+        self._lead(wanted)
+        first = self._state(self.rotations[self.bodies.bones], self.location, wanted)
+        gone, self._wanted = self._gone(first), wanted
         state, far = first, gone
         if gone > _STRETCH * self.size:
             # After a jump the preferred pose may be nearer to the targets than the present one.
             local, location = self.preferred[0][self.bodies.bones], self.preferred[1]
-            preferred = self._state(self.bodies.pose(self._within(local), location), wanted)
+            preferred = self._state(local, location, wanted)
             if preferred.merit < state.merit:
                 self._forget()
                 state, far = preferred, float(lengths(preferred.residual).max())
         # A target that jumps is followed in stretches: so far from it the model of a step says little.
         for stretches in range(min(int(far / (_STRETCH * self.size)), _MOST_STRETCHES), 0, -1):
             nearer = self.goals.toward(state.pose, wanted, 1.0 / (1 + stretches))
-            state, _, _ = self._step(self._state(state.pose, nearer), nearer, 0.0)
-            state = self._state(state.pose, wanted)
+            state = self._step(state.toward(nearer), 0.0)[0].toward(wanted)
         # While the targets rest the joints go on to theirs, in as many calls as it takes.
         most = most or (_STEPS_TO_REST if settled else _STEPS)
-        state, steps, is_at_rest = self._minimized(state, wanted, most, settled=settled or gone == 0.0)
+        state, steps, is_at_rest = self._minimized(state, most, settled=settled or gone == 0.0)
         missed = self._is_missed(state)
         self._bends_straight |= settled or not missed.any()
         if missed.any() and self._bends_straight:
-            bent = self._bent(state, wanted, missed)
+            bent = self._bent(state, missed)
             if bent is not None:
                 kept = self._forces, self._compliance, self._active
-                other, more, rests = self._minimized(bent, wanted, most, settled=settled or gone == 0.0)
+                other, more, rests = self._minimized(bent, most, settled=settled or gone == 0.0)
                 steps += more
-                self._bends_straight = other.merit < state.merit - _GAIN * float(self._caps @ lengths(state.residual))
+                self._bends_straight = other.merit < state.merit - _GAIN * float(self.caps @ lengths(state.residual))
                 if self._bends_straight:
                     state, is_at_rest = other, rests
                 else:
                     self._forces, self._compliance, self._active = kept
-        held = self._held_back(first, state, wanted, gone) if eased else state
+        held = self._held_back(first, state, gone) if eased else state
         self._last = held
         rotations = np.array(self.rotations)
         rotations[self.bodies.bones] = held.pose.local
@@ -386,12 +439,12 @@ class DragSolver:
         rotation_errors[self.goals.oriented] = turns
         return DragPose(rotations, held.pose.root, errors, rotation_errors, steps, held is not state or not is_at_rest)
 
-    def _minimized(self, state: _State, wanted: Wanted, most: int, *, settled: bool) -> tuple[_State, int, bool]:
+    def _minimized(self, state: _State, most: int, *, settled: bool) -> tuple[_State, int, bool]:
         """The state after at most so many steps; how many it took, and whether the joints rest."""
         self._damping = 0.0 if self._damping > _MOST_DAMPING else self._damping
         for step in range(1, 1 + most):
             before = self._active.keys
-            state, self._damping, longest = self._step(state, wanted, self._damping)
+            state, self._damping, longest = self._step(state, self._damping)
             # With another active set than before, the model that the step was made by is not that of the new pose.
             same = np.array_equal(np.sort(before), np.sort(self._active.keys))
             done = np.abs(state.residual[self._compliance <= _RIGID]).max(initial=0.0) <= _MET * self.tolerance
@@ -411,7 +464,7 @@ class DragSolver:
         """(E + O,) whether goals are missed."""
         return np.asarray(lengths(state.residual) > _MISSED * self.size)
 
-    def _bent(self, state: _State, wanted: Wanted, missed: BoolArray) -> _State | None:
+    def _bent(self, state: _State, missed: BoolArray) -> _State | None:
         """The state with straight limbs bent a little, if a goal that is missed may be met by that.
 
         In the direction of a straight limb no small rotation moves its end: hips that are pulled down on straight legs
@@ -435,11 +488,11 @@ class DragSolver:
             turns = quaternion_from_rotation_vector(np.array([_BEND * axis, -_BEND * axis]))
             both = np.repeat(pose.local[None], 2, axis=0)
             both[:, body] = product(turns, pose.local[body])
-            inside = np.array([self._limits.clamped(each)[body] for each in both])
+            inside = np.array([self.limits.clamped(each)[body] for each in both])
             far = angle_between(inside, pose.local[body])
             # Where both sides are free it is always the same one: rounding would bend left and right otherwise.
             local[body] = inside[int(far[1] > far[0] + _AT_REST)]
-        return self._state(bodies.pose(local, pose.root), wanted)
+        return self._state(local, pose.root, state.wanted)
 
     def solve_anew(
         self,
@@ -476,13 +529,48 @@ class DragSolver:
         rotations, location = self.preferred
         return solver.solve(points, start=rotations, start_location=location, target_rotations=target_rotations)
 
-    def _led_by(self, wanted: Wanted) -> float:
-        """How far the farthest target is from where the preferred pose has its effector."""
-        return float(lengths(self.goals.residual(self._preferred_pose, wanted)[: self.goals.count]).max(initial=0.0))
+    def _lead(self, wanted: Wanted) -> None:
+        """Shift the body over what it stands on, and ease limbs, by how far targets have been led.
 
-    def _gone(self, wanted: Wanted, state: _State) -> float:
+        That is how far they are from where the preferred pose has their effectors. A limb at ease bends its hinge, and
+        the joint above the other way by half as much: a person's leg as it leaves the ground.
+        """
+        led = lengths(self.goals.residual(self._preferred_pose, wanted)[: self.goals.count])
+        led = np.minimum(1.0, led / (_SHIFTED * self.size))
+        self.bounds.shift(float(led.max(initial=0.0)))
+        eased = np.array([led[ends].max() for _, _, ends in self._eases])
+        if np.array_equal(eased, self._eased):
+            return
+        self._eased = eased
+        rotations = self.preferred[0].copy()
+        for share, (bone, bend, _) in zip(eased, self._eases, strict=True):
+            above = int(self.skeleton.parents[bone])
+            rotations[bone] = product(rotations[bone], quaternion_from_rotation_vector(share * bend))
+            back = -0.5 * share * self.skeleton.rest_turn(bone) @ bend
+            rotations[above] = product(rotations[above], quaternion_from_rotation_vector(back))
+        self.posture = PostureTerm(self.bodies, self.masses, rotations, self.preferred[1], self._free)
+
+    def _find_eases(self) -> list[tuple[int, FloatArray, IntArray]]:
+        """Hinges that are less bent in the preferred pose than at ease.
+
+        The bone, the rotation vector (3,) that bends it to that, and the effectors that lead its limb.
+        """
+        found: list[tuple[int, FloatArray, IntArray]] = []
+        for body in np.flatnonzero((self.bodies.counts > 0) & (self.bodies.parents >= 0)).tolist():
+            bone = int(self.bodies.bones[body])
+            limit = self._own_limits.get(self.skeleton.names[bone])
+            if self.masses.eased is None or not self.masses.eased[bone] or not isinstance(limit, Hinge):
+                continue
+            axis = np.sign(limit.bounds.middle) * np.array(limit.turn_axis)
+            lacking = self.masses.eased[bone] - rotation_vector_from_quaternion(self.preferred[0][bone]) @ axis
+            ends = np.flatnonzero(self.bodies.above[body, self.goals.on[: self.goals.count]])
+            if lacking > 0.0 and len(ends):
+                found.append((bone, lacking * axis, ends))
+        return found
+
+    def _gone(self, state: _State) -> float:
         """How far the farthest target has gone since the last call; a rotation as far as it takes the body's end."""
-        before = self._wanted
+        before, wanted = self._wanted, state.wanted
         if before is None:
             errors, turns = self.goals.missed(state.residual)
             return float(max(errors.max(initial=0.0), self.size * turns.max(initial=0.0)))
@@ -492,99 +580,55 @@ class DragSolver:
             turns = lengths(rotation_vector_from_matrix(wanted.frames @ np.swapaxes(before.frames, -1, -2)))
         return float(max(moved.max(initial=0.0), self.size * turns.max(initial=0.0)))
 
-    def _state(self, pose: Pose, wanted: Wanted) -> _State:
-        residual, away = self.goals.residual(pose, wanted), self.posture.away(pose)
-        hanging = _NOTHING if self._hanging is None else self._hanging.residual(pose)
-        merit = (
-            self.posture.value(away)
-            + 0.5 * float((hanging**2).sum())
-            + float(self._caps @ np.maximum(lengths(residual) - _MET * self.tolerance, 0.0))
-            + self._bounds.cost(pose, away, _PRICE * _CAP * self.size)
-        )
-        return _State(pose, residual, away, hanging, merit)
-
-    def _step(self, state: _State, wanted: Wanted, damping: float) -> tuple[_State, float, float]:
+    def _step(self, state: _State, damping: float) -> tuple[_State, float, float]:
         """The state after one quadratic program, the next damping, and radians that the farthest joint rotates."""
-        pose, motions = state.pose, self.bodies.motions(state.pose)
-        rows = self.goals.rows(pose, motions, wanted).reshape(-1, self.bodies.columns)
+        _, mass, gradient, rows, constraints, _ = state.model
         residual = state.residual.ravel()
-        mass, gradient = self._equations(state, motions)
-        support = self._bounds.support_rows(pose, motions, state.away)
-        capsules = self._bounds.capsules.rows(pose, motions, _NEAR_CAPSULES * self.size)
-        constraints = ConstraintRows.joined(
-            [
-                self._limits.rows(pose.local, _LONGEST_TURN),
-                self._bounds.floor_rows(pose, motions, _NEAR_FLOOR * self.size),
-                capsules,
-                support,
-            ]
-        )
         multipliers = self._active.of(constraints)
         active, met = multipliers > 0.0, np.repeat(self._compliance <= _RIGID, 3)
         held = np.concatenate([rows[met], self.size * constraints.rows[active]])
         asked = np.concatenate([residual[met], self.size * constraints.gaps[active]])
-        curvature = self._curvature(state, motions, self._active.of(support), self._active.of(capsules))
-        curvature -= constraints.curvature(multipliers)
+        curvature = self._curvature(state, multipliers)
         matrix, added = self._positive((1.0 + damping) * mass + _ALONG * held.T @ held - curvature, mass)
-        slope, unlocked = _ALONG * held.T @ asked - gradient, self._unlocked(pose)
+        slope, unlocked = _ALONG * held.T @ asked - gradient, self._unlocked(state.pose)
         if unlocked is not None:
             closed = np.diag(np.diagonal(matrix)) * (1.0 - np.diagonal(unlocked))
             matrix, slope, rows = unlocked @ matrix @ unlocked + closed, unlocked @ slope, rows @ unlocked
             constraints = constraints._replace(rows=constraints.rows @ unlocked)
         program = QuadraticProgram(matrix[None], slope[None], rows[None], constraints.rows[None])
-        rigid = np.full((1, len(residual)), _RIGID)
         found = program.solve(
             residual[None],
             constraints.gaps[None],
-            rigid,
+            np.full((1, len(residual)), _RIGID),
             constraints.compliance[None],
-            self._caps[None],
+            self.caps[None],
             active[None],
             np.repeat(self._compliance, 3)[None],
         )
-        step, compliance = found.step[0], found.compliance[0, ::3]
-        longest = float(np.abs(step[: self.bodies.turning]).max(initial=0.0))
-        met = np.repeat(compliance <= _RIGID, 3)
+        longest = float(np.abs(found.step[0, : self.bodies.turning]).max(initial=0.0))
+        met = found.compliance[0] <= _RIGID
         # To meet goals better than they need be costs as much as their forces say.
         least = float(np.abs(found.forces[0, met] * residual[met]).sum()) + ROUNDING * self.size**2
-        share, firm = min(1.0, _LONGEST_TURN / max(longest, ROUNDING)), constraints.compliance == 0.0
+        share = min(1.0, _LONGEST_TURN / max(longest, ROUNDING))
         for _ in range(4):
-            trial = self._onto(state, wanted, found, program, share, met, firm)
+            trial = self._onto(state, program, found, share, found.active & (constraints.compliance == 0.0))
             if trial.merit <= state.merit + least:
-                self._forces, self._compliance = found.forces.reshape(-1, 3), compliance
+                self._forces, self._compliance = found.forces.reshape(-1, 3), found.compliance[0, ::3]
                 pushes = found.pushes[0]
                 self._active = _Active(constraints.keys[pushes > 0.0], pushes[pushes > 0.0])
                 return trial, 0.1 * damping if damping > 0.1 else 0.0, share * longest
             share *= 0.4
         return state, max(10.0 * damping, 3.0 * added, 0.3), np.inf
 
-    def _equations(self, state: _State, motions: Motions) -> tuple[FloatArray, FloatArray]:
-        """(D, D) Gauss-Newton matrix and (D,) gradient of all terms: posture, and limbs that hang."""
-        matrix, gradient = self.posture.equations(state.away, state.pose, motions)
-        if self._hanging is not None:
-            pulled, pull = self._hanging.equations(state.hanging, state.pose, motions)
-            matrix, gradient = matrix + pulled, gradient + pull
-        return matrix, gradient
-
-    def _curvature(
-        self, state: _State, motions: Motions, on_support: FloatArray, on_capsules: FloatArray
-    ) -> FloatArray:
-        """(D, D) how forces on goals and masses change along the columns as the bodies move."""
-        posture, goals, away = self.posture, self.goals, state.away
-        points, on = [goals.points(state.pose), away.centres], [goals.on, posture.carrier]
-        forces = [goals.forces(self._forces), -posture.pulls(away)]
-        if on_support.any():
-            points.append(away.balanced)
-            on.append(posture.carrier)
-            forces.append(self._bounds.support_forces(on_support))
-        if on_capsules.any():
-            touching, on_touching, pressing = self._bounds.capsules.forces(on_capsules)
-            points.append(touching)
-            on.append(on_touching)
-            forces.append(pressing)
-        return self.bodies.stiffness(
-            state.pose, motions, np.concatenate(points), np.concatenate(on), np.concatenate(forces)
-        )
+    def _curvature(self, state: _State, multipliers: FloatArray) -> FloatArray:
+        """(D, D) how forces on goals, masses and contacts change along the columns as the bodies move."""
+        goals, posture, model = self.goals, self.posture, state.model
+        pressed, on_pressed, pressing = model.contacts.forces(multipliers)
+        points = np.concatenate([goals.points(state.pose), state.away.centres, pressed])
+        on = np.concatenate([goals.on, posture.carrier, on_pressed])
+        forces = np.concatenate([goals.forces(self._forces), -posture.pulls(state.away), pressing])
+        stiffness = self.bodies.stiffness(state.pose, model.motions, points, on, forces)
+        return stiffness - model.constraints.curvature(multipliers)
 
     def _positive(self, matrix: FloatArray, mass: FloatArray) -> tuple[FloatArray, float]:
         """(D, D) a matrix with as much mass added as makes it clearly positive definite, and how much that is."""
@@ -597,42 +641,35 @@ class DragSolver:
             return matrix + (_RAISED - lowest) * mass, _RAISED - lowest
         return matrix, 0.0
 
-    def _onto(
-        self,
-        state: _State,
-        wanted: Wanted,
-        found: QpStep,
-        program: QuadraticProgram,
-        share: float,
-        met: BoolArray,
-        firm: BoolArray,
-    ) -> _State:
+    def _onto(self, state: _State, program: QuadraticProgram, found: QpStep, share: float, active: BoolArray) -> _State:
         """The state after a share of a step, back on the goals that are met: they curve away from their tangents."""
-        step = share * found.step[0]
-        trial, left = self._moved(state.pose, step, wanted), (1.0 - share) * state.residual
+        step, met = share * found.step[0], found.compliance[0] <= _RIGID
+        trial, left = self._moved(state, step), (1.0 - share) * state.residual
         longest = float(np.abs(step[: self.bodies.turning]).max(initial=0.0))
         for _ in range(4):
             off = np.where(met, (trial.residual - left).ravel(), 0.0)
             if np.abs(off).max(initial=0.0) <= self.tolerance:
                 break
             # What is let go does not keep its place: its rows yield by as much as they will.
-            yields = np.where(met, _RIGID, _LOOSE)[None]
-            move = program.onto(off[None], yields, found.active & firm)[0]
+            move = program.onto(off[None], np.where(met, _RIGID, _LOOSE)[None], active)[0]
             if np.abs(move[: self.bodies.turning]).max(initial=0.0) > 0.2 + longest:
                 break
-            nearer = self._moved(trial.pose, move, wanted)
+            nearer = self._moved(trial, move)
             if np.linalg.norm((nearer.residual - left).ravel()[met]) > 0.6 * np.linalg.norm(off):
                 break
             trial = nearer
         return trial
 
-    def _moved(self, pose: Pose, step: FloatArray, wanted: Wanted) -> _State:
-        local, root = self.bodies.moved(pose, step)
-        return self._state(self.bodies.pose(self._within(local), root), wanted)
+    def _moved(self, state: _State, step: FloatArray) -> _State:
+        return self._state(*self.bodies.moved(state.pose, step), state.wanted)
+
+    def _state(self, local: FloatArray, root: FloatArray, wanted: Wanted) -> _State:
+        """The state of (B, 4) local rotations brought inside limits and locks, and the root's head at (3,)."""
+        return _State(self, self.bodies.pose(self._within(local), root), wanted)
 
     def _within(self, local: FloatArray) -> FloatArray:
         """(B, 4) the nearest local rotations inside the joint limits, with locked channels as they are."""
-        inside = self._limits.clamped(local)
+        inside = self.limits.clamped(local)
         for body, lock in self._locked:
             inside[body] = lock(inside[body])
         return inside
@@ -653,7 +690,7 @@ class DragSolver:
             open_steps[own, own] = kept @ kept.T
         return open_steps
 
-    def _held_back(self, first: _State, state: _State, wanted: Wanted, gone: float) -> _State:
+    def _held_back(self, first: _State, state: _State, gone: float) -> _State:
         """The state, or as much of the way to it as the joints may go while the targets have gone so far."""
         most = _FOLLOWS * gone + (_LEAST_WAY if gone > 0.0 else _CATCHES_UP) * self.size
         farthest = self._farthest(first, state)
@@ -663,43 +700,37 @@ class DragSolver:
         # First as joints may rotate; where goals would be missed by that, as far as joints may go.
         for far in (max(farthest, _TURNS * self.size * turned), farthest):
             if far <= most:
-                break
+                return state
             local = slerp(first.pose.local, state.pose.local, np.full(len(first.pose.local), most / far))
             root = first.pose.root + most / far * (state.pose.root - first.pose.root)
-            held = self._state(self.bodies.pose(self._within(local), root), wanted)
-            met = self._onto_goals(held, wanted, self._compliance <= _RIGID)
+            held = self._state(local, root, state.wanted)
+            met = self._onto_goals(held, self._compliance <= _RIGID)
             if self._farthest(first, met) <= _ABOUT * most:
                 return met
-        if farthest <= most:
-            return state
-        return self._onto_goals(held, wanted, self._caps > 2.0 * self._caps[: self.goals.count].min())
+        return self._onto_goals(held, self.caps > 2.0 * self.caps[: self.goals.count].min())
 
     def _farthest(self, first: _State, state: _State) -> float:
         """How far the joint, or center of mass of a bone, goes that goes farthest from one state to another."""
         centers, heads = state.away.centres - first.away.centres, (state.pose.heads - first.pose.heads)[~self._free]
         return float(max(lengths(centers).max(), lengths(heads).max()))
 
-    def _onto_goals(self, state: _State, wanted: Wanted, chosen: BoolArray) -> _State:
-        """The state with chosen goals (E + O,) met and capsules out of each other, by the least mass moved."""
+    def _onto_goals(self, state: _State, chosen: BoolArray) -> _State:
+        """The state with chosen goals (E + O,) met, and out of the floor and itself, by the least mass moved."""
         for _ in range(4):
             off = np.where(chosen[:, None], state.residual, 0.0).ravel()
-            depth = self._bounds.capsules.depths(state.pose).max(initial=0.0)
-            if np.abs(off).max(initial=0.0) <= self.tolerance and depth <= _MISSED * self.size:
+            is_met = np.abs(off).max(initial=0.0) <= self.tolerance
+            if is_met and self.bounds.depth(state.pose) <= _MISSED * self.size:
                 break
-            motions = self.bodies.motions(state.pose)
-            mass, gradient = self._equations(state, motions)
-            rows = self.goals.rows(state.pose, motions, wanted).reshape(-1, self.bodies.columns)
-            limits = ConstraintRows.joined(
-                [
-                    self._limits.rows(state.pose.local, _LONGEST_TURN),
-                    self._bounds.capsules.rows(state.pose, motions, _NEAR_CAPSULES * self.size),
-                ]
+            model = state.model
+            firm = np.flatnonzero(model.constraints.compliance == 0.0)
+            rows, gaps = model.constraints.rows[firm], model.constraints.gaps[firm]
+            active = self._active.of(model.constraints)[firm] > 0.0
+            program = QuadraticProgram(
+                model.mass[None], np.zeros((1, self.bodies.columns)), model.rows[None], rows[None]
             )
-            program = QuadraticProgram(mass[None], 0.0 * gradient[None], rows[None], limits.rows[None])
             yields = np.where(np.repeat(chosen, 3), _RIGID, _LOOSE)[None]
-            active = self._active.of(limits)[None] > 0.0
-            found = program.solve(off[None], limits.gaps[None], yields, active=active)
-            state = self._moved(state.pose, found.step[0], wanted)
+            found = program.solve(off[None], gaps[None], yields, active=active[None])
+            state = self._moved(state, found.step[0])
         return state
 
 

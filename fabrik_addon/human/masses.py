@@ -7,6 +7,7 @@ vertebra of the neck, so head and neck bones share it by their lengths, as do se
 """
 
 from collections.abc import Mapping
+from math import radians
 from typing import Final, NamedTuple
 
 from .body_parts import Role
@@ -18,7 +19,7 @@ class BoneMass(NamedTuple):
 
     share: of the body's mass. centre: where its center of mass is, as a share of the way to its tail. keeps: what its
     mass is multiplied by in the posture term. bends: what its joint's inertia is multiplied by. hangs: the share of a
-    trunk's tilt that it does not follow if its limb has no goal.
+    trunk's tilt that it does not follow if its limb has no goal. eased: radians by which it is at least bent at ease.
     """
 
     share: float
@@ -26,6 +27,7 @@ class BoneMass(NamedTuple):
     keeps: float = 1.0
     bends: float = 1.0
     hangs: float = 0.0
+    eased: float = 0.0
 
 
 class _Segment(NamedTuple):
@@ -71,6 +73,10 @@ _BENDS: Final = {
 }
 # The share of a trunk's tilt that bones of limbs without goals do not follow: arms and legs hang, the head looks ahead.
 _HANGS: Final = {"upper_arm": 1.0, "forearm": 1.0, "thigh": 1.0, "shin": 1.0, "neck": 0.4, "head": 0.6}
+# Degrees by which the knee of a leg is bent at ease once its foot is led away. A foot dragged 20 cm along the floor to
+# the back, to the front and aside bends it by 36, 25 and 26 with 90, by 33, 23 and 24 with 80, and by 3, 4 and 0 where
+# the straight leg of the rest pose is preferred.
+_EASED: Final = {"shin": 90.0}
 # How firmly a dragged bone keeps its orientation, as a share of the force that holds its place. A foot lifted by 30 cm
 # bends the knee by 88 degrees, free to rotate by 5; with 0.03 instead of 0.002 the heel stays down even where the ankle
 # is at its limit, and the pelvis tilts. A head looks ahead as far as the neck can. Hips tilt only to keep the balance.
@@ -119,7 +125,14 @@ def _human(lengths: Mapping[str, float], roles: Mapping[str, Role]) -> dict[str,
                 both = before.share + share
                 centre = (before.share * before.centre + share * centre) / both if both > 0.0 else centre
                 keeps = _PELVIS_KEEPS if part == "hips" else 1.0
-                found[bone] = BoneMass(both, centre, keeps, _BENDS.get(part, 1.0), _HANGS.get(part, 0.0))
+                found[bone] = BoneMass(
+                    both,
+                    centre,
+                    keeps,
+                    _BENDS.get(part, 1.0),
+                    _HANGS.get(part, 0.0),
+                    radians(_EASED.get(part, 0.0)),
+                )
     return found
 
 

@@ -203,6 +203,26 @@ def test_what_bends_hard_turns_less():
     assert turned[1] < 0.6 * turned[0]
 
 
+@pytest.mark.parametrize("shift", [(0.0, 0.15, 0.0), (0.0, -0.15, 0.0), (0.15, 0.0, 0.0)])
+def test_a_leg_that_is_led_away_bends_at_ease(shift):
+    """As far as its target is gone, and not at all where it began; the leg that stays bends less."""
+    bones, bent = skeleton(), []
+    eased = np.array([1.5 * name.startswith("shin") for name in bones.names])
+    for each in (None, eased):
+        masses = Masses(np.array(WEIGHTS) / sum(WEIGHTS), np.full(len(bones), 0.5), np.ones(len(bones)), eased=each)
+        effectors = [Effector("shin.L", priority=1), Effector("shin.R")]
+        solver = DragSolver(bones, effectors, masses, limits=LIMITS, root="FREE")
+        rest, points = solver.rotations, solver.points(solver.rotations, solver.location)
+        out = straight(np.array(shift))
+        found = lead(solver, rest, points, np.concatenate([out, out[-2::-1], np.zeros((3, 3))]))
+        assert max(pose.errors.max() for pose in found) < 1e-5
+        assert np.degrees(angle_between(found[-1].rotations, rest).max()) < 0.1
+        shins = [bones.index(name) for name in ("shin.L", "shin.R")]
+        bent.append(np.degrees(2.0 * np.arctan2(*found[len(out) - 1].rotations[shins, :2].T[::-1])))
+    assert bent[1][0] > bent[0][0] + 10.0
+    assert bent[1][1] < bent[1][0]
+
+
 def test_a_straight_limb_is_met_and_comes_back():
     """An arm as good as straight points at its goal, where a tangent says nothing of what shortens it."""
     solver, rest, points = person()

@@ -26,9 +26,9 @@ def masses_of(armature: bpy.types.Object, skeleton: Skeleton) -> Masses:
     Raises LimitPropertyError naming a bone whose properties make no sense.
     """
     bones = [armature.pose.bones[name] for name in skeleton.names]
-    shares, centres, keeps, bends, hangs = _body(armature, bones)
+    shares, centres, keeps, bends, hangs, eased = _body(armature, bones)
     stiffness = np.array([read_beside(bone, "stiffness") for bone in bones])
-    return Masses(shares, centres, keeps * stiffness_factors(stiffness), bends, hangs * (1.0 - stiffness))
+    return Masses(shares, centres, keeps * stiffness_factors(stiffness), bends, hangs * (1.0 - stiffness), eased)
 
 
 def keeps_orientation(armature: bpy.types.Object, bone: str) -> float:

@@ -7,10 +7,13 @@ import numpy as np
 from ..arrays import FloatArray, IntArray, times
 from ..model.kinematics import forward_kinematics
 from .bodies import Bodies, Motions, Pose
-from .capsules import Capsules, Place, SelfCollision
+from .capsules import Capsules, Contacts, Place, SelfCollision
 from .joint_limits import ConstraintRows, Holder
 from .posture import Away, PostureTerm
 
+# Points that are farther from the floor, as a share of the body's size, and capsules from each other, do not come to it
+# in a step.
+_NEAR_FLOOR, _NEAR_CAPSULES = 0.3, 0.05
 # Keys of these sides, beyond those of all joints.
 _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
 _LEAST_CORNERS = 3
@@ -86,6 +89,7 @@ class Bounds:
         """
         self._posture = posture
         self.capsules.carry(rotations, location)
+        self._points, self._heights = self._places, self._radii
         if len(self._bones):
             posed = forward_kinematics(self._bodies.skeleton, rotations, location)
             own, carrying = posed[self._bones], posed[self._bodies.bones[self._on]]
@@ -110,32 +114,49 @@ class Bounds:
         """Narrow the outline to a share of the way from the wide one to what the body stands on."""
         self._shifted = share
 
-    def support_rows(self, pose: Pose, motions: Motions, away: Away) -> ConstraintRows:
-        """All of the support's; gaps are in meters."""
-        if not len(self._normals):
-            return ConstraintRows.none(self._bodies.columns)
-        posture = self._posture
+    def rows(self, pose: Pose, motions: Motions, away: Away) -> tuple[ConstraintRows, Contacts]:
+        """Those that a step could pass, with gaps in units of length, and where they press."""
+        size = self._posture.size
+        found = [
+            self._floor_rows(pose, motions, _NEAR_FLOOR * size),
+            (self.capsules.rows(pose, motions, _NEAR_CAPSULES * size), self.capsules.contacts),
+            self._support_rows(pose, motions, away),
+        ]
+        starts = np.cumsum([0, *(len(rows.gaps) for rows, _ in found)])
+        contacts = [each._replace(rows=each.rows + start) for (_, each), start in zip(found, starts, strict=False)]
+        return ConstraintRows.joined([rows for rows, _ in found]), Contacts.joined(contacts)
+
+    def _floor_rows(self, pose: Pose, motions: Motions, within: float) -> tuple[ConstraintRows, Contacts]:
+        points = pose.points(self._on, self._points)
+        gaps = points @ self._normal - self._heights
+        near = np.flatnonzero(gaps <= within)
+        points, on = points[near], self._on[near]
+        rows = -self._normal @ self._bodies.shifts(pose, motions, points, on)
+        contacts = Contacts(points, on, np.broadcast_to(self._normal, points.shape), np.arange(len(near)))
+        return ConstraintRows.straight(rows, gaps[near], _FLOOR_KEYS + near), contacts
+
+    def _support_rows(self, pose: Pose, motions: Motions, away: Away) -> tuple[ConstraintRows, Contacts]:
+        posture, count = self._posture, len(self._normals)
+        if not count:
+            return ConstraintRows.none(self._bodies.columns), Contacts.none()
         # Limbs that hang count where they are, but do not swing out for the sake of balance.
         shifts = self._bodies.shifts(pose, motions, away.balanced, posture.carrier)
         shift = (posture.shares @ shifts.reshape(len(shifts), -1)).reshape(3, -1)
-        gaps = self._reaches - self._shifted * self._too_wide - self._normals @ posture.centre_of_mass(away)
-        return ConstraintRows.straight(
-            self._normals @ shift, gaps, _SUPPORT_KEYS + np.arange(len(gaps)), self._yielding
+        rows = ConstraintRows.straight(
+            self._normals @ shift, -self._out(away), _SUPPORT_KEYS + np.arange(count), self._yielding
+        )
+        masses = len(posture.shares)
+        return rows, Contacts(
+            np.tile(away.balanced, (count, 1)),
+            np.tile(posture.carrier, count),
+            (-posture.shares[:, None] * self._normals[:, None]).reshape(-1, 3),
+            np.repeat(np.arange(count), masses),
         )
 
-    def support_forces(self, pushes: FloatArray) -> FloatArray:
-        """(J, 3) what pushes (K,) of the support's sides are on the masses."""
-        return np.asarray(-self._posture.shares[:, None] * (pushes @ self._normals))
-
-    def floor_rows(self, pose: Pose, motions: Motions, within: float) -> ConstraintRows:
-        """Those of the floor that are nearer than `within` metres."""
-        if not len(self._on):
-            return ConstraintRows.none(self._bodies.columns)
-        points = pose.points(self._on, self._points)
-        gaps = points @ self._normal - self._heights
-        rows = -self._normal @ self._bodies.shifts(pose, motions, points, self._on)
-        near = np.flatnonzero(gaps <= within)
-        return ConstraintRows.straight(rows[near], gaps[near], _FLOOR_KEYS + near)
+    def _out(self, away: Away) -> FloatArray:
+        """(N,) how far the center of mass is beyond each side of the support."""
+        ahead = self._normals @ self._posture.centre_of_mass(away)
+        return np.asarray(ahead - self._reaches + self._shifted * self._too_wide)
 
     def holder(self, key: int) -> Holder:
         """What a row with a key is of."""
@@ -143,18 +164,21 @@ class Bounds:
             return Holder("FLOOR", self._bodies.skeleton.names[self._bones[key - _FLOOR_KEYS]])
         return self.capsules.holder(key) or Holder("BALANCE")
 
+    def depth(self, pose: Pose) -> float:
+        """How deep the deepest point is below the floor or in the body itself."""
+        return float(max(self._below(pose).max(initial=0.0), self.capsules.depths(pose).max(initial=0.0)))
+
     def cost(self, pose: Pose, away: Away, price: float) -> float:
-        """What it costs to be through the floor or in itself, at a price a metre, and out of balance."""
-        cost = price * float(self.capsules.depths(pose).sum())
-        if len(self._on):
-            heights = pose.points(self._on, self._points) @ self._normal
-            cost += price * float(np.maximum(self._heights - heights, 0.0).sum())
+        """What it costs to be through the floor or in itself, at a price a unit of length, and out of balance."""
+        cost = price * float(self.capsules.depths(pose).sum() + self._below(pose).sum())
         if len(self._normals):
-            out = np.maximum(
-                self._normals @ self._posture.centre_of_mass(away) - self._reaches + self._shifted * self._too_wide, 0.0
-            )
+            out = np.maximum(self._out(away), 0.0)
             cost += 0.5 * float(out @ (out / self._yielding))
         return cost
+
+    def _below(self, pose: Pose) -> FloatArray:
+        """(n,) how far points are below the floor."""
+        return np.maximum(self._heights - pose.points(self._on, self._points) @ self._normal, 0.0)
 
 
 def _outline(support: Support) -> tuple[FloatArray, FloatArray]:

@@ -8,7 +8,7 @@ from rocking about a single point of contact.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -78,8 +78,37 @@ def _about(skeleton: Skeleton, bone: str) -> set[str]:
     return below | ({skeleton.names[parent]} if parent >= 0 else set())
 
 
+class Contacts(NamedTuple):
+    """n points (n, 3) on bodies `on` (n,) that pushes of rows `rows` (n,) press along normals (n, 3)."""
+
+    points: FloatArray
+    on: IntArray
+    normals: FloatArray
+    rows: IntArray
+
+    @classmethod
+    def none(cls) -> "Contacts":
+        """No points."""
+        return cls(np.zeros((0, 3)), np.zeros(0, dtype=np.int64), np.zeros((0, 3)), np.zeros(0, dtype=np.int64))
+
+    @classmethod
+    def joined(cls, found: Sequence["Contacts"]) -> "Contacts":
+        """All of several."""
+        return cls(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+    def forces(self, pushes: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
+        """(n, 3) points that pushes (K,) of the rows press, their bodies (n,) and forces (n, 3)."""
+        pressed = np.flatnonzero(pushes[self.rows] > 0.0)
+        forces = pushes[self.rows[pressed], None] * self.normals[pressed]
+        return self.points[pressed], self.on[pressed], forces
+
+
 class Capsules:
-    """The capsules of one body, for one pose or with frames in front."""
+    """The capsules of one body, for one pose or with frames in front.
+
+    Attributes:
+        contacts: where the last rows of one pose press.
+    """
 
     def __init__(self, bodies: Bodies, collision: SelfCollision | None) -> None:
         self._bodies = bodies
@@ -102,8 +131,7 @@ class Capsules:
         self._moves = (carrier >= 0).astype(float)
         self._allowed: FloatArray = np.zeros(len(pairs))
         self._carried = self._ends
-        # The points, their bodies and the normals of the last rows.
-        self._contacts = np.zeros((0, 3)), np.zeros(0, dtype=np.int64), np.zeros((0, 3))
+        self.contacts = Contacts.none()
         # The last pose and what was measured of it: a step asks for its rows after its merit.
         self._measured: tuple[Pose, tuple[FloatArray, FloatArray, FloatArray, FloatArray]] | None = None
 
@@ -184,14 +212,9 @@ class Capsules:
         capsules = self._pairs[:, pairs].ravel()
         signed = np.concatenate([normals, -normals], axis=-2) * self._moves[capsules, None]
         points, bodies = np.concatenate([at, on], axis=-2), self._on[capsules]
-        self._contacts = points, bodies, signed
+        self.contacts = Contacts(points, bodies, signed, np.tile(np.arange(len(pairs)), 2))
         work = (signed[..., None, :] @ self._bodies.shifts(pose, motions, points, bodies))[..., 0, :]
         return np.asarray(-work[..., : len(pairs), :] - work[..., len(pairs) :, :])
-
-    def forces(self, pushes: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
-        """(2 K, 3) points, their bodies (2 K,) and forces (2 K, 3) that pushes (K,) of the last rows are."""
-        points, on, signed = self._contacts
-        return points, on, np.tile(pushes, 2)[:, None] * signed
 
     def _measure(self, pose: Pose) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """(..., P) the gaps of the pairs, shares along both segments, and (..., 2, 2, P, 3) their ends."""

@@ -34,6 +34,7 @@ class Masses:
         factors: (J,) what a bone's part of the term is multiplied by, from its stiffness.
         bending: (J,) what turning its joint is multiplied by besides; all 1 when None.
         hanging: (J,) the share of a trunk's tilt that a bone of a limb without goals does not follow; none when None.
+        eased: (J,) radians by which a hinge is at least bent at ease; none when None.
     """
 
     shares: FloatArray
@@ -41,6 +42,7 @@ class Masses:
     factors: FloatArray
     bending: FloatArray | None = None
     hanging: FloatArray | None = None
+    eased: FloatArray | None = None
 
 
 class Away(NamedTuple):

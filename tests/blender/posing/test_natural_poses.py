@@ -83,6 +83,16 @@ def test_a_lifted_foot_bends_the_knee(human, shift, bent):
     assert tilt(human, "foot.L") < 25.0
 
 
+@pytest.mark.parametrize("shift", [(0.0, 0.2, 0.0), (0.0, 0.35, 0.0), (0.0, -0.2, 0.0), (0.2, 0.0, 0.0)])
+def test_a_foot_drawn_along_the_floor_bends_the_knee(human, shift):
+    hips = world(human, "hips", "head")
+    _, result = drag(human, "foot.L", shift, pinned=("foot.R",))
+    assert result.error < 1e-4
+    assert 20.0 < knee(human) < 50.0
+    assert tilt(human, "hips") < 15.0
+    assert np.linalg.norm(world(human, "hips", "head") - hips) < 0.1
+
+
 def test_the_body_shifts_over_the_foot_that_stands(human):
     drag(human, "foot.L", (0.0, 0.0, 0.3), pinned=("foot.R",))
     assert room(human, ("foot.R",)) > -0.015

@@ -115,7 +115,7 @@ def test_the_forces_of_rows_are_their_transpose():
     motions = bodies.motions(pose)
     rows = capsules.rows(pose, motions, 0.2)
     pushes = np.linspace(1.0, 2.0, len(rows.gaps))
-    at, on, forces = capsules.forces(pushes)
+    at, on, forces = capsules.contacts.forces(pushes)
     work = np.einsum("nx,nxd->d", forces, bodies.shifts(pose, motions, at, on))
     assert work == pytest.approx(-pushes @ rows.rows, abs=1e-12)
 
