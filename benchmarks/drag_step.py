@@ -5,7 +5,7 @@ import numpy as np
 
 from benchmarks import cases
 from benchmarks.tables import Aim, Part, clock, table
-from fabrik_addon.blender.rig.pose_writer import write_pose
+from fabrik_addon.blender.control.posed_rig import posed_rig
 
 STEPS = 200
 REACH = 0.3
@@ -42,7 +42,7 @@ def _drag(case, from_last):
         with clock() as solving:
             solution = solver.solve(wanted, start=pose if from_last else first)
         with clock() as writing:
-            write_pose(case.armature, case.skeleton, solution.rotations)
+            posed_rig(case.armature).write(bpy.context, case.skeleton, solution.rotations)
         with clock() as updating:
             bpy.context.view_layer.update()
         pose = solution.rotations

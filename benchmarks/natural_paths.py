@@ -8,13 +8,13 @@ from time import perf_counter
 import bpy
 import numpy as np
 
+from fabrik_addon.blender.control.posed_rig import posed_rig
 from fabrik_addon.blender.goals.effectors import add_effector
 from fabrik_addon.blender.goals.pins import pin_bones
 from fabrik_addon.blender.posing import live, live_session
 from fabrik_addon.blender.posing.drag.session import begin_drag
 from fabrik_addon.blender.posing.drag.setup import DragSettings
 from fabrik_addon.blender.rig.armature import Tree, read_trees
-from fabrik_addon.blender.rig.pose_writer import write_pose
 from fabrik_addon.blender.settings.limit_properties import read_limits
 from fabrik_addon.core import Effector, Options, Solver
 from fabrik_addon.core.rotations import angle_between, conjugate, product, rotation_vector_from_quaternion
@@ -159,12 +159,12 @@ class DraggedFromStart:
         found = self._solver.solve(
             targets, start=tree.rotations, start_location=tree.root_location, target_rotations=self._turns
         )
-        write_pose(self._rig, tree.skeleton, found.rotations, found.root_location)
+        posed_rig(self._rig).write(bpy.context, tree.skeleton, found.rotations, found.root_location)
         return float(found.errors[0]), float(found.errors[1:].max(initial=0.0))
 
     def cancel(self):
         tree = self._tree
-        write_pose(self._rig, tree.skeleton, tree.rotations, tree.root_location)
+        posed_rig(self._rig).write(bpy.context, tree.skeleton, tree.rotations, tree.root_location)
         bpy.context.view_layer.update()
 
 

@@ -104,8 +104,8 @@ def keyed_steps(
             name = take or (take_name(armature) if follows_markers(armature, settings.source) else "")
             writing = Writing(context, armature, settings, trees, matrices, error, name)
             off = yield from within(_SOLVING_ENDS, 1.0, write_keys(writing))
-            keyed = [*written_bones(armature, trees)]
-            off += off_their_keys(context, armature, settings, trees)
+            keyed = [*written_bones(writing)]
+            off += off_their_keys(writing)
     finally:
         keeper.restore(keyed)
         live.resume(armature)

@@ -14,13 +14,12 @@ from ...markers.feet.stances import Stance
 from ...markers.take import FilledSpan, TakeSettings
 from ..capture.calibrate import kept_factors
 from ..capture.clip import scene_rate
-from ..control.body import read_trees
+from ..control.posed_rig import posed_rig
 from ..goals.followed import followed, follows_markers
 from ..goals.goals import Goals, gather_goals
 from ..goals.places import Places, sampled_steps
 from ..goals.root import moves_root
 from ..rig.spaces import object_scale
-from ..settings.control import control_rig
 from .animated import check_still, root_heads
 from .settings import BakeError, BakeSettings
 
@@ -116,7 +115,7 @@ def _goals_at(context: bpy.types.Context, armature: bpy.types.Object, settings: 
         context.scene.frame_set(frame)
     else:
         context.view_layer.update()
-    return gather_goals(armature, read_trees(armature), followed(armature, settings.source), baked=True)
+    return gather_goals(armature, posed_rig(armature).trees(), followed(armature, settings.source), baked=True)
 
 
 def _take_settings(settings: BakeSettings, rate: float, world: FloatArray) -> TakeSettings:
@@ -145,7 +144,7 @@ def _job(
     bones = [int(bone) for bone in np.flatnonzero(goals.turned_by[ever_seen].any(axis=0))]
     names = [goals.tree.skeleton.names[bone] for bone in bones]
     heads = None if moves_root(armature, goals) else np.tile(goals.tree.root_location, (len(frames), 1))
-    if control_rig(armature) is None:
+    if posed_rig(armature).by_channels:
         check_still(armature, names, frames)
         heads = None if heads is None else root_heads(armature, goals.tree, frames)
     if heads is not None and goals.carrier:

@@ -1,6 +1,6 @@
 """Writing what a bake has worked out: which keys, in which action."""
 
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,18 +10,17 @@ import numpy as np
 from ...core.arrays import FloatArray, IntArray, times
 from ...markers.steps import within
 from ..control.dependents import bone_in_path
-from ..control.over_frames import ControlTake, check_take, control_take
+from ..control.over_frames import TakeChannels
+from ..control.posed_rig import PosedRig, posed_rig
 from ..goals.goals import Goals
 from ..goals.root import moves_root
 from ..goals.sampling import is_led
 from ..rig.actions import add_strip, channels_of, current_or_new_action, new_action_like, new_strip_action
-from ..rig.armature import root_location_channel
-from ..rig.keyframes import ROTATION_CHANNELS, bone_path, make_steps, write_curves
+from ..rig.keyframes import bone_path, make_steps, write_curves
 from ..rig.locks import unlocked_location, unlocked_rotation
 from ..rig.rotation_modes import to_channels
 from ..rig.spaces import object_scale
 from ..rig.stretch import stretch_scales
-from ..settings.control import FabrikControlRig, control_rig
 from .jobs import BakedTree
 from .key_reduction import location_keys, rotation_keys
 from .settings import BakeError, BakeSettings
@@ -56,6 +55,11 @@ class Writing:
     error: FloatArray | None = None
     take: str = ""
 
+    @property
+    def posed(self) -> PosedRig:
+        """The rig as it is posed."""
+        return posed_rig(self.armature)
+
     def moves(self, tree: BakedTree) -> bool:
         """Whether the root bone of a tree gets keys for its place."""
         return tree.travels and moves_root(self.armature, tree.goals)
@@ -81,11 +85,22 @@ def write_keys(writing: Writing) -> Generator[float, None, list[str]]:
     The steps place such limbs: nothing is written before the last of them.
     """
     armature, settings = writing.armature, writing.settings
-    takes: list[ControlTake | None] = []
+    tracks, left, switches = list[_Track](), list[str](), set[str]()
     count = len(writing.trees)
     for place, tree in enumerate(writing.trees):
-        takes.append((yield from within(place / count, (place + 1) / count, _control_take(writing, tree))))
-    tracks = list(_tracks(writing, takes))
+        moves, skeleton = writing.moves(tree), tree.goals.tree.skeleton
+        heads, of_object = _travelling(writing, tree) if moves else (tree.solution.root_location, [])
+        poses = tree.solution.rotations, heads
+        steps = writing.posed.channels(writing.context, skeleton, poses, tree.bones, moves_root=moves)
+        take = yield from within(place / count, (place + 1) / count, steps)
+        tracks += [*of_object, *_tracks(writing, tree, take)]
+        left += take.left
+        switches |= take.switches.keys()
+    if writing.error is not None:
+        seen = np.isfinite(writing.error)
+        make_error_property(armature)
+        frames, values = settings.frames[seen], writing.error[seen, None]
+        tracks.append(_Track(f'["{ERROR_PROPERTY}"]', "FABRIK", frames, values))
     name = settings.action_name or writing.take or f"{armature.name} FABRIK"
     if settings.action == "NLA":
         action = new_strip_action(armature, name)
@@ -100,48 +115,34 @@ def write_keys(writing: Writing) -> Generator[float, None, list[str]]:
             action, armature, track.path, track.frames, track.values, track.group, components=track.components
         )
     ]
-    _make_steps(action, armature, {path for take in takes if take is not None for path in take.switches})
+    for curve in channels_of(action, armature).fcurves if switches else ():
+        if curve.data_path in switches:
+            # Between two keys there is no value in between.
+            make_steps(curve)
     if settings.action == "NLA":
         add_strip(armature, action)
     names = ", ".join(dict.fromkeys(locked))
     kept = [f"Locked curves of action {action.name!r} were not changed: {names}"] if locked else []
-    return kept + [sentence for take in takes if take is not None for sentence in take.left]
+    return kept + left
 
 
-def _make_steps(action: bpy.types.Action, armature: bpy.types.Object, paths: Collection[str]) -> None:
-    """Have the curves of some numbers hold each key's value up to the next."""
-    for curve in channels_of(action, armature).fcurves if paths else ():
-        if curve.data_path in paths:
-            make_steps(curve)
-
-
-def _control_take(writing: Writing, tree: BakedTree) -> Generator[float, None, ControlTake | None]:
-    """What a tree's poses make of a control rig's channels; None on other rigs."""
-    kept = control_rig(writing.armature)
-    if kept is None:
-        return None
-    heads = _travelling(writing, tree)[0] if writing.moves(tree) else tree.solution.root_location
-    skeleton, rotations = tree.goals.tree.skeleton, tree.solution.rotations
-    return (yield from control_take(writing.context, writing.armature, kept, skeleton, rotations, heads))
-
-
-def _tracks(writing: Writing, takes: Sequence[ControlTake | None]) -> Iterator[_Track]:
-    """The keys of every property."""
-    for tree, take in zip(writing.trees, takes, strict=True):
-        if take is not None:
-            yield from _through_controls(writing, tree, take)
-            continue
-        for bone in tree.bones:
-            yield from _rotation(writing, tree, bone)
-            if bone in tree.goals.slides:
-                yield from _stretch(writing, tree, bone)
-        if writing.moves(tree):
-            yield from _root(writing, tree)
-    if writing.error is not None:
-        seen = np.isfinite(writing.error)
-        make_error_property(writing.armature)
-        frames, values = writing.settings.frames[seen], writing.error[seen, None]
-        yield _Track(f'["{ERROR_PROPERTY}"]', "FABRIK", frames, values)
+def _tracks(writing: Writing, tree: BakedTree, take: TakeChannels) -> Iterator[_Track]:
+    """The keys of the bones or controls that carry a tree, of what moves it, and of what hands limbs to controls."""
+    for holder, turned in take.rotations.items():
+        bone = take.bodies.get(holder, "")
+        if bone in tree.bones or writing.settings.bones == "SOLVED":
+            yield from _turned(writing, holder, turned, _keyed_rows(tree, bone or tree.goals.tree.skeleton.names[0]))
+        if holder in tree.goals.slides:
+            yield from _stretch(writing, tree, holder)
+    for holder, locations in take.locations.items():
+        unlocked = unlocked_location(writing.armature.pose.bones[holder])
+        distance = writing.settings.key_distance / float(object_scale(writing.matrices[0]))
+        if unlocked:
+            yield _reduced(writing, bone_path(holder, "location"), holder, locations, distance, unlocked)
+    for path, value in take.switches.items():
+        # On both ends, so that no key is left between them.
+        ends = writing.settings.frames[[0, -1]] if len(writing.settings.frames) > 1 else writing.settings.frames
+        yield _Track(path, bone_in_path(path), ends, np.full((len(ends), 1), value))
 
 
 def make_error_property(armature: bpy.types.Object) -> None:
@@ -149,12 +150,6 @@ def make_error_property(armature: bpy.types.Object) -> None:
     armature[ERROR_PROPERTY] = 0.0
     shown: Any = armature.id_properties_ui(ERROR_PROPERTY)
     shown.update(min=0.0, subtype="DISTANCE", description="How far the markers are from the rig, RMS of this frame")
-
-
-def _rotation(writing: Writing, tree: BakedTree, bone: str) -> Iterator[_Track]:
-    """The keys of one bone's rotation."""
-    place = tree.goals.tree.skeleton.index(bone)
-    yield from _turned(writing, bone, tree.solution.rotations[:, place], _keyed_rows(tree, bone))
 
 
 def _keyed_rows(tree: BakedTree, bone: str) -> IntArray:
@@ -185,22 +180,6 @@ def _stretch(writing: Writing, tree: BakedTree, bone: str) -> Iterator[_Track]:
     yield _reduced(writing, bone_path(bone, "scale"), bone, stretch_scales(factors), distance, (1,))
 
 
-def _root(writing: Writing, tree: BakedTree) -> Iterator[_Track]:
-    """The keys of where a root bone is, or its object."""
-    name = tree.goals.tree.skeleton.names[0]
-    heads, tracks = _travelling(writing, tree)
-    yield from tracks
-    yield from _moved(writing, name, root_location_channel(writing.armature.pose.bones[name], heads))
-
-
-def _moved(writing: Writing, bone: str, locations: FloatArray) -> Iterator[_Track]:
-    """The keys of (F, 3) values of a bone's location."""
-    unlocked = unlocked_location(writing.armature.pose.bones[bone])
-    distance = writing.settings.key_distance / float(object_scale(writing.matrices[0]))
-    if unlocked:
-        yield _reduced(writing, bone_path(bone, "location"), bone, locations, distance, unlocked)
-
-
 def _travelling(writing: Writing, tree: BakedTree) -> tuple[FloatArray, list[_Track]]:
     """(F, 3) where a root's head is to be, and the keys of the object where that takes over the root's motion."""
     heads, settings = tree.solution.root_location, writing.settings
@@ -212,22 +191,6 @@ def _travelling(writing: Writing, tree: BakedTree) -> tuple[FloatArray, list[_Tr
         return heads, []
     moved = writing.matrices[:, :3, 3] - np.array(writing.armature.delta_location) + shift
     return heads, [_reduced(writing, _OBJECT_LOCATION, "Object Transforms", moved, settings.key_distance, None)]
-
-
-def _through_controls(writing: Writing, tree: BakedTree, take: ControlTake) -> Iterator[_Track]:
-    """The keys of the controls that carry a tree, of the one that moves it, and of what hands limbs to them."""
-    if writing.moves(tree):
-        yield from _travelling(writing, tree)[1]
-    for control, turned in take.rotations.items():
-        bone = take.bodies.get(control, "")
-        if bone in tree.bones or writing.settings.bones == "SOLVED":
-            yield from _turned(writing, control, turned, _keyed_rows(tree, bone or tree.goals.tree.skeleton.names[0]))
-    for control, locations in take.locations.items():
-        yield from _moved(writing, control, locations)
-    for path, value in take.switches.items():
-        # On both ends, so that no key is left between them.
-        ends = writing.settings.frames[[0, -1]] if len(writing.settings.frames) > 1 else writing.settings.frames
-        yield _Track(path, bone_in_path(path), ends, np.full((len(ends), 1), value))
 
 
 def _divided(writing: Writing, heads: FloatArray, rest: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -247,60 +210,36 @@ def _reduced(
     return _Track(path, group, writing.settings.frames[rows], values[rows], components)
 
 
-def written_bones(armature: bpy.types.Object, trees: Sequence[BakedTree]) -> set[str]:
+def written_bones(writing: Writing) -> set[str]:
     """The bones that keys are written to: those that are solved, or the controls that carry them."""
-    kept = control_rig(armature)
-    if kept is None:
-        return {bone for tree in trees for bone in tree.bones}
-    switched = {bone_in_path(switch.name) for switch in kept.switches}
-    return {*_moved_controls(kept), *switched, *(row.control for row in kept.carriers)}
+    return {bone for tree in writing.trees for bone in _written(writing, tree)[0]}
 
 
-def _moved_controls(kept: FabrikControlRig) -> set[str]:
-    """The controls whose locations get keys: the one that moves the root, and IK controls."""
-    return {kept.place, *(row.name for row in kept.controls if row.limb)}
+def _written(writing: Writing, tree: BakedTree) -> tuple[set[str], set[str]]:
+    moves, skeleton = writing.moves(tree), tree.goals.tree.skeleton
+    return writing.posed.written(skeleton, tree.bones, moves_root=moves)
 
 
-def off_their_keys(
-    context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings, trees: Sequence[BakedTree]
-) -> list[str]:
+def off_their_keys(writing: Writing) -> list[str]:
     """Sentences on bones of a control rig that do not stand as they were solved; the scene goes to other frames.
 
     Where fewer keys are wanted, or only those of some bones, they may.
     """
-    kept = control_rig(armature)
-    if kept is None or settings.key_angle > 0.0 or settings.bones != "SOLVED" or settings.root_motion != "BONE":
+    settings = writing.settings
+    if settings.key_angle > 0.0 or settings.bones != "SOLVED" or settings.root_motion != "BONE":
         return []
     return [
         sentence
-        for tree in trees
-        for sentence in check_take(
-            context,
-            armature,
-            kept,
-            tree.goals.tree.skeleton,
-            tree.solution.matrices,
-            settings.frames,
+        for tree in writing.trees
+        for sentence in writing.posed.off(
+            writing.context, tree.goals.tree.skeleton, tree.solution.matrices, settings.frames
         )
     ]
 
 
 def _replaced_paths(writing: Writing) -> set[str]:
     """The data paths that a new action does not take over from the present one: those that the bake stands for."""
-    trees = writing.trees
-    kept = control_rig(writing.armature)
-    if kept is not None:
-        bones = {row.control for tree in trees for row in kept.carriers if row.name in tree.goals.tree.skeleton.names}
-        moved = _moved_controls(kept)
-        paths = {bone_path(bone, channel) for bone in bones | moved for channel in ROTATION_CHANNELS}
-        paths |= {
-            *(bone_path(bone, "location") for bone in moved),
-            *(switch.name for switch in (*kept.switches, *kept.along)),
-        }
-        return paths | ({_OBJECT_LOCATION} if writing.settings.root_motion == "OBJECT" else set())
-    paths = {bone_path(bone, channel) for tree in trees for bone in tree.bones for channel in ROTATION_CHANNELS}
-    paths |= {bone_path(bone, "scale") for tree in trees for bone in tree.bones if bone in tree.goals.slides}
-    moving = [tree.goals.tree.skeleton.names[0] for tree in trees if writing.moves(tree)]
-    if moving and writing.settings.root_motion == "OBJECT":
-        paths.add(_OBJECT_LOCATION)
-    return paths | {bone_path(name, "location") for name in moving}
+    paths = {path for tree in writing.trees for path in _written(writing, tree)[1]}
+    paths |= {bone_path(bone, "scale") for tree in writing.trees for bone in tree.bones if bone in tree.goals.slides}
+    moving = any(writing.moves(tree) for tree in writing.trees)
+    return paths | ({_OBJECT_LOCATION} if moving and writing.settings.root_motion == "OBJECT" else set())

@@ -17,11 +17,10 @@ from ...markers.report.text import csv_text, replace_file, rotations_line
 from ..capture.clip import why_another_speed
 from ..capture.matching import matching_doubts_of, of_take
 from ..capture.takes import new_record_of, take_name
-from ..control.body import owned_bones
+from ..control.posed_rig import posed_rig
 from ..goals.followed import follows_markers
 from ..limits.to_constraints import is_own
 from ..rig.spaces import object_scale
-from ..settings.control import control_rig
 from ..settings.rig import rig_settings
 from ..settings.why_not import mapped_markers
 from .animated import animated_limits
@@ -208,7 +207,7 @@ def tell(
 
 def _moved_by_constraints(armature: bpy.types.Object) -> list[str]:
     """The bones that constraints move, of those that markers are on and those above them."""
-    owned, bones = owned_bones(armature), armature.pose.bones
+    owned, bones = posed_rig(armature).owned, armature.pose.bones
     carrying = [bones[marker.bone] for marker in mapped_markers(armature) if marker.bone in bones]
     chains = {each.name for bone in carrying for each in (bone, *bone.parent_recursive)}
     return [bone.name for bone in bones if bone.name in owned and bone.name in chains]
@@ -218,7 +217,7 @@ def _warnings(armature: bpy.types.Object, bones: Sequence[str]) -> Iterator[str]
     """What keeps the rig from showing the keys it has got."""
     if armature.data.pose_position == "REST":
         yield f"{armature.name!r} is in rest position: switch it to pose position to see the motion"
-    for bone in bones if control_rig(armature) is None else ():
+    for bone in bones if posed_rig(armature).by_channels else ():
         kinds = armature.pose.bones[bone].constraints
         active = [kind.name for kind in kinds if not kind.mute and kind.influence > 0.0 and not is_own(kind)]
         if active:

@@ -22,7 +22,7 @@ from ...markers.mapping.labels import match, parts_of
 from ...markers.mapping.marker_map import MappedMarker
 from ...markers.report.doubts import calibration_doubts
 from ...markers.steps import at_once, within
-from ..control.body import read_trees
+from ..control.posed_rig import posed_rig
 from ..goals.followed import check_followed
 from ..limits.preset import read_rest
 from ..rig.armature import Tree, check_editable, check_rig
@@ -196,7 +196,7 @@ def _calibrations(
     left_out: tuple[float, float] | None = None
     owned = [
         (tree, [entry for entry in mapping if entry.bone in tree.skeleton.names])
-        for tree in read_trees(rig, at_rest=True)
+        for tree in posed_rig(rig).trees(at_rest=True)
     ]
     having = [(tree, own) for tree, own in owned if own]
     for place, (tree, own) in enumerate(having):

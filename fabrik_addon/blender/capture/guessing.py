@@ -5,7 +5,7 @@ import bpy
 from ...human.naming_schemes import match as match_bones
 from ...markers.assign import Guess, assign_by_motion
 from ...markers.mapping.labels import is_virtual, parts_of
-from ..control.body import read_trees
+from ..control.posed_rig import posed_rig
 from ..limits.preset import read_rest
 from ..rig.spaces import metres_per_unit
 from ..settings.limit_properties import read_limits
@@ -34,7 +34,9 @@ def guess_markers(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[Gu
     ]
     if not known or not roles or len(there) <= len(known):
         return ()
-    tree = max(read_trees(rig, at_rest=True), key=lambda each: sum(one.bone in each.skeleton.names for one in known))
+    tree = max(
+        posed_rig(rig).trees(at_rest=True), key=lambda each: sum(one.bone in each.skeleton.names for one in known)
+    )
     skeleton = tree.skeleton
     guesses = assign_by_motion(
         skeleton,

@@ -5,7 +5,7 @@ the pole, or the control that rotates the limb, about the line from the limb's r
 each channel of the controls is changed by a little, and Gauss-Newton steps reduce what is left.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
 from typing import Any, Final, TypeAlias
@@ -14,7 +14,6 @@ import bpy
 import numpy as np
 from mathutils import Matrix, Vector
 
-from ...core import Hinge
 from ...core.arrays import BoolArray, FloatArray
 from ...core.rotations import quaternion_from_matrix, rotation_vector_from_quaternion
 from ..rig.armature import nearest_rotations
@@ -22,7 +21,7 @@ from ..rig.ownership import moved_by
 from ..rig.pose_keeper import read_switch
 from ..rig.pose_writer import HeldChannels
 from ..rig.spaces import as_array
-from ..settings.control import FabrikControlRig, control_rig, moves
+from ..settings.control import FabrikControlRig, moves
 from ..settings.rig import rig_settings
 from .channels import add_to_channels, free_channels
 
@@ -288,7 +287,7 @@ def limbs_that_stay(
     known: those that were placed before. baked: over frames, limbs stay on IK only if they have a pin.
     """
     found = {}
-    for path, controls in _staying(rig, kept, paths, baked=baked):
+    for path, controls in staying(rig, kept, paths, baked=baked):
         rows = [row for row in kept.carriers if row.switch == path]
         limb = LimbOnIk(rig, [row.name for row in rows], controls)
         if path in known and known[path].columns == limb.columns:
@@ -299,10 +298,10 @@ def limbs_that_stay(
     return found
 
 
-def _staying(
+def staying(
     rig: bpy.types.Object, kept: FabrikControlRig, paths: Iterable[str], *, baked: bool
 ) -> Iterator[tuple[str, list[str]]]:
-    """The switches of those limbs, and the controls that place them."""
+    """As `limbs_that_stay`, their switches and the controls that place them."""
     pins = [each.bone for each in rig_settings(rig).effectors if each.kind == "PIN" and each.enabled]
     pinned = {row.switch for row in kept.carriers if row.name in pins}
     for path in paths:
@@ -311,43 +310,6 @@ def _staying(
         wanted = kept.limbs == "IK" or kept.switches[path].only_ik or by_itself
         if wanted and controls and read_switch(rig, path) == kept.switches[path].ik:
             yield path, controls
-
-
-def hinge_on_ik(rig: bpy.types.Object, bone: str, *, baked: bool = False) -> Hinge | None:
-    """The hinge that a limb's joint is where the limb stays on IK, which bends it about one axis only."""
-    kept = control_rig(rig)
-    row = None if kept is None else kept.carriers.get(bone)
-    if row is None or not row.hinge:
-        return None
-    axis: Any = row.hinge
-    return Hinge(axis, row.hinge_low, row.hinge_high) if stays_on_ik(rig, row.switch, baked=baked) else None
-
-
-def stays_on_ik(rig: bpy.types.Object, path: str, *, baked: bool = False) -> bool:
-    """Whether a limb, by its switch, is on IK and stays on it when the body is posed, or baked."""
-    kept = control_rig(rig)
-    return kept is not None and bool(path) and any(_staying(rig, kept, (path,), baked=baked))
-
-
-def held_by_ik(rig: bpy.types.Object, led: Collection[str]) -> dict[str, list[str]]:
-    """By the bone whose head its IK control holds the bones of each limb on IK of which no bone is led.
-
-    Limbs that their IK makes longer are not among them, as it holds their ends wherever the body goes, and neither are
-    those whose IK controls move with the body.
-    """
-    kept, found = control_rig(rig), dict[str, list[str]]()
-    for switch in () if kept is None else kept.switches:
-        rows = [row for row in kept.carriers if row.switch == switch.name] if kept is not None else []
-        end = next((row for row in rows if row.goes_by in rig.pose.bones), None)
-        stretches = kept is not None and any(
-            row.switch == switch.name and row.name.endswith(".ik_stretch") for row in kept.along
-        )
-        if kept is None or end is None or switch.stretches or stretches or any(row.name in led for row in rows):
-            continue
-        way = kept.controls[end.goes_by]
-        if read_switch(rig, switch.name) == switch.ik and not (way.turns_with or way.moves_with):
-            found[end.name] = [row.name for row in rows]
-    return found
 
 
 def bring_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[FloatArray]) -> None:

@@ -22,12 +22,12 @@ _LOOKED_AT = 9
 
 
 @dataclass(frozen=True, eq=False)
-class ControlTake:
-    """What controls' channels hold over F frames.
+class TakeChannels:
+    """What channels hold over F frames: those of bones, or of a control rig's controls.
 
-    rotations: by control (F, 4) local rotations. bodies: the bone of the body that each carries. locations: by control
-    that is moved (F, 3) what its location holds. switches: by path the value of what hands limbs from IK to FK. left:
-    sentences on limbs that could not stay on IK.
+    rotations: by bone or control (F, 4) local rotations. bodies: the bone that is solved of each. locations: by what is
+    moved (F, 3) what its location holds. switches: by path the value of what hands limbs from IK to FK. left: sentences
+    on limbs that could not stay on IK.
     """
 
     rotations: Mapping[str, FloatArray]
@@ -37,14 +37,14 @@ class ControlTake:
     left: tuple[str, ...] = ()
 
 
-def control_take(
+def control_channels(
     context: bpy.types.Context,
     rig: bpy.types.Object,
     kept: FabrikControlRig,
     skeleton: Skeleton,
     rotations: FloatArray,
     heads: FloatArray,
-) -> Generator[float, None, ControlTake]:
+) -> Generator[float, None, TakeChannels]:
     """The channels for (F, J, 4) local rotations and (F, 3) root heads of a tree of the body; limbs go to FK now.
 
     Those that stay on IK have their IK controls placed, frame by frame: these are the steps. Of controls that carry no
@@ -67,7 +67,7 @@ def control_take(
     switches = keyed_switches(
         kept, set_along(kept, writer.on_fk | {path: kept.switches[path].ik for path in writer.limbs})
     )
-    return ControlTake(moved, bodies, locations, switches, tuple(left))
+    return TakeChannels(moved, bodies, locations, switches, tuple(left))
 
 
 def _placed(
@@ -92,7 +92,7 @@ def _placed(
     return found, left
 
 
-def check_take(
+def off_their_channels(
     context: bpy.types.Context,
     rig: bpy.types.Object,
     kept: FabrikControlRig,

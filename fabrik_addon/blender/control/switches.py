@@ -9,7 +9,7 @@ import bpy
 from ..rig.keyframes import bone_path
 from ..rig.ownership import moved_by
 from ..rig.pose_keeper import read_switch, write_switch, write_switches
-from ..settings.control import FabrikControlRig, control_rig, moves
+from ..settings.control import FabrikControlRig, moves
 from .dependents import bone_in_path, targets_of
 
 # A constraint of this influence takes its bone over, whatever those before it make of it.
@@ -105,14 +105,6 @@ def keyed_switches(kept: FabrikControlRig, values: Mapping[str, float]) -> dict[
     """
     idle = {row.name: row.fk for row in kept.along}
     return {path: value for path, value in values.items() if not path.endswith(_INFLUENCE) and value != idle.get(path)}
-
-
-def switches_to_key(rig: bpy.types.Object) -> list[str]:
-    """The paths of what gets keys with a pose as it stands; none but on control rigs."""
-    kept = control_rig(rig)
-    if kept is None:
-        return []
-    return [*keyed_switches(kept, {row.name: read_switch(rig, row.name) for row in (*kept.switches, *kept.along)})]
 
 
 def hand_over(rig: bpy.types.Object, kept: FabrikControlRig, values: Mapping[str, float]) -> None:

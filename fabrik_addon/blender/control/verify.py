@@ -10,8 +10,8 @@ from ...core.arrays import FloatArray
 from ...core.rotations import product, quaternion_from_rotation_vector
 from ..rig.armature import Tree
 from ..settings.control import FabrikCarrier, FabrikControlRig
-from .body import read_trees
 from .dependents import batches
+from .posed_rig import ControlRig
 from .trials import TRIED_AXIS
 from .writer import ControlWriter
 
@@ -49,7 +49,7 @@ def _unruly(
     again: set[str] = set()
     places = {bone.name: place for place, bone in enumerate(rig.pose.bones)}
     context.view_layer.update()
-    for tree in read_trees(rig):
+    for tree in ControlRig(rig, kept).trees():
         by_control = {kept.carriers[name].control: name for name in tree.skeleton.names if name in doubted}
         writer = ControlWriter(context.view_layer.update, rig, kept, tree.skeleton)
         for batch in batches([each for each in by_control if each in places], after):

@@ -11,13 +11,12 @@ from ...core import forward_kinematics
 from ...core.arrays import FloatArray
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import rotation_vector_from_matrix
-from ..rig import pose_writer as plain
-from ..rig.armature import Tree, nearest_rotations
+from ..rig.armature import nearest_rotations
 from ..rig.keying import key_in_steps
 from ..rig.pose_keeper import read_switch
-from ..rig.pose_writer import ChannelGroup, HeldChannels, PoseWriter, channel_groups
+from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups
 from ..rig.spaces import as_array, metres_per_unit
-from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig
+from ..settings.control import FabrikCarrier, FabrikControlRig
 from .limbs import LimbOnIk, Update, bring_limbs, limbs_that_stay, place_limbs
 from .model import ControlModel
 from .switches import hand_over, keyed_switches, set_along
@@ -40,19 +39,6 @@ class Deviation(NamedTuple):
     bone: str
     distance: float
     angle: float
-
-
-def make_writer(
-    context: bpy.types.Context, armature: bpy.types.Object, tree: Tree, bones: Sequence[int], *, moves_root: bool
-) -> "PoseWriter | ControlWriter":
-    """What writes poses of a tree to an armature, through its controls where it is a control rig.
-
-    bones: the bones that are posed, as indices in the tree's skeleton.
-    """
-    kept = control_rig(armature)
-    if kept is None:
-        return PoseWriter(armature, tree, bones, moves_root=moves_root)
-    return ControlWriter(context.view_layer.update, armature, kept, tree.skeleton, bones)
 
 
 class ControlWriter:
@@ -289,65 +275,6 @@ def _distance(deviation: Deviation) -> float:
 
 def _apart(deviation: Deviation) -> str:
     return f"{1000.0 * deviation.distance:.1f} mm and {np.degrees(deviation.angle):.2f}°"
-
-
-def write_pose(
-    rig: bpy.types.Object,
-    skeleton: Skeleton,
-    rotations: FloatArray,
-    root_location: FloatArray | None = None,
-    bones: Sequence[int] | None = None,
-    *,
-    context: bpy.types.Context,
-) -> list[str]:
-    """As `rig.pose_writer.write_pose`, and through the controls of a control rig; sentences on bones that can't follow.
-
-    context: where the rig is evaluated, to look how it came out.
-    """
-    kept = control_rig(rig)
-    if kept is None:
-        plain.write_pose(rig, skeleton, rotations, root_location, bones)
-        return []
-    writer = ControlWriter(context.view_layer.update, rig, kept, skeleton, bones)
-    writer.write(rotations, root_location)
-    rig.update_tag(refresh={"DATA"})
-    return writer.settle()
-
-
-def write_live(
-    rig: bpy.types.Object,
-    skeleton: Skeleton,
-    rotations: FloatArray,
-    root_location: FloatArray | None,
-    bones: Sequence[int],
-    *,
-    update: Update,
-    known: dict[str, LimbOnIk],
-) -> None:
-    """As `write_pose`, over and over and nothing said; limbs that stay on IK go on from where they are.
-
-    update: evaluates the rig, which is done for such limbs alone. known: keeps those from one pose to the next.
-    """
-    kept = control_rig(rig)
-    if kept is None:
-        plain.write_pose(rig, skeleton, rotations, root_location, bones)
-        return
-    writer = ControlWriter(update, rig, kept, skeleton, bones, known=known)
-    known.clear()
-    known.update(writer.limbs)
-    writer.write(rotations, root_location)
-    rig.update_tag(refresh={"DATA"})
-
-
-def settle(writers: Sequence[PoseWriter | ControlWriter]) -> list[str]:
-    """Have bodies stand where they were written to; a sentence on each bone that can't."""
-    return [sentence for each in writers if isinstance(each, ControlWriter) for sentence in each.settle()]
-
-
-def key_switches(context: bpy.types.Context, writers: Sequence[PoseWriter | ControlWriter]) -> None:
-    """Key the numbers on the present frame that handed limbs to other controls."""
-    for writer in (each for each in writers if isinstance(each, ControlWriter)):
-        writer.key_switches(context.scene.frame_current_final)
 
 
 def _leans(matrices: FloatArray) -> FloatArray:

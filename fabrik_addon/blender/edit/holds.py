@@ -24,7 +24,7 @@ from ...core.rotations import (
 )
 from ...markers.steps import finish
 from ..capture.clip import scene_rate
-from ..control.body import read_trees
+from ..control.posed_rig import posed_rig
 from ..goals.effectors import why_no_target
 from ..goals.sampling import sample_steps
 from ..posing.drag.setup import DragSettings, DragSetup
@@ -133,7 +133,7 @@ def hold_feet(context: bpy.types.Context, armature: bpy.types.Object, ease: floa
         if holds[number].is_contact:
             remove_hold(context, armature, number)
     scene = context.scene
-    takes = [Take(armature, tree) for tree in read_trees(armature)]
+    takes = [Take(armature, tree) for tree in posed_rig(armature).trees()]
     keys = np.unique(np.concatenate([take.key_frames(take.skeleton.names) for take in takes]))
     if not len(keys):
         raise RigError(f"{armature.name!r} has no animation to find foot contacts in: bake or key some first")

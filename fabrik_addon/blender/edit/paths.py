@@ -9,8 +9,7 @@ import numpy as np
 from ...core import forward_kinematics
 from ...core.arrays import BoolArray, FloatArray
 from ...core.model.kinematics import tails
-from ..control.body import read_trees
-from ..settings.control import control_rig
+from ..control.posed_rig import posed_rig
 from .take import SAME_FRAME, Take, every_curve, is_layered
 
 # Frames before and after the present one that are worked out at most, and how near to their end makes it be done anew.
@@ -110,7 +109,7 @@ def _strips(rig: bpy.types.Object) -> list[tuple[float, ...]]:
 
 def needs_sampling(rig: bpy.types.Object) -> bool:
     """Whether only Blender's own evaluation says where bones are: it must not go to other frames while it draws."""
-    return is_layered(rig) or control_rig(rig) is not None
+    return is_layered(rig) or not posed_rig(rig).by_channels
 
 
 def find_paths(rig: bpy.types.Object, frame: float) -> Paths | None:
@@ -120,7 +119,7 @@ def find_paths(rig: bpy.types.Object, frame: float) -> Paths | None:
 
 def _sampled(rig: bpy.types.Object, frame: float, about: float) -> Paths | None:
     """The paths of a rig on frames about one; None where its bones have no keys."""
-    trees = read_trees(rig)
+    trees = posed_rig(rig).trees()
     takes = [Take(rig, tree) for tree in trees]
     keys = [take.key_frames(tree.skeleton.names) for take, tree in zip(takes, trees, strict=True)]
     every = np.concatenate(keys)

@@ -15,7 +15,7 @@ from ...core.falloff import falloff
 from ...core.model.bodies import effector_offset
 from ...human.naming_schemes import match
 from ..bake.animated import check_still
-from ..control.body import bones_on_ik, hinge_by_locks, locks_on, may_move_freely
+from ..control.posed_rig import posed_rig
 from ..goals.goals import limits_of
 from ..goals.root import root_mode
 from ..goals.self_collision import collision_of
@@ -198,7 +198,7 @@ def _effectors(
         if name in names and not held
     ]
     # What is on IK holds itself.
-    free = set(names) - bones_on_ik(armature)
+    free = set(names) - posed_rig(armature).on_ik
     about = {*setup.dragged, *(each.bone for each in held)}
     others = held_effectors(armature, names, about)
     return [*(held or found), *(effector for effector in others if effector.bone in free)]
@@ -221,7 +221,7 @@ def _turning(
     dragged = next(iter(setup.dragged))
     for name in setup.dragged:
         check_on_fk(armature, name)
-    keyed = take.keyed - bones_on_ik(armature)
+    keyed = take.keyed - posed_rig(armature).on_ik
     turning = [name for name in open_ if name in keyed]
     if not turning:
         raise RigError(f"No bone that follows {dragged!r} has keys: bake or key some motion first")
@@ -230,14 +230,15 @@ def _turning(
 
 def check_on_fk(armature: bpy.types.Object, bone: str) -> None:
     """Raise RigError where a control rig's IK has a bone: it holds itself, and its keys are others'."""
-    if bone in bones_on_ik(armature):
+    if bone in posed_rig(armature).on_ik:
         raise RigError(f"Bone {bone!r} is on IK here: switch its limb to FK, with keys, to edit its motion")
 
 
 def _is_partly_locked(armature: bpy.types.Object, tree: Tree, name: str) -> bool:
     """Whether a bone's locks leave it less than its limit says."""
     here = tree.rotations[tree.skeleton.index(name)]
-    return hinge_by_locks(armature, name) is None and locks_on(armature, name, here) is not None
+    posed = posed_rig(armature)
+    return posed.hinge(name) is None and posed.lock(name, here) is not None
 
 
 def _moves_root(
@@ -248,7 +249,7 @@ def _moves_root(
     if (
         root not in setup.tops
         or root in setup.frozen
-        or not (take.curves(take.place, "location") and may_move_freely(armature, root))
+        or not (take.curves(take.place, "location") and posed_rig(armature).may_move_freely(root))
     ):
         return False
     pinned = len(effectors) > len(setup.dragged)

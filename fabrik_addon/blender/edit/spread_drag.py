@@ -14,13 +14,13 @@ from mathutils import Quaternion, Vector
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.edit import EditPoses, EditSolver, between
 from ...core.rotations import product, quaternion_from_rotation_vector
-from ..control.writer import make_writer
+from ..control.posed_rig import posed_rig
 from ..goals.pins import take_pins_along
 from ..goals.support import floor_of
 from ..posing.drag.session import StepResult
 from ..posing.drag.setup import DragSettings, DragSetup
 from ..rig.actions import check_action
-from ..rig.armature import RigError, Tree, check_bones, check_editable, check_rig
+from ..rig.armature import RigError, check_bones, check_editable, check_rig
 from ..rig.pose_keeper import PoseKeeper
 from ..rig.spaces import object_scale
 from ..settings.control import solved_bone
@@ -66,9 +66,9 @@ class SpreadDrag:
         self._last: EditPoses | None = None
         self._asked: tuple[npt.ArrayLike, npt.ArrayLike | None] | None = None
         self._keeper = PoseKeeper(scene, armature)
-        at = int(shown[0]) if len(shown) else now
-        own = Tree(span.model.skeleton, span.motion.rotations[at], span.motion.roots[at])
-        self._writer = make_writer(context, armature, own, self._coarse.bones, moves_root=span.model.free_root)
+        self._writer = posed_rig(armature).writer(
+            context.view_layer.update, span.model.skeleton, self._coarse.bones, moves_root=span.model.free_root
+        )
         world = np.array(armature.matrix_world, dtype=np.float64)
         self._to_world, self._rotation_to_world = world[:3, :3], armature.matrix_world.to_quaternion()
         self._scale = float(object_scale(world))
@@ -118,7 +118,7 @@ class SpreadDrag:
             found = solver.solve(*goals)
         changed = self._write(found)
         names = span.model.skeleton.names
-        self._keeper.restore([span.take.place, *(span.take.holder(names[bone]) for bone in self._coarse.bones)])
+        self._keeper.restore([span.take.place, *(span.take.posed.holder(names[bone]) for bone in self._coarse.bones)])
         context.view_layer.update()
         take_pins_along(self._armature, self._dragged)
         return changed

@@ -10,13 +10,12 @@ import numpy as np
 
 from ...core.arrays import FloatArray
 from ...core.model.skeleton import Skeleton
-from ..control.body import read_trees
+from ..control.posed_rig import posed_rig
 from ..rig import keyframes
 from ..rig.armature import RigError, Tree, root_place
 from ..rig.keyframes import bone_path
 from ..rig.pose_keeper import PoseKeeper, read_channel
 from ..rig.rotation_modes import from_channels, property_name
-from ..settings.control import control_rig
 
 # Frames nearer to each other than this are the same one.
 SAME_FRAME = 1e-3
@@ -48,15 +47,15 @@ class Take:
     """The action of an armature, read curve by curve.
 
     Attributes:
-        tree: the bones that are read, skeleton: theirs. place: the bone whose location moves the root.
+        posed: the rig. tree: the bones that are read, skeleton: theirs. place: the bone whose location moves the root.
         is_layered: whether the motion is that of NLA strips, and not of an action.
     """
 
     def __init__(self, armature: bpy.types.Object, tree: Tree) -> None:
         """Look the curves up. Raises RigError, naming the trouble, where they do not say how the bones stand."""
-        self._armature, self._kept, self.tree, self.skeleton = armature, control_rig(armature), tree, tree.skeleton
+        self._armature, self.posed, self.tree, self.skeleton = armature, posed_rig(armature), tree, tree.skeleton
         self.is_layered = is_layered(armature)
-        self.place: str = tree.skeleton.names[0] if self._kept is None else self._kept.place
+        self.place = self.posed.place(tree.skeleton.names[0])
         self._curves: dict[str, list[bpy.types.FCurve]] = {}
         for curve in every_curve(armature):
             if len(curve.keyframe_points) and not (curve.mute or (curve.group is not None and curve.group.mute)):
@@ -67,13 +66,6 @@ class Take:
         """Those of a bone's channel."""
         return self._curves.get(bone_path(bone, channel), [])
 
-    def holder(self, bone: str) -> str:
-        """The bone whose channels turn a bone: itself, or its control; "" for none."""
-        if self._kept is None:
-            return bone
-        control: str = self._kept.carriers[bone].control
-        return control if control in self._armature.pose.bones else ""
-
     def rotation_curves(self, holder: str) -> list[bpy.types.FCurve]:
         """Those of the rotation of a bone that counts."""
         bone: bpy.types.PoseBone | None = self._armature.pose.bones.get(holder)
@@ -82,7 +74,7 @@ class Take:
     @cached_property
     def keyed(self) -> set[str]:
         """The bones whose rotation has keys."""
-        return {bone for bone in self.skeleton.names if self.rotation_curves(self.holder(bone))}
+        return {bone for bone in self.skeleton.names if self.rotation_curves(self.posed.holder(bone))}
 
     def key_frames(
         self, bones: Sequence[str], *, root: bool = True, within: tuple[float, float] | None = None
@@ -91,19 +83,19 @@ class Take:
 
         within: a first and a last frame, between which the keys of curves that go round come again and again.
         """
-        found = [curve for bone in bones for curve in self.rotation_curves(self.holder(bone))]
+        found = [curve for bone in bones for curve in self.rotation_curves(self.posed.holder(bone))]
         found += self.curves(self.place, "location") if root else []
         times = [_times(curve, within) for curve in found]
         return np.unique(np.concatenate(times)) if times else np.zeros(0)
 
     def round_length(self, bones: Sequence[str]) -> float:
         """After how many frames the rotation of some of the bones comes again; infinite where it does not."""
-        cycles = [cycle_of(curve) for bone in bones for curve in self.rotation_curves(self.holder(bone))]
+        cycles = [cycle_of(curve) for bone in bones for curve in self.rotation_curves(self.posed.holder(bone))]
         return min((last - first for first, last in filter(None, cycles)), default=np.inf)
 
     def motion(self, frames: FloatArray) -> Motion:
         """The poses on (F,) frames; those of strips and of controls as Blender evaluates them, frame by frame."""
-        if self._kept is not None or self.is_layered:
+        if not self.posed.by_channels or self.is_layered:
             return self._evaluated(frames)
         names = self.skeleton.names
         channels = {name: self._values(name, self._channel(name), frames) for name in names if name in self.keyed}
@@ -120,10 +112,11 @@ class Take:
     def _evaluated(self, frames: FloatArray) -> Motion:
         """The poses on (F,) frames as Blender shows them."""
         scene, bones = bpy.context.scene, self._armature.pose.bones
-        turned = [self.place, *map(self.holder, sorted(self.keyed))]
+        turned = [self.place, *map(self.posed.holder, sorted(self.keyed))]
         holders = {holder: self._channel(holder) for holder in turned if self.rotation_curves(holder)}
         held: dict[str, list[list[float]]] = {each: [] for each in holders}
-        places, trees, counting = [], [], self._counting()
+        places, trees, played = [], [], self.posed.played
+        counting = {bone.name: row for row, bone in enumerate(bones) if bone.name in played}
         stands = np.empty((len(frames), len(counting), 16))
         keeper = PoseKeeper(scene, self._armature)
         try:
@@ -132,31 +125,20 @@ class Take:
                 for holder, channel in holders.items():
                     held[holder].append(list(getattr(bones[holder], channel)))
                 places.append(bones[self.place].location[:] if self.place in bones else (0.0, 0.0, 0.0))
-                if self._kept is not None:
+                if not self.posed.by_channels:
                     trees.append(tree_of(self._armature, self.skeleton.names[0]))
                     stands[row] = read_channel(self._armature, "matrix", 16)[list(counting.values())]
         finally:
             keeper.restore()
         channels = {holder: np.array(values, dtype=np.float64) for holder, values in held.items()}
         location = np.array(places, dtype=np.float64)
-        if self._kept is None:
+        if self.posed.by_channels:
             return self._motion(frames, channels, location)
         rotations = np.array([tree.rotations for tree in trees])
         roots = np.array([tree.root_location for tree in trees])
         # Blender hands matrices over column by column.
         matrices = dict(zip(counting, stands.reshape(-1, len(counting), 4, 4).transpose(1, 0, 3, 2), strict=True))
         return Motion(self.skeleton, frames, rotations, roots, channels, location, matrices)
-
-    def _counting(self) -> dict[str, int]:
-        """The bones of a control rig's body and its controls, by name, with their places among the pose bones."""
-        if self._kept is None:
-            return {}
-        names = {self._kept.place}
-        for carrier in self._kept.carriers:
-            names |= {carrier.name, carrier.control}
-        for control in self._kept.controls:
-            names |= {control.name, control.turns_with, control.shares_turn}
-        return {bone.name: row for row, bone in enumerate(self._armature.pose.bones) if bone.name in names}
 
     def _channel(self, holder: str) -> str:
         """The name of the rotation of a bone that counts."""
@@ -170,7 +152,7 @@ class Take:
 
 def tree_of(armature: bpy.types.Object, bone: str) -> Tree:
     """The tree of bones that a bone is in, of a control rig's body."""
-    return next(tree for tree in read_trees(armature) if bone in tree.skeleton.names)
+    return next(tree for tree in posed_rig(armature).trees() if bone in tree.skeleton.names)
 
 
 def is_animated(armature: bpy.types.Object) -> bool:

@@ -10,8 +10,7 @@ import numpy as np
 from ...core import Effector, Fixed, Solver
 from ...core.arrays import BoolArray
 from ...core.limits.base import Limit
-from ..control.body import hinge_by_locks, may_move, owned_bones, unkeyable_bones
-from ..control.limbs import hinge_on_ik
+from ..control.posed_rig import posed_rig
 from ..rig.armature import RigError, Tree, check_unscaled
 from ..rig.stretch import solved_slides, stretched
 from ..rig.subtrees import cut_tree, freeze
@@ -122,8 +121,9 @@ def gather_goals(
     LimitPropertyError for a limit that makes no sense.
     """
     enabled = enabled_effectors(rig) if wanted is None else wanted
-    owned, unkeyable = owned_bones(rig), unkeyable_bones(rig)
-    held = {**unkeyable, **owned}
+    posed = posed_rig(rig)
+    owned = posed.owned
+    held = {**posed.frozen, **owned}
     partners = [closes(rig, effector) for effector in enabled]
     ends = {effector.bone for effector in enabled} | {each.bone for each in partners if each is not None}
     goals = []
@@ -192,7 +192,7 @@ def _goals_of(
         bends=tuple(bend_of(each) for each in own),
         held=here,
         carrier=carrier,
-        root_moves=root.name not in here and may_move(rig, root.name),
+        root_moves=root.name not in here and posed_rig(rig).may_move(root.name),
     )
     _check_loops(goals)
     by_markers = any(isinstance(each, FabrikMarker) for each in own)
@@ -206,9 +206,9 @@ def limits_of(rig: bpy.types.Object, names: Sequence[str], *, baked: bool = Fals
 
     baked: they are for a bake, in which other limbs stay on IK than in a pose.
     """
-    limits = read_limits(rig, names)
+    limits, posed = read_limits(rig, names), posed_rig(rig)
     for name in (name for name in names if name not in limits):
-        hinge = hinge_by_locks(rig, name, baked=baked) or hinge_on_ik(rig, name, baked=baked)
+        hinge = posed.hinge(name, baked=baked)
         if hinge is not None:
             limits[name] = hinge
     return limits

@@ -11,11 +11,10 @@ import bpy
 import numpy as np
 
 from ...core.arrays import BoolArray
-from ..control.body import owned_bones, read_trees, unkeyable_bones
+from ..control.posed_rig import posed_rig
 from ..limits.preset import rest_key
 from ..rig.armature import Channels, Tree, flagged, flags, floats, read_channels, root_place
 from ..rig.locks import hinge_of_locks
-from ..settings.control import control_rig
 from ..settings.effector import FabrikEffector
 from ..settings.limit_properties import kept_values
 from ..settings.rig import rig_settings
@@ -50,7 +49,7 @@ class KeptGoals:
 
         The trees of the goals themselves may stand as they did before they were posed.
         """
-        if control_rig(rig) is not None:
+        if not posed_rig(rig).by_channels:
             # Its body stands as it was evaluated, which no property tells.
             return [(goals, goals.tree) for goals in _gathered(rig)]
         channels = read_channels(rig)
@@ -64,7 +63,7 @@ class KeptGoals:
 
 
 def _gathered(rig: bpy.types.Object) -> list[Goals]:
-    return [goals.pins_first() for goals in gather_goals(rig, read_trees(rig))]
+    return [goals.pins_first() for goals in gather_goals(rig, posed_rig(rig).trees())]
 
 
 def _posed(rig: bpy.types.Object, gathered: Sequence[Goals], names: Sequence[str]) -> _Posed:
@@ -103,8 +102,8 @@ def _made_of(rig: bpy.types.Object, channels: Channels, posed: _Posed) -> _Key |
         [flags(pose_bones, name, 3).tobytes() for name in ("lock_location", "lock_scale")],
         [(name, hinge_of_locks(pose_bones[name])) for name in flagged(pose_bones, "lock_rotation", 3)],
         [kept_values(bone) for bone in pose_bones],
-        owned_bones(rig),
-        unkeyable_bones(rig),
+        posed_rig(rig).owned,
+        posed_rig(rig).frozen,
     )
 
 

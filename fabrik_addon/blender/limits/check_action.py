@@ -10,16 +10,16 @@ import numpy as np
 
 from ...core.arrays import FloatArray, IntArray
 from ...core.limits.base import Limit
+from ..control.posed_rig import posed_rig
 from ..rig.armature import RigError, check_editable
 from ..rig.keyframes import amend_curve
 from ..rig.keying import key_channels
 from ..rig.legal import excess, legal_rotations
 from ..rig.pose_keeper import PoseKeeper
 from ..rig.rotation_modes import to_channels
-from ..settings.control import control_rig
 from ..settings.limit_properties import read_limit
 from .action_rotations import BoneCurves, rotation_curves, whole_frames
-from .clamp_pose import clamp_body
+from .clamp_pose import clamp_bones
 from .posed import rotations_of_action
 
 # Radians that do not count: nobody sees so little, and keys are kept in single precision.
@@ -89,7 +89,7 @@ def mend_action(
     keeper = PoseKeeper(context.scene, rig)
     keyed = [bone.name for bone in turned]
     try:
-        if control_rig(rig) is not None:
+        if not posed_rig(rig).by_channels:
             keyed = _mend_by_controls(context, rig, {bone.name: limits[bone.name] for bone in turned}, broken)
         else:
             for curves in rotation_curves(rig, turned):
@@ -106,7 +106,7 @@ def _mend_by_controls(
     keyed: dict[str, None] = {}
     for frame in np.unique(np.concatenate([breach.frames for breach in broken])).tolist():
         context.scene.frame_set(frame)
-        _, _, changed = clamp_body(context, rig, limits)
+        _, _, changed = clamp_bones(context, rig, limits)
         keyed |= dict.fromkeys(key_channels(context, rig, changed, automatic=False, before=changed))
     return list(keyed)
 

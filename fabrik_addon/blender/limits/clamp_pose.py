@@ -4,16 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
 import bpy
+import numpy as np
 
 from ...core.arrays import FloatArray
 from ...core.limits.base import Limit
 from ...core.rotations import angle_between
-from ..control.body import locks_on, read_trees
-from ..control.writer import ControlWriter
+from ..control.posed_rig import Changed, PosedRig, posed_rig
 from ..rig.armature import RigError, check_editable
 from ..rig.legal import excess, legal_rotations
-from ..rig.rotation_modes import local_rotation, property_name, to_channels
-from ..settings.control import control_rig
 from ..settings.limit_properties import read_limit
 
 # Radians: what is outside by less is so by the rounding of single precision.
@@ -33,68 +31,35 @@ def clamp_pose(context: bpy.types.Context, bones: Sequence[bpy.types.PoseBone]) 
     limits = {bone.name: limit for bone in bones if (limit := read_limit(bone)) is not None}
     if not limits:
         raise RigError("None of these bones has a limit: set one first")
-    if control_rig(rig) is None:
-        turned, left = [], []
-        for name, limit in limits.items():
-            bone = rig.pose.bones[name]
-            legal = _legal(rig, name, local_rotation(bone), limit)
-            if isinstance(legal, str):
-                left.append(legal)
-            elif legal is not None:
-                _turn(bone, legal)
-                turned.append(name)
-    else:
-        context.view_layer.update()
-        turned, left, _ = clamp_body(context, rig, limits)
+    context.view_layer.update()
+    turned, left, _ = clamp_bones(context, rig, limits)
     return f"{len(turned)} of {len(limits)} bones were clamped to their limits", left
 
 
-def clamp_body(
+def clamp_bones(
     context: bpy.types.Context, rig: bpy.types.Object, limits: Mapping[str, Limit]
-) -> tuple[list[str], list[str], dict[tuple[str, str], tuple[float, ...]]]:
-    """Bring bones of a control rig's body inside limits by their names, as `clamp_pose`.
+) -> tuple[list[str], list[str], Changed]:
+    """Bring bones inside limits by their names, as `clamp_pose`.
 
     Returns the bones that were outside, sentences on those that stay there, and by control and channel what those held
     before that have changed.
     """
-    kept = control_rig(rig)
-    assert kept is not None
-    turned: list[str] = []
-    left: list[str] = []
-    changed: dict[tuple[str, str], tuple[float, ...]] = {}
-    for tree in read_trees(rig):
-        rotations, rows = tree.rotations.copy(), []
-        for row, name in enumerate(tree.skeleton.names):
-            legal = _legal(rig, name, rotations[row], limits[name]) if name in limits else None
-            if isinstance(legal, str):
-                left.append(legal)
-            elif legal is not None:
-                rotations[row] = legal
-                rows.append(row)
-        if rows:
-            writer = ControlWriter(context.view_layer.update, rig, kept, tree.skeleton, rows)
-            writer.write(rotations, tree.root_location)
-            left += writer.settle()
-            changed |= writer.changed()
-            turned += [tree.skeleton.names[row] for row in rows]
-    return turned, left, changed
+    posed = posed_rig(rig)
+    legal = {name: _legal(posed, name, rotation, limits[name]) for name, rotation in posed.local(limits).items()}
+    turning = {name: found for name, found in legal.items() if isinstance(found, np.ndarray)}
+    left = [found for found in legal.values() if isinstance(found, str)]
+    off, changed = posed.turn(context, turning)
+    return list(turning), left + off, changed
 
 
-def _turn(bone: bpy.types.PoseBone, rotation: FloatArray) -> None:
-    """Write a rotation (4,), angles counted on from what the channels hold."""
-    present = getattr(bone, property_name(bone.rotation_mode))
-    name, values = to_channels(bone.rotation_mode, rotation[None], previous=present)
-    setattr(bone, name, values[0])
-
-
-def _legal(rig: bpy.types.Object, name: str, rotation: FloatArray, limit: Limit) -> FloatArray | str | None:
+def _legal(posed: PosedRig, name: str, rotation: FloatArray, limit: Limit) -> FloatArray | str | None:
     """(4,) the nearest rotation inside a limit that locks allow.
 
     None for one that is inside, a sentence where locks leave none.
     """
     if excess(limit, rotation[None])[0] <= _OUTSIDE:
         return None
-    kept = locks_on(rig, name, rotation)
+    kept = posed.lock(name, rotation)
     legal = legal_rotations(limit, rotation[None])[0]
     if kept is None:
         return legal

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from math import dist
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 import bpy
 import numpy as np
@@ -10,10 +10,10 @@ import numpy as np
 from ...core import LimitError, Polygon
 from ...core.backend import array as many
 from ...core.limits.swing_twist import lean_of
+from ..control.posed_rig import posed_rig
 from ..rig.armature import RigError
 from ..settings.limit_properties import read_limit, read_settings, write_settings
 from ..settings.limit_values import LimitSettings, flat, points
-from .posed import posed_rotations
 
 Corner: TypeAlias = tuple[float, float]
 Corners: TypeAlias = list[Corner]
@@ -24,7 +24,8 @@ _SAME_POINT: Final = 1e-3
 
 def present_lean(bone: bpy.types.PoseBone) -> Corner:
     """The (X, Z) swing of a bone as it is posed, radians."""
-    lean = lean_of(many, many.quaternion(posed_rotations([bone])[bone.name][None]))
+    rig = cast("bpy.types.Object", bone.id_data)
+    lean = lean_of(many, many.quaternion(posed_rig(rig).local([bone.name])[bone.name][None]))
     return float(np.asarray(lean.x).item()), float(np.asarray(lean.z).item())
 
 

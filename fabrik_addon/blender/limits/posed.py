@@ -1,19 +1,17 @@
 """How bones are rotated: by their channels, or, for the body of a control rig, as its controls pose them."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import bpy
 import numpy as np
 
 from ...core.arrays import FloatArray
 from ...core.rotations import angle_between
-from ..control.body import read_trees
+from ..control.posed_rig import posed_rig
 from ..rig.armature import RigError
 from ..rig.keyframes import curves, keys
 from ..rig.pose_keeper import PoseKeeper
-from ..rig.rotation_modes import local_rotation
-from ..settings.control import control_rig
 from .action_rotations import rotation_curves, whole_frames
 
 # Radians: matrices are in single precision. A bone that rotates by less over an action does not rotate.
@@ -28,14 +26,6 @@ class Rotations(NamedTuple):
     rotations: FloatArray
 
 
-def posed_rotations(bones: Sequence[bpy.types.PoseBone]) -> dict[str, FloatArray]:
-    """By name of a bone its local rotation (4,), w x y z, now; for the body of a control rig as last evaluated."""
-    rigs: set[Any] = {bone.id_data for bone in bones}
-    trees = [tree for rig in rigs if control_rig(rig) is not None for tree in read_trees(rig)]
-    body = {name: turn for tree in trees for name, turn in zip(tree.skeleton.names, tree.rotations, strict=True)}
-    return {bone.name: body[bone.name] if bone.name in body else local_rotation(bone) for bone in bones}
-
-
 def rotations_of_action(
     context: bpy.types.Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
 ) -> list[Rotations]:
@@ -44,7 +34,8 @@ def rotations_of_action(
     Frames with keys between whole ones count too, unless the rig is a control rig, which is played for this.
     Raises RigError where there is no action, or where it rotates none of them.
     """
-    if control_rig(rig) is None:
+    posed, names = posed_rig(rig), [bone.name for bone in bones]
+    if posed.by_channels:
         found = []
         for each in rotation_curves(rig, list(bones)):
             frames = np.union1d(each.times, whole_frames(each.times))
@@ -58,7 +49,7 @@ def rotations_of_action(
         poses = []
         for frame in frames.tolist():
             context.scene.frame_set(int(frame))
-            poses.append(posed_rotations(bones))
+            poses.append(posed.local(names))
     finally:
         keeper.restore()
         context.view_layer.update()

@@ -16,11 +16,9 @@ from ...core import Ball, Hinge, Polygon
 from ...core.arrays import FloatArray
 from ...core.limits.base import Limit
 from ...core.limits.swing_twist import compose_arrays
-from ...core.rotations import NO_TURN, angle_between
-from ..control.body import control_of
+from ..control.posed_rig import posed_rig
 from ..rig.armature import RigError, check_editable
 from ..rig.rotation_modes import to_channels
-from ..settings.control import control_rig
 from ..settings.limit_properties import read_limit
 from ..settings.limit_values import Range
 
@@ -34,8 +32,6 @@ _NEARLY: Final = 0.1
 _ORDERS: Final = ("YXZ", "YZX")
 # Where the angles are larger in sum, the same rotation has another triple of angles, and Blender may take that.
 _OTHER_ANGLES: Final = 1.5 * pi
-# Radians by which a control's axes may be off a bone's.
-_OTHER_AXES: Final = 1e-3
 # Places along a side of a limit, and along its edge.
 _PLACES: Final = 32
 _EDGE_PLACES: Final = 256
@@ -58,7 +54,8 @@ def limits_to_constraints(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, lis
     rig = cast("bpy.types.Object", bones[0].id_data)
     check_editable(rig)
     boxes = [euler_box(read_limit(bone)) for bone in bones]
-    holders = [_holder(rig, bone) for bone in bones]
+    posed = posed_rig(rig)
+    holders = [posed.limited(bone.name) for bone in bones]
     left = [
         f"Bone {bone.name!r} has no control with the same rotation, so its limit gets no constraint"
         for bone, holder, box in zip(bones, holders, boxes, strict=True)
@@ -74,14 +71,6 @@ def limits_to_constraints(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, lis
     pairs = zip(holders, boxes, strict=True)
     count = sum(holder is not None and any(box.ranges) for holder, box in pairs)
     return f"{count} of {len(bones)} bones now have a Limit Rotation constraint", left
-
-
-def _holder(rig: bpy.types.Object, bone: bpy.types.PoseBone) -> bpy.types.PoseBone | None:
-    """The bone that gets a bone's constraint: itself, or the control that rotates it about the same axes."""
-    if control_rig(rig) is None:
-        return bone
-    found = control_of(rig, bone.name)
-    return None if found is None or angle_between(found[1], NO_TURN) > _OTHER_AXES else found[0]
 
 
 def own_constraint(bone: bpy.types.PoseBone) -> Any | None:

@@ -7,8 +7,7 @@ import bpy
 import numpy as np
 
 from ...core.arrays import FloatArray
-from ..control.body import bones_on_ik, owned_bones, placing_controls, read_trees, unkeyable_bones
-from ..control.switches import switches_to_key
+from ..control.posed_rig import posed_rig
 from ..goals.effectors import check_effectors
 from ..goals.goals import gather_goals
 from ..goals.root import moves_root
@@ -18,7 +17,7 @@ from ..rig.armature import RigError, check_editable
 from ..rig.keyframes import bone_path
 from ..rig.keying import key_channels, key_in_steps, why_no_key
 from ..rig.rotation_modes import from_channels, property_name, to_channels
-from ..settings.control import control_rig
+from ..settings.control import solved_parents
 from ..settings.rig import rig_settings
 from ..settings.selection import picked_bones
 from ..settings.why_not import enabled_effectors
@@ -69,11 +68,13 @@ def key_pose(context: bpy.types.Context, rig: bpy.types.Object, bones: str = "PO
     """
     check_editable(rig)
     check_action(rig, new=False)
-    frame = context.scene.frame_current_final
+    frame, posed = context.scene.frame_current_final, posed_rig(rig)
     if bones == "SELECTED":
         chosen: list[_Channel] = [pair for bone in picked_bones(context, rig) for pair in _all_channels(bone)]
     elif bones == "WHOLE":
-        chosen = list(_whole_body(rig))
+        parents, left = solved_parents(rig), {**posed.owned, **posed.frozen}
+        free = [name for name in parents if name not in left]
+        chosen = list(posed.keyed(free, [name for name in free if not parents[name]]))
     else:
         chosen = list(dict.fromkeys([*_posed_by_effectors(context, rig), *_posed_since_last_key(rig, frame)]))
     if not chosen:
@@ -86,7 +87,7 @@ def key_pose(context: bpy.types.Context, rig: bpy.types.Object, bones: str = "PO
     if not keyed:
         raise RigError(why_no_key(context, automatic=False))
     forget_posed(rig, keyed)
-    for path in switches_to_key(rig):
+    for path in posed.switches:
         key_in_steps(rig, path, frame)
     return keyed
 
@@ -96,9 +97,10 @@ def _posed_by_effectors(context: bpy.types.Context, rig: bpy.types.Object) -> It
     if not enabled_effectors(rig):
         return
     check_effectors(context.scene, rig)
-    trees = gather_goals(rig, read_trees(rig))
+    posed = posed_rig(rig)
+    trees = gather_goals(rig, posed.trees())
     roots = [goals.tree.skeleton.names[0] for goals in trees if moves_root(rig, goals)]
-    yield from _written(rig, [bone for goals in trees for bone in goals.bone_names], roots)
+    yield from posed.keyed([bone for goals in trees for bone in goals.bone_names], roots)
     yield from ((bone, "scale") for goals in trees for bone in goals.slides)
 
 
@@ -126,28 +128,6 @@ def _before(rig: bpy.types.Object) -> dict[_Channel, tuple[float, ...]]:
             found[kept.name, channel] = tuple(values[0].tolist())
             found[kept.name, "location"] = tuple(kept.location)
     return found
-
-
-def _whole_body(rig: bpy.types.Object) -> Iterator[_Channel]:
-    """The channels of all that can be keyed."""
-    kept = control_rig(rig)
-    left = {**owned_bones(rig), **unkeyable_bones(rig)}
-    names = rig.pose.bones.keys() if kept is None else kept.carriers.keys()
-    free = [name for name in names if name not in left]
-    yield from _written(rig, free, [name for name in free if rig.pose.bones[name].parent is None or kept is not None])
-
-
-def _written(rig: bpy.types.Object, bones: Sequence[str], roots: Sequence[str]) -> Iterator[_Channel]:
-    """The channels of bones that are solved, and of roots that move; of a control rig's body those of its controls."""
-    kept, moved = control_rig(rig), list(roots)
-    if kept is not None:
-        on_ik = bones_on_ik(rig)
-        # What moves the body is rotated with it, where it carries what is solved.
-        moved = [*(kept.place for _ in roots[:1]), *placing_controls(rig, bones)]
-        bones = [*(kept.carriers[bone].control for bone in bones if bone not in on_ik), *moved]
-    there = [rig.pose.bones[bone] for bone in bones if bone in rig.pose.bones]
-    yield from ((bone.name, property_name(bone.rotation_mode)) for bone in there)
-    yield from ((bone, "location") for bone in moved if bone in rig.pose.bones)
 
 
 def _all_channels(bone: bpy.types.PoseBone) -> list[_Channel]:

@@ -9,9 +9,8 @@ import numpy as np
 from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
 from ...core.rotations import angle_between, slerp
-from ..control.body import bones_on_ik, locks_of
 from ..control.limbs import Update
-from ..control.writer import write_live
+from ..control.posed_rig import posed_rig
 from ..goals.effectors import check_effectors
 from ..goals.goals import Goals
 from ..goals.places import Places, present_places
@@ -70,21 +69,20 @@ def _pose_tree(
     update: Update,
 ) -> None:
     """Pose one tree, a share of the way from its base pose to its targets."""
-    free = moves_root(rig, goals)
+    free, posed = moves_root(rig, goals), posed_rig(rig)
     present, place = tree.rotations, tree.root_location
     start = present.copy()
     start[goals.bones] = base.rotations(goals.bone_names)
     head = base.root_place(tree.skeleton.names[0]) if free else place
     share = rig_settings(rig).influence
     if is_by_posture(goals, places):
-        session = _session(rig, goals, (start, head), live)
-        limbs = session.limbs
+        session: LiveSession | None = _session(rig, goals, (start, head), live)
         shown = tree if share == 1.0 else None
-        locks = locks_of(rig, tree.skeleton, goals.bones, start)
+        locks = posed.locks(tree.skeleton, goals.bones, start)
         solved, solved_head = session.pose(places, (start, head), locks, scene.frame_current_final, shown)
         stretches: dict[str, float] = {}
     else:
-        solution, limbs = solve_tree(rig, replace(goals, tree=tree), places, start, head), {}
+        solution, session = solve_tree(rig, replace(goals, tree=tree), places, start, head), None
         solved, solved_head = solution.rotations, solution.root_location
         factors = stretch_factors(goals, solution)
         stretches = {name: 1.0 + share * (factor - 1.0) for name, factor in factors.items()}
@@ -92,7 +90,7 @@ def _pose_tree(
     location = head + share * (solved_head - head)
     factors = present_factors(rig, stretches)
     stretched = any(abs(factors[name] - factor) > _SAME_PLACE for name, factor in stretches.items())
-    root, elsewhere = tree.skeleton.names[0], bones_on_ik(rig)
+    root, elsewhere = tree.skeleton.names[0], posed.on_ik
     on_ik = [bone for bone in goals.bones if tree.skeleton.names[bone] in elsewhere]
     others = [bone for bone in goals.bones if bone not in on_ik]
     turned = bool((angle_between(rotations[others], present[others]) > _SAME_TURN).any())
@@ -102,7 +100,13 @@ def _pose_tree(
     if turned or stretched or (free and moved):
         write_stretches(rig, stretches)
         live.on_ik[root] = OnIk(rotations)
-        write_live(rig, tree.skeleton, rotations, location if free else None, goals.bones, update=update, known=limbs)
+        known = {} if session is None else session.limbs
+        writer = posed.writer(update, tree.skeleton, goals.bones, moves_root=free, known=known)
+        if session is not None:
+            # Limbs that stay on IK go on from where they are.
+            session.limbs = dict(writer.limbs)
+        writer.write(rotations, location if free else None)
+        rig.update_tag(refresh={"DATA"})
 
 
 def _session(rig: bpy.types.Object, goals: Goals, base: tuple[FloatArray, FloatArray], live: LiveRig) -> LiveSession:

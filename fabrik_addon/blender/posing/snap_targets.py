@@ -9,7 +9,7 @@ from mathutils import Matrix, Quaternion, Vector
 
 from ...core.arrays import FloatArray
 from ...core.errors import first_few
-from ..control.body import read_trees
+from ..control.posed_rig import posed_rig
 from ..goals.effectors import check_effectors
 from ..goals.goals import Goals, gather_goals
 from ..goals.pins import set_pin
@@ -85,7 +85,7 @@ def snap_targets(context: bpy.types.Context, rig: bpy.types.Object, *, clamp: bo
 def _outside_limits(rig: bpy.types.Object) -> list[str]:
     """A sentence on the bones that solving would move inside their limits, the farthest first; none if all are."""
     found: dict[str, float] = {}
-    for goals in gather_goals(rig, read_trees(rig)):
+    for goals in gather_goals(rig, posed_rig(rig).trees()):
         for bone in goals.bones:
             name = goals.tree.skeleton.names[bone]
             if name in goals.limits:
@@ -100,7 +100,7 @@ def _outside_limits(rig: bpy.types.Object) -> list[str]:
 
 def _loops(rig: bpy.types.Object) -> set[tuple[str, str | None]]:
     """The pairs of bones that closed loops hold together."""
-    trees = gather_goals(rig, read_trees(rig))
+    trees = gather_goals(rig, posed_rig(rig).trees())
     return {(effector.bone, effector.target_bone) for goals in trees for effector in goals.effectors}
 
 
@@ -114,7 +114,7 @@ def _to_effector(rig: bpy.types.Object, effector: FabrikEffector) -> _Move:
 
 def _to_bends(context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[_Move]:
     """Bend targets, turned about their limbs to the side on which those bend."""
-    for goals in gather_goals(rig, read_trees(rig)):
+    for goals in gather_goals(rig, posed_rig(rig).trees()):
         if any(bend is not None for bend in goals.bends):
             yield from _tree_bends(context, rig, goals)
 

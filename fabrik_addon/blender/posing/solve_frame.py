@@ -10,8 +10,7 @@ from ...core import Options, Solution
 from ...core.arrays import BoolArray, FloatArray
 from ...core.drag import DragPose
 from ...core.model.bodies import path_reaches
-from ..control.body import locks_of, read_trees
-from ..control.writer import write_pose
+from ..control.posed_rig import posed_rig
 from ..goals.effectors import check_effectors
 from ..goals.goals import Goals, gather_goals
 from ..goals.places import Places, present_places, tree_space
@@ -62,7 +61,7 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
     check_rig(armature)
     check_editable(armature)
     context.view_layer.update()
-    trees = [goals.pins_first() for goals in gather_goals(armature, read_trees(armature))]
+    trees = [goals.pins_first() for goals in gather_goals(armature, posed_rig(armature).trees())]
     before = recall(armature) if start == "PRESENT" else ()
     begins = [_begin(armature, goals, start, again=bool(before)) for goals in trees]
     errors, met, asked, why, worst = [], 0, [], "", 0.0
@@ -112,7 +111,7 @@ def _solve(
         if isinstance(solution, Solution):
             write_stretches(armature, stretch_factors(goals, solution))
         location = solution.root_location if moves_root(armature, goals) else None
-        write_pose(armature, goals.tree.skeleton, solution.rotations, location, bones=goals.bones, context=context)
+        posed_rig(armature).write(context, goals.tree.skeleton, solution.rotations, location, goals.bones)
     return solution, why
 
 
@@ -132,7 +131,7 @@ def _solve_by_posture(
         armature,
         goals,
         (begin.rotations, begin.root_location),
-        locks=locks_of(armature, goals.tree.skeleton, goals.bones, begin.rotations),
+        locks=posed_rig(armature).locks(goals.tree.skeleton, goals.bones, begin.rotations),
     )
     asked, present = (places.points, places.rotations), (goals.tree.rotations, goals.tree.root_location)
     found = session.solve_anew(*asked, from_far=True)
@@ -155,7 +154,7 @@ def solve_tree(
         solver = goals.around(tree, locked).solver(free_root=free)
         return places.solve(solver, rotations, location)
 
-    locks = locks_of(armature, goals.tree.skeleton, goals.bones, start)
+    locks = posed_rig(armature).locks(goals.tree.skeleton, goals.bones, start)
     return solve_around_locks(solve, goals.tree, start, start_location, locks)
 
 

@@ -8,24 +8,17 @@ import numpy as np
 
 from ...core.arrays import FloatArray
 from ...core.rotations import NO_TURN
-from ..control.body import read_trees
+from ..control.posed_rig import posed_rig
 from ..rig.armature import Tree, root_location_channel, root_place
-from ..rig.rotation_modes import from_channels, property_name
-from ..settings.control import control_rig
 from ..settings.rig import rig_settings
 
 
 def store_pose(rig: bpy.types.Object, stored: Any) -> None:
     """Keep the present pose of all bones in a collection of `FabrikStoredBone`, in the place of what is there."""
-    if control_rig(rig) is not None:
-        store_trees(rig, stored, read_trees(rig))
-        return
     stored.clear()
-    for bone in rig.pose.bones:
+    for name, rotation, location in zip(*posed_rig(rig).pose(), strict=True):
         kept = stored.add()
-        kept.name = bone.name
-        kept.rotation = from_channels(bone.rotation_mode, getattr(bone, property_name(bone.rotation_mode)))
-        kept.location = bone.location
+        kept.name, kept.rotation, kept.location = name, rotation, location
 
 
 def store_trees(rig: bpy.types.Object, stored: Any, trees: Iterable[Tree]) -> None:

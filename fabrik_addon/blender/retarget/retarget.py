@@ -19,7 +19,7 @@ from ..bake.bake import FindSteps, Steps, keyed_steps, timed
 from ..bake.jobs import BakedTree
 from ..bake.keys import check_root_motion
 from ..bake.settings import BakeSettings
-from ..control.body import may_move, owned_bones, read_trees, unkeyable_bones
+from ..control.posed_rig import posed_rig
 from ..goals.effectors import Pin
 from ..goals.goals import Goals, limits_of
 from ..rig.armature import Tree, check_unscaled
@@ -79,7 +79,7 @@ def body_of(rig: bpy.types.Object, pairs: Sequence[Pair] | None = None) -> Tree:
 
     Raises RetargetError where several trees have hips, and no pairs say which is meant.
     """
-    trees = sorted(read_trees(rig, at_rest=True), key=lambda tree: -len(tree.skeleton))
+    trees = sorted(posed_rig(rig).trees(at_rest=True), key=lambda tree: -len(tree.skeleton))
     if pairs:
         return next((tree for tree in trees if pairs[0].bone in tree.skeleton.names), trees[0])
     known = [(name, tree) for tree in trees if (name := _named_hips(tree))]
@@ -98,7 +98,8 @@ def _named_hips(tree: Tree) -> str:
 def _goals_of(rig: bpy.types.Object, tree: Tree) -> Goals:
     """The limits of a tree, and the bones of it that are not to be turned."""
     names = tree.skeleton.names
-    held = {**unkeyable_bones(rig), **owned_bones(rig)}
+    posed = posed_rig(rig)
+    held = {**posed.frozen, **posed.owned}
     check_unscaled(rig, names)
     return Goals(
         tree,
@@ -107,7 +108,7 @@ def _goals_of(rig: bpy.types.Object, tree: Tree) -> Goals:
         (_GIVEN,),
         limits=limits_of(rig, names, baked=True),
         held={name: held[name] for name in names if name in held},
-        root_moves=may_move(rig, names[0]),
+        root_moves=posed.may_move(names[0]),
     )
 
 

@@ -1,17 +1,17 @@
 """Writing a tree's pose, once, or over and over as dragging does: only what is turned, and what has changed."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
 import bpy
 import numpy as np
-import numpy.typing as npt
 
 from ...core.arrays import BoolArray, FloatArray
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import angle_between
-from .armature import Tree, check_bones, check_editable, floats, root_location_channel
+from .armature import floats, root_location_channel
 from .locks import bones_with_locks, locked_channels
 from .rotation_modes import channel_count, from_channels, property_name, to_channels
 
@@ -97,60 +97,48 @@ class HeldChannels:
         }
 
 
-def write_pose(
-    armature: bpy.types.Object,
-    skeleton: Skeleton,
-    rotations: npt.ArrayLike,
-    root_location: npt.ArrayLike | None = None,
-    bones: Sequence[int] | None = None,
-) -> None:
-    """Pose the skeleton's bones once, each in its own rotation mode; other bones and channels stay as they are.
-
-    Args:
-        armature: the armature object that the skeleton was read from.
-        skeleton: names the bones; `rotations` are in its order.
-        rotations: (J, 4) local rotations, w x y z. Angles go on from what the channels hold.
-        root_location: (3,) the root's head in armature space; None leaves its location channel alone.
-        bones: places in the skeleton of the bones to turn; all of them when None.
-
-    Raises:
-        RigError: naming what cannot be written: a linked armature, or a bone that is not there.
-    """
-    check_editable(armature)
-    check_bones(armature, *skeleton.names)
-    turned = np.arange(len(skeleton)) if bones is None else np.array(bones, dtype=np.int64)
-    wanted = np.asarray(rotations, dtype=np.float64)[turned]
-    for group in channel_groups(armature, [skeleton.names[bone] for bone in turned]):
-        group.write(armature, wanted[group.rows])
-    if root_location is not None:
-        root = armature.pose.bones[skeleton.names[0]]
-        root.location = root_location_channel(root, root_location).tolist()
-    armature.update_tag(refresh={"DATA"})
+def turn_bone(bone: bpy.types.PoseBone, rotation: FloatArray) -> None:
+    """Write a local rotation (4,), angles counted on from what the channels hold."""
+    present = getattr(bone, property_name(bone.rotation_mode))
+    channel, values = to_channels(bone.rotation_mode, rotation[None], previous=present)
+    setattr(bone, channel, values[0])
 
 
 class PoseWriter:
-    """Writes poses of a tree to an armature, each as if it followed the pose at the start."""
+    """Writes poses of a tree to an armature, each as if it followed the pose at the start.
 
-    def __init__(self, armature: bpy.types.Object, tree: Tree, bones: Sequence[int], *, moves_root: bool) -> None:
+    Attributes:
+        limbs, leaving_ik: as of a `ControlWriter`; there are none.
+    """
+
+    limbs: Mapping[str, Any] = MappingProxyType({})
+    leaving_ik: Sequence[str] = ()
+
+    def __init__(
+        self, armature: bpy.types.Object, skeleton: Skeleton, bones: Sequence[int], *, moves_root: bool
+    ) -> None:
         """Take note of what the channels of the bones hold, and of the root's location where that is written too."""
-        self._armature, self._tree, self._moves_root = armature, tree, moves_root
-        names = [tree.skeleton.names[bone] for bone in bones]
+        self._armature, self._root, self._moves_root = armature, skeleton.names[0], moves_root
+        names = [skeleton.names[bone] for bone in bones]
         self._bones = np.array(bones, dtype=np.int64)
         self._groups = channel_groups(armature, names)
-        self._held = HeldChannels(armature, [*names, self._root.name])
+        self._held = HeldChannels(armature, [*names, self._root])
 
-    def write(self, rotations: FloatArray, head: FloatArray) -> None:
+    def write(self, rotations: FloatArray, head: FloatArray | None) -> None:
         """Pose the bones by (J, 4) local rotations, and put the root's head at (3,) where it may move."""
         for group in self._groups:
             group.write(self._armature, rotations[self._bones[group.rows]])
         if self._moves_root:
-            root = self._root
+            root = self._armature.pose.bones[self._root]
             root.location = root_location_channel(root, head).tolist()
 
     def changed(self) -> dict[tuple[str, str], tuple[float, ...]]:
         """By (bone, channel) what those held at the start that hold something else now."""
         return self._held.changed()
 
-    @property
-    def _root(self) -> bpy.types.PoseBone:
-        return self._armature.pose.bones[self._tree.skeleton.names[0]]
+    def settle(self) -> list[str]:
+        """Nothing is left to be corrected."""
+        return []
+
+    def key_switches(self, frame: float) -> None:
+        """There are none."""

@@ -2,16 +2,13 @@
 
 from collections.abc import Collection, Sequence
 
-import bpy
 import numpy as np
 
 from ...core import forward_kinematics
 from ...core.arrays import FloatArray
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import NO_TURN, matrix_from_quaternion
-from ..settings.control import control_rig
 from .armature import Tree, nearest_rotations
-from .spaces import as_array
 
 
 def cut_tree(tree: Tree, owned: Collection[str], ends: Collection[str]) -> list[tuple[Tree, str]]:
@@ -47,24 +44,18 @@ def freeze(tree: Tree, held: Collection[str]) -> Tree:
     return Tree(skeleton.part(range(len(skeleton)), rest), rotations, tree.root_location)
 
 
-def tree_below(
-    armature: bpy.types.Object, tree: Tree, top: str, owned: Collection[str], frozen: Collection[str]
-) -> Tree:
-    """The bones of a tree from one bone down, at rest in such a way that they stand as Blender shows them now.
+def tree_below(tree: Tree, stands: FloatArray, top: str, owned: Collection[str], frozen: Collection[str]) -> Tree:
+    """The bones of a tree from one bone down, at rest in such a way that they stand at (J, 4, 4) now.
 
     What carries the top bone stays as it is, so its rest frame is the frame that it is carried in; frozen bones have
-    the frame in which they stand. Bones that constraints own, and those below them, are not there. A control rig's
-    body stands as its tree says: on IK its limbs may be stretched.
+    the frame in which they stand. Bones that constraints own, and those below them, are not there.
     """
     skeleton = tree.skeleton
     members = _members(skeleton, skeleton.index(top), owned)
     names = [skeleton.names[bone] for bone in members]
     rotations = tree.rotations[members].copy()
     rotations[[name in frozen for name in names]] = NO_TURN
-    if control_rig(armature) is None:
-        posed = _posed(armature, names)
-    else:
-        posed = forward_kinematics(skeleton, tree.rotations, tree.root_location)[members]
+    posed = stands[members]
     carried = posed.copy()
     carried[:, :3, :3] = posed[:, :3, :3] @ np.swapaxes(matrix_from_quaternion(rotations), 1, 2)
     below = skeleton.part(members)
@@ -87,13 +78,6 @@ def _members(skeleton: Skeleton, top: int, owned: Collection[str]) -> list[int]:
         if int(skeleton.parents[bone]) in inside and skeleton.names[bone] not in owned:
             inside.add(bone)
     return sorted(inside)
-
-
-def _posed(armature: bpy.types.Object, names: Sequence[str]) -> FloatArray:
-    """(N, 4, 4) where bones are, in armature space, without scale."""
-    posed = np.array([as_array(armature.pose.bones[name].matrix) for name in names])
-    posed[:, :3, :3] = nearest_rotations(posed[:, :3, :3])
-    return posed
 
 
 def _rest(posed: FloatArray, carried: FloatArray, skeleton: Skeleton) -> FloatArray:

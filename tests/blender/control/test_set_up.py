@@ -7,8 +7,8 @@ from support import limited, scenes
 from support.control_rigs import only_ik
 from support.rigify import open_rigify
 
-from fabrik_addon.blender.control.body import read_trees
 from fabrik_addon.blender.control.dependents import bone_in_path
+from fabrik_addon.blender.control.posed_rig import posed_rig
 from fabrik_addon.blender.control.writer import ControlWriter
 from fabrik_addon.blender.settings import selection
 from fabrik_addon.core.rotations import product, quaternion_from_rotation_vector
@@ -154,7 +154,7 @@ def test_the_body_stands_as_written_however_each_joint_is_turned():
     wanted = {"spine_fk.003", "shoulder.L", "Wing.L", "Wing.002.R", "neck", "head", "thigh_fk.L", "shin_fk.R", "toe.L"}
     assert wanted <= set(carriers(kept).values())
     bpy.context.view_layer.update()
-    (tree,) = read_trees(rig)
+    (tree,) = posed_rig(rig).trees()
     random = np.random.default_rng(3)
     turns = quaternion_from_rotation_vector(random.normal(scale=0.3, size=(len(tree.skeleton), 3)))
     writer = ControlWriter(bpy.context.view_layer.update, rig, kept, tree.skeleton)

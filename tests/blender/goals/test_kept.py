@@ -6,7 +6,7 @@ import pytest
 from support import scenes
 from support.limited import write_limit
 
-from fabrik_addon.blender.control.body import read_trees
+from fabrik_addon.blender.control.posed_rig import posed_rig
 from fabrik_addon.blender.goals.goals import gather_goals
 from fabrik_addon.blender.goals.kept import KeptGoals
 from fabrik_addon.blender.rig.posture_masses import masses_of
@@ -59,7 +59,7 @@ def _values(rig, goals, tree):
 
 def anew(rig):
     """The goals of a rig as they would be gathered now."""
-    gathered = [goals.pins_first() for goals in gather_goals(rig, read_trees(rig))]
+    gathered = [goals.pins_first() for goals in gather_goals(rig, posed_rig(rig).trees())]
     return [(goals, goals.tree) for goals in gathered]
 
 

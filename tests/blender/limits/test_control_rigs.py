@@ -7,7 +7,7 @@ from support.limited import refusal, select, write_limit
 from support.rigify import open_set_up
 from support.takes import curves, go_to
 
-from fabrik_addon.blender.control.body import read_trees
+from fabrik_addon.blender.control.posed_rig import posed_rig
 from fabrik_addon.blender.limits.check_action import check_action
 from fabrik_addon.blender.rig.legal import excess
 from fabrik_addon.core import Ball, Hinge, Polygon
@@ -27,7 +27,7 @@ def human():
 def off(rig, bone, limit):
     """Degrees that a bone is outside a limit as it is evaluated."""
     bpy.context.view_layer.update()
-    for tree in read_trees(rig):
+    for tree in posed_rig(rig).trees():
         if bone in tree.skeleton.names:
             return np.degrees(excess(limit, tree.rotations[tree.skeleton.index(bone)][None])[0])
     raise AssertionError(bone)

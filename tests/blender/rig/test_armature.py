@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from mathutils import Euler, Matrix, Quaternion, Vector
 
+from fabrik_addon.blender.control.posed_rig import posed_rig
 from fabrik_addon.blender.rig.armature import (
     RigError,
     Tree,
@@ -14,7 +15,6 @@ from fabrik_addon.blender.rig.armature import (
     read_trees,
     root_location_channel,
 )
-from fabrik_addon.blender.rig.pose_writer import write_pose
 from fabrik_addon.core import forward_kinematics
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
@@ -141,7 +141,7 @@ def test_blender_shows_the_pose_that_is_written(seed):
     tree, other = read_trees(armature)
     turns, place = random_turns(rng, len(tree.skeleton)), rng.normal(size=3)
 
-    write_pose(armature, tree.skeleton, turns, place)
+    posed_rig(armature).write(bpy.context, tree.skeleton, turns, place)
 
     assert_blender_agrees(armature, tree, turns, place)
     assert_blender_agrees(armature, other, other.rotations, other.root_location)
@@ -156,7 +156,7 @@ def test_a_pose_that_is_written_is_read_back(seed):
     tree = only_tree(armature)
     turns, place = random_turns(rng, len(tree.skeleton)), rng.normal(size=3)
 
-    write_pose(armature, tree.skeleton, turns, place)
+    posed_rig(armature).write(bpy.context, tree.skeleton, turns, place)
     again = only_tree(armature)
 
     np.testing.assert_allclose(np.abs((again.rotations * turns).sum(axis=1)), 1.0, atol=1e-6)
@@ -215,7 +215,7 @@ def test_locations_count_as_blender_counts_them_in_all_48_combinations():
 
     assert len(tree.skeleton) == 1 + 48
     assert_blender_agrees(armature, tree, tree.rotations, None)
-    write_pose(armature, tree.skeleton, random_turns(rng, 49), rng.normal(size=3))
+    posed_rig(armature).write(bpy.context, tree.skeleton, random_turns(rng, 49), rng.normal(size=3))
     again = only_tree(armature)
     assert_blender_agrees(armature, tree, again.rotations, again.root_location)
 
@@ -250,7 +250,7 @@ def test_channels_that_do_not_count_are_left_alone(chain):
     bone.rotation_quaternion, bone.location = (0.5, 0.5, 0.5, 0.5), (1.0, 2.0, 3.0)
     tree = only_tree(chain)
 
-    write_pose(chain, tree.skeleton, random_turns(np.random.default_rng(1), 3))
+    posed_rig(chain).write(bpy.context, tree.skeleton, random_turns(np.random.default_rng(1), 3))
 
     assert tuple(bone.rotation_quaternion) == (0.5, 0.5, 0.5, 0.5)
     assert tuple(bone.location) == (1.0, 2.0, 3.0)
@@ -266,7 +266,9 @@ def test_angles_go_on_from_what_the_channels_hold(chain):
     tree = only_tree(chain)
     step = np.array(Quaternion((1.0, 0.0, 0.0), 0.1))
 
-    write_pose(chain, tree.skeleton, [np.array(Quaternion(turn) @ Quaternion(step)) for turn in tree.rotations])
+    posed_rig(chain).write(
+        bpy.context, tree.skeleton, [np.array(Quaternion(turn) @ Quaternion(step)) for turn in tree.rotations]
+    )
 
     assert np.abs(np.array(chain.pose.bones["a"].rotation_euler) - (6.2, -6.3, 12.6)).max() < 0.11
     assert abs(chain.pose.bones["b"].rotation_axis_angle[0] - 6.2) < 0.11
@@ -364,7 +366,7 @@ def test_a_bone_that_was_renamed_since_reading_is_named(chain):
     chain.data.bones["b"].name = "beta"
 
     with pytest.raises(RigError, match="'Rig' has no bone 'b'"):
-        write_pose(chain, tree.skeleton, tree.rotations)
+        posed_rig(chain).write(bpy.context, tree.skeleton, tree.rotations)
 
 
 def link_saved(chain, path):
@@ -385,7 +387,7 @@ def test_a_linked_armature_is_read_but_not_written(chain, tmp_path):
     tree = only_tree(linked)
 
     with pytest.raises(RigError, match="'Rig' is linked from another file"):
-        write_pose(linked, tree.skeleton, tree.rotations)
+        posed_rig(linked).write(bpy.context, tree.skeleton, tree.rotations)
 
 
 def test_a_library_override_is_posed(chain, tmp_path):
@@ -394,9 +396,9 @@ def test_a_library_override_is_posed(chain, tmp_path):
     tree = only_tree(override)
     turns = random_turns(np.random.default_rng(5), 3)
 
-    write_pose(override, tree.skeleton, turns)
+    posed_rig(override).write(bpy.context, tree.skeleton, turns)
 
     assert_blender_agrees(override, tree, turns, None)
     override.override_library.is_system_override = True
     with pytest.raises(RigError, match="override of armature 'Rig' is not editable"):
-        write_pose(override, tree.skeleton, turns)
+        posed_rig(override).write(bpy.context, tree.skeleton, turns)

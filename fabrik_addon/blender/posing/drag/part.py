@@ -12,7 +12,7 @@ from ....core.arrays import FloatArray
 from ....core.drag import DragSolver
 from ....core.kernel.hanging import HangFrom
 from ....core.model.skeleton import Skeleton
-from ...control.body import bones_of_limbs, locks_of
+from ...control.posed_rig import posed_rig
 from ...goals.goals import limits_of
 from ...goals.loops import turning_bones
 from ...goals.support import floor_of, up_of
@@ -133,7 +133,7 @@ class DragPart:
             root="FREE" if self.moves_root and not self._ropes else "FIXED",
             preferred=self._preferred,
             pinned=[grip.effector.bone for grip in self.grips if grip.is_pin and not grip.is_dragged],
-            locks=locks_of(armature, tree.skeleton, self.turned, tree.rotations),
+            locks=posed_rig(armature).locks(tree.skeleton, self.turned, tree.rotations),
             hang_from=HangFrom(tree.rotations, tree.root_location, up_of(armature)[0], hangs) if follows else None,
         )
         session.begin(tree.rotations, tree.root_location)
@@ -212,12 +212,13 @@ def _free_joints(armature: bpy.types.Object, tree: Tree, led: Collection[str], *
 
     The limbs of a control rig follow as the rig has them follow.
     """
-    led = {*led, *bones_of_limbs(armature)}
+    posed = posed_rig(armature)
+    led = {*led, *posed.of_limbs}
     names, shares, floor = tree.skeleton.names, masses_of(armature, tree.skeleton).hanging, floor_of(armature)
     limbs = set() if shares is None else {names[bone] for bone in np.flatnonzero(shares)}
     lowest = set() if floor is None else {bone for bone, _ in floor.points}
     free = [bone for bone, name in enumerate(names) if name not in led and name in limbs | lowest]
-    return sorted(set(free) - locks_of(armature, tree.skeleton, free, tree.rotations).keys()) if hangs or floor else []
+    return sorted(set(free) - posed.locks(tree.skeleton, free, tree.rotations).keys()) if hangs or floor else []
 
 
 def _ropes(skeleton: Skeleton, grips: Sequence[Grip]) -> list[tuple[int, list[int], FloatArray]]:

@@ -14,7 +14,7 @@ from mathutils import Quaternion, Vector
 
 from ....core.arrays import FloatArray
 from ....core.errors import first_few
-from ...control.writer import ControlWriter, key_switches, make_writer, settle
+from ...control.posed_rig import posed_rig
 from ...goals.pins import take_pins_along
 from ...rig.armature import RigError, check_bones, check_editable, check_rig, nearest_rotations
 from ...rig.keying import check_auto_keying, is_auto_keying, key_channels, why_no_key
@@ -86,10 +86,12 @@ class Drag:
             raise RigError(_why_nothing_follows(bone, setup))
         self._keeper = PoseKeeper(context.scene, armature)
         self._writers = [
-            make_writer(context, armature, part.tree, part.written, moves_root=part.moves_root)
+            posed_rig(armature).writer(
+                context.view_layer.update, part.tree.skeleton, part.written, moves_root=part.moves_root
+            )
             for part in self._turning_parts
         ]
-        leaving = [bone for each in self._writers if isinstance(each, ControlWriter) for bone in each.leaving_ik]
+        leaving = [bone for each in self._writers for bone in each.leaving_ik]
         self.notice = f"Limbs switched from IK to FK: {first_few(leaving)}" if leaving else ""
         self._bones = armature.pose.bones.keys()
         world = as_array(armature.matrix_world)
@@ -185,14 +187,15 @@ class Drag:
         if self._asked is not None:
             self.step(*self._asked, settled=True)
         context.view_layer.update()
-        self.left_alone += settle(self._writers)
+        self.left_alone += [sentence for writer in self._writers for sentence in writer.settle()]
         changed = {key: values for writer in self._writers for key, values in writer.changed().items()}
         note_posed(self._armature, changed)
         if changed and is_auto_keying(context):
             keyed = key_channels(context, self._armature, changed, automatic=True, before=changed)
             forget_posed(self._armature, keyed)
             if keyed:
-                key_switches(context, self._writers)
+                for writer in self._writers:
+                    writer.key_switches(context.scene.frame_current_final)
             else:
                 self.left_alone.append(why_no_key(context, automatic=True))
         take_pins_along(self._armature, self._dragged)

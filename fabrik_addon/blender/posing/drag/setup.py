@@ -11,8 +11,7 @@ import numpy as np
 from ....core import Effector
 from ....core.arrays import FloatArray
 from ....core.model.prismatic import moved_with
-from ...control.body import may_move_freely, owned_bones, read_trees, unkeyable_bones
-from ...control.limbs import held_by_ik
+from ...control.posed_rig import posed_rig
 from ...goals.effectors import closes, core_effector
 from ...goals.loops import Partner
 from ...goals.pins import pins
@@ -66,7 +65,8 @@ class DragSetup:
     def __init__(self, armature: bpy.types.Object, bone: str, point: str, settings: DragSettings) -> None:
         """Look around. Raises RigError where the bone can't be dragged."""
         self._armature, self.point, self.settings = armature, point, settings
-        self.owned, self.frozen = owned_bones(armature), unkeyable_bones(armature)
+        self._posed = posed_rig(armature)
+        self.owned, self.frozen = self._posed.owned, self._posed.frozen
         if bone in self.owned:
             raise RigError(f"Bone {bone!r} can't be dragged: {self.owned[bone]}; {OTHERWISE}")
         self.dragged: dict[str, FloatArray] = {}
@@ -96,7 +96,7 @@ class DragSetup:
 
     def _present_trees(self) -> Iterator[Tree]:
         """The rig's bones, as long as they are now: dragging does not stretch them."""
-        return (stretched(self._armature, tree) for tree in read_trees(self._armature))
+        return (stretched(self._armature, tree) for tree in self._posed.trees())
 
     @property
     def root(self) -> str | None:
@@ -153,7 +153,7 @@ class DragSetup:
 
     def _part(self, top: str, *, turning: bool) -> DragPart:
         """The piece of the rig from one bone down, with all that is dragged or pinned on it."""
-        tree = tree_below(self._armature, self._trees[top], top, self.owned, self.frozen)
+        tree = tree_below(self._trees[top], self._posed.stands(self._trees[top]), top, self.owned, self.frozen)
         names = tree.skeleton.names
         root = self._root_mode(top, names)
         leads = top in self.dragged and root != "FIXED"
@@ -166,7 +166,7 @@ class DragSetup:
             grips.append(_turn_grip(grips[0]))
         grips += [_pin_grip(pin) for pin in self._held if pin.bone in names]
         grips += [grip for each, partner in self._loops for grip in self._loop_grips(each, partner, names)]
-        by_ik = held_by_ik(self._armature, [grip.effector.bone for grip in grips])
+        by_ik = self._posed.held_by_ik([grip.effector.bone for grip in grips])
         grips += [self._ik_grip(end) for end in by_ik if end in names]
         check_unscaled(self._armature, self._carrying(top, grips))
         factors = present_factors(self._armature, names)
@@ -185,7 +185,7 @@ class DragSetup:
 
     def _root_mode(self, top: str, names: Sequence[str]) -> str:
         """How the uppermost bone of those with these names goes along; one that is no root, or locked, does not."""
-        if top in self.frozen or not may_move_freely(self._armature, top):
+        if top in self.frozen or not self._posed.may_move_freely(top):
             return "FIXED"
         pinned = any(pin.bone in names for pin in self._held)
         dragged = top if top in self.dragged else next(iter(self.dragged))

@@ -1,0 +1,554 @@
+"""A rig as it is posed: by the channels of its bones, or, if it is a control rig, by the controls that carry its body.
+
+`posed_rig` finds which of the two a rig is. What reads and writes poses has one interface and doesn't ask.
+"""
+
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, TypeAlias
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ...core import Hinge, forward_kinematics
+from ...core.arrays import FloatArray, IntArray
+from ...core.model.skeleton import Skeleton
+from ...core.rotations import NO_TURN, angle_between, conjugate, matrix_from_quaternion, product, quaternion_from_matrix
+from ..rig import armature as plain
+from ..rig import ownership
+from ..rig.armature import Channels, Tree, check_bones, check_editable, nearest_rotations, root_location_channel
+from ..rig.keyframes import ROTATION_CHANNELS, bone_path
+from ..rig.locks import WithLocks, bones_with_locks, hinge_of_locks, with_locks
+from ..rig.pose_keeper import has_switch, read_switch
+from ..rig.pose_writer import PoseWriter, turn_bone
+from ..rig.rotation_modes import local_rotation, property_name
+from ..rig.spaces import as_array, object_scale
+from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig
+from .dependents import bone_in_path
+from .limbs import LimbOnIk, Update, staying
+from .model import ControlModel, Stands
+from .over_frames import TakeChannels, control_channels, off_their_channels
+from .switches import keyed_switches
+from .writer import ControlWriter
+
+_NO_CONTROL = "no control carries it"
+# The cosine of a control's axis to one of its bone's: what is less along is none of them.
+_ALONG: Final = 0.9994
+# Radians by which a control's axes may be off a bone's for both to have one limit.
+_OTHER_AXES: Final = 1e-3
+# Radians: a control without keys that would turn by less does not count.
+_UNKEYED: Final = 1e-4
+
+_Pair: TypeAlias = tuple[str, str]
+# By (bone, property) what was held before.
+Changed: TypeAlias = dict[_Pair, tuple[float, ...]]
+# (F, J, 4) local rotations and (F, 3) root heads.
+_Poses: TypeAlias = tuple[FloatArray, FloatArray]
+
+
+class PlainRig:
+    """A rig whose bones are posed by their own channels.
+
+    Attributes:
+        rig: the armature object.
+        by_channels: whether the channels of the bones, and so their curves, say how they are posed. Otherwise only an
+            evaluated frame does.
+    """
+
+    by_channels: ClassVar[bool] = True
+
+    def __init__(self, rig: bpy.types.Object) -> None:
+        self.rig = rig
+
+    def trees(self, *, at_rest: bool = False) -> list[Tree]:
+        """The bones that are solved and their present pose, as `rig.armature.read_trees`; of a control rig the body's.
+
+        The body stands as it was last evaluated. Raises RigError as that does.
+        """
+        return plain.read_trees(self.rig, at_rest=at_rest)
+
+    def pose(self) -> Channels:
+        """The present pose as channels, as if the bones of a body had some of their own."""
+        return plain.read_channels(self.rig)
+
+    def local(self, bones: Iterable[str]) -> dict[str, FloatArray]:
+        """The local rotation (4,), w x y z, of bones now."""
+        found = self.pose()
+        posed = dict(zip(found.names, found.rotations, strict=True))
+        return {name: posed[name] if name in posed else local_rotation(self.rig.pose.bones[name]) for name in bones}
+
+    def stands(self, tree: Tree) -> FloatArray:
+        """(J, 4, 4) where the bones of a tree are, in armature space, without scale."""
+        posed = np.array([as_array(self.rig.pose.bones[name].matrix) for name in tree.skeleton.names])
+        posed[:, :3, :3] = nearest_rotations(posed[:, :3, :3])
+        return posed
+
+    @property
+    def owned(self) -> dict[str, str]:
+        """The bones that constraints move, with what to call the reason; of a body they belong to its controls."""
+        return ownership.constrained_bones(self.rig)
+
+    @property
+    def frozen(self) -> dict[str, str]:
+        """The bones that ride along, with what to call the reason."""
+        return ownership.unkeyable_bones(self.rig)
+
+    @property
+    def on_ik(self) -> set[str]:
+        """The bones that are on IK now, so that no control of their own turns them."""
+        return set()
+
+    @property
+    def of_limbs(self) -> set[str]:
+        """The bones that are on IK or on FK: unless they are posed, they follow as the rig says."""
+        return set()
+
+    def held_by_ik(self, led: Collection[str]) -> dict[str, list[str]]:
+        """By the bone whose head its IK control holds the bones of each limb on IK of which no bone is led.
+
+        Limbs that their IK makes longer are not among them, as it holds their ends wherever the body goes, and neither
+        are those whose IK controls move with the body.
+        """
+        return {}
+
+    def lock(self, bone: str, rotation: FloatArray) -> WithLocks | None:
+        """What locks let a bone's rotation (4,) be: its own, or those of the control that carries it."""
+        return with_locks(self.rig.pose.bones[bone], rotation)
+
+    def locks(self, skeleton: Skeleton, bones: Iterable[int], rotations: FloatArray) -> dict[int, WithLocks]:
+        """By place in the skeleton what locked channels let bones be turned to, from (J, 4) rotations on."""
+        locked = self._with_locks()
+        names = {bone: skeleton.names[bone] for bone in bones if skeleton.names[bone] in locked}
+        locks = {bone: self.lock(name, rotations[bone]) for bone, name in names.items()}
+        return {bone: lock for bone, lock in locks.items() if lock is not None}
+
+    def _with_locks(self) -> set[str]:
+        return bones_with_locks(self.rig)
+
+    def hinge(self, bone: str, *, baked: bool = False) -> Hinge | None:
+        """The hinge that locks, or a limb's IK, make of a joint, such as an elbow's or a knee's.
+
+        baked: for a bake, in which other limbs stay on IK than in a pose.
+        """
+        return hinge_of_locks(self.rig.pose.bones[bone])
+
+    def limited(self, bone: str) -> bpy.types.PoseBone | None:
+        """What a bone's limit holds back where people pose by hand: itself, or its control with the same axes."""
+        return self.rig.pose.bones[bone]
+
+    def may_move(self, root: str) -> bool:
+        """Whether the root of a tree may be moved, along some axis at least."""
+        return not all(self.rig.pose.bones[root].lock_location)
+
+    def may_move_freely(self, top: str) -> bool:
+        """Whether the uppermost bone that follows is a root that may be moved along all axes."""
+        bone = self.rig.pose.bones[top]
+        return bone.parent is None and not any(bone.lock_location)
+
+    def writer(
+        self,
+        update: Update,
+        skeleton: Skeleton,
+        bones: Sequence[int],
+        *,
+        moves_root: bool,
+        known: Mapping[str, LimbOnIk] = MappingProxyType({}),
+    ) -> PoseWriter | ControlWriter:
+        """What writes poses of a tree over and over, each as if it followed the pose at the start.
+
+        update: evaluates the rig. bones: those that are posed, as indices in the skeleton. known: limbs that were
+        placed on IK before.
+        """
+        return PoseWriter(self.rig, skeleton, bones, moves_root=moves_root)
+
+    def write(
+        self,
+        context: bpy.types.Context,
+        skeleton: Skeleton,
+        rotations: npt.ArrayLike,
+        root_location: FloatArray | None = None,
+        bones: Sequence[int] | None = None,
+    ) -> list[str]:
+        """Pose bones once, each in its own rotation mode; sentences on those that their controls can't bring there.
+
+        Args:
+            context: where the rig is evaluated, to look how it came out.
+            skeleton: names the bones; `rotations` are in its order.
+            rotations: (J, 4) local rotations, w x y z. Angles go on from what the channels hold.
+            root_location: (3,) the root's head in armature space; None leaves it where it is.
+            bones: places in the skeleton of the bones to turn; all of them when None.
+
+        Raises:
+            RigError: naming what cannot be written: a linked armature, or a bone that is not there.
+        """
+        check_editable(self.rig)
+        check_bones(self.rig, *skeleton.names)
+        posed = range(len(skeleton)) if bones is None else bones
+        writer = self.writer(context.view_layer.update, skeleton, posed, moves_root=root_location is not None)
+        writer.write(np.asarray(rotations, dtype=np.float64), root_location)
+        self.rig.update_tag(refresh={"DATA"})
+        return writer.settle()
+
+    def turn(self, context: bpy.types.Context, rotations: Mapping[str, FloatArray]) -> tuple[list[str], Changed]:
+        """Pose bones, by name, by their local rotations (4,); sentences as of `write`, and what has changed."""
+        for name, rotation in rotations.items():
+            turn_bone(self.rig.pose.bones[name], rotation)
+        return [], {}
+
+    def channels(
+        self,
+        context: bpy.types.Context,
+        skeleton: Skeleton,
+        poses: _Poses,
+        bones: Sequence[str],
+        *,
+        moves_root: bool,
+    ) -> Generator[float, None, TakeChannels]:
+        """What poses over F frames make of the channels that are keyed. The steps place limbs that stay on IK."""
+        yield from ()
+        rotations, heads = poses
+        root = self.rig.pose.bones[skeleton.names[0]]
+        locations = {root.name: root_location_channel(root, heads)} if moves_root else {}
+        turned = {bone: rotations[:, skeleton.index(bone)] for bone in bones}
+        return TakeChannels(turned, {bone: bone for bone in bones}, locations, {})
+
+    def written(self, skeleton: Skeleton, bones: Collection[str], *, moves_root: bool) -> tuple[set[str], set[str]]:
+        """The bones that `channels` may have keys for, and the data paths of those keys."""
+        moved = skeleton.names[:1] if moves_root else ()
+        return {*bones}, _paths(bones, moved)
+
+    def off(self, context: bpy.types.Context, skeleton: Skeleton, wanted: FloatArray, frames: IntArray) -> list[str]:
+        """Go to some of F frames and look whether bones are at (F, J, 4, 4); a sentence on each that is not.
+
+        The scene is left on another frame.
+        """
+        return []
+
+    def place(self, root: str) -> str:
+        """The bone whose location moves the root of a tree; "" for none."""
+        return root
+
+    def holder(self, bone: str) -> str:
+        """The bone whose channels turn a bone: itself, or its control; "" for none."""
+        return bone
+
+    @property
+    def played(self) -> set[str]:
+        """The bones whose matrices on each frame `edited` needs."""
+        return set()
+
+    def edited(
+        self, skeleton: Skeleton, old: _Poses, new: _Poses, over: Stands
+    ) -> tuple[dict[str, FloatArray], FloatArray, tuple[str, ...]]:
+        """What poses become in place of others that the rig has over F frames.
+
+        Returns (F, 4) rotations by bone or control that has keys, (F, 3) how far the location of what moves the root
+        changes, and the controls that would turn but have no keys. over: how the rig stands over the frames.
+        """
+        root = self.rig.pose.bones[skeleton.names[0]]
+        shift = root_location_channel(root, new[1]) - root_location_channel(root, old[1])
+        return {name: new[0][:, skeleton.index(name)] for name in over.rotations}, shift, ()
+
+    def keyed(self, bones: Sequence[str], roots: Sequence[str]) -> Iterator[_Pair]:
+        """The (bone, property) pairs that a pose of some bones is keyed by, and of roots that move."""
+        turned, moved = self._holders(bones, roots)
+        there = [self.rig.pose.bones[name] for name in turned if name in self.rig.pose.bones]
+        yield from ((bone.name, property_name(bone.rotation_mode)) for bone in there)
+        yield from ((name, "location") for name in moved if name in self.rig.pose.bones)
+
+    def _holders(self, bones: Sequence[str], roots: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+        """The bones whose rotation, and those whose location, holds a pose."""
+        return bones, roots
+
+    @property
+    def switches(self) -> list[str]:
+        """The paths of the numbers that get keys with a pose as it stands."""
+        return []
+
+
+class ControlRig(PlainRig):
+    """A control rig: its body is posed through its controls."""
+
+    by_channels = False
+
+    def __init__(self, rig: bpy.types.Object, kept: FabrikControlRig) -> None:
+        """kept: what is kept of it."""
+        super().__init__(rig)
+        self._kept = kept
+
+    def trees(self, *, at_rest: bool = False) -> list[Tree]:
+        rig, kept = self.rig, self._kept
+        plain.check_rig(rig)
+        gone = next((row.name for row in kept.carriers if row.name not in rig.pose.bones), None)
+        gone = gone or next((row.name for row in (*kept.switches, *kept.along) if not has_switch(rig, row.name)), None)
+        if gone is not None:
+            raise plain.RigError(
+                f"{rig.name!r} no longer has {gone!r} (was a bone renamed?): press Set Up Control Rig again"
+            )
+        # One list of rows for each root, parents first.
+        members: dict[str, list[FabrikCarrier]] = {}
+        for row in kept.carriers:
+            members[row.name] = members.get(row.parent, [])
+            members[row.name].append(row)
+        on_ik = self.on_ik
+        return [
+            _tree(rig, rows, on_ik, at_rest=at_rest) for rows in {id(rows): rows for rows in members.values()}.values()
+        ]
+
+    def pose(self) -> Channels:
+        names, rotations, locations = list[str](), [], []
+        for tree in self.trees():
+            names += tree.skeleton.names
+            rotations.append(tree.rotations)
+            locations.append(np.zeros((len(tree.skeleton), 3)))
+            locations[-1][0] = root_location_channel(self.rig.pose.bones[tree.skeleton.names[0]], tree.root_location)
+        return Channels(names, np.concatenate(rotations), np.concatenate(locations))
+
+    def stands(self, tree: Tree) -> FloatArray:
+        """On IK limbs may be stretched: they stand as the tree says."""
+        return forward_kinematics(tree.skeleton, tree.rotations, tree.root_location)
+
+    @property
+    def owned(self) -> dict[str, str]:
+        return {}
+
+    @property
+    def frozen(self) -> dict[str, str]:
+        return {row.name: _NO_CONTROL for row in self._kept.carriers if row.control not in self.rig.pose.bones}
+
+    @property
+    def on_ik(self) -> set[str]:
+        off = {row.name for row in self._kept.switches if read_switch(self.rig, row.name) != row.fk}
+        return {row.name for row in self._kept.carriers if row.switch in off}
+
+    @property
+    def of_limbs(self) -> set[str]:
+        return {row.name for row in self._kept.carriers if row.switch}
+
+    def held_by_ik(self, led: Collection[str]) -> dict[str, list[str]]:
+        kept, found = self._kept, dict[str, list[str]]()
+        for switch in kept.switches:
+            rows = [row for row in kept.carriers if row.switch == switch.name]
+            end = next((row for row in rows if row.goes_by in self.rig.pose.bones), None)
+            stretches = any(row.switch == switch.name and row.name.endswith(".ik_stretch") for row in kept.along)
+            if end is None or switch.stretches or stretches or any(row.name in led for row in rows):
+                continue
+            way = kept.controls[end.goes_by]
+            if read_switch(self.rig, switch.name) == switch.ik and not (way.turns_with or way.moves_with):
+                found[end.name] = [row.name for row in rows]
+        return found
+
+    def lock(self, bone: str, rotation: FloatArray) -> WithLocks | None:
+        found = self._locked_control(bone)
+        if found is None:
+            return None
+        control, axes = found
+        back = conjugate(axes)
+        locked = with_locks(control, product(back, product(rotation, axes)))
+        if locked is None:
+            return None
+        return lambda turned: product(axes, product(locked(product(back, product(turned, axes))), back))
+
+    def _with_locks(self) -> set[str]:
+        locked = bones_with_locks(self.rig)
+        return {row.name for row in self._kept.carriers if row.control in locked}
+
+    def hinge(self, bone: str, *, baked: bool = False) -> Hinge | None:
+        """By the locks of the control, or by the IK that the limb stays on, which bends it about one axis only."""
+        found = self._locked_control(bone, baked=baked)
+        hinge = None if found is None else hinge_of_locks(found[0])
+        if found is not None and hinge is not None:
+            axis = np.abs(matrix_from_quaternion(found[1])[:, "XYZ".index(hinge.axis)])
+            along: Any = "XYZ"[int(np.argmax(axis))]
+            if axis.max() > _ALONG:
+                return Hinge(along, hinge.low, hinge.high)
+        row = self._kept.carriers.get(bone)
+        if row is None or not row.hinge or not self._stays_on_ik(row, baked=baked):
+            return None
+        own: Any = row.hinge
+        return Hinge(own, row.hinge_low, row.hinge_high)
+
+    def _stays_on_ik(self, row: FabrikCarrier, *, baked: bool = False) -> bool:
+        """Whether a bone's limb is on IK and stays on it when the body is posed, or baked."""
+        return bool(row.switch) and any(staying(self.rig, self._kept, (row.switch,), baked=baked))
+
+    def _locked_control(self, bone: str, *, baked: bool = False) -> tuple[bpy.types.PoseBone, FloatArray] | None:
+        """`_control_of` where it has locks; None where the limb stays on IK, on which they mean nothing."""
+        found = self._control_of(bone)
+        if found is None or not (any(found[0].lock_rotation) or found[0].lock_rotation_w):
+            return None
+        return None if self._stays_on_ik(self._kept.carriers[bone], baked=baked) else found
+
+    def _control_of(self, bone: str) -> tuple[bpy.types.PoseBone, FloatArray] | None:
+        """The control that rotates against what is above it as a bone of the body does; (4,) its axes in the bone's.
+
+        None where there is none, or where the two follow others, so that nobody knows what the channels mean.
+        """
+        rig, kept = self.rig, self._kept
+        row = kept.carriers.get(bone)
+        control: bpy.types.PoseBone | None = None if row is None else rig.pose.bones.get(row.control)
+        if row is None or control is None or row.found == "SWINGS":
+            return None
+        way = kept.controls.get(row.control)
+        above = kept.carriers[row.parent].control if row.parent else ""
+        if way is None or way.turns_with != above or way.shares_turn:
+            return None
+        rest = np.array([rig.data.bones[name].matrix_local.to_3x3() for name in (bone, row.control)], dtype=np.float64)
+        one, other = nearest_rotations(rest)
+        return control, quaternion_from_matrix(one.T @ other)
+
+    def limited(self, bone: str) -> bpy.types.PoseBone | None:
+        found = self._control_of(bone)
+        return None if found is None or angle_between(found[1], NO_TURN) > _OTHER_AXES else found[0]
+
+    def may_move(self, root: str) -> bool:
+        bone: bpy.types.PoseBone = self.rig.pose.bones.get(self._kept.place)
+        return bone is not None and not all(bone.lock_location)
+
+    def may_move_freely(self, top: str) -> bool:
+        bone: bpy.types.PoseBone = self.rig.pose.bones.get(self._kept.place)
+        row = self._kept.carriers.get(top)
+        return row is not None and not row.parent and bone is not None and not any(bone.lock_location)
+
+    def writer(
+        self,
+        update: Update,
+        skeleton: Skeleton,
+        bones: Sequence[int],
+        *,
+        moves_root: bool,
+        known: Mapping[str, LimbOnIk] = MappingProxyType({}),
+    ) -> PoseWriter | ControlWriter:
+        return ControlWriter(update, self.rig, self._kept, skeleton, bones, known=known)
+
+    def turn(self, context: bpy.types.Context, rotations: Mapping[str, FloatArray]) -> tuple[list[str], Changed]:
+        left, changed = list[str](), Changed()
+        for tree in self.trees():
+            names = tree.skeleton.names
+            rows = [row for row, name in enumerate(names) if name in rotations]
+            if rows:
+                wanted = tree.rotations.copy()
+                wanted[rows] = [rotations[names[row]] for row in rows]
+                writer = self.writer(context.view_layer.update, tree.skeleton, rows, moves_root=False)
+                writer.write(wanted, tree.root_location)
+                left += writer.settle()
+                changed |= writer.changed()
+        return left, changed
+
+    def channels(
+        self,
+        context: bpy.types.Context,
+        skeleton: Skeleton,
+        poses: _Poses,
+        bones: Sequence[str],
+        *,
+        moves_root: bool,
+    ) -> Generator[float, None, TakeChannels]:
+        return (yield from control_channels(context, self.rig, self._kept, skeleton, *poses))
+
+    def written(self, skeleton: Skeleton, bones: Collection[str], *, moves_root: bool) -> tuple[set[str], set[str]]:
+        kept = self._kept
+        moved = {kept.place, *(row.name for row in kept.controls if row.limb)}
+        turned = {row.control for row in kept.carriers if row.name in skeleton.names}
+        switches = {row.name for row in (*kept.switches, *kept.along)}
+        held = {bone_in_path(row.name) for row in kept.switches}
+        return moved | held | {row.control for row in kept.carriers}, _paths(turned | moved, moved) | switches
+
+    def off(self, context: bpy.types.Context, skeleton: Skeleton, wanted: FloatArray, frames: IntArray) -> list[str]:
+        return off_their_channels(context, self.rig, self._kept, skeleton, wanted, frames)
+
+    def place(self, root: str) -> str:
+        found: str = self._kept.place
+        return found
+
+    def holder(self, bone: str) -> str:
+        control: str = self._kept.carriers[bone].control
+        return control if control in self.rig.pose.bones else ""
+
+    @property
+    def played(self) -> set[str]:
+        names = {self._kept.place}
+        for carrier in self._kept.carriers:
+            names |= {carrier.name, carrier.control}
+        for control in self._kept.controls:
+            names |= {control.name, control.turns_with, control.shares_turn}
+        return names
+
+    def edited(
+        self, skeleton: Skeleton, old: _Poses, new: _Poses, over: Stands
+    ) -> tuple[dict[str, FloatArray], FloatArray, tuple[str, ...]]:
+        """A control turns, in its own frame, by what lies between where the old and the new pose of the body have it.
+
+        So what is rounded in both leaves keys as they are.
+        """
+        moves = not self._kept.carriers[skeleton.names[0]].parent
+        model = ControlModel(self.rig, self._kept, skeleton, moves=moves, over=over)
+        before, after = (model.pose(forward_kinematics(skeleton, *each)) for each in (old, new))
+        found, unkeyed = {}, []
+        for row, name in enumerate(model.controls):
+            was, becomes = before.rotations[:, row], after.rotations[:, row]
+            if name in over.rotations:
+                found[name] = product(over.rotations[name], product(conjugate(was), becomes))
+            elif angle_between(was, becomes).max() > _UNKEYED:
+                unkeyed.append(name)
+        shift = np.zeros_like(over.location)
+        if before.place is not None and after.place is not None:
+            shift = after.place - before.place
+        return found, shift, tuple(unkeyed)
+
+    def _holders(self, bones: Sequence[str], roots: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+        """The controls that limbs are on. What moves the body is rotated with it, where it carries what is solved."""
+        kept, on_ik = self._kept, self.on_ik
+        limbs = {kept.carriers[name].switch for name in bones if name in on_ik}
+        moved = [*(kept.place for _ in roots[:1]), *(row.name for row in kept.controls if row.limb in limbs)]
+        return [*(kept.carriers[bone].control for bone in bones if bone not in on_ik), *moved], moved
+
+    @property
+    def switches(self) -> list[str]:
+        rows = (*self._kept.switches, *self._kept.along)
+        return [*keyed_switches(self._kept, {row.name: read_switch(self.rig, row.name) for row in rows})]
+
+
+PosedRig: TypeAlias = PlainRig
+
+
+def posed_rig(rig: bpy.types.Object) -> PosedRig:
+    """A rig as what it is to be posed as."""
+    kept = control_rig(rig)
+    return PlainRig(rig) if kept is None else ControlRig(rig, kept)
+
+
+def _paths(turned: Iterable[str], moved: Iterable[str]) -> set[str]:
+    """The data paths of the rotations and locations of bones."""
+    rotations = {bone_path(bone, channel) for bone in turned for channel in ROTATION_CHANNELS}
+    return rotations | {bone_path(bone, "location") for bone in moved}
+
+
+def _tree(rig: bpy.types.Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_rest: bool) -> Tree:
+    """One tree of a body as it stands."""
+    names = [row.name for row in rows]
+    bones = [rig.pose.bones[name] for name in names]
+    places = {name: place for place, name in enumerate(names)}
+    parents = [places.get(row.parent, -1) for row in rows]
+    rest = np.array([as_array(bone.bone.matrix_local) for bone in bones])
+    # Controls above may be scaled. By the root, as IK scales the bones that it stretches.
+    size = float(object_scale(as_array(bones[0].matrix)))
+    posed = rest * size if at_rest else np.array([as_array(bone.matrix) for bone in bones])
+    rest[:, :3, :3], posed[:, :3, :3] = nearest_rotations(rest[:, :3, :3]), nearest_rotations(posed[:, :3, :3])
+    turned = posed[:, :3, :3] @ np.swapaxes(rest[:, :3, :3], 1, 2)
+    local = np.empty((len(names), 3, 3))
+    for place, parent in enumerate(parents):
+        carried = turned[parent] if parent >= 0 else np.eye(3)
+        local[place] = (carried @ rest[place, :3, :3]).T @ posed[place, :3, :3]
+        if parent < 0:
+            rest[place, :3, 3] = posed[place, :3, 3]
+        elif names[place] in on_ik:
+            # IK may stretch the limb; FK, where it is written, does not.
+            arm = bones[place].bone.head_local - bones[parent].bone.head_local
+            rest[place, :3, 3] = rest[parent, :3, 3] + size * np.array(arm)
+        else:
+            rest[place, :3, 3] = rest[parent, :3, 3] + carried.T @ (posed[place, :3, 3] - posed[parent, :3, 3])
+    lengths = size * np.array([bone.bone.length for bone in bones])
+    skeleton = Skeleton(names, parents, rest, lengths)
+    return Tree(skeleton, quaternion_from_matrix(local), rest[0, :3, 3].copy())
