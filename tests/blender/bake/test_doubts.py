@@ -105,7 +105,7 @@ def test_legs_that_constraints_move_are_the_reason(tmp_path, capfd):
     told = arguments(tmp_path, SAMPLES / "walk.trc", "--samples", "1", "60")
     assert cli.run_command([str(tmp_path / "legs.blend"), *told[1:]]) == 0
     (doubt,) = [line for line in capfd.readouterr().out.splitlines() if line.startswith("Warning: ")]
-    assert "is far off, as constraints move thigh.L, shin.L, thigh.R and shin.R: press Set Up Control Rig" in doubt
+    assert "is high because constraints move thigh.L, shin.L, thigh.R and shin.R: press Set Up Control Rig" in doubt
 
 
 def test_left_for_right(tmp_path, capfd):

@@ -144,7 +144,7 @@ class TestKeys:
         poses, trans = motion()
         path = saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans)
         assert read_recorded(path).rate == 30.0
-        assert any("nothing says its rate; took 30" in note for note in read_recorded(path).notes)
+        assert any("its rate is unknown; assumed 30" in note for note in read_recorded(path).notes)
         assert (read_recorded(path, rate=59.94).rate, read_recorded(path, rate=59.94).notes) == (59.94, ())
 
     def test_without_a_place_the_body_stays(self, npz):
@@ -164,9 +164,7 @@ class TestKeys:
         poses, trans = motion()
         poses[:, 0] = [0.0, 0.0, np.pi / 2]
         body = read_recorded(saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, mocap_framerate=30))
-        assert body.notes == (
-            "nothing says which axis is up; took Z: choose the other one if the person stands or lies wrongly",
-        )
+        assert body.notes == ("the up axis is unknown; assumed Z: choose the other one if the person is not upright",)
         np.testing.assert_allclose(body.positions()[:, 0, :2], trans[:, :2])
 
     def test_files_with_poses_are_told_from_those_with_markers(self, npz):
