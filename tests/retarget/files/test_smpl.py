@@ -151,7 +151,7 @@ class TestKeys:
         poses, _ = motion()
         body = read_recorded(saved(npz, poses=poses.reshape(FRAMES, -1), mocap_framerate=30))
         assert np.ptp(body.root, axis=0).max() == 0.0
-        assert body.notes == ("it has no place of the body (trans); the body stays where it is",)
+        assert body.notes == ("it has no location of the body (trans); the body stays in place",)
 
     def test_the_axis_given_counts(self, npz):
         poses, trans = motion(up="Y")
@@ -211,7 +211,7 @@ class TestCrooked:
         poses[1, 3, 0], trans[3, 2] = np.nan, np.inf
         body = read_recorded(saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, fps=30))
         assert body.frames.tolist() == [0, 2, 4]
-        assert body.notes[0].startswith("left out 2 frames that are not whole")
+        assert body.notes[0].startswith("left out 2 incomplete frames")
 
     @pytest.mark.parametrize(("arrays", "message"), [
         ({"poses": np.zeros((4, 30))}, "it has 4 poses of 10 joints: export 22, 24, 52, 55 joints, as SMPL has"),
@@ -222,7 +222,7 @@ class TestCrooked:
         ({"poses": np.array([{}], dtype=object)}, "it holds pickled Python objects, which may run code"),
         ({"results": np.array([{}], dtype=object)}, "it has neither poses nor root_orient and pose_body: choose"),
         ({"root_orient": np.zeros((4, 3)), "pose_body": np.zeros((3, 63))}, "its parts have different numbers"),
-        ({"poses": np.array(["a"])}, "its poses are no numbers"),
+        ({"poses": np.array(["a"])}, "its poses are not numbers"),
     ])  # fmt: skip
     def test_refused(self, npz, arrays, message):
         with pytest.raises(RetargetError, match=rf"^walk\.npz: {message}") as caught:
