@@ -1,1 +1,1 @@
-"""A human body: names of bones, joint ranges, the preset made from them. Imports `core`, never bpy."""
+"""A human body: names of bones, joint ranges, and the limits preset made from them. Imports `core`, not bpy."""

@@ -1,4 +1,4 @@
-"""The parts of a human body that bones stand for and that markers are put on."""
+"""The parts of a human body that bones represent and markers are attached to."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -14,11 +14,11 @@ PARTS: Final = (
 
 @dataclass(frozen=True)
 class Role:
-    """What a bone is.
+    """The role of a bone in a body.
 
     Attributes:
-        part: one of PARTS; "rigid" is what has no joint of its own: half a pelvis, the far half of a limb's bone.
-        side: "L", "R", or "" for the middle and where the name does not say.
+        part: one of PARTS; "rigid" is a bone without a joint of its own: half a pelvis, the far half of a limb's bone.
+        side: "L", "R", or "" for the middle and if the name does not show it.
         finger: one of FINGERS, for fingers and palms.
         number: which bone of a finger or toe, 1 at its root; 0 elsewhere.
     """

@@ -1,7 +1,7 @@
-"""Capsules on a human's bones, so that hands do not go into the trunk and limbs not through each other. Plain Python.
+"""Capsules on a human's bones that keep hands out of the trunk and limbs apart. Plain Python.
 
-They are fitted to the vertices that bones carry, or to the person's height where there are none. A trunk is wider than
-deep: each of its bones has two capsules side by side.
+They are fitted to the vertices that bones deform, or to the person's height if there are none. A trunk is wider than
+deep, so each of its bones has two capsules side by side.
 """
 
 from collections.abc import Mapping
@@ -16,19 +16,19 @@ from ..core.kernel.capsules import Capsule, SelfCollision, closest
 from .rest_body import BodyAxes, RestBody, RestBone, square, unit
 
 TRUNK: Final = ("hips", "spine", "chest")
-# Capsules that are moved by the trunk alone: its own joints' limits keep them apart.
+# Capsules that only the trunk moves; its joint limits keep them apart.
 _MIDDLE: Final = (*TRUNK, "neck", "head")
-# Half the trunk's width and depth as shares of the height, those of the sample person.
+# Half the trunk's width and depth as shares of the height, from the sample person.
 _WIDTH: Final = {"hips": 0.077, "spine": 0.082, "chest": 0.088}
 _DEPTH: Final = {"hips": 0.058, "spine": 0.059, "chest": 0.063}
 
 
 class _Limb(NamedTuple):
-    """Where a limb's capsule begins and ends, as shares of its bone, and its radius as a share of the height.
+    """The ends of a limb's capsule as shares of its bone, and its radius as a share of the height.
 
     A capsule that begins beyond the joint leaves room for the flesh that hip and shoulder press together. tip: whether
-    the capsule, and not only its segment, ends there. percentile: of the vertices' distances, what the radius is: a
-    hand is flat.
+    the capsule ends there instead of its segment. percentile: of the vertices' distances, which gives the radius, since
+    a hand is flat.
     """
 
     radius: float
@@ -48,20 +48,20 @@ _LIMBS: Final = {
     "shin": _Limb(0.031),
     "foot": _Limb(0.021, is_tip=True, percentile=25.0),
 }
-# A mesh is believed as far as its radii are these multiples of those of its height: skirts and capes are none.
+# Radii from a mesh must be within these multiples of those from the height; skirts and capes are not.
 _THINNEST, _THICKEST = 0.6, 1.6
-# Fewer vertices tell nothing.
+# Fewer vertices do not give a radius.
 _ENOUGH: Final = 8
-# Percentiles of the distances across an oval that are its half axes: those of most of its outline.
+# The percentiles of distances that give an oval's half axes: most of its outline is within them.
 _ASIDE, _FRONT, _BACK = 80.0, 10.0, 90.0
-# A trunk's bone that is shorter, as a share of the height, has no capsules of its own.
+# A trunk bone shorter than this share of the height has no capsules.
 _SHORT: Final = 0.02
 # The number of a finger's second bone.
 _SECOND: Final = 2
 
 
 class _Placed(NamedTuple):
-    """A capsule at rest in armature space; ends: (2, 3)."""
+    """A capsule at rest; ends: (2, 3) in armature space."""
 
     bone: str
     ends: FloatArray
@@ -69,13 +69,13 @@ class _Placed(NamedTuple):
 
 
 def self_collision(bones: Mapping[str, RestBone], vertices: Mapping[str, FloatArray]) -> SelfCollision | None:
-    """The capsules of a person and the pairs that do not go into each other; None where bones are not a human's.
+    """The capsules of a person and the pairs that must not overlap; None if the bones are not a human's.
 
-    Pairs that touch at rest are left out, as are bones that are joined, and the trunk's own.
+    Pairs that touch at rest, connected bones, and pairs within the trunk are left out.
 
     Args:
         bones: at rest.
-        vertices: (N, 3) in armature space at rest, by the bone that carries them.
+        vertices: by bone, the (N, 3) vertices that it deforms, armature space at rest.
     """
     body = RestBody(bones)
     if body.axes is None or not all(body.named(part) for part in ("hips", "upper_arm", "forearm", "thigh", "shin")):
@@ -97,7 +97,7 @@ def self_collision(bones: Mapping[str, RestBone], vertices: Mapping[str, FloatAr
 
 
 def _trunk(body: RestBody, axes: BodyAxes, vertices: Mapping[str, FloatArray], height: float) -> list[_Placed]:
-    """Two capsules for each bone of the trunk, from the hips' joints up to the neck."""
+    """Two capsules for each bone of the trunk, from the hip joints to the neck."""
     found = sorted(
         body.named("hips") + body.named("spine") + body.named("chest"), key=lambda name: body.bones[name].head @ axes.up
     )
@@ -138,7 +138,7 @@ def _limbs(body: RestBody, vertices: Mapping[str, FloatArray], height: float) ->
     placed = []
     for name, role in body.roles.items():
         limb = _LIMBS.get(role.part)
-        # Of the fingers the middle one, whose second bone has a capsule to its tip.
+        # Only the middle finger has one, from its second bone to its tip.
         if limb is None or (role.part == "finger" and (role.finger != "middle" or role.number > _SECOND)):
             continue
         beyond = body.named("toe", role.side, number=1) if role.part == "foot" else []
@@ -163,7 +163,7 @@ def _limbs(body: RestBody, vertices: Mapping[str, FloatArray], height: float) ->
 
 
 def _evened(body: RestBody, axes: BodyAxes, placed: list[_Placed], vertices: Mapping[str, FloatArray]) -> list[_Placed]:
-    """The capsules with left and right alike where they nearly are: a drag and its mirror image are alike then."""
+    """The capsules, made symmetric if they nearly are, so that a drag and its mirror image give mirrored poses."""
     left, middle = axes.left, body.bones[body.named("hips")[0]].head
 
     def mirrored(ends: FloatArray) -> FloatArray:
@@ -188,7 +188,7 @@ def _believed(measured: float, usual: float) -> float:
 
 
 def _may_meet(body: RestBody, one: str, two: str) -> bool:
-    """Whether two bones can come together: not the trunk's own, nor a hand's, nor those that are joined."""
+    """Whether two bones can collide: not two of the trunk, two of a hand, or connected ones."""
     roles = body.roles[one], body.roles[two]
     parts = {role.part for role in roles}
     if parts <= {"hand", "finger"} and roles[0].side == roles[1].side:
@@ -197,7 +197,7 @@ def _may_meet(body: RestBody, one: str, two: str) -> bool:
 
 
 def _above(body: RestBody, name: str) -> str:
-    """The nearest bone above one that has a capsule; "" for none."""
+    """The nearest bone above this one that has a capsule; "" if there is none."""
     above = body.bones[name].parent
     while above in body.bones and (above not in body.roles or body.roles[above].part not in (*TRUNK, *_LIMBS)):
         above = body.bones[above].parent
@@ -205,7 +205,7 @@ def _above(body: RestBody, name: str) -> str:
 
 
 def _gap(one: _Placed, two: _Placed) -> float:
-    """How far two capsules are apart."""
+    """The distance between two capsules."""
     return float(closest(one.ends[:, None], two.ends[:, None])[0][0]) - one.radius - two.radius
 
 

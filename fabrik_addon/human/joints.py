@@ -1,6 +1,6 @@
-"""What each of a human's joints can do: the ways it bends and how far, for a body at rest. Plain Python.
+"""The joints of a human at rest: the directions in which each bends, and how far. Plain Python.
 
-Which way flexion goes follows from where the joints are, never from names of axes or from rolls.
+The direction of flexion follows from the positions of joints, not from names of axes or from bone roll.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,25 +15,26 @@ from .body_parts import Role
 from .ranges import BallRange, HingeRange
 from .rest_body import BodyAxes, Palm, RestBody, length, signed_angle, square, unit
 
-# A bend at rest of fewer degrees says nothing of a hinge's axis.
+# If a hinge is bent by fewer degrees at rest, the bend does not show its axis.
 _VISIBLE_BEND: Final = 3.0
-# Cosine of how far (45 degrees) a bone's Y may be off the limb that it stands for.
+# Least cosine (45 degrees) between a bone's Y axis and its limb.
 ALONG: Final = 0.7
-# Sine of how far (12 degrees) a bone must be off the way that it bends: nearer, the way says nothing.
+# Least sine (12 degrees) between a bone and the direction of its bend; at less, that direction is undefined.
 _SQUARE: Final = 0.2
-# Degrees: the forearm turns by no more (AAOS), so what is seen beyond is a palm that was told wrongly.
+# Degrees: the forearm's largest pronation (AAOS); more at rest means that the palm was not recognized.
 _PRONATED_MOST: Final = 80.0
 
 
 class UnplacedError(Exception):
-    """Why a bone can't be limited."""
+    """The reason why a bone cannot be limited."""
 
 
 @dataclass(frozen=True, eq=False)
 class BallJoint:
-    """A ball as the anatomy has it.
+    """A ball joint in anatomical terms.
 
-    range: from rest. flexion, abduction: the ways its tail goes. internal: 1 where that is a positive turn about Y.
+    range: from rest. flexion, abduction: (3,) directions of the tail's movement, armature space. internal: 1 if
+    internal rotation is positive about Y, else -1.
     """
 
     range: BallRange
@@ -44,9 +45,10 @@ class BallJoint:
 
 @dataclass(frozen=True, eq=False)
 class HingeJoint:
-    """A hinge as the anatomy has it.
+    """A hinge joint in anatomical terms.
 
-    range: from straight. flexion: the way its tail goes. straight: what it is straight with; itself at rest when None.
+    range: from straight. flexion: (3,) direction of the tail's movement, armature space. straight: (3,) direction of
+    the bone when straight; None: as at rest.
     """
 
     range: HingeRange
@@ -55,30 +57,30 @@ class HingeJoint:
 
 
 def square_way(way: FloatArray, along: FloatArray) -> FloatArray:
-    """A way to bend, made square to the bone."""
+    """A bend direction (3,), made perpendicular to the unit vector `along` (3,)."""
     aside = square(way, along)
     if length(aside) < _SQUARE * length(way):
-        raise UnplacedError("it lies along the way that it should bend")
+        raise UnplacedError("it points in the direction in which it should bend")
     return unit(aside)
 
 
 def _axes(body: RestBody) -> BodyAxes:
     if body.axes is None:
-        raise UnplacedError("without hips, a head and both sides there is no telling up and forward")
+        raise UnplacedError("without hips, a head and both sides, up and forward are unknown")
     return body.axes
 
 
 def _side(body: RestBody, name: str) -> int:
     sign = body.side_sign(name)
     if not sign:
-        raise UnplacedError("there is no telling left from right")
+        raise UnplacedError("left and right cannot be told apart")
     return sign
 
 
 def _palm(body: RestBody, role: Role) -> Palm:
     palm = body.palm(role.side)
     if palm is None:
-        raise UnplacedError("there is no telling where the palm faces")
+        raise UnplacedError("the direction of the palm is unknown")
     return palm
 
 
@@ -86,7 +88,7 @@ def _trunk(body: RestBody, name: str, _role: Role) -> BallJoint:
     axes = _axes(body)
     bones = [*body.named("spine"), *body.named("chest")]
     range_ = table.TRUNK.shared(len(bones))
-    # In proportion to how high they are: 1, 3, 5 ... parts, which add up to the whole.
+    # In proportion to their height: 1, 3, 5 ... parts of the whole.
     twist = (2 * bones.index(name) + 1) / len(bones)
     range_ = replace(range_, internal=range_.internal * twist, external=range_.external * twist)
     return BallJoint(range_, axes.forward, axes.left)
@@ -105,7 +107,10 @@ def _collar(body: RestBody, name: str, role: Role) -> BallJoint:
 
 
 def _upper_arm(body: RestBody, name: str, role: Role) -> BallJoint:
-    """The two views of the shoulder, mixed by how far the arm is raised at rest. A collar bone does its part."""
+    """Blend the two descriptions of the shoulder by how far the arm is raised at rest.
+
+    The collar bone does its share.
+    """
     axes, along = _axes(body), body.direction(name)
     side = _side(body, name)
     outward = side * axes.left
@@ -120,7 +125,7 @@ def _upper_arm(body: RestBody, name: str, role: Role) -> BallJoint:
         extension=hanging.extension + level * (raised_arm.extension - hanging.extension),
         abduction=hanging.abduction - collar,
     )
-    # The way in which the arm rises to the side: out where it hangs, up where it is level.
+    # The direction in which the arm rises to the side: outward if it hangs, up if it is level.
     rising = outward * -(along @ axes.up) + axes.up * (along @ outward)
     return BallJoint(range_.from_rest(ahead, raised), axes.forward, rising, side)
 
@@ -136,7 +141,7 @@ def _shin(body: RestBody, name: str, role: Role) -> HingeJoint:
 
 
 def _limb_fold(body: RestBody, name: str, range_: HingeRange, before: list[str], way: FloatArray) -> HingeJoint:
-    """A hinge that bends about the given way; just as it is bent at rest, where that is seen and not far from it."""
+    """A hinge that bends in the given direction; in that of its bend at rest if this is visible and close to it."""
     along = body.direction(name)
     way = square_way(way, along)
     if not before:
@@ -164,7 +169,7 @@ def _hand(body: RestBody, name: str, role: Role) -> BallJoint:
 
 
 def _pronation(elbow: HingeJoint, palm: Palm, side: int) -> float:
-    """Degrees of pronation at rest: none where the palm is square to the way the elbow bends."""
+    """Degrees of pronation at rest; zero if the palm is perpendicular to the elbow's bend."""
     turned = signed_angle(unit(square(elbow.flexion, palm.along)), palm.normal, side * palm.along)
     return float(np.clip(turned - 90.0, -_PRONATED_MOST, _PRONATED_MOST))
 
@@ -210,7 +215,7 @@ def _thigh(body: RestBody, name: str, _role: Role) -> BallJoint:
 
 
 def _foot(body: RestBody, name: str, _role: Role) -> BallJoint:
-    """Standing flat is zero, however the foot's bone slopes."""
+    """Zero is a foot flat on the floor, whatever the slope of its bone."""
     axes, side = _axes(body), _side(body, name)
     return BallJoint(table.ANKLE, axes.up, side * axes.left, side)
 

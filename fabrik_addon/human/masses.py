@@ -1,8 +1,8 @@
-"""What a body's bones weigh: a human's segments by name, any other rig's bones by their size. Plain Python.
+"""Masses of a body's bones: a human's segments by name, any other rig's bones by their size. Plain Python.
 
 The segments are those of de Leva, *Adjustments to Zatsiorsky-Seluyanov's segment inertia parameters*, Journal of
-Biomechanics 29 (1996), table 4, the mean of its women and men: shares of the body's mass, and where along the segment
-the centre of mass lies. Its trunk has three parts, the lowest of which is the pelvis; its head goes down to the last
+Biomechanics 29 (1996), table 4, the mean of women and men: shares of the body's mass, and the position of the center of
+mass along the segment. Its trunk has three parts, of which the lowest is the pelvis. Its head goes down to the last
 vertebra of the neck, so head and neck bones share it by their lengths, as do several bones of any other segment.
 """
 
@@ -15,11 +15,11 @@ from .naming_schemes import match
 
 
 class BoneMass(NamedTuple):
-    """What a bone weighs.
+    """The mass of a bone.
 
-    share: of the body's mass. centre: where its center of mass is, as a share of the way to its tail. keeps: what its
-    mass is multiplied by in the posture term. bends: what its joint's inertia is multiplied by. hangs: the share of a
-    trunk's tilt that it does not follow if its limb has no goal. eased: radians by which it is at least bent at ease.
+    share: of the body's mass. centre: its center of mass, as a share of the distance from head to tail. keeps: factor
+    on its mass in the posture term. bends: factor on its joint's inertia. hangs: the share of a trunk's tilt that it
+    does not follow if its limb has no goal. eased: the least angle of its joint at ease, in radians.
     """
 
     share: float
@@ -31,7 +31,7 @@ class BoneMass(NamedTuple):
 
 
 class _Segment(NamedTuple):
-    """Percents of the body's mass, where its centre is, the parts that make it up, and who has it where none is."""
+    """Percentage of the body's mass, center of mass, parts, and the segment that gets its mass if it has no bones."""
 
     percent: float
     centre: float
@@ -39,7 +39,8 @@ class _Segment(NamedTuple):
     else_on: str
 
 
-# Sided segments are listed once; a hand's centre is that from the wrist to the finger tips, for the bones have fingers.
+# Segments with two sides are listed once. A hand's center is between wrist and finger tips, since rigs have finger
+# bones.
 _SEGMENTS: Final = {
     "head": _Segment(6.81, 0.50, ("head", "neck"), "chest"),
     "chest": _Segment(15.705, 0.50, ("chest", "shoulder"), "spine"),
@@ -53,14 +54,14 @@ _SEGMENTS: Final = {
     "foot": _Segment(1.33, 0.421, ("foot", "toe"), "shin"),
 }
 _SIDED: Final = ("upper_arm", "forearm", "hand", "thigh", "shin", "foot")
-# People reach with the arm, then with the trunk, and leave the pelvis where it is: moving it costs this many times its
-# mass. With a hand 70 cm to the front the hips go 2.2 cm with 4, 1.2 with 8.
+# People reach with the arm, then with the trunk, and hardly move the pelvis: moving it costs this many times its mass.
+# With a hand 70 cm forward the hips move by 2.2 cm with 4, by 1.2 with 8.
 _PELVIS_KEEPS: Final = 8.0
-# Stiffness of joints, as a multiple of what their bone's inertia gives. People who bend forward bend at the hips too:
-# the pelvis takes 20 % of the trunk's tilt with 4 for the spine and 1 for the thigh, half of it with these figures
-# (Esola et al., *Spine* 21, 1996, measured 35 to 70 %, more the farther people bend). A softer thigh lets straight legs
-# swivel. A spine as soft as an arm buckles if the head is pushed down. Shoulders follow the elbow: with 1 and 2, hidden
-# joints of recorded people are off by 44.0 and 42.7 mm on average.
+# Joint stiffness as a multiple of what the bone's inertia gives. People who bend forward also bend at the hips: the
+# pelvis takes 20 % of the trunk's tilt with 4 for the spine and 1 for the thigh, half of it with these figures (Esola
+# et al., *Spine* 21, 1996, measured 35 to 70 %, more at larger bends). A softer thigh lets straight legs swivel. A
+# spine as soft as an arm buckles if the head is pushed down. Shoulders follow the elbow: with 1 and 2, hidden joints of
+# recorded people are off by 44.0 and 42.7 mm on average.
 _BENDS: Final = {
     "hips": 0.45,
     "thigh": 0.25,
@@ -71,29 +72,29 @@ _BENDS: Final = {
     "shoulder": 2.0,
     "upper_arm": 2.0,
 }
-# The share of a trunk's tilt that bones of limbs without goals do not follow: arms and legs hang, the head looks ahead.
+# The share of a trunk's tilt that limbs without goals do not follow: arms and legs hang, and the head looks ahead.
 _HANGS: Final = {"upper_arm": 1.0, "forearm": 1.0, "thigh": 1.0, "shin": 1.0, "neck": 0.4, "head": 0.6}
-# Degrees by which the knee of a leg is bent at ease once its foot is led away. A foot dragged 20 cm along the floor to
-# the back, to the front and aside bends it by 36, 25 and 26 with 90, by 33, 23 and 24 with 80, and by 3, 4 and 0 where
-# the straight leg of the rest pose is preferred.
+# Degrees by which a knee is bent at ease once its foot is dragged away. A foot dragged 20 cm along the floor to the back,
+# to the front and aside bends it by 36, 25 and 26 with 90, by 33, 23 and 24 with 80, and by 3, 4 and 0 if the straight
+# leg of the rest pose is preferred.
 _EASED: Final = {"shin": 90.0}
-# How firmly a dragged bone keeps its orientation, as a share of the force that holds its place. A foot lifted by 30 cm
-# bends the knee by 88 degrees, free to rotate by 5; with 0.03 instead of 0.002 the heel stays down even where the ankle
-# is at its limit, and the pelvis tilts. A head looks ahead as far as the neck can. Hips tilt only to keep the balance.
-# Hands are free: held by a share of 0.0002 or more the wrist lets go with a jerk.
+# How strongly a dragged bone keeps its orientation, as a share of the force on its position. A foot lifted by 30 cm
+# bends the knee by 88 degrees; if free to rotate, by 5. With 0.03 instead of 0.002 the heel stays down even with the
+# ankle at its limit, and the pelvis tilts. A head looks ahead as far as the neck allows. Hips only tilt to keep the
+# balance. Hands are free: with a share of 0.0002 or more the wrist is released with a jerk.
 KEEPS_ORIENTATION: Final = {"foot": 0.002, "toe": 0.002, "head": 0.01, "hips": 0.2}
-# A rig is a human's where all of these are known.
+# A rig is a human's if all of these parts are known.
 _TELLING: Final = ("hips", "upper_arm", "forearm", "thigh", "shin")
-# No bone weighs less than this share of what the heaviest does: one without weight would flap for nothing.
+# No bone weighs less than this share of the heaviest, since a bone without mass would flap.
 _LEAST: Final = 1e-3
 _MIDDLE: Final = 0.5
 
 
 def body_masses(lengths: Mapping[str, float]) -> dict[str, BoneMass]:
-    """The masses of one rig's bones, by name; the shares add up to 1.
+    """The masses of a rig's bones, by name; the shares add up to 1.
 
-    lengths: of all its bones. Where their names are not a human's, each bone is as heavy as a body of its length and of
-    one shape would be: length³.
+    lengths: of all bones, any unit. If their names are not a human's, masses are in proportion to length³, as for
+    bodies of one shape.
     """
     roles = match(lengths)
     parts = {role.part for role in roles.values()}
@@ -110,7 +111,7 @@ def body_masses(lengths: Mapping[str, float]) -> dict[str, BoneMass]:
 
 
 def _human(lengths: Mapping[str, float], roles: Mapping[str, Role]) -> dict[str, BoneMass]:
-    """The bones whose names say what they are, in percent."""
+    """The bones that are known by their names, in percent."""
     found: dict[str, BoneMass] = {}
     for name, segment in _SEGMENTS.items():
         for side in ("L", "R") if name in _SIDED else ("",):
@@ -119,7 +120,7 @@ def _human(lengths: Mapping[str, float], roles: Mapping[str, Role]) -> dict[str,
             for bone in bones:
                 share = segment.percent * (lengths[bone] / whole if whole > 0.0 else 1.0 / len(bones))
                 part = roles[bone].part
-                # A segment without bones of its own weighs on the tail of the bone that it is attached to.
+                # A segment without bones of its own is a mass at the tail of the bone that it is attached to.
                 centre = segment.centre if part in segment.parts else 1.0
                 before = found.get(bone, BoneMass(0.0, _MIDDLE))
                 both = before.share + share
@@ -137,7 +138,7 @@ def _human(lengths: Mapping[str, float], roles: Mapping[str, Role]) -> dict[str,
 
 
 def _bones(roles: Mapping[str, Role], segment: str, side: str) -> list[str]:
-    """The bones of a segment; where the rig has none, those of the one that has its mass instead."""
+    """The bones of a segment; if the rig has none, those of the segment that gets its mass."""
     parts = _SEGMENTS[segment].parts
     bones = [name for name, role in roles.items() if role.part in parts and role.side in {side, ""}]
     if segment not in _SIDED:

@@ -1,8 +1,8 @@
-"""What a bone of a human is, told from its name, in the naming schemes that people's rigs use.
+"""Recognizes the bones of a human by name, in the usual naming schemes.
 
-Known: the sample person, Rigify's meta-rig, Mixamo, MakeHuman and MPFB (the default rig and the one for game engines),
-VRM (VRoid's bones and the humanoid names), Unreal's mannequin, DAZ, Poser, Character Creator, Biped; and of what motion
-comes with: CMU's, Rokoko's and MVN's BVH, MVNX, SMPL, exports of Auto-Rig Pro and Cascadeur. Plain Python.
+Known: the sample person, Rigify's meta-rig, Mixamo, MakeHuman and MPFB (default and game-engine rigs), VRM (VRoid's
+bones and the humanoid names), Unreal's mannequin, DAZ, Poser, Character Creator and Biped; of motion files: BVH from
+CMU, Rokoko and MVN, MVNX, SMPL, and exports of Auto-Rig Pro and Cascadeur. Plain Python.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from .body_parts import FINGERS, Role
 
-# What is left of a name without prefix, side, separators and numbers.
+# The rest of a name without prefix, side, separators and numbers.
 _WORDS: Final = {
     "hips": "hips", "pelvis": "hips", "hip": "hips",
     "lowerback": "spine", "stomach": "spine", "spine": "spine", "waist": "spine",
@@ -31,45 +31,46 @@ _WORDS: Final = {
     "foot": "foot",
     "toe": "toe", "toes": "toe", "toebase": "toe", "ball": "toe",
 }  # fmt: skip
-# SMPL calls bones by the joints that they begin at: its shoulder is an upper arm.
+# SMPL names bones after the joints at which they begin: its shoulder is an upper arm.
 _JOINT_WORDS: Final = {
     "collar": "shoulder", "shoulder": "upper_arm", "elbow": "forearm", "wrist": "hand",
     "hip": "thigh", "knee": "shin", "ankle": "foot", "foot": "toe",
 }  # fmt: skip
 _JOINTS_TELL: Final = {"elbow", "knee", "ankle"}
 _MIDDLE: Final = {"hips", "spine", "chest", "neck", "head"}
-# MakeHuman makes these of two bones; only the first one begins at a joint.
+# MakeHuman splits these into two bones; only the first one begins at a joint.
 _SPLIT: Final = {"upperarm", "lowerarm", "upperleg", "lowerleg"}
 
 _FINGER_WORDS: Final = {finger: finger for finger in FINGERS} | {"little": "pinky"}
 _FINGER_PREFIXES: Final = ("", "f", "hand")
 _SEGMENTS: Final = {"metacarpal": 0, "proximal": 1, "intermediate": 2, "middle": 2, "distal": 3}
-# Rigify and MakeHuman number the bones in the palm from the index finger on.
+# Rigify and MakeHuman number the bones in the palm, beginning at the index finger.
 _PALM_WORDS: Final = {"palm", "metacarpal"}
 
-# Rigify's meta-rig counts on from the hips to the head.
+# Rigify's meta-rig numbers its spine from the hips to the head.
 _GENERATED: Final = re.compile("^(DEF|ORG)-")
 _RIGIFY_SPINE: Final = {
     "spine": "hips", "spine.001": "spine", "spine.002": "spine", "spine.003": "chest",
     "spine.004": "neck", "spine.005": "neck", "spine.006": "head",
 }  # fmt: skip
-# The bone that a rig has instead of hips, where nothing else is called so (MakeHuman's default rig, Auto-Rig Pro).
+# The bone used as hips if a rig has none by that name (MakeHuman's default rig, Auto-Rig Pro).
 _STANDS_FOR_HIPS: Final = {"root", "root.x"}
 
-# MVN calls the spine's segments by vertebrae.
+# MVN names the spine's segments after vertebrae.
 _VERTEBRAE: Final = {"L5": Role("spine"), "L3": Role("spine"), "T12": Role("spine"), "T8": Role("chest")}
 
 _PREFIX: Final = re.compile(r"^(?:.*:|mixamorig\d*_?|J_Bip_(?:C_)?)|\.x$")
 _COPY: Final = re.compile(r"[._-][LR]\.\d{3}$", re.IGNORECASE)
 _TOKEN: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
-# What this share of a rig's names begins or ends with, up to a separator, tells nothing: Bip01, CC_Base_, _JNT, m_avg_.
+# A beginning or end, up to a separator, that this share of a rig's names have in common has no meaning: Bip01,
+# CC_Base_, _JNT, m_avg_.
 _SHARED: Final = 0.7
 _SEPARATOR: Final = re.compile(r"[\W_]+")
 _SIDES: Final = {"l": "L", "left": "L", "r": "R", "right": "R"}
 
 
 class _Parts(NamedTuple):
-    """A name taken apart: its letters in lower case, its side, its numbers."""
+    """A name split up: its letters in lower case, its side, its numbers."""
 
     word: str
     side: str
@@ -77,9 +78,9 @@ class _Parts(NamedTuple):
 
 
 def role_of(bone_name: str) -> Role | None:
-    """What a bone is, from its own name alone; None where it says nothing.
+    """The role of a bone from its own name; None if unknown.
 
-    Rigify's spine can be told from other spines only among its neighbours: see `match`.
+    Rigify's spine can only be recognized among its neighbours: see `match`.
     """
     parts = _taken_apart(bone_name)
     if parts is None or bone_name in _VERTEBRAE:
@@ -88,9 +89,9 @@ def role_of(bone_name: str) -> Role | None:
 
 
 def match(bone_names: Iterable[str]) -> dict[str, Role]:
-    """What the bones of one rig are; those whose names say nothing are left out.
+    """The roles of a rig's bones; bones with unknown names are left out.
 
-    Rigify's generated rigs put DEF- and ORG- in front of its meta-rig's names.
+    Rigify's generated rigs prefix the meta-rig's names with DEF- and ORG-.
     """
     own = {name: _GENERATED.sub("", name) for name in bone_names}
     roles = _match(list(dict.fromkeys(own.values())))
@@ -114,7 +115,7 @@ def _has_hips(roles: Mapping[str, Role]) -> bool:
 
 
 def _without_shared(names: Collection[str]) -> dict[str, str]:
-    """Each name without what most begin and end with."""
+    """Each name without the beginning and end that most have in common."""
     gaps = [(name, gap) for name in names for gap in _SEPARATOR.finditer(name)]
     counts = Counter(name[: gap.end()] for name, gap in gaps), Counter(name[gap.start() :] for name, gap in gaps)
     begin, end = (
@@ -125,19 +126,19 @@ def _without_shared(names: Collection[str]) -> dict[str, str]:
 
 
 def _named_joints(names: list[str]) -> dict[str, Role]:
-    """The limbs of a rig whose bones are called by joints; nothing for other rigs."""
+    """The limbs of a rig whose bones are named after joints; empty for other rigs."""
     told = [(name, parts) for name in names if (parts := _taken_apart(name)) is not None and parts.side]
     if not {parts.word for _, parts in told} >= _JOINTS_TELL:
         return {}
     limbs = {name: Role(_JOINT_WORDS[parts.word], parts.side) for name, parts in told if parts.word in _JOINT_WORDS}
     toes = {name: Role("toe", role.side, number=1) for name, role in limbs.items() if role.part == "toe"}
-    # What hangs on a wrist is the palm.
+    # Children of a wrist are the palm.
     hands = {name: Role("rigid", parts.side) for name, parts in told if parts.word == "hand"}
     return limbs | toes | hands
 
 
 def _taken_apart(bone_name: str) -> _Parts | None:
-    """The parts of a name; None for Blender's numbered copy of a bone and for a name with two sides."""
+    """The parts of a name; None for a numbered copy of a bone and for a name with two sides."""
     if _COPY.search(bone_name):
         return None
     tokens = [token.lower() for token in _TOKEN.findall(_PREFIX.sub("", bone_name))]
@@ -159,7 +160,7 @@ def _body_role(parts: _Parts) -> Role | None:
 
 
 def _toe_role(parts: _Parts) -> Role | None:
-    """Toes of several bones, such as toe2-1.L; a single one stands for all."""
+    """Toes of several bones, such as toe2-1.L; a single bone represents all toes."""
     if _WORDS.get(parts.word) != "toe":
         return None
     return Role("toe", parts.side, number=parts.numbers[-1] if len(parts.numbers) == 2 else 1)
@@ -177,27 +178,27 @@ def _finger_role(parts: _Parts) -> Role | None:
                 return _finger(side, finger, numbers[-1])
             segment = word.removeprefix(prefix + name)
             if word.startswith(prefix + name) and segment in _SEGMENTS:
-                # A thumb's metacarpal is the first bone that moves; `match` counts on from what is there.
+                # A thumb's metacarpal is its first movable bone; `match` renumbers the bones that exist.
                 return _finger(side, finger, _SEGMENTS[segment] + (finger == "thumb"), most=4)
     return None
 
 
 def _finger(side: str, finger: str, number: int, most: int = 3) -> Role | None:
-    """The role of a finger's bone; None beyond the last one, for a marker of the tip."""
+    """The role of a finger's bone; None for a bone beyond the last, which marks the tip."""
     if number == 0:
         return Role("palm", side, finger)
     return Role("finger", side, finger, number) if number <= most else None
 
 
 def _named_hips(names: list[str]) -> dict[str, Role]:
-    """The hips of a rig that has no bone of that name, and what else comes of it."""
+    """The hips of a rig without a bone of that name, and the roles that follow from it."""
     if {"spine", "spine.003"} <= set(names):
         return {name: Role(part) for name, part in _RIGIFY_SPINE.items() if name in names}
     return {name: Role("hips") for name in names if name.lower() in _STANDS_FOR_HIPS}
 
 
 def _counted_thumbs(roles: dict[str, Role]) -> dict[str, Role]:
-    """The thumbs' bones counted from 1: VRM's begin with a metacarpal or, in older files, with a proximal bone."""
+    """The thumbs' bones numbered from 1: VRM's begin with a metacarpal or, in older files, with a proximal bone."""
     counted = {}
     for side in ("L", "R", ""):
         thumb = [name for name, role in roles.items() if (role.finger, role.side) == ("thumb", side)]

@@ -1,14 +1,13 @@
-"""A human's joint limits for a rig at rest: the table's ranges put onto each bone's own axes.
+"""A human's joint limits for a rig at rest: the table's ranges mapped to each bone's own axes.
 
-The ranges count from the anatomical zero (standing, arms hanging, limbs straight), a limit counts from rest; so what
-a joint is bent by at rest is taken off. Which local axis means flexion follows from where the joints are, never from
-names of axes or from rolls. Every limit lets the bone be at rest. Plain Python.
+The ranges count from the anatomical zero (standing, arms hanging, limbs straight), a limit counts from rest; so the
+rotation at rest is subtracted. The local axis of flexion follows from the positions of joints, not from names of axes
+or from bone roll. Every limit allows the rest pose. Plain Python.
 
-A ball's four angles lie along the bone's own X and Z. Where flexion runs between them it goes to the nearer one, and
-the bone is named as turned. Between the axes the limit is an ellipse, so a movement that is none of the table's four
-has what the ellipse leaves it: an arm at rest in a T or A pose, for one, swings back less far when it hangs than the
-table says.
-Twist counts from rest along the shortest arc. The forearm is a pure hinge: its pronation is the hand's twist.
+A ball's four angles are along the bone's own X and Z axes. If flexion is between them, the nearer one is used, and the
+bone is reported as rotated. Between the axes the limit is an ellipse, so a movement between the table's four gets what
+the ellipse allows: an arm that rests in a T or A pose, for example, swings back less far when it hangs than in the
+table. Twist counts from rest along the shortest arc. The forearm is a pure hinge: its pronation is the hand's twist.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -24,27 +23,27 @@ from .body_parts import Role
 from .joints import ALONG, JOINTS, BallJoint, HingeJoint, UnplacedError, square_way
 from .rest_body import RestBody, RestBone, signed_angle
 
-# A bone's own axes may be off those of its joint by so many degrees before it is worth saying. Thumbs don't count: how
-# they face at rest differs from hand to hand.
+# A bone's axes may differ from its joint's by this many degrees without a report. Thumbs are excluded, since their rest
+# rotation differs from hand to hand.
 _TURNED: Final = 20.0
-# Cosine of how far a trunk may lean from its legs: 0.995 in Rigify's humans, 0.2 to 0.35 in its animals.
+# Least cosine between trunk and legs: 0.995 in Rigify's humans, 0.2 to 0.35 in its animals.
 _UPRIGHT: Final = 0.7
 _TRUNK: Final = frozenset({"hips", "spine", "chest"})
-# A hand has no spine, a shark has several bones of it.
+# A hand has no spine; a shark has several spine bones.
 _LONG_TRUNK: Final = 3
 _AXES: Final[tuple[Literal["X", "Y", "Z"], ...]] = ("X", "Y", "Z")
 
 
 @dataclass(frozen=True)
 class Preset:
-    """What a preset makes of a rig.
+    """The limits that a preset gives a rig.
 
     Attributes:
         limits: by bone.
-        turned: bones whose own X and Z axes are far off their joint's, with the degrees.
-        unplaced: bones that are known but can't be limited, with the reason.
+        turned: bones whose own X and Z axes are far from their joint's, with the degrees.
+        unplaced: bones that are known but cannot be limited, with the reason.
         free: hips, and other bones without a parent.
-        unknown: bones whose names say nothing.
+        unknown: bones with unknown names.
     """
 
     limits: dict[str, Limit]
@@ -55,9 +54,9 @@ class Preset:
 
 
 def why_not_human(bones: Mapping[str, RestBone]) -> str:
-    """What tells that an armature at rest is no human's, as the end of a sentence; "" where nothing does.
+    """Why an armature at rest is not a human's, as the end of a sentence; "" if it may be one.
 
-    A human's trunk stands over its legs, an animal's lies across them. Part of a body, such as a hand, tells nothing.
+    A human's trunk is above its legs, an animal's lies across them. Part of a body, such as a hand, may be a human's.
     """
     body = RestBody(bones)
     trunk = [body.bones[name].head for name, role in body.roles.items() if role.part in _TRUNK]
@@ -83,7 +82,7 @@ def _parts(body: RestBody, part: str) -> Iterator[tuple[str, RestBone]]:
 
 
 def human_limits(bones: Mapping[str, RestBone], names: Collection[str] | None = None) -> Preset:
-    """The limits of a human's joints for some of an armature's bones, all when None; roots of any name stay free."""
+    """The limits of a human's joints for some of an armature's bones, or all if None; roots stay free."""
     body = RestBody(bones)
     wanted = set(bones if names is None else names)
     roles = {name: role for name, role in body.roles.items() if name in wanted}
@@ -104,7 +103,7 @@ def human_limits(bones: Mapping[str, RestBone], names: Collection[str] | None = 
 
 
 def _limit(body: RestBody, name: str, role: Role) -> tuple[Limit, float]:
-    """The limit of a bone, and how many degrees its own axes are off those of the joint."""
+    """The limit of a bone, and the degrees between its own axes and the joint's."""
     joint = JOINTS[role.part](body, name, role)
     if joint is None:
         return Fixed(), 0.0
@@ -114,10 +113,10 @@ def _limit(body: RestBody, name: str, role: Role) -> tuple[Limit, float]:
 
 
 def _ball(bone: RestBone, along: FloatArray, joint: BallJoint) -> tuple[Ball, float]:
-    """A ball on the bone's own axes."""
+    """A ball limit on the bone's own axes."""
     x, y, z = bone.axes.T
     if y @ along < ALONG:
-        raise UnplacedError("its Y axis does not run along the limb")
+        raise UnplacedError("its Y axis does not point along the limb")
     angle = np.degrees(np.arctan2(joint.flexion @ z, joint.flexion @ x))
     quarter = int(np.round(angle / 90.0))
     ways = (x, z, -x, -z)
@@ -132,7 +131,7 @@ def _ball(bone: RestBone, along: FloatArray, joint: BallJoint) -> tuple[Ball, fl
 
 
 def _hinge(bone: RestBone, along: FloatArray, joint: HingeJoint) -> tuple[Hinge, float]:
-    """A hinge about the one of the bone's own axes that comes nearest to the joint's."""
+    """A hinge limit about that axis of the bone which is nearest to the joint's."""
     ideal = np.cross(along, square_way(joint.flexion, along))
     shares = bone.axes.T @ ideal
     place = int(np.argmax(np.abs(shares)))
@@ -150,5 +149,5 @@ def _range(low: float, high: float) -> tuple[float, float]:
 
 
 def _radians(degrees: float) -> float:
-    # Tenths of a degree: single precision makes the last digits of a rest pose, and they differ from side to side.
+    # Tenths of a degree, since the last digits of a rest pose are rounding errors and differ between sides.
     return float(np.radians(round(degrees, 1))) + 0.0

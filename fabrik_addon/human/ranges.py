@@ -1,13 +1,13 @@
-"""How far a human's joints go: one table, in degrees from the anatomical zero, and where the figures come from.
+"""The ranges of a human's joints: one table, in degrees from the anatomical zero, with the sources.
 
 AAOS: American Academy of Orthopaedic Surgeons, *Joint Motion: Method of Measuring and Recording* (1965) and *The
 Clinical Measurement of Joint Motion* (1994). AMA: American Medical Association, *Guides to the Evaluation of Permanent
 Impairment*. Both are tabled in Norkin and White, *Measurement of Joint Motion*, and in Reese and Bandy, *Joint Range of
-Motion and Muscle Length Testing*. What has no norm is marked "chosen".
-Where recorded people (`make bench`, part "natural-hidden": one waves, one dabs, one dances) went farther, the figure
-says so. By so many degrees 5 of 100 of their poses were outside at least, before and now: trunk 12.5 and 3.4, head 9.2
-and 0.1, upper arm 1.3 and 0, thigh 39 and 0.9.
-Elbows and knees do not go beyond straight for all that (5.6 and 6.2): a rest pose that is a little bent does it.
+Motion and Muscle Length Testing*. Figures without a norm are marked "chosen". Figures are larger than the norm where
+recorded people (`make bench`, part "natural-hidden": one waves, one dabs, one dances) exceeded it. Their poses were
+outside by these degrees at the 95th percentile, before and now: trunk 12.5 and 3.4, head 9.2 and 0.1, upper arm 1.3 and
+0, thigh 39 and 0.9. Elbows and knees still do not go beyond straight (5.6 and 6.2 degrees outside), since a slightly
+bent rest pose causes that.
 """
 
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 @dataclass(frozen=True)
 class BallRange:
-    """How far a joint goes that bends every way, degrees.
+    """The range of a ball joint, degrees.
 
     Attributes:
         flexion, extension: forward and back; for the hand toward the palm and away from it, for the foot up and down,
@@ -35,11 +35,11 @@ class BallRange:
     external: float = 0.0
 
     def shared(self, bones: int) -> "BallRange":
-        """What each of several bones gets that make one joint of the table between them."""
+        """The range of each of several bones that together form one joint of the table."""
         return BallRange(*(value / bones for value in vars(self).values()))
 
     def from_rest(self, flexed: float, abducted: float = 0.0, pronated: float = 0.0) -> "BallRange":
-        """A range that counts from zero, counted from a rest pose that is turned by so many degrees."""
+        """This range counted from a rest pose that is rotated by these degrees instead of from zero."""
         return BallRange(
             self.flexion - flexed,
             self.extension + flexed,
@@ -52,7 +52,7 @@ class BallRange:
 
 @dataclass(frozen=True)
 class HingeRange:
-    """How far a joint bends and how far beyond straight it goes, degrees."""
+    """The range of a hinge joint: how far it bends, and how far beyond straight it goes, degrees."""
 
     flexion: float
     extension: float
@@ -60,39 +60,39 @@ class HingeRange:
 
 Range: TypeAlias = BallRange | HingeRange
 
-# The whole lumbar and thoracic spine, and the whole neck with the head: shared out among the bones that a rig has.
+# The whole lumbar and thoracic spine, and the whole neck with the head: divided among the bones that a rig has.
 TRUNK: Final = BallRange(80, 25, 35, 35, 45, 45)  # AAOS
-# The higher a bone of the trunk the farther it twists: lumbar vertebrae by 1...3 degrees each, thoracic ones by 4...9
-# (White and Panjabi, *Clinical Biomechanics of the Spine*, 1990). Shared evenly, people twisted 20 too far at the top.
+# Higher bones of the trunk twist farther: lumbar vertebrae by 1...3 degrees each, thoracic ones by 4...9 (White and
+# Panjabi, *Clinical Biomechanics of the Spine*, 1990). Divided evenly, people twisted 20 degrees too far at the top.
 NECK: Final = BallRange(50, 60, 45, 45, 80, 80)  # AMA; AAOS has 45, 45, 45, 60
 
-# Sternoclavicular joint: up 45, down 5…10, 15 each to front and back, where the acromioclavicular joint adds about 10.
-# Twist: chosen; raising the arm rolls the real bone back much farther.
+# Sternoclavicular joint: up 45, down 5…10, 15 each forward and back; the acromioclavicular joint adds about 10. Twist:
+# chosen; raising the arm rolls the real bone back much farther.
 COLLAR: Final = BallRange(25, 25, 45, 10, 10, 10)
 
-# AAOS, the whole shoulder, but for the inward twist, which is AMA's (AAOS: 70). Adduction passes
-# before the trunk (0 beside it, up to 75 before it), and is chosen between.
+# AAOS, the whole shoulder; inward twist from AMA (AAOS: 70). Adduction is chosen between beside the trunk (0) and in
+# front of it (up to 75).
 SHOULDER_HANGING: Final = BallRange(180, 60, 180, 30, 90, 90)
-# The same joint seen from the arm held level to the side: horizontal flexion 135 and extension 45 (AAOS).
+# The same joint with the arm held level to the side: horizontal flexion 135 and extension 45 (AAOS).
 SHOULDER_LEVEL: Final = replace(SHOULDER_HANGING, flexion=135, extension=45)
 
-# AAOS has 45 to the side and 45 outward; a dancer's legs go 61 and 110 to the side and are turned out by 75. With 60 to
-# the side that dance's markers are missed by 9.8 mm RMS, with 75 by 8.6, with 90 by 5.8.
+# AAOS has 45 to the side and 45 outward; a dancer's legs reach 61 and 110 to the side and are rotated out by 75. With
+# 60 to the side the markers of that dance are missed by 9.8 mm RMS, with 75 by 8.6, with 90 by 5.8.
 HIP: Final = BallRange(120, 30, 90, 30, 45, 60)
 WRIST: Final = BallRange(80, 70, 20, 30, 80, 80)  # AAOS; the twist is the forearm's pronation and supination
-# AAOS, with the subtalar joint's eversion and inversion. Up: 20 (AAOS) without load, 30…40 with the body's weight on
-# it, as in a squat. Sideways: chosen.
+# AAOS, with the subtalar joint's eversion and inversion. Up: 20 (AAOS) without load, 30…40 under the body's weight, as
+# in a squat. Sideways: chosen.
 ANKLE: Final = BallRange(35, 50, 10, 20, 15, 35)
 KNUCKLE: Final = BallRange(90, 45, 20, 20)  # AAOS; sideways 10…40 from finger to finger
 # Carpometacarpal: across the palm 15…45 and back 20 (AAOS: 15 and 20), away from the palm 70 from the side of the hand.
-# Rigs rest with the thumb about 30 of these out.
+# Rigs rest with the thumb about 30 degrees out.
 THUMB_ROOT: Final = BallRange(40, 20, 40, 30)
-# The ring and little finger's metacarpals cup the palm by 10…25; the index and middle finger's are fast.
+# The ring and little finger's metacarpals cup the palm by 10…25; the index and middle finger's hardly move.
 PALM: Final = BallRange(15, 0, 5, 5)
 CUPPING_PALMS: Final = ("ring", "pinky")
 
 ELBOW: Final = HingeRange(150, 0)  # AAOS
-KNEE: Final = HingeRange(150, 0)  # AMA; AAOS has 135, with which nobody squats
+KNEE: Final = HingeRange(150, 0)  # AMA; AAOS has 135, with which nobody can squat
 TOE_ROOT: Final = HingeRange(45, 70)  # AAOS, the big toe
 TOE: Final = HingeRange(60, 0)  # AAOS 35…60
 FINGER_MIDDLE: Final = HingeRange(100, 0)  # AAOS

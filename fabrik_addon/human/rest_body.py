@@ -1,6 +1,6 @@
-"""A human rig at rest: what its bones are, which way is up and forward for it, and where its palms face.
+"""A human rig at rest: the roles of its bones, its up and forward directions, and the directions of its palms.
 
-Everything is told from where the joints are, in armature space. How bones are rolled plays no part in it. Plain Python.
+Everything follows from the positions of joints, in armature space, not from bone roll. Plain Python.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,18 +14,19 @@ from ..core.arrays import FloatArray, IntArray
 from .body_parts import FINGERS, Role
 from .naming_schemes import match
 
-# What is told of a role, beside its part.
+# The fields of a role besides its part.
 _TOLD: Final = ("side", "finger", "number")
-# Metres: a shorter span tells no direction.
+# Metres: shorter vectors have no direction.
 _SHORT: Final = 1e-6
-# Cosine of how far bones may be off their limbs.
+# Least cosine between bones and their limbs.
 _ALONG: Final = 0.7
-# Cosine of how far a hand or a finger's bone that nothing hangs on may be off the bone before it. What is off more was
-# given a tail by an importer: of files that do not say where bones end Blender's makes them point along Y.
+# Least cosine between a hand, or a finger's bone without children, and the bone before it. At less, an importer made up
+# the tail: Blender lets bones point along Y if a file does not say where they end.
 _ON: Final = 0.5
-# A body that stands this nearly along the armature's axes stands along them: people slouch, and feet point out.
+# A body aligned with the armature's axes to within this angle counts as exactly aligned, since people slouch and feet
+# point out.
 _SNAP: Final = np.cos(np.radians(10.0))
-# Less than this share of the feet's length along the ground, and the feet do not tell forward.
+# If a foot's horizontal part is less than this share of its length, the foot does not show forward.
 _FLAT_FOOT: Final = 0.3
 # The bone at whose head a limb's bone ends.
 _NEXT: Final = {"upper_arm": "forearm", "forearm": "hand", "thigh": "shin", "shin": "foot", "foot": "toe"}
@@ -38,7 +39,7 @@ class RestBone:
     Attributes:
         parent: its parent's name, "" for a root.
         head: (3,) where it begins.
-        axes: (3, 3) its local X, Y and Z axes as columns; Y runs to its tail.
+        axes: (3, 3) its local X, Y and Z axes as columns; Y points to its tail.
         length: from head to tail.
     """
 
@@ -49,7 +50,7 @@ class RestBone:
 
 
 def bones_of(names: Sequence[str], parents: IntArray, matrices: FloatArray, lengths: FloatArray) -> dict[str, RestBone]:
-    """N bones by name, standing at matrices (N, 4, 4); parents: (N,) places, -1 for roots."""
+    """N bones by name; matrices: (N, 4, 4) rest matrices, armature space; parents: (N,) indices, -1 for roots."""
     rows = zip(names, parents, matrices, lengths, strict=True)
     return {
         name: RestBone(names[parent] if parent >= 0 else "", matrix[:3, 3], matrix[:3, :3], float(length))
@@ -58,7 +59,7 @@ def bones_of(names: Sequence[str], parents: IntArray, matrices: FloatArray, leng
 
 
 class BodyAxes(NamedTuple):
-    """The body's own directions (unit vectors) and a point in its middle."""
+    """The body's own directions (unit vectors, armature space) and a point in its middle."""
 
     up: FloatArray
     forward: FloatArray
@@ -69,7 +70,7 @@ class BodyAxes(NamedTuple):
 class Palm(NamedTuple):
     """A hand's own directions (unit vectors): along it, out of its palm, and to the thumb's side.
 
-    seen: whether its fingers tell them; else they are those of a natural stance.
+    seen: whether they follow from its fingers; else they are those of a natural posture.
     """
 
     along: FloatArray
@@ -79,10 +80,10 @@ class Palm(NamedTuple):
 
 
 class RestBody:
-    """The bones of a rig by name, and what they are."""
+    """The bones of a rig by name, and their roles."""
 
     def __init__(self, bones: Mapping[str, RestBone], roles: Mapping[str, Role] | None = None) -> None:
-        """roles: what the bones are; by their names when None."""
+        """roles: of the bones; None: recognized by name."""
         self.bones = bones
         self.roles = match(bones) if roles is None else roles
         self._by_part: dict[str, list[str]] = {}
@@ -92,25 +93,25 @@ class RestBody:
     def named(
         self, part: str, side: str | None = None, finger: str | None = None, number: int | None = None
     ) -> list[str]:
-        """The bones with a role; what is None may be anything."""
+        """The bones with a role; None matches anything."""
         wanted = [(what, value) for what, value in zip(_TOLD, (side, finger, number), strict=True) if value is not None]
         bones = self._by_part.get(part, ())
         return [name for name in bones if all(getattr(self.roles[name], what) == value for what, value in wanted)]
 
     def head_of(self, part: str, side: str | None = None, number: int | None = None) -> FloatArray | None:
-        """(3,) the middle of the heads of all bones with a role, None where there are none."""
+        """(3,) mean of the heads of all bones with a role; None if there are none."""
         heads = [self.bones[name].head for name in self.named(part, side, number=number)]
         return np.mean(heads, axis=0) if heads else None
 
     def end(self, name: str) -> FloatArray:
-        """(3,) the joint that a bone ends at, or its tail."""
+        """(3,) the joint at a bone's end, or its tail."""
         span, bone = self._span(name), self.bones[name]
         return bone.head + (bone.length * self.direction(name) if span is None else span)
 
     def direction(self, name: str) -> FloatArray:
-        """(3,) from a bone's head to the joint it ends at.
+        """(3,) unit vector from a bone's head to the joint at its end.
 
-        Where there is none: along the bone; where that is across the limb, on from the parent's head.
+        Without such a joint: along the bone; if the bone lies across the limb, from the parent's head to its own.
         """
         bone = self.bones[name]
         span = self._span(name)
@@ -124,13 +125,13 @@ class RestBody:
 
     @cached_property
     def _lie_along(self) -> bool:
-        """Whether the bones lie along their limbs, as most do; some importers leave them across."""
+        """Whether the bones point along their limbs, as most do; some importers leave them across."""
         spans = {name: span for name in self.roles if (span := self._span(name)) is not None and length(span) > _SHORT}
         shares = [unit(span) @ self.bones[name].axes[:, 1] for name, span in spans.items()]
         return not shares or float(np.median(shares)) > _ALONG
 
     def _span(self, name: str) -> FloatArray | None:
-        """(3,) from a bone's head to the joint it ends at, None where there is none."""
+        """(3,) from a bone's head to the joint at its end; None if there is none."""
         end = self._end(self.roles[name])
         return None if end is None else end - self.bones[name].head
 
@@ -146,7 +147,7 @@ class RestBody:
 
     @cached_property
     def axes(self) -> BodyAxes | None:
-        """Up, forward and left; None where there are not joints enough to tell."""
+        """Up, forward and left; None if there are too few joints."""
         low, high = self._first_of("hips", "thigh"), self._first_of("head", "neck", "upper_arm", "shoulder", "chest")
         if low is None or high is None or np.linalg.norm(high - low) < _SHORT:
             return None
@@ -158,7 +159,7 @@ class RestBody:
         return next((head for part in parts if (head := self.head_of(part)) is not None), None)
 
     def _forward(self, up: FloatArray) -> FloatArray | None:
-        """Where the feet point, else at right angles to up and to the line between the sides."""
+        """The direction of the feet, else perpendicular to up and to the line between the sides."""
         feet = [self._foot(side) for side in ("L", "R")]
         span = np.sum([foot for foot in feet if foot is not None], axis=0)
         if all(foot is not None for foot in feet) and np.linalg.norm(square(span, up)) > _FLAT_FOOT * length(span):
@@ -176,14 +177,14 @@ class RestBody:
         return foot.axes[:, 1] * foot.length if toes is None else toes - foot.head
 
     def _across(self, part: str) -> FloatArray:
-        """(3,) from the right bone of a pair to the left one, zero where there is no pair."""
+        """(3,) from the right bone of a pair to the left one; zero if there is no pair."""
         left, right = self.head_of(part, "L"), self.head_of(part, "R")
         return np.zeros(3) if left is None or right is None else left - right
 
     def side_sign(self, name: str) -> int:
-        """1 for a bone on the body's left, -1 on its right, by where it is; by its name where it is in the middle.
+        """1 for a bone on the body's left, -1 on its right, from its position; in the middle from its name.
 
-        0 where neither tells.
+        0 if neither shows it.
         """
         if self.axes is not None:
             aside = (self.bones[name].head - self.axes.middle) @ self.axes.left
@@ -192,7 +193,7 @@ class RestBody:
         return {"L": 1, "R": -1}.get(self.roles[name].side, 0)
 
     def palm(self, side: str) -> Palm | None:
-        """Where the hand of a side faces; None where nothing tells."""
+        """The directions of a side's hand; None if unknown."""
         return self._palms[side]
 
     @cached_property
@@ -200,7 +201,7 @@ class RestBody:
         return {side: self._find_palm(side) for side in ("L", "R", "")}
 
     def _knuckles(self, side: str) -> list[FloatArray]:
-        """The heads of the fingers' first bones, from the index finger on."""
+        """The heads of the fingers' first bones, beginning at the index finger."""
         first = [self.named("finger", side, finger, 1) for finger in FINGERS[1:]]
         return [self.bones[names[0]].head for names in first if names]
 
@@ -212,20 +213,20 @@ class RestBody:
         if across is None:
             return self._natural_palm(hands[0], along)
         across = unit(square(across, along))
-        # What faces up where the fingers point forward and the little one is on the left: a left hand's palm.
+        # If the fingers point forward and the little finger is on the left, this points up: a left hand's palm.
         normal = np.cross(across, along)
         sign = self.side_sign(hands[0]) or self._curl(side, normal) or self._thumb_side(side, normal)
         return Palm(along, sign * normal, -across, seen=True) if sign else None
 
     def _to_little_finger(self, hand: str, side: str) -> FloatArray | None:
-        """(3,) about from the index finger to the little one, or away from the thumb; None without such fingers."""
+        """(3,) roughly from the index to the little finger, or away from the thumb; None without such fingers."""
         knuckles, thumb = self._knuckles(side), self.named("finger", side, "thumb", 1)
         if len(knuckles) > 1:
             return knuckles[-1] - knuckles[0]
         return self.bones[hand].head - self.bones[thumb[0]].head if thumb else None
 
     def _natural_palm(self, hand: str, along: FloatArray) -> Palm | None:
-        """A palm that faces down and toward the body, the thumb in front."""
+        """A palm that faces down and toward the body, with the thumb in front."""
         sign = self.side_sign(hand)
         if self.axes is None or not sign:
             return None
@@ -233,7 +234,7 @@ class RestBody:
         return Palm(along, normal, sign * np.cross(normal, along), seen=False)
 
     def _curl(self, side: str, normal: FloatArray) -> int:
-        """1 or -1: to which side of a plane along the hand the fingers are bent at rest; 0 where they are straight."""
+        """1 or -1: to which side of a plane along the hand the fingers are bent at rest; 0 if straight."""
         bends = [self._bend(side, finger) @ normal for finger in FINGERS[1:]]
         return int(np.sign(np.sum(bends))) if abs(np.sum(bends)) > 0.1 else 0
 
@@ -245,7 +246,7 @@ class RestBody:
         return self.direction(bones[1][0]) - self.direction(bones[0][0])
 
     def _thumb_side(self, side: str, normal: FloatArray) -> int:
-        """1 or -1: on which side of the knuckles' plane the thumb ends; 0 without one."""
+        """1 or -1: on which side of the knuckles' plane the thumb ends; 0 without a thumb."""
         thumb, knuckles = self.named("finger", side, "thumb"), self._knuckles(side)
         if not thumb or not knuckles:
             return 0
@@ -255,12 +256,12 @@ class RestBody:
 
 
 def unit(vector: FloatArray) -> FloatArray:
-    """(3,) at length one."""
+    """A vector (3,) scaled to length one."""
     return np.asarray(vector / np.linalg.norm(vector))
 
 
 def square(vector: FloatArray, along: FloatArray) -> FloatArray:
-    """(3,) the part of a vector at right angles to a unit vector."""
+    """(3,) the component of a vector perpendicular to the unit vector `along`."""
     return np.asarray(vector - (vector @ along) * along)
 
 
@@ -270,12 +271,12 @@ def length(vector: FloatArray) -> float:
 
 
 def signed_angle(start: FloatArray, end: FloatArray, axis: FloatArray) -> float:
-    """Degrees from one unit vector to another, right-handed about a unit axis."""
+    """Degrees from unit vector `start` to `end`, right-handed about the unit vector `axis`; each (3,)."""
     return float(np.degrees(np.arctan2(axis @ np.cross(start, end), start @ end)))
 
 
 def _snapped(direction: FloatArray) -> FloatArray:
-    """A unit vector; along one of the armature's axes where it nearly is."""
+    """The direction, replaced by an axis of the armature if it is nearly aligned with one."""
     exact = unit(direction)
     axis = int(np.argmax(np.abs(exact)))
     return np.sign(exact[axis]) * np.eye(3)[axis] if abs(exact[axis]) > _SNAP else exact

@@ -1,6 +1,6 @@
-"""Where a human rig meets the floor: the soles of its feet, its palms and its knees, as points on its bones.
+"""The points at which a human rig touches the floor: soles, palms and knees, as points on its bones.
 
-Told from the bones at rest, in which the rig is taken to stand on its feet. Plain Python.
+Found from the bones at rest; the rig is assumed to stand on its feet. Plain Python.
 """
 
 from collections.abc import Mapping
@@ -14,26 +14,25 @@ from .rest_body import BodyAxes, RestBody, RestBone, length, square, unit
 Point = tuple[str, tuple[float, float, float]]
 
 # A foot is 0.152 of the body's height long and 0.055 wide (Drillis and Contini, 1966, as in Winter, *Biomechanics and
-# Motor Control of Human Movement*, 2009, figure 4.1); its heel is about a quarter of its length behind the ankle.
+# Motor Control of Human Movement*, 2009, figure 4.1). Its heel is about a quarter of its length behind the ankle.
 _WIDTH: Final = 0.055 / 0.152
 _HEEL: Final = 0.25
-# Where there are no toes the foot's bone ends at the ball, which is about this share of the way to their tips.
+# Without toe bones the foot's bone ends at the ball, at about this share of the distance to the tips of the toes.
 _BALL: Final = 0.65
-# A rig whose lowest joint is so little of its feet's length above the armature's origin stands on that.
+# A rig whose lowest joint is within this share of its feet's length above the armature's origin stands on the origin.
 _ON_ORIGIN: Final = 0.5
 
 
 def soles(bones: Mapping[str, RestBone]) -> dict[str, tuple[Point, ...]]:
-    """The corners of the sole of each foot: heel, ball left and right, toe tip; by the name of the foot's bone.
+    """The corners of each foot's sole: heel, ball left and right, tip of the toes; by the name of the foot's bone.
 
-    Each is the bone that it goes with and where it is in that bone's own frame. Empty where nothing says which bones
-    are feet, or which way is up.
+    Each corner is a bone and a point in that bone's frame. Empty if the feet or the up direction are unknown.
     """
     return soles_of(RestBody(bones))
 
 
 def soles_of(body: RestBody) -> dict[str, tuple[Point, ...]]:
-    """The same of a body whose bones are known."""
+    """The corners of each foot's sole, as from `soles`, for a body whose bones are known."""
     if body.axes is None:
         return {}
     feet = [name for side in ("L", "R") for name in body.named("foot", side)[:1]]
@@ -45,7 +44,7 @@ def soles_of(body: RestBody) -> dict[str, tuple[Point, ...]]:
 
 
 def floor_points(bones: Mapping[str, RestBone]) -> tuple[Point, ...]:
-    """The points of a rig that do not go through a floor: those of its soles, its palms' ends and its knees."""
+    """The points of a rig that stay above the floor: those of its soles, the ends of its palms, and its knees."""
     body = RestBody(bones)
     hands = [(name, (0.0, bones[name].length, 0.0)) for name in body.named("hand")]
     knees = [(name, (0.0, 0.0, 0.0)) for name in body.named("shin")]
@@ -53,7 +52,7 @@ def floor_points(bones: Mapping[str, RestBone]) -> tuple[Point, ...]:
 
 
 def convex_hull(points: FloatArray) -> FloatArray:
-    """(M, 2) the corners of the convex outline of (N, 2) points, counter-clockwise (Andrew's monotone chain)."""
+    """(M, 2) the corners of the convex hull of (N, 2) points, counter-clockwise (Andrew's monotone chain)."""
     rows = sorted({(float(x), float(y)) for x, y in points})
     if len(rows) < 3:
         return np.array(rows).reshape(-1, 2)
@@ -61,7 +60,7 @@ def convex_hull(points: FloatArray) -> FloatArray:
 
 
 def _half(rows: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """One side of the outline, along sorted points."""
+    """One half of the hull, along sorted points."""
     kept: list[tuple[float, float]] = []
     for x, y in rows:
         while len(kept) > 1:
@@ -74,7 +73,7 @@ def _half(rows: list[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def _joints(body: RestBody, foot: str) -> FloatArray:
-    """(3, 3) ankle, ball and the toes' tip of a foot, in armature space."""
+    """(3, 3) ankle, ball and toe tip of a foot, armature space."""
     bone, toes = body.bones[foot], body.named("toe", body.roles[foot].side, number=1)
     if toes:
         toe = body.bones[toes[0]]
@@ -84,7 +83,7 @@ def _joints(body: RestBody, foot: str) -> FloatArray:
 
 
 def _ground(joints: FloatArray, up: FloatArray) -> float:
-    """How far up the ground is that feet with (N, 3) joints stand on."""
+    """The height of the ground under feet with joints (N, 3)."""
     lowest = float((joints @ up).min())
     reach = float(np.linalg.norm(np.ptp(joints, axis=0)))
     return 0.0 if 0.0 <= lowest <= _ON_ORIGIN * reach else lowest
@@ -104,6 +103,6 @@ def _sole(body: RestBody, axes: BodyAxes, foot: str, joints: FloatArray, ground:
 
 
 def _on(bones: Mapping[str, RestBone], name: str, place: FloatArray) -> Point:
-    """A place in armature space as one in a bone's own frame."""
+    """A point in armature space converted to a bone's own frame."""
     x, y, z = bones[name].axes.T @ (place - bones[name].head)
     return name, (float(x), float(y), float(z))

@@ -1,1 +1,4 @@
-"""Motion-capture data: files, names, gaps, size, solving and errors. Imports `core` and `human`; numpy, no Blender."""
+"""Motion capture: marker files, names, gaps, size, solving and errors.
+
+Imports `core`, `human` and numpy; not Blender.
+"""

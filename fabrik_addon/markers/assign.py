@@ -1,7 +1,7 @@
-"""Bones for markers that no label tells, from how they move beside those that are known.
+"""Finds the bones of markers whose labels are unknown, from how they move relative to the known markers.
 
-Poses that fit the known markers, elsewhere as near to rest as can be, say roughly how each bone moves. A marker goes to
-the bone that it moves with; then it helps to find the poses, until the next ones are clear.
+Poses that fit the known markers, and otherwise stay near rest, show roughly how each bone moves. A marker is assigned
+to the bone that it moves with. It then helps to find better poses, until the next markers are clear.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,27 +22,28 @@ from .mapping.by_motion import ByMotion, bones_by_motion, landmarks_on
 from .mapping.landmarks import RestBone
 from .mapping.marker_map import MappedMarker
 
-# So many frames of a take, evenly spread, tell how its markers move: 40 did as well as 150 on five recordings.
+# Number of frames, evenly spread over a take, that show how its markers move. 40 did as well as 150 on five recordings.
 _FRAMES: Final = 40
-# Fewer known markers, or on fewer bones, leave the poses open.
+# With fewer known markers, or on fewer bones, the poses are not determined.
 _FEWEST_KNOWN, _FEWEST_BONES = 6, 4
-# What a squared radian off rest counts beside a squared metre: markers 2 cm off their guesses against half a radian.
+# Weight of a squared radian away from rest relative to a squared metre: markers 2 cm off their guesses count as much as
+# half a radian.
 _PRIOR: Final = 0.02**2 / 0.5**2
 _SCALES: Final = np.geomspace(0.75, 1.33, 9)
 _SCALED_FRAMES: Final = 5
-# How much worse the next bone must be for a marker to help in the next round, and how much (metres) markers may move
-# about on their bone: much while a limb without a known marker still hangs as at rest, in the end no more than skin,
-# or a joint's keypoint, does. A cart or a ball moves more.
+# One pair a round: how much worse the second-best bone must be before a marker is used in the next round, and how far
+# (metres) markers may move on their bone. That is far at first, while a limb without a known marker hangs as at rest,
+# and in the end no more than skin or a joint's keypoint moves. A cart or a ball moves more.
 _ROUNDS: Final = ((1.0, 0.15), (0.7, 0.15), (0.5, 0.1), (0.3, 0.06), (0.3, 0.035))
-# Known markers are about where their labels say: half of what the poses say of them is believed each round.
+# A label gives only the approximate position of a marker: each round moves it half the way to what the poses show.
 _BELIEVED: Final = 0.5
-# A guess counts little beside a label, and one that might as well be on the next bone less.
+# A guess weighs less than a label, and less still if another bone fits about as well.
 _WEIGHT, _DOUBTED_WEIGHT, _DOUBTED = 0.2, 0.1, 0.5
 
 
 @dataclass(frozen=True)
 class Guess:
-    """A marker on the bone that it moves with; residual: armature units, how much it moves about there."""
+    """A marker and the bone that it moves with; residual: how far it moves relative to that bone, armature units."""
 
     entry: MappedMarker
     residual: float
@@ -58,11 +59,11 @@ def assign_by_motion(
     limits: Mapping[str, Limit] | None = None,
     metre: float = 1.0,
 ) -> tuple[Guess, ...]:
-    """The bones of those markers of a clip that are not known; none where too few are known.
+    """Assign unknown markers of a clip to bones; empty if too few markers are known.
 
-    skeleton, rest: the rig's bones at rest. known: the markers that are on their bones; their offsets may be guesses.
-    clip: the recording in the armature's axes. parts: the bone of each role, as from `parts_of`. limits: bone name to
-    limit. metre: armature units to a metre.
+    skeleton, rest: the rig's bones at rest. known: the markers whose bones are known; their offsets may be guesses.
+    clip: the recording, in the armature's axes. parts: the bone of each role, from `parts_of`. limits: bone name to
+    limit. metre: armature units in a metre.
     """
     known = [entry for entry in known if entry.weight > 0.0 and entry.marker in clip.names]
     unknown = [name for name in clip.names if name not in {entry.marker for entry in known}]
@@ -76,7 +77,7 @@ def assign_by_motion(
         return ()
     poses = _RoughPoses(skeleton, dict(limits or {}), metre)
     positions = positions_of(clip, known)
-    # Some frames, evenly spread over those on which as many markers are seen as on most.
+    # Evenly spread frames, from those on which the most markers are seen.
     counts = (~np.isnan(positions).any(axis=2)).sum(axis=1)
     good = np.flatnonzero(counts >= np.median(counts))
     frames = good[spread_places(len(good), _FRAMES)]
@@ -92,7 +93,7 @@ def assign_by_motion(
 
 
 class _RoughPoses:
-    """Poses that fit a few markers, as near to rest as can be."""
+    """Poses that fit a few markers and are otherwise as near to rest as possible."""
 
     def __init__(self, skeleton: Skeleton, limits: dict[str, Limit], metre: float) -> None:
         self.skeleton, self.metre = skeleton, metre
@@ -102,7 +103,7 @@ class _RoughPoses:
     def solve(
         self, entries: Sequence[MappedMarker], offsets: FloatArray, targets: FloatArray, start: Solution | None = None
     ) -> Solution:
-        """F poses for targets (F, M, 3); offsets: (M, 3) of the markers in their bones' frames."""
+        """F poses that fit targets (F, M, 3). offsets: (M, 3) of the markers in their bones' frames."""
         effectors = make_effectors(entries, offsets)
         solver = Solver(self.skeleton, effectors, limits=self._limits, root="FREE", options=self._options)
         rest = np.tile(NO_TURN, (len(self.skeleton), 1))
@@ -112,7 +113,7 @@ class _RoughPoses:
         return solver.solve(targets, prior=prior, start=start.rotations, start_location=start.root_location)
 
     def scale(self, known: Sequence[MappedMarker], positions: FloatArray) -> float:
-        """The factor on positions (F, M, 3) at which they fit the rig best, rotations off rest included."""
+        """The factor that scales positions (F, M, 3) so that they fit the rig best, with rotations kept near rest."""
         few = positions[np.unique(np.linspace(0, len(positions) - 1, _SCALED_FRAMES).astype(np.intp))]
         tried = (_SCALES[:, None, None, None] * few).reshape(-1, *few.shape[1:])
         found = self.solve(known, guessed_offsets(self.skeleton, known), tried)
@@ -129,7 +130,7 @@ def _rounds(
     unknown: Sequence[str],
     landmarks: Mapping[str, FloatArray],
 ) -> ByMotion:
-    """What motion says of unknown markers at points (F, N, 3) beside known ones at targets (F, M, 3)."""
+    """How unknown markers at points (F, N, 3) move relative to the known ones at targets (F, M, 3)."""
     skeleton, names = poses.skeleton, list(landmarks)
     places = [skeleton.index(name) for name in names]
     own = guessed_offsets(skeleton, known)
@@ -149,7 +150,7 @@ def _rounds(
 
 
 def _entry(marker: str, bone: str, found: ByMotion, row: int) -> MappedMarker:
-    """An unknown marker on its bone."""
+    """The mapping of an unknown marker to the bone found for it."""
     x, y, z = (float(value) for value in found.offsets[row])
     weight = _WEIGHT if found.margins[row] > _DOUBTED else _DOUBTED_WEIGHT
     return MappedMarker(marker, bone, "OFFSET", (x, y, z), weight)

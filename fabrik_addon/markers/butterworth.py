@@ -1,4 +1,4 @@
-"""Taking the noise out of a recording without moving anything in time."""
+"""A low-pass filter that removes noise from a recording without delaying it."""
 
 import math
 from typing import Final
@@ -8,26 +8,28 @@ import numpy as np
 from .clip import ClipError, FloatArray, true_spans
 from .gaps.short import bridge
 
-# Twice the usual second-order filter, forward and back, as biomechanics uses it.
+# The usual second-order filter of biomechanics, applied forward and backward.
 _ORDER: Final = 4
 
 
 def low_pass(positions: FloatArray, rate: float, cutoff: float) -> FloatArray:
-    """(F, M, 3) positions without what is faster than ``cutoff``; that and the rate in Hz. 0: as they are.
+    """Low-pass filter positions (F, M, 3); rate and ``cutoff`` in Hz. A cutoff of 0 changes nothing.
 
-    A Butterworth filter of order 4 without delay: motion of the frequency f keeps 1 / √(1 + (f / cutoff)⁸) of its size,
-    0.71 at the cutoff. What is not seen stays so. A gap shorter than half a period of the cutoff is bridged for the
-    filter, since nothing that passes could turn round in it; longer ones keep their two sides apart. The first and the
-    last sample of each such stretch, and even motion, stay as they are.
-    Raises ClipError for a cutoff of half the rate or more.
+    A Butterworth filter of order 4 without delay: motion of frequency f keeps 1 / √(1 + (f / cutoff)⁸) of its size,
+    0.71 at the cutoff. Missing samples stay missing. A gap shorter than half a period of the cutoff is bridged for the
+    filter, since no frequency that passes can reverse within it; a longer gap splits the recording in two. The first
+    and last sample of each part, and motion at constant speed, do not change. Raises ClipError if the cutoff is half
+    the rate or more.
     """
     if cutoff == 0.0:
         return positions
     if not (math.isfinite(cutoff) and 0.0 < cutoff < 0.5 * rate):
-        raise ClipError(f"the cutoff must be over 0 and under half the rate ({0.5 * rate:g} Hz), not {cutoff:g} Hz")
+        raise ClipError(
+            f"the cutoff must be more than 0 and less than half the rate ({0.5 * rate:g} Hz), not {cutoff:g} Hz"
+        )
     whole = bridge(positions, rate, longest=int(0.5 * rate / cutoff))
     smooth = np.full_like(whole, np.nan)
-    # The half-open spans on which markers are seen without a break, and the markers' indices.
+    # Half-open spans on which markers are seen without a break, and the indices of those markers.
     stretches: dict[tuple[int, int], list[int]] = {}
     for marker, seen in enumerate(~np.isnan(whole).any(axis=-1).T):
         for span in true_spans(seen):
@@ -39,10 +41,10 @@ def low_pass(positions: FloatArray, rate: float, cutoff: float) -> FloatArray:
 
 
 def _filtered(samples: FloatArray, cutoff: float) -> FloatArray:
-    """(N, M, 3) samples through the filter; cutoff: cycles a sample.
+    """(N, M, 3) samples after the filter; cutoff: cycles per sample.
 
-    What is left of the samples beside the straight line from first to last, followed by the same upside down and
-    backwards, repeats without a step or a kink; so its spectrum can be weighed as it is.
+    The line from the first to the last sample is subtracted. The rest, followed by itself reversed and negated, is
+    periodic without a step or kink, so its Fourier spectrum can be weighted directly.
     """
     count = len(samples)
     if count < 3:

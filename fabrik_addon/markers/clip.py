@@ -1,4 +1,4 @@
-"""The contents of a marker file: names, rate and positions in meters, NaN where not seen."""
+"""The contents of a marker file: names, rate and positions in meters; NaN where not seen."""
 
 import math
 from dataclasses import dataclass, replace
@@ -13,29 +13,29 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 UpAxis = Literal["Y", "Z"]
 
-# A person needs this many markers before their spread shows which way is up.
+# Fewer markers than this do not show which axis is up.
 FEWEST_MARKERS: Final = 3
-# Up is an axis along which the markers spread at least this share of the widest one.
+# The up axis has at least this share of the markers' largest extent.
 _TALL_SHARE: Final = 0.6
-# If both Y and Z could be up, one must spread this much more than the other.
+# If both Y and Z could be up, one extent must exceed the other by this factor.
 _CLEAR_RATIO: Final = 1.25
-# How far the lowest marker may lie under or over zero, as a share of the markers' extent.
+# How far from zero the lowest marker may be, as a share of the markers' extent.
 _LOWEST: Final = -0.25
 _HIGHEST: Final = 1.0
-# The share of frames that have to agree; of somebody who crawls toward the origin half of them may be misled.
+# Share of the frames that must agree; a person who crawls toward the origin can mislead up to half of them.
 _SURE: Final = 0.8
-# Someone has traveled who went farther than the markers' extent; meanwhile the lowest point of a body, or of an arm
-# that swings, goes up and down by a few tenths of it.
+# A person travels if they go farther than the markers' extent. Without traveling, the lowest point of a body or a
+# swinging arm moves up and down by a few tenths of it.
 _TRAVELS: Final = 1.0
 _STAYS: Final = 0.4
 
 
 class ClipError(FabrikError):
-    """Marker data, or a change asked of it, that makes no sense."""
+    """Invalid marker data, or an invalid change of it."""
 
 
 class MarkerFileError(FabrikError):
-    """A marker file that cannot be read; the sentence names the file and the problem."""
+    """A marker file that cannot be read; the message names the file and the problem."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +43,9 @@ class Clip:
     """A recording of markers.
 
     positions: (F, M, 3) meters, in the file's own axes, NaN where a marker is not seen; kept as a read-only copy. rate:
-    Hz, of the rows of ``positions``. units: those the file was read in. source: the file's name. start_time: seconds,
-    of the first frame. notes: what was put right or left out when it was read, a sentence each. Raises ClipError if
-    shapes, rate or axis do not fit each other.
+    Hz, of the rows of ``positions``. units: those of the file. source: the file's name. start_time: seconds, of the
+    first frame. notes: one sentence for each thing that was corrected or left out on reading. Raises ClipError if
+    shapes, rate or axis are invalid.
     """
 
     names: tuple[str, ...]
@@ -58,7 +58,7 @@ class Clip:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the parts against each other and make the array read-only."""
+        """Check the fields and make the array read-only."""
         positions = np.array(self.positions, dtype=np.float64)
         if positions.ndim != 3 or positions.shape[1:] != (len(self.names), 3):
             raise ClipError(
@@ -75,7 +75,7 @@ class Clip:
 
     @property
     def frame_count(self) -> int:
-        """How many frames there are."""
+        """The number of frames."""
         return int(self.positions.shape[0])
 
     @property
@@ -85,20 +85,19 @@ class Clip:
 
     @property
     def times(self) -> FloatArray:
-        """(F,) seconds of each frame, the first at ``start_time``."""
+        """(F,) seconds of each frame; the first is ``start_time``."""
         return self.start_time + np.arange(self.frame_count, dtype=np.float64) / self.rate
 
 
 def up_axis_by_markers(positions: FloatArray, *, clearly: bool = False) -> UpAxis | None:
-    """Which axis points up, from the way a person's markers lie; None if they don't say.
+    """The up axis of a recorded person, from the markers' extents; None if they do not show it.
 
-    positions: (F, M, 3), any unit. clearly: only if most frames agree. On a frame on which somebody stands it is the
-    axis, Y or Z, along which the markers spread about as widely as along any, and which starts near the floor: most of
-    the frames that say so decide. If few do, as with somebody who crawls or with an arm, it is the axis along which the
-    markers keep their height while they travel along the other. They say nothing if there are fewer than three, or if
-    somebody lies in one place.
-    Someone who lies along a horizontal axis wholly on its positive side looks the same as someone standing: there the
-    axis has to be given.
+    positions: (F, M, 3), any unit. clearly: require that most frames agree. Where a person stands, the up axis is Y or
+    Z: the one along which the markers spread about as widely as along any other, starting near the floor. Most of these
+    frames decide. If there are few, as for someone who crawls or for an arm, it is the axis along which markers keep
+    their height while they travel along the other. None with fewer than three markers, or if a person lies still. A
+    person who lies along a horizontal axis, wholly on its positive side, looks like someone standing. The axis must
+    then be set by hand.
     """
     frames = positions[_seen(positions).sum(axis=1) >= FEWEST_MARKERS]
     if not len(frames):
@@ -108,7 +107,7 @@ def up_axis_by_markers(positions: FloatArray, *, clearly: bool = False) -> UpAxi
     extent = np.nanmax(frames, axis=1) - lowest
     tall = spread >= _TALL_SHARE * spread.max(axis=1, keepdims=True)
     grounded = (lowest >= _LOWEST * extent) & (lowest <= _HIGHEST * extent)
-    # A frame votes for the only axis of Y and Z that fits, else for the clearly taller one.
+    # A frame votes for the only one of Y and Z that fits, or for the clearly longer one.
     fits, spread, lowest = (tall & grounded & (extent > 0.0))[:, 1:], spread[:, 1:], lowest[:, 1:]
     wider = spread >= _CLEAR_RATIO * spread[:, ::-1]
     votes = (fits & (~fits[:, ::-1] | wider)).mean(axis=0)
@@ -121,7 +120,7 @@ def up_axis_by_markers(positions: FloatArray, *, clearly: bool = False) -> UpAxi
 
 
 def to_z_up(clip: Clip) -> Clip:
-    """The clip in Blender's axes: (x, y, z) becomes (x, -z, y) where Y is up."""
+    """The clip in Blender's axes: (x, y, z) becomes (x, -z, y) if Y is up."""
     if clip.up_axis == "Z":
         return clip
     x, y, z = np.moveaxis(clip.positions, -1, 0)
@@ -129,7 +128,7 @@ def to_z_up(clip: Clip) -> Clip:
 
 
 def true_spans(flags: BoolArray) -> list[tuple[int, int]]:
-    """Half-open spans (first, end) of true values in (F,) flags, in order."""
+    """Half-open spans (first, end) of true values in flags (F,), in order."""
     padded = np.concatenate(([False], flags, [False])).astype(np.int8)
     edges = np.flatnonzero(np.diff(padded))
     return [(int(first), int(end)) for first, end in zip(edges[::2], edges[1::2], strict=True)]
@@ -138,7 +137,7 @@ def true_spans(flags: BoolArray) -> list[tuple[int, int]]:
 def trim(clip: Clip, first: int, last: int) -> Clip:
     """The frames from ``first`` to ``last``, both included, counted from 0.
 
-    Raises ClipError where they are not frames of the clip in that order.
+    Raises ClipError if these are not frames of the clip, in this order.
     """
     if not 0 <= first <= last < clip.frame_count:
         raise ClipError(f"cannot keep frames {first} to {last}: they must be from 0 to {clip.frame_count - 1}")
@@ -147,12 +146,12 @@ def trim(clip: Clip, first: int, last: int) -> Clip:
 
 
 def _seen(positions: FloatArray) -> BoolArray:
-    """(...,) true where all of the (..., 3) coordinates are numbers."""
+    """(...,) true where all three coordinates of (..., 3) positions are numbers."""
     flags: BoolArray = ~np.isnan(positions).any(axis=-1)
     return flags
 
 
 def check_rate(rate: float) -> None:
-    """Raise ClipError for a frame rate that is not a positive number."""
+    """Raise ClipError if a frame rate, in Hz, is not a positive number."""
     if not (math.isfinite(rate) and rate > 0.0):
         raise ClipError(f"the frame rate must be a positive number of Hz, not {rate}")

@@ -1,4 +1,4 @@
-"""A recording at another rate."""
+"""Resamples a recording to another rate."""
 
 import math
 from dataclasses import replace
@@ -11,15 +11,15 @@ from .clip import BoolArray, Clip, ClipError, FloatArray, check_rate
 
 Timing = Literal["KEEP_TIME", "KEEP_FRAMES", "SET_SCENE_RATE"]
 
-# Two sample times closer than this share of a frame are the same sample.
+# Sample times closer than this share of a frame are the same.
 _SAME_SAMPLE: Final = 1e-6
 
 
 def retimed(clip: Clip, frame_rate: float, timing: Timing) -> Clip:
-    """The clip with one sample to each of a scene's frames.
+    """The clip with one sample for each of a scene's frames.
 
-    timing: "KEEP_TIME" resamples it to the scene's rate (Hz); with "KEEP_FRAMES" the samples are played at whatever
-    the scene's rate is; with "SET_SCENE_RATE" the scene will take on the clip's: both leave it as it is.
+    frame_rate: the scene's, Hz. timing: "KEEP_TIME" resamples to the scene's rate. The others leave the clip unchanged:
+    with "KEEP_FRAMES" its samples are played at the scene's rate, with "SET_SCENE_RATE" the scene gets the clip's rate.
     """
     if timing == "KEEP_TIME":
         return resample(clip, frame_rate)
@@ -31,10 +31,9 @@ def retimed(clip: Clip, frame_rate: float, timing: Timing) -> Clip:
 def resample(clip: Clip, rate: float) -> Clip:
     """The clip at another rate (Hz), from the same start time.
 
-    Between two seen samples positions follow a cubic through both, with the slopes that their seen neighbours give
-    (Catmull and Rom's); between a seen and an unseen one the marker stays unseen, so nothing is made up inside a gap.
-    Samples at the same time stay exactly as they are; going to a lower rate does not smooth first.
-    Raises ClipError for a rate that is not positive and finite.
+    Between two visible samples positions follow the Catmull-Rom cubic, with slopes from visible neighbours. Between a
+    visible and a missing sample the marker stays missing, so that gaps are not filled. Samples at the same time do not
+    change; a lower rate does not smooth. Raises ClipError if the rate is not positive and finite.
     """
     check_rate(rate)
     if clip.frame_count == 0 or rate == clip.rate:
@@ -42,7 +41,7 @@ def resample(clip: Clip, rate: float) -> Clip:
     last = clip.frame_count - 1
     count = math.floor(last * rate / clip.rate + _SAME_SAMPLE) + 1
     where = np.minimum(np.arange(count) * (clip.rate / rate), last)
-    # Rounding must not turn "exactly on a sample" into "a hair before it, inside a gap".
+    # Rounding must not move a time from exactly on a sample into the gap next to it.
     near = np.rint(where)
     where = np.where(np.abs(where - near) < _SAME_SAMPLE, near, where)
     before = np.floor(where).astype(np.intp)
@@ -50,9 +49,9 @@ def resample(clip: Clip, rate: float) -> Clip:
 
 
 def slopes(positions: FloatArray) -> FloatArray:
-    """(F, M, 3) how far a marker moves a frame, at each sample.
+    """(F, M, 3) movement per frame at each sample of positions (F, M, 3).
 
-    Between both neighbours; from the sample to one where the other is not seen; NaN where neither is.
+    From the neighbours on both sides; from one neighbour and the sample if the other is missing; NaN if both are.
     """
     steps = np.diff(positions, axis=0)
     nothing = np.full((1, *positions.shape[1:]), np.nan)
@@ -63,7 +62,7 @@ def slopes(positions: FloatArray) -> FloatArray:
 
 
 def _between(positions: FloatArray, before: npt.NDArray[np.intp], share: FloatArray) -> FloatArray:
-    """(N, M, 3) positions a share of the way from the samples ``before`` to the next ones."""
+    """(N, M, 3) positions at the fraction `share` between the samples ``before`` and the next ones."""
     last = len(positions) - 1
     after, s = np.minimum(before + 1, last), share[:, None, None]
     slope = slopes(positions)
@@ -76,7 +75,7 @@ def _between(positions: FloatArray, before: npt.NDArray[np.intp], share: FloatAr
 def hermite(
     start: FloatArray, end: FloatArray, start_slope: FloatArray, end_slope: FloatArray, s: FloatArray
 ) -> FloatArray:
-    """The cubic from start to end with the given slopes there, at shares s of 0 to 1."""
+    """The cubic from start to end with the given slopes there, at s from 0 to 1. All arrays broadcast."""
     line = (1.0 - s) * start + s * end
     bend = (1.0 - s) * (start_slope - (end - start)) - s * (end_slope - (end - start))
     return np.asarray(line + s * (1.0 - s) * bend)

@@ -1,4 +1,4 @@
-"""Weights that keep what does not belong from counting: swapped, fallen or badly reconstructed markers."""
+"""Weights that exclude outliers: swapped, fallen or badly reconstructed markers."""
 
 from typing import Final
 
@@ -7,15 +7,15 @@ import numpy as np
 from ..core.arrays import ROUNDING
 from .clip import BoolArray, FloatArray
 
-# The median distance of a normal point in three dimensions from the middle, over its standard deviation on one axis.
+# The median distance of a normally distributed 3D point from its mean, divided by the standard deviation on one axis.
 MEDIAN_DISTANCE: Final = 1.5382
 _ROUNDS: Final = 5
 
 
 def outlier_weights(distances: FloatArray, limits: FloatArray) -> FloatArray:
-    """Geman and McClure's weights, 1 at no distance, ¼ at the limit, next to nothing far beyond; 0 for NaN.
+    """Geman and McClure's weights: 1 at distance 0, ¼ at the limit, near 0 far beyond; 0 for NaN.
 
-    distances: (F, M), NaN where not seen. limits: broadcasts to that.
+    distances: (F, M), NaN where not seen. limits: broadcasts to (F, M), in the same units.
     """
     shares = np.nan_to_num(distances / np.maximum(limits, ROUNDING), nan=np.inf)
     weights: FloatArray = 1.0 / (1.0 + np.minimum(shares, 1e6) ** 2) ** 2
@@ -23,7 +23,7 @@ def outlier_weights(distances: FloatArray, limits: FloatArray) -> FloatArray:
 
 
 def usual_distances(distances: FloatArray) -> FloatArray:
-    """(M,) the median of each column of (F, M) distances, without NaN; NaN where there is nothing else."""
+    """(M,) the median of each column of (F, M) distances, without NaN; NaN if a column has nothing else."""
     usual = np.full(distances.shape[1], np.nan)
     some = ~np.isnan(distances).all(axis=0)
     if some.any():
@@ -32,10 +32,10 @@ def usual_distances(distances: FloatArray) -> FloatArray:
 
 
 def weighted_location(samples: FloatArray, outlying: float) -> tuple[FloatArray, BoolArray]:
-    """(M, 3) the middle of each column of samples (F, M, 3), NaN where not seen, and (M,) whether it has any.
+    """(M, 3) robust mean of each column of samples (F, M, 3), NaN where not seen, and (M,) whether it has any.
 
-    The median of each coordinate first; then samples farther from the middle than `outlying` times the usual spread
-    count less and less.
+    Starts from the median of each coordinate; samples farther away than `outlying` times the usual spread then count
+    less and less.
     """
     seen = ~np.isnan(samples).any(axis=2)
     some = seen.any(axis=0)

@@ -9,7 +9,7 @@ _Result = TypeVar("_Result")
 
 
 def within(first: float, last: float, steps: Generator[float, None, _Result]) -> Generator[float, None, _Result]:
-    """The steps of a part of the work, whose shares run from `first` to `last`; returns what they return."""
+    """Run steps as a part of longer work, whose progress goes from `first` to `last`; returns their result."""
     while True:
         try:
             yield first + (last - first) * next(steps)
@@ -19,7 +19,7 @@ def within(first: float, last: float, steps: Generator[float, None, _Result]) ->
 
 
 def finish(steps: Generator[float, None, _Result], each: Callable[[float], None] | None = None) -> _Result:
-    """Take all steps and return their result; `each` is told the share done, and may raise to stop."""
+    """Run all steps and return their result; `each` is called with the share done, and may raise to stop."""
     while True:
         try:
             share = next(steps)
@@ -31,7 +31,7 @@ def finish(steps: Generator[float, None, _Result], each: Callable[[float], None]
 
 
 def at_once(steps: Callable[_Arguments, Generator[float, None, _Result]]) -> Callable[_Arguments, _Result]:
-    """A function of the same arguments that takes all the steps and returns their result."""
+    """Turn a function of steps into one that runs them all and returns their result."""
 
     @wraps(steps)
     def straight_through(*args: _Arguments.args, **choices: _Arguments.kwargs) -> _Result:

@@ -1,9 +1,8 @@
-"""From a recording to rotations: every frame, outliers, gaps, undetermined bones, the rig's own proportions, feet.
+"""Solves a recording into rotations: all frames, outliers, gaps, undetermined bones, the rig's own proportions, feet.
 
-First every frame is solved with the markers that are seen, short gaps bridged. Samples that cannot be right then lose
-their weight. Bones that the visible markers don't determine are filled from the frames before and after; bones that
-even all markers leave undetermined follow the neighboring frames. Bones that still jump from one frame to the next are
-eased.
+First every frame is solved with its visible markers and short gaps bridged. Samples that cannot be right then lose
+their weight. Bones that the visible markers do not determine are filled from the frames before and after; bones that
+even all markers do not determine follow the neighboring frames. Finally, remaining jumps are smoothed.
 """
 
 from collections.abc import Generator
@@ -29,7 +28,7 @@ __all__ = ["GAPS", "FilledSpan", "Gaps", "Take", "TakeError", "TakeSettings", "s
 
 
 class TakeError(FabrikError):
-    """A take that cannot be solved as asked."""
+    """A take that cannot be solved with these settings."""
 
 
 @dataclass(frozen=True)
@@ -38,16 +37,16 @@ class TakeSettings:
 
     Attributes:
         rate: frames a second.
-        gaps: what a bone does that is not determined: SOLVE uses what is seen, INTERPOLATE ignores it and goes from the
-            pose before to the pose after, HOLD stays, UNKEYED interpolates and is to get no keys.
+        gaps: what happens to undetermined bones: SOLVE uses the visible markers, INTERPOLATE ignores them and
+            interpolates, HOLD keeps the last pose, UNKEYED interpolates without keyframes.
         robust: leave out samples that cannot be right.
-        steady: bones that the markers leave undetermined follow the neighboring frames, and none jumps (the latter only
-            with SOLVE).
+        steady: bones that the markers do not determine follow the neighboring frames; with SOLVE, jumps are smoothed
+            too.
         plant_feet: keep planted feet in place.
-        up: the axis of armature space that points up.
-        metre: armature units to a meter.
+        up: index of armature space's up axis.
+        metre: armature units in a meter.
 
-    Raises TakeError for an unknown way to fill gaps, or a rate that is not positive.
+    Raises TakeError for an unknown value of gaps, or a rate that is not positive.
     """
 
     rate: float = 100.0
@@ -61,7 +60,7 @@ class TakeSettings:
     def __post_init__(self) -> None:
         """Check the values."""
         if self.gaps not in GAPS:
-            raise TakeError(f"The way to fill gaps is {self.gaps!r}: it must be one of {', '.join(GAPS)}")
+            raise TakeError(f"The handling of gaps is {self.gaps!r}: it must be one of {', '.join(GAPS)}")
         if not (np.isfinite(self.rate) and self.rate > 0.0):
             raise TakeError(f"The rate is {self.rate} frames a second: it must be more than 0")
 
@@ -71,11 +70,11 @@ class Take:
     """A solved recording.
 
     Attributes:
-        solution: F poses on the rig's own bones; its errors are NaN where a marker is not seen.
-        outliers: (F, E) samples that are seen but do not count.
-        filled: the spans on which visible markers don't determine a bone.
-        keyed: (F, J) False where a bone is to get no keys.
-        planted: how feet were planted; None if they were not.
+        solution: F poses on the rig's own bones; errors are NaN where a marker is not seen.
+        outliers: (F, E) samples that are seen but were rejected.
+        filled: the spans on which visible markers do not determine a bone.
+        keyed: (F, J) False where a bone gets no keyframes.
+        planted: the planted feet; None if they were not planted.
     """
 
     solution: Solution
@@ -93,11 +92,11 @@ def solve_take_steps(
     root_heads: FloatArray | None = None,
     factors: FloatArray | None = None,
 ) -> Generator[float, None, Take]:
-    """Find the poses that fit F frames of targets, in small steps: yields the share done; may be closed at any time.
+    """Find the poses that fit F frames of targets, in small steps; yields the share done and can be closed at any time.
 
     solver: its skeleton is the rig's, its effectors are the markers. targets: (F, E, 3) in armature space, NaN where
-    not seen. root_heads: (F, 3) locations of a pinned root's head. factors: (J,) how much longer than the rig's the
-    recorded person's bones are; None for the rig's own lengths. Raises TargetError if targets do not fit the solver.
+    not seen. root_heads: (F, 3) locations of a pinned root's head, armature space. factors: (J,) bone lengths of the
+    recorded person divided by the rig's; None: the rig's. Raises TargetError if targets do not match the solver.
     """
     body = solver if factors is None else with_options(solver, with_factors(solver.skeleton, factors))
     recording = Recording(body, np.asarray(targets, dtype=np.float64), root_heads, settings.rate)
@@ -112,7 +111,7 @@ def solve_take_steps(
     recording.measure()
     solution = recording.solution
     if factors is not None:
-        # The poses of the recorded person's body, on the rig; the errors stay those of the body.
+        # The poses of the recorded person's body, on the rig; the errors remain those of the body.
         root = solution.root_location * height_factor(solution.skeleton, 1.0 / factors)
         lengths = np.tile(solver.skeleton.lengths, (len(root), 1))
         solution = replace(solution, skeleton=solver.skeleton, root_location=root, lengths=lengths)
@@ -132,9 +131,9 @@ solve_take = at_once(solve_take_steps)
 def _planted(
     solution: Solution, solver: Solver, recording: Recording, settings: TakeSettings, factors: FloatArray | None
 ) -> Planted | None:
-    """The rig's poses with planted feet; None if no bone is named as a foot's.
+    """The rig's poses with planted feet; None if no bone is named as a foot.
 
-    The errors are those of the recorded person's body in the planted poses: that is the size that the targets have.
+    The errors are those of the recorded person's body, since the targets have its size.
     """
     effectors = solver.effectors if factors is None else _at_rig_size(solver, factors)
     points = list(foot_points(solver.skeleton, effectors, settings.up))
@@ -148,7 +147,7 @@ def _planted(
 
 
 def _at_rig_size(solver: Solver, factors: FloatArray) -> list[Effector]:
-    """The effectors with their offsets, which are those on the person's body, as they are on the rig's bones."""
+    """The effectors with their offsets scaled from the person's body to the rig's bones."""
     sizes = [factors[solver.skeleton.index(effector.bone)] for effector in solver.effectors]
     return [
         effector if effector.offset is None else replace(effector, offset=_divided(effector.offset, float(size)))

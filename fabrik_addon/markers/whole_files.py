@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all: prepared beside their places, and put there last."""
+"""Writes files completely or not at all: to temporary names first, which then replace the files."""
 
 import os
 import shutil
@@ -9,13 +9,13 @@ from pathlib import Path
 
 @contextmanager
 def prepared(*paths: Path, keep_previous: bool = False) -> Iterator[tuple[Path, ...]]:
-    """Names to write to, one for each file; when the block ends, all of these take the places of the files, or none.
+    """Temporary names to write to, one for each file. At the end of the block all replace their files, or none does.
 
-    An error in the block, or in taking the places, leaves every file as it was and removes what was prepared. A process
-    that is killed leaves a hidden `.part` file. Symbolic links are kept: their targets are replaced.
+    An error in the block, or in replacing, leaves every file as it was and removes the temporary ones. A process that
+    is killed leaves a hidden `.part` file. Symbolic links are kept; their targets are replaced.
 
-    keep_previous: leave the previous .blend beside the new one, as .blend1, as Blender does when it saves.
-    Raises OSError if a file cannot be replaced.
+    keep_previous: keep the previous .blend as .blend1, as Blender does when it saves. Raises OSError if a file cannot
+    be replaced.
     """
     places = [Path(os.path.realpath(path)) for path in paths]
     parts = tuple(part_of(path) for path in places)
@@ -46,27 +46,27 @@ def prepared(*paths: Path, keep_previous: bool = False) -> Iterator[tuple[Path, 
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file as UTF-8, whole or not at all; raises OSError."""
+    """Write a file as UTF-8, completely or not at all; raises OSError."""
     with prepared(path) as (part,):
         part.write_text(text, encoding="utf-8", newline="")
 
 
 def part_of(path: Path, process: int | None = None) -> Path:
-    """What a file is called until it is complete; process: the number of the one that writes it, by default this."""
+    """The temporary name of a file; process: the number of the process that writes it, by default this one."""
     return path.with_name(f".{path.name}.{os.getpid() if process is None else process}.part")
 
 
 def remove_parts(path: Path, process: int | None = None) -> None:
-    """Remove what a process has left of a file that it did not complete."""
+    """Remove the temporary files that a process left behind."""
     part = part_of(path, process)
-    # Blender writes to a name with @ at its end first.
+    # Blender first writes to a name that ends with @.
     for left in (part, part.with_name(f"{part.name}@"), _second(part)):
         with suppress(OSError):
             left.unlink()
 
 
 def _second_name(path: Path) -> Path:
-    """Give a file a second name, so that it stays if another takes its place; a copy if the disk has no hard links."""
+    """Give a file a second name, to keep it when another replaces it; a copy if the disk has no hard links."""
     second = _second(part_of(path))
     try:
         second.hardlink_to(path)

@@ -1,1 +1,1 @@
-"""Motion of one armature onto another: which bone is which, how the two stand, and the poses. No bpy."""
+"""Motion of one armature transferred to another: bone pairs, alignment, and poses. No bpy."""

@@ -1,7 +1,7 @@
-"""How two bodies correspond: the pose in which they are compared, axes, size, the floor, and the directions of limbs.
+"""Aligns two bodies: the pose in which they are compared, axes, size, the floor, and the directions of limbs.
 
-They are compared in the source's rest pose, or on the frame on which the source is most like the rig: some files' rest
-poses are none that a body can stand in, such as one with all limbs along one axis.
+They are compared in the source's rest pose, or on the frame on which the source is most like the rig, since the rest
+pose of some files is not a pose of a body: all limbs may be along one axis.
 """
 
 from collections.abc import Sequence
@@ -16,49 +16,49 @@ from ..human.rest_body import BodyAxes, RestBody, length, square, unit
 from .motion import Motion, RetargetError
 from .pairs import Pair, above, depth
 
-# Parts whose directions are compared to choose a reference pose, beside the trunk and the line between the shoulders.
+# Parts whose directions are compared to choose a reference pose, besides the trunk and the line between the shoulders.
 _KEPT: Final = ("chest", "neck", "thigh", "shin", "foot")
-# What counts of how far arms are from straight and beside the body, as in a T or an A pose. With more of it frames were
-# chosen on which hips were 0.3 degrees farther off; with none the twist of upper arms is up to 80 degrees off.
+# Weight of arms that are neither straight nor beside the body, as in a T or an A pose. With more, frames were chosen on
+# which hips were 0.3 degrees farther off; with none the twist of upper arms is up to 80 degrees off.
 _ARMS_COUNT: Final = 0.3
 # A rest pose is used if it is at most this many degrees (RMS) from the rig's: T poses are 3 to 8 off, those with all
 # limbs along one axis 85 to 100.
 _LIKE: Final = 30.0
-# How many frames are looked at.
+# Number of frames that are compared.
 _LOOKED_AT: Final = 100
-# Degrees: trunks that lean by more are not upright; people do not stand on legs with a part that is farther from down.
+# Degrees: a trunk that leans by more is not upright, and a leg with a part farther from down does not carry a person.
 LEANING: Final = 30.0
 _STANDING: Final = 35.0
-# Poses that people are asked for: by how many degrees the arms are raised from hanging, at most.
+# Standard poses: the largest angle of the arms from hanging, in degrees.
 _ARM_POSES: Final = (
     (25.0, "its arms hanging"),
     (65.0, "its arms in an A pose"),
     (115.0, "its arms in a T pose"),
     (180.0, "its arms raised"),
 )
-# Where the trunk is told to end, and the parts that rotate with a leg.
+# Parts that may mark the top of the trunk, and the parts that rotate with a leg.
 _TOPS: Final = ("neck", "head", "upper_arm", "shoulder", "chest")
 _LEG: Final = frozenset({"thigh", "shin", "foot", "toe"})
-# A foot with less than this share of its direction along the ground does not show where its leg faces.
+# A foot whose horizontal part is less than this share of its length does not show where its leg faces.
 _FLAT_FOOT: Final = 0.3
-# Where Blender's importers let people look whose files say nothing else.
+# The direction in which people face after Blender's importers, if the file does not give another.
 _FORWARD: Final = np.array([0.0, -1.0, 0.0])
-# Parts whose direction at rest is part of the pose, a T or an A; a trunk's curve and a foot's slope are its shape.
+# Parts whose direction at rest belongs to the pose, a T or an A; a trunk's curve and a foot's slope belong to its
+# shape.
 _POSED: Final = frozenset({"upper_arm", "forearm", "hand", "finger", "palm", "thigh", "shin"})
-# The rest pose determines the floor if the standing ankles of a take are no farther from those at rest, of the legs'
-# length.
+# The rest pose determines the floor if the planted ankles of a take are within this share of the legs' length of it.
 _SAME_FLOOR: Final = 0.1
 # Ankles are on the floor below this percentile of their heights in the take.
 _STANDING_PERCENT: Final = 5.0
-# Share of a rig's size by which joints of the same body may be off.
+# Joints of the same body may differ by this share of a rig's size.
 _ALIKE: Final = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """The source in the pose in which it is compared with the rig at rest.
+    """The pose of the source that is compared with the rig at rest.
 
-    axes: its world's up, and the forward that corresponds to the rig's forward. frame: counted from 0; None: at rest.
+    axes: the up of its world, and the forward that corresponds to the rig's. frame: counted from 0; None: at rest.
     """
 
     body: RestBody
@@ -88,14 +88,13 @@ class Reference:
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """From the source's world space to the rig's armature space.
+    """The mapping from the source's world space to the rig's armature space.
 
     Attributes:
         turn: (4,) the rotation; axes: (3, 3) the same as a matrix.
-        scale: rig's units to a meter of the source's travel.
-        source_origin, target_origin: (3,) points that correspond: below the body, at the height of standing ankles.
-        corrections: by bone of the rig, (4,) the rotation of its limb, in armature space, from its rest to the
-            source's.
+        scale: rig's units for one meter of the source's movement.
+        source_origin, target_origin: (3,) points that correspond: below the body, at the height of planted ankles.
+        corrections: by bone of the rig, (4,) the rotation of its limb in armature space from its rest to the source's.
     """
 
     turn: FloatArray
@@ -106,14 +105,14 @@ class Alignment:
     corrections: dict[str, FloatArray]
 
     def place(self, points: FloatArray) -> FloatArray:
-        """(..., 3) points of the source's world in the rig's armature space."""
+        """Map points (..., 3) from the source's world space to the rig's armature space."""
         return np.asarray(self.target_origin + self.scale * (points - self.source_origin) @ self.axes.T)
 
 
 def find_reference(motion: Motion, rest: RestBody, target: RestBody, frame: int | None) -> Reference:
     """The rest pose if it is like the rig's, else the frame on which the source is most like the rig.
 
-    rest: the source's. frame: use this one instead, counted from 0. Raises RetargetError if the source has no body.
+    rest: the source's. frame: use this frame instead, counted from 0. Raises RetargetError if the source has no body.
     """
     if frame is None and rest.axes is not None and _difference(rest, rest.axes.up, target) <= _LIKE:
         return Reference(rest, rest.axes, None)
@@ -124,10 +123,9 @@ def find_reference(motion: Motion, rest: RestBody, target: RestBody, frame: int 
         bodies[frame] = RestBody(motion.bones_at(frame), rest.roles)
     if not known or (frame is not None and bodies[frame].axes is None):
         raise RetargetError(
-            f"{motion.name!r}: without hips, a head and both sides there is no telling up and forward: "
-            "say by a map which these are"
+            f"{motion.name!r}: without hips, a head and both sides, up and forward are unknown: map these bones"
         )
-    # Up is where heads are on most frames: on a single one the source may lie.
+    # The direction of heads on most frames is up, since the source may lie on a single one.
     up = _nearest_axis(np.sum([axes.up for axes in known.values()], axis=0))
     if frame is None:
         frame = min(known, key=lambda each: _difference(bodies[each], up, target))
@@ -139,13 +137,13 @@ def find_reference(motion: Motion, rest: RestBody, target: RestBody, frame: int 
 
 
 def _nearest_axis(direction: FloatArray) -> FloatArray:
-    """(3,) the axis of space that is nearest to a direction."""
+    """(3,) the coordinate axis nearest to a direction."""
     axis = int(np.argmax(np.abs(direction)))
     return np.asarray(np.sign(direction[axis]) * np.eye(3)[axis])
 
 
 def _difference(body: RestBody, up: FloatArray, target: RestBody) -> float:
-    """RMS degrees from a rig's rest pose to a body's pose; up: (3,) of the space that the body is in."""
+    """RMS degrees between a rig's rest pose and a body's pose; up: (3,) in the body's space."""
     if body.axes is None or target.axes is None:
         return 180.0
     own, other = _directions(body, up), _directions(target, target.axes.up)
@@ -160,7 +158,7 @@ def _difference(body: RestBody, up: FloatArray, target: RestBody) -> float:
 
 
 def _directions(body: RestBody, up: FloatArray) -> dict[tuple[str, str], FloatArray]:
-    """(3,) the directions of a body's parts by part and side, as seen from the body."""
+    """By part and side, (3,) the direction of the part in the body's own axes."""
     found = {(role.part, role.side): body.direction(name) for name, role in body.roles.items() if role.part in _KEPT}
     found["trunk", ""] = _trunk(body)
     if (shoulders := _line(body, "upper_arm")) is not None:
@@ -170,18 +168,18 @@ def _directions(body: RestBody, up: FloatArray) -> dict[tuple[str, str], FloatAr
 
 
 def _degrees(one: FloatArray, other: FloatArray) -> float:
-    """The angle between two unit vectors."""
+    """Degrees between two unit vectors."""
     return float(np.degrees(np.arccos(np.clip(one @ other, -1.0, 1.0))))
 
 
 def _line(body: RestBody, part: str) -> FloatArray | None:
-    """(3,) from the head of the right bone of a part to that of the left one; None without both."""
+    """(3,) from the head of a part's right bone to that of its left one; None without both."""
     left, right = body.head_of(part, "L"), body.head_of(part, "R")
     return None if left is None or right is None or length(left - right) < ROUNDING else left - right
 
 
 def _trunk(body: RestBody) -> FloatArray:
-    """(3,) the direction from a body's hip joints to its neck; of a body with axes."""
+    """(3,) the direction from the hip joints to the neck of a body that has axes."""
     low, high = (
         next(head for part in parts if (head := body.head_of(part)) is not None) for parts in (("thigh", "hips"), _TOPS)
     )
@@ -189,7 +187,7 @@ def _trunk(body: RestBody) -> FloatArray:
 
 
 def facing(body: RestBody, up: FloatArray) -> FloatArray:
-    """(3, 3) forward, left and up as columns, left along the line between the hip joints; of a body with axes."""
+    """(3, 3) forward, left and up as columns, left along the line between the hip joints, of a body that has axes."""
     assert body.axes is not None
     line = _line(body, "thigh")
     left = np.cross(up, body.axes.forward) if line is None else square(line, up)
@@ -198,11 +196,11 @@ def facing(body: RestBody, up: FloatArray) -> FloatArray:
 
 
 def align(motion: Motion, reference: Reference, target: RestBody, pairs: Sequence[Pair]) -> Alignment:
-    """How a source, in its reference pose, corresponds to a rig at rest; raises RetargetError for what is no body."""
+    """Align a source, in its reference pose, with a rig at rest; raises RetargetError if either is not a body."""
     source = reference.body
     if source.axes is None or target.axes is None:
         raise RetargetError(
-            "The rig has no hips, head and both sides by which up and forward are told: say by a map which are"
+            "The rig has no known hips, head and both sides, so up and forward are unknown: map these bones"
         )
     axes = _frame(target.axes) @ _frame(reference.axes).T
     leg = leg_length(source)
@@ -212,10 +210,10 @@ def align(motion: Motion, reference: Reference, target: RestBody, pairs: Sequenc
     feet = [list(motion.names).index(name) for name in source.named("foot")]
     if feet:
         taken = float(np.percentile((motion.heads[:, feet] @ up).min(axis=1), _STANDING_PERCENT))
-        # On a frame of reference nobody need stand.
+        # On a reference frame the body need not stand.
         at_rest = reference.frame is None and abs(taken - standing) <= _SAME_FLOOR * leg
         standing = standing if at_rest else taken
-    # The rotation of each limb of the rig from its rest to the source's continues that of the limb above it.
+    # The rotation of each limb from the rig's rest to the source's is applied on top of that of the limb above it.
     corrections: dict[str, FloatArray] = {}
     for pair in sorted(pairs, key=lambda pair: depth(target, pair.bone)):
         correction = _base(reference, target, axes, pair.bone)
@@ -238,10 +236,10 @@ def align(motion: Motion, reference: Reference, target: RestBody, pairs: Sequenc
 
 
 def _base(reference: Reference, target: RestBody, axes: FloatArray, bone: str) -> FloatArray:
-    """(4,) the rotation, in armature space, from a part of the rig at rest to the source's; limbs are posed later.
+    """(4,) the rotation in armature space from a part of the rig at rest to the source's; limbs are posed later.
 
-    A rest pose is rotated as a whole. On a frame of the take hips, shoulders and feet face each a little elsewhere, so
-    each has a rotation of its own; the spine's go from that of the hips to that of the shoulders.
+    A rest pose is rotated as a whole. On a frame of the take hips, shoulders and feet face different directions, so
+    each has its own rotation; the spine's are interpolated between those of hips and shoulders.
     """
     source, role = reference.body, target.roles[bone]
     assert source.axes is not None
@@ -271,7 +269,7 @@ def _base(reference: Reference, target: RestBody, axes: FloatArray, bone: str) -
 
 
 def _trunk_frame(body: RestBody, part: str) -> FloatArray:
-    """(3, 3) forward, left and up of a body's trunk as columns, left along the line between both sides of a part."""
+    """(3, 3) forward, left and up of a trunk as columns, left along the line between both sides of a part."""
     up, line = _trunk(body), _line(body, part)
     if line is None:
         return facing(body, up)
@@ -281,7 +279,7 @@ def _trunk_frame(body: RestBody, part: str) -> FloatArray:
 
 
 def _foot_frame(body: RestBody, side: str, up: FloatArray) -> FloatArray | None:
-    """(3, 3) ahead, left and up as columns, ahead along a foot on the ground; None if it does not show that."""
+    """(3, 3) ahead, left and up as columns, ahead along a foot on the ground; None if the foot does not show it."""
     feet = body.named("foot", side)
     if not feet or length(ahead := square(body.direction(feet[0]), up)) < _FLAT_FOOT:
         return None
@@ -295,12 +293,12 @@ def _frame(axes: BodyAxes) -> FloatArray:
 
 
 def _lowest_ankle(body: RestBody, up: FloatArray) -> float:
-    """How far up the lowest ankle is; 0 without feet."""
+    """The height of the lowest ankle along `up`; 0 without feet."""
     return min((float(body.bones[name].head @ up) for name in body.named("foot")), default=0.0)
 
 
 def leg_length(body: RestBody) -> float:
-    """The length of a body's legs from hip to ankle; of its trunk if it has none."""
+    """The length of a body's legs from hip to ankle; that of its trunk if it has no legs."""
     for parts in (("thigh", "shin", "foot"), ("hips", "head"), ("hips", "neck"), ("spine", "neck")):
         spans = []
         for side in ("L", "R", ""):
@@ -309,9 +307,7 @@ def leg_length(body: RestBody) -> float:
                 spans.append(path_length(joints))
         if spans and np.mean(spans) > 0.0:
             return float(np.mean(spans))
-    raise RetargetError(
-        "There are neither legs nor a trunk by which the size is told: say by a map which bones are legs"
-    )
+    raise RetargetError("There are neither legs nor a trunk, so the size is unknown: map the bones of the legs")
 
 
 def path_length(points: Sequence[FloatArray] | FloatArray) -> float:
@@ -320,7 +316,7 @@ def path_length(points: Sequence[FloatArray] | FloatArray) -> float:
 
 
 def is_alike(source: RestBody, target: RestBody, pairs: Sequence[Pair], alignment: Alignment) -> bool:
-    """Whether a rig is the source's body again, of whatever size: all joints at corresponding locations at rest."""
+    """Whether a rig is the source's body at any size: all joints at corresponding positions at rest."""
     if any(pair.before for pair in pairs):
         return False
     own = np.array([target.bones[pair.bone].head for pair in pairs])

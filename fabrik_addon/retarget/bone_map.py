@@ -1,4 +1,4 @@
-"""The JSON file that says which bone of a rig goes by which of a source.
+"""The JSON file of a bone map: the source bone that each bone of a rig follows.
 
 ``{"fabrik_bone_map": 1, "bones": {"hips": "Hips", "chest": {"source": "Spine2", "before": "Spine1", "share": 0.4}}}``
 """
@@ -17,23 +17,23 @@ _VERSION: Final = 1
 
 
 def read_bone_map(path: str | os.PathLike[str]) -> tuple[Pair, ...]:
-    """Read a map; raises MapError, one sentence that names the file, for what is missing or makes no sense."""
+    """Read a map; raises MapError, one sentence that names the file, if it is missing or invalid."""
     path = Path(path)
     try:
         return _pairs(json_map(file_text(path), _FORMAT, _VERSION, "map of bones").get("bones"))
     except MapError as trouble:
         raise MapError(f"{path.name}: {trouble}") from None
     except RecursionError:
-        raise MapError(f"{path.name}: lists or objects are nested too deeply for a map: choose another") from None
+        raise MapError(f"{path.name}: it is nested too deeply for a map: choose another") from None
 
 
 def write_bone_map(path: str | os.PathLike[str], pairs: Iterable[Pair]) -> None:
-    """Write a map that `read_bone_map` gives back; raises MapError where the file cannot be written."""
+    """Write a map that `read_bone_map` reads back; raises MapError if the file cannot be written."""
     write_json(Path(path), {_FORMAT: _VERSION, "bones": {pair.bone: _as_json(pair) for pair in pairs}})
 
 
 def check_bone_map(pairs: Sequence[Pair], bones: Sequence[str], sources: Sequence[str]) -> None:
-    """Raise MapError naming every bone of the map that is not there."""
+    """Raise MapError naming every bone of the map that does not exist."""
     problems = [
         unknown_names("bone", "bones of the rig", (pair.bone for pair in pairs), bones),
         unknown_names("bone of the source", "bones of the source", (pair.source for pair in pairs), sources),
@@ -41,7 +41,7 @@ def check_bone_map(pairs: Sequence[Pair], bones: Sequence[str], sources: Sequenc
     ]
     found = "; ".join(problem for problem in problems if problem)
     if found:
-        raise MapError(f"the map of bones names {found}: choose another map, or mend it")
+        raise MapError(f"the bone map contains {found}: choose another map, or fix it")
 
 
 def _pairs(bones: object) -> tuple[Pair, ...]:

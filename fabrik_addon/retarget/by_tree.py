@@ -1,7 +1,7 @@
-"""What the bones of a body without names are: told by how they hang on one another and where they are.
+"""Recognizes the bones of a body without names, from their tree and positions.
 
-Legs are the pair of limbs that ends lowest, arms the pair that hangs on the trunk above them; a body whose arms end on
-the ground goes on four legs.
+Legs are the pair of limbs that ends lowest, arms the pair attached to the trunk above them; a body whose arms end on
+the ground has four legs.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,20 +14,21 @@ from ..core.arrays import FloatArray
 from ..human.body_parts import Role
 from ..human.rest_body import RestBone
 
-# Shares of the body's height: how far two limbs may be from mirroring each other, and what ends on the ground.
+# Shares of the body's height: how far limbs may be from mirroring each other, and the height up to which they are
+# grounded.
 _MIRRORED: Final = 0.05
 _ON_GROUND: Final = 0.15
 # Legs go down by at least this share of their length.
 _DOWN: Final = 0.5
 _UPS: Final = ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.0, -1.0, 0.0), (1.0, 0.0, 0.0), (-1.0, 0.0, 0.0), (0.0, 0.0, -1.0))
-# The bones of limbs from the trunk on, by how many there are.
+# The bones of limbs from the trunk on, by their number.
 _ARMS: Final = {2: ("upper_arm", "forearm"), 3: ("upper_arm", "forearm", "hand")}
 _LONG_ARM: Final = ("shoulder", "upper_arm", "forearm", "hand")
 _LEG: Final = ("thigh", "shin", "foot", "toe")
 
 
 class TreeBody(NamedTuple):
-    """Roles by bone, and whether the body goes on four legs."""
+    """Roles by bone, and whether the body has four legs."""
 
     roles: dict[str, Role]
     on_four: bool
@@ -47,7 +48,7 @@ class _Tree:
         self.middle = float(np.median(heads[:, 0]))
 
     def chain(self, name: str) -> list[str]:
-        """A bone and what is below it, along the child with most below, down to where it branches into many or ends."""
+        """A bone and those below it, along the child with most below, down to the end or a branch into many."""
         chain = [name]
         while self.children[chain[-1]]:
             below = self.children[chain[-1]]
@@ -57,20 +58,20 @@ class _Tree:
         return chain
 
     def count(self, name: str) -> int:
-        """How many bones hang on one."""
+        """The number of bones below one."""
         return 1 + sum(self.count(child) for child in self.children[name])
 
     def tip(self, name: str) -> FloatArray:
-        """(3,) where a chain ends."""
+        """(3,) the end of a chain."""
         last = self.bones[self.chain(name)[-1]]
         return np.asarray(last.head + last.length * last.axes[:, 1])
 
     def on_ground(self, limb: str, lowest: float) -> bool:
-        """Whether a limb ends about as low as the lowest."""
+        """Whether a limb ends at about the lowest height."""
         return bool(self.tip(limb)[2] - lowest < _ON_GROUND * self.height)
 
     def pair(self, name: str) -> tuple[str, str] | None:
-        """Two children whose chains mirror each other; None where there are none."""
+        """Two children whose chains mirror each other; None if there are none."""
         children = [child for child in self.children[name] if abs(self.tip(child)[0] - self.middle) > self._room]
         for place, one in enumerate(children):
             for other in children[place + 1 :]:
@@ -85,9 +86,9 @@ class _Tree:
 
 
 def tree_body(bones: Mapping[str, RestBone]) -> TreeBody | None:
-    """The roles of a biped's or a quadruped's bones; None where there are no legs and no trunk on them.
+    """The roles of a biped's or a quadruped's bones; None if there are no legs, or no trunk above them.
 
-    Z is up where a body can stand so; else the first of the other axes along which one can.
+    Z is up if the body can stand that way; else the first of the other axes along which it can.
     """
     for up in _UPS:
         aside = np.roll(np.abs(up), 1)
@@ -105,7 +106,7 @@ def _upright_body(bones: Mapping[str, RestBone]) -> TreeBody | None:
     pairs = {name: pair for name in bones if (pair := tree.pair(name)) is not None}
     if not pairs:
         return None
-    # Of two pairs on the ground the hind legs: theirs is the bone nearer to the root.
+    # If two pairs are on the ground, the hind legs are those whose bone is nearer to the root.
     lowest = min(tree.tip(pair[0])[2] for pair in pairs.values())
     hips = next(name for name in bones if name in pairs and tree.on_ground(pairs[name][0], lowest))
     rest = [child for child in tree.children[hips] if child not in pairs[hips]]
@@ -145,7 +146,7 @@ def _limb(chain: list[str], parts: tuple[str, ...], side: str) -> dict[str, Role
 
 
 def _left(tree: _Tree, legs: tuple[str, str]) -> Callable[[str], str]:
-    """Tells the side of a limb: by where the feet point, else as one who looks along -Y."""
+    """A function for the side of a limb: from the direction of the feet, else as for a body that faces -Y."""
     ahead = sum(float((tree.tip(leg) - tree.bones[tree.chain(leg)[-1]].head)[1]) for leg in legs)
     sign = -1.0 if ahead > 0.0 else 1.0
     return lambda limb: "L" if sign * (tree.tip(limb)[0] - tree.middle) > 0.0 else "R"

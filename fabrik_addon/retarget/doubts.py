@@ -1,4 +1,4 @@
-"""Why a retargeted motion may not be that of its source: a sentence for each reason."""
+"""Reasons why a retargeted motion may not match its source, one sentence each."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -14,7 +14,7 @@ from .alignment import LEANING, Reference, facing, leg_length, path_length
 from .motion import Motion
 from .pairs import Pair
 
-# What is compared: from the heads of one part to those of another, on each side or between both sides.
+# The lines that are compared: between the heads of two parts, on each side or across both sides.
 _LIMBS: Final = (
     ("upper arm", ("upper_arm", "forearm")),
     ("forearm", ("forearm", "hand")),
@@ -23,20 +23,20 @@ _LIMBS: Final = (
 )
 _ACROSS: Final = (("line across the hips", "thigh"), ("line across the shoulders", "upper_arm"))
 _SIDES: Final = (("L", "left "), ("R", "right "))
-# Degrees in the median over the frames. Of three takes of people on six rigs with limits no trunk is more than 5.4 off,
-# no line 5.8, no limb 6.8.
+# Median degrees over the frames. Of three takes of people on six rigs with limits no trunk is more than 5.4 off, no
+# line 5.8, no limb 6.8.
 _FAR_TRUNK: Final = 18.0
 _FAR_LIMB: Final = 25.0
 _OPPOSITE: Final = 100.0
-# RMS of a goal's errors, as a share of the legs' length. Of the same no goal is more than 3 % off.
+# RMS of a target's errors, as a share of the legs' length. In the same takes no target is more than 3 % off.
 _MISSED: Final = 0.06
-# A bone that is at its limit on more than this share of the frames is held by it.
+# A bone at its limit on more than this share of the frames is held by it.
 _MOSTLY: Final = 0.5
-# Arms or a trunk that are larger by this factor than the legs let expect, or as much smaller.
+# Arms or a trunk are of another size if they differ by this factor from what the legs suggest.
 _OTHER_SIZE: Final = 2.5
-# Feet point backward whose direction is against the body's by more than this cosine.
+# Feet point backward if the cosine between them and the body's back exceeds this.
 _BACKWARD: Final = 0.3
-# Frames that are looked at.
+# Number of frames that are compared.
 _LOOKED_AT: Final = 500
 
 
@@ -51,21 +51,21 @@ def retarget_doubts(
     turned_off: FloatArray,
     axes: FloatArray,
 ) -> Iterator[str]:
-    """Doubts about the poses of a rig that are to be those of a source.
+    """Reasons why a rig's poses may not match those of a source.
 
-    bodies: the source's and the rig's at rest. turned_off: (F, pairs) as in `Retargeted`. axes: (3, 3) from the
+    bodies: the source's and the rig's at rest. turned_off: (F, pairs) radians, see `Retargeted`. axes: (3, 3) from the
     source's world to the rig's armature space.
     """
     target = bodies[1]
     if bare := list(bare_limbs({pair.bone for pair in pairs}, {**match(skeleton.names), **target.roles})):
         yield f"No bone of the source is known for the {listed(bare)}: map their bones, or they stay at rest"
     if _feet_backward(reference.body, reference.axes.up):
-        yield "The source's feet point backward: see that left and right are not swapped in bones' names or in the map"
+        yield "The source's feet point backward: check that left and right are not swapped in bone names or in the map"
         return
     if reference.leaning > LEANING:
         yield (
-            f"The source leans by {reference.leaning:.0f}° in the pose that is compared with the rig at rest: set a "
-            "reference frame on which it stands upright"
+            f"The source leans by {reference.leaning:.0f}° in the pose that is compared with the rig's rest pose: "
+            "set a reference frame on which it is upright"
         )
     yield from _size_doubts(bodies)
     places = np.unique(np.linspace(0, len(motion) - 1, _LOOKED_AT).round().astype(np.int64))
@@ -80,7 +80,7 @@ def retarget_doubts(
     if (missed > _MISSED).any():
         worst = np.argsort(-missed)[: int((missed > _MISSED).sum())]
         names = [f"{effectors[place].bone} ({100.0 * missed[place]:.0f} % of the legs' length)" for place in worst]
-        yield f"Far from where the source has them: {listed(names)}; see whether limits or locks hold the rig back"
+        yield f"Far from their positions in the source: {listed(names)}; check if limits or locks hold the rig back"
 
 
 def _direction_doubts(
@@ -92,7 +92,7 @@ def _direction_doubts(
     places: IntArray,
     held: Sequence[str],
 ) -> Iterator[str]:
-    """Doubts about trunk, sides and limbs.
+    """Reasons about trunk, sides and limbs.
 
     heads: (F, N, 3) of the source on some frames, in the rig's space. held: bones whose limits keep them far from the
     source's rotation on most frames.
@@ -102,7 +102,7 @@ def _direction_doubts(
     of_bone.append({name: matrices[:, place, :3, 3] for place, name in enumerate(skeleton.names)})
 
     def off(one: tuple[str, str], other: tuple[str, str]) -> float:
-        """The median angle between the source's line from one part to another and the rig's, degrees; 0 without."""
+        """Median degrees between the source's line from one part to another and the rig's; 0 without it."""
         lines = []
         for body, place in zip(bodies, of_bone, strict=True):
             ends = [body.named(part, side or None) for part, side in (one, other)]
@@ -117,8 +117,8 @@ def _direction_doubts(
     trunk |= {words: off((part, "R"), (part, "L")) for words, part in _ACROSS}
     if any(angle > _OPPOSITE for angle in trunk.values()):
         yield (
-            f"The rig faces elsewhere than the source: the {_angles(trunk, _FAR_TRUNK)} off; see that left and right "
-            "are not swapped in the bones' names or in the map, and that both bodies face forward at rest"
+            f"The rig faces another direction than the source: the {_angles(trunk, _FAR_TRUNK)} off; check that left "
+            "and right are not swapped in bone names or in the map, and that both bodies face forward at rest"
         )
         return
     limbs = {
@@ -130,24 +130,24 @@ def _direction_doubts(
     far |= {name: angle for name, angle in limbs.items() if angle > _FAR_LIMB}
     if far and held:
         yield (
-            f"Far from the source's directions: the {_angles(far, 0.0)}; see that the limits of {listed(held)} let "
-            "them rotate as far"
+            f"Far from the source's directions: the {_angles(far, 0.0)}; check that the limits of {listed(held)} allow "
+            "these rotations"
         )
     elif far:
         yield (
-            f"Far from the source's directions: the {_angles(far, 0.0)}; see that bones are mapped to the right ones, "
-            "or set a reference frame on which the source stands as the rig does at rest"
+            f"Far from the source's directions: the {_angles(far, 0.0)}; check the bone mapping, "
+            "or set a reference frame on which the source's pose is like the rig's rest pose"
         )
 
 
 def _angles(off: dict[str, float], more_than: float) -> str:
-    """The names of angles that are larger than one, in words, the largest first."""
+    """The names of angles larger than `more_than`, in words, the largest first."""
     names = sorted((name for name, angle in off.items() if angle > more_than), key=lambda name: -off[name])
     return listed([f"{name} ({off[name]:.0f}°)" for name in names])
 
 
 def _size_doubts(bodies: tuple[RestBody, RestBody]) -> Iterator[str]:
-    """A doubt about a rig whose arms or trunk have another size beside its legs than the source's have."""
+    """A reason if arms or trunk of the rig have other sizes relative to its legs than the source's."""
     legs, other = leg_length(bodies[1]) / leg_length(bodies[0]), []
     for words, side, parts in (
         ("arms", "L", ("upper_arm", "forearm", "hand")),
@@ -161,13 +161,13 @@ def _size_doubts(bodies: tuple[RestBody, RestBody]) -> Iterator[str]:
             other.append(f"{words} ({ratio:.1f} times the source's)")
     if other:
         yield (
-            f"Beside its legs the rig has another size: {listed(other)}; see that hips, knees and feet are mapped to "
-            "the right bones"
+            f"Relative to its legs the rig has another size: {listed(other)}; check that hips, knees and feet are "
+            "mapped to the right bones"
         )
 
 
 def _feet_backward(body: RestBody, up: FloatArray) -> bool:
-    """Whether feet point against the direction in which left is left and right is right."""
+    """Whether feet point backward, given the body's left and right."""
     ahead = facing(body, up)[:, 0]
     feet = [body.direction(name) @ ahead for name in body.named("foot")]
     return bool(feet) and float(np.mean(feet)) < -_BACKWARD

@@ -1,8 +1,8 @@
-"""Feet that keep their contacts: planted in the source they are planted on the rig, and none goes under the floor.
+"""Feet that keep their contacts: planted in the source, they are planted on the rig, and none goes below the floor.
 
-Heel and ball of each foot are looked at separately, as with markers. One rotation and one shift of the whole foot bring
-them to where they are planted, and fade in and out. Then the foot rotates about its ball until neither side of the ball
-nor the toes, bent up as far as they go, are under the floor.
+Heel and ball of each foot have separate contacts, as with markers. One rotation and one translation of the whole foot
+bring them to their planted positions, and blend in and out. The foot then rotates about its ball until neither side of
+the ball nor the toes, bent up as far as they go, are below the floor.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,27 +24,27 @@ from ..human.rest_body import BodyAxes, RestBody
 from ..human.soles import soles_of
 from ..markers.feet.stances import FootPoint, Stance, StandingSettings, drift, faded, find_stances
 
-# How uncertain a point is at a share of 1: next to nothing.
+# The uncertainty of a point with a share of 1: almost none.
 _CERTAIN: Final = 1e-3
-# Points lower than this share of the height up to which they may be planted are near the ground.
+# Points lower than this share of the contact height are near the ground.
 _NEAR: Final = 0.4
-# A point is pulled to where it is planted at about this many times the speed up to which it may be planted. With all of
-# it in the time of the blend, thighs rotated in a frame by 1.3 times what the source's did and another 7.5 degrees.
+# A point is pulled to its planted position at about this many times the contact speed. If all of that happened within
+# the transition, thighs rotated in a frame by 1.3 times as much as the source's plus 7.5 degrees.
 _PULLED: Final = 1.5
-# Points planted up to this many times that height above the floor are on it.
+# Points planted up to this many times the contact height above the floor are on it.
 _ON_FLOOR: Final = 1.5
-# Radians by which toes are bent up to find out how far they go.
+# Radians by which toes are bent up to find their limit.
 _UPRIGHT: Final = 0.5 * np.pi
 
-# Brings (F, J, 4) local rotations inside the limits.
+# Clamps (F, J, 4) local rotations to the limits.
 Legal = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
 class Sole:
-    """Points of a foot in the frame of its bone: heel and ball; aside: (3,) from the middle of the ball to its left.
+    """Heel and ball of a foot in its bone's frame; aside: (3,) from the middle of the ball to its left side.
 
-    toe: the bone of the toes, "" where there is none; tip: where they end, in its frame.
+    toe: the bone of the toes, "" if there is none; tip: their end, in the same frame.
     """
 
     heel: FloatArray
@@ -55,7 +55,7 @@ class Sole:
 
 
 def find_soles(target: RestBody) -> dict[str, Sole]:
-    """The soles of a rig's feet by the names of their bones."""
+    """The soles of a rig's feet, by the names of their bones."""
     found = {}
     for foot, points in soles_of(target).items():
         heel, left, right, tip = (np.array(place) for _, place in points)
@@ -67,7 +67,7 @@ def find_soles(target: RestBody) -> dict[str, Sole]:
 def highest_tip(skeleton: Skeleton, foot: str, sole: Sole, up: FloatArray, legal: Legal) -> FloatArray | None:
     """(3,) the toes' tip, in the foot's frame, with the toes bent up as far as their limit allows; None without toes.
 
-    up: (3,) of the rig. legal: brings (F, J, 4) local rotations inside the limits.
+    up: (3,) of the rig, armature space. legal: clamps (F, J, 4) local rotations to the limits.
     """
     if not sole.toe:
         return None
@@ -83,28 +83,28 @@ def highest_tip(skeleton: Skeleton, foot: str, sole: Sole, up: FloatArray, legal
 
 
 class Floor(NamedTuple):
-    """The floor that a rig stands on at rest: its height along the up axis of the body."""
+    """The floor below a rig at rest: its height along the body's up axis."""
 
     axes: BodyAxes
     height: float
 
     @classmethod
     def of(cls, target: RestBody, soles: Mapping[str, Sole]) -> "Floor":
-        """The floor of a rig with such feet."""
+        """The floor below a rig with these feet."""
         assert target.axes is not None
         heels = [target.bones[foot].head + target.bones[foot].axes @ sole.heel for foot, sole in soles.items()]
         return cls(target.axes, min((float(heel @ target.axes.up) for heel in heels), default=0.0))
 
     def above(self, points: FloatArray) -> FloatArray:
-        """(...) heights of points (..., 3) above it; negative below."""
+        """(...) heights of points (..., 3) above the floor; negative below it."""
         return np.asarray(points @ self.axes.up - self.height)
 
 
 class FootPlan:
-    """Where one foot goes on all F frames.
+    """The planned motion of one foot over F frames.
 
-    places: (F, 3) of its head; rotations: (F, 4) of its bone; armature space. stances: when its points are planted.
-    standing: (F, 2) how firmly heel and ball are planted or near the ground, 0 to 1.
+    places: (F, 3) of its head; rotations: (F, 4) of its bone; both in armature space. stances: when its points are
+    planted. standing: (F, 2) how firmly heel and ball are planted or near the ground, 0 to 1.
     """
 
     def __init__(
@@ -118,18 +118,18 @@ class FootPlan:
         rate: float,
         standing: StandingSettings,
     ) -> None:
-        """tip: see `highest_tip`; places, rotations: of the source's foot; standing: when a point is planted."""
+        """tip: see `highest_tip`. places, rotations: of the source's foot. standing: when a point is planted."""
         self.places, self.rotations, self._sole = places, rotations, sole
         self.stances: list[Stance] = []
         up = floor.axes.up
         points = self._points()
         shifts, shares = self._held(name, points, floor, rate, standing)
         self._move(points, shifts, shares)
-        # Rotate the foot about what is planted of it until the rest is above the ground.
+        # Rotate the foot about its planted point until the rest is above the ground.
         points = self._points()
         low = np.maximum(-floor.above(points), 0.0)
         self._move(points, low[..., None] * up, np.maximum(shares, low > 0.0))
-        # Roll it about its ball until neither side of that is under the ground.
+        # Roll it about its ball until neither side of the ball is below the ground.
         balls = self._points()[:, 1]
         aside = matrix_from_quaternion(self.rotations) @ sole.aside
         height, most = aside @ up, np.maximum(floor.above(balls), 0.0)
@@ -147,19 +147,19 @@ class FootPlan:
         self.standing = np.maximum(shares, np.clip(1.0 - above, 0.0, 1.0))
 
     def _points(self) -> FloatArray:
-        """(F, 2, 3) where heel and ball are."""
+        """(F, 2, 3) positions of heel and ball."""
         turned = matrix_from_quaternion(self.rotations)
         return np.stack([self.places + turned @ point for point in (self._sole.heel, self._sole.ball)], axis=1)
 
     def _turn(self, about: FloatArray, turn: FloatArray) -> None:
-        """Rotate the foot by (F, 4) about (F, 3)."""
+        """Rotate the foot by (F, 4) about points (F, 3)."""
         self.places = about + times(matrix_from_quaternion(turn), self.places - about)
         self.rotations = product(turn, self.rotations)
 
     def _held(
         self, name: str, points: FloatArray, floor: Floor, rate: float, standing: StandingSettings
     ) -> tuple[FloatArray, FloatArray]:
-        """(F, 2, 3) shifts of heel and ball to where they are planted, and (F, 2) their shares, 0 to 1."""
+        """(F, 2, 3) translations of heel and ball to their planted positions, and (F, 2) their weights, 0 to 1."""
         shifts, shares = np.zeros(points.shape), np.zeros(points.shape[:2])
         axes = np.stack([floor.axes.forward, floor.axes.left, floor.axes.up])
         seen = points @ axes.T
@@ -168,7 +168,7 @@ class FootPlan:
             for first, end in find_stances(seen[:, place], rate, settings=standing):
                 self.stances.append(Stance(point, first, end - 1, drift(seen[first:end, place]), np.nan))
                 planted = np.median(seen[first:end, place], axis=0)
-                # What is planted much higher, on a step or where a recording drifts, stays there.
+                # Points planted much higher, on a step or because the recording drifts, stay there.
                 if planted[2] - floor.height <= _ON_FLOOR * standing.height:
                     planted[2] = floor.height
                 pulled = float(np.abs(planted - seen[[first, end - 1], place]).max()) / (_PULLED * standing.speed)
@@ -180,7 +180,7 @@ class FootPlan:
         return shifts, shares
 
     def _move(self, points: FloatArray, shifts: FloatArray, shares: FloatArray) -> None:
-        """Rotate and shift the foot so that its points (F, 2, 3) move by their shifts, as far as their shares say."""
+        """Rotate and translate the foot so that its points (F, 2, 3) move by `shifts`, weighted by shares (F, 2)."""
         weights = shares / (1.0 - shares + _CERTAIN)
         both = (shares[:, 0] * shares[:, 1])[:, None]
         span = points[:, 1] - points[:, 0]
@@ -191,7 +191,7 @@ class FootPlan:
 
 
 def toe_turns(toe: FloatArray, balls: FloatArray, tip: FloatArray, floor: Floor) -> FloatArray:
-    """(F, 4) rotations of toes, with frames (F, 3, 3) at heads (F, 3), that bring their tips above the floor."""
+    """(F, 4) rotations of toes that bring their tips above the floor; toe: (F, 3, 3) frames, balls: (F, 3) heads."""
     way, up = np.asarray(toe @ tip), floor.axes.up
     reach, rise = np.maximum(lengths(way), ROUNDING), way @ up
     low = np.maximum(-floor.above(balls + way), 0.0)

@@ -1,4 +1,4 @@
-"""Where hands and feet of a rig are to be on each frame of a motion."""
+"""Targets for a rig's hands and feet on each frame of a motion."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,26 +17,26 @@ from .motion import Motion
 from .transfer import Transfer
 
 _LIMBS: Final = (("hand", ("upper_arm", "forearm", "hand")), ("foot", ("thigh", "shin", "foot")))
-# The legs' length, in meters, of the people for whom the settings of standing feet are.
+# The leg length, in meters, for which the settings of foot contacts hold.
 _USUAL_LEG: Final = 0.85
-# What hands touch besides each other.
+# The parts that hands touch besides each other.
 _TOUCHED: Final = ("head", "thigh")
-# Shares of the leg's length: a touch counts fully if nearer than the first, not at all if farther than the second.
-# Wrists of somebody who claps are some 10 cm apart; those of arms that just hang are 20 cm from the hips' joints.
+# Shares of the leg's length: closer than the first is a full touch, farther than the second is none. Wrists of a person
+# who claps are about 10 cm apart; those of hanging arms are 20 cm from the hip joints.
 _NEAR: Final = 0.15
 _FAR: Final = 0.22
 
 
 @dataclass(frozen=True)
 class RetargetSettings:
-    """How a motion is brought onto a rig.
+    """How a motion is retargeted to a rig.
 
     Attributes:
-        places: 0 keeps rotations, the silhouette; 1 keeps locations, the contacts.
+        places: 0 keeps rotations, the silhouette; 1 keeps positions, the contacts.
         hands_in_world: 0: hands reach as far from the body as the source's, relative to the arms' lengths; 1: they are
-            at the source's locations.
+            at the source's positions.
         plant_feet: planted feet of the source stay planted, and none goes through the floor.
-        reference: the frame, counted from 0, on which the source is posed as the rig at rest; None: found.
+        reference: the frame, counted from 0, on which the source has the rig's rest pose; None: detected.
     """
 
     places: float = 1.0
@@ -47,10 +47,10 @@ class RetargetSettings:
 
 @dataclass(frozen=True)
 class End:
-    """A limb's end, which both bodies have.
+    """A hand or foot that both bodies have.
 
     name: of the rig's bone. limb: indices of the limb's bones in the skeleton, the end last. source, source_begin: the
-    source's bone, and the one at whose head its limb begins. length: of the rig's limb; ratio: to that of the source's.
+    source's bone, and the one at whose head its limb begins. length: of the rig's limb; ratio: of that to the source's.
     sole: of a foot.
     """
 
@@ -93,9 +93,9 @@ def find_ends(motion: Motion, source: RestBody, skeleton: Skeleton, target: Rest
 
 
 class Goals:
-    """Where hands and feet are to be, prepared once for all frames.
+    """Targets for hands and feet, prepared once for all frames.
 
-    stances: when feet are planted. floor: what the rig stands on.
+    stances: when feet are planted. floor: the floor of the rig.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Goals:
         settings: RetargetSettings,
         legal: Legal,
     ) -> None:
-        """legal: brings (F, J, 4) local rotations inside the limits."""
+        """legal: clamps (F, J, 4) local rotations to the limits."""
         self._motion, self._alignment, self._settings = transfer.motion, transfer.alignment, settings
         self._plans: dict[str, FootPlan] = {}
         # Bones of the source that hands touch, and the rig's.
@@ -140,7 +140,10 @@ class Goals:
         return bool(self._plans)
 
     def place(self, end: End, frames: slice, matrices: FloatArray) -> FloatArray:
-        """(F, 3) where a limb's end is to be on some frames; matrices: (F, J, 4, 4) the transferred poses."""
+        """(F, 3) target positions of a limb's end on some frames, armature space.
+
+        Matrices: (F, J, 4, 4) the transferred poses.
+        """
         carried, heads = matrices[:, end.limb[-1], :3, 3], self._motion.heads[frames]
         plan = self._plans.get(end.name)
         place = self._alignment.place(heads[:, end.source]) if plan is None else plan.places[frames]
@@ -151,9 +154,9 @@ class Goals:
         return np.asarray(carried + self._settings.places * (place - carried))
 
     def hands(self, hands: Sequence[End], frames: slice, matrices: FloatArray) -> list[FloatArray]:
-        """(F, 3) where each hand is to be: as near to the other one, the head or a hip as the source's.
+        """(F, 3) target positions of each hand: as near to the other hand, the head or a hip as the source's.
 
-        matrices: (F, J, 4, 4) the transferred poses.
+        matrices: (F, J, 4, 4) the transferred poses, armature space.
         """
         places = [self.place(hand, frames, matrices) for hand in hands]
         if not self._touched:
@@ -161,7 +164,7 @@ class Goals:
         heads, result = self._motion.heads[frames], []
         for hand, place in zip(hands, places, strict=True):
             touched = [(heads[:, other], matrices[:, bone, :3, 3], 1.0) for other, bone in self._touched]
-            # Of two hands each moves half of it.
+            # Each of two hands moves half of the distance.
             touched += [
                 (heads[:, other.source], theirs, 0.5)
                 for other, theirs in zip(hands, places, strict=True)
@@ -178,7 +181,7 @@ class Goals:
         return result
 
     def rotation(self, end: End, frames: slice, matrices: FloatArray) -> FloatArray:
-        """(F, 4) the wanted rotation of a limb's end on some frames; matrices: as for `place`."""
+        """(F, 4) target rotations of a limb's end on some frames; matrices: (F, J, 4, 4) the transferred poses."""
         plan = self._plans.get(end.name)
         return quaternion_from_matrix(matrices[:, end.limb[-1], :3, :3]) if plan is None else plan.rotations[frames]
 

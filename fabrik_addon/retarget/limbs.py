@@ -1,7 +1,7 @@
-"""Arms and legs in closed form: the elbow or knee bends until the limb is long enough, then it swings to its goal.
+"""Solves arms and legs in closed form: the elbow or knee bends until the length fits, then the limb swings.
 
-A hinge also determines the twist of the bone above it, so that the limb folds about the hinge's axis. A limb that is
-almost straight says nothing of that; there the twist follows from the frames around it.
+A hinge also determines the twist of the bone above it, since the limb folds about the hinge's axis. A nearly straight
+limb does not show this twist; there it follows from the neighboring frames.
 """
 
 from collections.abc import Mapping
@@ -25,24 +25,24 @@ from ..core.rotations import (
 from .goals import End
 from .transfer import Transfer
 
-# Squared sine of the fold (33 degrees) from which on a frame's own fold determines the twist, and the weight of the
-# take's usual twist below it: that of a fold of 27 degrees, as knees are seen 10 to 15 degrees beyond straight.
+# Squared sine of the fold (33 degrees) above which a frame's own fold determines the twist, and the weight of the
+# take's usual twist below it: that of a fold of 27 degrees, since knees appear up to 10 to 15 degrees beyond straight.
 _FOLDED: Final = 0.3
 _USUAL: Final = 0.2
-# Seconds around a frame over which the twist is smoothed: it changes no faster than a person's arm twists.
+# Seconds around a frame over which the twist is smoothed; a person's arm does not twist faster.
 _QUICK: Final = 0.08
 # Seconds around a frame in which folds count.
 _ABOUT: Final = 0.25
 
 
 class LimbSolver:
-    """Brings one limb's end to goals on many frames, prepared once."""
+    """Brings one limb's end to its targets on many frames; prepared once."""
 
     def __init__(self, transfer: Transfer, end: End, hinge: Hinge | None) -> None:
-        """hinge: the limit of the limb's second bone, if it is one."""
+        """hinge: the limit of the limb's second bone, if that is a hinge."""
         skeleton, self._limb, self._hinge = transfer.skeleton, end.limb, hinge
         upper, lower, last = (skeleton.rest[bone] for bone in end.limb)
-        # The upper bone's and the lower bone's vectors to the next joint, each in its own bone's frame.
+        # The vectors of the upper and lower bone to the next joint, each in its own bone's frame.
         self._elbow = upper[:3, :3].T @ (lower[:3, 3] - upper[:3, 3])
         self._forearm = lower[:3, :3].T @ (last[:3, 3] - lower[:3, 3])
         self._lower = quaternion_from_matrix(upper[:3, :3].T @ lower[:3, :3])
@@ -55,7 +55,7 @@ class LimbSolver:
 
     @classmethod
     def of(cls, transfer: Transfer, end: End, limits: Mapping[str, Limit]) -> "LimbSolver | None":
-        """The solver of a limb; None if its bones do not hang on one another and rotate together."""
+        """The solver of a limb; None if its bones are not connected or do not inherit rotation."""
         skeleton, (upper, lower, last) = transfer.skeleton, end.limb
         path = skeleton.path(last)
         below = path[path.index(upper) + 1 :] if upper in path else []
@@ -65,9 +65,9 @@ class LimbSolver:
         return cls(transfer, end, hinge if isinstance(hinge, Hinge) and hinge.axis != "Y" else None)
 
     def solve(self, frames: slice, local: FloatArray, matrices: FloatArray, goals: FloatArray, end: FloatArray) -> None:
-        """Write the limb's rotations into (F, J, 4) local ones, of bones at matrices (F, J, 4, 4).
+        """Write the limb's rotations into local ones (F, J, 4), of bones at matrices (F, J, 4, 4).
 
-        goals, end: (F, 3) for the head of the limb's last bone, and (F, 4) for its rotation, in armature space.
+        goals: (F, 3) positions for the head of the limb's last bone; end: (F, 4) its rotations; both in armature space.
         """
         first, second, last = self._limb
         upper = quaternion_from_matrix(matrices[:, first, :3, :3])
@@ -94,7 +94,7 @@ class LimbSolver:
         local[:, last] = product(conjugate(product(lower, self._end)), end)
 
     def _fold_axis(self, bent: FloatArray) -> FloatArray:
-        """(F, 3) the axes about which a free elbow is folded by rotations (F, 4), in the lower bone's rest frame."""
+        """(F, 3) axes about which a free elbow is folded by rotations (F, 4), in the lower bone's rest frame."""
         along = _turned(conjugate(self._lower), self._along)
         axis = np.cross(np.broadcast_to(along, (len(bent), 3)), _turned(bent, self._forearm))
         size = lengths(axis)
@@ -105,17 +105,17 @@ class LimbSolver:
         return np.where(straight[:, None], usual, axis / np.maximum(size, ROUNDING)[:, None])
 
     def _in_range(self, angle: FloatArray) -> FloatArray:
-        """The hinge's angles inside its range, after whole turns to the middle of it."""
+        """Hinge angles (F,) within the range, after adding full turns to bring them closest to its middle."""
         assert self._hinge is not None
         middle = 0.5 * (self._hinge.low + self._hinge.high)
         return np.clip(middle + wrapped(angle - middle), self._hinge.low, self._hinge.high)
 
     def _twisted(self, upper: FloatArray, lower: FloatArray, rate: float) -> tuple[FloatArray, FloatArray]:
-        """(F,) the twist of the upper bone with which the hinge folds as the limb does, and (F,) the hinge's angles.
+        """(F,) the twist of the upper bone with which the hinge folds as the limb does, and (F,) hinge angles, radians.
 
         upper, lower: (F, 4) the transferred rotations of the two bones in armature space. The twist is a complex number
-        a frame: its angle is the twist, its size how clearly the fold shows it. A limb that is almost straight, or bent
-        a little the wrong way, follows the take's usual twist and the frames around it.
+        for each frame: its argument is the twist, its size how clearly the fold shows it. A limb that is nearly
+        straight, or slightly bent the wrong way, follows the take's usual twist and the neighboring frames.
         """
         count = len(upper)
         forearm = _turned(product(conjugate(upper), lower), self._forearm)
@@ -136,9 +136,9 @@ class LimbSolver:
         return np.asarray(np.angle(_smooth(total, max(1, round(_QUICK / _ABOUT * beside))))), angle
 
     def _angle(self, axis: FloatArray, bent: FloatArray, reach: FloatArray) -> FloatArray:
-        """(F,) the smallest rotation about an axis of the lower bone, after `bent`, at which the limb is so long.
+        """(F,) the smallest rotation about an axis of the lower bone, after `bent`, for a limb of length `reach`.
 
-        |elbow + R(angle) forearm|² = a + b cos(angle) + c sin(angle). Of a hinge the angle nearer to its range.
+        |elbow + R(angle) forearm|² = a + b cos(angle) + c sin(angle). For a hinge, the solution nearer to its range.
         """
         elbow = _turned(conjugate(self._lower), self._elbow)
         forearm = _turned(bent, self._forearm)
@@ -157,7 +157,7 @@ class LimbSolver:
 
 
 def _smooth(numbers: npt.NDArray[np.complex128], beside: int) -> npt.NDArray[np.complex128]:
-    """(F,) complex numbers, each averaged with those around it, the nearest most."""
+    """(F,) complex numbers, each a weighted average of those around it, with the nearest weighted most."""
     window = np.hanning(2 * beside + 3)[1:-1]
     return np.convolve(np.pad(numbers, beside, mode="edge"), window / window.sum(), mode="valid")
 

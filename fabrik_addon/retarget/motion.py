@@ -1,4 +1,4 @@
-"""An armature's motion over frames, as retargeting reads it."""
+"""An armature's motion over frames, as input for retargeting."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,13 +11,14 @@ from ..core.errors import FabrikError
 from ..core.rotations import matrix_from_quaternion
 from ..human.rest_body import RestBone, bones_of
 
-# A loop has at least this many frames, and its ends differ by at most this share of the body's size and half-radians.
+# A loop has at least this many frames, and its ends differ by at most this share of the body's size and of
+# half-radians.
 _SHORTEST_LOOP: Final = 8
 _SAME: Final = 1e-3
 
 
 class RetargetError(FabrikError):
-    """A motion that cannot be retargeted to a rig; the sentence says why and what to do."""
+    """A motion that cannot be retargeted to a rig; the message says why and what to do."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +32,7 @@ class Motion:
         lengths: (N,) from head to tail.
         rest: (N, 4, 4) rest matrices without scale.
         rotations: (F, N, 4) unit quaternions w x y z of the bones' frames.
-        heads: (F, N, 3) where the bones begin.
+        heads: (F, N, 3) heads of the bones.
         origin: (3,) the armature's location.
         rate: frames a second.
     """
@@ -51,7 +52,7 @@ class Motion:
 
     @property
     def is_loop(self) -> bool:
-        """Whether the last frame equals the first, so that the motion can repeat without a seam."""
+        """Whether the last frame equals the first, so that the motion can repeat seamlessly."""
         if len(self) < _SHORTEST_LOOP:
             return False
         apart = np.abs(self.heads[-1] - self.heads[0]).max() / max(float(np.ptp(self.heads[0], axis=0).max()), ROUNDING)
@@ -59,7 +60,7 @@ class Motion:
         return bool(apart < _SAME and turned < _SAME**2)
 
     def repeated(self, beside: int) -> "Motion":
-        """A loop with some of its end before it and some of its beginning after it."""
+        """The loop extended by `beside` frames of its end before it, and of its beginning after it."""
         order = np.arange(-beside, len(self) + beside) % (len(self) - 1)
         return replace(self, rotations=self.rotations[order], heads=self.heads[order])
 

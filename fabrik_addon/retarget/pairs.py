@@ -1,4 +1,4 @@
-"""Which bone of a rig follows which bones of the source: limbs by role, chains by the length along them."""
+"""Pairs of bones: limbs by role, spines and necks by the length along them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy as np
 from ..core.arrays import FloatArray
 from ..human.rest_body import RestBody, RestBone
 
-# Chains whose bones differ in number from rig to rig: the parts that they are made of, and the parts that follow.
+# Chains whose number of bones differs between rigs: the parts that they are made of, and the parts that follow.
 _CHAINS: Final = ((("spine", "chest"), ("neck", "head", "shoulder", "upper_arm")), (("neck",), ("head",)))
 _IN_CHAINS: Final = frozenset(part for parts, _ in _CHAINS for part in parts)
 _EXACT: Final = 1e-6
@@ -17,10 +17,10 @@ _EXACT: Final = 1e-6
 
 @dataclass(frozen=True)
 class Pair:
-    """A bone that rotates with a bone of the source.
+    """A bone of the rig and the source bone that it follows.
 
-    before, share: if chains differ in number of bones, a bone rotates with a blend of two: `share` of the way from the
-    source bone `before` to `source`.
+    before, share: if chains differ in number of bones, a bone follows a blend of two: from the source bone `before` (0)
+    to `source` (1).
     """
 
     bone: str
@@ -30,7 +30,7 @@ class Pair:
 
 
 def pair_bodies(source: RestBody, target: RestBody) -> tuple[Pair, ...]:
-    """The pairs of two bodies: those of limbs by role, those of spines and necks by the length along them."""
+    """The pairs of two bodies: limbs by role, spines and necks by the length along them."""
     sources, own = ({role: name for name, role in reversed(list(body.roles.items()))} for body in (source, target))
     pairs = [
         Pair(own[role], sources[role])
@@ -44,7 +44,7 @@ def pair_bodies(source: RestBody, target: RestBody) -> tuple[Pair, ...]:
 
 
 def _pair_chains(source: RestBody, target: RestBody, parts: Iterable[str], after: Iterable[str]) -> list[Pair]:
-    """The pairs of a chain, of which either side may have more bones than the other."""
+    """The pairs of a chain; either side may have more bones than the other."""
     own, other = (
         sorted((name for part in parts for name in body.named(part)), key=lambda name: depth(body, name))
         for body in (target, source)
@@ -66,7 +66,7 @@ def _pair_chains(source: RestBody, target: RestBody, parts: Iterable[str], after
 
 
 def depth(body: RestBody, name: str) -> int:
-    """How many bones are above one."""
+    """The number of bones above one."""
     return len(above(body.bones, name))
 
 
@@ -79,7 +79,7 @@ def above(bones: Mapping[str, RestBone], name: str) -> list[str]:
 
 
 def _ends(body: RestBody, chain: list[str], after: Iterable[str]) -> FloatArray:
-    """(n,) where each bone of a chain ends, as shares of the length along the chain."""
+    """(n,) the ends of a chain's bones, as shares of the length along the chain."""
     last = body.bones[chain[-1]]
     following = next((head for part in after if (head := body.head_of(part)) is not None), None)
     end = last.head + last.length * last.axes[:, 1] if following is None else following

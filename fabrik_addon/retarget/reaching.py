@@ -1,6 +1,6 @@
-"""Frames on which limits keep hands and feet from their goals: solved again by least squares.
+"""Solves frames on which limits keep hands and feet from their targets again, by least squares.
 
-An arm is solved with its collar bone. Legs are solved together with the hips, which give way to planted feet.
+An arm is solved together with its collar bone. Legs are solved together with the hips, which give way to planted feet.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,20 +17,20 @@ from .alignment import path_length
 from .goals import End
 
 # Weight of the source's rotations: a radian counts as much as this share of the limb's length. A leg that kicks beyond
-# its limits keeps its direction rather than its foot's location: with 0.03 it jumps between two poses.
+# its limits keeps its direction rather than its foot's position: with 0.03 it jumps between two poses.
 _ARM_SHARE: Final = 0.05
 _LEG_SHARE: Final = 0.15
 _HIPS_SHARE: Final = 0.2
-# Of the limb's length: goals missed by more are solved for.
+# Targets missed by more than this share of the limb's length are solved for.
 _MISSED: Final = 1e-3
-# In a dance 60 steps bring the hips 1 mm nearer to their goal than 20, feet as near, in twice the time; 12 leave feet
-# up to 1 cm too deep.
+# In a dance 60 steps bring the hips 1 mm nearer to their target than 20, with feet as near, in twice the time; 12 leave
+# feet up to 1 cm too deep.
 _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=5e-4, most_steps=20)
-# Weights of the hips, of a foot in the air, and how many times more a point counts that is planted or near the ground.
-# Measured on three takes and four rigs: with 0.05 and 1000 hips give way to a leg that kicks beyond its limits, by half
-# as much again, and are twice as restless; with 1 and 1000 soles are up to 6 mm under the floor, with these 4.3. In
-# between the logarithm of the weight grows with the share: a sum had nearly all of it at a share of a fiftieth, and
-# shins that rotated by 19 degrees in a frame where the source's did by 6.
+# Weights of the hips, of a foot in the air, and the factor for a point that is planted or near the ground. Measured on
+# three takes and four rigs: with 0.05 and 1000 hips give way half as much again to a leg that kicks beyond its limits,
+# and are twice as restless; with 1 and 1000 soles are up to 6 mm below the floor, with these 4.3. In between, the
+# logarithm of the weight grows with the share. A linear weight reached nearly its full value at a share of a fiftieth,
+# and shins rotated by 19 degrees in a frame where the source's did by 6.
 _HIPS_WEIGHT: Final = 0.3
 _FOOT_WEIGHT: Final = 0.1
 _STANDING_WEIGHT: Final = 2500.0
@@ -38,7 +38,7 @@ _HEAD: Final = (0.0, 0.0, 0.0)
 
 
 class ArmReach:
-    """Solves one arm, prepared once."""
+    """Solves one arm; prepared once."""
 
     def __init__(self, skeleton: Skeleton, end: End, limits: Mapping[str, Limit], free: frozenset[str]) -> None:
         """free: the bones that may rotate; the collar bone takes part if it is one of them."""
@@ -56,9 +56,9 @@ class ArmReach:
         self._limited = bool(own)
 
     def solve(self, local: FloatArray, matrices: FloatArray, places: FloatArray) -> None:
-        """Write the arm's rotations into (F, J, 4) local ones if, inside the limits, they miss the goals.
+        """Write the arm's rotations into local ones (F, J, 4) where limits make them miss their targets.
 
-        matrices: (F, J, 4, 4) of the bones. places: (F, 3) of the hand's head.
+        matrices: (F, J, 4, 4) of the bones. places: (F, 3) target positions of the hand's head, armature space.
         """
         if not self._limited:
             return
@@ -79,7 +79,7 @@ class ArmReach:
 
 
 class LegReach:
-    """Solves hips and legs together, prepared once."""
+    """Solves hips and legs together; prepared once."""
 
     def __init__(
         self, skeleton: Skeleton, hips: int, ends: Sequence[End], limits: Mapping[str, Limit], free: frozenset[str]
@@ -112,10 +112,10 @@ class LegReach:
         matrices: FloatArray,
         feet: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
     ) -> None:
-        """Write rotations of hips and legs into (F, J, 4) local ones, and the root's location into (F, 3).
+        """Write rotations of hips and legs into local ones (F, J, 4), and the root's location into `root` (F, 3).
 
-        matrices: (F, J, 4, 4) of the bones. feet: of each (F, 3) its location, (F, 4) its rotation, and (F, 2) how
-        firmly its heel and ball are planted.
+        matrices: (F, J, 4, 4) of the bones. feet: for each (F, 3) its location, (F, 4) its rotation, and (F, 2) how
+        firmly heel and ball are planted; armature space.
         """
         if not self._limited:
             return
@@ -130,7 +130,7 @@ class LegReach:
             targets.append(places[:, None] + points @ np.swapaxes(matrix_from_quaternion(rotations), 1, 2))
             counted = np.full((len(heads), len(points)), _FOOT_WEIGHT)
             if len(points) > 1:
-                # Each side of the ball counts half of what the heel does.
+                # Each side of the ball counts half as much as the heel.
                 counted[:, 1:] *= (_STANDING_WEIGHT * np.array([1.0, 0.5, 0.5])) ** standing[:, [0, 1, 1]]
             weights.append(counted)
         wanted, counts = np.concatenate(targets, axis=1), np.concatenate(weights, axis=1)

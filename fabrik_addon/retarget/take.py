@@ -1,4 +1,4 @@
-"""From a motion to the poses of a rig: rotations transferred, then hands and feet brought to their goals."""
+"""Retargets a motion: transfers rotations, then brings hands and feet to their targets."""
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,26 +24,25 @@ from .pairs import Pair
 from .reaching import ArmReach, LegReach
 from .transfer import Transfer
 
-# Frames that are solved together, so that memory stays flat.
+# Number of frames solved together, so that memory does not grow with the take.
 _CHUNK = 2000
-# Seconds of a loop that are solved beyond its ends, so that both come out alike.
+# Seconds beyond the ends of a loop that are solved too, so that both ends are equal.
 _LOOPED = 1.0
-# Of the rig's size: a goal met to within this is met.
+# A target is reached within this share of the rig's size.
 _MET = 1e-3
-# Radians: a limit binds if the bone is no farther from one of its sides, as in `Solution.binding`.
+# Radians: a limit is active if the bone is within this of one of its sides, as in `Solution.binding`.
 _BINDS = 1e-4
 _HEAD = (0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Retargeted:
-    """F poses of a rig, their goals, which of N bones follow which of the source's, and when feet are planted.
+    """F poses of a rig, their targets, the N bone pairs, and the contacts of feet.
 
-    turned_off: (F, N) radians by which a bone differs from the source's rotation; of limbs, whose twist follows from
-        the hinge below, from its direction only.
-    axes: (3, 3) from the source's world to the rig's armature space.
-    reference: the pose of the source that corresponds to the rig at rest, and the frame on which it has it.
-    doubts: sentences on why this may not be the source's motion.
+    turned_off: (F, N) radians between a bone's rotation and the source's; for limbs, whose twist follows from the hinge
+        below, between their directions.
+    axes: (3, 3) from the source's world to the rig's armature space. reference: the pose of the source that corresponds
+    to the rig at rest, and its frame. doubts: reasons why the motion may not match the source's, one sentence each.
     """
 
     solution: Solution
@@ -64,7 +63,7 @@ def retarget_steps(
     limits: Mapping[str, Limit] | None = None,
     pairs: Sequence[Pair] | None = None,
 ) -> Generator[float, None, Retargeted]:
-    """Find the rig's poses, in small steps: yields the share done; may be closed at any time.
+    """Find the rig's poses, in small steps; yields the share done and can be closed at any time.
 
     Raises RetargetError if the bodies have too little in common.
     """
@@ -95,7 +94,7 @@ retarget = at_once(retarget_steps)
 
 
 class _Work:
-    """All that is prepared once for a motion and a rig."""
+    """Everything that is prepared once for a motion and a rig."""
 
     def __init__(
         self,
@@ -114,7 +113,7 @@ class _Work:
         self.transfer = Transfer(motion, reference.body, skeleton, target, self.pairs, alignment)
         ends = find_ends(motion, reference.body, skeleton, target)
         if is_alike(reference.body, target, self.pairs, alignment):
-            # The source's contacts hold as they are.
+            # The source's contacts already fit.
             settings = replace(settings, plant_feet=False)
         hips = skeleton.names[self.transfer.hips]
         self.legal = Solver(skeleton, [Effector(hips)], limits=limits).problem.legal
@@ -130,13 +129,13 @@ class _Work:
         self.effectors = tuple(Effector(bone, _HEAD) for bone in (hips, *(end.name for end in ends)))
 
     def solve(self, frames: slice, solution: Solution) -> None:
-        """Write the poses of some frames: legs and hips first, arms from where these leave the shoulders."""
+        """Write the poses of some frames: legs and hips first, then arms from the resulting shoulders."""
         local, root = self.transfer.poses(frames)
         carried, local = local, np.array(self.legal(local))
         local[:, self.in_limbs] = carried[:, self.in_limbs]
         matrices = forward_kinematics(self.skeleton, local, root)
         if self.feet:
-            # The hips are lowered as far as legs need to reach their feet.
+            # Lower the hips until the legs reach their feet.
             up, downs = self.goals.floor.axes.up, []
             for end, _ in self.feet:
                 reach = self.goals.place(end, frames, matrices) - matrices[:, end.limb[0], :3, 3]
@@ -185,7 +184,7 @@ class _Work:
             local[:, toe] = product(local[:, toe], product(conjugate(own), product(turn, own)))
 
     def _measure(self, frames: slice, solution: Solution, wanted: FloatArray) -> None:
-        """Write how far hips, hands and feet are from their goals, and bones from the source's rotations."""
+        """Write the distances of hips, hands and feet from their targets, and of bones from the source's rotations."""
         matrices = forward_kinematics(self.skeleton, solution.rotations, solution.root_location)
         bones = [self.skeleton.index(effector.bone) for effector in self.effectors]
         solution.errors[:] = lengths(matrices[..., :3, 3][:, bones] - wanted)
@@ -193,7 +192,7 @@ class _Work:
             bone = self.skeleton.index(pair.bone)
             own, asked = quaternion_from_matrix(matrices[:, bone, :3, :3]), self.transfer.turned(bone, frames)
             if bone in self.twisted:
-                # The angle between the directions of Y, whatever the twist about it.
+                # The angle between the directions of Y, ignoring twist.
                 w, x, y, z = product(conjugate(own), asked).T
                 self.turned_off[frames, place] = 2.0 * np.arctan2(np.hypot(x, z), np.hypot(w, y))
             else:
@@ -203,7 +202,7 @@ class _Work:
 
 
 def _at_limit(limit: Limit, rotations: FloatArray) -> BoolArray:
-    """(F,) whether local rotations (F, 4) inside a limit touch one of its sides; a fixed joint always does."""
+    """(F,) whether local rotations (F, 4) are at one of a limit's sides; always for a fixed joint."""
     touching = np.full(len(rotations), limit.freedom == 0)
     for constraint in limit.constraints(array, array.quaternion(rotations), _BINDS):
         touching |= constraint.gap <= _BINDS

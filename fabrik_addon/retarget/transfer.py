@@ -1,4 +1,4 @@
-"""Rotations transferred: each bone rotates from its rest as its bones of the source do from theirs."""
+"""Transfers rotations: each bone rotates from its rest as its source bones do from theirs."""
 
 from collections.abc import Sequence
 
@@ -14,9 +14,9 @@ from .pairs import Pair
 
 
 class Transfer:
-    """Transfers the rotations of a source to a tree of bones, prepared once for many frames.
+    """Transfers the rotations of a source to a tree of bones; prepared once for many frames.
 
-    hips: the bone of the skeleton that follows the source's location, by the point between its hip joints.
+    hips: the bone of the skeleton that follows the source's location, measured between its hip joints.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Transfer:
         rest = quaternion_from_matrix(skeleton.rest[:, :3, :3])
         from_carrier = [skeleton.rest_turn(bone) for bone in range(len(skeleton))]
         self._from_carrier = conjugate(quaternion_from_matrix(np.stack(from_carrier)))
-        # For each bone: the source's bones, each with the rig's rest rotation as seen from it, and the share.
+        # For each bone: its source bones, each with the rig's rest rotation in its frame, and the share.
         self._pairs: dict[int, list[tuple[int, FloatArray]]] = {}
         self._shares: dict[int, float] = {}
         for pair in pairs:
@@ -51,7 +51,7 @@ class Transfer:
         self._joints: IntArray = np.array([places[name] for name in joints])
 
     def poses(self, frames: slice) -> tuple[FloatArray, FloatArray]:
-        """(F, J, 4) local rotations and (F, 3) the root's head, armature space, of some of the frames."""
+        """(F, J, 4) local rotations and (F, 3) the root's head, armature space, on some frames."""
         motion, skeleton = self.motion, self.skeleton
         count = len(motion.heads[frames])
         world: list[FloatArray] = []
@@ -67,7 +67,7 @@ class Transfer:
                 turned = own if carried is None else product(carried, own)
                 local[:, bone] = NO_TURN
             world.append(turned)
-        # The root is where it brings the hips' joints to the source's.
+        # The root is placed so that the hip joints coincide with the source's.
         wanted = self.alignment.place(motion.heads[frames][:, self._joints].mean(axis=1))
         matrices = forward_kinematics(skeleton, local)[:, self.hips]
         reached = matrices[:, :3, 3] + matrices[:, :3, :3] @ self._middle

@@ -51,7 +51,7 @@ class TestPlaces:
     def test_many_that_are_elsewhere(self) -> None:
         moved = {"LASI": 0.05, "RASI": 0.2, "LHEE": 0.3, "C7": 0.01}
         (doubt,) = placing_doubts(moved, 1.5)
-        assert doubt.startswith("Markers are far from where their labels say: LHEE and RASI; see that left and right ")
+        assert doubt.startswith("Markers are far from the positions of their labels: LHEE and RASI; check")
         assert list(placing_doubts(moved, 15.0)) == []
 
 
@@ -74,18 +74,18 @@ class TestResult:
 
     def test_somebody_else(self) -> None:
         (doubt,) = result_doubts(report(0.085))
-        assert doubt.startswith("RMS 85 mm is far off: ")
+        assert doubt.startswith("RMS 85 mm is high: ")
 
     def test_what_is_far_goes_by_the_size_of_the_rig(self) -> None:
         """A rig in centimetres is a hundred times as large, and so are its errors."""
         assert list(result_doubts(report(0.85), size=240.0)) == []
         (doubt,) = result_doubts(report(0.012), size=0.24)
-        assert doubt.startswith("RMS 12 mm is far off: ")
+        assert doubt.startswith("RMS 12 mm is high: ")
 
     def test_bones_that_constraints_move_are_the_reason(self) -> None:
         assert list(result_doubts(report(0.005), moved=["shin.L"])) == []
         (doubt,) = result_doubts(report(0.085, head=97.0), moved=["shin.L", "shin.R"])
-        assert doubt.startswith("RMS 85 mm is far off, as constraints move shin.L and shin.R: press ")
+        assert doubt.startswith("RMS 85 mm is high because constraints move shin.L and shin.R: press ")
 
     @pytest.mark.parametrize("doubts", [(), ("It may be, or not", "a second")])
     def test_in_the_file(self, doubts: tuple[str, ...]) -> None:

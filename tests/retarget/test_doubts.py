@@ -60,14 +60,14 @@ def test_limits_that_hold_the_trunk_are_doubted():
     (doubt,) = doubts(motion, limits={"spine": Fixed()})
     assert doubt.startswith("Far from the source's directions: the ")
     assert "line across the shoulders (60°) and trunk (4" in doubt
-    assert doubt.endswith("see that the limits of spine let them rotate as far")
+    assert doubt.endswith("check that the limits of spine allow these rotations")
     assert doubts(motion, limits={"spine": Ball(1.2)}) == ()
 
 
 def test_hips_that_are_not_where_the_source_has_them_are_doubted():
     limits = {f"{part}.{side}": Fixed() for part in ("thigh", "shin") for side in "LR"}
     found = doubts(source(posed(thigh__L=(-80.0, 0.0, 0.0), thigh__R=(-80.0, 0.0, 0.0))), limits=limits)
-    assert any(doubt.startswith("Far from where the source has them: ") and "hips (" in doubt for doubt in found)
+    assert any(doubt.startswith("Far from their positions in the source: ") and "hips (" in doubt for doubt in found)
 
 
 def test_left_for_right_is_doubted():
@@ -89,7 +89,7 @@ def test_arms_that_no_bone_of_the_source_is_known_for_are_doubted():
 def test_a_body_of_other_proportions_than_its_bones_are_mapped_to_is_doubted():
     target = motions.skeleton_of(humans.in_proportion(ROWS, 1.0, 0.3))
     (doubt,) = doubts(source(walked()), target)
-    assert doubt.startswith("Beside its legs the rig has another size: arms (0.3 times the source's)")
+    assert doubt.startswith("Relative to its legs the rig has another size: arms (0.3 times the source's)")
 
 
 def test_a_source_that_never_stands_upright_is_doubted():

@@ -1,1 +1,1 @@
-"""Making a rig and a recording fit each other. Imports `mapping` and `core`."""
+"""Fits a rig and a recording to each other. Imports `mapping` and `core`."""

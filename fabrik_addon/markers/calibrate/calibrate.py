@@ -1,8 +1,8 @@
-"""Making a rig and a recording fit: the size, each marker's offset on its bone, and the pose at a reference.
+"""Calibration: finds the scale, each marker's offset on its bone, and the pose at a reference.
 
-The pose at the reference is solved from the mapping's guesses, with the joint limits, so it may be any pose. Then each
-marker's offset is read off that pose. By default markers are scaled to the rig and the rig stays as it is; "limbs"
-finds the recorded person's proportions as well, and a skeleton with those is solved.
+The pose at the reference is solved from the mapping's guesses within the joint limits, so it may be any pose. Each
+marker's offset is then read from that pose. By default markers are scaled to the rig, and the rig does not change;
+"limbs" also finds the recorded person's proportions, and solves a skeleton that has them.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -27,18 +27,19 @@ from .size import CalibrationError, first_scale
 
 Scale = Literal["uniform", "limbs"] | float
 
-# Frames of a reference that are used, and of a take over which offsets are refined: with 9 and 120 joints came out 0.1
-# mm elsewhere, in twice the time.
+# Number of frames used from a reference, and from a take to refine offsets. With 9 and 120, joints moved by only 0.1 mm
+# and it took twice as long.
 _REFERENCE_FRAMES = 5
 _TAKE_FRAMES = 80
-# The share of a take's frames that counts as still, among those on which this share of the most markers is seen.
+# The share of a take's frames that counts as still, and the share of the largest marker count that these frames must
+# show.
 _STILL_SHARE = 0.1
 _NEARLY_ALL = 0.9
-# People are upright on frames on which their heads are this share as far from their feet as on the take's tallest: on
-# all frames of three walks, on 78 % of a sports take's, on none of a jump's crouch.
+# A person counts as upright on frames on which the head is at least this share of its largest distance from the feet.
+# That is so on all frames of three walks, on 78 % of a sports take, and never in the crouch before a jump.
 _UPRIGHT_SHARE = 0.92
 _TALLEST_PERCENT = 95.0
-# The share of the time until the reference has been measured, if the take refines it.
+# Progress at which the reference has been measured, if the take then refines it.
 MEASURED = 0.3
 
 
@@ -47,18 +48,18 @@ class Calibration:
     """How a rig and a recording fit; distances in the rig's units, armature space.
 
     Attributes:
-        skeleton: the body that is solved: the rig's own, or with limbs as long as the recorded person's.
-        markers: the mapped markers with a weight, each with its measured offset.
-        scale: positions times this are at the rig's size.
-        bone_factors: (J,) lengths in `skeleton` over those of the rig.
+        skeleton: the skeleton to solve: the rig's own, or one with limbs as long as the recorded person's.
+        markers: the mapped markers that have a weight, with their measured offsets.
+        scale: the factor from recorded positions to the rig's size.
+        bone_factors: (J,) bone lengths in `skeleton` divided by those of the rig.
         rotations: (J, 4) local rotations of the pose at the reference.
-        root_location: (3,) the root's head there.
-        residuals: (M,) RMS distances of the markers from where the pose has them; NaN if never seen.
-        guesses: (M, 3) offsets as the mapping had them.
-        pose: which pose the person is assumed to hold at the reference.
-        stature: how far the head is from the feet in the pose at the reference, as a share of that at rest; NaN if the
-            names of bones do not say which they are.
-        poses: those of the frames that were measured last, the reference's or some of the take's.
+        root_location: (3,) the root's head in that pose.
+        residuals: (M,) RMS distances between the markers and their positions in the pose; NaN if never seen.
+        guesses: (M, 3) offsets from the mapping.
+        pose: the pose that the person is assumed to hold at the reference.
+        stature: distance from feet to head in that pose, as a share of the distance at rest; NaN if bone names do not
+            show which bones they are.
+        poses: the poses measured last, of the reference or of frames of the take.
     """
 
     skeleton: Skeleton
@@ -75,26 +76,26 @@ class Calibration:
 
     @cached_property
     def effectors(self) -> tuple[Effector, ...]:
-        """One for each marker."""
+        """One effector for each marker."""
         return make_effectors(self.markers, self.offsets)
 
     @cached_property
     def offsets(self) -> FloatArray:
-        """(M, 3) of the markers, in their bones' frames."""
+        """(M, 3) marker offsets in their bones' frames."""
         return guessed_offsets(self.skeleton, self.markers)
 
     @property
     def moved(self) -> FloatArray:
-        """(M,) from each guess to the measured offset."""
+        """(M,) distances between guessed and measured offsets."""
         moved: FloatArray = np.linalg.norm(self.offsets - self.guesses, axis=1)
         return moved
 
     def targets(self, clip: Clip) -> FloatArray:
-        """(F, M, 3) the markers of a clip at the rig's size."""
+        """(F, M, 3) marker positions of a clip at the rig's size, armature space."""
         return positions_of(clip, self.markers) * self.scale
 
     def solver(self, limits: Mapping[str, Limit] | None = None, options: Options | None = None) -> Solver:
-        """A solver for `targets`, its root free."""
+        """A solver for `targets`, with a free root."""
         return Solver(self.skeleton, self.effectors, limits=limits, root="FREE", options=options)
 
 
@@ -108,20 +109,19 @@ def calibrate_steps(
     scale: Scale = "uniform",
     refine: bool = False,
 ) -> Generator[float, None, Calibration]:
-    """Find size, offsets and pose from a reference, in small steps: yields the share done.
+    """Find scale, offsets and pose from a reference, in small steps; yields the share done.
 
     Args:
         skeleton: the rig's bones at rest.
-        mapping: which marker is on which bone, and about where.
+        mapping: the bone of each marker, and its approximate position there.
         clip: the recording, in the armature's axes.
-        frames: the first and last reference frame, counted from 0; if None the stillest with the most markers.
+        frames: the first and last reference frame, counted from 0; None: the stillest frames with the most markers.
         limits: bone name to limit.
-        scale: "uniform" finds one factor for everything, "limbs" the proportions of the limbs as well; or a known
-            factor.
+        scale: "uniform" finds one factor for everything, "limbs" also the proportions of the limbs; or a known factor.
         refine: improve the offsets over the whole clip.
 
     Raises:
-        CalibrationError: if a marker or the frames are not in the clip, or none of the markers is seen there.
+        CalibrationError: if a marker or the frames are not in the clip, or no marker is seen on them.
     """
     mapping = _used(mapping, clip)
     positions = positions_of(clip, mapping)
@@ -154,11 +154,10 @@ calibrate = at_once(calibrate_steps)
 def refined_steps(
     calibration: Calibration, clip: Clip, *, limits: Mapping[str, Limit] | None = None, resize: bool = True
 ) -> Generator[float, None, Calibration]:
-    """The calibration with offsets that fit a whole clip: poses and offsets found together, without outliers.
+    """Find poses and offsets together over a whole clip, ignoring outliers, in small steps; yields the share done.
 
-    In small steps: yields the share done.
-    resize: find the scale again as well, or the lengths of limbs if they differ from the rig's.
-    Raises CalibrationError if a marker is not in the clip or none is ever seen.
+    resize: find the scale again as well, or the lengths of limbs if they differ from the rig's. Raises CalibrationError
+    if a marker is not in the clip or none is ever seen.
     """
     mapping = _used(calibration.markers, clip)
     positions = _spread(positions_of(clip, mapping), _TAKE_FRAMES)
@@ -186,17 +185,17 @@ refined = at_once(refined_steps)
 
 
 def positions_of(clip: Clip, mapping: Sequence[MappedMarker]) -> FloatArray:
-    """(F, M, 3) the mapped markers of a clip, in the mapping's order."""
+    """(F, M, 3) positions of the mapped markers of a clip, in the mapping's order."""
     return np.array(clip.positions[:, [clip.names.index(entry.marker) for entry in mapping]])
 
 
 def spread_places(count: int, most: int) -> IntArray:
-    """At most `most` indices of a list, evenly spread."""
+    """At most `most` indices into a list of `count` items, evenly spread."""
     return np.unique(np.linspace(0, count - 1, min(most, count)).round().astype(np.int64))
 
 
 def _used(mapping: Sequence[MappedMarker], clip: Clip) -> tuple[MappedMarker, ...]:
-    """The entries that have a weight; raises if there is none or one is not in the clip."""
+    """The entries that have a weight; raises CalibrationError if there are none or if one is not in the clip."""
     used = tuple(entry for entry in mapping if entry.weight > 0.0)
     if not used:
         raise CalibrationError("No mapped marker has a weight: map markers to bones first")
@@ -209,7 +208,7 @@ def _used(mapping: Sequence[MappedMarker], clip: Clip) -> tuple[MappedMarker, ..
 
 
 def _statures(skeleton: Skeleton, mapping: Sequence[MappedMarker], positions: FloatArray) -> FloatArray:
-    """(F,) distances from the feet's markers to the highest markers of the trunk; NaN where either are not seen."""
+    """(F,) distances from the feet's markers to the highest markers of the trunk; NaN if either are not seen."""
     roles = match(skeleton.names)
     parts = [roles[entry.bone].part if entry.bone in roles else "" for entry in mapping]
     ends = []
@@ -225,10 +224,10 @@ def _statures(skeleton: Skeleton, mapping: Sequence[MappedMarker], positions: Fl
 
 
 def _reference(positions: FloatArray, frames: tuple[int, int] | None, statures: FloatArray) -> FloatArray:
-    """Some frames (F, M, 3) of the reference, each with some marker seen.
+    """Frames (F, M, 3) of the reference on which at least one marker is seen.
 
-    Without a range those on which markers move least, among the frames that show nearly the most and the person
-    upright; several, since one alone may be the turning point of a jump. statures: (F,) see `_statures`.
+    Without a range: the frames on which markers move least, among those that show nearly the most markers and an
+    upright person. More than one frame, since a single one may be the top of a jump. statures: (F,), see `_statures`.
     """
     if frames is not None:
         first, last = frames
@@ -250,7 +249,7 @@ def _reference(positions: FloatArray, frames: tuple[int, int] | None, statures: 
 
 
 def _spread(positions: FloatArray, most: int) -> FloatArray:
-    """At most `most` of the frames on which some marker is seen, evenly spread."""
+    """At most `most` of the frames on which at least one marker is seen, evenly spread."""
     seen = np.flatnonzero(~np.isnan(positions).any(axis=2).all(axis=1))
     if not len(seen):
         raise CalibrationError("None of the mapped markers is seen on the frames to calibrate with: choose others")
@@ -258,7 +257,7 @@ def _spread(positions: FloatArray, most: int) -> FloatArray:
 
 
 def _result(fit: Fit, poses: Solution, positions: FloatArray, guesses: FloatArray) -> Calibration:
-    """The calibration that a fit amounts to, with the poses that the markers alone ask for."""
+    """The calibration from a fit, with poses solved from the markers without a prior."""
     solution = fit.free.solve(positions, start=poses)
     middle = len(positions) // 2
     distances = fit.distances(solution, positions)
@@ -283,7 +282,7 @@ def _result(fit: Fit, poses: Solution, positions: FloatArray, guesses: FloatArra
 
 
 def _stature(solution: Solution) -> float:
-    """How far the head is from the feet in F poses, the median, as a share of that at rest; NaN without either."""
+    """Median distance from feet to head in F poses, as a share of that at rest; NaN if either are missing."""
     skeleton, roles = solution.skeleton, match(solution.skeleton.names)
     heads, feet = (
         [bone for bone, name in enumerate(skeleton.names) if name in roles and roles[name].part == part]

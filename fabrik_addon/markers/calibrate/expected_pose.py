@@ -1,7 +1,8 @@
-"""The pose of someone who stands to be calibrated, and how far people are from it.
+"""The pose of someone who stands still for calibration, and how far people deviate from it.
 
-Placed markers are some 15 mm off where a mapping guesses them. A pose that fits the guesses best takes these errors for
-joint angles (arms rotated by 13–32°, measured on a body exactly at rest with markers 10 mm off); a prior prevents that.
+Real markers are about 15 mm away from the positions that a mapping guesses. A pose that fits the guesses best turns
+these errors into joint angles (arms rotated by 13–32° on a body exactly at rest with markers 10 mm off). A prior on the
+pose prevents that.
 """
 
 from dataclasses import dataclass
@@ -18,47 +19,47 @@ from ..clip import FloatArray
 
 Kind = Literal["REST", "STANDING", "A_POSE", "T_POSE", "MOVING"]
 
-# Degrees by which the arms are raised to the side in each of the poses that people are asked for.
+# Degrees by which the arms are raised to the side in each calibration pose.
 _RAISED: Final[dict[Kind, float]] = {"STANDING": 10.0, "A_POSE": 45.0, "T_POSE": 90.0}
-# A pose is one of these if its arms are nearer than this, and its legs and trunk as near to rest (degrees).
+# A pose counts as one of these if its arms are closer than this to it, and legs and trunk this close to rest (degrees).
 _NEAR: Final = 25.0
-# Degrees by which people who were asked to stand like that are off, by part (standard deviation).
+# How far people deviate from a calibration pose, by part (degrees, standard deviation).
 _STILL: Final = {"spine": 4.0, "chest": 4.0, "neck": 5.0, "head": 5.0, "shoulder": 4.0, "foot": 4.0, "toe": 4.0}
 _STILL_LIMB: Final = 8.0
-# The same for moving people: limbs go anywhere; trunk, collars, head and feet stay near rest. The lower spine rotates
-# less than the chest: with 15 for both, keypoints had it at its limits on 60 % of the frames, now on 28.
+# How far moving people deviate from rest: limbs freely; trunk, collars, head and feet less. The lower spine rotates
+# less than the chest: with 15 for both, keypoints had it at its limits on 60 % of the frames; now on 28 %.
 _MOVING: Final = {"spine": 12.0, "chest": 15.0, "neck": 20.0, "head": 20.0, "shoulder": 12.0, "foot": 20.0, "toe": 15.0}
 _MOVING_LIMB: Final = 60.0
-# Radians: next to nothing beside a marker, some 2 % of what one at 10 cm from a joint counts.
+# Radians; negligible: about 2 % of the weight of a marker 10 cm from the joint.
 _ANY: Final = np.pi
 _LIMBS: Final = frozenset({"upper_arm", "forearm", "hand", "thigh", "shin"})
 
 
 @dataclass(frozen=True, eq=False)
 class ExpectedPose:
-    """A pose: its name, (J, 4) local rotations, and how far people are from it, (J,) radians."""
+    """A pose: its name, (J, 4) local rotations, and (J,) standard deviations of people from it, radians."""
 
     kind: Kind
     rotations: FloatArray
     spread: FloatArray
 
     def prior(self, noise: float) -> PosePrior:
-        """The pose as a prior beside markers of weight 1 that are `noise` off (standard deviation, the rig's units)."""
+        """The pose as a prior; noise: standard deviation of markers of weight 1, the rig's units."""
         return PosePrior(self.rotations, (noise / self.spread) ** 2)
 
 
 def any_pose(skeleton: Skeleton) -> ExpectedPose:
-    """For someone of whom nothing is known: rest decides only what markers say nothing about at all."""
+    """The expected pose if nothing is known: rest, so weak that it only decides what the markers do not."""
     return ExpectedPose("MOVING", np.tile(NO_TURN, (len(skeleton), 1)), np.full(len(skeleton), _ANY))
 
 
 def moving_pose(skeleton: Skeleton) -> ExpectedPose:
-    """For someone who moves: near rest, limbs anywhere."""
+    """The expected pose of a moving person: near rest, with free limbs."""
     return ExpectedPose("MOVING", np.tile(NO_TURN, (len(skeleton), 1)), _spread(skeleton, _MOVING, _MOVING_LIMB))
 
 
 def told_pose(skeleton: Skeleton, solution: Solution) -> ExpectedPose:
-    """The pose that people are asked for which someone holds, as a rough fit of F frames shows."""
+    """The calibration pose that a person holds, recognized from a rough fit of F frames."""
     spread = _spread(skeleton, _STILL, _STILL_LIMB)
     rest = np.tile(NO_TURN, (len(skeleton), 1))
     parts = _parts(skeleton)
@@ -72,7 +73,7 @@ def told_pose(skeleton: Skeleton, solution: Solution) -> ExpectedPose:
     if not arms or max(away[bone] for bone in straight) > _NEAR or body.axes is None:
         return moving_pose(skeleton)
     along = {bone: body.direction(skeleton.names[bone]) for bone in arms}
-    # Degrees from the body's own down, however the body itself lies.
+    # Degrees from the body's own down axis, in any orientation of the body.
     up = solution.matrices[:, 0, :3, :3] @ (skeleton.rest[0, :3, :3].T @ body.axes.up)
     raised = []
     for bone, direction in along.items():
@@ -83,7 +84,7 @@ def told_pose(skeleton: Skeleton, solution: Solution) -> ExpectedPose:
         return moving_pose(skeleton)
     angle = np.radians(_RAISED[kind])
     for bone, direction in along.items():
-        # The arm is swung from rest, without twist, until it is raised to its side by this much.
+        # Swing the arm from rest, without twist, until it is raised to the side by this angle.
         outward = (np.sign(direction @ body.axes.left) or 1.0) * body.axes.left
         wanted = np.sin(angle) * outward - np.cos(angle) * body.axes.up
         turn = rotation_between(direction[None], wanted[None])
@@ -93,13 +94,13 @@ def told_pose(skeleton: Skeleton, solution: Solution) -> ExpectedPose:
 
 
 def _parts(skeleton: Skeleton) -> list[str]:
-    """The part of each bone; "" if its name does not say."""
+    """The body part of each bone; "" if its name does not show it."""
     roles = match(skeleton.names)
     return [roles[name].part if name in roles else "" for name in skeleton.names]
 
 
 def _spread(skeleton: Skeleton, by_part: dict[str, float], limb: float) -> FloatArray:
-    """(J,) radians; the root, and bones of which nothing is known, may be anything."""
+    """(J,) standard deviations in radians; infinite for the root, large for unknown bones."""
     degrees = [limb if part in _LIMBS else by_part.get(part, _MOVING_LIMB) for part in _parts(skeleton)]
     spread = np.radians(degrees)
     spread[0] = np.inf

@@ -1,4 +1,4 @@
-"""A skeleton with markers that is being fitted to a recording."""
+"""A skeleton and its markers while they are fitted to a recording."""
 
 from __future__ import annotations
 
@@ -25,34 +25,33 @@ from ..mapping.marker_map import MappedMarker
 from .expected_pose import ExpectedPose, any_pose
 from .offsets import bones_of, joint_columns, make_effectors, points_on
 
-# Poses need not be exact before offsets are: so many steps come near, and each round starts from the last.
+# Poses need not be exact before the offsets are, so a few steps are enough; each round starts from the last.
 _OPTIONS: Final = Options(tolerance=1e-6, restarts=0, most_steps=12)
 _NEARBY: Final = Options(tolerance=1e-6, restarts=0, max_sweeps=0, most_steps=3)
-# Of the skeleton's size (3 mm of a person): a marker's errors once its offset is found.
+# Error of a marker once its offset is found, as a share of the skeleton's size (3 mm on a person).
 _NOISE: Final = 0.001
-# Markers on skin are usually off by this share of the size at most; more than that is noise: keypoints'. With all of it
-# as noise a balancing trial by surface markers came out 5.8 mm off instead of 5.0.
+# Markers on skin are usually off by at most this share of the size; beyond it the error counts as noise, as with
+# keypoints. When all of it counted as noise, surface markers of a balancing trial were 5.8 mm off instead of 5.0.
 _OF_SURFACE: Final = 0.0017
-# Radians by which bones are turned to see what their limits leave open, and the share of it that a limit at which a
-# bone is takes away.
+# Bones are rotated by this angle (radians) to find the directions that their limits leave open. A limit is active if it
+# takes away more than the share `_CUT` of it.
 _TRIED: Final = 1e-3
 _CUT: Final = 0.02
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What is being fitted.
+    """A skeleton, its markers and what is known of both, while they are fitted.
 
     Attributes:
         skeleton: the rig's bones, or those of a person of other proportions.
         mapping: M markers.
-        offsets: (M, 3) of the markers in their bones' frames.
+        offsets: (M, 3) marker offsets in their bones' frames.
         limits: bone name to limit.
-        factors: (J,) lengths over those of the rig.
+        factors: (J,) bone lengths divided by those of the rig.
         expected: the pose that is likely.
-        scale: the recording's positions times this are at the skeleton's size.
-        off: how far markers are off their place on a bone, as far as is known (standard deviation on an axis, the rig's
-            units).
+        scale: the factor from recorded positions to the skeleton's size.
+        off: known error of marker positions on their bones (standard deviation on an axis, the rig's units).
     """
 
     skeleton: Skeleton
@@ -66,17 +65,17 @@ class Fit:
 
     @cached_property
     def weights(self) -> FloatArray:
-        """(M,) of the markers."""
+        """(M,) marker weights."""
         return np.array([entry.weight for entry in self.mapping])
 
     @cached_property
     def bones(self) -> list[int]:
-        """M indices of the markers' bones."""
+        """Bone indices of the M markers."""
         return bones_of(self.skeleton, self.mapping)
 
     @cached_property
     def bodies(self) -> list[int]:
-        """B indices of the bones that move markers."""
+        """Indices of the B bones that move markers."""
         return participants(self.skeleton, self._effectors)
 
     @cached_property
@@ -85,22 +84,22 @@ class Fit:
 
     @property
     def free(self) -> Fit:
-        """The same with no pose likelier than another."""
+        """This fit without a prior on the pose."""
         return replace(self, expected=any_pose(self.skeleton))
 
     @property
     def noise(self) -> float:
-        """How far markers are assumed to be off their place on a bone, the rig's units.
+        """Assumed error of the marker positions on their bones, the rig's units.
 
-        As skin and cameras are, or more.
-        Keypoints are three times as far off: with too little noise the offsets of a toe with holes went 40 mm astray.
+        At least that of skin and cameras. Keypoints have three times as much: with too little noise, the offsets of a
+        toe with gaps were 40 mm wrong.
         """
         beyond = max(self.off**2 - (_OF_SURFACE * self.skeleton.size) ** 2, 0.0)
         return float(np.hypot(_NOISE * self.skeleton.size, np.sqrt(beyond)))
 
     @cached_property
     def prior(self) -> PosePrior:
-        """The pose that is likely, beside the markers."""
+        """The prior on the pose, for markers with this noise."""
         return self.expected.prior(self.noise)
 
     def _solver(self, options: Options) -> Solver:
@@ -109,7 +108,10 @@ class Fit:
     def solve(
         self, positions: FloatArray, weights: FloatArray | None = None, start: Solution | None = None
     ) -> Solution:
-        """The poses that fit positions (F, M, 3) of the recording best, from rest or from near."""
+        """The poses that fit recorded positions (F, M, 3) best.
+
+        weights: (F, M). start: poses to begin from; None: rest.
+        """
         targets = positions * self.scale
         if start is None:
             return self._solver(_OPTIONS).solve(targets, weights=weights, prior=self.prior)
@@ -119,25 +121,28 @@ class Fit:
         )
 
     def points(self, solution: Solution) -> FloatArray:
-        """(F, M, 3) where the markers are."""
+        """(F, M, 3) marker positions in the poses."""
         return points_on(solution.matrices, self.bones, self.offsets)
 
     def distances(self, solution: Solution, positions: FloatArray) -> FloatArray:
-        """(F, M) of the markers from where positions have them, NaN where those are."""
+        """(F, M) distances of the markers from recorded positions (F, M, 3); NaN where those are."""
         distances: FloatArray = np.linalg.norm(self.points(solution) - positions * self.scale, axis=2)
         return distances
 
     def joint_columns(self, solution: Solution) -> FloatArray:
-        """(F, M, 3, D) how the markers move with the bodies' rotation vectors in armature space, and with the root."""
+        """(F, M, 3, D) Jacobian of the markers.
+
+        Columns: the bodies' rotation vectors in armature space, then the root's location.
+        """
         return joint_columns(self.skeleton, self._effectors, self.limits, solution.matrices, self.points(solution))
 
     def from_expected(self, solution: Solution) -> FloatArray:
-        """(F, J, 3) local rotation vectors from poses to the pose that is likely."""
+        """(F, J, 3) local rotation vectors from the poses to the expected pose."""
         expected = np.broadcast_to(self.prior.rotations, solution.rotations.shape)
         return rotation_vector_from_quaternion(product(expected, conjugate(solution.rotations)))
 
     def carried(self, solution: Solution) -> FloatArray:
-        """(F, B, 3, 3) the frames that the bodies would have without local rotations."""
+        """(F, B, 3, 3) the bodies' orientations without their local rotations, armature space."""
         skeleton, frames = self.skeleton, []
         for bone in self.bodies:
             parent, rest = skeleton.parents[bone], skeleton.rest_turn(bone)
@@ -147,17 +152,17 @@ class Fit:
         return np.stack(frames, axis=1)
 
     def turned(self, solution: Solution, vectors: FloatArray) -> FloatArray:
-        """(F, J, 4) local rotations after the bodies turn by rotation vectors (F, B, 3) in armature space."""
+        """(F, J, 4) local rotations after the bodies rotate by vectors (F, B, 3) in armature space."""
         local = times(np.swapaxes(self.carried(solution), -1, -2), vectors)
         rotations = np.array(solution.rotations)
         rotations[:, self.bodies] = product(quaternion_from_rotation_vector(local), rotations[:, self.bodies])
         return rotations
 
     def open_directions(self, solution: Solution, push: FloatArray) -> FloatArray:
-        """(F, B, 3, 3) projectors of rotation vectors on what limits leave open to bodies pushed along (F, B, 3).
+        """(F, B, 3, 3) projectors that keep the rotation directions which limits allow bodies pushed along (F, B, 3).
 
-        What the limits take of a small rotation along the push is the normal of the limit at which the body is; at a
-        corner the push along that limit meets another one.
+        The part of a small rotation along the push that the limits remove is the normal of the active limit. A second
+        round finds the other limit of a corner.
         """
         carried, legal = self.carried(solution), self._solver(_NEARBY).problem.legal
         tangents = np.broadcast_to(np.eye(3), (*push.shape, 3)).copy()

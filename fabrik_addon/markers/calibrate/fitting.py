@@ -1,9 +1,9 @@
-"""What all poses of a recording share, found together with the poses: rounds of Gauss-Newton steps.
+"""Finds parameters that all poses of a recording share, together with the poses: rounds of Gauss-Newton steps.
 
-The points of a pose depend on its joints, different on every frame, and on parameters that all frames share. A step on
-Σ weight · |target − point|² is worked out for the parameters alone, with the joints eliminated frame by frame (the
-Schur complement, as in bundle adjustment: Triggs et al. 2000, §6). The solver then finds the joints again. Without
-this, finding one and the other in turn takes hundreds of rounds.
+The points of a pose depend on its joints, which differ on every frame, and on shared parameters. A step on Σ weight ·
+|target − point|² is solved for the shared parameters alone, with the joints eliminated frame by frame (the Schur
+complement, as in bundle adjustment: Triggs et al. 2000, §6). The solver then finds the joints again. Alternating
+between joints and parameters instead takes hundreds of rounds.
 """
 
 from collections.abc import Generator, Sequence
@@ -19,25 +19,26 @@ from ..robust import MEDIAN_DISTANCE, outlier_weights, usual_distances
 from .fit import Fit
 from .shared import Limbs, Offsets, Scale, Shared
 
-# Scales around the first one that are tried before the best of them is improved.
+# Scales relative to the first that are tried; the best is then improved.
 _TRIED_SCALES: Final = np.geomspace(0.75, 1.35, 9)
 _ROUNDS: Final = 6
-# The last round is the first one that gains less than this share.
+# Rounds end when one gains less than this share.
 _WORTH_WHILE: Final = 2e-3
-# Against joints that nothing determines, as a share of the mean diagonal.
+# Damping of undetermined joints, as a share of the mean diagonal.
 _DAMPING: Final = 1e-6
-# A sample may be this many times farther off than its marker usually is, and always this share of the skeleton's size.
+# A sample may be this many times farther off than its marker's usual distance, and always this share of the skeleton's
+# size.
 _USUAL_TIMES: Final = 4.0
 _ALWAYS_SHARE: Final = 0.01
 
-# A search in small steps: yields the share done, at most, and returns a fit with its poses.
+# A search in small steps: yields the largest share that may be done, and returns a fit with its poses.
 Search: TypeAlias = Generator[float, None, tuple[Fit, Solution]]
 
 
 def at_best_scale(fit: Fit, positions: FloatArray, first: float) -> Search:
-    """The fit at the scale at which it meets positions (F, M, 3) best, its offsets those guessed on the rig."""
+    """The fit at the scale that matches positions (F, M, 3) best, with the offsets guessed on the rig."""
     scales = first * _TRIED_SCALES
-    # All of them in one solve: for the few frames of a reference that takes hardly longer than one of them.
+    # All scales in one solve: for the few frames of a reference this takes hardly longer than one.
     tried = (scales[:, None, None, None] * positions).reshape(-1, *positions.shape[1:])
     unscaled = replace(fit, scale=1.0)
     found = unscaled.solve(tried)
@@ -50,9 +51,9 @@ def at_best_scale(fit: Fit, positions: FloatArray, first: float) -> Search:
 
 
 def over_reference(fit: Fit, positions: FloatArray, poses: Solution, *, resize: bool, limbs: bool) -> Search:
-    """The fit with the offsets, and if asked the scale or limbs, that a held pose (F, M, 3) makes likely.
+    """The fit with offsets, and optionally scale or limbs, from a pose that is held: positions (F, M, 3).
 
-    poses: about those.
+    poses: a first approximation.
     """
     shared: list[Shared] = [Offsets(fit.offsets, fit.factors, frames_worth=1.0)]
     if limbs:
@@ -63,7 +64,7 @@ def over_reference(fit: Fit, positions: FloatArray, poses: Solution, *, resize: 
 
 
 def over_take(fit: Fit, positions: FloatArray, *, resize: bool) -> Search:
-    """The fit with the offsets, and if asked sizes, that meet positions (F, M, 3) of a take best, without outliers."""
+    """The fit with offsets, and optionally sizes, that match positions (F, M, 3) of a take best, ignoring outliers."""
     shared: list[Shared] = [Offsets(fit.offsets)]
     if resize:
         shared.append(Scale(first=fit.scale) if (fit.factors == 1.0).all() else Limbs())
@@ -75,7 +76,7 @@ def _search(
 ) -> Search:
     """The fit after as many rounds as improve it; yields the share of the rounds done.
 
-    poses: to begin from; rest if None. robust: outliers weigh next to nothing, and the noise is what it shows to be.
+    poses: to start from; None: rest. robust: give outliers almost no weight and estimate the noise from the data.
     """
     weights = np.where(np.isnan(positions).any(axis=2), 0.0, fit.weights)
     solution = fit.solve(positions, weights, poses)
@@ -112,7 +113,7 @@ def _search(
 def _objective(
     fit: Fit, solution: Solution, positions: FloatArray, weights: FloatArray, shared: Sequence[Shared]
 ) -> float:
-    """Σ weight · distance² with the costs of unexpected poses and parameters, at the recording's size."""
+    """Σ weight · distance² plus the priors on pose and parameters, in the recording's units."""
     cost = float((weights * np.nan_to_num(fit.distances(solution, positions)) ** 2).sum())
     cost += float((fit.prior.weights * (fit.from_expected(solution) ** 2).sum(axis=-1)).sum())
     prior_weights, to_mean = _prior(fit, weights, shared)
@@ -120,14 +121,14 @@ def _objective(
 
 
 def _prior(fit: Fit, weights: FloatArray, shared: Sequence[Shared]) -> tuple[FloatArray, FloatArray]:
-    """(P,) weights of the priors on all shared parameters, and (P,) differences to their means."""
+    """(P,) weights of the priors on all shared parameters, and (P,) differences from their means."""
     sample_weight = float(weights.sum()) / max(len(fit.mapping), 1)
     priors = [one.prior(fit, sample_weight) for one in shared]
     return np.concatenate([weight for weight, _ in priors]), np.concatenate([mean for _, mean in priors])
 
 
 def _changed(fit: Fit, shared: Sequence[Shared], step: FloatArray) -> Fit:
-    """The fit after a step of all shared parameters (P,)."""
+    """The fit after a step (P,) of all shared parameters."""
     first = 0
     for one in shared:
         count = len(one.prior(fit, 0.0)[0])
@@ -138,11 +139,11 @@ def _changed(fit: Fit, shared: Sequence[Shared], step: FloatArray) -> Fit:
 def _step(
     fit: Fit, solution: Solution, positions: FloatArray, weights: FloatArray, shared: Sequence[Shared]
 ) -> tuple[FloatArray, FloatArray]:
-    """(P,) the change of the shared parameters; (F, B + 1, 3) rotation vectors of the bodies and the root's shift."""
+    """(P,) step of the shared parameters; (F, B + 1, 3) rotation vectors of the bodies and the root's translation."""
     frames, markers = weights.shape
     residuals = np.nan_to_num(positions * fit.scale - fit.points(solution))
     joints = fit.joint_columns(solution).reshape(frames, markers, 3, -1, 3)
-    # The prior on the pose, in the joints' columns; none on the root's location.
+    # The prior on the pose, for the joints' columns; none for the root's location.
     held = np.zeros((frames, joints.shape[3], 3))
     held[:, :-1] = np.broadcast_to(fit.prior.weights, (frames, len(fit.skeleton)))[:, fit.bodies, None]
     to_expected = np.zeros(held.shape)

@@ -1,4 +1,4 @@
-"""Markers on bones: where they are, how they move with the joints, and what recorded poses say of their offsets."""
+"""Markers on bones: their positions, their Jacobian, and offsets measured from poses."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,12 +12,12 @@ from ..clip import BoolArray, FloatArray
 from ..mapping.marker_map import MappedMarker
 from ..robust import weighted_location
 
-# Samples beyond this many times their usual distance hardly count.
+# Samples beyond this many times their usual distance get almost no weight.
 _OUTLYING = 3.0
 
 
 def guessed_offsets(skeleton: Skeleton, mapping: Sequence[MappedMarker]) -> FloatArray:
-    """(M, 3) the mapped points in their bones' frames."""
+    """(M, 3) mapped points in their bones' frames."""
     offsets = np.zeros((len(mapping), 3))
     for place, entry in enumerate(mapping):
         if entry.offset is not None:
@@ -28,24 +28,27 @@ def guessed_offsets(skeleton: Skeleton, mapping: Sequence[MappedMarker]) -> Floa
 
 
 def bones_of(skeleton: Skeleton, mapping: Sequence[MappedMarker]) -> list[int]:
-    """M indices of the markers' bones."""
+    """Bone indices of the M markers."""
     return [skeleton.index(entry.bone) for entry in mapping]
 
 
 def make_effectors(mapping: Sequence[MappedMarker], offsets: FloatArray) -> tuple[Effector, ...]:
-    """An effector for each marker, at offsets (M, 3)."""
+    """One effector for each marker, at offsets (M, 3) in their bones' frames."""
     places = [(float(x), float(y), float(z)) for x, y, z in offsets]
     return tuple(Effector(entry.bone, place, entry.weight) for entry, place in zip(mapping, places, strict=True))
 
 
 def points_on(matrices: FloatArray, bones: Sequence[int], offsets: FloatArray) -> FloatArray:
-    """(F, M, 3) points with offsets (M, 3) on M bones, of bones at matrices (F, J, 4, 4)."""
+    """(F, M, 3) positions in armature space of points at offsets (M, 3) on M bones.
+
+    matrices: (F, J, 4, 4) of all bones.
+    """
     frames = matrices[:, list(bones)]
     return np.asarray(frames[..., :3, 3] + times(frames[..., :3, :3], offsets))
 
 
 def effector_points(skeleton: Skeleton, effectors: Sequence[Effector], matrices: FloatArray) -> FloatArray:
-    """(F, M, 3) where effectors are, with bones at matrices (F, J, 4, 4)."""
+    """(F, M, 3) effector positions in armature space; matrices: (F, J, 4, 4) of the bones."""
     bones = [skeleton.index(effector.bone) for effector in effectors]
     return points_on(matrices, bones, np.array([effector_offset(skeleton, effector) for effector in effectors]))
 
@@ -57,10 +60,10 @@ def joint_columns(
     matrices: FloatArray,
     points: FloatArray,
 ) -> FloatArray:
-    """(F, M, 3, D) the Jacobian of effectors at points (F, M, 3), of bones at matrices (F, J, 4, 4).
+    """(F, M, 3, D) Jacobian of effectors at points (F, M, 3), with bones at matrices (F, J, 4, 4), armature space.
 
-    Its D columns: a rotation vector in armature space for each bone that moves effectors, then the root's location. Of
-    a hinge's rotations only those about its axis move anything.
+    Its D columns: a rotation vector in armature space for each bone that moves effectors, then the root's location. A
+    hinge can only rotate about its axis.
     """
     bodies = participants(skeleton, effectors)
     column, heads = {bone: place for place, bone in enumerate(bodies)}, matrices[..., :3, 3]
@@ -72,7 +75,7 @@ def joint_columns(
             if not skeleton.inherits_rotation[bone]:
                 end = heads[:, bone]
     columns = np.zeros((*points.shape, len(bodies) + 1, 3))
-    # The columns of ω × arm.
+    # The columns of the matrix that maps ω to ω × arm.
     x, y, z = np.moveaxis(arms, -1, 0)
     columns[:, :, 0, :-1, 1], columns[:, :, 0, :-1, 2] = z, -y
     columns[:, :, 1, :-1, 0], columns[:, :, 1, :-1, 2] = -z, x
@@ -81,7 +84,7 @@ def joint_columns(
     for place, bone in enumerate(bodies):
         limit = limits.get(skeleton.names[bone])
         if limit is not None and limit.freedom < 3:
-            # A rotation about the axis leaves the axis where it is, so the rotated bone's own will do.
+            # Rotation about the axis does not move the axis, so it can be read from the posed bone.
             axis = matrices[:, bone, :3, :3] @ np.array(limit.turn_axis or (0.0, 0.0, 0.0))
             own = columns[..., place, :]
             columns[..., place, :] = (own @ axis[:, None, :, None]) * axis[:, None, None, :]
@@ -91,9 +94,10 @@ def joint_columns(
 def measured_offsets(
     matrices: FloatArray, bones: Sequence[int], positions: FloatArray, known: FloatArray
 ) -> tuple[FloatArray, BoolArray]:
-    """(M, 3) offsets that F poses and the markers' positions (F, M, 3) show, and (M,) whether a marker was ever seen.
+    """(M, 3) offsets from F poses and the markers' positions (F, M, 3), and (M,) whether a marker was ever seen.
 
-    Samples far from the others do not count. known: (M, 3) offsets of markers that are never seen.
+    Samples far from the others are ignored. matrices: (F, J, 4, 4) of the bones. known: (M, 3) offsets that are kept
+    for markers never seen.
     """
     frames = matrices[:, list(bones)]
     local = times(np.swapaxes(frames[..., :3, :3], -1, -2), positions - frames[..., :3, 3])

@@ -1,4 +1,4 @@
-"""Limbs as long as the recorded person's."""
+"""Scales bones to the recorded person's limb lengths."""
 
 import numpy as np
 
@@ -7,9 +7,9 @@ from ..clip import FloatArray
 
 
 def with_factors(skeleton: Skeleton, factors: FloatArray) -> Skeleton:
-    """The skeleton with each bone, and what sits on it, scaled by its factor (J,); the rest rotations stay.
+    """The skeleton with each bone, and everything fixed to it, scaled by factors (J,); rest rotations stay.
 
-    The root's height over the armature's origin changes as the way down from it does.
+    The root's height above the armature's origin is scaled like the distance from the root to the lowest bone.
     """
     rest = np.array(skeleton.rest)
     rest[0, :3, 3] *= height_factor(skeleton, factors)
@@ -21,7 +21,7 @@ def with_factors(skeleton: Skeleton, factors: FloatArray) -> Skeleton:
 
 
 def height_factor(skeleton: Skeleton, factors: FloatArray) -> float:
-    """How much longer the way from the root's head to the end of the lowest bone becomes."""
+    """The factor on the distance from the root's head to the end of the lowest bone; factors: (J,)."""
     ends = skeleton.rest[:, 2, 3] + skeleton.rest[:, 2, 1] * skeleton.lengths
     path = skeleton.path(int(np.argmin(ends)))
     steps = [float(np.linalg.norm(skeleton.head_offset(bone))) for bone in path[1:]]

@@ -1,4 +1,4 @@
-"""What all poses of a recording share and a fit may change: the scale, the lengths of limbs, markers' offsets."""
+"""Parameters that all poses of a recording share: the scale, limb lengths and marker offsets."""
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -11,15 +11,15 @@ from ..clip import FloatArray
 from .fit import Fit
 from .proportions import with_factors
 
-# How far guesses may well be off (standard deviation): offsets as a share of the skeleton's size, 15 mm of a person;
+# How far guesses are usually off (standard deviation): offsets as a share of the skeleton's size (15 mm on a person),
 # limbs as a share of their length.
 _OFFSET_SHARE: Final = 0.0065
-# A marker that is mapped to a joint is nearer: 3 mm.
+# A marker that is mapped to a joint is closer: 3 mm.
 _JOINT_SHARE: Final = 0.0013
 _LENGTH_SHARE: Final = 0.2
-# All frames of a take say as much as this many independent ones: skin moves with the pose.
+# All frames of a take count as this many independent ones, since skin moves with the pose.
 FRAMES_WORTH: Final = 2.0
-# How exactly the reference shows the scale.
+# Relative error of the scale that the reference gives.
 _SCALE_SHARE: Final = 0.01
 _LARGEST_CHANGE: Final = 0.15
 _SHORTEST: Final = 0.4
@@ -27,47 +27,47 @@ _LONGEST: Final = 2.5
 
 
 class Shared(Protocol):
-    """One kind of shared parameters, P of them."""
+    """One kind of shared parameters; P of them."""
 
     def columns(self, fit: Fit, solution: Solution) -> FloatArray:
-        """(F, M, 3, P) how the markers move with them."""
+        """(F, M, 3, P) Jacobian of the markers with respect to the parameters."""
         ...
 
     def prior(self, fit: Fit, sample_weight: float) -> tuple[FloatArray, FloatArray]:
-        """(P,) weights of the prior, and (P,) differences from here to its mean.
+        """(P,) weights of the prior, and (P,) differences from the current values to its mean.
 
-        sample_weight: the mean over the markers of the summed weight of their samples.
+        sample_weight: mean over the markers of the summed weight of their samples.
         """
         ...
 
     def changed(self, fit: Fit, step: FloatArray) -> Fit:
-        """The fit after a step (P,)."""
+        """The fit after a step (P,) of the parameters."""
         ...
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The size of the rig in the recording.
+    """The size of the rig in the recording's units.
 
-    grows: the markers' offsets are the rig's, so they grow with it. first: the scale that the reference has found.
+    grows: offsets belong to the rig, so they are scaled too. first: the scale found from the reference.
     """
 
     grows: bool = False
     first: float | None = None
 
     def columns(self, fit: Fit, solution: Solution) -> FloatArray:
-        """(F, M, 3, 1): all lengths together."""
+        """(F, M, 3, 1): one factor for all lengths."""
         return np.asarray(_length_columns(fit, solution, grows=self.grows).sum(axis=-1, keepdims=True))
 
     def prior(self, fit: Fit, sample_weight: float) -> tuple[FloatArray, FloatArray]:
-        """Near what the reference has found."""
+        """Keeps the scale near that of the reference."""
         if self.first is None:
             return np.zeros(1), np.zeros(1)
         weight = sample_weight * len(fit.mapping) / FRAMES_WORTH * (fit.noise / _SCALE_SHARE) ** 2
         return np.full(1, weight), np.full(1, fit.scale / self.first - 1.0)
 
     def changed(self, fit: Fit, step: FloatArray) -> Fit:
-        """A larger rig is a recording that is scaled less."""
+        """Scale the recording down where the rig should be larger."""
         factor = 1.0 + float(np.clip(step[0], -_LARGEST_CHANGE, _LARGEST_CHANGE))
         offsets = fit.offsets if self.grows else fit.offsets / factor
         return replace(fit, scale=fit.scale / factor, offsets=offsets)
@@ -75,22 +75,22 @@ class Scale:
 
 @dataclass(frozen=True)
 class Limbs:
-    """A factor for each bone. grows: the markers' offsets are guesses that grow with their bones."""
+    """One length factor for each bone. grows: offsets are guesses that are scaled with their bones."""
 
     grows: bool = False
     frames_worth: float = FRAMES_WORTH
 
     def columns(self, fit: Fit, solution: Solution) -> FloatArray:
-        """(F, M, 3, J): each length by itself."""
+        """(F, M, 3, J): one column for each bone length."""
         return _length_columns(fit, solution, grows=self.grows)
 
     def prior(self, fit: Fit, sample_weight: float) -> tuple[FloatArray, FloatArray]:
-        """A bone is seldom a fifth longer than the rig's."""
+        """Keeps bone lengths near the rig's; a difference of a fifth is rare."""
         weight = sample_weight / self.frames_worth * (fit.noise / _LENGTH_SHARE) ** 2
         return np.full(len(fit.skeleton), weight), 1.0 / fit.factors - 1.0
 
     def changed(self, fit: Fit, step: FloatArray) -> Fit:
-        """Every bone grows by its share."""
+        """Scale each bone by its own step."""
         wanted = fit.factors * (1.0 + np.clip(step, -_LARGEST_CHANGE, _LARGEST_CHANGE))
         factors = np.clip(wanted, _SHORTEST, _LONGEST)
         growth = factors / fit.factors
@@ -100,10 +100,10 @@ class Limbs:
 
 @dataclass(frozen=True, eq=False)
 class Offsets:
-    """Where each marker sits on its bone.
+    """The offset of each marker on its bone.
 
-    first: (M, 3) the expected offsets. factors: (J,) the lengths of the bones with these offsets, which grow with the
-    bones; None if they don't.
+    first: (M, 3) the expected offsets. factors: (J,) the bone lengths for which they hold, if offsets are scaled with
+    bones; else None.
     """
 
     first: FloatArray
@@ -119,7 +119,7 @@ class Offsets:
         return columns.reshape(frames, count, 3, 3 * count)
 
     def prior(self, fit: Fit, sample_weight: float) -> tuple[FloatArray, FloatArray]:
-        """Markers are seldom more than some centimeters from where the reference has them."""
+        """Keeps markers within a few centimeters of their first offsets."""
         shares = [_OFFSET_SHARE if entry.point == "OFFSET" else _JOINT_SHARE for entry in fit.mapping]
         spread = np.array(shares) * fit.skeleton.size
         growth = 1.0 if self.factors is None else (fit.factors / self.factors)[fit.bones, None]
@@ -127,14 +127,14 @@ class Offsets:
         return weights, np.asarray(self.first * growth - fit.offsets).ravel()
 
     def changed(self, fit: Fit, step: FloatArray) -> Fit:
-        """Every marker by its own step."""
+        """Move each offset by its own step."""
         return replace(fit, offsets=fit.offsets + step.reshape(fit.offsets.shape))
 
 
 def _length_columns(fit: Fit, solution: Solution, *, grows: bool) -> FloatArray:
-    """(F, M, 3, J) how markers move, with the root's head in place, as a bone with all that sits on it grows.
+    """(F, M, 3, J) how markers move as a bone and everything fixed to it grows, with the root's head fixed.
 
-    grows: the markers' offsets grow with their bones.
+    grows: offsets are scaled with their bones.
     """
     orientations = solution.matrices[..., :3, :3]
     columns = np.zeros((len(orientations), len(fit.bones), 3, len(fit.skeleton)))

@@ -1,4 +1,4 @@
-"""The scale between a rig and a recording."""
+"""The scale factor between a rig and a recording."""
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
@@ -12,14 +12,14 @@ from ..clip import FloatArray
 from ..mapping.marker_map import MappedMarker
 from .offsets import bones_of, points_on
 
-# Pairs closer than this share of the longest one say nothing about size, only about noise.
+# Pairs shorter than this share of the longest pair measure noise instead of size.
 _SHORTEST_SHARE: Final = 1e-3
-# A bone begins at its parent's tail when it is nearer than this share of the parent's length.
+# A bone is connected if it begins within this share of its parent's length from the parent's tail.
 _CONNECTED: Final = 1e-3
 
 
 class CalibrationError(FabrikError):
-    """A recording that a rig cannot be calibrated with, or settings of a calibration that make no sense."""
+    """A recording that cannot be used to calibrate a rig, or invalid calibration settings."""
 
 
 def rigid_pairs(
@@ -27,12 +27,11 @@ def rigid_pairs(
     parents: Mapping[str, str | None],
     connected: Collection[str] = (),
 ) -> tuple[tuple[int, int], ...]:
-    """Which mapped points keep their distance whatever the pose, as pairs of indices into ``entries``.
+    """Pairs of mapped points whose distance is the same in every pose, as indices into ``entries``.
 
-    Two points do if some bone carries both: a tail or an offset is carried by its bone; a head by its bone and by the
-    parent; and a tail also by those children that begin there.
-    parents: each bone's parent, None for a root; bones not listed count as roots.
-    connected: the bones whose head lies at their parent's tail.
+    Two points are such a pair if both are fixed to one bone: an offset or a tail is fixed to its bone, a head to its
+    bone and to the parent, and a tail also to children that begin there. parents: each bone's parent, None for a root;
+    bones not listed count as roots. connected: the bones whose head is at their parent's tail.
     """
 
     def carriers(entry: MappedMarker) -> set[str]:
@@ -51,11 +50,11 @@ def rigid_pairs(
 def first_scale(
     skeleton: Skeleton, entries: Sequence[MappedMarker], offsets: FloatArray, positions: FloatArray
 ) -> float:
-    """About how many times larger than a recording a rig is.
+    """About how many times larger a rig is than a recording.
 
-    From the distances that no pose changes, if there are any, else from how widely the markers spread at rest and on
-    the frame that shows the most of them. offsets: (M, 3) of the mapped points in their bones' frames. positions:
-    (F, M, 3). Raises CalibrationError if markers are never apart.
+    Measured from distances that are the same in every pose, if there are any; else from the extent of the markers at
+    rest and on the frame that shows the most of them. offsets: (M, 3) of the mapped points in their bones' frames.
+    positions: (F, M, 3), any unit. Raises CalibrationError if all markers are at one point.
     """
     names = skeleton.names
     parents: dict[str, str | None] = {}
@@ -74,19 +73,17 @@ def first_scale(
         parts = points[seen[frame]], positions[frame][seen[frame]]
         spreads = [float(np.linalg.norm(np.std(part, axis=0))) if len(part) > 1 else 0.0 for part in parts]
         if min(spreads) <= 0.0:
-            raise CalibrationError(
-                "The markers that are seen lie on one point: map more of them, on several bones"
-            ) from None
+            raise CalibrationError("All visible markers are at one point: map more markers, on several bones") from None
         return spreads[0] / spreads[1]
 
 
 def uniform_scale(rest_points: FloatArray, pairs: Sequence[tuple[int, int]], positions: FloatArray) -> float:
-    """The factor that turns marker distances into rig distances.
+    """The factor from marker distances to rig distances.
 
     rest_points: (M, 3) the mapped points on the rig at rest. positions: (F, M, 3) of the same markers, NaN where not
-    seen. pairs: as from ``rigid_pairs``. Every pair gives the median over the frames on which both are seen; the result
-    is the median of those, weighted by length (a long thigh says more than a short toe). So neither some bad frames nor
-    some wrongly placed markers matter. Raises CalibrationError if no pair is left to measure.
+    seen. pairs: from ``rigid_pairs``. Each pair gives the median over the frames on which both are seen; the result is
+    the median of those, weighted by length. Neither a few bad frames nor a few misplaced markers change it. Raises
+    CalibrationError if no pair can be measured.
     """
     points = np.asarray(rest_points, dtype=np.float64)
     samples = np.asarray(positions, dtype=np.float64)
@@ -103,7 +100,7 @@ def uniform_scale(rest_points: FloatArray, pairs: Sequence[tuple[int, int]], pos
     if not usable:
         raise CalibrationError(
             "no two mapped markers keep their distance: map at least two markers to one bone, or "
-            "to both ends of it, so that rig and recording can be measured against each other"
+            "to both ends of it, so that the sizes of rig and recording can be compared"
         )
     ratios = []
     for (i, j), length in usable:
@@ -113,7 +110,7 @@ def uniform_scale(rest_points: FloatArray, pairs: Sequence[tuple[int, int]], pos
             ratios.append((length / float(np.median(distances)), length))
     if not ratios:
         raise CalibrationError("no two markers on one bone are ever seen on the same frame: map more of them")
-    # The weighted median: between the two middle ones on a tie.
+    # Weighted median; on a tie, the mean of the two middle values.
     values = np.array(sorted(ratios, key=lambda ratio: ratio[0]))
     heights = np.cumsum(values[:, 1])
     slack = 1e-12 * heights[-1]

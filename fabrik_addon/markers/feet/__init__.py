@@ -1,1 +1,4 @@
-"""Feet that stand: when they do, and poses in which they do not slide. Imports `calibrate` and `human`."""
+"""Feet on the floor: when they are in contact, and poses in which they do not slide.
+
+Imports `calibrate` and `human`.
+"""

@@ -1,4 +1,4 @@
-"""How high feet stand over the floor that their rig stands on at rest."""
+"""How far a take's feet are above or below the floor."""
 
 from typing import Final
 
@@ -10,21 +10,21 @@ from ...human.soles import Point, soles_of
 from ..calibrate.offsets import points_on
 from ..clip import FloatArray
 
-# Percent of a take's frames on which a foot is on the floor at the least: a walk's is on 60, a run's on 30. That a sole
-# goes into the floor on fewer is how it rolls.
+# A foot is on the floor on at least this percentage of a take's frames (60 in a walk, 30 in a run). A sole that is
+# below the floor on fewer frames is only rolling.
 _STANDING: Final = 20.0
-# On stairs feet stand on the lowest step on few frames: where they are lower there by so much of the body's size (10 cm
-# of a person), which no foot rolls by, that is the floor.
+# On stairs, feet are on the lowest step on few frames. If they are lower there by this percentage of the body's size
+# (10 cm on a person), more than any foot rolls, that step is the floor.
 _LOWEST: Final = 4.0
 _STEP: Final = 0.04
-# A foot that never comes lower than so much of the body's size (5 cm of a person) over the other one does not stand.
+# A foot that always stays higher than the other by this share of the body's size (5 cm on a person) is not in contact.
 _LIFTED: Final = 0.02
 
 
 def lift_off_floor(poses: Solution) -> FloatArray:
-    """(3,) from where the soles stand in F poses to the floor that they stand on at rest, along the body's own up.
+    """(3,) translation that moves F poses onto the floor on which the soles are at rest, along the body's own up axis.
 
-    In armature space, the rig's units; zero where nothing says which bones are feet.
+    In armature space, the rig's units; zero if no bones are known to be feet.
     """
     skeleton = poses.skeleton
     body = RestBody(bones_of(skeleton.names, skeleton.parents, skeleton.rest, skeleton.lengths))
@@ -42,6 +42,6 @@ def lift_off_floor(poses: Solution) -> FloatArray:
 
 
 def _heights(skeleton: Skeleton, matrices: FloatArray, sole: tuple[Point, ...], up: FloatArray) -> FloatArray:
-    """(F, C) how far up the corners of a sole are when bones stand at matrices (F, J, 4, 4)."""
+    """(F, C) heights of a sole's corners along `up`; matrices: (F, J, 4, 4) of the bones."""
     bones = [skeleton.index(bone) for bone, _ in sole]
     return np.asarray(points_on(matrices, bones, np.array([place for _, place in sole])) @ up)

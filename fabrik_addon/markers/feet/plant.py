@@ -1,4 +1,4 @@
-"""Poses in which feet that stand do not slide."""
+"""Poses in which planted feet do not slide."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,22 +13,22 @@ from ..calibrate.offsets import points_on
 from ..clip import FloatArray
 from .stances import FeetError, FootPoint, Stance, StandingSettings, drift, faded, find_stances, ground_velocity
 
-# What pinned points weigh beside one that holds a bone of the legs as it is, and what the hips and all above the legs
-# do: a foot is met to a three-hundredth of what the knee gives, and the hips stay.
+# Weight of pinned points relative to the points that hold a leg bone in its pose, and weight of the hips and everything
+# above the legs. Feet give way by a three-hundredth of what knees do, and the hips stay.
 _PIN_WEIGHT: Final = 300.0
 _HIPS_WEIGHT: Final = 1e5
 _LEG_WEIGHT: Final = 10.0
-# How far from its head the points are that hold a bone as it is, as a share of the longest bone's length: the same for
-# all, or toes do all the rotating where feet are pinned, 16 degrees a frame in a walk at 60 Hz. So they do 12, and feet
-# drift by 9 mm instead of 8.
+# Distance from a bone's head to the points that hold it, as a share of the longest bone's length. It is the same for
+# all bones; otherwise toes do all the rotating when feet are pinned: 16 degrees a frame in a walk at 60 Hz, now 12,
+# while feet drift by 9 mm instead of 8.
 _LEVER: Final = 0.35
-# The poses are near already.
+# The poses start near their solution.
 _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=1e-6)
 
 
 @dataclass(frozen=True, eq=False)
 class Planted:
-    """Poses with planted feet: F frames, and what stood when."""
+    """F poses with planted feet, and the stances."""
 
     solution: Solution
     stances: tuple[Stance, ...]
@@ -43,18 +43,19 @@ def plant_feet(
     up: int = 2,
     settings: StandingSettings | None = None,
 ) -> Planted:
-    """The poses with every standing point held where it stands, blended in and out; the hips stay as they are.
+    """Hold every foot point where it is in contact, with transitions before and after; the hips do not move.
 
     Args:
         solution: F poses.
         points: heels and toes.
         rate: frames a second.
-        limits: bone name to limit; they hold.
-        up: the axis that points up.
-        settings: when a point stands, and over how long planting blends.
+        limits: bone name to limit; they are respected.
+        up: index of the axis that points up.
+        settings: when a point is in contact, and how long transitions last.
 
     Raises:
-        FeetError: for no points; SkeletonError for a bone that is not there.
+        FeetError: if there are no points.
+        SkeletonError: if a bone does not exist.
     """
     settings = settings or StandingSettings()
     if not points:
@@ -77,7 +78,7 @@ def plant_feet(
 
 
 def _places(solution: Solution, points: Sequence[FootPoint]) -> FloatArray:
-    """(F, P, 3) where the points are."""
+    """(F, P, 3) positions of the points, armature space."""
     skeleton = solution.skeleton
     bones = [skeleton.index(point.bone) for point in points]
     offsets = np.array(
@@ -90,7 +91,7 @@ def _places(solution: Solution, points: Sequence[FootPoint]) -> FloatArray:
 
 
 def _pinned(place: FloatArray, spans: Sequence[tuple[int, int]], blend: int) -> FloatArray:
-    """(F, 3) where a point is held, NaN on frames on which it is free."""
+    """(F, 3) positions at which a point is held; NaN on frames on which it is free."""
     held = np.full_like(place, np.nan)
     shift, total = np.zeros_like(place), np.zeros(len(place))
     for first, end in spans:
@@ -110,7 +111,7 @@ def _solved(
     targets: FloatArray,
     limits: Mapping[str, Limit] | None,
 ) -> Solution:
-    """The poses nearest to those of a solution that have the points at targets (F, P, 3)."""
+    """The poses nearest to a solution's that have the points at targets (F, P, 3)."""
     frames = np.flatnonzero(~np.isnan(targets).any(axis=2).all(axis=1))
     if not len(frames):
         return solution
@@ -130,7 +131,7 @@ def _solved(
 
 
 def _anchors(skeleton: Skeleton, points: Sequence[FootPoint]) -> list[Effector]:
-    """Points that hold the bones from the root to the feet as they are: two for each, beside its axis and along it."""
+    """Points that hold the bones from the root to the feet in their pose: two each, beside the bone and along it."""
     bones = sorted({bone for point in points for bone in skeleton.path(skeleton.index(point.bone))})
     shared, longest = _trunk(skeleton, points), float(skeleton.lengths[bones].max())
     anchors = []
@@ -143,7 +144,7 @@ def _anchors(skeleton: Skeleton, points: Sequence[FootPoint]) -> list[Effector]:
 
 
 def _trunk(skeleton: Skeleton, points: Sequence[FootPoint]) -> set[int]:
-    """The root, and the bones above the legs: those that carry all points."""
+    """The root, and the bones above the legs: those that move all points."""
     paths = [set(skeleton.path(skeleton.index(point.bone))) for point in points]
     together = set.intersection(*paths) if len({point.bone for point in points}) > 1 else set()
     feet = {skeleton.index(point.bone) for point in points}
@@ -151,13 +152,13 @@ def _trunk(skeleton: Skeleton, points: Sequence[FootPoint]) -> set[int]:
 
 
 def _is_leg(skeleton: Skeleton, bone: int, feet: set[int]) -> bool:
-    """Whether just one limb hangs on a bone: then it is part of it."""
+    """Whether a bone belongs to a leg: exactly one foot hangs from it."""
     toward = {path[path.index(bone) + 1] for foot in feet if bone in (path := skeleton.path(foot)) and foot != bone}
     return len(toward) <= 1 and bone != 0
 
 
 def _anchor_targets(solution: Solution, anchors: Sequence[Effector], frames: npt.NDArray[np.intp]) -> FloatArray:
-    """(N, K, 3) where the anchors are on some frames."""
+    """(N, K, 3) positions of the anchors on N frames."""
     skeleton = solution.skeleton
     bones = [skeleton.index(anchor.bone) for anchor in anchors]
     return points_on(solution.matrices[frames], bones, np.array([anchor.offset for anchor in anchors]))

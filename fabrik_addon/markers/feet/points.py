@@ -1,4 +1,4 @@
-"""Which points of a rig's feet stand on the floor: told from the names of its bones and the markers on them."""
+"""Finds the points of a rig's feet that touch the floor, from bone names and the markers on them."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -10,14 +10,14 @@ from ...human.naming_schemes import match
 from .stances import FootPoint
 
 _FOOT_PARTS: Final = ("foot", "toe")
-# With so many markers on a foot, its heel and its toes are among them.
+# A foot with at least this many markers has some at heel and toes.
 _ENOUGH: Final = 2
 
 
 def foot_points(skeleton: Skeleton, effectors: Sequence[Effector], up: int) -> Iterator[FootPoint]:
-    """Heel and toe of each foot: the markers at its back and its front, else the ends of its bones.
+    """Heel and toe of each foot: its rearmost and foremost markers, or the ends of its bones.
 
-    Nothing if no bone is named as a foot. up: the axis of armature space that points up.
+    Empty if no bone is named as a foot. up: index of armature space's up axis.
     """
     roles = match(skeleton.names)
     for side in ("L", "R"):
@@ -27,7 +27,7 @@ def foot_points(skeleton: Skeleton, effectors: Sequence[Effector], up: int) -> I
             yield FootPoint(bones[0], (0.0, 0.0, 0.0))
             yield FootPoint(bones[-1])
         elif bones:
-            # How far each lies to the front: along the foot, on the floor.
+            # Forward distance of each marker: along the foot, in the floor plane.
             along = np.delete(skeleton.rest[skeleton.index(bones[0]), :3, 1], up)
             places = [skeleton.rest[skeleton.index(bone)] @ (*offset, 1.0) for bone, offset in marked]
             order = np.argsort([np.delete(place[:3], up) @ along for place in places])

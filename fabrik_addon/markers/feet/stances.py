@@ -1,6 +1,6 @@
-"""When feet stand: where a point of a foot is slow and low, and how what it stands on moves.
+"""Finds when feet are in contact (a point of a foot is slow and low), and how fast the ground moves.
 
-Heel and toe stand at different times of a step, so each point of a foot is looked at by itself.
+Heel and toe are in contact at different times of a step, so each point of a foot has its own stances.
 """
 
 from dataclasses import dataclass
@@ -12,26 +12,26 @@ from ...core.arrays import IntArray, smoothstep
 from ...core.errors import FabrikError
 from ..clip import FloatArray, true_spans
 
-# A point lies on the floor below so many percent of its heights in the take.
+# The floor is this percentile of a point's heights in the take.
 _FLOOR_PERCENT: Final = 5.0
-# Standing ends at more than so many times the speed and the height at which it begins: chosen, so that noise at the
-# threshold does not end it.
+# Contact ends at this many times the speed and height at which it begins, so that noise near the threshold does not end
+# it. The factor was chosen by hand.
 _HYSTERESIS: Final = 1.5
-# Speeds are those over so many seconds: markers' noise of 1 mm is then 2 cm/s.
+# Speeds are measured over this many seconds: 1 mm of marker noise then gives 2 cm/s.
 _SPEED_OVER: Final = 0.05
-# The ground moves when so large a share of low points' velocities is alike (a foot stands for 60 % of a step, and on
-# its heel and toe at different times); found from about so many of them.
+# The ground moves if this share of low points' velocities agree (a foot is in contact for 60 % of a step, heel and toe
+# at different times), out of at least this many.
 _GROUND_SHARE: Final = 0.3
 _GROUND_SAMPLES: Final = 1000
 
 
 class FeetError(FabrikError):
-    """Feet that are not there, or settings that make no sense."""
+    """Missing feet, or invalid settings."""
 
 
 @dataclass(frozen=True)
 class FootPoint:
-    """A point that stands on the floor: of a bone, at an offset in its frame; its tail when None."""
+    """A point of a bone that can touch the floor: an offset in the bone's frame, or its tail if None."""
 
     bone: str
     offset: tuple[float, float, float] | None = None
@@ -39,7 +39,10 @@ class FootPoint:
 
 @dataclass(frozen=True)
 class Stance:
-    """A point standing from frame first to last, counted from 0; how far it strays from its place, at most."""
+    """A span of contact, from frame first to last, counted from 0.
+
+    drift: the largest distance of the point from its median position.
+    """
 
     point: FootPoint
     first: int
@@ -50,13 +53,13 @@ class Stance:
 
 @dataclass(frozen=True)
 class StandingSettings:
-    """When a point stands.
+    """Thresholds for the contact of a foot point with the floor.
 
     Attributes:
-        speed: slower than this, units a second.
-        height: lower than this over its lowest place.
-        shortest: seconds; shorter standing does not count.
-        blend: seconds over which planting begins before and ends after standing.
+        speed: the point is slower than this, units a second.
+        height: it is less than this above its lowest position.
+        shortest: seconds; shorter contacts are ignored.
+        blend: seconds of transition before and after a contact.
 
     Raises FeetError for a value that is not more than zero (blend may be zero).
     """
@@ -77,10 +80,10 @@ class StandingSettings:
 def find_stances(
     points: FloatArray, rate: float, *, up: int = 2, settings: StandingSettings | None = None
 ) -> list[tuple[int, int]]:
-    """Half-open spans of frames in which a point (F, 3) stands: slow and low.
+    """Half-open spans of frames in which a point (F, 3) is in contact: slow and low.
 
-    Standing begins where it is slower and lower than the settings say, and lasts until it is clearly not.
-    rate: frames a second. up: the axis that points up.
+    Contact begins when it is slower and lower than the settings, and lasts until it clearly is not. rate: frames a
+    second. up: index of the up axis.
     """
     settings = settings or StandingSettings()
     if len(points) < 2:
@@ -89,20 +92,20 @@ def find_stances(
     speeds = np.linalg.norm(_velocities(points, rate), axis=1)
     still = (speeds <= settings.speed) & (heights <= settings.height)
     nearly = (speeds <= _HYSTERESIS * settings.speed) & (heights <= _HYSTERESIS * settings.height)
-    # A span of near standing counts when it has a frame of true standing.
+    # A span near the thresholds counts if at least one of its frames is within them.
     spans = [span for span in true_spans(nearly) if still[slice(*span)].any()]
     return [(first, end) for first, end in spans if end - first >= settings.shortest * rate]
 
 
 def drift(place: FloatArray) -> float:
-    """How far a standing point (N, 3) is from its median place, at most."""
+    """The largest distance of a planted point (N, 3) from its median position."""
     return float(np.linalg.norm(place - np.median(place, axis=0), axis=1).max())
 
 
 def faded(span: tuple[int, int], blend: int, count: int) -> tuple[IntArray, FloatArray]:
-    """The frames, of so many, over which planting in a half-open span fades in and out, and its share on each, 0 to 1.
+    """The frames on which a half-open span blends in and out, and its weight on each, 0 to 1.
 
-    blend: frames before and after the span.
+    blend: frames of transition before and after the span. count: frames of the take.
     """
     first, end = span
     frames = np.arange(max(first - blend, 0), min(end + blend, count))
@@ -113,10 +116,9 @@ def faded(span: tuple[int, int], blend: int, count: int) -> tuple[IntArray, Floa
 def ground_velocity(
     points: FloatArray, rate: float, *, up: int = 2, settings: StandingSettings | None = None
 ) -> FloatArray:
-    """(3,) how the ground moves under points (F, P, 3), units a second: someone on a treadmill stands on its belt.
+    """(3,) velocity of the ground under points (F, P, 3), units a second, such as a treadmill's belt.
 
-    That is the velocity which low points have in common; zero where most of them are nearly still, or where they have
-    none in common.
+    This is the velocity that low points have in common; zero if most of them are nearly still, or if they differ.
     """
     settings = settings or StandingSettings()
     low = []
@@ -130,7 +132,7 @@ def ground_velocity(
 
 
 def _common(velocities: FloatArray, speed: float) -> FloatArray:
-    """(3,) what most of the velocities (N, 3) are alike to within `speed`; zero for less than that, or for too few."""
+    """(3,) the velocity that most of velocities (N, 3) share to within `speed`; zero if fewer than that or too few."""
     if not len(velocities):
         return np.zeros(3)
     near = np.linalg.norm(velocities[:, None] - velocities, axis=2) <= speed
@@ -140,7 +142,7 @@ def _common(velocities: FloatArray, speed: float) -> FloatArray:
 
 
 def _velocities(points: FloatArray, rate: float) -> FloatArray:
-    """(F, 3) units a second."""
+    """(F, 3) units a second, of points (F, 3)."""
     beside = max(1, round(0.5 * _SPEED_OVER * rate))
     frames = np.arange(len(points))
     before, after = np.maximum(frames - beside, 0), np.minimum(frames + beside, len(points) - 1)

@@ -1,4 +1,4 @@
-"""Marker files of any kind, and recordings of more than one performer."""
+"""Reads marker files of all kinds, and separates performers."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -26,11 +26,11 @@ _PARSERS: Final[Mapping[str, Parser]] = MappingProxyType(
 )
 _C3D_MAGIC: Final = 0x50
 _TRC_START: Final = b"pathfiletype"
-# What may precede a label's first "_" without being a performer.
+# Parts before a label's first "_" that are sides instead of performers.
 _SIDES: Final = frozenset({"l", "r", "left", "right"})
-# Prefixes without a colon are performers if this many labels are the same behind each of them.
+# Prefixes without a colon name performers if they share this many labels.
 _SHARED_LABELS: Final = 5
-# A performer has at least this share of the labels of a body that any other has.
+# A performer has at least this share of the body labels that any other performer has.
 _LEAST_SHARE: Final = 0.25
 
 
@@ -41,12 +41,12 @@ def read_markers(
     layout: str | None = None,
     rate: float | None = None,
 ) -> Clip:
-    """Read a file of markers or keypoints into metres; its format is found by its content, else by its suffix.
+    """Read a file of markers or keypoints, in metres; the content decides the format, else the suffix does.
 
-    units: overrides what the file says ("mm", "cm", "m", "in", "ft"). up_axis: "Y" or "Z"; None takes what the file
-    says, or guesses. layout: the order of keypoints without names, a key of `layouts.LAYOUTS`; None finds it. rate:
-    frames a second instead of the file's. Raises MarkerFileError, one sentence that names the file, if it cannot be
-    read or is of no known format; LayoutError if the layout has to be chosen.
+    units: overrides the file's ("mm", "cm", "m", "in", "ft"). up_axis: "Y" or "Z"; None: the file's, or a guess.
+    layout: the order of keypoints without names, a key of `layouts.LAYOUTS`; None: detected. rate: frames a second,
+    overrides the file's. Raises MarkerFileError, one sentence that names the file, if the file cannot be read or its
+    format is unknown; LayoutError if a layout has to be chosen.
     """
     suffix = Path(path).suffix.lower()
     clip = read_file(path, lambda *told: _parser(told[0], suffix, layout, rate)(*told), units, up_axis)
@@ -54,7 +54,7 @@ def read_markers(
 
 
 def _parser(content: bytes, suffix: str, layout: str | None, rate: float | None) -> Parser:
-    """What reads a file with such a content."""
+    """The parser for a file with this content."""
     start = content[:64]
     letters = start.replace(b"\0", b"").lower()
     if _TRC_START in letters:
@@ -73,15 +73,15 @@ def _parser(content: bytes, suffix: str, layout: str | None, rate: float | None)
         return parse_nexus if has_trajectories(content) else partial(parse_csv, layout=layout, rate=rate)
     if suffix not in _PARSERS:
         kinds = "/".join(suffix.lstrip(".").upper() for suffix in SUFFIXES)
-        raise MarkerFileError(f"this is no {kinds} file: choose one of these")
+        raise MarkerFileError(f"this is not a {kinds} file: choose one of these")
     return _PARSERS[suffix]
 
 
 def performers(clip: Clip) -> tuple[str, ...]:
-    """The prefixes of performers, in the clip's order: what precedes the colon in labels such as Anna:LASI.
+    """The prefixes of performers, in the clip's order: the part before the colon in labels such as Anna:LASI.
 
-    If no label has a colon: what precedes the first underscore, if several have the same labels behind it. Props are no
-    performers: these have labels of a body, at least a quarter as many as any other; or any labels, if none are known.
+    If no label has a colon: the part before the first underscore, if several prefixes share labels. Props do not count:
+    a performer has body labels, at least a quarter as many as any other, or any labels if no label is known.
     """
     labels: dict[str, list[str]] = {}
     prefixed = _prefixed(clip.names)
@@ -96,7 +96,7 @@ def performers(clip: Clip) -> tuple[str, ...]:
 
 
 def select_performer(clip: Clip, name: str) -> Clip:
-    """The markers of one performer, without the prefix; unlabelled ones belong to nobody.
+    """The markers of one performer, without the prefix. Unlabeled markers belong to no performer.
 
     Raises ClipError if there is no such performer.
     """
@@ -110,13 +110,13 @@ def select_performer(clip: Clip, name: str) -> Clip:
 
 
 def _prefixed(names: Sequence[str]) -> Mapping[str, tuple[str, str]]:
-    """The labels that have a prefix, as prefix and rest."""
+    """Each label that has a prefix, with its prefix and the rest."""
     by_colon = {
         name: (prefix, rest) for name in names for prefix, _, rest in (name.rpartition(":"),) if prefix and rest
     }
     if by_colon:
         return by_colon
-    # Underscores separate other things as well: several prefixes have to have the same labels.
+    # Underscores also separate other things, so several prefixes must have the same labels.
     pieces = {name: (prefix, rest) for name in names for prefix, _, rest in (name.partition("_"),) if prefix and rest}
     labels: dict[str, set[str]] = {}
     for prefix, rest in pieces.values():

@@ -1,4 +1,4 @@
-"""NumPy's own files, .npy and .npz, read without unpickling: pickles may run any code that is in them."""
+"""Reads NumPy's .npy and .npz files without unpickling, since pickles can run code."""
 
 import io
 import zipfile
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..clip import MarkerFileError
 
-# The first bytes of a .npy file, of a zip as .npz files are, and of a pickle.
+# The first bytes of a .npy file, of a zip (.npz) and of a pickle.
 NPY_START: Final = b"\x93NUMPY"
 NPZ_START: Final = b"PK\x03\x04"
 PICKLE_START: Final = b"\x80"
@@ -19,13 +19,13 @@ PICKLED: Final = (
     "it holds pickled Python objects, which may run code when they are read: if you trust it, load it in Python and "
     "save its arrays with numpy.savez"
 )
-_CUT_OFF: Final = "it is cut off or no file of arrays: export it again"
-# What files of poses and of markers call their frames a second: AMASS, its later releases, SOMA, video tools.
+_CUT_OFF: Final = "it is truncated or not a file of arrays: export it again"
+# Names that files use for frames a second: AMASS, its later releases, SOMA, video tools.
 RATES: Final = ("mocap_framerate", "mocap_frame_rate", "frame_rate", "framerate", "fps")
 
 
 def array_in(content: bytes) -> npt.NDArray[Any]:
-    """The array of numbers in the bytes of a .npy file; raise MarkerFileError if it is none."""
+    """The array of numbers in the bytes of a .npy file; raises MarkerFileError if it is not one."""
     if content.startswith(PICKLE_START):
         raise MarkerFileError(PICKLED)
     try:
@@ -33,14 +33,14 @@ def array_in(content: bytes) -> npt.NDArray[Any]:
     except (ValueError, EOFError, OSError, SyntaxError, MemoryError) as trouble:
         raise MarkerFileError(PICKLED if "pickle" in str(trouble) else "it is cut off or no array: export it") from None
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
-        raise MarkerFileError("it is no array of numbers: export it again")
+        raise MarkerFileError("it is not an array of numbers: export it again")
     return array
 
 
 def arrays_in(content: bytes, wanted: Iterable[str]) -> Mapping[str, npt.NDArray[Any]]:
-    """The arrays of some names in the bytes of a .npz file; the others are not read.
+    """The wanted arrays in the bytes of a .npz file; others are not read.
 
-    Raises MarkerFileError for a file that is cut off, and for a wanted array that would have to be unpickled.
+    Raises MarkerFileError if the file is truncated, or a wanted array would have to be unpickled.
     """
     if content.startswith(PICKLE_START):
         raise MarkerFileError(PICKLED)
@@ -65,7 +65,7 @@ def arrays_in(content: bytes, wanted: Iterable[str]) -> Mapping[str, npt.NDArray
 
 
 def names_in(content: bytes) -> tuple[str, ...]:
-    """The names of the arrays in the bytes of a .npz file; raise MarkerFileError if it is cut off."""
+    """The names of the arrays in the bytes of a .npz file; raises MarkerFileError if it is truncated."""
     if content.startswith(PICKLE_START):
         raise MarkerFileError(PICKLED)
     try:
@@ -76,7 +76,7 @@ def names_in(content: bytes) -> tuple[str, ...]:
 
 
 def rate_in(found: Mapping[str, npt.NDArray[Any]]) -> float | None:
-    """Frames a second as the arrays of a file say; None if they do not."""
+    """Frames a second from the arrays of a file; None if the file does not contain it."""
     for key in RATES:
         told = found.get(key)
         if told is not None and told.size == 1 and told.dtype.kind in "fiu" and 0.0 < float(told.item()) < np.inf:

@@ -1,16 +1,14 @@
-"""Reading C3D files: 3D points in binary, described by groups of parameters. Analog data is skipped.
+"""Reads C3D files: 3D points in binary, described by groups of parameters. Analog data is skipped.
 
-What writers get wrong is put right if there is only one sensible reading (and noted), and refused in one sentence if
-not:
+Errors of writers are corrected, with a note, if only one reading makes sense; otherwise the file is refused:
 
-* samples are not seen if their residual is negative, if they are no numbers, and at exactly (0, 0, 0);
-* points that are no markers are left out: a model's outputs (angles, forces, moments, powers, scalars, the axes of its
-  segments, the center of mass);
-* labels: a blank one becomes ``*n``; equal ones are replaced by their descriptions if those differ, else the later ones
-  are numbered; a subject's prefix ends with a colon, whatever the file writes there;
-* up is Y_SCREEN unless the markers show somebody who stands along another axis; if up is X, or points the other way,
-the
-  positions are rotated.
+* A sample is missing if its residual is negative, if it is not a number, or at exactly (0, 0, 0).
+* Points that are not markers are left out: outputs of a model (angles, forces, moments, powers, scalars, axes of its
+  segments, the center of mass).
+* A blank label becomes ``*n``. Equal labels are replaced by their descriptions if those differ, else numbered. The
+  prefix of a subject ends with a colon, whatever the file uses.
+* Up is Y_SCREEN unless the markers show a person who stands along another axis. If up is X or negative, positions are
+  rotated.
 """
 
 import re
@@ -33,11 +31,10 @@ _NAMED: Final = 3
 
 
 def parse_c3d(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip:
-    """The clip in a file's bytes, meters in the file's own axes (rotated if X is up).
+    """The clip in a file's bytes, in meters and the file's own axes (rotated if X is up).
 
-    units, up_axis: see `read_markers`. Raises MarkerFileError, which does not name the file yet, for a file that is
-    empty or not a C3D file; for unknown units; for no rate, no scale, no points or no frames; and if no marker is ever
-    seen.
+    units, up_axis: see `read_markers`. Raises MarkerFileError, without the file's name, if the file is empty or not a
+    C3D file, for unknown units, for a missing rate or scale, without points or frames, and if no marker is ever seen.
     """
     parameters = Parameters(content)
     points = read_points(content, parameters)
@@ -50,12 +47,12 @@ def parse_c3d(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip
     notes = [f"left out the outputs of a model: {first_few(left_out, _NAMED)}"] if left_out else []
     told = parameters.string("POINT:UNITS") or None if units is None else units
     unit = "mm" if told is None else unit_name(told)
-    unit_note = ("the file says no units; took them for mm",) if told is None else ()
+    unit_note = ("the file has no units; assumed mm",) if told is None else ()
     rate, rate_notes = frame_rate(parameters)
     markers = [place for place, output in enumerate(is_output) if not output]
     positions = np.where(points.seen[..., None], points.positions, np.nan)[:, markers] * METRES[unit]
     if np.isnan(positions).all():
-        raise MarkerFileError("no marker is seen on any frame: choose another recording")
+        raise MarkerFileError("no marker is visible on any frame: choose another recording")
     upright, up, up_note = _upright(positions, parameters, up_axis)
     return Clip(
         names=unique_names([names[place] for place in markers]),
@@ -69,24 +66,24 @@ def parse_c3d(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip
 
 
 def _labels(parameters: Parameters, count: int) -> tuple[list[str], list[bool]]:
-    """The names of the points, and which are outputs of a model."""
+    """The names of the points, and which of them are outputs of a model."""
     plain = [*parameters.strings("POINT:LABELS"), *([""] * count)][:count]
-    # Labels that are there more than once are replaced by their descriptions, if all of those differ.
+    # Repeated labels are replaced by their descriptions, if all of those differ.
     counts = Counter(plain)
     doubles = [place for place, label in enumerate(plain) if label and counts[label] > 1]
     described = [*parameters.strings("POINT:DESCRIPTIONS"), *([""] * count)]
     better = [described[place] for place in doubles]
     if all(better) and len(set(better)) == len(better) and not counts.keys() & set(better):
         plain = [described[place] if place in doubles else label for place, label in enumerate(plain)]
-    # A subject's prefix ends with a colon, whatever mark the file names for that.
+    # A subject's prefix ends with a colon, whatever separator the file uses.
     prefixes = [prefix for prefix in parameters.strings("SUBJECTS:LABEL_PREFIXES") if prefix and prefix[-1] != ":"]
     names = []
     for place, label in enumerate(plain, start=1):
         prefix = next((prefix for prefix in prefixes if label.startswith(prefix) and label != prefix), None)
         name = label if prefix is None else f"{prefix.rstrip('_-. ')}:{label[len(prefix) :]}"
         names.append(name or f"*{place}")
-    # Outputs: what the file lists as angles, forces and the like, in groups that it may name itself; names of those,
-    # for files that do not list them; and the origins and axes of segments, all four of a stem of three letters.
+    # Outputs of a model: what the file lists as angles, forces and the like, in groups that it may name itself; the
+    # usual names of these, for files that do not list them; and the origin and axes of segments, if all four exist.
     groups = dict.fromkeys((*_OUTPUT_GROUPS, *parameters.strings("POINT:TYPE_GROUPS")[::2]))
     listed = {label for group in groups if group for label in parameters.strings(f"POINT:{group}") if label}
     there = set(names)
@@ -104,9 +101,9 @@ def _labels(parameters: Parameters, count: int) -> tuple[list[str], list[bool]]:
 def _upright(
     positions: FloatArray, parameters: Parameters, told: UpAxis | None
 ) -> tuple[FloatArray, UpAxis, tuple[str, ...]]:
-    """The (F, M, 3) positions with Y or Z up, which of the two, and what to say of it.
+    """(F, M, 3) positions with Y or Z up, which of the two it is, and notes.
 
-    The file's Y_SCREEN is believed unless the markers of somebody who stands clearly show another axis.
+    The file's Y_SCREEN is used unless the markers of a standing person clearly show another axis.
     """
     if told is not None:
         return positions, told, ()
@@ -118,9 +115,9 @@ def _upright(
     turned = {"+X": (y, z, x), "-X": (z, y, -x), "-Y": (x, -y, -z), "-Z": (x, -y, -z)}
     upright = np.stack(turned.get(up, (x, y, z)), axis=-1)
     axis: UpAxis = "Y" if up[1] == "Y" else "Z"
-    # Writers that were not told which axes those are write "+X" and "+Y".
+    # Writers without a setting for these axes write "+X" and "+Y".
     shown = up_axis_by_markers(positions, clearly=(across, up) != ("+X", "+Y"))
     if shown is not None and up_axis_by_markers(upright) != axis:
-        note = f"the file says that {up.removeprefix('+')} is up, the markers that {shown} is; took {shown}"
+        note = f"the file's up axis is {up.removeprefix('+')}, but the markers show {shown}; used {shown}"
         return positions, shown, (note,)
-    return upright, axis, () if up in ("+Y", "+Z") else (f"turned upright: {up} was up",)
+    return upright, axis, () if up in ("+Y", "+Z") else (f"rotated upright: {up} was up",)

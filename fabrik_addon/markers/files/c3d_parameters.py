@@ -1,7 +1,7 @@
-"""The header and the parameters of a C3D file (the format: www.c3d.org, C3D User Guide).
+"""The header and parameters of a C3D file (format: www.c3d.org, C3D User Guide).
 
-Writers contradict themselves: a parameter or a group is there twice (the first one counts), more is claimed than the
-file holds, the parameters stop half way. None of that touches the points, so what makes sense is taken.
+Some writers contradict themselves: a parameter or group exists twice (the first one counts), more is announced than the
+file holds, or the parameters end early. None of that affects the points, so whatever makes sense is used.
 """
 
 import math
@@ -14,13 +14,13 @@ import numpy as np
 from ..clip import FloatArray, MarkerFileError
 
 BLOCK: Final = 512
-# Kinds of processors, as the file writes them.
+# Processor types, as numbered in the file.
 INTEL: Final = 84
 DEC: Final = 85
 MIPS: Final = 86
 _MAGIC: Final = 0x50
 _RATE_AT: Final = 20
-# Hz. Cameras are slower; bytes of another kind of numbers, read as a rate, are mostly not.
+# Hz. Cameras are slower, and bytes in another number format rarely give a plausible rate.
 FASTEST: Final = 1e5
 
 
@@ -38,7 +38,7 @@ class Header(NamedTuple):
 
 
 class _Value(NamedTuple):
-    """A parameter: the bytes of an element (negative: text), its dimensions, the first one fastest; what it holds."""
+    """A parameter: bytes per element (negative: text), dimensions (first one fastest), and data."""
 
     size: int
     dimensions: tuple[int, ...]
@@ -46,17 +46,17 @@ class _Value(NamedTuple):
 
 
 class Parameters:
-    """What a C3D file says of itself. header: of its first block; end: the byte after the parameters.
+    """The parameters of a C3D file. header: its first block; end: the byte after the parameters.
 
-    Raises MarkerFileError where the content is no C3D file, or its header no header.
+    Raises MarkerFileError if the content is not a C3D file or its header is invalid.
     """
 
     def __init__(self, content: bytes) -> None:
         if len(content) < 2 or content[1] != _MAGIC:
-            raise MarkerFileError("this is not a C3D file: choose one that begins as such")
+            raise MarkerFileError("this is not a C3D file: choose another")
         if len(content) < BLOCK:
             raise MarkerFileError("the header is truncated: a C3D file has at least 512 bytes: export it again")
-        # The parameters follow the header where that does not say where they begin.
+        # The parameters follow the header if it does not give their position.
         first = (max(content[0], 2) - 1) * BLOCK
         section = content[first:]
         self._processor = _processor(content, section)
@@ -79,16 +79,16 @@ class Parameters:
         return Header(points, analogs, first, last, scale, data_block, analog_per_frame, rate)
 
     def floats(self, raw: bytes) -> FloatArray:
-        """4-byte numbers in the file's format, as many as are whole."""
+        """4-byte numbers in the file's format; an incomplete last number is dropped."""
         raw = raw[: len(raw) // 4 * 4]
-        # Bytes that are no number may be any.
+        # Bytes that are not numbers may overflow.
         with np.errstate(invalid="ignore"):
             if self._processor == DEC:
                 return _from_dec(raw)
             return np.frombuffer(raw, dtype=f"{self.byte_order}f4").astype(np.float64)
 
     def numbers(self, key: str) -> list[float]:
-        """The numbers of a parameter, such as POINT:USED; none where it is missing."""
+        """The numbers of a parameter, such as POINT:USED; empty if it is missing."""
         value = self._get(key)
         if value is None:
             return []
@@ -99,18 +99,18 @@ class Parameters:
         return [float(number) for number in np.frombuffer(value.raw, dtype=kind, count=count)]
 
     def number(self, key: str) -> float:
-        """The first number of a parameter, NaN where there is none."""
+        """The first number of a parameter; NaN if there is none."""
         return next(iter(self.numbers(key)), math.nan)
 
     def long_number(self, key: str) -> float:
-        """A count written as two 2-byte words, the low one first, or as one number; NaN where there is none."""
+        """A count written as two 2-byte words, the low one first, or as one number; NaN if there is none."""
         words = self.numbers(key)
         if len(words) == 2:
             return words[0] + 65536.0 * words[1]
         return words[0] if words else math.nan
 
     def strings(self, key: str) -> list[str]:
-        """The texts of a parameter without padding; LABELS goes on in LABELS2, LABELS3 and so on."""
+        """The texts of a parameter without padding; LABELS continues in LABELS2, LABELS3 and so on."""
         texts: list[str] = []
         count = 1
         while (value := self._get(key if count == 1 else f"{key}{count}")) is not None:
@@ -120,7 +120,7 @@ class Parameters:
         return texts
 
     def string(self, key: str) -> str:
-        """The first text of a parameter, "" where there is none."""
+        """The first text of a parameter; "" if there is none."""
         return next(iter(self.strings(key)), "")
 
     def _get(self, key: str) -> _Value | None:
@@ -129,10 +129,10 @@ class Parameters:
 
 
 def _records(section: bytes, byte_order: str) -> Iterator[tuple[int, str, bytes]]:
-    """The groups (negative numbers) and parameters of the section, up to its end or to where it is cut.
+    """The groups (negative numbers) and parameters of the section, up to its end or the end of the file.
 
-    Each begins with the length of its name (negative: locked) and its group's number; after the name comes the way to
-    the next one, counted from there; 0 for the last.
+    Each begins with the length of its name (negative: locked) and its group's number. After the name comes the offset
+    of the next one, counted from there; 0 for the last.
     """
     at = 4
     while at + 2 <= len(section):
@@ -149,7 +149,7 @@ def _records(section: bytes, byte_order: str) -> Iterator[tuple[int, str, bytes]
 
 
 def _value(body: bytes) -> _Value | None:
-    """A parameter from what follows its name; None where that is cut before the value."""
+    """A parameter, from the bytes after its name; None if they end before the value."""
     if len(body) < 2 or len(body) < 2 + body[1]:
         return None
     (size,) = struct.unpack_from("b", body)
@@ -159,13 +159,13 @@ def _value(body: bytes) -> _Value | None:
 
 
 def _from_dec(raw: bytes) -> FloatArray:
-    """The numbers of a DEC: the words of each are swapped, and it is four times as large."""
+    """DEC floating-point numbers: the two words of each are swapped, and the value is four times too large."""
     swapped = np.frombuffer(raw, dtype="<u2").reshape(-1, 2)[:, ::-1]
     return np.frombuffer(swapped.tobytes(), dtype="<f4").astype(np.float64) / 4.0
 
 
 def _decoded(raw: bytes) -> str:
-    """A text up to its first NUL; UTF-8, else Latin-1."""
+    """A text up to its first NUL, in UTF-8, else Latin-1."""
     raw = raw.partition(b"\0")[0]
     try:
         return raw.decode("utf-8").strip()
@@ -174,7 +174,7 @@ def _decoded(raw: bytes) -> str:
 
 
 def _processor(content: bytes, section: bytes) -> int:
-    """The kind of numbers: as the file says, else that in which the header's rate makes sense."""
+    """The processor type: from the file, else the one that gives a plausible rate in the header."""
     if len(section) >= 4 and section[3] in (INTEL, DEC, MIPS):
         return section[3]
     raw = content[_RATE_AT : _RATE_AT + 4]
@@ -187,6 +187,6 @@ def _processor(content: bytes, section: bytes) -> int:
     fitting = [kind for kind, rate in rates.items() if 1.0 <= rate <= FASTEST]
     if not fitting:
         raise MarkerFileError(
-            "the header is damaged: neither its kind of numbers nor its frame rate can be told: export it again"
+            "the header is damaged, and its number format and frame rate are unknown: export it again"
         )
     return fitting[0]

@@ -1,7 +1,7 @@
-"""Where the points of a C3D file lie, and what they are in the file's units.
+"""Finds the points in a C3D file, and reads them in the file's units.
 
-A C3D file says most things twice, in its header and in its parameters, and the two do not always agree. The size of
-the file tells which is right: so many frames of so many numbers must end in its last block.
+A C3D file gives most values twice, in its header and in its parameters, and they do not always agree. The size of the
+file shows which are right: the announced frames must end in its last block.
 """
 
 import math
@@ -15,17 +15,17 @@ import numpy as np
 from ..clip import BoolArray, FloatArray, MarkerFileError
 from .c3d_parameters import BLOCK, FASTEST, Parameters
 
-# More frames than the header can count are written as this many.
+# Larger frame counts than the header can hold are written as this number.
 _MANY_FRAMES: Final = 65535
-# How tall a person's markers stand, in millimetres: of two scales the likelier one comes nearer.
+# The height of a person's markers in millimetres; of two scales, the one that comes closer is used.
 _TALL: Final = 1600.0
-# No file has a larger scale; bytes that are none, read as one, are mostly larger.
+# No file has a larger scale, while other bytes read as a scale are mostly larger.
 _LARGEST: Final = 1e5
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The numbers of a file. start: byte of the first; analogs: those of a frame that are no points."""
+    """The layout of a file. start: first byte of the points; analogs: analog numbers in each frame."""
 
     start: int
     points: int
@@ -35,7 +35,7 @@ class Layout:
 
     @property
     def frame_bytes(self) -> int:
-        """The size of a frame."""
+        """Bytes in a frame."""
         return (4 * self.points + self.analogs) * (4 if self.floats else 2)
 
     @property
@@ -46,7 +46,7 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """What was measured. positions: (F, P, 3) in the file's units; seen: (F, P); notes: what was put right."""
+    """The points as read. positions: (F, P, 3) in the file's units; seen: (F, P); notes: corrections made."""
 
     positions: FloatArray
     seen: BoolArray
@@ -56,7 +56,7 @@ class Points:
 def read_points(content: bytes, parameters: Parameters) -> Points:
     """All points of a file.
 
-    Raises MarkerFileError where there are none, or where whole numbers have no scale.
+    Raises MarkerFileError if there are none, or if integer coordinates have no scale.
     """
     layout, notes = _layout(content, parameters)
     numbers = _numbers(content, parameters, layout)
@@ -68,20 +68,20 @@ def read_points(content: bytes, parameters: Parameters) -> Points:
     there = np.isfinite(positions).all(axis=-1) & (positions != 0.0).any(axis=-1)
     seen = there & (numbers[..., 3] >= 0.0)
     if there.any() and not seen.any():
-        return Points(positions, there, (*notes, "the file calls every sample unseen; took their coordinates"))
+        return Points(positions, there, (*notes, "the file marks every sample as missing; used their coordinates"))
     return Points(positions, seen, notes)
 
 
 def first_frame(parameters: Parameters) -> int:
-    """The number of the first frame, 1 where the file does not say."""
+    """The number of the first frame; 1 if the file does not give it."""
     number = parameters.long_number("TRIAL:ACTUAL_START_FIELD")
     return int(number) if number >= 1.0 else max(1, parameters.header.first_frame)
 
 
 def frame_rate(parameters: Parameters) -> tuple[float, tuple[str, ...]]:
-    """Frames a second, and what to say where the file contradicts itself.
+    """Frames a second, and a note if header and parameters differ.
 
-    Raises MarkerFileError where the file has none that makes sense.
+    Raises MarkerFileError if neither makes sense.
     """
     told = [
         parameters.number("POINT:RATE"),
@@ -92,40 +92,42 @@ def frame_rate(parameters: Parameters) -> tuple[float, tuple[str, ...]]:
     if not rates:
         raise MarkerFileError("the frame rate is not known: export it again with POINT:RATE")
     if told[0] == rates[0] and told[1] in rates and not math.isclose(told[0], told[1], rel_tol=1e-4):
-        return rates[0], (f"POINT:RATE says {told[0]:g} Hz, the header {told[1]:g} Hz; took the former",)
+        return rates[0], (f"POINT:RATE is {told[0]:g} Hz, but the header has {told[1]:g} Hz; used the former",)
     return rates[0], ()
 
 
 def _layout(content: bytes, parameters: Parameters) -> tuple[Layout, tuple[str, ...]]:
-    """The first layout that the file's size bears out; else the first, as far as the file goes."""
+    """The first layout that matches the file's size; else the first one, cut at the end of the file."""
     size = len(content)
     header, counts = parameters.header, _frame_counts(parameters)
     blocks = _counts([header.data_block, parameters.number("POINT:DATA_START")])
     starts = [(block - 1) * BLOCK for block in blocks if block > 1] or [parameters.end]
     point_counts = _counts([parameters.number("POINT:USED"), header.point_count])
-    # Floats or whole numbers; both where the file does not say, or says both.
+    # Floats or integers; both are tried if the file does not decide.
     kinds = list(dict.fromkeys(scale < 0.0 for scale in _scales(parameters))) or [True, False]
     combined = product(kinds, starts, point_counts, _analog_counts(parameters), counts or [0])
     layouts = [Layout(start, points, analogs, frames, floats) for floats, start, points, analogs, frames in combined]
     if not layouts or not layouts[0].points:
         raise MarkerFileError("no markers: choose a file with points")
     exact = [layout for layout in layouts if layout.frames and 0 <= size - layout.end < BLOCK]
-    # Else no more frames than there are; all of them if nothing says how many.
+    # Otherwise no more frames than fit; all of them if no count is given.
     most = max(size - layouts[0].start, 0) // layouts[0].frame_bytes
     chosen = exact[0] if exact else replace(layouts[0], frames=min(layouts[0].frames or most, most))
     if chosen.frames < 1:
-        raise MarkerFileError("there are no frames, as the file ends where they should begin: export it again")
-    notes = [f"the file says {count} frames, read {chosen.frames}" for count in counts if count != chosen.frames]
+        raise MarkerFileError("there are no frames; the file ends where they should begin: export it again")
+    notes = [
+        f"the file announces {count} frames, but has {chosen.frames}" for count in counts if count != chosen.frames
+    ]
     return chosen, tuple(notes[:1])
 
 
 def _counts(values: Iterable[float]) -> list[int]:
-    """The values that count something, each once."""
+    """The values that are valid counts, without repetitions."""
     return list(dict.fromkeys(int(value) for value in values if math.isfinite(value) and value >= 1.0))
 
 
 def _analog_counts(parameters: Parameters) -> list[int]:
-    """Analog numbers in each frame, as the header has it and as the parameters do; the former may be 0."""
+    """Analog numbers per frame, from the header and from the parameters; the former may be 0."""
     header, used = parameters.header, parameters.number("ANALOG:USED")
     rates = parameters.number("ANALOG:RATE"), parameters.number("POINT:RATE")
     ratio = rates[0] / rates[1] if rates[1] > 0.0 else math.nan
@@ -134,7 +136,7 @@ def _analog_counts(parameters: Parameters) -> list[int]:
 
 
 def _frame_counts(parameters: Parameters) -> list[int]:
-    """How many frames there are, in the file's various words; none that only says "very many"."""
+    """The frame counts in the file's various fields, without the one that means "more than fit"."""
     header = parameters.header
     start, end = (parameters.long_number(f"TRIAL:ACTUAL_{which}_FIELD") for which in ("START", "END"))
     counted = header.first_frame >= 1 and header.last_frame != _MANY_FRAMES
@@ -148,13 +150,13 @@ def _frame_counts(parameters: Parameters) -> list[int]:
 
 
 def _scales(parameters: Parameters) -> list[float]:
-    """The scales that the file says, the parameter's first; negative: the numbers are floats and need none."""
+    """The scales in the file, the parameter's first; negative: the numbers are floats and need none."""
     told = [parameters.number("POINT:SCALE"), parameters.header.scale]
     return [scale for scale in told if math.isfinite(scale) and 0.0 < abs(scale) < _LARGEST]
 
 
 def _numbers(content: bytes, parameters: Parameters, layout: Layout) -> FloatArray:
-    """(F, P, 4) x, y, z and the fourth word, which is negative where a point is not seen."""
+    """(F, P, 4) x, y, z and the fourth word, which is negative if a point is not seen."""
     raw = content[layout.start : layout.end]
     if layout.floats:
         values = parameters.floats(raw)
@@ -165,21 +167,19 @@ def _numbers(content: bytes, parameters: Parameters, layout: Layout) -> FloatArr
 
 
 def _scale(parameters: Parameters, numbers: FloatArray) -> tuple[float, tuple[str, ...]]:
-    """What whole numbers are multiplied with; of two scales, that with which a person is as tall as people are."""
+    """The factor on integer coordinates; of two scales, the one that gives a person's height."""
     scales = list(dict.fromkeys(scale for scale in _scales(parameters) if scale > 0.0))
     if not scales:
-        raise MarkerFileError(
-            "POINT:SCALE is missing or 0, so that there is no telling the size of anything: export it again"
-        )
+        raise MarkerFileError("POINT:SCALE is missing or 0, so the scale is unknown: export it again")
     if len(scales) == 1 or math.isclose(scales[0], scales[1], rel_tol=1e-4):
         return scales[0], ()
     tall = _extent(numbers)
     scale = min(scales, key=lambda scale: abs(math.log(scale * tall / _TALL))) if tall > 0.0 else scales[0]
-    return scale, (f"POINT:SCALE says {scales[0]:g}, the header {scales[1]:g}; took {scale:g}",)
+    return scale, (f"POINT:SCALE is {scales[0]:g}, but the header has {scales[1]:g}; used {scale:g}",)
 
 
 def _extent(numbers: FloatArray) -> float:
-    """How far the seen points of a frame lie apart along the axis where they do most; the median over frames."""
+    """The extent of a frame's visible points along their longest axis; the median over frames."""
     points = np.where((numbers[..., 3:] >= 0.0), numbers[..., :3], np.nan)
     points = points[np.isfinite(points).all(axis=-1).sum(axis=1) > 1]
     if not len(points):

@@ -1,14 +1,13 @@
-"""Reading keypoints in three dimensions: CSV files with a header such as nose_x, nose_y, nose_z, and NumPy arrays.
+"""Reads 3D keypoints: CSV files with a header such as nose_x, nose_y, nose_z, and NumPy arrays.
 
-CSV: three columns a point, named with an axis at the end ("nose_x", "nose.x", "noseX") or at the beginning ("x0"), as
-FreeMoCap's `…_3d_xyz.csv` and `…_by_trajectory.csv`, anipose and others write them; or FreeMoCap's tidy
-`…_by_frame.csv`: a row for each frame and keypoint with the columns frame, keypoint, x, y, z. (`DataSaver` in
-freemocap/freemocap.) Other columns are skipped; those of time give the rate. Arrays: (F, N, 3), (F, N, 4) with a
-confidence last, (F, 3 N), with or without an axis of length 1 for one person.
+CSV: three columns for each point, with the axis at the end of the name ("nose_x", "nose.x", "noseX") or at the
+beginning ("x0"), as written by FreeMoCap (`…_3d_xyz.csv`, `…_by_trajectory.csv`), anipose and others; or FreeMoCap's
+tidy `…_by_frame.csv`, with a row for each frame and keypoint and the columns frame, keypoint, x, y, z (`DataSaver` in
+freemocap/freemocap). Time columns give the rate; other columns are skipped. Arrays: (F, N, 3), (F, N, 4) with a
+confidence last, or (F, 3 N), with or without an axis of length 1 for one person.
 
-Nothing states units, axes or the rate of an array: units follow from how large a person is, up is where heads are from
-feet, the rate is 30 frames a second unless given. Points that no bone has a name for, such as those of a face, are left
-out.
+Files contain no units or axes, and arrays no rate. Units follow from a person's size, up from the direction from feet
+to head; the rate is 30 frames a second unless given. Points without a bone, such as those of a face, are left out.
 """
 
 import math
@@ -34,21 +33,21 @@ _TIDY: Final = frozenset({"frame", "keypoint", "x", "y", "z"})
 _BODY: Final = re.compile(r"(?:body|pose)[_.](?=.)", re.IGNORECASE)
 _HAND_POINT: Final = re.compile(r"(left|right)_hand_(\d+)", re.IGNORECASE)
 _NO_BONE: Final = re.compile(r"face[_.]\w+|(?:\w+[_.])?(?:com|center_of_mass)(?:[_.]\w+)?", re.IGNORECASE)
-# Rates that a recording may have; a column of time outside them is in other units than seconds.
+# Plausible rates; a time column outside them is not in seconds.
 _SLOWEST, _FASTEST = 1.0, 1000.0
-# How large the points of a person are in each unit: children to arms overhead, sitting or standing.
+# The extent of a person's points in each unit: from children to raised arms, sitting or standing.
 _SIZES: Final[Mapping[str, tuple[float, float]]] = {"m": (0.3, 4.0), "cm": (30.0, 300.0), "mm": (300.0, 4000.0)}
-# Up is a coordinate axis only if the body is along it by this much.
+# Up is a coordinate axis only if it is aligned with the body to this cosine.
 _ALONG: Final = 0.7
-# Points that differ by less than this share of their size in one direction are those of an image.
+# Points whose smallest extent is below this share of their size are 2D image points.
 _FLAT: Final = 1e-3
-# A hand's own wrist is this close to the body's, as a share of the forearm.
+# A hand's own wrist is this close to the body's wrist, as a share of the forearm.
 _AT_WRIST: Final = 0.6
 _HIGH: Final = frozenset({"shoulder", "acromion", "nose", "eye", "ear", "crown"})
 _LOW: Final = frozenset({"ankle", "heel", "knee"})
 _HIPS: Final = frozenset({"hip"})
 _NAMED: Final = 3
-_NO_COLUMNS: Final = "it has no columns of points: a header such as nose_x, nose_y, nose_z is needed"
+_NO_COLUMNS: Final = "it has no point columns: add a header such as nose_x, nose_y, nose_z"
 
 
 def parse_csv(
@@ -56,8 +55,8 @@ def parse_csv(
 ) -> Clip:
     """The keypoints in a CSV file's bytes, as a clip in metres.
 
-    units, up_axis, layout, rate: see `read_markers`. Raises MarkerFileError if there are no columns of points, if the
-    points have no names and no known layout, and for units that are neither given nor clear.
+    units, up_axis, layout, rate: see `read_markers`. Raises MarkerFileError if there are no point columns, if points
+    have neither names nor a known layout, and if units are neither given nor clear.
     """
     rows = CsvRows(content)
     header = rows.next() or []
@@ -73,7 +72,7 @@ def parse_npy(
 ) -> Clip:
     """The keypoints in a NumPy array's bytes, as a clip in metres; see `parse_csv`.
 
-    Raises MarkerFileError for other shapes as well, and for arrays of Python objects, which are never unpickled.
+    Also raises MarkerFileError for other shapes, and for arrays of Python objects, which are never unpickled.
     """
     array = array_in(content)
     shape = array.shape
@@ -85,19 +84,19 @@ def parse_npy(
         array = array[None]
     if array.ndim != 3 or array.shape[2] not in (3, 4) or not array.size:
         flat = "points in two dimensions" if array.ndim == 3 and array.shape[2] == 2 else f"an array of shape {shape}"
-        raise MarkerFileError(f"it holds {flat}: frames of points with three coordinates, (F, N, 3), are needed")
+        raise MarkerFileError(f"it holds {flat}: export frames of 3D points, (F, N, 3)")
     return _clip(np.asarray(array[:, :, :3], dtype=np.float64), None, units, up_axis, layout, rate)
 
 
 def _wide(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArray, FloatArray]:
-    """Names, (F, N, 3) points and (F,) times of a table with three columns a point; names None if it has no header."""
+    """Names, (F, N, 3) points and (F,) times of a table with three columns for each point; no header: None."""
     if not header:
         raise MarkerFileError(_NO_COLUMNS)
     if not any(re.search("[a-z]", cell, re.IGNORECASE) and cell.lower() != "nan" for cell in header):
         rows.back(header)
         numbers = rows.columns(range(len(header)))
         if len(header) % 3:
-            raise MarkerFileError(f"it has no header and {len(header)} columns: three a point are needed")
+            raise MarkerFileError(f"it has no header and {len(header)} columns: each point needs three columns")
         return None, numbers.reshape(len(numbers), -1, 3), np.empty(0)
     columns: dict[str, dict[str, int]] = {}
     for place, cell in enumerate(header):
@@ -108,7 +107,7 @@ def _wide(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArra
     whole = {name: axes for name, axes in columns.items() if len(axes) == 3}
     if not whole:
         if any(len(axes) == 2 for axes in columns.values()):
-            raise MarkerFileError("its points have two coordinates: points in three dimensions are needed")
+            raise MarkerFileError("its points have two coordinates: export 3D points")
         raise MarkerFileError(_NO_COLUMNS)
     wanted = [axes[axis] for axes in whole.values() for axis in "xyz"]
     timed = next((place for place, cell in enumerate(header) if cell.lower() in _TIMES), None)
@@ -128,7 +127,7 @@ def _tidy(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArra
 
     def place_of(row: list[str]) -> None:
         name = row[keypoint] if keypoint < len(row) else ""
-        # The model of a hand is "mediapipe_hand", and its points are "left_0000".
+        # The model of a hand is "mediapipe_hand", and its points are named like "left_0000".
         if model is not None and row[model].endswith("_hand"):
             name = name.replace("_", "_hand_", 1)
         elif model is not None and row[model].endswith("_face"):
@@ -153,10 +152,10 @@ def _clip(
     layout: str | None,
     rate: float | None,
 ) -> Clip:
-    """Named points in metres and upright; names None if the file has none, rate None if it is not known."""
+    """Named points in metres, upright. names: None if the file has none. rate: None if unknown."""
     points = without_unseen(points)
     if np.isnan(points).all():
-        raise MarkerFileError("no point is seen on any frame: choose another recording")
+        raise MarkerFileError("no point is visible on any frame: choose another recording")
     _check_solid(points)
     notes: list[str] = []
     if layout is not None or names is None or all(_NAMELESS.fullmatch(name) for name in names):
@@ -165,9 +164,9 @@ def _clip(
         own = [_plain(name) for name in names]
     kept = [place for place, name in enumerate(own) if name and not _NO_BONE.fullmatch(name)]
     if not kept:
-        raise MarkerFileError("it has only points that no bone has a name for: choose the file of the body")
+        raise MarkerFileError("none of its points belongs to a bone: choose the file of the body")
     if len(kept) < len(own):
-        notes.append(f"left out {len(own) - len(kept)} points that no bone has a name for")
+        notes.append(f"left out {len(own) - len(kept)} points that belong to no bone")
     points, own = points[:, kept], list(unique_names([own[place] for place in kept]))
     unit = unit_name(units) if units is not None else unit_of(points)
     points = METRES[unit] * points
@@ -179,7 +178,7 @@ def _clip(
 
 
 def _plain(name: str) -> str:
-    """The name without "body_" in front; numbered points of hands by their own names."""
+    """The name without the prefix "body_"; numbered points of hands get their own names."""
     hand = _HAND_POINT.fullmatch(name)
     if hand is not None:
         points = hand_names(hand[1].lower())
@@ -188,7 +187,7 @@ def _plain(name: str) -> str:
 
 
 def _rate_of(times: FloatArray) -> float | None:
-    """Frames a second by (F,) times in seconds, or in thousandths, millionths, billionths; None if they say nothing."""
+    """Frames a second, from times (F,) in s, ms, µs or ns; None if no unit gives a plausible rate."""
     seen = times[np.isfinite(times)]
     if len(seen) < 2 or not seen[-1] > seen[0]:
         return None
@@ -201,31 +200,31 @@ def _rate_of(times: FloatArray) -> float | None:
 
 
 def _check_solid(points: FloatArray) -> None:
-    """Raise MarkerFileError if (F, N, 3) points are those of an image: all in a plane."""
+    """Raise MarkerFileError if (F, N, 3) points lie in a plane, as 2D image points do."""
     extents = np.nanmax(points, axis=(0, 1)) - np.nanmin(points, axis=(0, 1))
     if points.shape[1] > 1 and extents.min() <= _FLAT * extents.max():
-        raise MarkerFileError("its points are in a plane, as those of an image: points in three dimensions are needed")
+        raise MarkerFileError("its points lie in a plane, like those of an image: choose a file of 3D points")
 
 
 def unit_of(points: FloatArray) -> str:
-    """The unit in which (F, N, 3) points are about as large as a person; raise MarkerFileError if there is none."""
+    """The unit in which (F, N, 3) points have a person's size; raises MarkerFileError if there is none."""
     frames = points[np.isfinite(points).all(axis=2).sum(axis=1) > 1]
     size = float(np.median((np.nanmax(frames, axis=1) - np.nanmin(frames, axis=1)).max(axis=1))) if len(frames) else 0.0
     for unit, (least, most) in _SIZES.items():
         if least <= size < most:
             return unit
     raise MarkerFileError(
-        f"nothing says its units, and {size:.3g} is no person's size in m, cm or mm: say which they are "
+        f"its units are unknown, and {size:.3g} is not a person's size in m, cm or mm: choose the units "
         f"({', '.join(METRES)})"
     )
 
 
 def _upright(points: FloatArray, names: Sequence[str], notes: list[str]) -> tuple[FloatArray, UpAxis]:
-    """The points with Y or Z up, and which: the axis from feet to head, rotated by 180° if it points down."""
+    """Points (F, N, 3) with Y or Z up, and which: the axis from feet to head, rotated by 180° if it points down."""
     landmarks = {label: landmark for label, (_side, landmark) in landmarks_of(names).items()}
 
     def middles(wanted: frozenset[str]) -> FloatArray:
-        """(F, 3) the middle of some landmarks, NaN if none of them is seen."""
+        """(F, 3) mean of the landmarks; NaN if none of them is seen."""
         places = [place for place, name in enumerate(names) if landmarks.get(name) in wanted]
         seen = np.isfinite(points[:, places])
         counts = np.where(seen.any(axis=1), seen.sum(axis=1), np.nan)
@@ -244,8 +243,8 @@ def _upright(points: FloatArray, names: Sequence[str], notes: list[str]) -> tupl
             if along[axis] > 0.0:
                 return points, name
             if name == "Y" and np.nanmin(points[..., :2]) >= 0.0 and np.nanmax(points[..., :2]) <= 1.0:
-                raise MarkerFileError("its points are shares of an image (0 to 1): use the world landmarks instead")
-            notes.append(f"{name} points down in it; rotated upright")
+                raise MarkerFileError("its points are image coordinates (0 to 1): use the world landmarks instead")
+            notes.append(f"rotated upright: {name} pointed down")
             return points * np.array([1.0, -1.0, -1.0]), name
     up, up_notes = guessed_up(points, "Y")
     notes.extend(up_notes)
@@ -253,7 +252,7 @@ def _upright(points: FloatArray, names: Sequence[str], notes: list[str]) -> tupl
 
 
 def _with_hands_on_wrists(points: FloatArray, names: list[str], notes: list[str]) -> tuple[FloatArray, list[str]]:
-    """The hands' points under the side whose wrist they are at; hands that are at neither are left out."""
+    """Assign hands to the side whose wrist they are at; hands that are at neither are left out. points: (F, N, 3)."""
     hands = {
         side: [place for place, name in enumerate(names) if name.startswith(f"{side}_hand_")]
         for side in ("left", "right")

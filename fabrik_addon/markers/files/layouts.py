@@ -1,9 +1,9 @@
-"""The orders in which pose estimators write keypoints, and which of them an array without names is in.
+"""The orders in which pose estimators write keypoints, and detection of the order of an array without names.
 
-Sources: MediaPipe's pose and hand landmarks and FreeMoCap's order of them (body, right hand, left hand, face); COCO
+Sources: MediaPipe's pose and hand landmarks, and FreeMoCap's order of them (body, right hand, left hand, face); COCO
 and COCO-WholeBody (jin-s13/COCO-WholeBody); HALPE (Fang-Haoshu/Halpe-FullBody); OpenPose's BODY_25 (its output.md);
-Human3.6M as VideoPose3D and MotionBERT reduce it to 17; the joints of SMPL, SMPL-H and SMPL-X (joint_names.py of the
-package smplx). Points without names here have no bone: spines' inner joints, faces.
+Human3.6M as reduced to 17 points by VideoPose3D and MotionBERT; the joints of SMPL, SMPL-H and SMPL-X (joint_names.py
+of the package smplx). Points without names here have no bone: inner joints of spines, and faces.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ _H36M_17: Final = (
     "hip right_hip right_knee right_ankle left_hip left_knee left_ankle mid_spine neck nose head left_shoulder"
     " left_elbow left_wrist right_shoulder right_elbow right_wrist"
 )
-# Feet begin at ankles in SMPL, so that "foot" is the ball; its head joint is at the base of the skull.
+# In SMPL feet begin at ankles, so "foot" is the ball; the head joint is at the base of the skull.
 _SMPL_22: Final = (
     "pelvis left_hip right_hip spine1 left_knee right_knee spine2 left_ankle right_ankle spine3 left_ball right_ball"
     " neck left_collar right_collar head_joint left_shoulder right_shoulder left_elbow right_elbow left_wrist"
@@ -54,13 +54,13 @@ _FACES: Final = (468, 478)
 
 
 def hand_names(side: str) -> list[str]:
-    """MediaPipe's 21 points of a hand, in the order that OpenPose, COCO and HALPE share."""
+    """MediaPipe's 21 points of a hand, in the order shared by OpenPose, COCO and HALPE."""
     fingers = [f"{side}_hand_{finger}_{joint}" for finger in FINGERS for joint in _JOINTS_OF[finger]]
     return [f"{side}_hand_wrist", *fingers]
 
 
 def _smpl_hands() -> list[str]:
-    """Three joints a finger, as SMPL-H orders them."""
+    """Three joints for each finger, in SMPL-H's order."""
     return [
         f"{side}_hand_{finger}_{joint}"
         for side in ("left", "right")
@@ -70,7 +70,7 @@ def _smpl_hands() -> list[str]:
 
 
 def _variants() -> dict[str, tuple[list[str], ...]]:
-    """The names in each layout, "" for points without a bone."""
+    """The names in each layout; "" for points without a bone."""
     body, coco, halpe, smpl = (order.split() for order in (_BODY_33, _COCO_17, _HALPE_26, _SMPL_22))
     left, right, feet = hand_names("left"), hand_names("right"), _COCO_FEET.split()
     face = [""] * 68
@@ -93,8 +93,8 @@ def _variants() -> dict[str, tuple[list[str], ...]]:
 
 _LAYOUTS: Final = MappingProxyType(_variants())
 
-# A layout fits if its limbs are as long on both sides and on all frames, within these shares, and their two halves
-# about alike. COCO's points read as Human3.6M's, or the other way round, differ by 100 % and more.
+# A layout fits if, within these shares, its limbs have equal lengths on both sides and on all frames, and the two bones
+# of a limb similar ones. COCO's points read as Human3.6M's, or the reverse, differ by 100 % and more.
 _SIDES_DIFFER: Final = 0.35
 _FRAMES_DIFFER: Final = 0.5
 _HALVES_DIFFER: Final = 1.0
@@ -110,9 +110,9 @@ class LayoutError(MarkerFileError):
 
 
 def names_of(points: FloatArray, layout: str | None) -> tuple[str, ...]:
-    """The name of each of (F, N, 3) points, any unit, "" if it has none.
+    """The names of points (F, N, 3) in any unit; "" for points without one.
 
-    layout: a key of LAYOUTS; None finds it by N and the lengths of the limbs. Raises LayoutError, which names the
+    layout: a key of LAYOUTS; None finds it from N and the lengths of the limbs. Raises LayoutError, which names the
     choices, if several layouts fit or none does; MarkerFileError if the chosen layout does not have N points.
     """
     count = points.shape[1]
@@ -124,7 +124,7 @@ def names_of(points: FloatArray, layout: str | None) -> tuple[str, ...]:
         if key not in known:
             counts = " or ".join(str(len(names)) for names in _LAYOUTS[key])
             raise MarkerFileError(
-                f"it has {count} points and the layout {LAYOUTS[key]} {counts}: choose another layout"
+                f"it has {count} points, but the layout {LAYOUTS[key]} has {counts}: choose another layout"
             )
         return tuple(known[key])
     fitting = [key for key, names in known.items() if _fits(points, names)]
@@ -133,7 +133,8 @@ def names_of(points: FloatArray, layout: str | None) -> tuple[str, ...]:
     choices = fitting or list(known)
     if not choices:
         raise MarkerFileError(
-            f"it has {count} points without names, as no known layout does: export a CSV file with names in its header"
+            f"it has {count} points without names, and no known layout has so many: "
+            "export a CSV file with names in its header"
         )
     raise LayoutError(
         f"it has {count} points without names: choose their layout, {' or '.join(LAYOUTS[key] for key in choices)} "
@@ -143,7 +144,7 @@ def names_of(points: FloatArray, layout: str | None) -> tuple[str, ...]:
 
 
 def _fits(points: FloatArray, names: Sequence[str]) -> bool:
-    """Whether limbs named so are as long on both sides and on all frames."""
+    """Whether limbs between the named points (F, N, 3) have equal lengths on both sides and on all frames."""
     for joints in _LIMBS:
         halves = []
         for first, last in pairwise(joints):
@@ -157,7 +158,7 @@ def _fits(points: FloatArray, names: Sequence[str]) -> bool:
             for lengths in sides:
                 seen = lengths[np.isfinite(lengths)]
                 if not len(seen):
-                    # What is never seen says nothing.
+                    # Limbs that are never seen do not count.
                     continue
                 low, middle, high = np.quantile(seen, (0.25, 0.5, 0.75))
                 if middle <= 0.0 or high - low > _FRAMES_DIFFER * middle:

@@ -1,14 +1,14 @@
-"""Reading CSV exports of OptiTrack's Motive, format versions 1.2x: markers, and rigid bodies as clusters of markers.
+"""Reads CSV exports of OptiTrack's Motive, format versions 1.2x: markers, and rigid bodies as clusters of markers.
 
-The first line has pairs of keys and values ("Format Version,1.23,…,Export Frame Rate,120,…,Length Units,Meters"). Then,
-after a blank line, for each column: what it belongs to (Marker, Rigid Body, Rigid Body Marker, Bone, Bone Marker), its
-name, its ID (from 1.25 on the parent too), Rotation or Position or an error, and at last "Frame,Time (Seconds),X,Y,…".
-Source: docs.optitrack.com, Data Export: CSV, and files of versions 1.22 to 1.25. Y is up unless Motive was told
-otherwise, which the file does not state.
+The first line has pairs of keys and values ("Format Version,1.23,…,Export Frame Rate,120,…,Length Units,Meters"). After
+a blank line come, for each column: its owner (Marker, Rigid Body, Rigid Body Marker, Bone, Bone Marker), name, ID (from
+1.25 also the parent), Rotation or Position or an error, and finally "Frame,Time (Seconds),X,Y,…". Source:
+docs.optitrack.com, Data Export: CSV, and files of versions 1.22 to 1.25. Y is assumed to be up; the file does not
+contain Motive's setting.
 
-A rigid body's markers are called by the body, "Thigh_1", so that they are one bone's cluster. A body without markers
-of its own has its pivot and three points on its axes instead, 5 cm away. Measured markers count before those that
-Motive has solved. The bones of a skeleton are left out.
+A rigid body's markers get the name of the body, "Thigh_1", so that they form one bone's cluster. A body without markers
+gets its pivot and three points on its axes instead, 5 cm away. Measured markers are preferred to those solved by
+Motive. The bones of a skeleton are left out.
 """
 
 import re
@@ -27,7 +27,7 @@ from .tables import CsvRows
 START: Final = b"format version"
 _TYPES: Final = frozenset({"marker", "rigidbody", "rigidbodymarker", "bone", "bonemarker"})
 _KINDS: Final = frozenset({"position", "rotation"})
-# Solved and measured markers of one name: the first of these kinds that a name has counts.
+# Of solved and measured markers with the same name, the first of these kinds is used.
 _MEASURED_FIRST: Final = ("marker", "rigidbodymarker", "bonemarker")
 # Metres from a rigid body's pivot to the points on its axes.
 _ARM: Final = 0.05
@@ -36,7 +36,7 @@ _NAMED: Final = 3
 
 @dataclass(frozen=True)
 class _Column:
-    """What a column of numbers is: the kind of its owner, the owner's name, what is told of it, and the axis."""
+    """A column of numbers: its owner's kind and name, the quantity, and the axis."""
 
     kind: str
     name: str
@@ -46,10 +46,10 @@ class _Column:
 
 
 def parse_motive(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip:
-    """The clip in a file's bytes, metres in the file's own axes; units, up_axis: see `read_markers`.
+    """The clip in a file's bytes, in metres and the file's own axes; units, up_axis: see `read_markers`.
 
-    Raises MarkerFileError, which does not name the file yet, if there is no header, no marker or rigid body, no frame,
-    no rate or no known unit.
+    Raises MarkerFileError, without the file's name, if there is no header, no marker or rigid body, no frame, no rate
+    or no known unit.
     """
     rows = CsvRows(content)
     first = rows.next() or []
@@ -66,8 +66,8 @@ def parse_motive(content: bytes, units: str | None, up_axis: UpAxis | None) -> C
     positions = without_unseen(np.stack(list(markers.values()), axis=1)) if markers else np.empty((0, 0, 3))
     if np.isnan(positions).all():
         if bones:
-            raise MarkerFileError("it has only the bones of a skeleton: export markers, or BVH to retarget")
-        raise MarkerFileError("no marker is seen on any frame: choose another recording")
+            raise MarkerFileError("it has only the bones of a skeleton: export markers, or export BVH and retarget it")
+        raise MarkerFileError("no marker is visible on any frame: choose another recording")
     left_out = f"left out the bones of a skeleton: {first_few(bones, _NAMED)}; export BVH to retarget them"
     notes = [left_out] if bones else []
     up, up_notes = (up_axis, ()) if up_axis else guessed_up(positions, "Y")
@@ -76,12 +76,15 @@ def parse_motive(content: bytes, units: str | None, up_axis: UpAxis | None) -> C
 
 
 def _plain(text: str) -> str:
-    """A word of the header in small letters, without spaces."""
+    """A word of the header in lower case, without spaces."""
     return text.lower().replace(" ", "")
 
 
 def _columns(rows: CsvRows) -> tuple[list[_Column], int | None]:
-    """The columns of positions and rotations, and the place of that of the time; leaves the first row of numbers."""
+    """The columns of positions and rotations, and the index of the time column.
+
+    The next row read is the first with numbers.
+    """
     above: list[list[str]] = []
     while (row := rows.next()) is not None:
         if row and row[0].lower() == "frame":
@@ -106,7 +109,7 @@ def _columns(rows: CsvRows) -> tuple[list[_Column], int | None]:
 def _markers(
     owners: Mapping[tuple[str, str], Mapping[tuple[str, str], FloatArray]], metre: float
 ) -> dict[str, FloatArray]:
-    """(F, 3) positions in metres by marker, those of rigid bodies by the body's name and a number."""
+    """(F, 3) positions in metres by marker; markers of rigid bodies are named by the body and a number."""
     bodies = [name for kind, name in owners if kind == "rigidbody"]
     found: dict[str, FloatArray] = {}
     used: set[str] = set()
@@ -133,7 +136,7 @@ def _markers(
 
 
 def _of_body(body: str, name: str) -> str:
-    """The name of a body's marker: the body's, and the marker's number."""
+    """The name of a rigid body's marker: the body's name and the marker's number."""
     number = re.search(r"\d+$", name)
     return (
         f"{body.replace(':', '_')}_{int(number[0])}"
@@ -143,13 +146,13 @@ def _of_body(body: str, name: str) -> str:
 
 
 def _position(channels: Mapping[tuple[str, str], FloatArray]) -> FloatArray | None:
-    """(F, 3), None if an axis is missing."""
+    """(F, 3) positions; None if an axis is missing."""
     axes = [channels[key] for axis in "xyz" if (key := ("position", axis)) in channels]
     return np.stack(axes, axis=1) if len(axes) == 3 else None
 
 
 def _axes(quaternions: FloatArray) -> FloatArray:
-    """(F, 3, 3) rotation matrices of (F, 4) quaternions w x y z, NaN if they have no length."""
+    """(F, 3, 3) rotation matrices of (F, 4) quaternions w x y z; NaN if a quaternion is zero."""
     length = np.linalg.norm(quaternions, axis=1, keepdims=True)
     unit = quaternions / np.where(length > 0.0, length, np.nan)
     matrices: FloatArray = np.where(
@@ -159,12 +162,12 @@ def _axes(quaternions: FloatArray) -> FloatArray:
 
 
 def _rate(fields: Mapping[str, str], times: FloatArray) -> float:
-    """Frames a second by the header, else by the times; raise MarkerFileError if neither says it."""
+    """Frames a second from the header, else from the times; raises MarkerFileError if neither gives it."""
     for key in ("exportframerate", "captureframerate"):
         rate = number_in(fields.get(key, ""))
         if rate is not None and np.isfinite(rate) and rate > 0.0:
             return rate
     seen = times[np.isfinite(times)]
     if len(seen) < 2 or not seen[-1] > seen[0]:
-        raise MarkerFileError("the frame rate is not known, neither by the header nor by times: export it again")
+        raise MarkerFileError("the frame rate is in neither the header nor the times: export it again")
     return (len(seen) - 1) / float(seen[-1] - seen[0])

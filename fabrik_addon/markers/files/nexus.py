@@ -1,9 +1,9 @@
-"""Reading CSV (ASCII) exports of Vicon Nexus: the section "Trajectories".
+"""Reads the section "Trajectories" of CSV (ASCII) exports of Vicon Nexus.
 
-The section's name is in a line of its own, the rate in the next one; then the names, each over the first column of its
-marker, with a subject's name and a colon in front; "Frame,Sub Frame,X,Y,Z,X,Y,Z,…"; the units of each column; and a
-row for each frame down to a blank line. Velocities (X', X'') are skipped, and so are other sections: devices, joints,
-model outputs. Source: Vicon Nexus User Guide, "Export data to an ASCII file", and files of Nexus 2. Z is up unless the
+The section's name has its own line; the rate is on the next one. Then come the marker names, with a subject and colon
+in front, each above the first column of its marker; "Frame,Sub Frame,X,Y,Z,X,Y,Z,…"; the units of each column; and a
+row for each frame, down to a blank line. Velocities (X', X'') and other sections (devices, joints, model outputs) are
+skipped. Source: Vicon Nexus User Guide, "Export data to an ASCII file", and files of Nexus 2. Z is up unless the
 markers show otherwise.
 """
 
@@ -21,15 +21,15 @@ _SECTION_LINE: Final = re.compile(rb"(?:\A(?:\xef\xbb\xbf)?|[\r\n])\"?trajectori
 
 
 def has_trajectories(content: bytes) -> bool:
-    """Whether a line of a file says that trajectories follow."""
+    """Whether a line of the file begins a section of trajectories."""
     return _SECTION_LINE.search(content) is not None
 
 
 def parse_nexus(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip:
-    """The clip in a file's bytes, metres in the file's own axes; units, up_axis: see `read_markers`.
+    """The clip in a file's bytes, in metres and the file's own axes; units, up_axis: see `read_markers`.
 
-    Raises MarkerFileError, which does not name the file yet, if there is no whole section of trajectories, no rate, no
-    known unit, and if no marker is ever seen.
+    Raises MarkerFileError, without the file's name, if there is no complete section of trajectories, no rate, no known
+    unit, or if no marker is ever seen.
     """
     rows = CsvRows(content)
     while (row := rows.next()) is not None and (not row or row[0].lower() != _SECTION):
@@ -40,7 +40,7 @@ def parse_nexus(content: bytes, units: str | None, up_axis: UpAxis | None) -> Cl
         raise MarkerFileError("the header of its trajectories is truncated: export it again")
     if rate is None or not rate > 0.0 or not np.isfinite(rate):
         raise MarkerFileError(f"the frame rate under Trajectories is {told[0] if told else ''!r}: export it again")
-    # A name is over the first column of its marker; the columns after it up to the next name are that marker's.
+    # A name is above the first column of its marker; columns up to the next name belong to that marker.
     places: dict[str, list[int]] = {}
     owner = ""
     for place, axis in enumerate(axes):
@@ -57,6 +57,6 @@ def parse_nexus(content: bytes, units: str | None, up_axis: UpAxis | None) -> Cl
     points = rows.columns(wanted).reshape(-1, len(whole), 3)
     positions = without_unseen(points) * METRES[unit]
     if np.isnan(positions).all():
-        raise MarkerFileError("no marker is seen on any frame: choose another recording")
+        raise MarkerFileError("no marker is visible on any frame: choose another recording")
     up, notes = (up_axis, ()) if up_axis else guessed_up(positions, "Z")
     return Clip(tuple(whole), rate, positions, up, unit, notes=notes)

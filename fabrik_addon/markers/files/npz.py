@@ -1,8 +1,8 @@
-"""Reading the markers in AMASS's .npz files: `marker_data` (F, M, 3) and `marker_labels`, metres, Z up.
+"""Reads the markers in AMASS's .npz files: `marker_data` (F, M, 3) and `marker_labels`, metres, Z up.
 
-Source: the keys that AMASS's notebook 01-AMASS_Visualization lists (nghorbani/amass). Their rate is
-`mocap_framerate`, later `mocap_frame_rate`. SOMA calls them `markers`, `labels` and `frame_rate`, in millimetres
-(nghorbani/soma): units that are not given follow from how large the person is.
+Source: the keys listed in AMASS's notebook 01-AMASS_Visualization (nghorbani/amass). The rate is `mocap_framerate`, in
+later files `mocap_frame_rate`. SOMA uses `markers`, `labels` and `frame_rate`, in millimetres (nghorbani/soma). Units
+that are not given follow from the person's size.
 """
 
 from typing import Final
@@ -21,13 +21,13 @@ _LABELS: Final = ("marker_labels", "labels")
 def parse_npz(content: bytes, units: str | None, up_axis: UpAxis | None, *, rate: float | None = None) -> Clip:
     """The markers in a file's bytes, as a clip in metres; units, up_axis, rate: see `read_markers`.
 
-    Raises MarkerFileError, which does not name the file yet, for a file that is cut off, without markers or a rate, or
-    whose markers would have to be unpickled.
+    Raises MarkerFileError, without the file's name, if the file is truncated, has no markers or no rate, or if its
+    markers would have to be unpickled.
     """
     found = arrays_in(content, (*_POSITIONS, *_LABELS, *RATES))
     positions = next((found[key] for key in _POSITIONS if key in found), None)
     if positions is None:
-        raise MarkerFileError("it has no markers (marker_data): use its poses, if it has some, to retarget")
+        raise MarkerFileError("it has no markers (marker_data): if it has poses, retarget those")
     if positions.ndim != 3 or positions.shape[2] != 3 or positions.dtype.kind not in "fiu" or not positions.size:
         raise MarkerFileError(f"its markers have the shape {positions.shape}: export them as (frames, markers, 3)")
     labels = next((found[key] for key in _LABELS if key in found), None)
@@ -37,10 +37,10 @@ def parse_npz(content: bytes, units: str | None, up_axis: UpAxis | None, *, rate
     if labels is not None and labels.size == count:
         names = [label.decode("utf-8", "replace") if isinstance(label, bytes) else str(label) for label in labels.flat]
     else:
-        notes = ("its markers have no labels: say by a map which is on which bone",)
+        notes = ("its markers have no labels: use a marker map",)
     points = without_unseen(np.asarray(positions, dtype=np.float64))
     if np.isnan(points).all():
-        raise MarkerFileError("no marker is seen on any frame: choose another recording")
+        raise MarkerFileError("no marker is visible on any frame: choose another recording")
     unit = unit_name(units) if units is not None else unit_of(points)
     up, up_notes = (up_axis, ()) if up_axis else guessed_up(points * METRES[unit], "Z")
     rate, rate_notes = rate_or_usual(rate or rate_in(found))

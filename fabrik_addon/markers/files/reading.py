@@ -1,4 +1,4 @@
-"""What the readers of marker files share: bytes, units, names, and what counts as seen."""
+"""Shared by the readers of marker files: bytes, units, names, and missing samples."""
 
 import itertools
 import logging
@@ -15,7 +15,7 @@ import numpy as np
 
 from ..clip import FEWEST_MARKERS, BoolArray, Clip, FloatArray, MarkerFileError, UpAxis, up_axis_by_markers
 
-# From the bytes of a file, the units and the up axis that are told (None: what the file says) to a clip.
+# A parser: from a file's bytes, and optional units and up axis that override the file's, to a clip.
 Parser: TypeAlias = Callable[[bytes, str | None, UpAxis | None], Clip]
 
 _log = logging.getLogger(__name__)
@@ -33,10 +33,10 @@ _LONG_UNITS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def read_file(path: str | os.PathLike[str], parse: Parser, units: str | None, up_axis: str | None) -> Clip:
-    """The clip that ``parse`` makes of a file; its notes are logged.
+    """Read a file with ``parse`` and log the notes of the clip.
 
-    units: overrides what the file says ("mm", "cm", "m", "in", "ft"). up_axis: "Y" or "Z"; None takes what the file
-    says, or guesses. Raises MarkerFileError, one sentence that names the file, where it cannot be read.
+    units: overrides the file's ("mm", "cm", "m", "in", "ft"). up_axis: "Y" or "Z"; None: the file's, or a guess. Raises
+    MarkerFileError, one sentence that names the file, if it cannot be read.
     """
     path = Path(path)
     axes: dict[str | None, UpAxis | None] = {None: None, "Y": "Y", "Z": "Z"}
@@ -46,7 +46,7 @@ def read_file(path: str | os.PathLike[str], parse: Parser, units: str | None, up
             raise MarkerFileError(f"the up axis must be Y or Z, not {up_axis!r}")  # noqa: TRY301
         clip = replace(parse(_file_bytes(path), units, axes[told]), source=path.name)
     except MarkerFileError as trouble:
-        # Its class may say more.
+        # Keep the class of the error, which may carry more.
         trouble.args = (f"{path.name}: {trouble}",)
         raise
     for note in clip.notes:
@@ -55,7 +55,7 @@ def read_file(path: str | os.PathLike[str], parse: Parser, units: str | None, up
 
 
 def _file_bytes(path: Path) -> bytes:
-    """Everything in the file; raise MarkerFileError where there is none or nothing in it."""
+    """The bytes of a file; raises MarkerFileError if it is missing or empty."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -68,7 +68,7 @@ def _file_bytes(path: Path) -> bytes:
 
 
 def decoded(content: bytes) -> str:
-    """The text: by its byte order mark, else UTF-8, else Latin-1, which fits any bytes."""
+    """The text, decoded by its byte order mark, else as UTF-8, else as Latin-1, which accepts any bytes."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return content.decode("utf-16", errors="replace")
     try:
@@ -78,9 +78,9 @@ def decoded(content: bytes) -> str:
 
 
 def number_in(cell: str) -> float | None:
-    """A cell as a number: NaN for blanks and words that mean "not seen", None if it is no number.
+    """A cell as a number: NaN for blanks and words that mean "not seen"; None if it is not a number.
 
-    A comma is read as a decimal point if there is no other.
+    A comma counts as a decimal point if there is no other.
     """
     if _NOT_SEEN.fullmatch(cell):
         return math.nan
@@ -93,19 +93,19 @@ def number_in(cell: str) -> float | None:
 
 
 def unit_name(told: str) -> str:
-    """The short name of a unit; raise MarkerFileError, naming it, where it is none that we know."""
+    """The short name of a unit; raises MarkerFileError, which names the unit, if it is unknown."""
     word = told.strip().strip("\"'()[]").lower()
     word = _LONG_UNITS.get(word.removesuffix("s").replace("metre", "meter"), word)
     if word in METRES:
         return word
     known = ", ".join(METRES)
     if not word:
-        raise MarkerFileError(f"the header says no units; say which they are ({known})")
-    raise MarkerFileError(f"the units {told.strip()!r} are not known; say which they are ({known})")
+        raise MarkerFileError(f"the header has no units: choose them ({known})")
+    raise MarkerFileError(f"the units {told.strip()!r} are not known: choose them ({known})")
 
 
 def unique_names(names: Sequence[str]) -> tuple[str, ...]:
-    """The names with ``_2``, ``_3`` … added where one has been there already."""
+    """The names, with ``_2``, ``_3`` … appended to repeated ones."""
     done: dict[str, None] = {}
     for name in names:
         numbered = (f"{name}_{count}" for count in itertools.count(2))
@@ -115,19 +115,19 @@ def unique_names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def without_unseen(points: FloatArray) -> FloatArray:
-    """The (F, M, 3) points with NaN in all of a triple that is not a position."""
+    """(F, M, 3) points, with all coordinates NaN for samples that are not positions."""
     unseen: BoolArray = ~np.isfinite(points).all(axis=-1) | (points == 0.0).all(axis=-1)
     return np.where(unseen[..., None], np.nan, points)
 
 
 def rate_or_usual(rate: float | None) -> tuple[float, tuple[str, ...]]:
-    """A rate in Hz and nothing; if it is not known that of most cameras, and a note."""
-    note = f"nothing says its rate; took {_USUAL_RATE:g} frames a second: choose another if it is wrong"
+    """A known rate in Hz; else that of most cameras, and a note."""
+    note = f"its rate is unknown; assumed {_USUAL_RATE:g} frames a second: choose another if that is wrong"
     return (rate, ()) if rate else (_USUAL_RATE, (note,))
 
 
 def guessed_up(positions: FloatArray, default: UpAxis) -> tuple[UpAxis, tuple[str, ...]]:
-    """The up axis of (F, M, 3) positions where a file does not say it, and a note where a body's do not either."""
+    """The up axis of (F, M, 3) positions from a file without one; a note if the markers do not show it."""
     told = up_axis_by_markers(positions)
-    note = f"nothing says which axis is up; took {default}: choose the other one if the person stands or lies wrongly"
+    note = f"the up axis is unknown; assumed {default}: choose the other one if the person is not upright"
     return told or default, () if told or positions.shape[1] < FEWEST_MARKERS else (note,)

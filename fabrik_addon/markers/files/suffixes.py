@@ -1,4 +1,4 @@
-"""Which files can be read, by the ends of their names, and which orders of keypoints are known."""
+"""Suffixes of files that can be read, and the known keypoint layouts."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -8,7 +8,7 @@ SUFFIXES: Final = (".trc", ".c3d", ".csv", ".npy", ".npz")
 """Files of markers and keypoints."""
 
 ARMATURE_SUFFIXES: Final = (".bvh", ".fbx", ".glb", ".gltf", ".usd", ".usda", ".usdc", ".usdz", ".mvnx")
-"""Files of an armature that moves, and of nothing else."""
+"""Files that contain an armature's motion and no markers."""
 
 LAYOUTS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -20,4 +20,4 @@ LAYOUTS: Final[Mapping[str, str]] = MappingProxyType(
         "SMPL": "SMPL",
     }
 )
-"""The orders in which pose estimators write keypoints, by what an option calls them."""
+"""The known keypoint layouts: option value to label."""

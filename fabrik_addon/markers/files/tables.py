@@ -1,4 +1,4 @@
-"""What the readers of CSV files share: cells, rows of numbers, and where a file was cut off."""
+"""Shared by the readers of CSV files: cells, rows of numbers, and truncated files."""
 
 import csv
 import io
@@ -12,15 +12,15 @@ import numpy as np
 from ..clip import FloatArray, MarkerFileError
 from .reading import decoded, number_in
 
-# So many lines tell what separates the cells.
+# The separator is found from this many lines.
 _FIRST_LINES: Final = 8
 
 
 @dataclass
 class CsvRows:
-    """The rows of a CSV file, read one after the other, so that little more than the numbers is in memory.
+    """The rows of a CSV file, read one by one to save memory.
 
-    cut: whether the file's last line has no end, so that its last number may be a part of one.
+    cut: the file's last line has no line end, so its last number may be incomplete.
     """
 
     content: bytes = field(repr=False)
@@ -28,7 +28,7 @@ class CsvRows:
     _ahead: list[str] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        """Find what separates the cells: tabs, semicolons or commas."""
+        """Find the separator: tab, semicolon or comma."""
         text = decoded(self.content)
         self.cut = not text.endswith(("\n", "\r"))
         start = text.split("\n", _FIRST_LINES)[:_FIRST_LINES]
@@ -36,7 +36,7 @@ class CsvRows:
         self._reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
 
     def next(self) -> list[str] | None:
-        """The cells of the next row without spaces around them; None at the end."""
+        """The stripped cells of the next row; None at the end."""
         if self._ahead is not None:
             row, self._ahead = self._ahead, None
             return row
@@ -46,17 +46,17 @@ class CsvRows:
             return None
         except csv.Error as trouble:
             raise MarkerFileError(
-                f"line {self._reader.line_num} is no text in columns ({trouble}): export it again"
+                f"line {self._reader.line_num} cannot be split into columns ({trouble}): export it again"
             ) from None
 
     def back(self, row: list[str]) -> None:
-        """Let `next` give a row again."""
+        """Push a row back, so that `next` returns it again."""
         self._ahead = row
 
     def columns(self, places: Sequence[int], each: Callable[[list[str]], None] | None = None) -> FloatArray:
-        """(F, n) the cells of n columns, counted from 0, of all rows down to an empty line.
+        """(F, n) numbers in n columns, by index from 0, of all rows down to an empty line.
 
-        NaN if a cell is blank, missing, or a word that means "not seen". each: called with every row that counts.
+        NaN if a cell is blank, missing, or a word that means "not seen". each: called with every row that is used.
         Raises MarkerFileError for other text, and if there are no rows.
         """
         wanted, last = np.array(places), max(places)
@@ -71,7 +71,7 @@ class CsvRows:
             if each is not None:
                 each(row)
         if row is None and ended and self.cut:
-            # The last number of a row that was cut may be a part of one.
+            # The last number of a truncated row may be incomplete.
             seen = np.flatnonzero(np.isfinite(rows[-1]))
             rows[-1][seen[-1:]] = np.nan
             if len(seen) < 2:

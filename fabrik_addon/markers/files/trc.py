@@ -1,15 +1,14 @@
-"""Reading TRC files: tab-separated text, a header of five or six lines, three columns a marker.
+"""Reads TRC files: tab-separated text, a header of five or six lines, three columns for each marker.
 
-What writers get wrong is put right where there is only one sensible reading (and logged), and
-refused in one sentence where there is not:
+Errors of writers are corrected, and logged, if only one reading makes sense; otherwise the file is refused:
 
-* not seen are: blank cells and words such as ``NaN``, triples of exactly (0, 0, 0), infinite
-  numbers, and whatever a row lacks at its end; one coordinate missing means that the sample is;
-* counts in the header are only compared with what was read; the rows and names count;
-* a number may have a decimal comma, since commas separate nothing in this format;
-* cells may be apart by commas, semicolons or spaces instead, and names side by side without blank cells between them;
-* where the file stops in mid-row the row's last number may have been cut, and is not used. (Not
-  to be seen is a cut in the very last number of as many frames as the header says.)
+* A sample is missing if a coordinate is blank, a word such as ``NaN``, infinite or absent at the end of a row, or if it
+  is exactly (0, 0, 0).
+* Counts in the header are only compared with the rows and names, which decide.
+* A number may have a decimal comma, since commas separate nothing in this format.
+* Cells may also be separated by commas, semicolons or spaces, and names may follow each other without blank cells.
+* If the file ends within a row, the row's last number may be incomplete and is ignored. (This cannot be detected if
+  only the very last number of the announced frames is cut.)
 """
 
 import math
@@ -26,13 +25,13 @@ from .reading import METRES, decoded, guessed_up, number_in, unique_names, unit_
 
 _AXIS_CELL: Final = re.compile(r"[XYZ]\d*", re.IGNORECASE)
 _COLUMNS_BEFORE: Final = 2  # Frame# and Time
-# Header and Time column may differ by this share before it is worth a warning.
+# Header and Time column may differ by this share without a warning.
 _RATE_SLACK: Final = 0.02
 
 
 @dataclass(frozen=True)
 class _Line:
-    """One line that is not blank: its number in the file, from 1, and its stripped cells."""
+    """A line that is not blank: its number in the file, from 1, and its stripped cells."""
 
     number: int
     cells: tuple[str, ...]
@@ -40,7 +39,7 @@ class _Line:
 
 @dataclass(frozen=True)
 class _Table:
-    """The file taken apart: header fields by lower-case key, names as written, rows of cells."""
+    """The parts of a file: header fields by lower-case key, names as written, rows of cells."""
 
     fields: Mapping[str, str]
     names: tuple[str, ...]
@@ -50,7 +49,7 @@ class _Table:
 
 @dataclass(frozen=True)
 class _Samples:
-    """Numbers by row: frame numbers (F,), times (F,) in seconds, points (F, M, 3) in file units."""
+    """Frame numbers (F,), times (F,) in seconds, points (F, M, 3) in the file's units."""
 
     frames: FloatArray
     times: FloatArray
@@ -58,11 +57,11 @@ class _Samples:
 
 
 def parse_trc(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip:
-    """The clip in a file's bytes, metres in the file's own axes.
+    """The clip in a file's bytes, in metres and the file's own axes.
 
-    units, up_axis: as `read_markers` says; an axis that is not given is guessed from the markers (Y where they do not
-    say). Raises MarkerFileError, which does not name the file yet, for a file that is empty, truncated in its header or
-    not a TRC file; for unknown units; for no rate in header and times; and where no marker is ever seen.
+    units, up_axis: see `read_markers`; an up axis that is not given is guessed from the markers (Y if they do not show
+    it). Raises MarkerFileError, without the file's name, if the file is empty, truncated in its header or not a TRC
+    file, for unknown units, if neither header nor times give a rate, and if no marker is ever seen.
     """
     text = decoded(content)
     table = _table(_lines(text))
@@ -72,7 +71,7 @@ def parse_trc(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip
     rate = _rate(table.fields.get("datarate", ""), samples)
     positions = without_unseen(samples.points) * METRES[unit]
     if np.isnan(positions).all():
-        raise MarkerFileError("no marker is seen on any frame: choose another recording")
+        raise MarkerFileError("no marker is visible on any frame: choose another recording")
     up, up_note = (up_axis, ()) if up_axis else guessed_up(positions, "Y")
     return Clip(
         names=unique_names(names),
@@ -86,16 +85,15 @@ def parse_trc(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip
 
 
 def _lines(text: str) -> list[_Line]:
-    """The lines that hold anything, as cells.
+    """The lines that are not blank, split into cells.
 
-    Not with ``str.splitlines`` and ``str.strip()``: what they take for a line break or a blank may
-    be a letter of a Latin-1 name.
+    Without ``str.splitlines`` and ``str.strip()``, which take some Latin-1 letters for line breaks or blanks.
     """
     plain = text.replace("\r\n", "\n").replace("\r", "\n")
     separator = next((mark for mark in "\t;," if mark in plain), "\t")
     lines = []
     for number, text_line in enumerate(plain.split("\n"), start=1):
-        # If nothing but blanks separates the cells, they are the line's words.
+        # Without a separator, cells are separated by blanks.
         words = text_line.split(separator) if separator in text_line else re.split(" +", text_line.strip(" "))
         cells = tuple(word.strip(" ") for word in words)
         if any(cells):
@@ -104,15 +102,15 @@ def _lines(text: str) -> list[_Line]:
 
 
 def _table(lines: Sequence[_Line]) -> _Table:
-    """Split the lines into header fields, names and rows; raise where the header is not whole."""
+    """Split the lines into header fields, names and rows; raises MarkerFileError if the header is incomplete."""
     if not lines or not lines[0].cells[0].lower().startswith("pathfiletype"):
-        raise MarkerFileError("this is not a TRC file: choose one that begins with PathFileType")
+        raise MarkerFileError("this is not a TRC file, which begins with PathFileType: choose another")
     at = next((i for i, line in enumerate(lines) if line.cells[0].lower().startswith("frame")), None)
     if at is None:
-        raise MarkerFileError("the header is truncated: there is no Frame# line with marker names: export it again")
+        raise MarkerFileError("the header is truncated; it has no Frame# line with marker names: export it again")
     fields = _fields(lines[1], lines[2] if at > 2 else _Line(0, ())) if at > 1 else {}
     if "datarate" not in fields:
-        raise MarkerFileError("the header is truncated: there is no line of DataRate and its fellows: export it again")
+        raise MarkerFileError("the header is truncated; it has no line with DataRate: export it again")
     rows = tuple(lines[at + 1 :])
     axis_columns = _axis_columns(rows[0]) if rows else 0
     rows = rows[1:] if axis_columns else rows
@@ -122,7 +120,7 @@ def _table(lines: Sequence[_Line]) -> _Table:
 
 
 def _fields(keys: _Line, values: _Line) -> dict[str, str]:
-    """The header's fields: word by word, since writers put in tabs as they like; by place where one is blank."""
+    """The header's fields: word by word, since writers place tabs freely; by column if one is blank."""
     pairs = [" ".join(line.cells).split() for line in (keys, values)]
     if len(pairs[0]) != len(pairs[1]):
         pairs = [list(keys.cells), list(values.cells)]
@@ -130,28 +128,28 @@ def _fields(keys: _Line, values: _Line) -> dict[str, str]:
 
 
 def _axis_columns(line: _Line) -> int:
-    """How many columns a line of X1 Y1 Z1 … names; 0 where the line is something else."""
+    """The number of columns in a line of X1 Y1 Z1 … names; 0 for any other line."""
     filled = [cell for cell in line.cells if cell]
     return len(filled) if all(_AXIS_CELL.fullmatch(cell) for cell in filled) else 0
 
 
 def _marker_names(table: _Table) -> list[str]:
-    """One name for each three columns; columns that have numbers but no name become ``*n``.
+    """One name for each three columns; columns with numbers but no name become ``*n``.
 
-    Raises where names and columns cannot be matched one to one by their place.
+    Raises MarkerFileError if names and columns do not match one to one.
     """
     cells = _without_blank_end(table.names)
     if not cells:
-        raise MarkerFileError("no markers, as the Frame# line has no names after tabs: export it again")
+        raise MarkerFileError("no markers: the Frame# line has no names after tabs; export it again")
     used = max(len(_without_blank_end(row.cells)) for row in table.rows) - _COLUMNS_BEFORE
     if all(cells) and used == 3 * len(cells):
         return list(cells)
     for place, cell in enumerate(cells):
         if cell and place % 3:
-            raise MarkerFileError(f"the name {cell!r} does not stand on a marker's first column: export it again")
+            raise MarkerFileError(f"the name {cell!r} is not above a marker's first column: export it again")
     names = list(cells[::3])
     if used > 3 * len(names) and used % 3:
-        raise MarkerFileError(f"{used} columns of numbers for {len(names)} names: three a marker are needed")
+        raise MarkerFileError(f"{used} columns of numbers for {len(names)} names: each marker needs three")
     columns = max(used, table.axis_columns)
     if table.axis_columns and columns <= 3 * (len(names) - 1):
         raise MarkerFileError(f"{len(names)} marker names but columns for only {-(-columns // 3)}: export it again")
@@ -165,11 +163,11 @@ def _without_blank_end(cells: Sequence[str]) -> Sequence[str]:
 
 
 def _samples(table: _Table, marker_count: int, *, cut: bool) -> _Samples:
-    """Every row as numbers; ``cut`` says that the file's last line has no end."""
+    """Every row as numbers. cut: the file's last line has no line end."""
     width = _COLUMNS_BEFORE + 3 * marker_count
     rows = list(table.rows)
     if cut and (len(rows[-1].cells) < width or len(rows) < _count(table, "numframes")):
-        # The last cell of a cut row is left out; all of the row if no whole marker is left.
+        # The last cell of a truncated row is dropped, or the whole row if no complete marker is left.
         last = rows.pop()
         rows += [_Line(last.number, last.cells[:-1])] if len(last.cells) > _COLUMNS_BEFORE + 3 else []
     if not rows:
@@ -183,13 +181,13 @@ def _samples(table: _Table, marker_count: int, *, cut: bool) -> _Samples:
 
 
 def _count(table: _Table, key: str) -> float:
-    """A count of the header; -1 where it says none."""
+    """A count in the header; -1 if it is missing."""
     said = number_in(table.fields.get(key, ""))
     return said if said is not None and math.isfinite(said) else -1.0
 
 
 def _numbers(line: _Line) -> list[float]:
-    """The cells of a row as numbers, NaN for what is not seen."""
+    """The cells of a row as numbers; NaN if not seen."""
     try:
         return [float(cell) for cell in line.cells]
     except ValueError:
@@ -199,31 +197,31 @@ def _numbers(line: _Line) -> list[float]:
         number = number_in(cell)
         if number is None:
             raise MarkerFileError(
-                f"line {line.number}, column {column}: {cell!r} is not a number: mend it or export again"
+                f"line {line.number}, column {column}: {cell!r} is not a number: fix it or export again"
             )
         numbers.append(number)
     return numbers
 
 
 def _rate(told: str, samples: _Samples) -> float:
-    """The header's rate in Hz, else that of the Time column; raise where neither is one."""
+    """The rate in Hz from the header, else from the Time column; raises MarkerFileError if neither gives one."""
     rate = number_in(told)
     if rate is not None and math.isfinite(rate) and rate > 0.0:
         return rate
     from_times = _rate_of_times(samples)
     if from_times is None:
         raise MarkerFileError(
-            f"the frame rate is not known, as DataRate is {told or 'missing'!r} and the Time column does not rise: "
-            "mend one of them"
+            f"the frame rate is unknown; DataRate is {told or 'missing'!r} and the Time column does not increase: "
+            "fix one of them"
         )
     return from_times
 
 
 def _rate_of_times(samples: _Samples) -> float | None:
-    """Rows a second by the Time column, None where that does not rise.
+    """Rows a second from the Time column; None if it does not increase.
 
-    From first to last, since times are often rounded to a millisecond. Where Frame# rises it
-    counts the rows, so that rows left out do not lower the rate.
+    From the first to the last row, since times are often rounded to a millisecond. If Frame# increases, it counts the
+    rows, so that missing rows do not lower the rate.
     """
     timed = np.isfinite(samples.times)
     times, frames = samples.times[timed], samples.frames[timed]
@@ -235,20 +233,20 @@ def _rate_of_times(samples: _Samples) -> float | None:
 
 
 def _lies(table: _Table, samples: _Samples, rate: float) -> list[str]:
-    """What the header or the counting columns say that the rows do not bear out."""
+    """Warnings about header fields and counting columns that do not match the rows."""
     lies = []
     frame_count, marker_count, _ = samples.points.shape
     for what, found in (("frames", frame_count), ("markers", marker_count)):
         said = _count(table, f"num{what}")
         if said not in (found, -1.0):
-            lies.append(f"the header says {said:g} {what}, read {found}")
+            lies.append(f"the header announces {said:g} {what}, but there are {found}")
     timed = _rate_of_times(samples)
     if timed is not None and abs(timed - rate) > _RATE_SLACK * rate:
-        lies.append(f"the header says {rate:g} Hz, the Time column {timed:g} Hz; took the header's")
+        lies.append(f"the header has {rate:g} Hz, but the Time column {timed:g} Hz; used the header's")
     steps = np.diff(samples.frames)
     if len(steps) and (steps != np.median(steps)).any():
-        lies.append("the frame numbers are not evenly spaced; took the rows as they come")
+        lies.append("the frame numbers are not evenly spaced; used every row as one frame")
     infinite = int(np.isinf(samples.points).any(axis=-1).sum())
     if infinite:
-        lies.append(f"{infinite} samples are infinite; took them as not seen")
+        lies.append(f"{infinite} samples are infinite; ignored them")
     return lies

@@ -1,1 +1,1 @@
-"""Where markers are not seen, and what is put there. Imports what stands directly in `markers`."""
+"""Gaps in recordings, and how they are filled. Imports only the modules directly in `markers`."""

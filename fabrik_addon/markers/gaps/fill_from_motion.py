@@ -1,10 +1,9 @@
-"""What a hidden bone did when the rest of the body last moved like this.
+"""Predicts a hidden bone from other times of the take at which the rest of the body moved alike.
 
-People repeat themselves. Over a long gap the motion at its edges says little about what a limb did in between; the
-other bones say more if the take shows them moving alike at another time. A Gaussian process from the poses and motion
-of the other bones to the hidden bone's rotation predicts that. It meets the gap's edges, since the frames beside them
-are among those it learns from. It is used only if it would have filled gaps of the same length at other times better
-than the edges alone.
+People repeat their movements. Over a long gap the motion at its edges says little about a limb; the other bones say
+more, if the take shows them moving alike at another time. A Gaussian process from the poses and motion of the other
+bones to the hidden bone's rotation predicts it. It meets the gap's edges, since it also learns from the frames next to
+them. It is only used if it would have filled gaps of the same length at other times better than the edges alone.
 """
 
 from typing import Final
@@ -22,23 +21,24 @@ from ...core.rotations import (
 from ..clip import BoolArray, FloatArray, true_spans
 from .long import fill_rotations
 
-# Seconds: the other bones' motion is their poses this long before and after.
+# Seconds: poses of the other bones this long before and after describe their motion.
 _LAG: Final = 0.08
-# Seconds on either side of a gap that are learned from: more frames say little more and take time. At most so many
-# frames of them, and always so many next to the gap.
+# Seconds on either side of a gap that are learned from; more take time and add little. At most this many of their
+# frames are used, and always this many next to the gap.
 _WITHIN: Final = 4.0
 _MOST_FRAMES: Final = 120
 _BESIDE: Final = 12
 _NOISE: Final = 1e-4
-# Gaps that are tried at other times; the prediction's error has to be less than this share of the plain one's.
+# Number of test gaps at other times. The prediction's error must be below this share of the plain fill's.
 _TRIALS: Final = 4
 _BETTER: Final = 0.7
 
 
 def fill_from_motion(all_rotations: FloatArray, known: BoolArray, bone: int, longest: float, rate: float) -> FloatArray:
-    """(F, 4) a bone's rotations (F, J, 4), filled where not known (F, J); long gaps by what the other bones do.
+    """(F, 4) a bone's rotations from (F, J, 4), with gaps filled; long gaps from the motion of the other bones.
 
-    longest: frames, see `fill_rotations`; gaps longer than a third of it are long. rate: frames a second.
+    known: (F, J), true where a bone's rotation is known. longest: frames, see `fill_rotations`; a gap is long if it
+    exceeds a third of it. rate: frames a second.
     """
     filled = fill_rotations(all_rotations[:, [bone]], known[:, bone], longest)[:, 0]
     within, lag = round(_WITHIN * rate), max(1, round(_LAG * rate))
@@ -58,7 +58,10 @@ def fill_from_motion(all_rotations: FloatArray, known: BoolArray, bone: int, lon
 
 
 def _features(rotations: FloatArray, known: BoolArray, gap: slice, lag: int) -> FloatArray | None:
-    """(F, N) poses before, now and after of the bones that are known over a gap; NaN where not, None without any."""
+    """(F, N) poses before, at and after each frame, of the bones that are known over a gap.
+
+    NaN if unknown; None if no bone is known.
+    """
     others = np.flatnonzero(known[max(gap.start - lag, 0) : gap.stop + lag].all(axis=0))
     angles = angle_between(rotations[:, others], rotations[gap.start, others])
     moving = others[angles.max(axis=0, initial=0.0) > 1e-3]
@@ -73,7 +76,7 @@ def _features(rotations: FloatArray, known: BoolArray, gap: slice, lag: int) -> 
 
 
 def _is_better(rotations: FloatArray, usable: BoolArray, features: FloatArray, length: int, longest: float) -> bool:
-    """Whether predictions fill gaps of a length at other times better than their edges alone."""
+    """Whether predictions fill test gaps of this length better than their edges alone."""
     need, errors = length + 2 * _BESIDE, []
     if len(usable) < need:
         return False
@@ -94,7 +97,7 @@ def _is_better(rotations: FloatArray, usable: BoolArray, features: FloatArray, l
 def _predicted(
     rotations: FloatArray, usable: BoolArray, features: FloatArray, part: slice, plain: FloatArray
 ) -> FloatArray:
-    """(N, 4) rotations for a part of the take; the plain ones where nothing alike has been seen."""
+    """(N, 4) rotations for a part of the take; the plain ones if no similar frame is known."""
     frames = np.flatnonzero(usable)
     beside = (frames >= part.start - _BESIDE) & (frames < part.stop + _BESIDE)
     others = frames[~beside]

@@ -1,4 +1,4 @@
-"""Long gaps of bones: from the motion before to the motion after, continuous in value, speed and acceleration."""
+"""Fills long gaps with curves that continue the motion before and after in value, speed and acceleration."""
 
 from typing import Final
 
@@ -14,29 +14,29 @@ from ...core.rotations import (
 from ..clip import BoolArray, FloatArray, true_spans
 from ..robust import outlier_weights
 
-# Over gaps longer than this (seconds) the speed and acceleration at the edges count less.
+# Over gaps longer than this (seconds), speed and acceleration at the edges count less.
 CARRIED: Final = 0.5
-# Frames beside a gap from which speed and acceleration are taken: a share of the gap's length, since noise in them
-# grows with it, between these.
+# Number of frames next to a gap from which speed and acceleration are measured: a share of the gap's length, since
+# their errors grow with it, within these bounds.
 _BESIDE_SHARE: Final = 0.6
 _LEAST_BESIDE: Final = 6
 MOST_BESIDE: Final = 30
 # A cubic through fewer frames than this would follow the noise.
 _FOR_CUBIC: Final = 20
-# Each third of the frames beside a gap that is there allows one degree more: four frames at a take's beginning led a
-# neck without its marker 170 degrees astray over 30 frames.
+# The curve's degree grows by one for each third of these frames that exists. Without this, four frames at a take's
+# beginning led a neck without its marker 170 degrees astray over 30 frames.
 _FOR_DEGREE: Final = 3.0
-# Frames farther from the cubic than this many times the median hardly count, after so many rounds.
+# Frames farther from the cubic than this many times the median get almost no weight, after this many rounds.
 _FAR_OFF: Final = 4.0
 _ROUNDS: Final = 4
-# The least weight of a frame: where nearly all are alike to the last digit, these alone would not determine a curve.
+# The least weight of a frame: if nearly all frames agree to the last digit, those alone would not determine a curve.
 _LEAST_WEIGHT: Final = 1e-6
-# Frames over which the known values at the edges change to the fitted curve.
+# Frames over which the filled values change from the known ones to the fitted curve.
 _ONTO_COURSE: Final = 2.0
 
 
 def fill_points(points: FloatArray, known: BoolArray, longest: float) -> FloatArray:
-    """(F, C) points, or other values, filled where they are not known (F,).
+    """(F, C) points, or other values, with unknown frames filled; known: (F,).
 
     longest: over gaps of more frames than this, speed and acceleration at the edges count less.
     """
@@ -49,7 +49,7 @@ def fill_points(points: FloatArray, known: BoolArray, longest: float) -> FloatAr
 
 
 def fill_rotations(rotations: FloatArray, known: BoolArray, longest: float) -> FloatArray:
-    """(F, K, 4) unit quaternions, filled where they are not known (F,); longest: see `fill_points`."""
+    """(F, K, 4) unit quaternions with unknown frames filled; known: (F,). longest: see `fill_points`."""
     filled = np.array(rotations)
     for first, end in _gaps(known):
         base = rotations[first - 1] if first > 0 else rotations[end]
@@ -61,9 +61,9 @@ def fill_rotations(rotations: FloatArray, known: BoolArray, longest: float) -> F
 
 
 def hold(values: FloatArray, known: BoolArray, ease: int) -> FloatArray:
-    """(F, C) values that stay where they are not known (F,), and change to what follows over a gap's last frames.
+    """(F, C) values kept constant over unknown frames, and blended to the next known value at the end of a gap.
 
-    ease: how many frames. Quaternions are to be normalized afterwards.
+    known: (F,). ease: number of frames of that blend. Quaternions have to be normalized afterwards.
     """
     filled = np.array(values)
     for first, end in _gaps(known):
@@ -78,12 +78,12 @@ def hold(values: FloatArray, known: BoolArray, ease: int) -> FloatArray:
 
 
 def _gaps(known: BoolArray) -> list[tuple[int, int]]:
-    """Half-open spans of frames that are not known; none if nothing is known."""
+    """Half-open spans of unknown frames; empty if nothing is known."""
     return true_spans(~known) if known.any() else []
 
 
 def _near(first: int, end: int, count: int) -> slice:
-    """A gap and the frames beside it that are looked at."""
+    """A gap and the frames next to it that are used."""
     return slice(max(first - MOST_BESIDE - 1, 0), min(end + MOST_BESIDE + 1, count))
 
 
@@ -100,23 +100,23 @@ def _across(values: FloatArray, known: BoolArray, first: int, end: int, longest:
     stop = _edge(values, known, end, beside)
     steps = np.arange(1, end - first + 1)[:, None, None]
     s = steps / span
-    # The quintic with value, speed and acceleration `a` at 0 and `b` at 1: least change of jerk.
+    # The quintic with value, speed and acceleration `a` at 0 and `b` at 1: least integral of squared jerk.
     a, b = start * scale, stop * scale
     rest = b - np.array([a.sum(axis=0) - 0.5 * a[2], a[1] + a[2], a[2]])
     third = 10.0 * rest[0] - 4.0 * rest[1] + 0.5 * rest[2]
     fourth = -15.0 * rest[0] + 7.0 * rest[1] - rest[2]
     fifth = 6.0 * rest[0] - 3.0 * rest[1] + 0.5 * rest[2]
     curve = np.asarray(a[0] + s * (a[1] + s * (0.5 * a[2] + s * (third + s * (fourth + s * fifth)))))
-    # The last known values lie beside the fitted curve.
+    # The last known values differ from the fitted curve.
     curve += np.exp(-steps / _ONTO_COURSE) * (values[first - 1] - start[0])
     curve += np.exp(-(span - steps) / _ONTO_COURSE) * (values[end] - stop[0])
     return curve
 
 
 def _edge(values: FloatArray, known: BoolArray, edge: int, beside: int) -> FloatArray:
-    """(3, K, C) value, speed and acceleration (in frames) at a gap's edge.
+    """(3, K, C) value, speed and acceleration (per frame) at a gap's edge.
 
-    Those of a curve fitted robustly to `beside` frames after it (negative: before it).
+    From a robust fit to `beside` frames after the edge (negative: before it).
     """
     last = np.clip(edge + beside, 0, len(values) - 1)
     frames = np.arange(min(edge, last), max(edge, last) + 1)

@@ -1,4 +1,4 @@
-"""Short gaps of markers: each marker continues as it was seen to move before and after."""
+"""Fills short gaps: each marker continues its motion from before and after."""
 
 from typing import Final
 
@@ -7,18 +7,18 @@ import numpy as np
 from ..clip import FloatArray
 from ..resample import hermite, slopes
 
-# Seconds for which a marker may go on with the speed at which it was last seen.
+# Seconds for which a marker may keep the speed at which it was last seen.
 _CARRIED: Final = 0.25
 
 
 def bridge(positions: FloatArray, rate: float, longest: int) -> FloatArray:
-    """(F, M, 3) positions with the gaps filled that are at most `longest` frames long, at a rate in Hz.
+    """(F, M, 3) positions with gaps of at most `longest` frames filled; rate: Hz.
 
-    A gap is filled if the marker is seen on both sides. The marker leaves and returns with the speeds that it is seen
-    to have; these take it off the straight line for a quarter of a second and no longer.
+    A gap is filled if the marker is seen on both sides. The marker leaves and returns with its visible speeds, which
+    move it off the straight line for a quarter of a second at most.
     """
     seen, every = ~np.isnan(positions).any(axis=-1), np.arange(len(positions))[:, None]
-    # For each sample the frames on which its marker was last and is next seen; -1 and F if there is none.
+    # For each sample, the frames on which its marker was last seen and will next be seen; -1 and F if there is none.
     before = np.maximum.accumulate(np.where(seen, every, -1), axis=0)
     after = np.minimum.accumulate(np.where(seen, every, len(seen))[::-1], axis=0)[::-1]
     fill = (after - before > 1) & (after - before <= longest + 1) & (before >= 0) & (after < len(positions))
@@ -27,8 +27,8 @@ def bridge(positions: FloatArray, rate: float, longest: int) -> FloatArray:
     slope, steps = slopes(positions), (after - before)[:, None]
     start, end = positions[before, markers], positions[after, markers]
     across = (end - start) / steps
-    # Slopes at both edges of the cubic through the two samples on either side (Newton's form); through a mirrored one,
-    # a parabola, if there is only one sample on a side; a straight line if there is only one on both.
+    # Slopes at both edges of the cubic through two samples on either side (Newton's form). A single sample on one side
+    # is mirrored, which gives a parabola; single samples on both sides give a straight line.
     leaving, coming = slope[before, markers], slope[after, markers]
     leaving, coming = (
         np.where(np.isnan(own), np.where(np.isnan(other), across, 2.0 * across - other), own)
@@ -39,8 +39,8 @@ def bridge(positions: FloatArray, rate: float, longest: int) -> FloatArray:
     for edge in (leaving, coming):
         own = edge + (across - edge) / (steps + 1.0) - bend
         whole, straight = own * steps, end - start
-        # Up to three times the straight distance a cubic does not turn round (Fritsch and Carlson, Monotone Piecewise
-        # Cubic Interpolation, 1980); else it goes as far as its speed takes it in the time above.
+        # A cubic stays monotone up to three times the straight slope (Fritsch and Carlson, Monotone Piecewise Cubic
+        # Interpolation, 1980). Beyond that it goes as far as its speed takes it in the time above.
         along = np.where(whole * straight > 0.0, 3.0 * np.abs(straight), 0.0)
         farthest = np.maximum(along, np.abs(own) * (_CARRIED * rate))
         edges.append(np.sign(whole) * np.minimum(np.abs(whole), farthest))

@@ -1,1 +1,1 @@
-"""Which marker is where on which bone: labels, marker sets, the map file. Imports `human`."""
+"""The bone of each marker and its position there: labels, marker sets, the map file. Imports `human`."""

@@ -1,7 +1,7 @@
-"""What no label tells, motion does: which bone a marker keeps its place on, and how well.
+"""Finds the bone of a marker without a known label from motion, and how certain that is.
 
-A marker on the skin stays where it is on one bone and moves about against all others. Two bones that hardly move
-against each other are told apart by where people put markers: near a landmark of that bone.
+A marker on the skin keeps its position on one bone and moves relative to all others. Two bones that hardly move
+relative to each other are distinguished by where people attach markers: near a landmark of the bone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,29 +15,29 @@ from ...human.body_parts import Role
 from ..clip import FloatArray
 from .landmarks import LANDMARKS, RestBone, RigBody, carrier
 
-# Motion against a bone that is as unlikely as that distance from its nearest landmark, metres: skin moves by 5 to 10 mm
-# on thighs and upper arms, and markers lie some centimetres off the places of an average body.
+# Metres: this motion relative to a bone is as unlikely as that distance from its nearest landmark. Skin moves by 5 to
+# 10 mm on thighs and upper arms, and markers are some centimetres off the landmarks of an average body.
 _MOTION: Final = 0.006
 _PLACE: Final = 0.04
-# A marker is on no bone from whose nearest landmark it is so far, metres.
+# A marker is not on a bone if it is farther than this from the bone's nearest landmark, metres.
 _FARTHEST: Final = 0.22
-# Fewer frames on which it is seen say nothing of a marker.
+# A marker seen on fewer frames is not assigned.
 _FEWEST: Final = 5
 
 
-# Landmarks that weigh less are seldom used.
+# Landmarks of less weight are seldom used.
 _USUAL: Final = 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class ByMotion:
-    """Which bone each of M markers is on.
+    """The bone of each of M markers.
 
     Attributes:
-        bones: (M,) places among the candidates; -1 where none fits.
-        residuals: (M,) metres, the median distance of a marker from its usual place on that bone.
-        margins: (M,) how much worse the next bone is; the larger, the surer. 1 is about as much as a marker's noise.
-        offsets: (M, 3) that usual place, in the bone's frame.
+        bones: (M,) indices into the candidates; -1 if none fits.
+        residuals: (M,) metres, the median distance of a marker from its usual position on that bone.
+        margins: (M,) how much worse the second-best bone is: 1 is about a marker's noise, more is more certain.
+        offsets: (M, 3) that usual position, in the bone's frame.
     """
 
     bones: npt.NDArray[np.intp]
@@ -47,9 +47,9 @@ class ByMotion:
 
 
 def landmarks_on(parts: Mapping[Role, str], rest: Mapping[str, RestBone]) -> dict[str, FloatArray]:
-    """(K, 3) the places in its frame where people put markers, for each bone that carries some, without fingers.
+    """(K, 3) positions, in its frame, of the landmarks of each bone that has some, without fingers.
 
-    parts: the bone that stands for each role. rest: the bones.
+    parts: the bone of each role. rest: the bones at rest.
     """
     body = RigBody(parts, rest)
     places: dict[str, list[FloatArray]] = {}
@@ -70,9 +70,9 @@ def bones_by_motion(
 ) -> ByMotion:
     """The bone that each marker belongs to.
 
-    points: (F, M, 3), NaN where not seen. matrices: (F, B, 4, 4) of the bones that may carry markers, in a rough pose.
-    landmarks: for each of them (K, 3) the places on it where people put markers, in its frame.
-    loosest: metres; a marker is on no bone against which it moves more. metre: units to a metre.
+    points: (F, M, 3), NaN where not seen. matrices: (F, B, 4, 4) of the candidate bones, in a rough pose. landmarks:
+    (K, 3) for each candidate, in its frame. loosest: metres; a marker that moves more relative to a bone is not on it.
+    metre: armature units in a metre; points and matrices are in armature units and space.
     """
     usual, residuals = usual_places(points, matrices)
     away = np.stack(
@@ -93,7 +93,10 @@ def bones_by_motion(
 
 
 def usual_places(points: FloatArray, matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(M, B, 3) where markers usually are in bones' frames, (M, B) the median distance from there; NaN if unseen."""
+    """(M, B, 3) usual marker positions in bones' frames, (M, B) median distances from them; NaN if unseen.
+
+    points: (F, M, 3). matrices: (F, B, 4, 4). Both in armature space.
+    """
     count, bones = points.shape[1], matrices.shape[1]
     usual, residuals = np.zeros((count, bones, 3)), np.full((count, bones), np.nan)
     seen = ~np.isnan(points).any(axis=2)

@@ -1,4 +1,4 @@
-"""What labels mean: the marker set that they belong to, and the bone that each of them sits on."""
+"""Interprets labels: finds the marker set that they belong to, and the bone of each."""
 
 import re
 import unicodedata
@@ -17,7 +17,7 @@ from .words import said_by
 __all__ = ["PRESETS", "Matched", "NamingError", "is_unlabelled", "is_virtual", "match", "parts_of", "recognise"]
 
 _TOKEN: Final = re.compile(r"3[dD]\b|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
-# What Japanese and Chinese labels say, long words before those that are in them.
+# Japanese and Chinese labels; long words before words that they contain.
 _CHARACTERS: Final[Mapping[str, str]] = {
     "左": "Left", "右": "Right", "上前腸骨棘": "ASIS", "上後腸骨棘": "PSIS", "大転子": "Trochanter",
     "肩峰": "Acromion", "股関節": "HJC", "足関節": "Ankle", "足首": "Ankle", "手関節": "Wrist", "手首": "Wrist",
@@ -34,28 +34,28 @@ _SIDES: Final[Mapping[str, str]] = {
     }.items()
     for side in sides.split()
 }
-# Letters for left and right at either end of a label: English, French, Italian, Spanish, Portuguese, which count in
-# pairs only.
+# Letters for left and right at either end of a label in English, French, Italian, Spanish and Portuguese. They count
+# only if both occur.
 _PAIRS: Final = ("lr", "gd", "sd", "id", "ed")
-# A word at either end of all but a few labels says nothing: a performer, a trial. At least so many and this share.
+# A word at the end of this many labels, and this share of them, has no meaning: a performer or a trial.
 _SHARED_LABELS, _SHARED_SHARE = 5, 0.6
-# V_Mid_ASIS and such: points that software has worked out from markers.
+# Virtual points such as V_Mid_ASIS, which software computes from markers.
 _VIRTUAL: Final = re.compile(r"v_(?!sacr).+|virtual.*", re.IGNORECASE)
-# Where on its bone a cluster's marker is, nobody knows before a calibration: it counts less until then.
+# The offset of a cluster's marker is unknown before a calibration, so it weighs less until then.
 _CLUSTER_WEIGHT: Final = 0.3
 _UNLABELLED: Final = re.compile(r"\*.*|unlabel+ed.*|unnamed.*|u_?\d+", re.IGNORECASE)
-# Some programs keep so many letters of a label.
+# Some programs cut labels to this many letters.
 _CUT: Final = 4
-# With fewer labels known, a marker set is not recognised.
+# A marker set is recognised if at least this many labels are known.
 _FEWEST: Final = 3
 
 
 class NamingError(FabrikError):
-    """A marker set that is not known."""
+    """An unknown marker set."""
 
 
 class Matched(NamedTuple):
-    """The markers that have a bone, the labels that have none, and the marker set they were looked up in."""
+    """The markers that have a bone, the labels without one, and the marker set that was used."""
 
     markers: tuple[MappedMarker, ...]
     unmatched: tuple[str, ...]
@@ -63,7 +63,7 @@ class Matched(NamedTuple):
 
 
 class _Meaning(NamedTuple):
-    """What a label says: the landmark on a side ("" in the middle), told by the stem that a preset knows."""
+    """The meaning of a label: a landmark on a side ("" in the middle), and the stem that the preset contains."""
 
     side: str
     landmark: str
@@ -72,7 +72,7 @@ class _Meaning(NamedTuple):
 
 
 class _Sign(NamedTuple):
-    """One way to read a label: a side, or "", and the rest in small letters. pair: the letters that told the side."""
+    """One reading of a label: a side, or "", and the rest in lower case. pair: the letters that gave the side."""
 
     side: str
     stem: str
@@ -80,7 +80,7 @@ class _Sign(NamedTuple):
 
 
 class _Reader:
-    """The labels of one file, read as each other's neighbours: words that all share, and sides in pairs."""
+    """The labels of one file, interpreted together: words that all share, and sides in pairs."""
 
     def __init__(self, labels: Sequence[str]) -> None:
         tokens = {label: _tokens(label) for label in labels if is_named(label)}
@@ -94,18 +94,18 @@ class _Reader:
         }
 
     def meaning(self, label: str, preset: Preset | None) -> _Meaning | None:
-        """What a label says: in the preset, in all that know it, in words; None where it says nothing."""
+        """The meaning of a label from the preset, from all other presets, or from its words; None if unknown."""
         return self.in_preset(label, preset) or self._in_others(label)
 
     def in_preset(self, label: str, preset: Preset | None) -> _Meaning | None:
-        """What a label says in a preset; None where it says nothing."""
+        """The meaning of a label in a preset; None if unknown."""
         if preset is None or label not in self._tokens:
             return None
         signs = list(_signs(self._tokens[label]))
         return _whole_meaning([*signs, *self._weak[label]], preset) or _cut_meaning(signs, preset)
 
     def _in_others(self, label: str) -> _Meaning | None:
-        """What a label, taken whole, says in all presets that know it, where they agree, or in words."""
+        """The meaning of a whole label if all other presets that contain it agree, else from its words."""
         own = list(_own_signs(self._tokens.get(label, [])))
         for signs in (own, self._weak.get(label, [])):
             meanings = [meaning for preset in PRESETS.values() if (meaning := _whole_meaning(signs, preset))]
@@ -117,24 +117,24 @@ class _Reader:
 
 
 def is_unlabelled(label: str) -> bool:
-    """Whether a label is one that recording software gives to a marker that it does not know, such as ``*12``."""
+    """Whether a label is one that recording software gives to unknown markers, such as ``*12``."""
     return _UNLABELLED.fullmatch(_own_label(label)) is not None
 
 
 def is_virtual(label: str) -> bool:
-    """Whether a label is that of a point which software has worked out from markers, such as ``V_Mid_ASIS``."""
+    """Whether a label names a point that software computes from markers, such as ``V_Mid_ASIS``."""
     return _VIRTUAL.fullmatch(_own_label(label)) is not None
 
 
 def is_named(label: str) -> bool:
-    """Whether a label may say what its marker is."""
+    """Whether a label may describe its marker."""
     return not is_unlabelled(label) and not is_virtual(label)
 
 
 def recognise(labels: Iterable[str]) -> str | None:
-    """The key of the preset that knows most of the labels, None where none knows three.
+    """The key of the preset that contains most of the labels; None if none contains three.
 
-    Of two that know as many the one that is known more completely.
+    On a tie, the preset of which a larger share is used.
     """
     names = list(labels)
     return _recognised(_Reader(names), names)
@@ -149,12 +149,12 @@ def _recognised(reader: _Reader, labels: Sequence[str]) -> str | None:
 
 
 def body_labels(labels: Sequence[str]) -> int:
-    """How many of the labels of one person, or thing, name a place on a body."""
+    """The number of labels of one person, or object, that name a landmark on a body."""
     return len(landmarks_of(labels))
 
 
 def landmarks_of(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """The side ("L", "R" or "") and the landmark that each label of one person names, for those that name one."""
+    """The side ("L", "R" or "") and landmark of each label of one person that names one."""
     reader = _Reader(labels)
     key = _recognised(reader, labels)
     found = {label: reader.meaning(label, PRESETS[key] if key else None) for label in labels}
@@ -162,10 +162,10 @@ def landmarks_of(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 
 def parts_of(roles: Mapping[str, Role]) -> dict[Role, str]:
-    """The one bone that stands for each role, from bones in an armature's order, parents first.
+    """The main bone of each role; roles in an armature's order of bones, parents first.
 
-    Where several bones share a role it is the first, at the joint; but the last one of the chest, to which neck and
-    shoulders belong; a spine without a chest has it at its upper end.
+    If several bones share a role, it is the first, at the joint, but for the chest the last, to which neck and
+    shoulders are attached. In a spine without a chest, the last bone is the chest.
     """
     parts: dict[Role, str] = {}
     for bone, role in roles.items():
@@ -183,14 +183,14 @@ def match(
     rest: Mapping[str, RestBone] | None = None,
     preset: str | None = None,
 ) -> Matched:
-    """Find the bone, and the place on it, that each label stands for.
+    """Find the bone of each label, and the marker's position on it.
 
-    labels: as in the file, with or without a performer's prefix. parts: the bone of each role, as from ``parts_of``.
-    rest: the bones at rest in armature space; with them each marker gets the offset at which it would lie on an average
-    body of the rig's size, in armature units; without, the nearest end of its bone. preset: a key of PRESETS, None:
-    the one that is recognised. A label that the preset does not know, but all others agree on or that says in words
-    where it is, is taken as well. Of labels that read the same the first one counts; numbered ones on a part of the
-    body are a cluster's. Raises NamingError for a preset that is not known.
+    labels: as in the file, with or without a performer's prefix. parts: the bone of each role, from ``parts_of``. rest:
+    the bones at rest in armature space. With them each marker gets the offset that it would have on an average body of
+    the rig's size, in armature units; without, the nearest end of its bone. preset: a key of PRESETS; None: recognised.
+    A label that is not in the preset is also used if all other presets agree on it, or if its words name a landmark. Of
+    labels that read the same, the first one counts; numbered ones on a part of the body form a cluster. Raises
+    NamingError for an unknown preset.
     """
     if preset is not None and preset not in PRESETS:
         raise NamingError(f"there is no marker set {preset!r}: choose from {', '.join(PRESETS)}")
@@ -210,7 +210,7 @@ def match(
 
 
 def _mapped(label: str, meaning: _Meaning, parts: Mapping[Role, str], body: RigBody | None) -> MappedMarker | None:
-    """A label on its bone; None where the rig has none for it."""
+    """A label on its bone; None if the rig has no such bone."""
     landmark = LANDMARKS[meaning.landmark]
     bone = carrier(landmark, meaning.side, parts)
     if bone is None:
@@ -222,7 +222,7 @@ def _mapped(label: str, meaning: _Meaning, parts: Mapping[Role, str], body: RigB
 
 
 def _whole_meaning(signs: Iterable[_Sign], preset: Preset) -> _Meaning | None:
-    """What the first reading says that a preset knows."""
+    """The meaning of the first reading that the preset contains."""
     for side, stem, _pair in signs:
         if stem in _table(preset, side):
             return _Meaning(side, _table(preset, side)[stem], stem)
@@ -230,7 +230,7 @@ def _whole_meaning(signs: Iterable[_Sign], preset: Preset) -> _Meaning | None:
 
 
 def _cut_meaning(signs: Sequence[_Sign], preset: Preset) -> _Meaning | None:
-    """What a label says of which only four letters were kept: of several the one with the shortest name."""
+    """The meaning of a label cut to four letters; of several, the one with the shortest name."""
     for side, stem, _pair in signs:
         if len(side) + len(stem) == _CUT:
             whole = [known for known in _table(preset, side) if known.startswith(stem)]
@@ -241,7 +241,7 @@ def _cut_meaning(signs: Sequence[_Sign], preset: Preset) -> _Meaning | None:
 
 
 def _said_meaning(signs: Iterable[_Sign]) -> _Meaning | None:
-    """What the first reading says that makes sense in words, those with a side before the one without."""
+    """The meaning of the first reading whose words make sense; readings with a side come before the one without."""
     for side, stem, _pair in sorted(signs, key=lambda sign: not sign.side):
         said = said_by(stem, sided=bool(side))
         if said is not None:
@@ -259,7 +259,7 @@ def _own_label(label: str) -> str:
 
 
 def _tokens(label: str) -> list[str]:
-    """The words and numbers of a label without its prefix, in small letters without accents."""
+    """The words and numbers of a label without its prefix, in lower case without accents."""
     own = _own_label(label).replace("ß", "ss")
     for characters, word in _CHARACTERS.items():
         own = own.replace(characters, f" {word} ")
@@ -268,28 +268,28 @@ def _tokens(label: str) -> list[str]:
 
 
 def _shared(words: Sequence[str]) -> str:
-    """The word that most labels have at one end, if it is no side and no number; else ""."""
+    """The word that most labels have at one end, unless it is a side or number; else ""."""
     word, count = max(Counter(words).items(), key=lambda item: item[1], default=("", 0))
     enough = count >= max(_SHARED_LABELS, _SHARED_SHARE * len(words))
     return word if enough and not word.isdigit() and word not in _SIDES else ""
 
 
 def _without(tokens: list[str], first: str, last: str) -> list[str]:
-    """Words without those that are shared."""
+    """The words without those that all labels share."""
     if len(tokens) > 1 and tokens[0] == first:
         tokens = tokens[1:]
     return tokens[:-1] if len(tokens) > 1 and tokens[-1] == last else tokens
 
 
 def _signs(tokens: Sequence[str]) -> Iterator[_Sign]:
-    """The ways to read a label, the likelier ones first; at last without a first word, which may be a performer's."""
+    """The readings of a label, the most likely first; finally without a first word, which may be a performer's."""
     yield from _own_signs(tokens)
     if tokens and tokens[0] not in _SIDES:
         yield from _own_signs(list(dropwhile(str.isdigit, tokens[1:])))
 
 
 def _own_signs(tokens: Sequence[str]) -> Iterator[_Sign]:
-    """Without a side; with the side that is a word of its own; with the side that is the first letter."""
+    """Readings without a side, with a word as the side, and with the first letter as the side."""
     stem = "".join(tokens)
     if not stem:
         return
@@ -303,7 +303,7 @@ def _own_signs(tokens: Sequence[str]) -> Iterator[_Sign]:
 
 
 def _weak_signs(tokens: Sequence[str]) -> Iterator[_Sign]:
-    """With the side as the last letter, or as a letter of another language at either end."""
+    """Readings with the last letter as the side, or a letter of another language at either end."""
     stem = "".join(tokens)
     for left, right in _PAIRS:
         for side, letter in (("L", left), ("R", right)):

@@ -1,9 +1,9 @@
-"""Places on a human body where markers are put, and where they lie on a rig.
+"""Landmarks of the human body at which markers are attached, and their positions on a rig.
 
-A landmark is told from a joint, in per cent of the body's height, so that it lies about right on rigs whose bones begin
-and end elsewhere. The figures are those of an average adult, a marker's own size included; a calibration finds the
-real ones. Proportions: Winter, Biomechanics and Motor Control of Human Movement, 2009, figure 4.1; the hip's centre
-against the pelvis: Bell, Pedersen and Brand 1989.
+A landmark is given relative to a joint, in percent of the body's height, so that it is about right on rigs whose bones
+begin and end elsewhere. The figures are for an average adult and include a marker's size; a calibration measures the
+real ones. Proportions: Winter, Biomechanics and Motor Control of Human Movement, 2009, figure 4.1; hip center relative
+to the pelvis: Bell, Pedersen and Brand 1989.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from ..clip import FloatArray
 
 End = Literal["HEAD", "TAIL"]
 
-# What stands in for a part that a rig does not have.
+# Substitutes for parts that a rig does not have.
 _STAND_INS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "toe": ("foot",),
@@ -29,19 +29,19 @@ _STAND_INS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     }
 )
 _MIDDLE: Final = frozenset({"hips", "spine", "chest", "neck", "head"})
-# Parts along which front and outward turn; the others have the body's own.
+# Parts with their own front and outward directions; the others use the body's.
 _LIMBS: Final = frozenset({"upper_arm", "forearm", "hand", "finger", "thigh", "shin"})
-# Thigh and shin, and upper arm and forearm, as shares of the body's height.
+# Thigh plus shin, and upper arm plus forearm, as shares of the body's height.
 _LEG_SHARE: Final = 0.485
 _ARM_SHARE: Final = 0.332
-# Metres: a shorter span tells no direction.
+# Metres: shorter vectors have no direction.
 _SHORT: Final = 1e-9
-# Of a bone's length: nearer than this is at its head or tail.
+# Points closer to the head or tail than this share of the bone's length are at it.
 _AT_END: Final = 1e-3
 
 
 class RestBone(Protocol):
-    """A bone at rest in armature space: head (3,), axes (3, 3) with X, Y and Z as columns, Y to its tail, length."""
+    """A bone at rest in armature space: head (3,), axes (3, 3) with X, Y and Z as columns (Y to the tail), length."""
 
     @property
     def head(self) -> FloatArray: ...  # noqa: D102
@@ -52,7 +52,7 @@ class RestBone(Protocol):
 
 
 class BoneEnd(NamedTuple):
-    """One end of the bone that stands for a part."""
+    """One end of the bone of a part."""
 
     part: str
     end: End = "HEAD"
@@ -60,18 +60,19 @@ class BoneEnd(NamedTuple):
     number: int = 0
 
     def role(self, side: str) -> Role:
-        """The role of the bone, on one side where there are two."""
+        """The role of the bone; side: for parts that have two."""
         number = self.number or int(self.part == "toe")
         return Role(self.part, "" if self.part in _MIDDLE else side, self.finger, number)
 
 
 @dataclass(frozen=True)
 class Landmark:
-    """A place on the body.
+    """A landmark on the body.
 
-    part: what it moves with; finger and number: which bone of a finger. joint: from where it is told. front, out, up:
-    per cent of the body's height; on limbs and hands, as they are with the arms hanging and the thumbs in front: "up"
-    along the limb, "out" away from the body, else to the left. weight: how strongly a marker there pulls.
+    part: the part that it moves with; finger and number: the bone of a finger. joint: the origin of front, out and up.
+    front, out, up: percent of the body's height. On limbs and hands these hold with the arms hanging and thumbs
+    forward: "up" is along the limb, "out" away from the body; elsewhere "out" is to the left. weight: of a marker
+    there.
     """
 
     part: str
@@ -85,13 +86,13 @@ class Landmark:
 
 
 class Spot(NamedTuple):
-    """Where a landmark lies on a bone: at its head or tail, or at an offset in the bone's frame, armature units."""
+    """The position of a landmark on a bone: its head or tail, or an offset in the bone's frame, armature units."""
 
     end: End | None
     offset: tuple[float, float, float] | None
 
 
-# The bones at whose ends the joints are; the first one that a rig has counts.
+# The bones at whose ends the joints are; the first one that a rig has is used.
 _JOINTS: Final[Mapping[str, tuple[BoneEnd, ...]]] = MappingProxyType(
     {
         "hip": (BoneEnd("thigh"), BoneEnd("hips")),
@@ -216,7 +217,7 @@ LANDMARKS: Final[Mapping[str, Landmark]] = MappingProxyType({**_ON_THE_BODY, **_
 
 
 def carrier(landmark: Landmark, side: str, parts: Mapping[Role, str]) -> str | None:
-    """The bone that carries a landmark; None where the rig has none for it."""
+    """The bone to which a landmark is fixed; None if the rig has no such bone."""
     for part in (landmark.part, *_STAND_INS.get(landmark.part, ())):
         role = BoneEnd(part, finger=landmark.finger, number=landmark.number).role(side)
         if role in parts:
@@ -225,9 +226,9 @@ def carrier(landmark: Landmark, side: str, parts: Mapping[Role, str]) -> str | N
 
 
 class RigBody:
-    """A rig at rest as a body: its joints, its directions and its height.
+    """A rig at rest, seen as a human body: its joints, directions and height.
 
-    parts: the bone that stands for each role. rest: the bones.
+    parts: the bone of each role. rest: the bones at rest.
     """
 
     def __init__(self, parts: Mapping[Role, str], rest: Mapping[str, RestBone]) -> None:
@@ -237,7 +238,7 @@ class RigBody:
         self._height = self._body_height()
 
     def spot(self, landmark: Landmark, side: str, bone: str) -> Spot | None:
-        """Where a landmark lies on a bone; None where the rig lacks the joint or says nothing of its directions."""
+        """The position of a landmark on a bone; None if the rig lacks the joint or its directions are unknown."""
         joint = self._joint(landmark.joint, side)
         directions = self._frame(landmark, side)
         carrying = self._rest.get(bone)
@@ -252,7 +253,7 @@ class RigBody:
         return Spot(None, (x, y, z))
 
     def _joint(self, name: str, side: str) -> FloatArray | None:
-        """(3,) where a joint is, None where the rig has none."""
+        """(3,) position of a joint, armature space; None if the rig has none."""
         if name in _PAIRS:
             both = [self._joint(_PAIRS[name], one) for one in "LR"]
             there = [joint for joint in both if joint is not None]
@@ -264,7 +265,7 @@ class RigBody:
         return None
 
     def _frame(self, landmark: Landmark, side: str) -> FloatArray | None:
-        """(3, 3) the ways to front, out and up as rows."""
+        """(3, 3) the directions front, out and up as rows."""
         if self._directions is None:
             return None
         forward, left, up = self._directions
@@ -274,19 +275,19 @@ class RigBody:
             return np.array([forward, sign * left, up])
         along = self._along(landmark.part, side, bone)
         front = forward - (forward @ along) * along
-        # A limb that is stretched out to the front has its front up.
+        # For a limb that points forward, front is up.
         front = _unit(front if np.linalg.norm(front) > 0.5 else up - (up @ along) * along)
         return np.array([front, sign * np.cross(front, along), -along])
 
     def _along(self, part: str, side: str, bone: RestBone) -> FloatArray:
-        """(3,) unit, from a limb's joint to the next one; along the bone where there is none."""
+        """(3,) unit vector from a limb's joint to the next; along the bone if there is none."""
         following = {"upper_arm": "elbow", "forearm": "wrist", "thigh": "knee", "shin": "ankle"}.get(part)
         end = self._joint(following, side) if following else None
         span = bone.axes[:, 1] if end is None else end - bone.head
         return _unit(span if np.linalg.norm(span) > _SHORT else bone.axes[:, 1])
 
     def _body_directions(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-        """Forward, left and up, unit vectors; None where the rig has too few joints to tell."""
+        """Unit vectors forward, left and up; None if the rig has too few joints."""
         low = self._middle("mid hip", Role("hips"))
         high = self._middle("mid shoulder", Role("neck"), Role("head"))
         across = [self._across(joint) for joint in ("hip", "shoulder")]
@@ -300,18 +301,18 @@ class RigBody:
         return np.cross(left, _unit(up)), left, _unit(up)
 
     def _middle(self, joint: str, *roles: Role) -> FloatArray | None:
-        """(3,) the middle of a pair of joints, else the head of the first bone there is."""
+        """(3,) the midpoint of a pair of joints, else the head of the first bone that exists."""
         heads = [self._bones[role].head for role in roles if role in self._bones]
         middle = self._joint(joint, "")
         return middle if middle is not None else next(iter(heads), None)
 
     def _across(self, joint: str) -> FloatArray | None:
-        """(3,) from a joint on the right to the one on the left."""
+        """(3,) from the right joint of a pair to the left one."""
         left, right = self._joint(joint, "L"), self._joint(joint, "R")
         return None if left is None or right is None else left - right
 
     def _body_height(self) -> float:
-        """How tall the body is, by its legs, else by its arms; 0 where it has neither."""
+        """The body's height, from the legs, else from the arms; 0 if it has neither."""
         for joints, share in ((("hip", "knee", "ankle"), _LEG_SHARE), (("shoulder", "elbow", "wrist"), _ARM_SHARE)):
             for side in "LR":
                 start, middle, end = (self._joint(joint, side) for joint in joints)
@@ -321,7 +322,7 @@ class RigBody:
 
 
 def simple_end(landmark: Landmark) -> End:
-    """The end of its bone that a landmark is nearest to, where nothing is known of the rig's shape."""
+    """The end of its bone nearest to a landmark, if nothing is known of the rig's shape."""
     own = any(end.part == landmark.part and end.end == "HEAD" for end in _JOINTS.get(landmark.joint, ()))
     return "HEAD" if own or landmark.joint in {"mid hip", "skull"} else "TAIL"
 

@@ -1,8 +1,7 @@
-"""Which marker belongs to which point of which bone, and the JSON file that says so.
+"""The bone and the point on it for each marker, and the JSON file that stores them.
 
-``{"fabrik_marker_map": 1, "markers": {"LKnee": {"bone": "thigh.L", "point": "TAIL", "weight": 1.0},
-"LFHD": {"bone": "head", "offset": [0.05, 0.1, 0.08]}, "LToe": "foot.L"}}``: a name alone means
-that bone's tail.
+``{"fabrik_marker_map": 1, "markers": {"LKnee": {"bone": "thigh.L", "point": "TAIL", "weight": 1.0}, "LFHD": {"bone":
+"head", "offset": [0.05, 0.1, 0.08]}, "LToe": "foot.L"}}``: a name alone means the bone's tail.
 """
 
 import difflib
@@ -23,23 +22,22 @@ Point = Literal["HEAD", "TAIL", "OFFSET"]
 
 _FORMAT: Final = "fabrik_marker_map"
 _VERSION: Final = 1
-# From here on, of 1, an unknown name is taken for a slip of a known one.
+# From this similarity (0 to 1), an unknown name counts as a misspelling of a known one.
 _LIKENESS: Final = 0.7
 _LONGEST_WHOLE: Final = 15
 _ENTRY_KEYS: Final = frozenset({"bone", "point", "offset", "weight"})
 
 
 class MapError(FabrikError):
-    """A marker map that cannot be read or does not fit; the sentence names what is wrong."""
+    """A marker map that cannot be read or does not fit; the message names the problem."""
 
 
 @dataclass(frozen=True)
 class MappedMarker:
-    """One marker and the point it is fixed to.
+    """A marker and the point it is fixed to.
 
-    offset: metres in the bone's rest frame, from its head; only where ``point`` is "OFFSET".
-    weight: how strongly the marker pulls, 0 or more.
-    Raises MapError where point and offset contradict each other or numbers make no sense.
+    offset: metres in the bone's rest frame, from its head; only if ``point`` is "OFFSET". weight: 0 or more. Raises
+    MapError if point and offset contradict each other or if a number is invalid.
     """
 
     marker: str
@@ -49,7 +47,7 @@ class MappedMarker:
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        """Check what the types cannot."""
+        """Check the values."""
         who = f"marker {self.marker!r}"
         if not self.marker or not self.bone:
             raise MapError(f"{who} on bone {self.bone!r}: give both a name")
@@ -66,8 +64,8 @@ class MappedMarker:
 def read_map(path: str | os.PathLike[str]) -> tuple[MappedMarker, ...]:
     """Read a marker map, in the file's order.
 
-    Raises MapError, one sentence that names the file, where it is missing, no JSON, of another
-    version, maps nothing, or has an entry that makes no sense.
+    Raises MapError, one sentence that names the file, if it is missing, not JSON, of an unknown version or empty, or if
+    an entry is invalid.
     """
     path = Path(path)
     try:
@@ -75,13 +73,13 @@ def read_map(path: str | os.PathLike[str]) -> tuple[MappedMarker, ...]:
     except MapError as trouble:
         raise MapError(f"{path.name}: {trouble}") from None
     except RecursionError:
-        raise MapError(f"{path.name}: lists or objects are nested too deeply for a map: choose another") from None
+        raise MapError(f"{path.name}: it is nested too deeply for a map: choose another") from None
 
 
 def write_map(path: str | os.PathLike[str], entries: Iterable[MappedMarker]) -> None:
-    """Write a marker map that ``read_map`` gives back as it is.
+    """Write a marker map that ``read_map`` reads back unchanged.
 
-    Raises MapError for a marker that is there twice, or where the file cannot be written.
+    Raises MapError if a marker occurs twice or the file cannot be written.
     """
     entries = tuple(entries)
     _check_once(entries)
@@ -90,7 +88,7 @@ def write_map(path: str | os.PathLike[str], entries: Iterable[MappedMarker]) -> 
 
 
 def write_json(path: Path, content: object) -> None:
-    """Write a file, whole or not at all; raises MapError where it cannot be written."""
+    """Write a file completely or not at all; raises MapError if it cannot be written."""
     try:
         write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
     except OSError as trouble:
@@ -98,7 +96,7 @@ def write_json(path: Path, content: object) -> None:
 
 
 def check_map(entries: Sequence[MappedMarker], marker_names: Iterable[str], bone_names: Iterable[str]) -> None:
-    """Raise MapError naming every marker and bone of the map that is not among the names given."""
+    """Raise MapError naming every marker and bone of the map that is not among the given names."""
     _check_once(entries)
     problems = [
         unknown_names("marker", "markers", (entry.marker for entry in entries), tuple(marker_names)),
@@ -106,11 +104,11 @@ def check_map(entries: Sequence[MappedMarker], marker_names: Iterable[str], bone
     ]
     found = "; ".join(problem for problem in problems if problem)
     if found:
-        raise MapError(f"the marker map names {found}: choose another map, or mend it")
+        raise MapError(f"the marker map contains {found}: choose another map, or fix it")
 
 
 def unknown_names(one: str, many: str, wanted: Iterable[str], known: Sequence[str]) -> str:
-    """What to say of the names that are not known; empty where all are."""
+    """A phrase that lists the unknown names; "" if all are known."""
     there = set(known)
     missing = [name for name in dict.fromkeys(wanted) if name not in there]
     if not missing:
@@ -122,15 +120,15 @@ def unknown_names(one: str, many: str, wanted: Iterable[str], known: Sequence[st
 
 
 def _check_once(entries: Iterable[MappedMarker]) -> None:
-    """Raise where a marker has more than one entry."""
+    """Raise MapError if a marker has more than one entry."""
     counts = Counter(entry.marker for entry in entries)
     twice = [name for name, count in counts.items() if count > 1]
     if twice:
-        raise MapError(f"marker {twice[0]!r} is mapped more than once: leave one of its entries out")
+        raise MapError(f"marker {twice[0]!r} is mapped more than once: remove all but one entry")
 
 
 def file_text(path: Path) -> str:
-    """Everything in the file; raise where it cannot be read."""
+    """The text of a file; raises MapError if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -151,28 +149,28 @@ def _parse(text: str) -> tuple[MappedMarker, ...]:
 
 
 def json_map(text: str, key: str, version: int, what: str) -> dict[str, object]:
-    """The JSON object of a map's text, whose key holds its version."""
+    """The JSON object of a map's text; `key` holds the map's version."""
     try:
         content: object = json.loads(text, object_pairs_hook=_pairs_once, parse_int=_whole)
     except json.JSONDecodeError as trouble:
-        raise MapError(f"not JSON, {trouble.msg} on line {trouble.lineno}: mend it") from None
+        raise MapError(f"not JSON, {trouble.msg} on line {trouble.lineno}: fix it") from None
     if not isinstance(content, dict) or key not in content:
-        raise MapError(f"not a {what}, as there is no {key!r} in it: choose one")
+        raise MapError(f"not a {what}, since it has no {key!r}: choose another file")
     if content[key] != version:
         raise MapError(f"version {shown(content[key])} of the map is not known: save it again as version {version}")
     return content
 
 
 def _whole(digits: str) -> float:
-    """A JSON integer; as a float if it is long, since Python refuses to read more than 4,300 digits as an integer."""
+    """A JSON integer; a long one as a float, since Python refuses to read more than 4,300 digits as an integer."""
     return int(digits) if len(digits) <= _LONGEST_WHOLE else float(digits)
 
 
 def _pairs_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """A JSON object; raise where a key is there twice, of which JSON would keep the last."""
+    """A JSON object; raises MapError if a key occurs twice, of which JSON would keep the last."""
     for key, count in Counter(key for key, _ in pairs).items():
         if count > 1:
-            raise MapError(f"{key!r} is there more than once: leave one out")
+            raise MapError(f"{key!r} occurs more than once: remove one")
     return dict(pairs)
 
 
@@ -194,7 +192,7 @@ def _entry(marker: str, told: object) -> MappedMarker:
 
 
 def _point(marker: str, told: object) -> Point:
-    """The point's name in any case."""
+    """The point's name, in upper or lower case."""
     for point in ("HEAD", "TAIL", "OFFSET"):
         if isinstance(told, str) and told.upper() == point:
             return point
@@ -202,7 +200,7 @@ def _point(marker: str, told: object) -> Point:
 
 
 def _offset(marker: str, told: object) -> tuple[float, float, float] | None:
-    """Three numbers, or None where nothing is told."""
+    """Three numbers, or None if there are none."""
     if told is None:
         return None
     if not isinstance(told, list) or len(told) != 3:
@@ -212,7 +210,7 @@ def _offset(marker: str, told: object) -> tuple[float, float, float] | None:
 
 
 def _real(marker: str, what: str, told: object) -> float:
-    """A number that is not a truth value."""
+    """A number that is not a boolean."""
     if isinstance(told, bool) or not isinstance(told, int | float):
         raise MapError(f"marker {marker!r}: the {what} must be numbers, not {shown(told)}")
     return float(told)

@@ -1,6 +1,6 @@
-"""The marker sets that studios and laboratories use: which label stands for which landmark.
+"""The marker sets of studios and laboratories: the landmark of each label.
 
-A label is written here in small letters without side, prefix or separators: "R.Knee.Lat" as "kneelat".
+Labels are written here in lower case without side, prefix or separators: "R.Knee.Lat" as "kneelat".
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from ...human.body_parts import FINGERS
 
 @dataclass(frozen=True, eq=False)
 class Preset:
-    """A marker set. sided: landmarks by labels that have a side; middle: by those that have none."""
+    """A marker set. sided: landmarks by labels that have a side; middle: by those without."""
 
     title: str
     description: str
@@ -46,7 +46,7 @@ _PLUG_IN_GAIT: Final = Preset(
         "thap": "front of thigh", "thad": "front of thigh", "tiap": "front of shank", "tiad": "front of shank",
         "ttu": "tibial tuberosity", "tht": "trochanter", "gtr": "trochanter",
         "knl": "outer knee", "anl": "outer ankle", "5th": "little toe's ball", "1st": "big toe's ball",
-        # The Human Body Model's.
+        # Labels of the Human Body Model.
         "lek": "outer knee", "mek": "inner knee", "lee": "outer elbow", "mee": "inner elbow",
         "lw": "thumb side of wrist", "mw": "little finger side of wrist", "ati": "front of shank",
         "smh": "second toe's ball", "fmh": "big toe's ball", "vmh": "little toe's ball", "hlx": "big toe",
@@ -61,7 +61,7 @@ _VICON_41: Final = Preset(
     | _VICON_LOWER
     | {
         "fwt": "asis", "bwt": "back of waist", "shn": "shank",
-        # Those that AMASS calls SSM, and others of Vicon's with more than 41 markers.
+        # Labels of AMASS's SSM set, and of other Vicon sets with more than 41 markers.
         "fsh": "front of shoulder", "bsh": "back of shoulder", "elbin": "inner elbow", "iel": "inner elbow",
         "iwr": "thumb side of wrist", "owr": "little finger side of wrist",
         "ihan": "index knuckle", "ohan": "little knuckle", "ihand": "index knuckle", "ohand": "little knuckle",
@@ -89,7 +89,8 @@ _HELEN_HAYES: Final = Preset(
         "wrist": "back of wrist", "wristlat": "thumb side of wrist", "wristmed": "little finger side of wrist",
         "offset": "back", "scapula": "back", "temple": "temple", "fronthead": "front of head",
         "rearhead": "back of head", "backhead": "back of head",
-        # As BTS has Davis's set, with wands on thigh and shank and the head of the fibula as the knee's second.
+        # Davis's set as used by BTS, with wands on thigh and shank, and the head of the fibula as the second knee
+        # marker.
         "should": "acromion", "bar1": "thigh", "knee1": "outer knee", "bar2": "shank", "knee2": "upper shank",
         "mall": "outer ankle", "met": "little toe's ball",
     },

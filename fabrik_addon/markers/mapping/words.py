@@ -1,8 +1,8 @@
-"""What a label says in words: a part of the body, where on it, and a number, in the languages that laboratories write.
+"""Interprets the words of a label: a part of the body, a side of it, and a number.
 
-Labels are read here as marker sets give them no meaning: "kneelat", "epicondext" and "malint" say where they are,
-"thigh3" and "foot1" belong to a cluster that moves with a bone, wherever on it it is. English, and the usual words and
-abbreviations of French, Italian, Spanish, Portuguese, Dutch and German.
+For labels that no marker set contains: "kneelat", "epicondext" and "malint" name a landmark; "thigh3" and "foot1"
+belong to a cluster anywhere on a bone. English, and the usual words and abbreviations of French, Italian, Spanish,
+Portuguese, Dutch and German.
 """
 
 import re
@@ -51,7 +51,7 @@ _PLACES: Final[Mapping[str, str]] = {
     "xiphoid": "xiphoid xipho xyphoid xifoide processusxiphoideus substernale",
     "crown": "vertex crown",
 }  # fmt: skip
-# Words that are a place of their own only where no other is named: the "epicondyle" of an arm or of a knee.
+# Words that name a landmark only if no other word does: the "epicondyle" of an arm or of a knee.
 _WEAK: Final[Mapping[str, str]] = {
     "elbow": "epicondyle epicondilo epicondylus epic epi epicn",
     "inner elbow": "epitrochlea epitrochlee epitr epitroclea",
@@ -74,8 +74,8 @@ _WHERE: Final[Mapping[str, str]] = {
     "centre": "jointcenter jointcentre center centre joint jc",
     "": "cluster clus clu marker mark mkr of the",
 }
-# What a place, and where on it, is; "" is the place alone. Outer and inner sides of wrists and hands are those of the
-# little finger and the thumb, lateral and medial ones the other way round.
+# The landmark for a part and a side of it; "" is the part alone. The outer and inner sides of wrists and hands are
+# those of the little finger and the thumb; lateral and medial are the reverse.
 _LANDMARKS: Final[Mapping[str, Mapping[str, str]]] = {
     "asis": {"": "asis"}, "psis": {"": "psis"}, "iliac crest": {"": "iliac crest"}, "trochanter": {"": "trochanter"},
     "knee": {"": "outer knee", "lat": "outer knee", "out": "outer knee", "med": "inner knee", "in": "inner knee",
@@ -112,27 +112,27 @@ _MIDDLE: Final[Mapping[str, Mapping[str, str]]] = {
     "sternum": {"": "sternum", "up": "jugular notch", "low": "xiphoid"}, "crown": {"": "crown"},
     "head": {"front": "forehead", "rear": "rear of head", "up": "crown"},
 }  # fmt: skip
-# What stands for a cluster, or a marker of it, anywhere on a part.
+# Words for a cluster, or one of its markers, anywhere on a part.
 _CLUSTERS: Final[Mapping[str, str]] = {
     "pelvis": "sacrum", "trunk": "t8", "head": "middle of head", "scapula": "back", "upper arm": "upper arm",
     "forearm": "forearm", "hand": "middle of hand", "thigh": "thigh", "shank": "shank", "foot": "top of foot",
 }  # fmt: skip
 _CLUSTERS_IN_THE_MIDDLE: Final = {"pelvis", "trunk", "head"}
-# A word of at least so many letters may be cut off, to no fewer than these.
+# A word of at least this many letters may be cut, to no fewer than the second number.
 _LONG, _CUT = 6, 4
-# Words so short stand for a part only with a number: a shoulder is more often "sh" than a shank, but "sh1" is a shank.
+# Words this short name a part only with a number: "sh" is usually a shoulder, but "sh1" is a shank.
 _SHORT: Final = 2
 _NUMBERS: Final = re.compile(r"\d+")
 _ORDINALS: Final[Mapping[str, str]] = {"1": "first", "2": "second", "3": "third", "4": "fourth", "5": "fifth"}
-# Of several places the finest counts, as the ulna of a wrist; these carry clusters, and say least.
+# Of several parts the most specific counts, such as the ulna of a wrist; parts with clusters are the least specific.
 _JOINTS: Final = {"knee", "ankle", "elbow", "wrist", "shoulder"}
 _PARTS: Final = {"pelvis", "trunk", "head", "upper arm", "forearm", "hand", "thigh", "shank", "foot"}
-# What a weak word stands for beside a part.
+# The meaning of a weak word next to a part.
 _ON_PARTS: Final = {("thigh", "elbow"): "knee", ("shank", "elbow"): "knee", ("hand", "toe"): "hand"}
 
 
 class Said(NamedTuple):
-    """What words say: a landmark, and whether it only stands for the part that a cluster moves with."""
+    """The meaning of words: a landmark, and whether it only names the part of a cluster."""
 
     landmark: str
     cluster: bool = False
@@ -146,7 +146,7 @@ class _Word(NamedTuple):
 
 @cache
 def _lexicon() -> dict[str, _Word]:
-    """Every word and what it says, long ones cut off as well where nothing else is cut to the same."""
+    """Every word and its meaning; long words also cut, if no other is cut to the same letters."""
     whole: dict[str, _Word] = {}
     for kind, table in (("number", _ORDINALS), ("where", _WHERE), ("weak", _WEAK), ("place", _PLACES)):
         for value, words in table.items():
@@ -160,14 +160,14 @@ def _lexicon() -> dict[str, _Word]:
 
 
 def said_by(stem: str, *, sided: bool) -> Said | None:
-    """What a label says without its side, in small letters and without separators; None where it says nothing."""
+    """The meaning of a label in lower case, without side and separators; None if unknown."""
     readings = sorted(_readings(stem), key=len)
     meant = (_said(words, sided=sided) for words in readings)
     return next((said for said in meant if said is not None), None)
 
 
 def _readings(stem: str) -> Iterator[list[_Word]]:
-    """The ways to take a stem apart into known words and numbers, wholly."""
+    """The ways to split a whole stem into known words and numbers."""
     if not stem:
         yield []
         return
@@ -183,7 +183,7 @@ def _readings(stem: str) -> Iterator[list[_Word]]:
 
 
 def _said(words: list[_Word], *, sided: bool) -> Said | None:
-    """What words say together."""
+    """The meaning of words together."""
     place = _finest([word for word in words if word.kind in ("place", "weak")])
     where = {word.value for word in words if word.kind == "where"} - {""}
     numbers = [word.value for word in words if word.kind == "number"]
@@ -200,7 +200,7 @@ def _said(words: list[_Word], *, sided: bool) -> Said | None:
 
 
 def _finest(places: list[_Word]) -> _Word | None:
-    """The word that says most exactly where a label is; None where there is none, or several that differ."""
+    """The most specific word; None if there is none, or if several differ."""
     parts = {word.value for word in places if word.value in _PARTS and word.kind == "place"}
     for part in parts:
         places = [word._replace(value=_ON_PARTS.get((part, word.value), word.value)) for word in places]
@@ -210,14 +210,14 @@ def _finest(places: list[_Word]) -> _Word | None:
 
 
 def _rank(word: _Word) -> int:
-    """How exactly a word says where a label is, 0 the most."""
+    """How specific a word is, 0 the most."""
     if word.kind == "weak":
         return 2
     return 3 if word.value in _PARTS else 1 if word.value in _JOINTS else 0
 
 
 def _cluster(place: str, *, sided: bool) -> Said | None:
-    """A marker somewhere on a part; None where the part has none, or two sides of which none is told."""
+    """A marker somewhere on a part; None if no clusters are known there, or a side is needed and missing."""
     if place not in _CLUSTERS or (not sided and place not in _CLUSTERS_IN_THE_MIDDLE):
         return None
     return Said(_CLUSTERS[place], cluster=True)

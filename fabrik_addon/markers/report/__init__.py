@@ -1,1 +1,1 @@
-"""How well a recording was met: figures, and the texts made of them."""
+"""How well a recording was matched: figures, and the texts made from them."""

@@ -1,4 +1,4 @@
-"""How well each marker was met on each frame. Distances are metres; what is not seen or was left out is in no mean."""
+"""The error of each marker on each frame, in metres. Missing and rejected samples are not in any mean."""
 
 import math
 from collections import Counter
@@ -15,15 +15,15 @@ from ..solving.fill import FilledSpan
 
 
 class ReportError(FabrikError):
-    """Errors, names and frames that do not fit each other, or a report that cannot be written."""
+    """Errors, names and frames that do not match, or a report that cannot be written."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A marker over all frames, a frame over all markers, or everything: metres, NaN where nothing is seen.
+    """The errors of a marker over all frames, of a frame over all markers, or of everything.
 
-    coverage: percent of the samples that are seen. name, frame: the marker or the frame that the row is of.
-    worst_marker, worst_frame: where the largest error is, None where nothing is seen. weighted_rms: None without
+    Metres; NaN if nothing is seen. coverage: percent of the samples that are seen. name, frame: the marker or frame of
+    the row. worst_marker, worst_frame: where the largest error is, None if nothing is seen. weighted_rms: None without
     weights.
     """
 
@@ -53,14 +53,12 @@ class UnseenSpan:
 class Report:
     """Errors of a solve.
 
-    errors: (F, M) metres, NaN where the marker is not seen. markers: M names. frames: F frame
-    numbers. status: F names, or members of an enum. weights: (M,), only for the weighted total. filled: spans, in frame
-    numbers, over which bones had no markers. limits: percents of the frames on which bones' limits bind, by bone.
-    outliers: (F, M) samples that were left out as wrong; None where nothing was looked for. They are in no figure but
-    the coverage.
-    doubts: sentences on what may be wrong with all of it. rotations: (F,) radians by which bones are turned from what
-    they were to be, by bone.
-    Raises ReportError where their numbers do not fit, or for errors that are negative or infinite.
+    errors: (F, M) metres, NaN where the marker is not seen. markers: M names. frames: F frame numbers. status: F names,
+    or members of an enum. weights: (M,), only for the weighted total. filled: spans, in frame numbers, over which bones
+    had no markers. limits: by bone, percentage of the frames on which its limits are active. outliers: (F, M) samples
+    left out as wrong; None if not searched for. They count only in the coverage. doubts: warnings, one sentence each.
+    rotations: by bone, (F,) radians between its rotation and the wanted one. Raises ReportError if shapes do not match,
+    or if errors are negative or infinite.
     """
 
     errors: FloatArray
@@ -75,7 +73,7 @@ class Report:
     rotations: Mapping[str, FloatArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check the parts against each other."""
+        """Check the shapes and make the arrays read-only."""
         errors = np.asarray(self.errors, dtype=np.float64)
         expected = (len(self.frames), len(self.markers))
         if errors.shape != expected or len(self.status) != expected[0]:
@@ -92,12 +90,12 @@ class Report:
         object.__setattr__(self, "errors", errors)
 
     def per_marker(self) -> list[Row]:
-        """One row a marker, in the order given."""
+        """One row for each marker, in the given order."""
         rows = zip(self.markers, _rows(self.used.T, self.seen.T), strict=True)
         return [replace(row, name=name, worst_frame=self._frame(worst)) for name, (row, worst) in rows]
 
     def per_frame(self) -> list[Row]:
-        """One row a frame, in the order given."""
+        """One row for each frame, in the given order."""
         rows = zip(self.frames, self.status, _rows(self.used, self.seen), strict=True)
         return [
             replace(row, frame=int(frame), worst_marker=self._marker(worst), status=_name_of(status))
@@ -123,29 +121,29 @@ class Report:
 
     @cached_property
     def used(self) -> FloatArray:
-        """(F, M) the errors that count: NaN as well where the sample was left out."""
+        """(F, M) the errors that count; NaN also for samples that were left out."""
         return self.errors if self.outliers is None else np.where(self.outliers, np.nan, self.errors)
 
     @property
     def left_out(self) -> dict[str, float]:
-        """Percents of the frames on which markers were left out as wrong."""
+        """By marker, percentage of the frames on which it was left out as wrong."""
         if self.outliers is None or not len(self.outliers):
             return {}
         return dict(zip(self.markers, (100.0 * self.outliers.mean(axis=0)).tolist(), strict=True))
 
     @property
     def frame_rms(self) -> FloatArray:
-        """(F,) RMS of each frame, NaN where nothing is seen."""
+        """(F,) RMS of each frame; NaN if nothing is seen."""
         return np.array([row.rms for row, _ in _rows(self.used, self.seen)])
 
     @property
     def worst_frame(self) -> int | None:
-        """The frame that was met least well as a whole; None where nothing is seen."""
+        """The frame with the largest RMS; None if nothing is seen."""
         rms = self.frame_rms
         return int(self.frames[int(np.nanargmax(rms))]) if np.isfinite(rms).any() else None
 
     def status_counts(self) -> dict[str, int]:
-        """How many frames ended in which status, the most frequent first."""
+        """The number of frames for each status, highest first."""
         return dict(Counter(map(_name_of, self.status)).most_common())
 
     def unseen_spans(self, shortest: int = 1) -> list[UnseenSpan]:
@@ -168,14 +166,14 @@ class Report:
 
 
 def _rows(errors: FloatArray, seen: BoolArray) -> list[tuple[Row, int | None]]:
-    """A row for each of (N, K) errors, without what is NaN, and the place of the worst; None where all are.
+    """A row for each of (N, K) errors without NaN, and the index of its largest error; None if all are NaN.
 
-    seen: (N, K) what the coverage counts.
+    seen: (N, K) samples that count in the coverage.
     """
     counting = ~np.isnan(errors)
     some = counting.any(axis=1)
     known, divisors = np.where(counting, errors, 0.0), np.maximum(counting.sum(axis=1), 1)
-    # One column more, so that there is always a largest one.
+    # An extra column, so that there is always a largest error.
     ranked = np.pad(np.where(counting, errors, -1.0), ((0, 0), (0, 1)), constant_values=-1.0)
     figures = np.stack([known.sum(axis=1) / divisors, np.sqrt((known**2).sum(axis=1) / divisors), ranked.max(axis=1)])
     coverage = 100.0 * seen.sum(axis=1) / max(errors.shape[1], 1)

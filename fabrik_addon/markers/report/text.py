@@ -1,29 +1,23 @@
 """A report as text: a CSV file, and a table for a terminal.
 
-Distances are metres, millimetres only in the table. Samples that are not seen, or were left out as wrong, are in no
-mean; how often a marker was seen is its coverage.
+Distances are metres, and millimetres in the table. Missing samples, and those left out as wrong, are not in any mean;
+coverage shows how often a marker was seen.
 
-The CSV has one header and seven kinds of rows, told apart by ``scope``:
+The CSV has one header and seven kinds of rows, distinguished by ``scope``:
 
-========  ===========  ==========================  =================
-scope     name         frame                       worst
-========  ===========  ==========================  =================
-marker    the marker   (blank)                     its worst frame
-frame     (blank)      the frame                   its worst marker
-total     all          the worst frame             the worst marker
-total     weighted     (blank; only ``rms_m``)     (blank)
-gap       the bone     such as 12-30               (blank)
-limit     the bone     (blank)                     (blank)
-doubt     a sentence   (blank)                     (blank)
-rotation  the bone     (blank)                     its worst frame
-========  ===========  ==========================  =================
+========  ===========  ==========================  ================= scope     name         frame
+worst ========  ===========  ==========================  ================= marker    the marker   (blank)
+its worst frame frame     (blank)      the frame                   its worst marker total     all          the worst
+frame             the worst marker total     weighted     (blank; only ``rms_m``)     (blank) gap       the bone
+such as 12-30               (blank) limit     the bone     (blank)                     (blank) doubt     a sentence
+(blank)                     (blank) rotation  the bone     (blank)                     its worst frame ========
+===========  ==========================  =================
 
-``mean_m``, ``rms_m``, ``max_m`` are metres, blank where nothing was seen. ``coverage`` is the
-percentage of frames on which the marker was seen, of markers seen on the frame, or of all samples.
-``status`` is the frame's, for the total the count of each, and for a gap what was done about it; a limit's coverage is
-the percentage of frames on which it binds. Where bones were to be turned in some way, ``mean_deg`` and ``max_deg`` are
-the degrees that they are off; there are no such columns elsewhere. A name that a spreadsheet would run as a formula,
-such as ``=Head``, has a ``'`` in front.
+``mean_m``, ``rms_m``, ``max_m`` are metres, blank if nothing was seen. ``coverage`` is the percentage of frames on
+which the marker was seen, of markers seen on the frame, or of all samples seen; for a limit, of frames on which it is
+active. ``status`` is the frame's, for the total the number of each, and for a gap how it was filled. Retargeted bones
+have ``mean_deg`` and ``max_deg``, the degrees between their rotations and the wanted ones; other reports lack these
+columns. A name that a spreadsheet would run as a formula, such as ``=Head``, is preceded by ``'``.
 """
 
 import csv
@@ -44,13 +38,13 @@ ROTATION_COLUMNS: Final = ("mean_deg", "max_deg")
 # https://owasp.org/www-community/attacks/CSV_Injection
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t")
 _TABLE_HEAD: Final = ("marker", "mean mm", "rms mm", "max mm", "worst frame", "seen %")
-# Gaps of this many frames and more are named under the table, at most so many of them.
+# Gaps of at least this many frames are listed under the table, and at most this many of them.
 _LONG_SPAN: Final = 10
 _MOST_SPANS: Final = 5
 
 
 def csv_text(report: Report) -> str:
-    """The report as text; the columns are in the module's docstring."""
+    """The report as CSV text; the module's docstring describes the columns."""
     text = io.StringIO(newline="")
     columns = (*COLUMNS, *ROTATION_COLUMNS) if report.rotations else COLUMNS
     writer = csv.DictWriter(text, columns, lineterminator="\n")
@@ -60,9 +54,9 @@ def csv_text(report: Report) -> str:
 
 
 def _cell(value: object) -> object:
-    """A value that no spreadsheet takes for a formula: text that begins as one gets a ' in front.
+    """A value that no spreadsheet runs as a formula: text that begins like one is preceded by '.
 
-    A carriage return would begin another row, as `csv` does not quote it.
+    Carriage returns are replaced, since `csv` does not quote them and they would begin another row.
     """
     if not isinstance(value, str):
         return value
@@ -71,7 +65,7 @@ def _cell(value: object) -> object:
 
 
 def table_text(report: Report) -> str:
-    """Markers in millimetres, a total, a line on statuses and long gaps; no final newline."""
+    """Markers in millimetres, a total, and a line on statuses and long gaps; no final newline."""
     total = report.total()
     rows = [_TABLE_HEAD, *(_table_row(row.name, row) for row in report.per_marker()), _table_row("all", total)]
     if total.weighted_rms is not None:
@@ -80,7 +74,7 @@ def table_text(report: Report) -> str:
 
 
 def _csv_rows(report: Report) -> Iterator[dict[str, object]]:
-    """The rows under the header; what is missing or None is blank."""
+    """The rows below the header; missing values and None are blank."""
     for row in report.per_marker():
         yield {"scope": "marker", "name": row.name, "worst": row.worst_frame, **_csv_figures(row)}
     for at in report.per_frame():
@@ -104,7 +98,7 @@ def _csv_rows(report: Report) -> Iterator[dict[str, object]]:
 
 
 def rotations_line(report: Report) -> Iterator[str]:
-    """How far bones are turned from what they were to be; nothing where nobody has asked for it."""
+    """A line on how far rotations are from the wanted ones; empty if there were no such rotations."""
     if report.rotations:
         off = np.degrees(np.stack([*report.rotations.values()]))
         bone, row = divmod(int(off.argmax()), off.shape[1])
@@ -113,7 +107,7 @@ def rotations_line(report: Report) -> Iterator[str]:
 
 
 def _closing_line(report: Report) -> str:
-    """How the frames ended and which markers were away for long."""
+    """The number of frames for each status, and the longest gaps."""
     counts = _counts(report)
     line = f"{len(report.frames)} frames" + (f": {counts}." if counts else ".")
     spans = report.unseen_spans(_LONG_SPAN)
@@ -135,12 +129,12 @@ def _csv_figures(row: Row) -> dict[str, str]:
 
 
 def _csv_number(metres: float) -> str:
-    """Six digits, blank for NaN."""
+    """Six digits; blank for NaN."""
     return "" if math.isnan(metres) else f"{metres:.6g}"
 
 
 def _millimetres(metres: float) -> str:
-    """Millimetres with one decimal, a dash for NaN."""
+    """Millimetres with one decimal; a dash for NaN."""
     return "-" if math.isnan(metres) else f"{1000.0 * metres:.1f}"
 
 
@@ -152,7 +146,7 @@ def _table_row(name: str, row: Row) -> tuple[str, str, str, str, str, str]:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines with the first column to the left and the others to the right."""
+    """Lines with the first column left-aligned and the others right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for first, *others in rows:
@@ -163,9 +157,9 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Put a report in the file's place in one step, so that nobody ever reads half of it.
+    """Write a file in one step, so that no one ever reads half of it.
 
-    Raises ReportError, naming the file, where it cannot be written.
+    Raises ReportError, naming the file, if it cannot be written.
     """
     try:
         write_text(path, text)

@@ -1,1 +1,1 @@
-"""Stages of solving a recording: every frame, outliers, gaps, what markers leave undecided."""
+"""Stages of solving a recording: every frame, outliers, gaps, and bones that the markers do not determine."""

@@ -1,9 +1,9 @@
-"""Solve every frame of a recording: first some frames from rest, then all frames from the course through those.
+"""Solves every frame of a recording: first some frames from rest, then all frames from a curve through those.
 
-A frame solved by itself depends on its own markers only. If the markers leave a pose undetermined (a spine with few
+A frame solved by itself depends on its own markers only. If the markers do not determine a pose (a spine with few
 markers, neck and head in a row, a rig without limits), each frame may end in a different pose. So frames some way
-apart, the knots, are solved first: every fourth from rest, the others from the course through those. All frames start
-on the course through the knots, and a prior holds bones to it in proportion to how undetermined they are.
+apart, the knots, are solved first: every fourth from rest, the others from the curve through those. All frames then
+start on the curve through the knots (the course), and a prior holds bones to it in proportion to their uncertainty.
 """
 
 from collections.abc import Generator
@@ -24,28 +24,28 @@ from ..steps import within
 from .determined import LOST, lost_certainty, uncertainty
 from .recording import Recording, parts, with_options
 
-# Seconds between knots. In between, a cubic follows people's joints to within a few degrees.
+# Seconds between knots. A cubic between them follows people's joints to within a few degrees.
 SPACING: Final = 1.0 / 15.0
 # One knot in this many is solved from rest, in _STEPS steps at most; the others from the course, in _STEPS_FROM_NEAR.
-# Knots of keypoints took 4.8 steps for each frame of the take from rest, this way 2.5, with the same RMS.
+# With keypoints, solving all knots from rest took 4.8 steps for each frame of the take, this 2.5, with the same RMS.
 _FROM_REST_ONE_IN: Final = 4
 _STEPS: Final = 12
 _STEPS_FROM_NEAR: Final = 8
-# How exactly markers show where a bone is, as a share of the skeleton's size (5 mm of a person).
+# Accuracy of bone positions from markers, as a share of the skeleton's size (5 mm on a person).
 NOISE: Final = 0.002
-# How far a knot's pose is expected to be from rest, as a share of the spread of moving people's poses. With one radian
-# for all bones, collars of takes with holes were at their limits on 74 % of the frames; with the whole spread on 61;
-# with this share on 40.
+# Expected deviation of a knot's pose from rest, as a share of that of moving people. With one radian for all bones,
+# collars of takes with gaps were at their limits on 74 % of the frames; with the whole deviation on 61 %; with this
+# share on 40 %.
 _FROM_REST: Final = 0.7
-# Radians: how far a pose is expected to be from the course.
+# Radians: expected deviation of a pose from the course.
 FROM_COURSE: Final = 0.2
-# The prior of a bone whose uncertainty is this large (radians) has its full weight, at half of it a quarter.
+# The prior of a bone with this uncertainty (radians) has its full weight; at half of it, a quarter.
 _UNSURE: Final = 0.5
-# Knots are solved from rest, so a bone counts as lost sooner (radians) than on frames that start on the course.
+# Knots are solved from rest, so a bone counts as lost at a smaller uncertainty (radians) than on other frames.
 _KNOT_LOST: Final = 0.15
 # Seconds over which the course of undetermined bones is smoothed (standard deviation).
 _SPREAD: Final = 0.1
-# Weight of the rest pose beside markers that are usually far off. With 3 the chest of a balancing trial was at its
+# Weight of the rest pose relative to markers that are usually far off. With 3 the chest of a balancing trial was at its
 # limits on 53 % of the frames (without it on 74), with 3.5 on 48, with 5 on 37; each step adds 0.1 to 0.6 mm to the
 # RMS.
 _REST_COUNTS: Final = 3.5
@@ -54,7 +54,7 @@ _REST_COUNTS: Final = 3.5
 def solve_each(recording: Recording, *, steady: bool) -> Generator[float, None, None]:
     """Solve every frame; yields the share done.
 
-    steady: hold bones that the markers leave undetermined to the course.
+    steady: hold bones that the markers do not determine to the course.
     """
     count = len(recording.targets)
     several = max(1, int(np.ceil((count - 1) / max(1.0, SPACING * recording.rate)))) + 1
@@ -81,7 +81,7 @@ def _solve_knots(recording: Recording, knots: IntArray, *, steady: bool) -> Gene
     counts = prior_weight(recording, _FROM_REST * spread)
     first = np.unique(np.append(np.arange(0, len(knots), _FROM_REST_ONE_IN), len(knots) - 1))
     found = yield from within(0.0, 0.2, _near_rest(recording, knots[first], counts))
-    # Keypoints are some 12 mm off: where they put a spine is less likely than that people hold it about straight.
+    # Keypoints are about 12 mm off: a nearly straight spine is more likely than where they put it.
     usual = np.nan_to_num(usual_distances(found.errors))
     excess = float((usual**2).mean()) - (NOISE * recording.solver.skeleton.size) ** 2
     at_rest = steady * _REST_COUNTS * float(recording.weights.mean()) * max(excess, 0.0) / spread**2
@@ -100,10 +100,10 @@ def _solve_knots(recording: Recording, knots: IntArray, *, steady: bool) -> Gene
 def _near_rest(
     recording: Recording, knots: IntArray, at_rest: FloatArray, start: FloatArray | None = None
 ) -> Generator[float, None, Solution]:
-    """Solve knots with a prior at rest; start: (K, J, 4) rotations to begin from, rest if None.
+    """Solve knots with a prior at rest; start: (K, J, 4) rotations to begin from; None: rest.
 
-    at_rest: (J,) what a squared radian from rest counts. Sweeps before the first step would cost as much as six steps,
-    for the same poses.
+    at_rest: (J,) weight of a squared radian away from rest. FABRIK sweeps before the first step would cost as much as
+    six steps, for the same poses.
     """
     steps = _STEPS if start is None else _STEPS_FROM_NEAR
     solver = with_options(recording.solver, restarts=0, max_sweeps=0, most_steps=steps)
@@ -124,19 +124,19 @@ def _near_rest(
 
 
 def prior_weight(recording: Recording, angle: float | FloatArray) -> FloatArray:
-    """What a squared radian counts if poses are expected within an angle (radians), or each bone within its own."""
+    """Weight of a squared radian for poses expected within an angle (radians), one for all bones or (J,)."""
     return np.asarray(recording.weights.mean() * (NOISE * recording.solver.skeleton.size / angle) ** 2)
 
 
 def _aligned(rotations: FloatArray) -> FloatArray:
-    """(K, ..., 4) quaternions with the signs that make each nearest to the one before."""
+    """(K, ..., 4) quaternions with signs that make each nearest to the one before."""
     signs = np.where((rotations[1:] * rotations[:-1]).sum(axis=-1, keepdims=True) < 0.0, -1.0, 1.0)
     signs = np.concatenate([np.ones_like(rotations[:1, ..., :1]), signs]).cumprod(axis=0)
     return np.asarray(rotations * signs)
 
 
 def _between(values: FloatArray, knots: IntArray, frames: IntArray, *, unit: bool = False) -> FloatArray:
-    """(F, J, C) values at frames, on the Catmull-Rom cubic through those at the knots (K, J, C); unit: normalized."""
+    """(F, J, C) values at frames, on the Catmull-Rom cubic through the knots (K, J, C). unit: normalize them."""
     if len(knots) < 2:
         return np.repeat(values, len(frames), axis=0)
     after = np.clip(np.searchsorted(knots, frames, side="right"), 1, len(knots) - 1)
@@ -148,9 +148,10 @@ def _between(values: FloatArray, knots: IntArray, frames: IntArray, *, unit: boo
 
 
 def over_gaps(values: FloatArray, known: BoolArray, *, unit: bool = False) -> FloatArray:
-    """(K, J, C) values of knots, interpolated where they are not known (K,); constant before and after all known ones.
+    """(K, J, C) values of knots, interpolated where they are not known, and constant at both ends.
 
-    With the speeds that bones have beside a gap, the roll of a straight leg without limits went 150 degrees astray.
+    known: (K,). unit: normalize the values. Linear: with the speeds next to a gap, the roll of a straight leg without
+    limits went 150 degrees astray.
     """
     places = np.flatnonzero(known)
     if not len(places):

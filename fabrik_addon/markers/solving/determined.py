@@ -1,4 +1,4 @@
-"""Which bones the visible markers determine."""
+"""Finds the bones that the visible markers determine."""
 
 from typing import Final
 
@@ -10,29 +10,29 @@ from ...core.model.bodies import participants
 from ..calibrate.offsets import effector_points, joint_columns
 from ..clip import BoolArray, FloatArray
 
-# A bone's rotation is lost when hidden markers make it this much (radians) less certain than it is with all of them.
-# With half of that, and all the more with 0.1, a bone's remaining markers said more than far frames: feet and arms
-# jumped by up to 132 degrees a frame in takes with random holes. With 1.0 whole hidden limbs were not lost.
+# A bone's rotation is lost if hidden markers make it less certain by this much (radians). With half of that, or 0.1,
+# the bone's remaining markers knew more than distant frames: feet and arms jumped by up to 132 degrees a frame in takes
+# with random gaps. With 1.0, completely hidden limbs were not lost.
 LOST: Final = 0.6
-# How exactly a marker shows a location, as a share of the skeleton's size.
+# Accuracy of a marker's position, as a share of the skeleton's size.
 _NOISE_SHARE: Final = 0.005
 _CHUNK: Final = 200
-# While the same markers are seen, one frame in this many is looked at: poses change little in between.
+# While the same markers are seen, one frame in this many is evaluated, since poses change little in between.
 _EVERY: Final = 5
-# Poses of a take that stand for all of them.
+# Number of poses that represent a take.
 _SAMPLES: Final = 50
 
 
 def lost_certainty(solver: Solver, solution: Solution, seen: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """By how much hidden markers make poses less certain: (F, J) local rotations, radians; (F,) the root's location.
+    """How much less certain hidden markers make poses: (F, J) local rotations, radians; (F,) the root's location.
 
-    solution: F poses of the solver, at which covariances with all and with the seen markers are compared. seen: (F, E).
-    The root's location counts in shares of the skeleton's size. A bone that no effector moves loses nothing.
+    solution: F poses, at which covariances with all markers and with the seen ones are compared. seen: (F, E). The
+    root's location is in shares of the skeleton's size. A bone that no effector moves has 0.
     """
     skeleton, frames = solver.skeleton, np.arange(len(seen))
     rotations, roots = np.zeros((len(seen), len(skeleton))), np.zeros(len(seen))
     bodies = np.array(participants(skeleton, solver.effectors))
-    # The frame that stands for each frame: the same markers are seen there.
+    # The evaluated frame for each frame; the same markers are seen there.
     changes = np.concatenate([[True], (seen[1:] != seen[:-1]).any(axis=1)])
     began = np.maximum.accumulate(np.where(changes, frames, 0))
     stands_for = frames - (frames - began) % _EVERY
@@ -44,7 +44,7 @@ def lost_certainty(solver: Solver, solution: Solution, seen: BoolArray) -> tuple
         matrices = forward_kinematics(skeleton, solution.rotations[poses], solution.root_location[poses])
         rows = _rows(solver, matrices)
         which, away = which.reshape(-1), ~seen[chunk]
-        # Removing markers adds to a covariance a matrix of the rank of their rows (Woodbury's identity).
+        # Removing markers adds to the covariance a matrix of the rank of their rows (Woodbury's identity).
         most = int(away.sum(axis=1).max())
         order = np.argsort(~away, axis=1, kind="stable")[:, :most]
         hidden = rows[which[:, None], order] * np.take_along_axis(away, order, axis=1)[..., None, None]
@@ -59,9 +59,9 @@ def lost_certainty(solver: Solver, solution: Solution, seen: BoolArray) -> tuple
 
 
 def uncertainty(solver: Solver, solution: Solution) -> FloatArray:
-    """(J,) how uncertain a bone's local rotation is with all markers seen, radians; the median over F poses.
+    """(J,) uncertainty of each bone's local rotation with all markers seen, radians; the median over F poses.
 
-    Zero for bones that no effector moves; axes that a limit keeps from turning do not count.
+    Zero for bones that no effector moves; axes fixed by a limit do not count.
     """
     bodies = participants(solver.skeleton, solver.effectors)
     every = np.unique(np.linspace(0, len(solution.status) - 1, _SAMPLES).round().astype(np.intp))
@@ -69,7 +69,7 @@ def uncertainty(solver: Solver, solution: Solution) -> FloatArray:
     own = np.einsum("fii->fi", _covariances(_rows(solver, matrices)))
     variances = np.median(own.reshape(len(own), -1, 3).sum(axis=2), axis=0)[: len(bodies)]
     limits = [solver.limits.get(solver.skeleton.names[body]) for body in bodies]
-    # Each axis that cannot turn adds 1, the variance of knowing nothing.
+    # Each fixed axis adds 1, the variance of an unknown angle.
     closed = np.array([0.0 if limit is None else 3.0 - limit.freedom for limit in limits])
     unsure = np.zeros(len(solver.skeleton))
     unsure[bodies] = np.sqrt(np.maximum(variances - closed, 0.0))
@@ -77,7 +77,10 @@ def uncertainty(solver: Solver, solution: Solution) -> FloatArray:
 
 
 def _rows(solver: Solver, matrices: FloatArray) -> FloatArray:
-    """(F, M, 3, D) how markers move with the joints and the root at matrices (F, J, 4, 4), in shares of their noise."""
+    """(F, M, 3, D) Jacobian of the markers for joints and root, divided by the markers' noise.
+
+    matrices: (F, J, 4, 4).
+    """
     skeleton, effectors = solver.skeleton, solver.effectors
     points = effector_points(skeleton, effectors, matrices)
     columns = joint_columns(skeleton, effectors, solver.limits, matrices, points)
@@ -88,6 +91,6 @@ def _rows(solver: Solver, matrices: FloatArray) -> FloatArray:
 
 
 def _covariances(rows: FloatArray) -> FloatArray:
-    """(F, D, D) of the joints (radians) and the root's location (sizes); 1 without any marker."""
+    """(F, D, D) covariances of the joints (radians) and the root's location (sizes); 1 without any marker."""
     flat = rows.reshape(len(rows), -1, rows.shape[-1])
     return np.asarray(np.linalg.inv(np.swapaxes(flat, 1, 2) @ flat + np.eye(flat.shape[-1])))

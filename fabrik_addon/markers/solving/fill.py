@@ -1,7 +1,7 @@
-"""Bones that the visible markers do not determine: filled from the frames beside the gap.
+"""Fills bones that the visible markers do not determine from the frames next to the gap.
 
-Such frames are solved again from the filled pose, to which lost bones are held weakly: what is still seen decides what
-it can, joint limits hold, the rest follows the neighboring frames.
+Such frames are solved again from the filled pose, to which lost bones are held weakly: visible markers decide as far as
+they can, joint limits are respected, and the rest follows the neighboring frames.
 """
 
 from collections.abc import Generator
@@ -21,19 +21,19 @@ Gaps = Literal["SOLVE", "HOLD", "INTERPOLATE", "UNKEYED"]
 _HOW: Final = {"SOLVE": "solved", "HOLD": "held", "INTERPOLATE": "interpolated", "UNKEYED": "unkeyed"}
 GAPS: Final = tuple(_HOW)
 
-# Seconds over which held poses change to what comes next.
+# Seconds over which held poses change to the next known ones.
 _EASE: Final = 0.1
-# Weight of a lost bone's filled pose, relative to a course. With the full weight a forearm without its marker kept the
-# elbow 13 mm off, with this share 9.
+# Weight of a lost bone's filled pose, relative to the course. With the full weight a forearm without its marker moved
+# the elbow by 13 mm, with this share by 9.
 _GUESSED: Final = 0.05
-# The same of the root, as all else is solved from it. With no more than of others, keypoints with half of the samples
-# lost and all of the trunk's away for 150 frames rotated the hips by up to 141 degrees, with these by at most 50.
+# The same weight for the root, from which all else is solved. With no more than for others, keypoints with half of the
+# samples lost and the trunk's missing for 150 frames rotated the hips by up to 141 degrees; with this by at most 50.
 _GUESSED_ROOT: Final = 4.0
 
 
 @dataclass(frozen=True)
 class FilledSpan:
-    """Frames first to last, counted from 0, on which markers do not determine a bone; how they were filled."""
+    """Frames first to last, counted from 0, on which markers do not determine a bone, and how they were filled."""
 
     bone: str
     first: int
@@ -43,7 +43,7 @@ class FilledSpan:
 
 
 def fill_gaps(recording: Recording, gaps: Gaps) -> Generator[float, None, BoolArray]:
-    """Fill bones over frames that don't determine them; yields the share done, returns (F, J) where bones are known."""
+    """Fill bones on frames that do not determine them; yields the share done, returns (F, J) where bones are known."""
     observed = recording.seen & ~recording.outliers | recording.close
     lost, misplaced = lost_certainty(recording.solver, recording.solution, observed)
     known, placed = lost <= LOST, misplaced <= LOST
@@ -71,7 +71,7 @@ def fill_gaps(recording: Recording, gaps: Gaps) -> Generator[float, None, BoolAr
 
 
 def filled_spans(recording: Recording, known: BoolArray, gaps: Gaps) -> tuple[FilledSpan, ...]:
-    """The spans over which bones were not known (F, J)."""
+    """The spans over which bones were not known; known: (F, J)."""
     names = recording.solver.skeleton.names
     return tuple(
         FilledSpan(names[bone], first, end - 1, end - first, _HOW[gaps])

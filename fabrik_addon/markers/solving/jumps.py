@@ -1,8 +1,9 @@
-"""Bones that jump from one frame to the next, eased over the neighboring frames.
+"""Smooths bones that jump from one frame to the next, over the neighboring frames.
 
-When a marker appears or disappears, or what is seen allows two poses, neighboring frames may be far apart though the
-person moved evenly. There the pose is held to the mean of the frames around it, weakly at first and more firmly only if
-the jump stays. Frames whose markers end up much farther off are put back: that jump is a kick.
+When a marker appears or disappears, or when the markers allow two poses, neighboring frames may differ a lot though the
+person moved smoothly. There the pose is held to the mean of the frames around it, weakly at first and more strongly
+only if the jump stays. Frames whose markers end up much farther off are restored: that jump is a real one, such as a
+kick.
 """
 
 from typing import Final, NamedTuple
@@ -17,11 +18,10 @@ from .recording import Recording, about, parts
 
 
 class _Round(NamedTuple):
-    """How jumps are eased.
+    """One round of smoothing jumps.
 
-    counts: weight of the mean, relative to a course's. spread: seconds over which the mean is taken (standard
-    deviation).
-    jump: radians that a bone rotates in a frame more than the mean does.
+    counts: weight of the mean, relative to the course. spread: seconds over which the mean is taken (standard
+    deviation). jump: radians that a bone rotates in a frame beyond the mean's rotation.
     """
 
     counts: float
@@ -29,17 +29,17 @@ class _Round(NamedTuple):
     jump: float
 
 
-# With spreads of 0.1 s from the start, feet of surface sets with holes came out 2 mm worse; with the first two rounds
-# alone, forearms of keypoints with holes that fold over kept turning by up to 31° a frame. People who walk speed up by
-# 5° a frame: with jumps of 6° nearly all frames of a walk were solved again, for 0.1 mm.
+# With spreads of 0.1 s from the start, feet of surface sets with gaps were 2 mm worse. With the first two rounds alone,
+# folded forearms of keypoints with gaps kept rotating by up to 31° a frame. People who walk accelerate by 5° a frame:
+# with jumps of 6° nearly all frames of a walk were solved again, for 0.1 mm.
 _ROUNDS: Final = (_Round(4.0, 0.05, 0.15), _Round(16.0, 0.05, 0.15), _Round(64.0, 0.1, 0.3))
-# Frames a second for which the jumps above are given; at lower rates people rotate more in a frame.
+# Frames a second for which the jumps above hold; at lower rates people rotate more in a frame.
 _USUAL_RATE: Final = 60.0
-# How many times its RMS before, the take's median or the usual noise a frame's RMS may become. Without a bound a kick
-# of 110° at 2,100° a second was blunted by 14°, with this by 4; with 1.5 a dancer who leaves the rig's limits kept
-# turning a foot by 65° in a frame.
+# Largest factor on a frame's RMS, relative to its former RMS, the take's median and the usual noise. Without a bound a
+# kick of 110° at 2,100° a second was reduced by 14°, with this by 4°; with 1.5 a dancer who exceeds the rig's limits
+# kept rotating a foot by 65° in a frame.
 _FARTHER: Final = 2.0
-# How many standard deviations of the mean are looked at on either side of a jump.
+# Frames within this many standard deviations of the mean around a jump are used.
 _BESIDE: Final = 2.0
 
 
@@ -53,7 +53,7 @@ def ease_jumps(recording: Recording) -> None:
         if not (turns > least).any():
             return
         if allowed is None:
-            # Markers that are far off anyway do not show that a jump is real.
+            # If markers are far off anyway, they do not show that a jump is real.
             rms = _frame_rms(recording, np.arange(len(recording.targets)))
             usual = max(float(np.median(rms)), NOISE * recording.solver.skeleton.size)
             allowed = np.where(rms > _FARTHER * usual, np.inf, _FARTHER * np.maximum(rms, usual))
@@ -79,7 +79,7 @@ def ease_jumps(recording: Recording) -> None:
 
 
 def _frame_rms(recording: Recording, frames: IntArray) -> FloatArray:
-    """(N,) the weighted RMS of some frames, without outliers."""
+    """(N,) the weighted RMS of frames, without outliers."""
     distances = np.where(recording.outliers[frames], np.nan, recording.distances(frames))
     weights = np.where(np.isnan(distances), 0.0, recording.weights)
     squares = (weights * np.nan_to_num(distances) ** 2).sum(axis=1)
@@ -87,5 +87,5 @@ def _frame_rms(recording: Recording, frames: IntArray) -> FloatArray:
 
 
 def about_jumps(jumping: BoolArray, near: int) -> BoolArray:
-    """(F, J) whether a frame is at most `near` frames from one of two between which a bone jumps (F - 1, J)."""
+    """(F, J) whether a frame is at most `near` frames from a jump; jumping: (F - 1, J) between frames."""
     return about(np.pad(jumping, ((1, 0), (0, 0))) | np.pad(jumping, ((0, 1), (0, 0))), near)

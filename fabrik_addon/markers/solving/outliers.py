@@ -1,4 +1,4 @@
-"""Samples that cannot be right: swapped, fallen and badly reconstructed markers."""
+"""Finds samples that cannot be right: swapped, fallen and badly reconstructed markers."""
 
 from typing import Final
 
@@ -11,32 +11,32 @@ from ..robust import outlier_weights, usual_distances
 from .course import FROM_COURSE, SPACING, prior_weight
 from .recording import Recording, about
 
-# A sample may be this many times farther off than its marker usually is, but not more than one share of the skeleton's
-# size (9 cm of a person) and not less than another (27 mm): skin moves by as much.
+# A sample may be this many times farther off than is usual for its marker, but not more than the first share of the
+# skeleton's size (9 cm on a person), and always the second (27 mm), since skin moves that much.
 _USUAL_TIMES: Final = 4.0
 _ALWAYS_SHARE: Final = 0.015
 _NEVER_SHARE: Final = 0.05
-# The tolerance is wide at first, so that one bad marker does not make its neighbors look bad; a step between the two
-# found no more of 140 samples that were moved elsewhere.
+# The tolerance is wide at first, so that one bad marker does not make its neighbors look bad. A step between the two
+# found no more of 140 displaced samples.
 _TOLERANCES: Final = (4.0, 1.0)
 # An outlier is this many times farther off than allowed once the good samples determine the pose.
 _OUTLYING: Final = 2.0
-# Weight of the course on frames with such samples: enough to keep bones from folding over.
+# Weight of the course on frames with such samples: enough to keep bones from folding.
 _EXPECTED: Final = 0.05
-# If fewer of a frame's markers than this share are left, all of them count.
+# If fewer than this share of a frame's markers would remain, all of them are used.
 _LEAST_INLIERS: Final = 0.5
 # A sample is flung if, for up to three frames, it is farther from the median of the seven frames around it than this
-# share of the size (10 cm of a person), and than a hand that hits moves (400 m/s², at a person's size).
+# share of the size (10 cm on a person), and farther than a striking hand moves (400 m/s² for a person's size).
 _REACH: Final = 3
 _FLUNG_SHARE: Final = 0.04
 _FASTEST: Final = 170.0
 
 
 def flung(targets: FloatArray, rate: float, size: float) -> BoolArray:
-    """(F, E) samples of targets (F, E, 3) that leave the ones before and after as no body moves.
+    """(F, E) samples of targets (F, E, 3) that leave their neighbours in time faster than any body moves.
 
-    With an elbow and a wrist alone on an arm, a pose would rather follow a wrong wrist and leave the elbow out (80
-    degrees in a frame). rate: frames a second. size: of the skeleton, in the targets' units.
+    If an arm has only markers at elbow and wrist, a pose would follow a wrong wrist rather than the elbow (80 degrees
+    in a frame). rate: frames a second. size: of the skeleton, in the targets' units.
     """
     away = np.zeros(targets.shape[:2], dtype=bool)
     least = size * max(_FLUNG_SHARE, _FASTEST / rate**2)
@@ -50,9 +50,9 @@ def flung(targets: FloatArray, rate: float, size: float) -> BoolArray:
 
 
 def leave_out_flung(recording: Recording) -> None:
-    """Reject samples that are flung away for a moment, before anything is solved.
+    """Reject flung samples before anything is solved.
 
-    If others on the same bone, or on its parent or child, are flung with them, the limb itself moves: a kick.
+    If others on the same bone, its parent or a child are flung with them, the limb itself moves: a kick.
     """
     skeleton, bones = recording.solver.skeleton, np.array(recording.bones)
     child = skeleton.parents[bones][:, None] == bones
@@ -64,14 +64,14 @@ def leave_out_flung(recording: Recording) -> None:
 
 
 def reject_outliers(recording: Recording) -> None:
-    """Find the samples that cannot be right, and solve their frames without them.
+    """Find samples that cannot be right, and solve their frames without them.
 
-    Their frames are solved with less and less weight for what is far off (Geman and McClure's weights, graduated).
+    The weight of samples that are far off is reduced step by step (Geman and McClure's weights, graduated).
     """
     distances, size = recording.distances(), recording.solver.skeleton.size
     usual = _USUAL_TIMES * np.nan_to_num(usual_distances(distances))
     allowed = np.clip(usual, _ALWAYS_SHARE * size, _NEVER_SHARE * size)
-    # The same samples shaped what is expected there, up to the next knot of the course.
+    # The same samples also shaped the course there, up to its next knot.
     near = round(SPACING * recording.rate)
     frames = np.flatnonzero(about((distances > allowed).any(axis=1), near))
     if not len(frames):
@@ -80,7 +80,7 @@ def reject_outliers(recording: Recording) -> None:
     recording.prior_weights[frames] = _EXPECTED * prior_weight(recording, FROM_COURSE)
     _solve_without(recording, frames, allowed)
     wrong = recording.distances(frames) > _OUTLYING * allowed
-    # Frames with more outliers than a neighbor has: a good sample is among them.
+    # Frames with more outliers than a neighbor: one of them may be a good sample.
     counts = wrong.sum(axis=1)
     spread = np.full(frames[-1] + 1 + 2 * near, wrong.shape[1])
     spread[frames + near] = np.where(counts, counts, wrong.shape[1])
@@ -93,7 +93,7 @@ def reject_outliers(recording: Recording) -> None:
     enough = left >= _LEAST_INLIERS * recording.seen[frames].sum(axis=1)
     recording.outliers[frames] = wrong & enough[:, None]
     changed = about(recording.outliers.any(axis=1), near)[frames]
-    # With so little weight of the course, keypoints on a rig without limits folded over by 107 degrees a frame.
+    # With so little weight on the course, keypoints on a rig without limits folded by 107 degrees a frame.
     recording.put_back(frames, trusted, ~changed)
     before = recording.bridged
     recording.bridge()
@@ -104,9 +104,9 @@ def reject_outliers(recording: Recording) -> None:
 
 
 def _solve_without(recording: Recording, frames: IntArray, allowed: FloatArray) -> None:
-    """Solve frames with less and less weight for samples farther off than allowed (E,).
+    """Solve frames with less and less weight for samples farther off than `allowed` (E,).
 
-    Over short spans the poses that such samples have dragged away are filled from the frames beside, to begin with.
+    Over short spans, poses displaced by such samples are first filled from the neighbouring frames.
     """
     good = np.ones(len(recording.targets), dtype=bool)
     good[frames] = False

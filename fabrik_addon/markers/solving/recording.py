@@ -1,4 +1,4 @@
-"""A recording while it is being solved: its targets, their weights, and the poses so far."""
+"""A recording while it is solved: its targets, their weights, and the current poses."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,28 +14,28 @@ from ..calibrate.offsets import points_on
 from ..clip import BoolArray, FloatArray
 from ..gaps.short import bridge
 
-# Frames that are solved together: arrays of them fit the processor's cache, and memory stays flat.
+# Frames solved together: their arrays fit the processor's cache, and memory does not grow with the take.
 _TOGETHER: Final = 1000
-# From a pose nearby three steps are enough: without a limit a few frames took 40, for 0.00 mm RMS. From a pose that
-# wrong samples have dragged away three are too few; fifteen came out as eight do.
+# From a nearby pose three steps are enough: without this bound a few frames took 40, for 0.00 mm RMS. From a pose
+# displaced by wrong samples three are too few; fifteen give the same as eight.
 _STEPS: Final = 3
 _STEPS_FROM_FAR: Final = 8
-# Seconds: over shorter gaps a marker follows its own motion.
+# Seconds: over shorter gaps a marker continues its own motion.
 _MOMENT: Final = 0.1
-# Weight of such a bridged sample, relative to a seen one.
+# Weight of such a bridged sample, relative to a visible one.
 _BRIDGED_WEIGHT: Final = 0.1
 
 
 class Recording:
-    """F frames of E markers, and the poses that meet them.
+    """F frames of E markers, and the poses that match them.
 
     Attributes:
-        seen, outliers, close: (F, E) samples that are seen; that are rejected as wrong; that are missing or rejected
-            for a moment only, and so are bridged.
+        seen, outliers, close: (F, E) samples that are seen; that are rejected as wrong; that are briefly missing or
+            rejected, and so are bridged.
         bridged: (F, E, 3) targets without outliers, with short gaps bridged; NaN where there is none.
-        expected: (F, J, 4) local rotations to which undetermined bones are held, and prior_weights: (F, J) what a
-            squared radian from them counts.
-        rest_weights: (F, J) what a squared radian from rest counts, in addition.
+        expected: (F, J, 4) local rotations to which undetermined bones are held.
+        prior_weights: (F, J) weight of a squared radian away from `expected`.
+        rest_weights: (F, J) weight of a squared radian away from rest, in addition.
     """
 
     def __init__(self, solver: Solver, targets: FloatArray, root_heads: FloatArray | None, rate: float) -> None:
@@ -57,27 +57,30 @@ class Recording:
         self.offsets = np.array([effector_offset(solver.skeleton, effector) for effector in solver.effectors])
 
     def bridge(self) -> None:
-        """Interpolate markers that are missing or rejected for a moment."""
+        """Interpolate markers that are briefly missing or rejected."""
         inliers = np.where(self.outliers[..., None], np.nan, self.targets)
         self.bridged = bridge(inliers, self.rate, max(1, round(_MOMENT * self.rate)))
         self.close: BoolArray = np.isnan(inliers).any(axis=2) & ~np.isnan(self.bridged).any(axis=2)
 
     def sample_weights(self, frames: Any) -> FloatArray:
-        """(N, E) weights of the bridged targets of some frames."""
+        """(N, E) weights of the bridged targets on some frames."""
         return np.asarray(self.weights * np.where(self.close[frames], _BRIDGED_WEIGHT, 1.0))
 
     def solve_bridged(self, frames: Any, *, far: bool = False) -> None:
-        """Solve some frames again from their current poses, with all that is seen or bridged.
+        """Solve some frames again from their current poses, with all visible or bridged samples.
 
         far: see `solve_again`.
         """
         self.solve_again(frames, self.sample_weights(frames), self.bridged[frames], far=far)
 
     def solve_again(self, frames: Any, weights: FloatArray, targets: FloatArray, *, far: bool = False) -> None:
-        """Solve some frames again from their current poses. far: those may be far from the new ones."""
+        """Solve some frames again from their current poses.
+
+        weights: (N, E). targets: (N, E, 3). far: the new poses may be far from the current ones.
+        """
         at_rest = self.rest_weights[frames]
         counts = self.prior_weights[frames] + at_rest
-        # The weighted mean of what is expected and of no rotation.
+        # The weighted mean of the expected rotation and no rotation.
         share = (at_rest / np.maximum(counts, TINY))[..., None]
         expected = self.expected[frames]
         expected = np.where(expected[..., :1] < 0.0, -expected, expected) * (1.0 - share)
@@ -94,17 +97,17 @@ class Recording:
         return self.solution.part(frames), self.expected[frames], self.prior_weights[frames]
 
     def put_back(self, frames: IntArray, state: tuple[Solution, FloatArray, FloatArray], which: BoolArray) -> None:
-        """Undo changes since `state` was called on the same frames; which: (N,) the frames to undo."""
+        """Undo changes since `state` was called on the same frames; which: (N,) frames to undo."""
         solution, expected, prior_weights = state
         self.solution.put(frames[which], solution.part(np.flatnonzero(which)))
         self.expected[frames[which]], self.prior_weights[frames[which]] = expected[which], prior_weights[which]
 
     def legal(self, rotations: FloatArray) -> FloatArray:
-        """(N, J, 4) local rotations inside the limits. Between two poses inside there may be one outside."""
+        """(N, J, 4) local rotations clamped to the limits, since interpolation between valid poses may leave them."""
         return np.array(self.solver.problem.legal(rotations))
 
     def distances(self, frames: IntArray | None = None) -> FloatArray:
-        """(N, E) of the markers from their targets on some frames, or on all; NaN where those are."""
+        """(N, E) distances of the markers from their targets on some frames, or on all; NaN if missing."""
         chosen = np.arange(len(self.targets)) if frames is None else frames
         distances = np.empty((len(chosen), len(self.bones)))
         for places in parts(np.arange(len(chosen))):
@@ -116,13 +119,13 @@ class Recording:
         return distances
 
     def measure(self) -> None:
-        """Write errors of all that is seen, outliers included, and the status of each frame."""
+        """Compute the errors of all visible samples, outliers included, and the status of each frame."""
         self.solution.errors[...] = self.distances()
         self.solution.status[~self.seen.any(axis=1)] = Status.UNSEEN
         tolerances = self.solver.options.tolerance * self.solver.reaches.tolerance_lengths
         met = ~(self.solution.errors > tolerances).any(axis=1) & self.seen.any(axis=1)
         self.solution.status[met] = Status.SOLVED
-        # After few steps from nearby the markers are as near as they get, to some hundredths of a millimetre.
+        # A few steps from a nearby pose bring the markers within some hundredths of a millimetre of the optimum.
         self.solution.status[self.solution.status == Status.STALLED] = Status.FITTED
 
 
@@ -134,7 +137,7 @@ def about(flagged: BoolArray, near: int) -> BoolArray:
 
 
 def parts(frames: IntArray) -> Iterator[IntArray]:
-    """Frames in parts that are solved together."""
+    """Split frames into parts that are solved together."""
     for first in range(0, len(frames), _TOGETHER):
         yield frames[first : first + _TOGETHER]
 

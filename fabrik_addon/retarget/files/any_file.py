@@ -1,4 +1,4 @@
-"""Files of poses told by what is in them."""
+"""Reads files of poses; their content shows the format."""
 
 import math
 import os
@@ -13,9 +13,9 @@ from .smpl import has_poses, parse_smpl
 
 
 def read_recorded(path: str | os.PathLike[str], up_axis: str | None = None, rate: float | None = None) -> Recorded:
-    """The body in an MVNX file or a .npz file of SMPL's poses.
+    """The body in an MVNX file or in a .npz file of SMPL poses.
 
-    up_axis: "Y" or "Z", None for what the poses show; MVNX has Z up always. rate: frames a second instead of the
+    up_axis: "Y" or "Z"; None: detected from the poses; MVNX always has Z up. rate: frames a second, overrides the
     file's. Raises RetargetError, one sentence that names the file, if it cannot be read.
     """
     path = Path(path)
@@ -35,7 +35,7 @@ def read_recorded(path: str | os.PathLike[str], up_axis: str | None = None, rate
 
 
 def holds_poses(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is one of poses: by its suffix, and for .npz files by what is in them."""
+    """Whether a file contains poses: from its suffix and, for .npz files, their content."""
     path = Path(path)
     if path.suffix.lower() != ".npz":
         return path.suffix.lower() == ".mvnx"
@@ -43,5 +43,5 @@ def holds_poses(path: str | os.PathLike[str]) -> bool:
         content = path.read_bytes()
         return content.startswith(NPZ_START) and has_poses(content)
     except (OSError, FabrikError):
-        # What is wrong with it will be said when it is read.
+        # The error is reported when the file is read.
         return True

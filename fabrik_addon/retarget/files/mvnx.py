@@ -1,13 +1,13 @@
-"""Reading MVNX, the XML files of Xsens MVN: segments with their orientations, and where the pelvis is.
+"""Reads MVNX, the XML files of Xsens MVN: orientations of segments, and the position of the pelvis.
 
-mvnx/subject has `frameRate`; subject/segments/segment the labels, and in points/point/pos_b places on the segment,
+mvnx/subject has `frameRate`; subject/segments/segment the labels, and in points/point/pos_b positions on the segment,
 metres in its own axes; subject/joints/joint connects two of them ("Pelvis/jL5S1"); frames/frame of the type "normal"
 have `orientation`, a quaternion w x y z of each segment, and `position`, three numbers of each, in the world: X to the
-front (or north), Y to the left, Z up. With all orientations 1 0 0 0 ("identity") the body stands in a T-pose and faces
-X. Fingers (fingerTrackingSegmentsLeft and -Right) and props, which are joined to nothing, are left out. Source: the MVN
-User Manual, section MVNX, and Andres FR's io_anim_mvnx.
+front (or north), Y to the left, Z up. With all orientations 1 0 0 0 ("identity") the body is in a T-pose and faces X.
+Fingers (fingerTrackingSegmentsLeft and -Right) and props, which are not connected, are left out. Source: the MVN User
+Manual, section MVNX, and Andres FR's io_anim_mvnx.
 
-Documents with a DOCTYPE are refused, as entities can be made to grow without end; MVN writes none.
+Documents with a DOCTYPE are refused, since entities can expand without end; MVN does not write them.
 """
 
 import math
@@ -23,12 +23,12 @@ from ...core.rotations import matrix_from_quaternion
 from ..motion import RetargetError
 from .recorded import Recorded, in_other_axes, local_rotations, whole_frames
 
-# X to the front becomes -Y: a quarter turn about Z to the right.
+# X to the front becomes -Y: a rotation by 90° to the right about Z.
 _TO_FRONT: Final = np.array([math.sqrt(0.5), 0.0, 0.0, -math.sqrt(0.5)])
 _NORMAL: Final = "normal"
-# The ends of segments that nothing is joined to.
+# The ends of segments to which nothing is connected.
 _ENDS: Final = ("pTopOfHead", "pRightTopOfHand", "pLeftTopOfHand", "pRightToe", "pLeftToe")
-# A bone without a known end, metres.
+# Metres: the length of a bone without a known end.
 _SHORT: Final = 0.03
 _NO_LENGTH: Final = 1e-4
 _TEXTS: Final = frozenset({"pos_b", "connector1", "connector2", "orientation", "position"})
@@ -38,7 +38,7 @@ _NAMED: Final = 3
 
 @dataclass
 class _Document:
-    """What is read of a document, as it goes by."""
+    """The parts of a document that are needed, collected while it is parsed."""
 
     rate: str = ""
     segments: dict[str, dict[str, FloatArray]] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class _Document:
     _text: list[str] = field(default_factory=list)
 
     def begin(self, tag: str, attributes: dict[str, str]) -> None:
-        """An element begins."""
+        """Handle the start of an element."""
         name = tag.rpartition(" ")[2]
         self._path.append(name)
         self._text = []
@@ -70,12 +70,12 @@ class _Document:
             self._frame = {} if attributes.get("type", _NORMAL) == _NORMAL else None
 
     def text(self, text: str) -> None:
-        """Text, or a part of one."""
+        """Handle a text, or a part of one."""
         if self._path and self._path[-1] in _TEXTS:
             self._text.append(text)
 
     def end(self, _tag: str) -> None:
-        """An element ends."""
+        """Handle the end of an element."""
         name = self._path.pop()
         text = "".join(self._text)
         self._text = []
@@ -94,7 +94,7 @@ def _numbers(text: str, name: str) -> FloatArray:
     try:
         return np.array(text.split(), dtype=np.float64)
     except ValueError:
-        raise RetargetError(f"its {name} {text.strip()[:20]!r} is not numbers: export it again") from None
+        raise RetargetError(f"its {name} {text.strip()[:20]!r} does not consist of numbers: export it again") from None
 
 
 def _doctype(*_told: object) -> None:
@@ -102,7 +102,7 @@ def _doctype(*_told: object) -> None:
 
 
 def _read(content: bytes) -> _Document:
-    """The document in a file's bytes; raises RetargetError for what is no whole document."""
+    """The document in a file's bytes; raises RetargetError if it is incomplete."""
     document = _Document()
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
@@ -111,15 +111,15 @@ def _read(content: bytes) -> _Document:
     try:
         parser.Parse(content, True)
     except expat.ExpatError as trouble:
-        raise RetargetError(f"it is no whole MVNX document ({trouble}): export it again") from None
+        raise RetargetError(f"it is not a complete MVNX document ({trouble}): export it again") from None
     return document
 
 
 def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
-    """The body in a file's bytes; rate: frames a second instead of the file's.
+    """The body in a file's bytes; rate: frames a second, overrides the file's.
 
-    Raises RetargetError, which does not name the file, for what is no whole MVNX document, has no segments, frames or
-    rate, or whose frames have other numbers than its segments.
+    Raises RetargetError, without the file's name, if the document is incomplete, if segments, frames or rate are
+    missing, or if a frame's numbers do not match its segments.
     """
     document = _read(content)
     if not document.segments or not document.frames:
@@ -138,8 +138,8 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
     orientations, positions = orientations[:, order], positions[:, order]
     frames, notes = whole_frames(orientations, positions[:, 0])
     props = [label for label in labels if label not in names]
-    notes += (f"left out what is joined to nothing: {first_few(props, _NAMED)}",) * bool(props)
-    notes += (f"left out {document.fingers} segments of fingers",) * bool(document.fingers)
+    notes += (f"left out unconnected segments: {first_few(props, _NAMED)}",) * bool(props)
+    notes += (f"left out {document.fingers} finger segments",) * bool(document.fingers)
     length = np.linalg.norm(orientations[frames], axis=2, keepdims=True)
     if (length == 0.0).any():
         raise RetargetError("it has orientations of 0 0 0 0: export it again")
@@ -151,7 +151,7 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
 
 
 def _of_frames(document: _Document, channel: str, count: int, width: int) -> FloatArray:
-    """(F, N, n) a channel of all frames; raises RetargetError if one has other numbers."""
+    """(F, N, n) a channel of all frames; raises RetargetError if a frame has another number of values."""
     rows = [frame.get(channel, np.empty(0)) for frame in document.frames]
     odd = next((place for place, row in enumerate(rows) if len(row) != count * width), None)
     if odd is not None:
@@ -165,7 +165,7 @@ def _of_frames(document: _Document, channel: str, count: int, width: int) -> Flo
 def _rest(document: _Document, labels: list[str]) -> tuple[list[int], IntArray, FloatArray, FloatArray]:
     """The segments of the largest tree, parents first; their parents, heads and tails in the T-pose, in MVN's axes.
 
-    The lowest point is on the floor. Raises RetargetError if joints go round in a circle.
+    The lowest point is on the floor. Raises RetargetError if joints form a circle.
     """
     joined: dict[int, tuple[int, FloatArray]] = {}
     for joint in document.joints:
@@ -181,7 +181,7 @@ def _rest(document: _Document, labels: list[str]) -> tuple[list[int], IntArray, 
             tree.extend(child for child, (parent, _) in joined.items() if parent == place)
     order = max(trees, key=len, default=[])
     if not order:
-        raise RetargetError("its joints go round in a circle: export it again")
+        raise RetargetError("its joints form a loop: export it again")
     parents = np.array([order.index(joined[place][0]) if place in joined else -1 for place in order])
     heads = np.zeros((len(order), 3))
     for row, place in enumerate(order[1:], start=1):
@@ -201,6 +201,6 @@ def _rest(document: _Document, labels: list[str]) -> tuple[list[int], IntArray, 
 
 
 def _place(document: _Document, label: str, point: str) -> FloatArray:
-    """(3,) where a point is on its segment; its origin if that is not known."""
+    """(3,) the position of a point on its segment; the segment's origin if unknown."""
     place = document.segments[label].get(point)
     return place if place is not None and place.shape == (3,) and np.isfinite(place).all() else np.zeros(3)

@@ -1,4 +1,4 @@
-"""What a file of poses holds: a body at rest and how its joints rotate."""
+"""The contents of a file of poses: a body at rest, and how its joints rotate."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,19 +12,19 @@ from ..motion import RetargetError
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """F frames of a body of N bones, metres, Z up; at rest it faces -Y, as Blender's people do.
+    """F frames of a body of N bones, metres, Z up; at rest it faces -Y, as people in Blender do.
 
     Attributes:
         names: N bone names, parents before their children.
-        parents: (N,) index of each bone's parent, -1 for the root, which is the first bone and the only one.
-        heads: (N, 3) where bones begin at rest.
-        tails: (N, 3) where they end at rest.
-        frames: (F,) which frames of the file these are, counted from 0; frames that are not whole are missing.
-        rotations: (F, N, 4) unit quaternions: how each bone is rotated from its rest, relative to its parent, about
-            the axes that the rest pose is in; for the root relative to the world.
-        root: (F, 3) where the root bone's head is.
+        parents: (N,) index of each bone's parent; -1 for the only root, which is the first bone.
+        heads: (N, 3) heads of the bones at rest.
+        tails: (N, 3) tails of the bones at rest.
+        frames: (F,) indices of these frames in the file, from 0; incomplete frames are missing.
+        rotations: (F, N, 4) unit quaternions: each bone's rotation from rest, relative to its parent, about the axes of
+            the rest pose; for the root relative to the world.
+        root: (F, 3) the root bone's head.
         rate: frames a second.
-        notes: what was assumed or left out, a sentence each.
+        notes: assumptions and omissions, one sentence each.
     """
 
     names: Sequence[str]
@@ -53,7 +53,7 @@ class Recorded:
         )
 
     def positions(self) -> FloatArray:
-        """(F, N, 3) where the bones' heads are."""
+        """(F, N, 3) the bones' heads, metres, Z up."""
         heads, world = np.empty((len(self.frames), len(self.names), 3)), np.empty(self.rotations.shape)
         for place, parent in enumerate(self.parents.tolist()):
             if parent < 0:
@@ -66,7 +66,7 @@ class Recorded:
 
 
 def whole_frames(*arrays: FloatArray) -> tuple[IntArray, tuple[str, ...]]:
-    """The frames on which all numbers of (F, …) arrays are finite, and a note if there are others.
+    """Indices of the frames on which all numbers of (F, …) arrays are finite, and a note if there are others.
 
     Raises RetargetError if there is none.
     """
@@ -75,13 +75,11 @@ def whole_frames(*arrays: FloatArray) -> tuple[IntArray, tuple[str, ...]]:
     if not len(frames):
         raise RetargetError("it has no frame whose numbers are all finite: export it again")
     lost = len(whole) - len(frames)
-    return frames, (f"left out {lost} frames that are not whole; poses go from the frame before to the one after",) * (
-        lost > 0
-    )
+    return frames, (f"left out {lost} incomplete frames; poses there are interpolated",) * (lost > 0)
 
 
 def local_rotations(world: FloatArray, parents: IntArray) -> FloatArray:
-    """(F, N, 4) rotations relative to the parents of (F, N, 4) rotations in the world."""
+    """(F, N, 4) rotations relative to the parents, from (F, N, 4) world rotations; parents: (N,) indices."""
     local = world.copy()
     for place, parent in enumerate(parents.tolist()):
         if parent >= 0:
@@ -90,5 +88,5 @@ def local_rotations(world: FloatArray, parents: IntArray) -> FloatArray:
 
 
 def in_other_axes(rotations: FloatArray, change: FloatArray) -> FloatArray:
-    """(..., 4) rotations about axes that were rotated by a (4,) quaternion."""
+    """(..., 4) rotations expressed in axes that are rotated by `change` (4,)."""
     return product(product(change, rotations), conjugate(change))

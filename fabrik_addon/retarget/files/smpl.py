@@ -1,16 +1,16 @@
-"""Reading poses of SMPL, SMPL-H and SMPL-X in .npz files, as AMASS and tools for video write them.
+"""Reads poses of SMPL, SMPL-H and SMPL-X in .npz files, as written by AMASS and video tools.
 
 Keys: `poses` (F, 3 J), axis times angle of each joint relative to its parent (J is 22 to 24 for SMPL, 52 for SMPL-H, 55
-for SMPL-X); or `root_orient` (F, 3) and `pose_body` (F, 63), with `pose_hand` (F, 90) where there is one; `trans` (F,
-3), metres; `mocap_framerate` or `mocap_frame_rate`. In the package smplx these are `global_orient`, `body_pose`,
-`left_hand_pose`, `right_hand_pose` and `transl`. Rotations may be (F, J, 3) or matrices (F, J, 3, 3) as well. Sources:
-nghorbani/amass (notebook 01) and vchoutas/smplx (joint_names.py). `betas`, `dmpls`, eyes, jaw and gender are not used.
+for SMPL-X); or `root_orient` (F, 3) and `pose_body` (F, 63), optionally `pose_hand` (F, 90); `trans` (F, 3), metres;
+`mocap_framerate` or `mocap_frame_rate`. In the package smplx these are `global_orient`, `body_pose`, `left_hand_pose`,
+`right_hand_pose` and `transl`. Rotations may also be (F, J, 3) or matrices (F, J, 3, 3). Sources: nghorbani/amass
+(notebook 01) and vchoutas/smplx (joint_names.py). `betas`, `dmpls`, eyes, jaw and gender are not used.
 
-At zero all of these models stand with their arms stretched out to the sides, Y up, facing Z. The skeleton is ours, in
-that pose, of an average adult of 1.72 m: no data of the models. Legs are 5° apart, knees bent by 5° and toes 17° out,
-since the models' zero is such a stance and rotations count from there. While a foot is planted and the body goes on,
-the legs' length follows from how far it goes; the skeleton is scaled by that. AMASS has Z up, tools for video Y up or
-down: up is where the trunk points on most frames.
+With zero rotations all of these models hold their arms out to the sides, Y up, facing Z. The skeleton here is our own,
+in that pose, of an average adult of 1.72 m; it contains no data of the models. Legs are 5° apart, knees bent by 5° and
+toes 17° out, like the models' zero pose, from which rotations count. While a foot is planted and the body moves on, the
+distance gives the legs' length, to which the skeleton is scaled. AMASS has Z up, video tools Y up or down: up is the
+trunk's direction on most frames.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ _KEYS: Final = ("poses", *_ROOT, *_BODY, *_HANDS, _LEFT_HAND, _RIGHT_HAND, *_TRA
 
 
 class _Joint(NamedTuple):
-    """A joint at rest: its parent, where it is (metres, X to the left, Y to the back, Z up), and the bone's tail."""
+    """A joint at rest: its parent, its position (metres, X to the left, Y to the back, Z up), and the bone's tail."""
 
     parent: str
     head: tuple[float, float, float]
@@ -70,7 +70,7 @@ _SPINE: Final = (
     "pelvis left_hip right_hip spine1 left_knee right_knee spine2 left_ankle right_ankle spine3 left_foot right_foot"
     " neck left_collar right_collar head left_shoulder right_shoulder left_elbow right_elbow left_wrist right_wrist"
 )
-# From the wrist of the left hand: where a finger's first joint is, and how long its three bones are.
+# From the wrist of the left hand: the position of a finger's first joint, and the lengths of its three bones.
 _KNUCKLES: Final = {
     "index": ((0.09, -0.025, 0.0), (0.04, 0.024, 0.02)),
     "middle": ((0.092, -0.003, 0.0), (0.044, 0.027, 0.021)),
@@ -78,11 +78,11 @@ _KNUCKLES: Final = {
     "ring": ((0.088, 0.018, 0.0), (0.04, 0.025, 0.02)),
     "thumb": ((0.025, -0.03, -0.01), (0.045, 0.032, 0.026)),
 }
-# The thumb points to the side and to the front.
+# The thumb points to the side and forward.
 _THUMB_WAY: Final = (0.7071, -0.7071, 0.0)
 _BODY_JOINTS: Final = 22
 _HAND_JOINTS: Final = 15
-# How many joints there are between the body's and the hands': none, or SMPL-X's jaw and eyes.
+# The number of joints between the body's and the hands': none, or SMPL-X's jaw and eyes.
 _BETWEEN: Final = {22: 0, 24: 0, 52: 0, 55: 3}
 # Quaternions that rotate Y up, or Y down, to Z up.
 _Y_UP: Final = np.array([np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0])
@@ -92,25 +92,25 @@ _SAME: Final = np.array([1.0, 0.0, 0.0, 0.0])
 # A trunk points along an axis if it is within 45° of it, on this share of the frames.
 _ALONG: Final = np.sqrt(0.5)
 _MOST: Final = 0.7
-# Metres: feet are planted within this height over the lowest of all frames; a body that goes less far while they are
-# says nothing of its size.
+# Metres: feet are planted within this height above the lowest of all frames; a body that moves less while they are
+# planted does not show its size.
 _PLANTED_HEIGHT: Final = 0.04
 _GOES: Final = 0.5
-# Seconds that a foot is planted at least: a third of the stance of a fast walk.
+# Seconds: the shortest contact that is used, a third of the stance of a fast walk.
 _SPAN: Final = 0.2
-# A person's size against the skeleton's; beyond that feet slide, as on a treadmill.
+# A person's size relative to the skeleton; beyond this, feet are assumed to slide, as on a treadmill.
 _SMALLEST, _LARGEST = 0.75, 1.25
 # The lowest foot of all frames is on the floor; this share of the frames may be lower.
 _LOWER: Final = 0.05
-# Metres by which AMASS's floor, which is at 0, may be off.
+# Metres by which AMASS's floor may differ from 0.
 _FLOOR_OFF: Final = 0.3
 
 
 def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = None) -> Recorded:
     """The body in a file's bytes.
 
-    up_axis: "Y" or "Z", None to find it. rate: frames a second instead of the file's. Raises RetargetError if there are
-    no poses, if they are of another form, or if no frame is whole; MarkerFileError for a file that is cut off or would
+    up_axis: "Y" or "Z"; None: detected. rate: frames a second, overrides the file's. Raises RetargetError if there are
+    no poses, if their format is unknown, or if no frame is complete; MarkerFileError if the file is truncated or would
     have to be unpickled. Neither names the file.
     """
     found = arrays_in(content, _KEYS)
@@ -119,7 +119,7 @@ def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = 
     trans = _first(found, _TRANS)
     notes: tuple[str, ...] = ()
     if trans is None:
-        trans, notes = np.zeros((len(poses), 3)), ("it has no place of the body (trans); the body stays where it is",)
+        trans, notes = np.zeros((len(poses), 3)), ("it has no location of the body (trans); the body stays in place",)
     trans = np.asarray(trans, dtype=np.float64).reshape(-1, 3) if trans.size % 3 == 0 else trans
     if trans.shape != (len(poses), 3):
         raise RetargetError(f"its trans has the shape {trans.shape} and there are {len(poses)} poses: export it again")
@@ -127,7 +127,8 @@ def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = 
     rotations, root = poses[frames], np.asarray(trans[frames], dtype=np.float64)
     names, parents, heads, tails = _skeleton(count)
     change, up_notes = _upright(rotations, up_axis)
-    # At rest the models have Y up, and the skeleton Z: all axes of rotation change. The world may have Z up already.
+    # At rest the models have Y up and the skeleton Z, so the axes of all rotations change. The world may already have Z
+    # up.
     rotations = in_other_axes(rotations, _Y_UP)
     root_change = product(change, np.array([_Y_UP[0], -_Y_UP[1], 0.0, 0.0]))
     rotations[:, 0] = product(root_change, rotations[:, 0])
@@ -139,7 +140,7 @@ def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = 
 
 
 def has_poses(content: bytes) -> bool:
-    """Whether a .npz file has poses. Raises MarkerFileError for one that is cut off."""
+    """Whether a .npz file has poses. Raises MarkerFileError if it is truncated."""
     return bool({"poses", *_ROOT} & set(names_in(content)))
 
 
@@ -148,7 +149,7 @@ def _first(found: Mapping[str, npt.NDArray[Any]], keys: tuple[str, ...]) -> npt.
 
 
 def _poses(found: Mapping[str, npt.NDArray[Any]]) -> FloatArray:
-    """(F, J, 4) the quaternions of a file's joints, NaN for what is not a number.
+    """(F, J, 4) quaternions of a file's joints; NaN for values that are not numbers.
 
     Raises RetargetError for other shapes.
     """
@@ -167,7 +168,7 @@ def _poses(found: Mapping[str, npt.NDArray[Any]]) -> FloatArray:
             quaternions += joints
         if len({len(part) for part in quaternions}) > 1:
             raise RetargetError("its parts have different numbers of frames: export it again")
-        # SMPL has 23 joints besides the root, the last two of them hands.
+        # SMPL has 23 joints besides the root; the last two are hands.
         poses = np.concatenate([quaternions[0], quaternions[1][:, : _BODY_JOINTS - 1], *quaternions[2:]], axis=1)
     if poses.shape[1] not in _BETWEEN or not len(poses):
         counts = ", ".join(map(str, _BETWEEN))
@@ -179,14 +180,14 @@ def _poses(found: Mapping[str, npt.NDArray[Any]]) -> FloatArray:
 
 
 def _is_rotations(array: npt.NDArray[Any]) -> bool:
-    """Whether an array has three numbers, or a matrix, for each joint of hands, and no principal components."""
+    """Whether an array has three numbers, or a matrix, for each joint of the hands, instead of principal components."""
     return array.shape[-2:] == (3, 3) or array.reshape(len(array), -1).shape[1] % (3 * _HAND_JOINTS) == 0
 
 
 def _quaternions(name: str, array: npt.NDArray[Any]) -> FloatArray:
-    """(F, J, 4) of (F, 3 J) or (F, J, 3) axes times angles, or of (F, J, 3, 3) matrices."""
+    """(F, J, 4) quaternions from (F, 3 J) or (F, J, 3) axes times angles, or from (F, J, 3, 3) matrices."""
     if array.dtype.kind not in "fiu":
-        raise RetargetError(f"its {name} are no numbers: export it again")
+        raise RetargetError(f"its {name} are not numbers: export it again")
     values = np.asarray(array, dtype=np.float64)
     if values.ndim == 4 and values.shape[2:] == (3, 3):
         lost = ~np.isfinite(values).all(axis=(2, 3))
@@ -200,7 +201,7 @@ def _quaternions(name: str, array: npt.NDArray[Any]) -> FloatArray:
 
 
 def _skeleton(count: int) -> tuple[list[str], npt.NDArray[np.intp], FloatArray, FloatArray]:
-    """Names, parents, heads and tails of the first joints of the body, and of the hands if there are more."""
+    """Names, parents, heads and tails of the body's first joints, and of the hands if there are more."""
     joints: dict[str, _Joint] = {}
     rest = dict(_REST)
     if count > _BODY_JOINTS + 2:
@@ -241,15 +242,15 @@ def _upright(rotations: FloatArray, up_axis: str | None) -> tuple[FloatArray, tu
     shares = {(axis, sign): float(np.mean(sign * trunks[:, axis] >= _ALONG)) for axis in (1, 2) for sign in (1.0, -1.0)}
     axis, sign = max(shares, key=lambda key: shares[key])
     if shares[axis, sign] < _MOST:
-        note = "nothing says which axis is up; took Z: choose the other one if the person stands or lies wrongly"
+        note = "the up axis is unknown; assumed Z: choose the other one if the person is not upright"
         return _SAME, (note,)
     if axis == 2:
-        return (_SAME, ()) if sign > 0.0 else (_Z_DOWN, ("Z points down in it; rotated upright",))
-    return (_Y_UP, ()) if sign > 0.0 else (_Y_DOWN, ("Y points down in it; rotated upright",))
+        return (_SAME, ()) if sign > 0.0 else (_Z_DOWN, ("rotated upright: Z pointed down",))
+    return (_Y_UP, ()) if sign > 0.0 else (_Y_DOWN, ("rotated upright: Y pointed down",))
 
 
 def _feet(body: Recorded) -> FloatArray:
-    """(F, 4, 3) where ankles and balls of the feet are."""
+    """(F, 4, 3) positions of ankles and balls of the feet."""
     names = list(body.names)
     feet = [names.index(f"{side}_{joint}") for side in ("left", "right") for joint in ("ankle", "foot")]
     positions: FloatArray = body.positions()[:, feet]
@@ -257,10 +258,10 @@ def _feet(body: Recorded) -> FloatArray:
 
 
 def _scaled(body: Recorded) -> Recorded:
-    """The body as large as makes its planted feet stay in place, if it goes far enough to tell.
+    """The body scaled so that its planted feet stay in place, if it moves far enough to measure that.
 
-    With s the size, a foot at trans + s · d stays if Δtrans + s · Δd = 0: least squares on the floor's plane over spans
-    on which one foot is the lower one and planted. They are long enough for jitter not to count.
+    With size s, a foot at trans + s · d stays if Δtrans + s · Δd = 0: least squares in the floor's plane over spans on
+    which one foot is the lower one and planted. The spans are long enough to average out jitter.
     """
     lag = max(1, round(_SPAN * body.rate))
     if len(body.frames) <= lag or body.frames[-1] - body.frames[0] >= len(body.frames):
@@ -283,7 +284,7 @@ def _scaled(body: Recorded) -> Recorded:
 
 
 def _on_floor(body: Recorded, *, known: bool) -> Recorded:
-    """The body moved up or down until its lowest foot is where it is at rest; known: the floor is near 0 already."""
+    """The body moved vertically until its lowest foot is as high as at rest; known: the floor is already near 0."""
     feet = _feet(body)
     rest = body.heads[[list(body.names).index(f"left_{joint}") for joint in ("ankle", "foot")], 2]
     heights = (feet[:, :, 2] - np.tile(rest, 2)).min(axis=1)

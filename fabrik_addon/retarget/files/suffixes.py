@@ -1,4 +1,4 @@
-"""Which files of armatures can be read, by the ends of their names; Blender's own importers read others."""
+"""Suffixes of armature files read here; Blender's own importers read others."""
 
 from typing import Final
 

@@ -277,7 +277,7 @@ class TestWrongInput:
         (two_armatures, ("'Rig'", "'Other'", "--armature")),
         (scaled_bone, ("'spine'",)),
         (linked_armature, ("'Rig'", "linked", "override")),
-        (unseen_everywhere, ("walk.trc", "no marker is seen")),
+        (unseen_everywhere, ("walk.trc", "no marker is visible")),
         (output_in_no_folder, ("out.blend", "make the folder")),
         (report_is_a_folder, ("folder of that name",)),
     )

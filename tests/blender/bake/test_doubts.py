@@ -105,7 +105,7 @@ def test_legs_that_constraints_move_are_the_reason(tmp_path, capfd):
     told = arguments(tmp_path, SAMPLES / "walk.trc", "--samples", "1", "60")
     assert cli.run_command([str(tmp_path / "legs.blend"), *told[1:]]) == 0
     (doubt,) = [line for line in capfd.readouterr().out.splitlines() if line.startswith("Warning: ")]
-    assert "is far off, as constraints move thigh.L, shin.L, thigh.R and shin.R: press Set Up Control Rig" in doubt
+    assert "is high because constraints move thigh.L, shin.L, thigh.R and shin.R: press Set Up Control Rig" in doubt
 
 
 def test_left_for_right(tmp_path, capfd):
@@ -115,7 +115,7 @@ def test_left_for_right(tmp_path, capfd):
     names = [name[0].translate(sides) + name[1:] for name in clip.names]
     scenes.write_trc(tmp_path / "swapped.trc", names, to_z_up(clip).positions[:60], rate=clip.rate)
     assert cli.run_command(arguments(tmp_path, tmp_path / "swapped.trc", "--strict")) == 1
-    assert "Warning: Markers are far from where their labels say: " in capfd.readouterr().out
+    assert "Warning: Markers are far from the positions of their labels: " in capfd.readouterr().out
 
 
 def test_markers_that_are_never_seen_are_on_no_bone(tmp_path, capfd):

@@ -437,7 +437,7 @@ def test_bones_across_their_limbs_get_hinges_and_no_balls():
         name: RestBone(bone.parent, bone.head, bone.axes[:, [1, 2, 0]], bone.length) for name, bone in bones.items()
     }
     found = human_limits(across)
-    assert "does not run along the limb" in found.unplaced["upper_arm.L"]
+    assert "does not point along the limb" in found.unplaced["upper_arm.L"]
     assert isinstance(found.limits["forearm.L"], Hinge)
     elbow = found.limits["forearm.L"]
     posed = across["forearm.L"].axes @ matrix_from_quaternion(middle_of(elbow)) @ across["forearm.L"].axes.T

@@ -64,8 +64,8 @@ def test_doubts_are_told_with_the_reference_and_strict_fails(recording, tmp_path
         printed, report = capfd.readouterr().out, (tmp_path / "out.csv").read_text()
         assert "Reference: the source's rest pose, standing upright, its arms in a T pose" in printed
         stiff = rig_file != RIG
-        assert ("Warning: Far from where the source has them: hand" in printed) == stiff
-        assert ("Far from where the source has them: hand" in report) == stiff
+        assert ("Warning: Far from their positions in the source: hand" in printed) == stiff
+        assert ("Far from their positions in the source: hand" in report) == stiff
 
 
 # Blender's BVH importer leaves its file open.

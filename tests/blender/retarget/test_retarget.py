@@ -171,7 +171,7 @@ def test_two_bodies_in_one_armature_are_said_and_nothing_changes(clean_scene, fi
     for frame in FRAMES:
         source.pose.bones["hips"].location.z = 0.02 * frame
         source.pose.bones["hips"].keyframe_insert("location", frame=frame)
-    with pytest.raises(RuntimeError, match=r"Bones 'hips' and 'B:hips' both are hips with legs: say by a map"):
+    with pytest.raises(RuntimeError, match=r"Bones 'hips' and 'B:hips' both are hips with legs: map the bones"):
         bpy.ops.fabrik.retarget(source="Source")
     assert rig.animation_data is None
     kept = rig_settings(rig).retarget

@@ -47,7 +47,7 @@ class TestReadMarkers:
         [
             ("a.trc", b"hello", r"^a\.trc: this is not a TRC file"),
             ("a.c3d", b"hello", r"^a\.c3d: this is not a C3D file"),
-            ("a.fbx", b"Kaydara FBX", r"^a\.fbx: this is no TRC/C3D/CSV/NPY/NPZ file: choose one of these$"),
+            ("a.fbx", b"Kaydara FBX", r"^a\.fbx: this is not a TRC/C3D/CSV/NPY/NPZ file: choose one of these$"),
             ("a.txt", b"", r"^a\.txt: the file is empty: choose another$"),
         ],
     )

@@ -129,9 +129,9 @@ def test_what_is_written_is_read(
 # What is odd about a file, and what has to be said of it. Its points are right all the same.
 ODD: dict[str, tuple[C3d, str]] = {
     "no events where many are told": (replace(PLAIN, header={"events": 400}), ""),
-    "frames: the parameter says too many": (replace(PLAIN, params={"POINT:FRAMES": word(500)}), "says 500 frames"),
-    "frames: the header says too many": (replace(PLAIN, header={"last": 400}), "says 400 frames"),
-    "frames: the parameter says too few": (replace(PLAIN, params={"POINT:FRAMES": word(3)}), "says 3 frames"),
+    "frames: the parameter says too many": (replace(PLAIN, params={"POINT:FRAMES": word(500)}), "announces 500 frames"),
+    "frames: the header says too many": (replace(PLAIN, header={"last": 400}), "announces 400 frames"),
+    "frames: the parameter says too few": (replace(PLAIN, params={"POINT:FRAMES": word(3)}), "announces 3 frames"),
     "frames: nobody says": (
         C3d(standing(64, 8), labels=list("abcdefgh"), header={"last": 0}, params={"POINT:FRAMES": None}), ""
     ),
@@ -160,14 +160,15 @@ ODD: dict[str, tuple[C3d, str]] = {
     "scale: floats, and 0": (replace(PLAIN, header={"scale": 0.0}, params={"POINT:SCALE": real(0.0)}), ""),
     "scale: floats, and the parameter says whole numbers": (replace(PLAIN, params={"POINT:SCALE": real(0.1)}), ""),
     "scale: whole numbers, and the parameter's is wrong": (
-        replace(PLAIN, scale=1.0, params={"POINT:SCALE": real(0.01)}), "POINT:SCALE says 0.01, the header 1; took 1"
+        replace(PLAIN, scale=1.0, params={"POINT:SCALE": real(0.01)}),
+        "POINT:SCALE is 0.01, but the header has 1; used 1",
     ),
     "scale: whole numbers, and the header's is wrong": (
-        replace(PLAIN, scale=1.0, header={"scale": 40.0}), "POINT:SCALE says 1, the header 40; took 1"
+        replace(PLAIN, scale=1.0, header={"scale": 40.0}), "POINT:SCALE is 1, but the header has 40; used 1"
     ),
     "rate: only the header has one": (replace(PLAIN, params={"POINT:RATE": None}), ""),
     "rate: only the parameter has one": (replace(PLAIN, header={"rate": 0.0}), ""),
-    "rate: the header says another one": (replace(PLAIN, header={"rate": 30.0}), "POINT:RATE says 100 Hz"),
+    "rate: the header says another one": (replace(PLAIN, header={"rate": 30.0}), "POINT:RATE is 100 Hz"),
     "start: only the header knows": (replace(PLAIN, params={"POINT:DATA_START": word(0)}), ""),
     "start: only the parameter knows": (replace(PLAIN, header={"start": 0}), ""),
     "start: the header is wrong": (replace(PLAIN, header={"start": 9}), ""),
@@ -178,8 +179,8 @@ ODD: dict[str, tuple[C3d, str]] = {
     "parameters: one that claims more than it holds": (
         replace(PLAIN, params={"SEG:MARKER_DIAMETER": Param(4, [255, 255, 255], b"\1\2\3\4")}), ""
     ),
-    "units: none": (replace(PLAIN, params={"POINT:UNITS": None}), "no units; took them for mm"),
-    "units: blank": (replace(PLAIN, params={"POINT:UNITS": text("    ")}), "no units; took them for mm"),
+    "units: none": (replace(PLAIN, params={"POINT:UNITS": None}), "no units; assumed mm"),
+    "units: blank": (replace(PLAIN, params={"POINT:UNITS": text("    ")}), "no units; assumed mm"),
     "units: with zeros behind": (replace(PLAIN, params={"POINT:UNITS": text("mm\0\0")}), ""),
     "labels: zeros and junk behind": (
         replace(PLAIN, params={"POINT:LABELS": text(*(f"{label}\0xyz" for label in LABELS))}), ""
@@ -188,7 +189,7 @@ ODD: dict[str, tuple[C3d, str]] = {
     "more after the data": (replace(PLAIN, tail=bytes(5 * BLOCK)), ""),
     "not a multiple of a block": (replace(PLAIN, cut=40), ""),
     "kind of numbers: not told": (replace(PLAIN, processor=INTEL), ""),
-    "residuals: all negative": (replace(PLAIN, residuals=np.full((FRAMES, len(LABELS)), -1.0)), "every sample unseen"),
+    "residuals: all negative": (replace(PLAIN, residuals=np.full((FRAMES, len(LABELS)), -1.0)), "sample as missing"),
 }  # fmt: skip
 
 
@@ -217,7 +218,7 @@ class TestOdd:
         clip = read_markers(written(path, replace(whole, cut=BLOCK + 5 * frame)))
         assert 30 <= clip.frame_count < 40
         np.testing.assert_allclose(clip.positions, whole.points[: clip.frame_count] / 1000.0, rtol=1e-6)
-        assert f"says 40 frames, read {clip.frame_count}" in clip.notes[0]
+        assert f"announces 40 frames, but has {clip.frame_count}" in clip.notes[0]
 
     def test_more_frames_than_the_header_can_count(self, path: Path) -> None:
         points = np.tile(standing(100, 1), (700, 1, 1))
@@ -364,7 +365,7 @@ class TestAxes:
         clip = read_markers(written(path, replace(PLAIN, params=screens_of(across, up))))
         assert clip.up_axis == "Z"
         np.testing.assert_allclose(clip.positions, METRES, rtol=1e-6)
-        assert f"the file says that {up.removeprefix('+')} is up, the markers that Z is; took Z" in clip.notes[0]
+        assert f"the file's up axis is {up.removeprefix('+')}, but the markers show Z; used Z" in clip.notes[0]
 
     @pytest.mark.parametrize("up", ["+X", "-X", "+Y", "-Y", "+Z", "-Z"])
     def test_markers_that_do_not_tell_leave_it_to_the_header(self, path: Path, up: str) -> None:
@@ -384,7 +385,7 @@ class TestAxes:
     def test_writers_that_were_not_told_are_not_believed(self, path: Path) -> None:
         clip = read_markers(written(path, replace(PLAIN, params=screens_of("+X", "+Y"))))
         assert clip.up_axis == "Z"
-        assert "the file says that Y is up" in clip.notes[0]
+        assert "the file's up axis is Y" in clip.notes[0]
 
     def test_told_up_axis_wins(self, path: Path) -> None:
         assert read_markers(written(path, PLAIN), up_axis="y").up_axis == "Y"
@@ -423,8 +424,8 @@ class TestRefused:
             (PLAIN.bytes()[: 2 * BLOCK], "there are no frames"),
             (replace(PLAIN, points=standing(0)), "there are no frames"),
             (replace(PLAIN, points=np.zeros((3, 0, 3)), labels=[], analogs=4), "choose a file with points"),
-            (replace(PLAIN, points=np.zeros((3, 6, 3))), "no marker is seen"),
-            (replace(PLAIN, points=np.full((3, 6, 3), np.nan)), "no marker is seen"),
+            (replace(PLAIN, points=np.zeros((3, 6, 3))), "no marker is visible"),
+            (replace(PLAIN, points=np.full((3, 6, 3), np.nan)), "no marker is visible"),
             (replace(PLAIN, params={"POINT:UNITS": text("furlongs")}), "the units 'furlongs' are not known"),
             (replace(PLAIN, header={"rate": 0.0}, params={"POINT:RATE": real(0.0)}), "the frame rate is not known"),
             (replace(PLAIN, header={"rate": -5.0}, params={"POINT:RATE": None}), "the frame rate is not known"),

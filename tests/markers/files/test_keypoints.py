@@ -65,7 +65,7 @@ class TestArrays:
         clip = read_markers(saved(tmp_path / "walk.npy", factor * axes(truth)))
         assert (clip.names, clip.units, clip.rate) == (tuple(order), unit, 30.0)
         np.testing.assert_allclose(to_z_up(clip).positions, truth, atol=1e-9)
-        assert any("nothing says its rate; took 30" in note for note in clip.notes)
+        assert any("its rate is unknown; assumed 30" in note for note in clip.notes)
 
     def test_the_rate_units_and_axis_given_count(self, tmp_path):
         truth = array(COCO)
@@ -94,7 +94,7 @@ class TestArrays:
         )
         assert read_markers(path, "m", "Z", "h36m").names == tuple(H36M)
         with pytest.raises(
-            MarkerFileError, match=r"^odd\.npy: it has 17 points and the layout HALPE 26 or 136: choose"
+            MarkerFileError, match=r"^odd\.npy: it has 17 points, but the layout HALPE has 26 or 136: choose"
         ):
             read_markers(path, layout="HALPE")
 
@@ -132,7 +132,7 @@ class TestArrays:
         whole = np.concatenate([body, right, left, np.tile(body[:, :1], (1, 478, 1)) + 0.01], axis=1)
         clip = read_markers(saved(tmp_path / "mediapipe_skeleton_3d.npy", 1000.0 * whole))
         assert len(clip.names) == 33 + 42
-        assert "left out 478 points that no bone has a name for" in clip.notes
+        assert "left out 478 points that belong to no bone" in clip.notes
         np.testing.assert_allclose(clip.positions[:, clip.names.index("left_hand_wrist")], left[:, 0])
         np.testing.assert_allclose(clip.positions[:, clip.names.index("right_hand_pinky_tip")], right[:, 20])
         found = landmarks_of(clip.names)
@@ -151,16 +151,16 @@ class TestArrays:
     @pytest.mark.parametrize(
         ("points", "message"),
         [
-            (array(COCO)[..., :2], "it holds points in two dimensions: frames of points"),
-            (np.zeros((4, 17, 3)), "no point is seen on any frame"),
-            (array(COCO) * [1.0, 1.0, 0.0], "its points are in a plane, as those of an image"),
-            (array(COCO) * 1e6, r"nothing says its units, and 1.5e\+06 is no person's size in m, cm or mm"),
-            (array(COCO) * 0.01, r"nothing says its units, and 0.015 is no person's size in m, cm or mm"),
-            (array(COCO)[:, :11], "it has 11 points without names, as no known layout does: export a CSV file"),
-            (np.zeros(7), r"it holds an array of shape \(7,\): frames"),
-            (np.zeros((0, 17, 3)), r"it holds an array of shape \(0, 17, 3\): frames"),
-            (np.array(["a", "b"]), "it is no array of numbers"),
-            (array(COCO) * 1j, "it is no array of numbers"),
+            (array(COCO)[..., :2], "it holds points in two dimensions: export frames"),
+            (np.zeros((4, 17, 3)), "no point is visible on any frame"),
+            (array(COCO) * [1.0, 1.0, 0.0], "its points lie in a plane, like those of an image"),
+            (array(COCO) * 1e6, r"its units are unknown, and 1.5e\+06 is not a person's size in m, cm or mm"),
+            (array(COCO) * 0.01, r"its units are unknown, and 0.015 is not a person's size in m, cm or mm"),
+            (array(COCO)[:, :11], "it has 11 points without names, and no known layout has so many: export a CSV file"),
+            (np.zeros(7), r"it holds an array of shape \(7,\): export frames"),
+            (np.zeros((0, 17, 3)), r"it holds an array of shape \(0, 17, 3\): export frames"),
+            (np.array(["a", "b"]), "it is not an array of numbers"),
+            (array(COCO) * 1j, "it is not an array of numbers"),
         ],
     )
     def test_refused(self, tmp_path, points, message):
@@ -172,7 +172,7 @@ class TestArrays:
         points = y_down(array(MEDIAPIPE))
         low = points.min(axis=(0, 1))
         shares = (points - low) / np.ptp(points, axis=(0, 1)).max()
-        with pytest.raises(MarkerFileError, match="its points are shares of an image"):
+        with pytest.raises(MarkerFileError, match="its points are image coordinates"):
             read_markers(saved(tmp_path / "a.npy", shares))
 
 
@@ -229,7 +229,7 @@ class TestTables:
         clip = read_markers(written(tmp_path / "walk_by_trajectory.csv", "\n".join(lines) + "\n"))
         assert clip.names == (*MEDIAPIPE, "left_hand_wrist", "left_hand_index_tip")
         assert clip.rate == pytest.approx(25.0)
-        assert clip.notes == ("left out 2 points that no bone has a name for",)
+        assert clip.notes == ("left out 2 points that belong to no bone",)
         np.testing.assert_allclose(clip.positions, points[:, :35], atol=1e-8)
 
     def test_freemocap_by_frame(self, tmp_path):
@@ -284,14 +284,14 @@ class TestTables:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("a,b,c\n1,2,3\n", "it has no columns of points: a header such as nose_x, nose_y, nose_z is needed"),
-            ("nose_x,nose_y\n1,2\n", "its points have two coordinates: points in three dimensions are needed"),
+            ("a,b,c\n1,2,3\n", "it has no point columns: add a header such as nose_x, nose_y, nose_z"),
+            ("nose_x,nose_y\n1,2\n", "its points have two coordinates: export 3D points"),
             ("nose_x,nose_y,nose_z\n", "there are no frames after the header"),
             ("nose_x,nose_y,nose_z\n1,two,3\n", "line 2, column 2: 'two' is not a number"),
-            ("1,2,3,4\n1,2,3,4\n", "it has no header and 4 columns: three a point are needed"),
-            ("face_0000_x,face_0000_y,face_0000_z\n1,2,3\n", "it has only points that no bone has a name for"),
+            ("1,2,3,4\n1,2,3,4\n", "it has no header and 4 columns: each point needs three columns"),
+            ("face_0000_x,face_0000_y,face_0000_z\n1,2,3\n", "none of its points belongs to a bone"),
             ("\x00" * 9, "line 1, column 1: .* is not a number"),
-            (",,\n", "it has no columns of points"),
+            (",,\n", "it has no point columns"),
         ],
     )
     def test_refused(self, tmp_path, text, message):

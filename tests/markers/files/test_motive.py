@@ -79,8 +79,8 @@ class TestMotive:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            (lambda text: text.replace("Meters", "Furlongs"), "the units 'Furlongs' are not known; say which they are"),
-            (lambda text: text.replace("Length Units,Meters,", ""), "the header says no units; say which they are"),
+            (lambda text: text.replace("Meters", "Furlongs"), "the units 'Furlongs' are not known: choose them"),
+            (lambda text: text.replace("Length Units,Meters,", ""), "the header has no units: choose them"),
             (lambda text: text.split("Frame,Time")[0], "the header is truncated"),
             (lambda text: text.replace("Marker", "Device"), "the header is truncated"),
             (lambda text: "\n".join(text.splitlines()[:7]) + "\n", "there are no frames after the header"),
@@ -94,7 +94,7 @@ class TestMotive:
 
     def test_bones_alone_are_refused(self, tmp_path):
         file = Motive().add("Bone", "Anna:Hip", "Position", "XYZ", np.ones((FRAMES, 3)))
-        with pytest.raises(MarkerFileError, match="it has only the bones of a skeleton: export markers, or BVH"):
+        with pytest.raises(MarkerFileError, match="it has only the bones of a skeleton: export markers, or export BVH"):
             read_markers(written(tmp_path / "take.csv", file.text()))
 
 
@@ -115,11 +115,14 @@ class TestNexus:
         ("text", "message"),
         [
             (nexus_text(rate="none"), "the frame rate under Trajectories is 'none'"),
-            (nexus_text(unit=""), "the header says no units; say which they are"),
+            (nexus_text(unit=""), "the header has no units: choose them"),
             ("Trajectories\n100\n", "the header of its trajectories is truncated"),
             ("Trajectories\n100\n,,A\nFrame,Sub Frame,X,Y\n,,mm,mm\n1,0,2,3\n", "it has no markers with columns X, Y"),
             ("Trajectories\n100\n,,A\nFrame,Sub Frame,X,Y,Z\n,,mm,mm,mm\n", "there are no frames after the header"),
-            ("Trajectories\n100\n,,A\nFrame,Sub Frame,X,Y,Z\n,,mm,mm,mm\n1,0,,,\n", "no marker is seen on any frame"),
+            (
+                "Trajectories\n100\n,,A\nFrame,Sub Frame,X,Y,Z\n,,mm,mm,mm\n1,0,,,\n",
+                "no marker is visible on any frame",
+            ),
         ],
     )
     def test_refused(self, tmp_path, text, message):
@@ -154,12 +157,12 @@ class TestNpz:
         [
             (
                 {"poses": np.zeros((4, 72))},
-                r"it has no markers \(marker_data\): use its poses",
+                r"it has no markers \(marker_data\): if it has poses",
             ),
             ({"marker_data": np.zeros((4, 6))}, r"its markers have the shape \(4, 6\)"),
-            ({"marker_data": np.zeros((4, 2, 3))}, "no marker is seen on any frame"),
+            ({"marker_data": np.zeros((4, 2, 3))}, "no marker is visible on any frame"),
             ({"marker_data": np.array([{}], dtype=object)}, "it holds pickled Python objects, which may run code"),
-            ({"marker_data": np.ones((4, 2, 3)) * [[[0], [9e9]]]}, "nothing says its units"),
+            ({"marker_data": np.ones((4, 2, 3)) * [[[0], [9e9]]]}, "its units are unknown"),
         ],
     )
     def test_refused(self, tmp_path, arrays, message):
@@ -172,5 +175,5 @@ class TestNpz:
         content = (tmp_path / "walk.npz").read_bytes()
         for end in range(4, len(content) - 1, 7):
             (tmp_path / "walk.npz").write_bytes(content[:end])
-            with pytest.raises(MarkerFileError, match=r"^walk\.npz: it is cut off"):
+            with pytest.raises(MarkerFileError, match=r"^walk\.npz: it is truncated"):
                 read_markers(tmp_path / "walk.npz")

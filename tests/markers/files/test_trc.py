@@ -155,7 +155,7 @@ class TestPlain:
         rows = [(str(frame + 1), f"{frame / 100:.2f}", *lying) for frame in range(3)]
         written(path, replace(PLAIN, names="ABCDEF", rows=rows, marker_count="6"))
         (note,) = read_markers(path).notes
-        assert note.startswith("nothing says which axis is up; took Y: ")
+        assert note.startswith("the up axis is unknown; assumed Y: ")
         assert read_markers(path, up_axis="Z").notes == ()
 
     def test_told_up_axis_wins(self, path: Path) -> None:
@@ -316,7 +316,7 @@ class TestRows:
     def test_text_among_the_numbers_is_named(self, path: Path) -> None:
         content = with_row(1, "2", "0.01", "1", "2", "3", "4", "five", "6")
         with pytest.raises(
-            MarkerFileError, match=r"^take\.trc: line 8, column 7: 'five' is not a number: mend it or export again$"
+            MarkerFileError, match=r"^take\.trc: line 8, column 7: 'five' is not a number: fix it or export again$"
         ):
             read_markers(written(path, content))
 
@@ -325,9 +325,9 @@ class TestLies:
     @pytest.mark.parametrize(
         ("change", "said"),
         [
-            ({"frame_count": "500"}, "says 500 frames, read 3"),
-            ({"marker_count": "41"}, "says 41 markers, read 2"),
-            ({"rate": "50"}, "says 50 Hz, the Time column 100 Hz"),
+            ({"frame_count": "500"}, "announces 500 frames, but there are 3"),
+            ({"marker_count": "41"}, "announces 41 markers, but there are 2"),
+            ({"rate": "50"}, "has 50 Hz, but the Time column 100 Hz"),
         ],
     )
     def test_counts_are_only_logged(
@@ -385,19 +385,19 @@ class TestRefused:
             (replace(PLAIN, rows=[]), "no frames after the header"),
             (replace(PLAIN, names=[], axis_line=False), "no markers"),
             (replace(PLAIN, units="furlongs"), "the units 'furlongs' are not known"),
-            (replace(PLAIN, units=""), "the header says no units"),
+            (replace(PLAIN, units=""), "the header has no units"),
             (replace(PLAIN, rate="0", rows=PLAIN.rows[:1]), "DataRate is '0'"),
             (replace(PLAIN, rate="", rows=PLAIN.rows[:1]), "DataRate is 'missing'"),
-            (replace(PLAIN, rate="0", rows=[PLAIN.rows[0]] * 3), "frame rate is not known"),
-            (replace(PLAIN, rows=[("1", "0", *"000", *"000")]), "no marker is seen"),
-            (replace(PLAIN, rows=[("1", "0", *["NaN"] * 6)]), "no marker is seen"),
+            (replace(PLAIN, rate="0", rows=[PLAIN.rows[0]] * 3), "frame rate is unknown"),
+            (replace(PLAIN, rows=[("1", "0", *"000", *"000")]), "no marker is visible"),
+            (replace(PLAIN, rows=[("1", "0", *["NaN"] * 6)]), "no marker is visible"),
             (with_row(1, "2", "0.01", *"1234567"), "7 columns of numbers for 2 names"),
-            (PLAIN.text().replace("B\t\t\n", "B\tC\t\n"), "the name 'C' does not stand"),
+            (PLAIN.text().replace("B\t\t\n", "B\tC\t\n"), "the name 'C' is not above"),
             (
                 PLAIN.text().replace("B\t\t\n", "B\t\t\tC\n"),
                 "3 marker names but columns for only 2",
             ),
-            (PLAIN.text().replace("\tA\t", "\tLeft knee\t").replace("\t", " "), "the name 'knee' does not stand"),
+            (PLAIN.text().replace("\tA\t", "\tLeft knee\t").replace("\t", " "), "the name 'knee' is not above"),
         ],
     )
     def test_in_one_sentence_that_names_the_file(self, path: Path, content: Trc | str | bytes, message: str) -> None:

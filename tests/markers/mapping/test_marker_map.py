@@ -108,7 +108,7 @@ def test_an_entry_that_makes_no_sense(path: Path, entry: object, message: str) -
         ('{"fabrik_marker_map": 1, "markers": ["A"]}', "no markers"),
         (
             '{"fabrik_marker_map": 1, "markers": {"A": "b", "A": "c"}}',
-            "'A' is there more than once",
+            "'A' occurs more than once",
         ),
         (f'{{"fabrik_marker_map": 1, "markers": {"[" * 5000 + "]" * 5000}}}', "nested too deeply"),
         (f'{{"fabrik_marker_map": {"9" * 5000}}}', "version inf"),
@@ -148,7 +148,7 @@ class TestCheck:
         with pytest.raises(MapError) as caught:
             check_map(self.ENTRIES, [], ["spine", "thigh.L"])
         unknown = "unknown markers 'LKnee', 'LAnkle'; unknown bone 'shin.L'"
-        assert str(caught.value) == f"the marker map names {unknown}: choose another map, or mend it"
+        assert str(caught.value) == f"the marker map contains {unknown}: choose another map, or fix it"
 
     def test_a_near_miss_is_hinted_at(self) -> None:
         with pytest.raises(MapError, match=r"unknown marker 'LKnee' \(did you mean 'Sub:LKnee'\?\)"):

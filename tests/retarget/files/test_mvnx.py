@@ -66,7 +66,7 @@ def test_one_frame_another_rate_and_frames_that_are_not_whole(mvnx):
     orientations[2, 3], pelvis[4] = np.nan, np.nan
     body = read_recorded(written(mvnx, mvnx_text(orientations, pelvis)), rate=60.0)
     assert (body.rate, body.frames.tolist()) == (60.0, [0, 1, 3, 5])
-    assert body.notes[0].startswith("left out 2 frames that are not whole")
+    assert body.notes[0].startswith("left out 2 incomplete frames")
     assert read_recorded(written(mvnx, mvnx_text(orientations[:1], pelvis[:1]))).frames.tolist() == [0]
 
 
@@ -74,25 +74,25 @@ def test_props_and_fingers_are_left_out(mvnx):
     text = mvnx_text(*motion())
     fingers = '<fingerTrackingSegmentsLeft><segment label="LeftCarpus"/></fingerTrackingSegmentsLeft>'
     body = read_recorded(written(mvnx, text.replace("<joints>", f"{fingers}<joints>")))
-    assert body.notes == ("left out 1 segments of fingers",)
+    assert body.notes == ("left out 1 finger segments",)
     loose = text.replace("<connector2>Head/jC1Head", "<connector2>Hat/jC1Head")
     body = read_recorded(written(mvnx, loose))
     assert "Head" not in body.names
-    assert body.notes == ("left out what is joined to nothing: Head",)
+    assert body.notes == ("left out unconnected segments: Head",)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda text: text[: len(text) // 2], "it is no whole MVNX document"),
-        (lambda text: "hello", "it is no whole MVNX document"),
+        (lambda text: text[: len(text) // 2], "it is not a complete MVNX document"),
+        (lambda text: "hello", "it is not a complete MVNX document"),
         (lambda text: text.replace('frameRate="240"', 'frameRate="fast"'), "its frameRate is 'fast'"),
         (lambda text: text.replace('frameRate="240"', ""), "its frameRate is ''"),
         (lambda text: text.replace('type="normal"', 'type="tpose"'), "it has no frames of the type normal"),
-        (lambda text: text.replace("<segment ", "<other "), "it is no whole MVNX document"),
+        (lambda text: text.replace("<segment ", "<other "), "it is not a complete MVNX document"),
         (lambda text: text.replace("segment", "other"), "it has no segments"),
         (lambda text: text.replace("</orientation>", " 1</orientation>"), "frame 0 has 93 numbers as its orientation"),
-        (lambda text: text.replace("<position>", "<position>x "), "its position 'x .*' is not numbers"),
+        (lambda text: text.replace("<position>", "<position>x "), "its position 'x .*' does not consist of numbers"),
         (lambda text: text.replace("<connector1>", "<connector1>x"), "."),
     ],
 )

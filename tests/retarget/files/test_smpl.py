@@ -144,14 +144,14 @@ class TestKeys:
         poses, trans = motion()
         path = saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans)
         assert read_recorded(path).rate == 30.0
-        assert any("nothing says its rate; took 30" in note for note in read_recorded(path).notes)
+        assert any("its rate is unknown; assumed 30" in note for note in read_recorded(path).notes)
         assert (read_recorded(path, rate=59.94).rate, read_recorded(path, rate=59.94).notes) == (59.94, ())
 
     def test_without_a_place_the_body_stays(self, npz):
         poses, _ = motion()
         body = read_recorded(saved(npz, poses=poses.reshape(FRAMES, -1), mocap_framerate=30))
         assert np.ptp(body.root, axis=0).max() == 0.0
-        assert body.notes == ("it has no place of the body (trans); the body stays where it is",)
+        assert body.notes == ("it has no location of the body (trans); the body stays in place",)
 
     def test_the_axis_given_counts(self, npz):
         poses, trans = motion(up="Y")
@@ -164,9 +164,7 @@ class TestKeys:
         poses, trans = motion()
         poses[:, 0] = [0.0, 0.0, np.pi / 2]
         body = read_recorded(saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, mocap_framerate=30))
-        assert body.notes == (
-            "nothing says which axis is up; took Z: choose the other one if the person stands or lies wrongly",
-        )
+        assert body.notes == ("the up axis is unknown; assumed Z: choose the other one if the person is not upright",)
         np.testing.assert_allclose(body.positions()[:, 0, :2], trans[:, :2])
 
     def test_files_with_poses_are_told_from_those_with_markers(self, npz):
@@ -213,7 +211,7 @@ class TestCrooked:
         poses[1, 3, 0], trans[3, 2] = np.nan, np.inf
         body = read_recorded(saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, fps=30))
         assert body.frames.tolist() == [0, 2, 4]
-        assert body.notes[0].startswith("left out 2 frames that are not whole")
+        assert body.notes[0].startswith("left out 2 incomplete frames")
 
     @pytest.mark.parametrize(("arrays", "message"), [
         ({"poses": np.zeros((4, 30))}, "it has 4 poses of 10 joints: export 22, 24, 52, 55 joints, as SMPL has"),
@@ -224,7 +222,7 @@ class TestCrooked:
         ({"poses": np.array([{}], dtype=object)}, "it holds pickled Python objects, which may run code"),
         ({"results": np.array([{}], dtype=object)}, "it has neither poses nor root_orient and pose_body: choose"),
         ({"root_orient": np.zeros((4, 3)), "pose_body": np.zeros((3, 63))}, "its parts have different numbers"),
-        ({"poses": np.array(["a"])}, "its poses are no numbers"),
+        ({"poses": np.array(["a"])}, "its poses are not numbers"),
     ])  # fmt: skip
     def test_refused(self, npz, arrays, message):
         with pytest.raises(RetargetError, match=rf"^walk\.npz: {message}") as caught:
