@@ -145,9 +145,7 @@ def measure_paths():
         median, worst = np.percentile(angles, (50, 100))
         met = f"{len(angles)} of {sum(map(len, goals.values()))}"
         rows.append((balance, met, f"{differ:.0f} %", f"{median:.1f}°", f"{worst:.0f}°", f"{100.0 * max(apart):.0f}"))
-        aims.append(
-            Aim.at_most("Goals whose pose depends on the path", 5, differ, "%", case=f"balance {balance}")
-        )
+        aims.append(Aim.at_most("Goals whose pose depends on the path", 5, differ, "%", case=f"balance {balance}"))
     header = (
         "balance", "goals met by all four", f"joints differ by more than {SAME_POSE:g}°", "median", "worst",
         "worst joint cm apart",
@@ -394,7 +392,7 @@ def measure_out_of_reach():
                  *(f"{1000.0 * value:.1f}" for value in np.percentile(track.seconds[out], (50, 99))))
             )  # fmt: skip
             case = f"{name}, balance {balance}"
-            aims.append(Aim.at_most("Out of reach: steps on which a bone rotates back", 0, track.reversals(), "", case=case))
+            aims.append(Aim.at_most("Out of reach: steps that rotate a bone back", 0, track.reversals(), "", case=case))
             aims.append(
                 Aim.at_most(
                     "Out of reach: distance from the target in addition to that of the best pose, median",

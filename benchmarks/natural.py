@@ -95,7 +95,7 @@ def _smooth_aims(name, track):
     return [
         Aim.at_most(f"Steps in reach that rotate a bone by more than {JUMP:g}°", 0, (bent > JUMP).sum(), "", case=name),
         Aim.at_most("Largest step at a straight limb", STRAIGHT_JUMP, straight.max(initial=0.0), "°", case=name),
-        Aim.at_most("Steps on which a bone rotates back", 0, track.reversals(), "", case=name),
+        Aim.at_most("Steps that rotate a bone back", 0, track.reversals(), "", case=name),
         Aim.at_most("There and back: difference between the first and last pose", 0.1, track.closing, "°", case=name),
         Aim.at_most("Distance of a pin from its place", 0.5, 1000.0 * track.pin_errors.max(), "mm", case=name),
     ]
