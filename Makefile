@@ -1,21 +1,21 @@
-# Each target sets up its environments under .venv/. A fresh machine needs Python 3.11 and make.
+# Each target sets up its environments under .venv/. A new machine needs Python 3.11 and make.
 #
-#   make demo                   bake the sample walk onto the sample person; .blend, report and contact sheet are in build/demo/
-#   make test                   all tests: in plain Python if possible, the rest on Blender 4.5 (BLENDER=5.0 for another)
-#   make test T=tests/core      the tests in one file or folder; .ci/run runs everything that must pass
-#   make test-all               all tests, on every Blender
-#   make check                  linter, formatter and types; `make format` fixes what can be fixed
+#   make demo                   bake the sample walk onto the sample person; the results are in build/demo/
+#   make test                   run all tests, those with Blender on 4.5 (BLENDER=5.0 chooses another)
+#   make test T=tests/core      run the tests in one file or folder; .ci/run runs everything that must pass
+#   make test-all               run all tests, on every Blender
+#   make check                  check with the linter, the formatter and mypy; `make format` fixes what it can
 #   make zip                    build the extension, build/fabrik.zip
 #   make test-zip               install the zip into an empty profile of every Blender and test the installed extension
 #   make docs                   build the documentation as a searchable site in build/site; broken links are errors
 #   make release                build and test the zip on every Blender, and build the website with two channels in SITE
 #   make listing                take pictures for extensions.blender.org, in build/listing, and the film; needs FABRIK_GUI_TOOLS
-#   make test-5.2               the Blender tests on 5.2; needs FABRIK_GUI_TOOLS, a folder with tools for a real Blender
-#   make test-gui               drive a real Blender with windows; needs FABRIK_GUI_TOOLS
-#   make bench                  measure everything, into docs/bench; with FABRIK_GUI_TOOLS also redraws of windows
+#   make test-5.2               run the Blender tests on 5.2; needs FABRIK_GUI_TOOLS, a folder with tools for a real Blender
+#   make test-gui               run the tests that drive a real Blender with windows; needs FABRIK_GUI_TOOLS
+#   make bench                  measure everything into docs/bench; with FABRIK_GUI_TOOLS also the redraws of windows
 #   make bench T="drag natural"   measure some parts; docs/bench is written when every part has a result
-#   make bench-guard            report what has become slower, relative to plain Python; a minute
-#   make bench-paper            repeat the paper's experiments: tables and figures in docs/paper/, a few minutes
+#   make bench-guard            report what has become slower, relative to plain Python; takes a minute
+#   make bench-paper            repeat the paper's experiments into docs/paper/; takes a few minutes
 #   make rigs                   rebuild the sample rigs
 #   make clean, make distclean  remove build/; distclean also removes the environments
 
@@ -35,7 +35,7 @@ pytest = $(call python,$(1)) -m pytest $(PYTEST_ARGS)
 # Scripts use this profile. The tests make their own.
 export BLENDER_USER_RESOURCES := $(CURDIR)/build/profile
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# Keep compiled modules, even if the shell sets this: tests start many processes.
+# Clear this variable to keep compiled modules: tests start many processes.
 export PYTHONDONTWRITEBYTECODE :=
 # The matrices are small. More threads only slow each other down.
 export OPENBLAS_NUM_THREADS := 1
@@ -62,13 +62,13 @@ demo: $(call ready,$(BLENDER))
 		--map sample_rigs/walk_map.json --output build/demo/walk.blend --report build/demo/walk.csv
 	$(call python,$(BLENDER)) sample_rigs/contact_sheet.py build/demo/walk.blend build/demo/walk.png
 
-# Each Blender runs its own tests and the solver tests of one pose, because those use its mathutils.
+# Each Blender runs the Blender tests, and the solver tests of one pose, because these use its mathutils.
 on_blender = -m "blender or one_pose" tests/blender tests/core tests/paper
 
 ifeq ($(T),)
 test: test-$(BLENDER) test-plain
 else
-# In plain Python if that is enough and no Blender was chosen.
+# Use plain Python if the tests need no Blender and no Blender was chosen.
 place = $(if $(or $(findstring command line,$(origin BLENDER)),$(findstring tests/blender,$(T))),$(BLENDER),plain)
 test: $(call ready,$(place))
 	$(call pytest,$(place)) $(T)
@@ -107,7 +107,7 @@ build/fabrik.zip: __init__.py blender_manifest.toml LICENSE release/pack.py $(sh
 
 test-zip: $(BLENDERS:%=test-zip-%)
 
-# Tests that fail if the installed extension lacks a module, a file or a name.
+# These tests fail if the installed extension lacks a module, a file or a name.
 smoke = $(addprefix tests/blender/,test_extension.py test_registration.py posing/test_solve.py capture/test_import_markers.py \
 	bake/test_bake.py)
 $(BLENDERS:%=test-zip-%): test-zip-%: $(call ready,%) zip
@@ -117,7 +117,7 @@ docs: $(call ready,release)
 	$(call python,release) -m sphinx --fail-on-warning --nitpicky --keep-going -q docs $(SITE)
 	@echo "$(SITE)/index.html"
 
-# One static website with the documentation and the channels. The index of a channel lists its zip.
+# Builds one static website with the documentation and the channels. The index of a channel lists its zip.
 release: docs zip test-zip test-zip-5.2
 	$(call python,release) release/channels.py build/fabrik.zip $(SITE)
 	$(call python,release) release/pack.py $(SITE)/*/*.zip
@@ -128,14 +128,14 @@ ifeq ($(FABRIK_GUI_TOOLS),)
 test-5.2 test-gui test-zip-5.2 listing:
 	@echo "$@: skipped; set FABRIK_GUI_TOOLS to the folder of the tools that start a real Blender"
 else
-# Blender 5.2 runs in its own Debian, which sees only the folders that are bound.
+# Blender 5.2 runs in its own Debian system, which sees only the bound folders.
 tools = $(abspath $(FABRIK_GUI_TOOLS))
 data = $(wildcard $(or $(FABRIK_TEST_DATA),../shared/data))
 inside = $(tools)/screenshot.sh --exec --limit 1800 --out $(CURDIR)/build/5.2 \
 	$(foreach folder,$(CURDIR) $(realpath .venv) $(abspath $(data)),--bind $(folder)) -- \
 	env OPENBLAS_NUM_THREADS=1 FABRIK_TEST_DATA=$(abspath $(data)) $(if $(CI),CI=$(CI))
 
-# It has another version of Python.
+# Blender 5.2 has another version of Python.
 .venv/5.2/ready: pyproject.toml $(call ready,plain)
 	@echo "setting up .venv/5.2"
 	@rm -rf .venv/5.2
@@ -166,7 +166,7 @@ listing: $(call ready,$(BLENDER)) zip real-blender
 	$(call python,$(BLENDER)) release/pictures.py build/listing docs/images/film.webp
 endif
 
-# The plotting library is installed only for measuring.
+# The plotting library is needed only here.
 bench: $(call ready,$(BLENDER)) $(if $(FABRIK_GUI_TOOLS),zip)
 	$(call python,$(BLENDER)) -m pip install --quiet --group figures
 	$(if $(FABRIK_GUI_TOOLS),$(FABRIK_GUI_TOOLS)/setup_gui_blender.sh)

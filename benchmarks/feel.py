@@ -145,9 +145,7 @@ def measure_paths():
         median, worst = np.percentile(angles, (50, 100))
         met = f"{len(angles)} of {sum(map(len, goals.values()))}"
         rows.append((balance, met, f"{differ:.0f} %", f"{median:.1f}°", f"{worst:.0f}°", f"{100.0 * max(apart):.0f}"))
-        aims.append(
-            Aim.at_most("Goals reached with another pose by another path", 5, differ, "%", case=f"balance {balance}")
-        )
+        aims.append(Aim.at_most("Goals whose pose depends on the path", 5, differ, "%", case=f"balance {balance}"))
     header = (
         "balance", "goals met by all four", f"joints differ by more than {SAME_POSE:g}°", "median", "worst",
         "worst joint cm apart",
@@ -279,7 +277,7 @@ def measure_play():
             rows.append((len(bones), order, f"{differ:.0f} %", f"{turned.max():.2f}°", *spent))
             aims.append(
                 Aim.at_most(
-                    "Live frame played in another order: rotation differs by",
+                    "Live frames played in another order: difference in rotation",
                     SAME_PLAY,
                     turned.max(),
                     "°",
@@ -334,7 +332,7 @@ def measure_cost():
         figures = [f"{1000.0 * value:.1f}" for times in spent.values() for value in (np.median(times), max(times))]
         ratio = np.median(spent[0.2]) / np.median(spent[0.01])
         rows.append((name, *figures, f"{ratio:.1f}"))
-        aims.append(Aim.at_most("Time of a move of 20 cm, relative to 1 cm", 4, ratio, "times", case=name))
+        aims.append(Aim.at_most("Time of a move of 20 cm, relative to one of 1 cm", 4, ratio, "times", case=name))
     header = ("dragged", "1 cm: median ms", "most", "20 cm: median ms", "most", "ratio of medians")
     return Part(table(f"Feel: one move, {MOVES} directions", header, rows), tuple(aims))
 
@@ -394,10 +392,10 @@ def measure_out_of_reach():
                  *(f"{1000.0 * value:.1f}" for value in np.percentile(track.seconds[out], (50, 99))))
             )  # fmt: skip
             case = f"{name}, balance {balance}"
-            aims.append(Aim.at_most("Out of reach: steps that rotate back", 0, track.reversals(), "", case=case))
+            aims.append(Aim.at_most("Out of reach: steps that rotate a bone back", 0, track.reversals(), "", case=case))
             aims.append(
                 Aim.at_most(
-                    "Out of reach: farther from the target than the best pose, median",
+                    "Out of reach: distance from the target in addition to that of the best pose, median",
                     5,
                     np.median(more),
                     "mm",

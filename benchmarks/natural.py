@@ -95,8 +95,8 @@ def _smooth_aims(name, track):
     return [
         Aim.at_most(f"Steps in reach that rotate a bone by more than {JUMP:g}°", 0, (bent > JUMP).sum(), "", case=name),
         Aim.at_most("Largest step at a straight limb", STRAIGHT_JUMP, straight.max(initial=0.0), "°", case=name),
-        Aim.at_most("Steps that rotate back", 0, track.reversals(), "", case=name),
-        Aim.at_most("There and back: pose differs by", 0.1, track.closing, "°", case=name),
+        Aim.at_most("Steps that rotate a bone back", 0, track.reversals(), "", case=name),
+        Aim.at_most("There and back: difference between the first and last pose", 0.1, track.closing, "°", case=name),
         Aim.at_most("Distance of a pin from its place", 0.5, 1000.0 * track.pin_errors.max(), "mm", case=name),
     ]
 
@@ -112,8 +112,8 @@ def measure_lines():
                 (path.name, method, *(f"{distance:.1f}" for distance in moved), f"{1000 * track.errors[-1]:.2f}")
             )
         aims += [
-            Aim.at_most(f"Hand in a straight line: {what} moves", limit, distance, "cm", case=path.name)
-            for what, limit, distance in zip(("hips", "center of mass"), most, moved, strict=True)
+            Aim.at_most(f"Hand in a straight line: {what} by", limit, distance, "cm", case=path.name)
+            for what, limit, distance in zip(("hips move", "center of mass moves"), most, moved, strict=True)
             if limit is not None
         ]
     header = ("the hand goes", "solved", "hips go cm", "centre of mass goes cm, seen from above", "mm short")

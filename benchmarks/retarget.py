@@ -188,7 +188,7 @@ class Figures:
             ("Directions of limbs differ, median", 8.0, "ways", "°"),
             ("Rotation outside limits", 0.01, "outside", "°"),
             ("Error of the distance of hands that touch", 30.0, "touch", "mm"),
-            ("Rotation from frame to frame beyond the source's", 20.0, "turns", "°"),
+            ("Rotation from frame to frame in excess of the source", 20.0, "turns", "°"),
         ):
             own, copied = getattr(self, name), getattr(copy, name)
             if own is not None:

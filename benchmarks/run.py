@@ -1,8 +1,7 @@
-"""`make bench`: everything that is measured: tables in docs/bench/results.md, and every row in results.csv beside it.
+"""`make bench`: measures everything into docs/bench: tables in results.md, and every row in results.csv.
 
-Each part runs in a process of its own, which writes its result to build/bench. Once every part has been run, the
-results in build/bench, which may come from several runs, are put together. A part that fails is named, and its result
-is removed.
+Each part runs in its own process, which writes its result to build/bench. Once every part has a result there, possibly
+from several runs, the results are put together. If a part fails, it is named and its result is removed.
 """
 
 import argparse
@@ -32,7 +31,7 @@ QUESTIONS = {
         "natural-cost": "natural.measure_cost",
         "feel-cost": "feel.measure_cost",
     },
-    "Does a dragged body move smoothly, and back the way it came?": {
+    "Does a dragged body move smoothly, and back along the same path?": {
         "natural": "natural.measure_paths",
         "natural-rigs": "natural.measure_other_rigs",
         "natural-random": "natural_random.measure_random",
@@ -43,7 +42,7 @@ QUESTIONS = {
         "feel-play": "feel.measure_play",
         "natural-sides": "natural.measure_sides",
     },
-    "Does a body move as a body does?": {
+    "Does the body move naturally?": {
         "natural-lines": "natural.measure_lines",
         "natural-hidden": "natural_hidden.measure_hidden",
         "feel-balance": "feel.measure_balance",
@@ -159,10 +158,12 @@ def results_page(kept):
         f"""# Measured
 
 By `make bench`, {" to ".join(dict.fromkeys((days[0], days[-1])))}, with {software};
-{_processor()}, {os.cpu_count()} cores, {platform.system()}. Each table answers one question. A figure in bold does not
-meet its aim; if an aim has several cases, the worst is shown. Times that are compared are medians of repeats that take
-turns. When the parts began, the machine's load was {min(loads):.1f} to {max(loads):.1f} processes; with
-more than {os.cpu_count()} times are too long. [results.csv](results.csv) has every row of every part.
+{_processor()}, {os.cpu_count()} cores, {platform.system()}.
+
+Each table answers one question. A figure in bold does not meet its aim. If an aim has several cases, the table shows
+the worst one. Compared times are medians of repeats that take turns. When the parts began, the machine's load was
+{min(loads):.1f} to {max(loads):.1f} processes. If it was above {os.cpu_count()}, the times are too long.
+[results.csv](results.csv) has every row of every part.
 """
     ]
     for question, parts in QUESTIONS.items():
