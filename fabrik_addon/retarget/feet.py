@@ -33,6 +33,9 @@ _NEAR: Final = 0.4
 _PULLED: Final = 1.5
 # Points planted up to this many times the contact height above the floor are on it.
 _ON_FLOOR: Final = 1.5
+# Radians per second by which toes are raised before they would go through the ground, and lowered after it. People's toes
+# move faster when they push off, so that this adds little to a step.
+_LIFTED: Final = 2.0
 # Radians by which toes are bent up to find their limit.
 _UPRIGHT: Final = 0.5 * np.pi
 
@@ -127,8 +130,11 @@ class FootPlan:
         self._move(points, shifts, shares)
         # Rotate the foot about its planted point until the rest is above the ground.
         points = self._points()
-        low = np.maximum(-floor.above(points), 0.0)
-        self._move(points, low[..., None] * up, np.maximum(shares, low > 0.0))
+        heights = floor.above(points)
+        low = leading(np.maximum(-heights, 0.0), _PULLED * standing.speed / rate)
+        # Hold a point gradually as it comes to the ground, or the foot would rotate within one frame.
+        near = np.clip(1.0 - (heights + low) / (_NEAR * standing.height), 0.0, 1.0)
+        self._move(points, low[..., None] * up, np.maximum(shares, near))
         # Roll it about its ball until neither side of the ball is below the ground.
         balls = self._points()[:, 1]
         aside = matrix_from_quaternion(self.rotations) @ sole.aside
@@ -138,8 +144,8 @@ class FootPlan:
         self._turn(balls, rotation_between(aside, across[:, None] * flat + level[:, None] * up))
         if tip is not None:
             balls = self._points()[:, 1]
-            turned = matrix_from_quaternion(self.rotations)
-            self._turn(balls, toe_turns(turned, balls, tip - sole.ball, floor))
+            angles, axes = toe_angles(matrix_from_quaternion(self.rotations), balls, tip - sole.ball, floor)
+            self._turn(balls, quaternion_from_rotation_vector(leading(angles, _LIFTED / rate)[:, None] * axes))
         heights = floor.above(self._points())
         lift = np.maximum(-heights.min(axis=1), 0.0)
         self.places = self.places + lift[:, None] * up
@@ -190,13 +196,46 @@ class FootPlan:
         self.places = self.places + (weights[..., None] * left).sum(axis=1) / (1.0 + weights.sum(axis=1))[:, None]
 
 
-def toe_turns(toe: FloatArray, balls: FloatArray, tip: FloatArray, floor: Floor) -> FloatArray:
-    """(F, 4) rotations of toes that bring their tips above the floor; toe: (F, 3, 3) frames, balls: (F, 3) heads."""
+def leading(needed: FloatArray, step: float) -> FloatArray:
+    """(F, ...) the least values that are at least those needed and change by at most a step from frame to frame."""
+    ramp = (step * np.arange(len(needed))).reshape(-1, *[1] * (needed.ndim - 1))
+    after = np.maximum.accumulate(needed + ramp, axis=0) - ramp
+    before = np.maximum.accumulate((needed - ramp)[::-1], axis=0)[::-1] + ramp
+    return np.asarray(np.maximum(after, before))
+
+
+class ToeLift:
+    """Bends the toes of one foot up where they would go through the ground, and gradually before and after that."""
+
+    def __init__(self, skeleton: Skeleton, sole: Sole, floor: Floor, frames: int, rate: float) -> None:
+        """frames: how many there are; rate: how many a second."""
+        self._bone, self._tip, self._floor, self._step = skeleton.index(sole.toe), sole.tip, floor, _LIFTED / rate
+        self._angles, self._axes = np.zeros(frames), np.zeros((frames, 3))
+
+    def look(self, frames: slice, matrices: FloatArray) -> None:
+        """See how far up the toes have to be on some frames, with bones at matrices (F, J, 4, 4)."""
+        toe = matrices[:, self._bone]
+        angles, axes = toe_angles(toe[:, :3, :3], toe[:, :3, 3], self._tip, self._floor)
+        self._angles[frames] = angles
+        # In the toe's own frame.
+        self._axes[frames] = times(np.swapaxes(toe[:, :3, :3], 1, 2), axes)
+
+    def apply(self, frames: slice, local: FloatArray) -> None:
+        """Bend the toes in (F, J, 4) local rotations; all frames have been seen."""
+        angles = leading(self._angles, self._step)[frames, None]
+        turn = quaternion_from_rotation_vector(angles * self._axes[frames])
+        local[:, self._bone] = product(local[:, self._bone], turn)
+
+
+def toe_angles(toe: FloatArray, balls: FloatArray, tip: FloatArray, floor: Floor) -> tuple[FloatArray, FloatArray]:
+    """Radians (F,) and axes (F, 3) of the rotations of toes that bring their tips above the floor.
+
+    toe, balls: (F, 3, 3) their frames and (F, 3) their heads. tip: (3,) in that frame.
+    """
     way, up = np.asarray(toe @ tip), floor.axes.up
     reach, rise = np.maximum(lengths(way), ROUNDING), way @ up
     low = np.maximum(-floor.above(balls + way), 0.0)
     before, after = (np.arcsin(np.clip(each / reach, -1.0, 1.0)) for each in (rise, rise + low))
-    angle: FloatArray = np.where(low > 0.0, after - before, 0.0)
     flat = way - rise[:, None] * up
     ahead = flat / np.maximum(lengths(flat), ROUNDING)[:, None]
-    return quaternion_from_rotation_vector(angle[:, None] * np.cross(ahead, up))
+    return np.where(low > 0.0, after - before, 0.0), np.cross(ahead, up)

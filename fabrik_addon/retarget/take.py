@@ -16,7 +16,7 @@ from ..markers.steps import at_once
 from .alignment import Reference, align, find_reference, is_alike
 from .bodies import check_pairs, find_bodies, find_pairs
 from .doubts import retarget_doubts
-from .feet import toe_turns
+from .feet import ToeLift
 from .goals import Goals, RetargetSettings, find_ends
 from .limbs import LimbSolver
 from .motion import Motion
@@ -72,10 +72,12 @@ def retarget_steps(
     wide = motion.repeated(beside) if beside else motion
     work = _Work(wide, skeleton, settings, limits or {}, pairs)
     solution = Solution.empty(skeleton, len(wide), len(work.effectors))
-    for first in range(0, len(wide), _CHUNK):
-        frames = slice(first, min(first + _CHUNK, len(wide)))
+    chunks = [slice(first, min(first + _CHUNK, len(wide))) for first in range(0, len(wide), _CHUNK)]
+    for frames in chunks:
         work.solve(frames, solution.part(frames))
         yield frames.stop / len(wide)
+    for frames in chunks:
+        work.finish(frames, solution.part(frames))
     solution = solution.part(slice(beside, beside + len(motion)))
     stances = []
     for stance in work.goals.stances:
@@ -126,6 +128,9 @@ class _Work:
         self.in_limbs = [bone for end, limb in limbs if limb is not None for bone in end.limb]
         self.twisted = {bone for end in ends for bone in end.limb[:2]}
         self.turned_off = np.empty((len(motion), len(self.pairs)))
+        self.wanted = np.empty((len(motion), 1 + len(ends), 3))
+        toed = [end.sole for end, _ in self.feet if end.sole is not None and end.sole.toe and self.goals.keeps_floor]
+        self.lifts = [ToeLift(skeleton, sole, self.goals.floor, len(motion), motion.rate) for sole in toed]
         self.effectors = tuple(Effector(bone, _HEAD) for bone in (hips, *(end.name for end in ends)))
 
     def solve(self, frames: slice, solution: Solution) -> None:
@@ -161,33 +166,29 @@ class _Work:
                 limb.solve(frames, local, matrices, place, self.goals.rotation(end, frames, matrices))
             arm.solve(local, matrices, place)
             wanted[end.name] = place
-        self._lift_toes(local, root)
-        legal = self.legal(local)
+        solution.rotations[:], solution.root_location[:] = self.legal(local), root
+        self.wanted[frames] = np.stack([wanted[effector.bone] for effector in self.effectors], axis=1)
+        if self.lifts:
+            matrices = forward_kinematics(self.skeleton, solution.rotations, root)
+            for lift in self.lifts:
+                lift.look(frames, matrices)
+
+    def finish(self, frames: slice, solution: Solution) -> None:
+        """Bend the toes up on some frames, when all are solved, and measure how the poses came out."""
+        for lift in self.lifts:
+            lift.apply(frames, solution.rotations)
+        if self.lifts:
+            solution.rotations[:] = self.legal(solution.rotations)
         for name, limit in self.limits.items():
             bone = self.skeleton.index(name)
-            solution.binding[:, bone] = _at_limit(limit, legal[:, bone])
-        solution.rotations[:], solution.root_location[:] = legal, root
-        self._measure(frames, solution, np.stack([wanted[effector.bone] for effector in self.effectors], axis=1))
+            solution.binding[:, bone] = _at_limit(limit, solution.rotations[:, bone])
+        self._measure(frames, solution)
 
-    def _lift_toes(self, local: FloatArray, root: FloatArray) -> None:
-        """Rotate toes up, in place, where they would go through the ground."""
-        soles = [end.sole for end, _ in self.feet if end.sole is not None and end.sole.toe]
-        if not soles or not self.goals.keeps_floor:
-            return
-        matrices = forward_kinematics(self.skeleton, self.legal(local), root)
-        for sole in soles:
-            toe = self.skeleton.index(sole.toe)
-            frame = matrices[:, toe]
-            turn = toe_turns(frame[:, :3, :3], frame[:, :3, 3], sole.tip, self.goals.floor)
-            # The same rotation in the toe's own frame.
-            own = quaternion_from_matrix(frame[:, :3, :3])
-            local[:, toe] = product(local[:, toe], product(conjugate(own), product(turn, own)))
-
-    def _measure(self, frames: slice, solution: Solution, wanted: FloatArray) -> None:
+    def _measure(self, frames: slice, solution: Solution) -> None:
         """Write the distances of hips, hands and feet from their targets, and of bones from the source's rotations."""
         matrices = forward_kinematics(self.skeleton, solution.rotations, solution.root_location)
         bones = [self.skeleton.index(effector.bone) for effector in self.effectors]
-        solution.errors[:] = lengths(matrices[..., :3, 3][:, bones] - wanted)
+        solution.errors[:] = lengths(matrices[..., :3, 3][:, bones] - self.wanted[frames])
         for place, pair in enumerate(self.pairs):
             bone = self.skeleton.index(pair.bone)
             own, asked = quaternion_from_matrix(matrices[:, bone, :3, :3]), self.transfer.turned(bone, frames)
